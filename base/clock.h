@@ -1,0 +1,33 @@
+// Time as an object, so that everything that depends on it can be tested without waiting.
+#ifndef BASE_CLOCK_H_
+#define BASE_CLOCK_H_
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// Tells the time and waits for conditions. Implementations are safe for concurrent use. Shells receive a
+// Clock&; pure code receives absl::Time values. clock.cc is the one file that reads the real clock.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+
+  // The process's real clock. Never destroyed.
+  static Clock& Real();
+
+  // Never goes backwards while the process lives, even if the system's clock is set.
+  virtual absl::Time Now() = 0;
+
+  // Waits until `condition` holds or `deadline` has passed; returns whether it holds.
+  // REQUIRES: `mutex` is held by the caller; it is held again on return.
+  virtual bool AwaitWithDeadline(absl::Mutex& mutex, const absl::Condition& condition,
+                                 absl::Time deadline) = 0;
+};
+
+// Wall-clock time, for showing to people only.
+absl::Time WallNow();
+
+}  // namespace hvd
+
+#endif  // BASE_CLOCK_H_

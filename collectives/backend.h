@@ -1,0 +1,34 @@
+// A way to move data between ranks. A new one is a folder beside inproc/ and gloo/ and one line in worker_runtime/api/runtime.cc.
+#ifndef COLLECTIVES_BACKEND_H_
+#define COLLECTIVES_BACKEND_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "collectives/communicator.h"
+#include "collectives/key_exchange.h"
+#include "collectives/types.h"
+
+namespace hvd {
+
+// Makes communicators. Safe for concurrent use; must outlive the communicators it made.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual absl::string_view name() const = 0;
+
+  // Connects this rank with its peers; every rank of the group must call it. A peer that can't prove knowledge of
+  // group.secret is refused. `keys` is used during the call only.
+  //   DeadlineExceeded: not everybody was connected within `timeout`.
+  //   Unavailable: a peer can't be reached or went away.   PermissionDenied: a peer gave a wrong proof.
+  virtual absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group,
+                                                                KeyExchange& keys,
+                                                                absl::Duration timeout) = 0;
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_BACKEND_H_

@@ -1,0 +1,54 @@
+// Values that every collective speaks of: element types, reductions, and who takes part.
+#ifndef COLLECTIVES_TYPES_H_
+#define COLLECTIVES_TYPES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "base/ids.h"
+
+namespace hvd {
+
+// The numbers are part of the C ABI (worker_runtime/api/hvd_c_api.h) and of the negotiation's wire format.
+enum class DataType : int32_t {
+  kUint8 = 0,
+  kInt8 = 1,
+  kInt16 = 2,
+  kInt32 = 3,
+  kInt64 = 4,
+  kFloat16 = 5,
+  kBfloat16 = 6,
+  kFloat32 = 7,
+  kFloat64 = 8,
+  kBool = 9,
+};
+inline constexpr int kDataTypeCount = 10;
+
+// Average is Sum followed by a division and belongs to the engine; backends know these. Bool: Sum and Max are "or",
+// Product and Min are "and". Float16 and Bfloat16 are added in float.
+enum class ReduceOp : int32_t {
+  kSum = 0,
+  kMin = 1,
+  kMax = 2,
+  kProduct = 3,
+};
+
+size_t SizeOf(DataType type);              // bytes per element
+absl::string_view NameOf(DataType type);   // as NumPy writes it: "float32", "bfloat16", ...
+absl::string_view NameOf(ReduceOp op);
+bool IsFloating(DataType type);
+
+// Who takes part in a communicator. Ranks are dense, 0..size-1.
+struct GroupInfo {
+  Epoch epoch;
+  int rank = 0;
+  int size = 1;
+  std::string address;  // numeric, where this process accepts its peers' connections
+  std::string secret;   // of this epoch; a peer must prove that it knows it
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_TYPES_H_

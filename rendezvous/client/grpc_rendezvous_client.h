@@ -1,0 +1,20 @@
+// The gRPC transport behind RendezvousClient.
+#ifndef RENDEZVOUS_CLIENT_GRPC_RENDEZVOUS_CLIENT_H_
+#define RENDEZVOUS_CLIENT_GRPC_RENDEZVOUS_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "rendezvous/client/rendezvous_client.h"
+#include "rendezvous/security/job_credentials.h"
+
+namespace hvd {
+
+// `address` is numeric, "address:port". Connects lazily. Retries with jittered back-off while the daemon can't be reached, never after it
+// has answered.
+std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& address,
+                                                          const PeerCredentials& credentials);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_CLIENT_GRPC_RENDEZVOUS_CLIENT_H_

@@ -1,0 +1,36 @@
+// A worker's calls to the rendezvous daemon.
+#ifndef RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_
+#define RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/rendezvous.pb.h"
+
+namespace hvd {
+
+// Blocking calls, each with its own bound; safe for concurrent use. The errors of each call are listed in proto/rendezvous.proto; besides
+// these, any call can end with
+//   Unavailable: the daemon was not reached in spite of retries within the timeout.
+//   DeadlineExceeded: the timeout passed while the call was parked.
+//   Cancelled: CancelAll() was called.
+class RendezvousClient {
+ public:
+  virtual ~RendezvousClient() = default;
+
+  virtual absl::StatusOr<JoinWorldResponse> JoinWorld(const JoinWorldRequest& request,
+                                                      absl::Duration timeout) = 0;
+  virtual absl::StatusOr<WatchEpochResponse> WatchEpoch(const WatchEpochRequest& request,
+                                                        absl::Duration timeout) = 0;
+  virtual absl::StatusOr<ExchangeResponse> Exchange(const ExchangeRequest& request,
+                                                    absl::Duration timeout) = 0;
+  virtual absl::StatusOr<ReportResponse> Report(const ReportRequest& request,
+                                                absl::Duration timeout) = 0;
+  virtual absl::StatusOr<GetStatusResponse> GetStatus(absl::Duration timeout) = 0;
+
+  // Ends all calls in flight, and every later one, with Cancelled.
+  virtual void CancelAll() = 0;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_

@@ -1,0 +1,52 @@
+// The secrets of one job: a certificate authority of its own and a token. They live in memory and on the channels that hand them over, never
+// in a file, an argument or the environment of an ssh client.
+#ifndef RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_
+#define RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+// What a process needs to take part in a job's control calls. PEM texts.
+struct PeerCredentials {
+  std::string token;
+  std::string ca_certificate;
+  std::string certificate;
+  std::string private_key;
+};
+
+// The server certificate's only name; clients expect it whatever the daemon's address is.
+inline constexpr char kDaemonTlsName[] = "horovod-rendezvous";
+
+// Issues certificates for one job (ECDSA P-256, valid for the job's longest plausible life). Thread-safe.
+class JobAuthority {
+ public:
+  // Makes a new CA and a new 256-bit token.   Internal: OpenSSL failed; says how.
+  static absl::StatusOr<std::unique_ptr<JobAuthority>> Create(absl::string_view job_id);
+  virtual ~JobAuthority() = default;
+
+  // For the daemon (its certificate carries kDaemonTlsName) and for a host's agent and workers.
+  virtual absl::StatusOr<PeerCredentials> IssueForDaemon() = 0;
+  virtual absl::StatusOr<PeerCredentials> IssueForHost(absl::string_view host) = 0;
+};
+
+// 16 random bytes as hex; from the kernel's generator.
+std::string NewJobId();
+
+// Compares in time that depends on the lengths only.
+bool ConstantTimeEquals(absl::string_view a, absl::string_view b);
+
+// HMAC-SHA256(key, message), 32 bytes.
+std::string HmacSha256(absl::string_view key, absl::string_view message);
+
+// `bytes` random bytes from the kernel's generator.
+std::string RandomBytes(size_t bytes);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_

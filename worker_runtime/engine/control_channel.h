@@ -1,0 +1,60 @@
+// The small messages by which ranks agree on what to run: a star around rank 0.
+#ifndef WORKER_RUNTIME_ENGINE_CONTROL_CHANNEL_H_
+#define WORKER_RUNTIME_ENGINE_CONTROL_CHANNEL_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "collectives/types.h"
+
+namespace hvd {
+
+// A listening socket on `address` with a port chosen by the kernel, made before the world is known so that the port can be announced.
+class ControlListener {
+ public:
+  static absl::StatusOr<std::unique_ptr<ControlListener>> Open(const std::string& address);
+  virtual ~ControlListener() = default;
+  virtual int port() const = 0;
+  virtual int fd() const = 0;
+};
+
+// Framed, ordered, reliable messages between rank 0 and every other rank. Used by one thread (the engine's), except Wake().
+class ControlChannel {
+ public:
+  // Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at `root_address`:`root_port`. Both sides prove that they know
+  // group.secret before anything else is read.
+  //   DeadlineExceeded: not all peers came; names the missing ranks.   PermissionDenied, Unavailable: as they say.
+  static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(const GroupInfo& group,
+                                                                 ControlListener& listener,
+                                                                 const std::string& root_address,
+                                                                 int root_port,
+                                                                 absl::Duration timeout);
+  virtual ~ControlChannel() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Sends one message; buffers what the socket does not take.   Unavailable: the peer is gone; names its rank.
+  virtual absl::Status Send(int peer, absl::string_view message) = 0;
+
+  struct Message {
+    int peer = 0;
+    std::string bytes;
+  };
+  // Sleeps until messages have come, Wake() was called, or `timeout` has passed; returns the messages, maybe none.
+  //   Unavailable: a peer is gone; names its rank. What came before that is returned first.
+  virtual absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) = 0;
+
+  // Makes the running or the next Receive return. From any thread; async-signal-safe.
+  virtual void Wake() = 0;
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_CONTROL_CHANNEL_H_
