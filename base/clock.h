@@ -7,8 +7,9 @@
 
 namespace hvd {
 
-// Tells the time and waits for conditions. Implementations are safe for concurrent use. Shells receive a
-// Clock&; pure code receives absl::Time values. clock.cc is the one file that reads the real clock.
+// Tells the time and waits for conditions. Implementations are safe for concurrent use. Shells
+// receive a Clock&; pure code receives absl::Time values. clock.cc is the one file that reads the
+// real clock.
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -14,8 +14,8 @@ TEST(RealClockTest, AwaitWithDeadline_ConditionHolds_ReturnsTrueAtOnce) {
   absl::Mutex mutex;
   bool ready = true;
   absl::MutexLock lock(&mutex);
-  EXPECT_TRUE(Clock::Real().AwaitWithDeadline(mutex, absl::Condition(&ready),
-                                              absl::InfiniteFuture()));
+  EXPECT_TRUE(
+      Clock::Real().AwaitWithDeadline(mutex, absl::Condition(&ready), absl::InfiniteFuture()));
 }
 
 TEST(RealClockTest, AwaitWithDeadline_DeadlinePassed_ReturnsFalse) {

@@ -1,4 +1,5 @@
-// Strong types for the numbers that cross seams, so that a rank can't be passed where an epoch is meant.
+// Strong types for the numbers that cross seams, so that a rank can't be passed where an epoch is
+// meant.
 #ifndef BASE_IDS_H_
 #define BASE_IDS_H_
 

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 
 // Evaluates an expression of type absl::Status and returns it if it is not OK.
-#define RETURN_IF_ERROR(expr)                              \
-  do {                                                     \
-    ::absl::Status status_macro_status = (expr);           \
+#define RETURN_IF_ERROR(expr)                                  \
+  do {                                                         \
+    ::absl::Status status_macro_status = (expr);               \
     if (!status_macro_status.ok()) return status_macro_status; \
   } while (false)
 

@@ -1,4 +1,5 @@
-// The one place that says which version this is. Launcher, agents, daemon and workers of a job must agree on it.
+// The one place that says which version this is. Launcher, agents, daemon and workers of a job must
+// agree on it.
 #ifndef BASE_VERSION_H_
 #define BASE_VERSION_H_
 

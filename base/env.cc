@@ -1,0 +1,159 @@
+#include "base/env.h"
+
+#include <unistd.h>
+
+#include <functional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// Why a value can't be taken, as the end of a sentence; empty if it was taken.
+using Problem = std::string;
+
+Problem ParseCount(const std::string& text, size_t* out) {
+  uint64_t value;
+  if (!absl::SimpleAtoi(text, &value)) return "a whole number, 0 or larger";
+  *out = value;
+  return "";
+}
+
+Problem ParseTime(const std::string& text, absl::Duration unit, absl::Duration* out) {
+  double value;
+  if (!absl::SimpleAtod(text, &value) || !(value >= 0) || value > 1e9)
+    return "a number, 0 or larger";
+  *out = value * unit;
+  return "";
+}
+
+Problem ParseSwitch(const std::string& text, bool* out) {
+  if (text != "0" && text != "1") return "0 or 1";
+  *out = text == "1";
+  return "";
+}
+
+Problem ParseCores(const std::string& text, std::vector<int>* out) {
+  std::vector<int> cores;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    int core;
+    if (!absl::SimpleAtoi(part, &core) || core < 0) return "core numbers separated by commas";
+    cores.push_back(core);
+  }
+  *out = std::move(cores);
+  return "";
+}
+
+Problem ParseLevel(const std::string& text, std::string* out) {
+  const std::string level = absl::AsciiStrToLower(text);
+  for (const char* known : {"trace", "debug", "info", "warning", "error", "fatal"}) {
+    if (level == known) {
+      *out = level;
+      return "";
+    }
+  }
+  return "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL";
+}
+
+struct Row {
+  EnvVariable variable;
+  std::function<Problem(const std::string&, RuntimeEnv*)> parse;
+};
+
+const std::vector<Row>& Rows() {
+  static const auto* const rows = new std::vector<Row>{
+      {{"HOROVOD_FUSION_THRESHOLD", "134217728",
+        "bytes that are reduced together at most; 0: no fusion"},
+       [](const auto& v, RuntimeEnv* e) { return ParseCount(v, &e->fusion_threshold_bytes); }},
+      {{"HOROVOD_CYCLE_TIME", "0",
+        "milliseconds that a ready tensor may wait for others to fuse with"},
+       [](const auto& v, RuntimeEnv* e) {
+         return ParseTime(v, absl::Milliseconds(1), &e->cycle_time);
+       }},
+      {{"HOROVOD_CACHE_CAPACITY", "1024", "tensors whose negotiation is remembered; 0: none"},
+       [](const auto& v, RuntimeEnv* e) { return ParseCount(v, &e->cache_capacity); }},
+      {{"HOROVOD_GLOO_TIMEOUT_SECONDS", "30",
+        "bound on connecting and on each collective over Gloo"},
+       [](const auto& v, RuntimeEnv* e) {
+         Problem problem = ParseTime(v, absl::Seconds(1), &e->gloo_timeout);
+         return problem.empty() && e->gloo_timeout == absl::ZeroDuration() ? "larger than 0"
+                                                                           : problem;
+       }},
+      {{"HOROVOD_STALL_CHECK_DISABLE", "0", "1: no warning about ranks that are waited for"},
+       [](const auto& v, RuntimeEnv* e) {
+         bool disable = false;
+         Problem problem = ParseSwitch(v, &disable);
+         e->stall_check = !disable;
+         return problem;
+       }},
+      {{"HOROVOD_STALL_CHECK_TIME_SECONDS", "60", "seconds until that warning"},
+       [](const auto& v, RuntimeEnv* e) {
+         return ParseTime(v, absl::Seconds(1), &e->stall_warning_time);
+       }},
+      {{"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0", "seconds until a stalled job fails; 0: never"},
+       [](const auto& v, RuntimeEnv* e) {
+         return ParseTime(v, absl::Seconds(1), &e->stall_shutdown_time);
+       }},
+      {{"HOROVOD_THREAD_AFFINITY", "", "a core for the engine thread of each local rank"},
+       [](const auto& v, RuntimeEnv* e) { return ParseCores(v, &e->thread_affinity); }},
+      {{"HOROVOD_LOG_LEVEL", "WARNING", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL"},
+       [](const auto& v, RuntimeEnv* e) { return ParseLevel(v, &e->log_level); }},
+      {{"HOROVOD_LOG_HIDE_TIME", "0", "1: log lines without time stamps"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->log_hide_time); }},
+      {{"HOROVOD_AGENT_SOCKET", "",
+        "set by the agent: where its workers ask for their credentials"},
+       [](const auto& v, RuntimeEnv* e) {
+         e->agent_socket = v;
+         return Problem();
+       }},
+      {{"HOROVOD_WORKER_ID", "", "set by the agent: this worker's number in the job"},
+       [](const auto& v, RuntimeEnv* e) {
+         return absl::SimpleAtoi(v, &e->worker_id) ? Problem() : Problem("a whole number");
+       }},
+  };
+  return *rows;
+}
+
+}  // namespace
+
+Environment ReadEnvironment() {
+  Environment result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const absl::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals == absl::string_view::npos) continue;
+    result.emplace(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+  }
+  return result;
+}
+
+absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
+  RuntimeEnv result;
+  for (const Row& row : Rows()) {
+    const auto found = environment.find(std::string(row.variable.name));
+    // An empty value means "not set", as for the shells that can't unset a variable for one
+    // command.
+    if (found == environment.end() || found->second.empty()) continue;
+    const Problem problem = row.parse(found->second, &result);
+    if (!problem.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("environment variable ", row.variable.name,
+                                                     "='", found->second, "': must be ", problem));
+    }
+  }
+  return result;
+}
+
+const std::vector<EnvVariable>& RuntimeEnvTable() {
+  static const auto* const table = [] {
+    auto* result = new std::vector<EnvVariable>;
+    for (const Row& row : Rows()) result->push_back(row.variable);
+    return result;
+  }();
+  return *table;
+}
+
+}  // namespace hvd

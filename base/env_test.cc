@@ -1,0 +1,75 @@
+#include "base/env.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
+  const auto env = ParseRuntimeEnv({});
+  ASSERT_TRUE(env.ok());
+  EXPECT_EQ(env->fusion_threshold_bytes, size_t{128} << 20);
+  EXPECT_EQ(env->cycle_time, absl::ZeroDuration());
+  EXPECT_EQ(env->cache_capacity, 1024u);
+  EXPECT_EQ(env->gloo_timeout, absl::Seconds(30));
+  EXPECT_TRUE(env->stall_check);
+  EXPECT_EQ(env->worker_id, 0u);
+}
+
+TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
+  const auto env = ParseRuntimeEnv({{"HOROVOD_CYCLE_TIME", "2.5"},
+                                    {"HOROVOD_GLOO_TIMEOUT_SECONDS", "5"},
+                                    {"HOROVOD_THREAD_AFFINITY", "0,3"},
+                                    {"HOROVOD_STALL_CHECK_DISABLE", "1"},
+                                    {"HOROVOD_LOG_LEVEL", "Debug"},
+                                    {"HOROVOD_WORKER_ID", "7"}});
+  ASSERT_TRUE(env.ok()) << env.status();
+  EXPECT_EQ(env->cycle_time, absl::Microseconds(2500));
+  EXPECT_EQ(env->gloo_timeout, absl::Seconds(5));
+  EXPECT_THAT(env->thread_affinity, ElementsAre(0, 3));
+  EXPECT_FALSE(env->stall_check);
+  EXPECT_EQ(env->log_level, "debug");
+  EXPECT_EQ(env->worker_id, 7u);
+}
+
+TEST(ParseRuntimeEnvTest, EmptyValue_MeansNotSet) {
+  const auto env = ParseRuntimeEnv({{"HOROVOD_CACHE_CAPACITY", ""}});
+  ASSERT_TRUE(env.ok());
+  EXPECT_EQ(env->cache_capacity, 1024u);
+}
+
+class BadValueTest : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(BadValueTest, ParseRuntimeEnv_Fails_NamingVariableAndValue) {
+  const auto [name, value] = GetParam();
+  const auto env = ParseRuntimeEnv({{name, value}});
+  ASSERT_EQ(env.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(env.status().message()), HasSubstr(name));
+  EXPECT_THAT(std::string(env.status().message()), HasSubstr(value));
+}
+
+INSTANTIATE_TEST_SUITE_P(EnvTest, BadValueTest,
+                         ::testing::Values(std::pair("HOROVOD_FUSION_THRESHOLD", "-1"),
+                                           std::pair("HOROVOD_CYCLE_TIME", "nan"),
+                                           std::pair("HOROVOD_CYCLE_TIME", "soon"),
+                                           std::pair("HOROVOD_GLOO_TIMEOUT_SECONDS", "0"),
+                                           std::pair("HOROVOD_STALL_CHECK_DISABLE", "yes"),
+                                           std::pair("HOROVOD_THREAD_AFFINITY", "0,,1"),
+                                           std::pair("HOROVOD_LOG_LEVEL", "LOUD"),
+                                           std::pair("HOROVOD_WORKER_ID", "first")));
+
+TEST(RuntimeEnvTableTest, EveryVariable_HasAMeaning) {
+  EXPECT_FALSE(RuntimeEnvTable().empty());
+  for (const EnvVariable& variable : RuntimeEnvTable()) {
+    EXPECT_FALSE(variable.meaning.empty()) << variable.name;
+  }
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,21 @@
+// Log lines of our own processes: "2026-11-21 12:00:00.000 horovod[rank 1] warning: text", on
+// stderr.
+#ifndef BASE_LOGGING_H_
+#define BASE_LOGGING_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "spdlog/logger.h"
+
+namespace hvd {
+
+// A logger that owns its sink. `level`: trace, debug, info, warning, error or fatal. Thread-safe
+// once made.
+std::shared_ptr<spdlog::logger> MakeLogger(const std::string& name, absl::string_view level,
+                                           bool hide_time);
+
+}  // namespace hvd
+
+#endif  // BASE_LOGGING_H_
