@@ -19,32 +19,34 @@ struct SshOptions {
 
 // Where to start an agent.
 struct AgentTarget {
-  std::string host;     // as the user wrote it; what ssh is given
-  bool local = false;   // a child of this process instead of ssh
+  std::string host;    // as the user wrote it; what ssh is given
+  bool local = false;  // a child of this process instead of ssh
   SshOptions ssh;
 };
 
 // How an agent process (or its ssh) ended.
 struct AgentExit {
-  int exit_code = 0;         // if signal is 0
+  int exit_code = 0;  // if signal is 0
   int signal = 0;
-  std::string stderr_text;   // the last 4 KiB that it, its shell or ssh itself said
+  std::string stderr_text;  // the last 4 KiB that it, its shell or ssh itself said
 };
 
-// Thread-safe. Callbacks come from one thread, in order; they must not block for long and must not destroy the object.
+// Thread-safe. Callbacks come from one thread, in order; they must not block for long and must not
+// destroy the object.
 class AgentProcess {
  public:
   struct Callbacks {
     std::function<void()> on_ready;                      // bootstrap accepted, command found
     std::function<void(const std::string&)> on_refusal;  // one line for the user
-    std::function<void(WorkerOutput)> on_output;
-    std::function<void(const AgentExit&)> on_exit;       // last callback of all; output is complete
+    std::function<void(pb::WorkerOutput)> on_output;
+    std::function<void(const AgentExit&)> on_exit;  // last callback of all; output is complete
   };
 
-  // Starts the agent and writes `bootstrap` to its stdin. The process gets a process group of its own (Ctrl-C does not reach it) and dies with
-  // this process.   NotFound: no ssh or no horovod-agent beside this program.   Internal: fork or pipe failed.
+  // Starts the agent and writes `bootstrap` to its stdin. The process gets a process group of its
+  // own (Ctrl-C does not reach it) and dies with this process.   NotFound: no ssh or no
+  // horovod-agent beside this program.   Internal: fork or pipe failed.
   static absl::StatusOr<std::unique_ptr<AgentProcess>> Start(const AgentTarget& target,
-                                                             const AgentBootstrap& bootstrap,
+                                                             const pb::AgentBootstrap& bootstrap,
                                                              Callbacks callbacks);
   // Ends it at once (see Kill) and waits for the last callback.
   virtual ~AgentProcess() = default;
@@ -56,8 +58,8 @@ class AgentProcess {
   virtual void Kill() = 0;
 };
 
-// One line for the user about an agent that ended before it was ready: knows ssh's and the shell's ways of saying host key, permission, name
-// resolution, refused connection, missing horovod-agent.
+// One line for the user about an agent that ended before it was ready: knows ssh's and the shell's
+// ways of saying host key, permission, name resolution, refused connection, missing horovod-agent.
 std::string ExplainEarlyExit(const AgentTarget& target, const AgentExit& exit);
 
 }  // namespace hvd

@@ -13,25 +13,27 @@
 
 namespace hvd {
 
-// Thread-safe. The callbacks come from one of gRPC's threads, one at a time; they must not block and must not destroy the link.
+// Thread-safe. The callbacks come from one of gRPC's threads, one at a time; they must not block
+// and must not destroy the link.
 class AgentLink {
  public:
   struct Callbacks {
-    std::function<void(const AgentCommand&)> on_command;
-    // The stream is over, for the reason given; nothing comes after this. OK: the daemon closed it in good order.
+    std::function<void(const pb::AgentCommand&)> on_command;
+    // The stream is over, for the reason given; nothing comes after this. OK: the daemon closed it
+    // in good order.
     std::function<void(absl::Status)> on_closed;
   };
 
-  // Attaches: opens the stream to `address` (numeric "address:port") and sends `hello`. Whether the daemon takes it shows in the first
-  // command (welcome) or in on_closed with Attach's errors.
+  // Attaches: opens the stream to `address` (numeric "address:port") and sends `hello`. Whether the
+  // daemon takes it shows in the first command (welcome) or in on_closed with Attach's errors.
   static std::unique_ptr<AgentLink> Open(const std::string& address,
                                          const PeerCredentials& credentials,
-                                         const AgentHello& hello, Callbacks callbacks);
+                                         const pb::AgentHello& hello, Callbacks callbacks);
   // Closes the stream without waiting for what was not sent; no callback comes after it returns.
   virtual ~AgentLink() = default;
 
   // Queues a message; they go out in order. Dropped once the stream is over.
-  virtual void Send(AgentMessage message) = 0;
+  virtual void Send(pb::AgentMessage message) = 0;
 
   // Lets everything queued go out, then ends the stream from this side; on_closed follows.
   virtual void Finish() = 0;

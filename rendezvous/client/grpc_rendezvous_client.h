@@ -10,8 +10,8 @@
 
 namespace hvd {
 
-// `address` is numeric, "address:port". Connects lazily. Retries with jittered back-off while the daemon can't be reached, never after it
-// has answered.
+// `address` is numeric, "address:port". Connects lazily. Retries with jittered back-off while the
+// daemon can't be reached, never after it has answered.
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& address,
                                                           const PeerCredentials& credentials);
 

@@ -8,8 +8,8 @@
 
 namespace hvd {
 
-// Blocking calls, each with its own bound; safe for concurrent use. The errors of each call are listed in proto/rendezvous.proto; besides
-// these, any call can end with
+// Blocking calls, each with its own bound; safe for concurrent use. The errors of each call are
+// listed in proto/rendezvous.proto; besides these, any call can end with
 //   Unavailable: the daemon was not reached in spite of retries within the timeout.
 //   DeadlineExceeded: the timeout passed while the call was parked.
 //   Cancelled: CancelAll() was called.
@@ -17,15 +17,15 @@ class RendezvousClient {
  public:
   virtual ~RendezvousClient() = default;
 
-  virtual absl::StatusOr<JoinWorldResponse> JoinWorld(const JoinWorldRequest& request,
-                                                      absl::Duration timeout) = 0;
-  virtual absl::StatusOr<WatchEpochResponse> WatchEpoch(const WatchEpochRequest& request,
+  virtual absl::StatusOr<pb::JoinWorldResponse> JoinWorld(const pb::JoinWorldRequest& request,
+                                                          absl::Duration timeout) = 0;
+  virtual absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
+                                                            absl::Duration timeout) = 0;
+  virtual absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
                                                         absl::Duration timeout) = 0;
-  virtual absl::StatusOr<ExchangeResponse> Exchange(const ExchangeRequest& request,
+  virtual absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request,
                                                     absl::Duration timeout) = 0;
-  virtual absl::StatusOr<ReportResponse> Report(const ReportRequest& request,
-                                                absl::Duration timeout) = 0;
-  virtual absl::StatusOr<GetStatusResponse> GetStatus(absl::Duration timeout) = 0;
+  virtual absl::StatusOr<pb::GetStatusResponse> GetStatus(absl::Duration timeout) = 0;
 
   // Ends all calls in flight, and every later one, with Cancelled.
   virtual void CancelAll() = 0;
