@@ -1,0 +1,194 @@
+"""Makes the wheel of a built tree: the Python package, the programs, libhvd.so and every shared library that they need.
+
+The wheel runs on any x86-64 Linux whose glibc is at least Debian 12's (2.36), under any Python >= 3.9 and beside any torch:
+
+* Bundled libraries get names with a hash of their content, and a search path relative to themselves, so that they can't be taken for (or be replaced
+  by) another library of that name in the process or on the machine.
+* Left to the system: glibc, and libstdc++ with libgcc_s. A process must have one C++ runtime, and that one is the one that torch uses too. A system with
+  glibc 2.36 has a libstdc++ that is new enough.
+* The same input gives the same bytes: fixed order, times and modes.
+
+Called by tools/build_wheel:  wheel.py STAGE OUTPUT_DIRECTORY
+"""
+
+import base64
+import hashlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GLIBC = (2, 36)
+TAG = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
+PROGRAMS = ("horovodrun", "horovod-agent", "horovod-rendezvousd")
+LIBRARY = "libhvd.so"
+FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+
+# Of glibc, the C++ runtime and the kernel.
+SYSTEM_LIBRARY = re.compile(
+    r"(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s))\.so(\.\d+)*$"
+)
+
+ENTRY_POINTS = """[console_scripts]
+horovod-agent = horovod.runner.launch:run_agent
+horovod-rendezvousd = horovod.runner.launch:run_rendezvousd
+horovodrun = horovod.runner.launch:run_commandline
+"""
+
+
+def metadata(version):
+    return f"""Metadata-Version: 2.1
+Name: horovod
+Version: {version}
+Summary: Distributed training for PyTorch scripts written for Horovod: launcher, rendezvous and worker runtime
+License: Apache-2.0
+Classifier: License :: OSI Approved :: Apache Software License
+Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: C++
+Classifier: Programming Language :: Python :: 3
+Requires-Python: >=3.9
+Requires-Dist: cloudpickle
+"""
+
+
+def project_version():
+    text = (ROOT / "base/version.h").read_text()
+    return re.search(r'kVersion\[\] = "([^"]+)"', text).group(1)
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def needed_libraries(binary):
+    """Path by soname of all that the dynamic linker would load for `binary`, the system's own apart."""
+    found = {}
+    for line in output_of("ldd", str(binary)).splitlines():
+        match = re.match(r"\s*(\S+) => (.*?)( \(0x[0-9a-f]+\))?$", line)
+        if not match or SYSTEM_LIBRARY.match(match.group(1)):
+            continue
+        soname, path = match.group(1), match.group(2)
+        if not path.startswith("/"):
+            raise SystemExit(f"{binary} needs {soname}, which is not installed")
+        found[soname] = Path(path).resolve()
+    return found
+
+
+def direct_needs(binary):
+    return output_of("patchelf", "--print-needed", str(binary)).split()
+
+
+def check_glibc(binary):
+    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", output_of("objdump", "-T", str(binary)))
+    newest = max(((int(a), int(b)) for a, b in versions), default=(0, 0))
+    if newest > GLIBC:
+        raise SystemExit(f"{binary} needs glibc {newest[0]}.{newest[1]}, the wheel's name promises {GLIBC[0]}.{GLIBC[1]}")
+
+
+def copy_stripped(source, target):
+    shutil.copyfile(source, target)
+    target.chmod(0o755)
+    subprocess.run(["strip", "--strip-unneeded", str(target)], check=True)
+
+
+def hashed_name(soname, path):
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
+    stem, _, rest = soname.partition(".so")
+    return f"{stem}-{digest}.so{rest}"
+
+
+def bundle_binaries(stage, package):
+    """Copies programs, libhvd.so and their libraries under package/{bin,lib} and ties them together."""
+    (package / "bin").mkdir()
+    (package / "lib").mkdir()
+    ours = [package / "bin" / name for name in PROGRAMS] + [package / "lib" / LIBRARY]
+    libraries = {}
+    for binary in ours:
+        source = stage / binary.relative_to(package)
+        libraries.update(needed_libraries(source))
+        copy_stripped(source, binary)
+    new_names = {soname: hashed_name(soname, path) for soname, path in libraries.items()}
+    bundled = []
+    for soname, path in sorted(libraries.items()):
+        target = package / "lib" / new_names[soname]
+        copy_stripped(path, target)
+        subprocess.run(["patchelf", "--set-soname", target.name, str(target)], check=True)
+        bundled.append(target)
+    for binary in ours + bundled:
+        tie(binary, new_names, "$ORIGIN/../lib" if binary.parent.name == "bin" else "$ORIGIN")
+        check_glibc(binary)
+    return sorted(libraries.values())
+
+
+def tie(binary, new_names, search_path):
+    command = ["patchelf", "--set-rpath", search_path]
+    for soname in direct_needs(binary):
+        if soname in new_names:
+            command += ["--replace-needed", soname, new_names[soname]]
+    subprocess.run([*command, str(binary)], check=True)
+
+
+def copy_package(stage, package):
+    """The Python files, tests apart."""
+    ignore = shutil.ignore_patterns("__pycache__", "*.pyc", "*_test.py", "test_*.py", "tests", "conftest.py", "BUILD.bazel", "bin", "lib")
+    shutil.copytree(stage, package, ignore=ignore)
+
+
+def write_licenses(libraries, directory):
+    """Ours, and what Debian's packages say of the libraries that the wheel carries."""
+    directory.mkdir(parents=True)
+    shutil.copyfile(ROOT / "LICENSE", directory / "LICENSE")
+    owners = output_of("dpkg-query", "-S", *(str(path) for path in libraries))
+    for name in sorted({line.split(":")[0] for line in owners.splitlines()}):
+        shutil.copyfile(f"/usr/share/doc/{name}/copyright", directory / f"{name}.txt")
+
+
+def write_zip(tree, wheel, record_name):
+    """RECORD, the list of all files with their hashes, comes last."""
+    record = []
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+
+        def add(name, data, mode):
+            info = zipfile.ZipInfo(name, FIXED_TIME)
+            info.external_attr = (stat.S_IFREG | mode) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+
+        for path in sorted(p for p in tree.rglob("*") if p.is_file()):
+            data = path.read_bytes()
+            name = path.relative_to(tree).as_posix()
+            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            record.append(f"{name},sha256={digest},{len(data)}\n")
+            add(name, data, 0o755 if os.access(path, os.X_OK) else 0o644)
+        record.append(f"{record_name},,\n")
+        add(record_name, "".join(record), 0o644)
+
+
+def main(stage, output):
+    version = project_version()
+    stage, output = Path(stage), Path(output)
+    wheel = output / f"horovod-{version}-{TAG}.whl"
+    with tempfile.TemporaryDirectory() as scratch:
+        tree = Path(scratch)
+        copy_package(stage / "horovod", tree / "horovod")
+        libraries = bundle_binaries(stage / "horovod", tree / "horovod")
+        info = tree / f"horovod-{version}.dist-info"
+        write_licenses(libraries, info / "licenses")
+        (info / "METADATA").write_text(metadata(version))
+        (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: tools/wheel.py\nRoot-Is-Purelib: false\nTag: {TAG}\n")
+        (info / "entry_points.txt").write_text(ENTRY_POINTS)
+        output.mkdir(exist_ok=True)
+        partial = wheel.with_suffix(".partial")
+        write_zip(tree, partial, f"{info.name}/RECORD")
+        partial.replace(wheel)
+    print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB, {len(libraries)} libraries inside)")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
