@@ -1,0 +1,66 @@
+// File descriptors that close themselves, and pipes.
+#ifndef BASE_FD_H_
+#define BASE_FD_H_
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+// Owns one file descriptor, or none. Not thread-safe.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  // Closes what it owns and takes `fd` instead.
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+// Both ends are closed by exec.   ResourceExhausted: too many open files.
+absl::StatusOr<Pipe> MakePipe();
+
+// From now on reads and writes fail with EAGAIN instead of waiting, for everyone who shares the
+// open file.
+absl::Status SetNonBlocking(int fd);
+
+// What one attempt to read or write achieved.
+struct IoResult {
+  size_t bytes = 0;
+  bool would_block = false;  // nothing now, perhaps later
+  bool end = false;          // end of stream, or the other side is gone
+};
+
+// One read, repeated if a signal interrupts it. Errors count as the end of the stream.
+IoResult ReadSome(int fd, char* buffer, size_t size);
+
+// One write. REQUIRES: the calling thread blocks SIGPIPE, or the process ignores it.
+IoResult WriteSome(int fd, absl::string_view data);
+
+// Writes everything to a blocking descriptor; REQUIRES as above.   Unavailable: the reader is gone.
+absl::Status WriteAll(int fd, absl::string_view data);
+
+}  // namespace hvd
+
+#endif  // BASE_FD_H_
