@@ -1,8 +1,9 @@
-/* The C ABI of libhvd.so: all that the Python package knows of the runtime. No framework type crosses it: pointers, element types and
- * shapes do.
+/* The C ABI of libhvd.so: all that the Python package knows of the runtime. No framework type
+ * crosses it: pointers, element types and shapes do.
  *
- * Every function is thread-safe, catches everything, and returns an HVD_* status code unless it says otherwise; the message that goes with a
- * code is hvd_last_error() of the same thread. Blocking calls must be made without Python's lock (ctypes does so).
+ * Every function is thread-safe, catches everything, and returns an HVD_* status code unless it
+ * says otherwise; the message that goes with a code is hvd_last_error() of the same thread.
+ * Blocking calls must be made without Python's lock (ctypes does so).
  */
 #ifndef WORKER_RUNTIME_API_HVD_C_API_H_
 #define WORKER_RUNTIME_API_HVD_C_API_H_
@@ -23,41 +24,57 @@ enum {
   HVD_OK = 0,
   HVD_CANCELLED = 1,
   HVD_UNKNOWN = 2,
-  HVD_INVALID_ARGUMENT = 3,     /* the caller's mistake, or (from hvd_wait) the ranks' requests do not match */
-  HVD_DEADLINE_EXCEEDED = 4,    /* a collective or the rendezvous took too long */
-  HVD_NOT_FOUND = 5,            /* unknown handle */
-  HVD_ALREADY_EXISTS = 6,       /* a request of that name is in flight */
+  HVD_INVALID_ARGUMENT =
+      3, /* the caller's mistake, or (from hvd_wait) the ranks' requests do not match */
+  HVD_DEADLINE_EXCEEDED = 4, /* a collective or the rendezvous took too long */
+  HVD_NOT_FOUND = 5,         /* unknown handle */
+  HVD_ALREADY_EXISTS = 6,    /* a request of that name is in flight */
   HVD_PERMISSION_DENIED = 7,
-  HVD_FAILED_PRECONDITION = 9,  /* not initialized, or already shut down */
-  HVD_ABORTED = 10,             /* the epoch is over: another rank failed or shut down */
+  HVD_FAILED_PRECONDITION = 9, /* not initialized, or already shut down */
+  HVD_ABORTED = 10,            /* the epoch is over: another rank failed or shut down */
   HVD_UNIMPLEMENTED = 12,
   HVD_INTERNAL = 13,
-  HVD_UNAVAILABLE = 14          /* a peer is gone */
+  HVD_UNAVAILABLE = 14 /* a peer is gone */
 };
 
 /* DataType, OpKind and Reduction: collectives/types.h, worker_runtime/engine/engine.h. */
 enum {
-  HVD_UINT8 = 0, HVD_INT8 = 1, HVD_INT16 = 2, HVD_INT32 = 3, HVD_INT64 = 4,
-  HVD_FLOAT16 = 5, HVD_BFLOAT16 = 6, HVD_FLOAT32 = 7, HVD_FLOAT64 = 8, HVD_BOOL = 9
+  HVD_UINT8 = 0,
+  HVD_INT8 = 1,
+  HVD_INT16 = 2,
+  HVD_INT32 = 3,
+  HVD_INT64 = 4,
+  HVD_FLOAT16 = 5,
+  HVD_BFLOAT16 = 6,
+  HVD_FLOAT32 = 7,
+  HVD_FLOAT64 = 8,
+  HVD_BOOL = 9
 };
 enum {
-  HVD_ALLREDUCE = 0, HVD_ALLGATHER = 1, HVD_BROADCAST = 2, HVD_ALLTOALL = 3,
-  HVD_REDUCESCATTER = 4, HVD_BARRIER = 5, HVD_JOIN = 6
+  HVD_ALLREDUCE = 0,
+  HVD_ALLGATHER = 1,
+  HVD_BROADCAST = 2,
+  HVD_ALLTOALL = 3,
+  HVD_REDUCESCATTER = 4,
+  HVD_BARRIER = 5,
+  HVD_JOIN = 6
 };
 enum { HVD_AVERAGE = 0, HVD_SUM = 1, HVD_ADASUM = 2, HVD_MIN = 3, HVD_MAX = 4, HVD_PRODUCT = 5 };
 
-HVD_EXPORT int32_t hvd_abi_version(void);     /* HVD_ABI_VERSION of the library */
-HVD_EXPORT const char* hvd_version(void);     /* "1.0.0" */
-HVD_EXPORT const char* hvd_last_error(void);  /* of this thread; valid until its next call */
+HVD_EXPORT int32_t hvd_abi_version(void);    /* HVD_ABI_VERSION of the library */
+HVD_EXPORT const char* hvd_version(void);    /* "1.0.0" */
+HVD_EXPORT const char* hvd_last_error(void); /* of this thread; valid until its next call */
 
-/* Joins the next world of the job this process was started in (by an agent), or makes a world of one without one. Blocks until all members
- * are there and connected. Does nothing if a world is up. */
+/* Joins the next world of the job this process was started in (by an agent), or makes a world of
+ * one without one. Blocks until all members are there and connected. Does nothing if a world is up.
+ */
 HVD_EXPORT int32_t hvd_init(void);
 
-/* Leaves the world in good order; hvd_init may follow. Does nothing if there is none. Peers' operations in flight fail with HVD_ABORTED. */
+/* Leaves the world in good order; hvd_init may follow. Does nothing if there is none. Peers'
+ * operations in flight fail with HVD_ABORTED. */
 HVD_EXPORT int32_t hvd_shutdown(void);
 
-HVD_EXPORT int32_t hvd_is_initialized(void);  /* 1 or 0 */
+HVD_EXPORT int32_t hvd_is_initialized(void); /* 1 or 0 */
 
 /* -1 if there is no world. */
 HVD_EXPORT int32_t hvd_rank(void);
@@ -66,8 +83,8 @@ HVD_EXPORT int32_t hvd_local_rank(void);
 HVD_EXPORT int32_t hvd_local_size(void);
 HVD_EXPORT int32_t hvd_cross_rank(void);
 HVD_EXPORT int32_t hvd_cross_size(void);
-HVD_EXPORT int64_t hvd_epoch(void);           /* 0 if there is no world */
-HVD_EXPORT int32_t hvd_is_homogeneous(void);  /* 1 if all hosts have as many ranks */
+HVD_EXPORT int64_t hvd_epoch(void);          /* 0 if there is no world */
+HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1 if all hosts have as many ranks */
 
 /* 1 if the epoch is broken or about to change, 0 if not. One load. */
 HVD_EXPORT int32_t hvd_world_is_changing(void);
@@ -89,14 +106,15 @@ typedef struct hvd_request {
   const int32_t* splits;
 } hvd_request;
 
-/* Hands over `count` tensors as one group; *handle identifies it until hvd_release. `input` and `output` must stay valid until then.
- * Errors: HVD_INVALID_ARGUMENT, HVD_ALREADY_EXISTS, HVD_FAILED_PRECONDITION, HVD_ABORTED, HVD_UNAVAILABLE. */
+/* Hands over `count` tensors as one group; *handle identifies it until hvd_release. `input` and
+ * `output` must stay valid until then. Errors: HVD_INVALID_ARGUMENT, HVD_ALREADY_EXISTS,
+ * HVD_FAILED_PRECONDITION, HVD_ABORTED, HVD_UNAVAILABLE. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int64_t* handle);
 
 HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done); /* HVD_NOT_FOUND */
 
-/* Blocks until the group is done. HVD_INVALID_ARGUMENT: the ranks' requests do not match, the world goes on; HVD_UNIMPLEMENTED; any other
- * code: the world is broken. */
+/* Blocks until the group is done. HVD_INVALID_ARGUMENT: the ranks' requests do not match, the world
+ * goes on; HVD_UNIMPLEMENTED; any other code: the world is broken. */
 HVD_EXPORT int32_t hvd_wait(int64_t handle);
 
 typedef struct hvd_tensor {
@@ -114,7 +132,8 @@ HVD_EXPORT int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result)
 /* Forgets the group; waits for it first if it is in flight. */
 HVD_EXPORT int32_t hvd_release(int64_t handle);
 
-/* This process's own word on why it is about to fail, passed on to the daemon for the root-cause report; best effort, bounded to a second. */
+/* This process's own word on why it is about to fail, passed on to the daemon for the root-cause
+ * report; best effort, bounded to a second. */
 HVD_EXPORT int32_t hvd_report_failure(const char* message, int32_t caused_by_peer);
 
 /* "gloo": 1. "nccl", "mpi", "cuda", "rocm", "ddl", "ccl": 0. */
@@ -124,4 +143,4 @@ HVD_EXPORT int32_t hvd_built(const char* what);
 } /* extern "C" */
 #endif
 
-#endif  /* WORKER_RUNTIME_API_HVD_C_API_H_ */
+#endif /* WORKER_RUNTIME_API_HVD_C_API_H_ */

@@ -1,0 +1,193 @@
+#include "worker_runtime/api/hvd_c_api.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+#include "worker_runtime/api/runtime.h"
+
+namespace {
+
+using hvd::ActiveWorld;
+using hvd::Runtime;
+using hvd::TensorRequest;
+using hvd::TensorResult;
+
+// The one process-wide object. Never destroyed: worker threads of the host language may still be in
+// a call at exit.
+Runtime& TheRuntime() {
+  static Runtime* const runtime = new Runtime;
+  return *runtime;
+}
+
+thread_local std::string last_error;
+
+int32_t ToCode(const absl::Status& status) {
+  if (status.ok()) return HVD_OK;
+  last_error = std::string(status.message());
+  return static_cast<int32_t>(status.code());
+}
+
+// Nothing thrown may cross the C ABI.
+template <typename Function>
+int32_t Guarded(Function function) {
+  try {
+    return ToCode(function());
+  } catch (const std::exception& error) {
+    return ToCode(absl::InternalError(error.what()));
+  }
+}
+
+template <typename Function>
+int32_t Query(Function function, int32_t without_world) {
+  const std::shared_ptr<ActiveWorld> active = TheRuntime().active();
+  return active == nullptr ? without_world : function(*active);
+}
+
+absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
+  if (from.name == nullptr || from.ndim < 0 || (from.ndim > 0 && from.shape == nullptr)) {
+    return absl::InvalidArgumentError("a request needs a name and a shape");
+  }
+  if (from.op < HVD_ALLREDUCE || from.op > HVD_JOIN || from.dtype < HVD_UINT8 ||
+      from.dtype > HVD_BOOL || from.reduction < HVD_AVERAGE || from.reduction > HVD_PRODUCT) {
+    return absl::InvalidArgumentError("operation, element type or reduction out of range");
+  }
+  if (from.splits_count < 0 || (from.splits_count > 0 && from.splits == nullptr)) {
+    return absl::InvalidArgumentError("splits are missing");
+  }
+  TensorRequest to;
+  to.name = from.name;
+  to.op = static_cast<hvd::OpKind>(from.op);
+  to.type = static_cast<hvd::DataType>(from.dtype);
+  to.shape.assign(from.shape, from.shape + from.ndim);
+  to.input = from.input;
+  to.output = from.output;
+  to.reduction = static_cast<hvd::Reduction>(from.reduction);
+  to.prescale = from.prescale;
+  to.postscale = from.postscale;
+  to.root_rank = from.root_rank;
+  to.splits.assign(from.splits, from.splits + from.splits_count);
+  return to;
+}
+
+void FromResult(const TensorResult& from, hvd_tensor* to) {
+  to->data = from.data;
+  to->shape = from.shape.data();
+  to->ndim = static_cast<int32_t>(from.shape.size());
+  to->received_splits = from.received_splits.data();
+  to->received_splits_count = static_cast<int32_t>(from.received_splits.size());
+  to->last_joined_rank = from.last_joined_rank;
+}
+
+}  // namespace
+
+int32_t hvd_abi_version(void) { return HVD_ABI_VERSION; }
+const char* hvd_version(void) { return hvd::kVersion; }
+const char* hvd_last_error(void) { return last_error.c_str(); }
+
+int32_t hvd_init(void) {
+  return Guarded([] { return TheRuntime().Init(); });
+}
+
+int32_t hvd_shutdown(void) {
+  return Guarded([] { return TheRuntime().Shutdown(); });
+}
+
+int32_t hvd_is_initialized(void) {
+  return Query([](ActiveWorld&) { return 1; }, 0);
+}
+
+int32_t hvd_rank(void) {
+  return Query([](ActiveWorld& active) { return active.world().rank; }, -1);
+}
+
+int32_t hvd_size(void) {
+  return Query([](ActiveWorld& active) { return active.world().size(); }, -1);
+}
+
+int32_t hvd_local_rank(void) {
+  return Query([](ActiveWorld& active) { return active.world().self().local_rank; }, -1);
+}
+
+int32_t hvd_local_size(void) {
+  return Query([](ActiveWorld& active) { return active.world().self().local_size; }, -1);
+}
+
+int32_t hvd_cross_rank(void) {
+  return Query([](ActiveWorld& active) { return active.world().self().cross_rank; }, -1);
+}
+
+int32_t hvd_cross_size(void) {
+  return Query([](ActiveWorld& active) { return active.world().self().cross_size; }, -1);
+}
+
+int64_t hvd_epoch(void) {
+  const std::shared_ptr<ActiveWorld> active = TheRuntime().active();
+  return active == nullptr ? 0 : static_cast<int64_t>(active->world().epoch.value());
+}
+
+int32_t hvd_is_homogeneous(void) {
+  return Query([](ActiveWorld& active) { return active.world().IsHomogeneous() ? 1 : 0; }, 1);
+}
+
+int32_t hvd_world_is_changing(void) {
+  return Query([](ActiveWorld& active) { return active.changing() ? 1 : 0; }, 0);
+}
+
+int32_t hvd_submit(const hvd_request* requests, int32_t count, int64_t* handle) {
+  return Guarded([&]() -> absl::Status {
+    std::vector<TensorRequest> group;
+    group.reserve(count);
+    for (int32_t i = 0; i < count; ++i) {
+      ASSIGN_OR_RETURN(TensorRequest request, ToRequest(requests[i]));
+      group.push_back(std::move(request));
+    }
+    ASSIGN_OR_RETURN(*handle, TheRuntime().Submit(std::move(group)));
+    return absl::OkStatus();
+  });
+}
+
+int32_t hvd_poll(int64_t handle, int32_t* done) {
+  return Guarded([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const bool is_done, TheRuntime().Poll(handle));
+    *done = is_done ? 1 : 0;
+    return absl::OkStatus();
+  });
+}
+
+int32_t hvd_wait(int64_t handle) {
+  return Guarded([&] { return TheRuntime().Wait(handle); });
+}
+
+int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result) {
+  return Guarded([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<TensorResult>* results, TheRuntime().Results(handle));
+    if (index < 0 || index >= static_cast<int32_t>(results->size())) {
+      return absl::NotFoundError(absl::StrCat("handle ", handle, " has no tensor ", index));
+    }
+    FromResult((*results)[index], result);
+    return absl::OkStatus();
+  });
+}
+
+int32_t hvd_release(int64_t handle) {
+  return Guarded([&] {
+    TheRuntime().Release(handle);
+    return absl::OkStatus();
+  });
+}
+
+int32_t hvd_report_failure(const char* message, int32_t caused_by_peer) {
+  return Guarded([&] {
+    TheRuntime().ReportFailure(message == nullptr ? "" : message, caused_by_peer != 0);
+    return absl::OkStatus();
+  });
+}
+
+int32_t hvd_built(const char* what) {
+  return what != nullptr && absl::string_view(what) == "gloo" ? 1 : 0;
+}

@@ -1,0 +1,22 @@
+// How a worker gets its credentials from the agent that started it.
+#ifndef WORKER_RUNTIME_SESSION_BOOTSTRAP_H_
+#define WORKER_RUNTIME_SESSION_BOOTSTRAP_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/ids.h"
+#include "proto/agent.pb.h"
+
+namespace hvd {
+
+// Asks at the agent's abstract unix socket (its name without the leading zero byte).
+//   Unavailable: nobody listens there: the agent is gone.   PermissionDenied: refused; the message
+//   is the agent's. DeadlineExceeded: no answer within `timeout`.
+absl::StatusOr<pb::WorkerBootstrap> FetchBootstrap(const std::string& socket_name, WorkerId worker,
+                                                   absl::Duration timeout);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_SESSION_BOOTSTRAP_H_
