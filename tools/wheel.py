@@ -144,9 +144,17 @@ def write_licenses(libraries, directory):
     """Ours, and what Debian's packages say of the libraries that the wheel carries."""
     directory.mkdir(parents=True)
     shutil.copyfile(ROOT / "LICENSE", directory / "LICENSE")
-    owners = output_of("dpkg-query", "-S", *(str(path) for path in libraries))
-    for name in sorted({line.split(":")[0] for line in owners.splitlines()}):
+    for name in sorted({debian_package(path) for path in libraries}):
         shutil.copyfile(f"/usr/share/doc/{name}/copyright", directory / f"{name}.txt")
+
+
+def debian_package(path):
+    """Some packages still list their files under /lib, which is a link to /usr/lib."""
+    for listed in (str(path), str(path).replace("/usr/lib/", "/lib/", 1)):
+        found = subprocess.run(["dpkg-query", "-S", listed], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if found.returncode == 0:
+            return found.stdout.split(":")[0]
+    raise SystemExit(f"no Debian package owns {path}: what is its license?")
 
 
 def write_zip(tree, wheel, record_name):

@@ -1,0 +1,233 @@
+"""Checks that the source tree keeps to its layers. Run by the tests as //tools:layering_test; by hand: tools/check_layering.py [ROOT].
+
+Looked at are the lines `#include "..."` of all C++ files, which say more exactly than BUILD files who knows whom:
+
+1. A file includes only what its folder may depend on (ALLOWED).
+2. No file includes itself through others, and no folder depends on itself through other folders.
+3. The libraries that give a folder its purpose stay in it (THIRD_PARTY).
+4. The environment is read in one file, and the clock is read and slept on in one file (ONLY_IN); tests don't sleep either.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+# Who may include what: folder -> folders, or single headers. A folder may always include itself. The longest prefix of a file's path counts, and
+# entries stand for just that folder, not for those below it.
+COLLECTIVE_BACKEND = ["base", "collectives"]
+ALLOWED = {
+    "base": [],
+    "proto": [],
+    "rendezvous/membership": ["base/ids.h", "base/status_macros.h"],
+    "rendezvous/journal": ["base", "rendezvous/membership"],
+    "rendezvous/security": ["base", "proto"],
+    "rendezvous/transport": ["base", "proto", "rendezvous/security"],
+    "rendezvous/server": [
+        "base", "proto", "rendezvous/membership", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
+    ],
+    "rendezvous/client": ["base", "proto", "rendezvous/security", "rendezvous/transport"],
+    "rendezvous": ["base", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/journal", "rendezvous/security"],
+    "launcher/discovery": ["base", "rendezvous/membership"],
+    "launcher/spawn": ["base", "proto"],
+    "launcher/console": ["base", "proto", "rendezvous/server", "rendezvous/membership"],
+    "launcher/agent": ["base", "proto", "rendezvous/client", "rendezvous/security", "launcher/spawn"],
+    "launcher": [
+        "base", "proto", "rendezvous/server", "rendezvous/client", "rendezvous/membership", "rendezvous/security",
+        "launcher/discovery", "launcher/spawn", "launcher/console", "launcher/agent",
+    ],
+    "collectives": ["base"],
+    "collectives/inproc": COLLECTIVE_BACKEND,
+    "collectives/gloo": COLLECTIVE_BACKEND,
+    "collectives/shm": COLLECTIVE_BACKEND,
+    "collectives/nccl": COLLECTIVE_BACKEND,
+    "collectives/hierarchical": COLLECTIVE_BACKEND,
+    "collectives/adasum": COLLECTIVE_BACKEND,
+    "worker_runtime/negotiation": ["base", "proto", "collectives/types.h"],
+    "worker_runtime/engine": ["base", "proto", "collectives", "collectives/adasum", "worker_runtime/negotiation"],
+    "worker_runtime/session": [
+        "base", "proto", "rendezvous/client", "rendezvous/security", "collectives/key_exchange.h", "collectives/types.h",
+    ],
+    "worker_runtime/state": ["base"],
+    "worker_runtime/api": [
+        "base", "proto", "rendezvous/client", "rendezvous/security",
+        "collectives", "collectives/gloo", "collectives/inproc", "collectives/shm", "collectives/nccl",
+        "collectives/hierarchical", "collectives/adasum",
+        "worker_runtime/negotiation", "worker_runtime/engine", "worker_runtime/session", "worker_runtime/state",
+    ],
+}  # fmt: skip
+
+# These may include anything, and nothing but tests may include them. What a folder offers to tests only is named *_test_util.h or lies in testing/.
+TEST_FOLDERS = ("tests", "tools")
+TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc)$")
+
+# <prefix of an include> -> the folders that may have it, with all below them.
+THIRD_PARTY = {
+    "grpc": ["rendezvous/server", "rendezvous/client", "rendezvous/security", "rendezvous/transport"],
+    "gloo/": ["collectives/gloo"],
+    "nccl": ["collectives/nccl"],
+    "CLI/": ["launcher", "rendezvous"],
+    "spdlog/": ["base"],
+    "openssl/": ["base", "rendezvous/security"],
+}
+
+# pattern -> (the files that may have it, why, whether tests are held to it too)
+ONLY_IN = {
+    r"\b(secure_)?getenv\s*\(": (["base/env.h", "base/env.cc"], "the environment is read in base/env only", False),
+    r"\benviron\b": (["base/env.cc", "base/process.cc"], "the environment is read in base/env only", False),
+    r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|clock_nanosleep)\s*\(|(?<![\w:.>])(::)?sleep\s*\(": (
+        ["base/clock.cc"], "only base/clock.cc sleeps; wait for an event", True,
+    ),
+    r"\babsl::Now\s*\(|_clock::now\s*\(|\b(clock_gettime|gettimeofday)\s*\(|\bstd::time\s*\(": (
+        ["base/clock.cc"], "the clock is read in base/clock.cc only; take a Clock&", False,
+    ),
+}  # fmt: skip
+
+SOURCE_FOLDERS = sorted({folder.split("/")[0] for folder in ALLOWED} | {"tests", "tools"})
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+
+
+def read_sources(root):
+    """{path relative to root: text} of all C++ files; generated headers do not appear."""
+    files = {}
+    for folder in SOURCE_FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".h", ".cc") and path.is_file():
+                files[path.relative_to(root).as_posix()] = path.read_text()
+    return files
+
+
+def without_comments(text):
+    """Comments and string literals blanked out; line numbers stay."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+    return pattern.sub(lambda m: "\n" * m.group().count("\n"), text)
+
+
+def includes(text):
+    """[(line number, quoted path or None, path in angle brackets or None)]"""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            found.append((number, match.group(1), match.group(2)))
+    return found
+
+
+def layer_of(path):
+    """The entry of ALLOWED that a file belongs to, or None."""
+    folder = path.rpartition("/")[0]
+    while folder and folder not in ALLOWED:
+        folder = folder.rpartition("/")[0]
+    return folder or None
+
+
+def is_test(path):
+    return path.split("/")[0] in TEST_FOLDERS or bool(TEST_FILE.search(path))
+
+
+def may_include(path, target):
+    """Whether file `path` may include file `target`: None, or why not."""
+    layer, wanted = layer_of(path), layer_of(target)
+    if is_test(path):
+        # A test stands beside what it tests, and may use the rest of its subsystem and what tests share.
+        if path.split("/")[0] in TEST_FOLDERS or target.split("/")[0] in (path.split("/")[0], "tests"):
+            return None
+    elif is_test(target):
+        return "only tests may include this"
+    if wanted is None:
+        return f"no folder of that name: {target}"
+    if layer is None:
+        return "this folder is not in ALLOWED (tools/check_layering.py)"
+    if wanted == layer or wanted in ALLOWED[layer] or target in ALLOWED[layer]:
+        return None
+    return f"{layer} may depend on: {', '.join(ALLOWED[layer]) or 'nothing of ours'}"
+
+
+def check_includes(files):
+    problems = []
+    for path, text in files.items():
+        for number, quoted, angled in includes(text):
+            if quoted and "/" in quoted and quoted.split("/")[0] in SOURCE_FOLDERS:
+                why = may_include(path, quoted)
+                if why:
+                    problems.append(f'{path}:{number}: includes "{quoted}": {why}')
+                continue
+            name = angled or quoted
+            for prefix, folders in THIRD_PARTY.items():
+                if name.startswith(prefix) and not is_test(path) and not path.startswith(tuple(f + "/" for f in folders)):
+                    problems.append(f"{path}:{number}: includes {name}, which only {', '.join(folders)} may")
+    return problems
+
+
+def find_cycle(graph):
+    """A list of nodes, the first one also last, or None."""
+    done, on_path = set(), []
+
+    def visit(node):
+        if node in on_path:
+            return on_path[on_path.index(node) :] + [node]
+        if node in done:
+            return None
+        on_path.append(node)
+        for successor in sorted(graph.get(node, ())):
+            cycle = visit(successor)
+            if cycle:
+                return cycle
+        on_path.pop()
+        done.add(node)
+        return None
+
+    for start in sorted(graph):
+        cycle = visit(start)
+        if cycle:
+            return cycle
+    return None
+
+
+def check_cycles(files):
+    by_file, by_folder = {}, {}
+    for path, text in files.items():
+        targets = {quoted for _, quoted, _ in includes(text) if quoted in files}
+        by_file[path] = targets
+        if is_test(path):
+            continue
+        folder = path.rpartition("/")[0]
+        by_folder.setdefault(folder, set()).update(t.rpartition("/")[0] for t in targets if not is_test(t))
+        by_folder[folder].discard(folder)
+    problems = []
+    for name, graph in (("files", by_file), ("folders", by_folder)):
+        cycle = find_cycle(graph)
+        if cycle:
+            problems.append(f"{name} include one another in a circle: {' -> '.join(cycle)}")
+    return problems
+
+
+def check_patterns(files):
+    problems = []
+    for path, text in files.items():
+        lines = without_comments(text).splitlines()
+        for pattern, (allowed, why, tests_too) in ONLY_IN.items():
+            if path in allowed or (is_test(path) and not tests_too):
+                continue
+            for number, line in enumerate(lines, 1):
+                if re.search(pattern, line):
+                    problems.append(f"{path}:{number}: {why}")
+    return problems
+
+
+def check(files):
+    """All problems, one line each."""
+    return check_includes(files) + check_cycles(files) + check_patterns(files)
+
+
+def main(arguments):
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    files = read_sources(root)
+    if not files:
+        sys.exit(f"no C++ files under {root}")
+    problems = check(files)
+    print("\n".join(problems + [f"{len(files)} files, {len(problems)} problems"]))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

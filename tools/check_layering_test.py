@@ -1,0 +1,98 @@
+"""The layering check finds what is planted, and the tree itself is clean."""
+
+import unittest
+from pathlib import Path
+
+import check_layering
+
+
+def problems(**files):
+    """Keys: path with / written as __ and . as _dot_; values: text."""
+    return check_layering.check({k.replace("__", "/").replace("_dot_", "."): v for k, v in files.items()})
+
+
+class Includes(unittest.TestCase):
+    def test_allowed_dependency_passes(self):
+        self.assertEqual([], problems(
+            base__ids_dot_h="",
+            rendezvous__membership__membership_dot_h='#include "base/ids.h"\n#include <vector>\n',
+            rendezvous__server__driver_dot_h='#include "rendezvous/membership/membership.h"\n',
+        ))
+
+    def test_upward_dependency_is_found(self):
+        found = problems(launcher__job_dot_h="", base__ids_dot_h='\n#include "launcher/job.h"\n')
+        self.assertEqual(1, len(found))
+        self.assertIn('base/ids.h:2: includes "launcher/job.h"', found[0])
+
+    def test_pure_machine_may_not_see_all_of_base(self):
+        self.assertEqual(1, len(problems(rendezvous__membership__membership_dot_cc='#include "base/clock.h"\n')))
+
+    def test_generated_headers_count(self):
+        self.assertEqual(1, len(problems(rendezvous__membership__membership_dot_cc='#include "proto/agent.pb.h"\n')))
+
+    def test_collectives_never_on_rendezvous(self):
+        self.assertEqual(1, len(problems(collectives__gloo__gloo_dot_cc='#include "rendezvous/client/rendezvous_client.h"\n')))
+
+    def test_backend_never_on_another(self):
+        self.assertEqual(1, len(problems(collectives__shm__shm_dot_cc='#include "collectives/gloo/gloo_backend.h"\n')))
+
+    def test_tests_may_use_their_subsystem_and_shared_support_only(self):
+        self.assertEqual([], problems(collectives__conformance_test_dot_cc='#include "collectives/gloo/gloo_backend.h"\n'
+                                                                           '#include "tests/support/sim_clock.h"\n'))
+        self.assertEqual(1, len(problems(collectives__conformance_test_dot_cc='#include "launcher/job.h"\n')))
+
+    def test_product_may_not_use_test_code(self):
+        self.assertEqual(1, len(problems(launcher__job_dot_cc='#include "tests/support/sim_clock.h"\n')))
+
+    def test_third_party_stays_in_its_folder(self):
+        self.assertEqual([], problems(collectives__gloo__gloo_dot_cc="#include <gloo/context.h>\n"))
+        self.assertEqual(1, len(problems(worker_runtime__engine__engine_dot_cc="#include <gloo/context.h>\n")))
+
+    def test_folder_without_rule_is_found(self):
+        self.assertEqual(1, len(problems(base__ids_dot_h="", tools__bench_dot_cc='#include "base/ids.h"\n',
+                                         worker_runtime__other_dot_cc='#include "base/ids.h"\n')))
+
+
+class Cycles(unittest.TestCase):
+    def test_files_in_a_circle_are_found(self):
+        found = problems(base__a_dot_h='#include "base/b.h"\n', base__b_dot_h='#include "base/a.h"\n')
+        self.assertEqual(["files include one another in a circle: base/a.h -> base/b.h -> base/a.h"], found)
+
+    def test_folders_in_a_circle_are_found(self):
+        found = check_layering.check_cycles({
+            "launcher/job.h": '#include "launcher/spawn/spawn.h"\n',
+            "launcher/spawn/spawn.h": "",
+            "launcher/spawn/other.h": '#include "launcher/options.h"\n',
+            "launcher/options.h": "",
+        })
+        self.assertEqual(["folders include one another in a circle: launcher -> launcher/spawn -> launcher"], found)
+
+
+class Patterns(unittest.TestCase):
+    def test_getenv_only_in_base_env(self):
+        self.assertEqual([], problems(base__env_dot_cc='getenv("A");'))
+        self.assertEqual(1, len(problems(launcher__job_dot_cc='std::getenv("A");')))
+
+    def test_sleep_only_in_base_clock_tests_included(self):
+        self.assertEqual([], problems(base__clock_dot_cc="absl::SleepFor(d);"))
+        for text in ("absl::SleepFor(d);", "std::this_thread::sleep_for(d);", "usleep(3);", "  sleep(1);", "::sleep(1);"):
+            self.assertEqual(1, len(problems(launcher__job_test_dot_cc=text)), text)
+
+    def test_clock_only_in_base_clock(self):
+        self.assertEqual(1, len(problems(launcher__job_dot_cc="auto t = absl::Now();")))
+        self.assertEqual(1, len(problems(launcher__job_dot_cc="auto t = std::chrono::steady_clock::now();")))
+
+    def test_comments_and_strings_are_not_code(self):
+        self.assertEqual([], problems(launcher__job_dot_cc='// never getenv("A")\n/* sleep(1) */\nauto a = "sleep(1)";\n'))
+
+
+class Tree(unittest.TestCase):
+    def test_the_tree_is_clean(self):
+        # The script's real place, not its link in Bazel's runfiles: the tree is around it.
+        files = check_layering.read_sources(Path(check_layering.__file__).resolve().parent.parent)
+        self.assertGreater(len(files), 10)
+        self.assertEqual([], check_layering.check(files))
+
+
+if __name__ == "__main__":
+    unittest.main()
