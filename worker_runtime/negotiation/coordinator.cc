@@ -1,0 +1,177 @@
+#include "worker_runtime/negotiation/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "worker_runtime/negotiation/fusion_planner.h"
+#include "worker_runtime/negotiation/mismatch.h"
+
+namespace hvd {
+namespace {
+
+const SignaturePtr& AnyOf(const Readiness::Tensor& tensor) {
+  return *std::find_if(tensor.by_rank.begin(), tensor.by_rank.end(),
+                       [](const SignaturePtr& signature) { return signature != nullptr; });
+}
+
+// Whether the signature alone says what a plan must say of the tensor.
+bool IsCacheable(OpKind op) {
+  return op == OpKind::kAllReduce || op == OpKind::kBroadcast || op == OpKind::kReduceScatter ||
+         op == OpKind::kBarrier;
+}
+
+std::optional<std::string> FindMismatchInOperation(const Readiness::Operation& operation) {
+  for (const Readiness::Tensor& tensor : operation) {
+    std::optional<std::string> mismatch = FindMismatch(tensor.by_rank);
+    if (!mismatch.has_value()) continue;
+    if (operation.size() > 1) {
+      absl::StrAppend(&*mismatch, " (the whole group of ", operation.size(), " tensors fails)");
+    }
+    return mismatch;
+  }
+  return std::nullopt;
+}
+
+std::vector<int32_t> SplitTable(const Readiness::Tensor& tensor) {
+  std::vector<int32_t> table;
+  const auto size = static_cast<int64_t>(tensor.by_rank.size());
+  for (const SignaturePtr& signature : tensor.by_rank) {
+    if (signature->splits.empty()) {
+      table.insert(table.end(), size, static_cast<int32_t>(signature->shape.front() / size));
+    } else {
+      table.insert(table.end(), signature->splits.begin(), signature->splits.end());
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+Coordinator::Coordinator(const CoordinatorOptions& options)
+    : options_(options),
+      readiness_(options.size),
+      keeper_(options.cache_capacity, options.size),
+      deadlock_(options.size, options.deadlock_patience),
+      stall_(options.stall) {}
+
+absl::Status Coordinator::Announce(int rank, const Announcement& announcement, absl::Time now) {
+  keeper_.Acknowledge(rank, announcement.seen_sequence);
+  std::vector<SignaturePtr> group;
+  for (const auto& announced : announcement.groups) {
+    group.clear();
+    for (const AnnouncedTensor& tensor : announced) {
+      const bool known = tensor.known_id != kNoSignatureId;
+      group.push_back(known ? keeper_.Resolve(tensor.known_id) : tensor.signature);
+      if (group.back() == nullptr) {
+        return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " has announced signature ",
+                                                       tensor.known_id, ", which is not known"));
+      }
+    }
+    RETURN_IF_ERROR(readiness_.Add(rank, group, now));
+  }
+  deadlock_.SetBlocked(rank, announcement.blocked_on, announcement.seen_sequence);
+  // The first reason stands, except that leaving is no excuse for what broke meanwhile.
+  if (announcement.end.has_value() &&
+      (!end_.has_value() ||
+       (absl::IsAborted(end_->status) && !absl::IsAborted(announcement.end->status)))) {
+    end_ = announcement.end;
+  }
+  return absl::OkStatus();
+}
+
+std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
+  if (ended_) return std::nullopt;
+  CollectReady(now);
+  LookForTrouble(now);
+  const bool run = !ready_.empty() && (IsTimeToRun(now) || end_.has_value());
+  if (!run && failures_.empty() && !end_.has_value()) return std::nullopt;
+  Plan plan;
+  plan.sequence = ++last_sequence_;
+  if (run) PlanReady(plan);
+  plan.failures = std::exchange(failures_, {});
+  plan.end = end_;
+  ended_ = end_.has_value();
+  return plan;
+}
+
+void Coordinator::CollectReady(absl::Time now) {
+  for (Readiness::Operation& operation : readiness_.TakeReady()) {
+    std::optional<std::string> mismatch = FindMismatchInOperation(operation);
+    if (mismatch.has_value()) {
+      Failure& failure = failures_.emplace_back();
+      failure.message = *std::move(mismatch);
+      for (const auto& tensor : operation) failure.names.push_back(AnyOf(tensor)->name);
+      continue;
+    }
+    if (ready_.empty()) ready_since_ = now;
+    for (const auto& tensor : operation) ready_bytes_ += ByteCount(*AnyOf(tensor));
+    ready_.push_back(std::move(operation));
+  }
+}
+
+void Coordinator::LookForTrouble(absl::Time now) {
+  // What is ready will change the picture when it has run.
+  if (ready_.empty()) {
+    deadlock_.Update(readiness_, last_sequence_, now);
+    if (deadlock_.deadline() <= now) failures_.push_back(deadlock_.Break(readiness_));
+  }
+  if (readiness_.waiting().empty()) return;
+  stall_.Watch(now);
+  if (stall_.next_look() > now) return;
+  StallReport report = stall_.Look(readiness_, now);
+  std::move(report.warnings.begin(), report.warnings.end(), std::back_inserter(warnings_));
+  if (!report.give_up.empty() && !end_.has_value()) {
+    end_ = EpochEnd{0, absl::DeadlineExceededError(absl::StrCat("Stalled: ", report.give_up))};
+  }
+}
+
+bool Coordinator::IsTimeToRun(absl::Time now) const {
+  return now - ready_since_ >= options_.cycle_time ||
+         ready_bytes_ >= options_.fusion_threshold_bytes;
+}
+
+absl::Time Coordinator::NextDeadline() const {
+  absl::Time deadline = readiness_.waiting().empty() ? absl::InfiniteFuture() : stall_.next_look();
+  if (!ready_.empty()) return std::min(deadline, ready_since_ + options_.cycle_time);
+  return std::min(deadline, deadlock_.deadline());
+}
+
+std::vector<std::string> Coordinator::TakeWarnings() { return std::exchange(warnings_, {}); }
+
+void Coordinator::PlanReady(Plan& plan) {
+  std::vector<PlannedTensor> tensors;
+  for (const Readiness::Operation& operation : ready_) {
+    for (const Readiness::Tensor& tensor : operation) PlanTensor(tensor, plan, tensors);
+  }
+  plan.batches = PlanFusion(std::move(tensors), options_.fusion_threshold_bytes);
+  ready_.clear();
+  ready_bytes_ = 0;
+}
+
+void Coordinator::PlanTensor(const Readiness::Tensor& tensor, Plan& plan,
+                             std::vector<PlannedTensor>& tensors) {
+  PlannedTensor& planned = tensors.emplace_back();
+  planned.signature = AnyOf(tensor);
+  const OpKind op = planned.signature->op;
+  if (IsCacheable(op)) {
+    planned.known_id = keeper_.Use(*planned.signature);
+    if (planned.known_id == kNoSignatureId) {
+      planned.new_id = keeper_.Insert(planned.signature, plan);
+    }
+  } else if (op == OpKind::kAllGather) {
+    for (const SignaturePtr& signature : tensor.by_rank) {
+      planned.first_dims.push_back(signature->shape.front());
+    }
+  } else if (op == OpKind::kAllToAll) {
+    planned.splits = SplitTable(tensor);
+  } else if (op == OpKind::kJoin) {
+    planned.last_joined_rank = readiness_.last_joined_rank();
+  }
+  for (size_t rank = 0; rank < tensor.by_rank.size(); ++rank) {
+    if (tensor.by_rank[rank] == nullptr) planned.absent_ranks.push_back(static_cast<int>(rank));
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,75 @@
+// Rank 0's mind: takes what the ranks announce and decides what all of them run next.
+#ifndef WORKER_RUNTIME_NEGOTIATION_COORDINATOR_H_
+#define WORKER_RUNTIME_NEGOTIATION_COORDINATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "worker_runtime/negotiation/deadlock.h"
+#include "worker_runtime/negotiation/messages.h"
+#include "worker_runtime/negotiation/readiness.h"
+#include "worker_runtime/negotiation/signature_keeper.h"
+#include "worker_runtime/negotiation/stall.h"
+
+namespace hvd {
+
+struct CoordinatorOptions {
+  int size = 1;
+  size_t fusion_threshold_bytes = 0;
+  size_t cache_capacity = 0;
+  absl::Duration cycle_time = absl::ZeroDuration();
+  absl::Duration deadlock_patience = absl::InfiniteDuration();
+  StallOptions stall;
+};
+
+// Pure and not thread-safe: state is changed by the calls below and by nothing else.
+class Coordinator {
+ public:
+  explicit Coordinator(const CoordinatorOptions& options);
+
+  // Takes in what a rank (rank 0 included) says.
+  //   InvalidArgument: it makes no sense, and the epoch is broken.
+  absl::Status Announce(int rank, const Announcement& announcement, absl::Time now);
+
+  // What all ranks must carry out next; nullopt: nothing yet. After a plan with an end there are no
+  // more.
+  std::optional<Plan> NextPlan(absl::Time now);
+
+  // When NextPlan should be asked again although nobody has announced anything; InfiniteFuture if
+  // there is no need.
+  absl::Time NextDeadline() const;
+
+  // What NextPlan has found to be worth telling the user since the last call.
+  std::vector<std::string> TakeWarnings();
+
+ private:
+  void LookForTrouble(absl::Time now);
+  void CollectReady(absl::Time now);
+  bool IsTimeToRun(absl::Time now) const;
+  // Turns what is ready into batches.
+  void PlanReady(Plan& plan);
+  void PlanTensor(const Readiness::Tensor& tensor, Plan& plan, std::vector<PlannedTensor>& tensors);
+
+  const CoordinatorOptions options_;
+  Readiness readiness_;
+  SignatureKeeper keeper_;
+  DeadlockDetector deadlock_;
+  StallInspector stall_;
+  uint64_t last_sequence_ = 0;
+  std::vector<Readiness::Operation> ready_;  // valid, and not in a plan yet
+  size_t ready_bytes_ = 0;
+  absl::Time ready_since_ = absl::InfiniteFuture();
+  std::vector<Failure> failures_;  // not in a plan yet
+  std::vector<std::string> warnings_;
+  std::optional<EpochEnd> end_;
+  bool ended_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_NEGOTIATION_COORDINATOR_H_

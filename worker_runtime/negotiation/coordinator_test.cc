@@ -1,0 +1,294 @@
+#include "worker_runtime/negotiation/coordinator.h"
+
+#include <random>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "worker_runtime/negotiation/known_signatures.h"
+#include "worker_runtime/negotiation/test_signatures.h"
+
+namespace hvd {
+namespace {
+
+absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(milliseconds); }
+
+CoordinatorOptions Options(int size) {
+  CoordinatorOptions options;
+  options.size = size;
+  options.fusion_threshold_bytes = 1024;
+  options.cache_capacity = 4;
+  options.deadlock_patience = absl::Seconds(5);
+  options.stall.warn_after = absl::Seconds(60);
+  return options;
+}
+
+Announcement Submission(const std::vector<TensorSignature>& group, uint64_t seen = 0) {
+  Announcement announcement;
+  announcement.seen_sequence = seen;
+  announcement.groups.emplace_back();
+  for (const TensorSignature& signature : group) {
+    announcement.groups[0].push_back(AnnouncedTensor{kNoSignatureId, Share(signature)});
+  }
+  return announcement;
+}
+
+// "a,b c": batches by name.
+std::string Names(const Plan& plan) {
+  return absl::StrJoin(plan.batches, " ", [](std::string* out, const Batch& batch) {
+    absl::StrAppend(out, absl::StrJoin(batch, ",", [](std::string* o, const PlannedTensor& t) {
+                      absl::StrAppend(o, t.signature->name);
+                    }));
+  });
+}
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  void Submit(int rank, std::vector<TensorSignature> group, int now = 0, uint64_t seen = 0) {
+    ASSERT_TRUE(coordinator_.Announce(rank, Submission(group, seen), At(now)).ok());
+  }
+  void Block(int rank, std::vector<std::string> names, uint64_t seen, int now = 0) {
+    Announcement announcement;
+    announcement.seen_sequence = seen;
+    announcement.blocked_on = std::move(names);
+    ASSERT_TRUE(coordinator_.Announce(rank, announcement, At(now)).ok());
+  }
+  Coordinator coordinator_{Options(2)};
+};
+
+TEST_F(CoordinatorTest, Plan_ComesWhenAllRanksHaveAnnounced) {
+  Submit(0, {MakeSignature("a")});
+  EXPECT_FALSE(coordinator_.NextPlan(At(0)).has_value());
+  Submit(1, {MakeSignature("a")});
+  const auto plan = coordinator_.NextPlan(At(0));
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->sequence, 1u);
+  EXPECT_EQ(Names(*plan), "a");
+  EXPECT_NE(plan->batches[0][0].new_id, kNoSignatureId);
+  EXPECT_FALSE(coordinator_.NextPlan(At(0)).has_value());
+}
+
+TEST_F(CoordinatorTest, KnownSignature_TravelsAsItsId) {
+  for (int rank : {0, 1}) Submit(rank, {MakeSignature("a")});
+  const SignatureId id = coordinator_.NextPlan(At(0))->batches[0][0].new_id;
+  Announcement by_id;
+  by_id.seen_sequence = 1;
+  by_id.groups = {{AnnouncedTensor{id, nullptr}}};
+  for (int rank : {0, 1}) ASSERT_TRUE(coordinator_.Announce(rank, by_id, At(0)).ok());
+  const auto plan = coordinator_.NextPlan(At(0));
+  EXPECT_EQ(plan->batches[0][0].known_id, id);
+  EXPECT_EQ(plan->batches[0][0].new_id, kNoSignatureId);
+}
+
+TEST_F(CoordinatorTest, Announce_UnknownId_IsRefused) {
+  Announcement announcement;
+  announcement.groups = {{AnnouncedTensor{42, nullptr}}};
+  EXPECT_EQ(coordinator_.Announce(1, announcement, At(0)).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CoordinatorTest, Mismatch_FailsTheWholeGroupAndNothingElse) {
+  for (int rank : {0, 1}) {
+    Submit(rank, {MakeSignature("a", {2 + rank}), MakeSignature("b")});
+    Submit(rank, {MakeSignature("c")});
+  }
+  const auto plan = coordinator_.NextPlan(At(0));
+  EXPECT_EQ(Names(*plan), "c");
+  ASSERT_EQ(plan->failures.size(), 1u);
+  EXPECT_EQ(plan->failures[0].names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(plan->failures[0].message,
+            "Mismatched allreduce of 'a': rank 0 sent float32 [2], rank 1 sent float32 [3] "
+            "(the whole group of 2 tensors fails)");
+}
+
+TEST_F(CoordinatorTest, CycleTime_GathersTensorsForFusion) {
+  CoordinatorOptions options = Options(1);
+  options.cycle_time = absl::Milliseconds(10);
+  Coordinator coordinator(options);
+  ASSERT_TRUE(coordinator.Announce(0, Submission({MakeSignature("a")}), At(0)).ok());
+  EXPECT_FALSE(coordinator.NextPlan(At(0)).has_value());
+  EXPECT_EQ(coordinator.NextDeadline(), At(10));
+  ASSERT_TRUE(coordinator.Announce(0, Submission({MakeSignature("b")}), At(9)).ok());
+  EXPECT_FALSE(coordinator.NextPlan(At(9)).has_value());
+  EXPECT_EQ(Names(*coordinator.NextPlan(At(10))), "a,b");
+  // As much as one batch holds does not wait.
+  ASSERT_TRUE(coordinator.Announce(0, Submission({MakeSignature("c", {256})}), At(20)).ok());
+  EXPECT_EQ(Names(*coordinator.NextPlan(At(20))), "c");
+  EXPECT_EQ(coordinator.NextDeadline(), absl::InfiniteFuture());
+}
+
+TEST_F(CoordinatorTest, PerRankParts_AreInThePlan) {
+  TensorSignature even = MakeSignature("t", {4, 2}, OpKind::kAllToAll), uneven = even;
+  uneven.splits = {3, 0};
+  Submit(0, {MakeSignature("g", {3, 2}, OpKind::kAllGather), even});
+  Submit(1, {MakeSignature("g", {0, 2}, OpKind::kAllGather), uneven});
+  const auto plan = coordinator_.NextPlan(At(0));
+  ASSERT_EQ(Names(*plan), "g t");
+  EXPECT_EQ(plan->batches[0][0].first_dims, (std::vector<int64_t>{3, 0}));
+  EXPECT_EQ(plan->batches[1][0].splits, (std::vector<int32_t>{2, 2, 3, 0}));
+}
+
+TEST_F(CoordinatorTest, Join_LetsAllReduceGoOnAndTellsTheLast) {
+  const TensorSignature join = MakeSignature("join", {}, OpKind::kJoin);
+  Submit(1, {join});
+  Submit(0, {MakeSignature("a")});
+  auto plan = coordinator_.NextPlan(At(0));
+  EXPECT_EQ(Names(*plan), "a");
+  EXPECT_EQ(plan->batches[0][0].absent_ranks, std::vector<int>{1});
+  Submit(0, {MakeSignature("b", {2}, OpKind::kBroadcast)});
+  plan = coordinator_.NextPlan(At(0));
+  ASSERT_EQ(plan->failures.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(plan->failures[0].message, "rank 1 has joined"));
+  Submit(0, {join});
+  plan = coordinator_.NextPlan(At(0));
+  EXPECT_EQ(plan->batches[0][0].last_joined_rank, 0);
+}
+
+TEST_F(CoordinatorTest, Deadlock_FailsWhatRanksWaitForAfterPatience) {
+  Submit(0, {MakeSignature("a")});
+  Submit(1, {MakeSignature("b")});
+  Block(0, {"a"}, 0, 100);
+  Block(1, {"b"}, 0, 200);
+  EXPECT_FALSE(coordinator_.NextPlan(At(200)).has_value());
+  EXPECT_EQ(coordinator_.NextDeadline(), At(5200));
+  const auto plan = coordinator_.NextPlan(At(5200));
+  ASSERT_TRUE(plan.has_value());
+  ASSERT_EQ(plan->failures.size(), 1u);
+  EXPECT_EQ(plan->failures[0].names, (std::vector<std::string>{"a", "b"}));
+  for (int rank : {0, 1}) Submit(rank, {MakeSignature("a")}, 6000, 1);
+  EXPECT_EQ(Names(*coordinator_.NextPlan(At(6000))), "a");
+}
+
+TEST_F(CoordinatorTest, Deadlock_OtherThreadSubmitsInTime_IsNone) {
+  Submit(0, {MakeSignature("a")});
+  Submit(1, {MakeSignature("b")});
+  Block(0, {"a"}, 0);
+  Block(1, {"b"}, 0);
+  EXPECT_FALSE(coordinator_.NextPlan(At(0)).has_value());
+  Submit(1, {MakeSignature("a")}, 4000);
+  EXPECT_EQ(Names(*coordinator_.NextPlan(At(4000))), "a");
+  EXPECT_FALSE(coordinator_.NextPlan(At(5100)).has_value());
+}
+
+TEST_F(CoordinatorTest, Stall_IsToldAndCanEndTheEpoch) {
+  CoordinatorOptions options = Options(2);
+  options.stall.give_up_after = absl::Seconds(90);
+  Coordinator coordinator(options);
+  ASSERT_TRUE(coordinator.Announce(0, Submission({MakeSignature("a")}), At(0)).ok());
+  EXPECT_FALSE(coordinator.NextPlan(At(0)).has_value());
+  EXPECT_EQ(coordinator.NextDeadline(), At(60000));
+  EXPECT_FALSE(coordinator.NextPlan(At(60000)).has_value());
+  EXPECT_EQ(coordinator.TakeWarnings().size(), 1u);
+  const auto plan = coordinator.NextPlan(At(90000));
+  ASSERT_TRUE(plan.has_value() && plan->end.has_value());
+  EXPECT_EQ(plan->end->status.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(CoordinatorTest, End_IsTheLastPlanAndRunsWhatIsReady) {
+  for (int rank : {0, 1}) Submit(rank, {MakeSignature("a")});
+  Announcement leaving;
+  leaving.end = EpochEnd{1, absl::AbortedError("left")};
+  ASSERT_TRUE(coordinator_.Announce(1, leaving, At(0)).ok());
+  const auto plan = coordinator_.NextPlan(At(0));
+  EXPECT_EQ(Names(*plan), "a");
+  ASSERT_TRUE(plan->end.has_value());
+  EXPECT_EQ(plan->end->rank, 1);
+  EXPECT_FALSE(coordinator_.NextPlan(At(0)).has_value());
+}
+
+// A world of ranks that announce by what they know and carry out plans at their own pace.
+class SimulatedWorld {
+ public:
+  explicit SimulatedWorld(uint64_t seed) : random_(seed) {}
+
+  // In each step every rank submits as many tensors in an order of its own, and runs them.
+  void Run(int steps, int names) {
+    for (int step = 0; step < steps; ++step) {
+      for (int rank = 0; rank < kSize; ++rank) SubmitAll(rank, names, step);
+      while (!AllDone()) Advance();
+    }
+  }
+  size_t plans() const { return plans_.size(); }
+
+ private:
+  static constexpr int kSize = 3;
+  struct Rank {
+    KnownSignatures known;
+    size_t seen = 0;
+    std::vector<TensorSignature> to_submit;
+    std::set<std::string> in_flight;
+  };
+
+  int Pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(random_); }
+
+  void SubmitAll(int rank, int names, int step) {
+    for (int i = 0; i < names; ++i) {
+      // Shapes change now and then, on all ranks alike.
+      const int64_t dim = 1 + step / 4 % 2;
+      ranks_[rank].to_submit.push_back(MakeSignature(absl::StrCat("t", i), {dim}));
+    }
+    std::shuffle(ranks_[rank].to_submit.begin(), ranks_[rank].to_submit.end(), random_);
+  }
+
+  bool AllDone() const {
+    for (const Rank& rank : ranks_) {
+      if (!rank.to_submit.empty() || !rank.in_flight.empty()) return false;
+    }
+    return true;
+  }
+
+  void Advance() {
+    Rank& rank = ranks_[Pick(kSize)];
+    if (Pick(2) == 0) {
+      AnnounceOne(static_cast<int>(&rank - ranks_));
+    } else if (rank.seen < plans_.size()) {
+      CarryOut(rank, plans_[rank.seen++]);
+    }
+    if (auto plan = coordinator_.NextPlan(At(0))) plans_.push_back(*std::move(plan));
+  }
+
+  void AnnounceOne(int index) {
+    Rank& rank = ranks_[index];
+    if (rank.to_submit.empty()) return;
+    Announcement announcement = Submission({rank.to_submit.back()}, rank.seen);
+    const SignatureId id = rank.known.Find(rank.to_submit.back());
+    if (id != kNoSignatureId) announcement.groups[0][0] = AnnouncedTensor{id, nullptr};
+    rank.in_flight.insert(rank.to_submit.back().name);
+    rank.to_submit.pop_back();
+    ASSERT_TRUE(coordinator_.Announce(index, announcement, At(0)).ok());
+  }
+
+  void CarryOut(Rank& rank, const Plan& plan) {
+    EXPECT_TRUE(plan.failures.empty());
+    for (const Batch& batch : plan.batches) {
+      for (const PlannedTensor& tensor : batch) {
+        if (tensor.known_id != kNoSignatureId) {
+          ASSERT_NE(rank.known.Get(tensor.known_id), nullptr);
+          EXPECT_EQ(*rank.known.Get(tensor.known_id), *tensor.signature);
+        }
+        EXPECT_EQ(rank.in_flight.erase(tensor.signature->name), 1u);
+      }
+    }
+    rank.known.Apply(plan);
+  }
+
+  std::mt19937_64 random_;
+  Coordinator coordinator_{Options(kSize)};
+  Rank ranks_[kSize];
+  std::vector<Plan> plans_;
+};
+
+// More names than the cache holds, so announcements cross evictions all the time.
+TEST(CoordinatorPropertyTest, AnyOrder_EveryTensorRunsOnceAndCachesAgree) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    SimulatedWorld world(seed);
+    world.Run(30, 7);
+    EXPECT_GT(world.plans(), 30u);
+  }
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,92 @@
+#include "worker_runtime/negotiation/deadlock.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hvd {
+namespace {
+
+// The tensor that `rank` waits for under this name; nullptr if it does not.
+const Readiness::Tensor* WaitingFor(const Readiness& readiness, int rank, const std::string& name) {
+  return readiness.IsWaiting(rank, name) ? &readiness.waiting().at(name) : nullptr;
+}
+
+}  // namespace
+
+DeadlockDetector::DeadlockDetector(int size, absl::Duration patience)
+    : patience_(patience), by_rank_(size) {}
+
+void DeadlockDetector::SetBlocked(int rank, std::vector<std::string> names,
+                                  uint64_t seen_sequence) {
+  Blocked& blocked = by_rank_[rank];
+  blocked_count_ += static_cast<int>(!names.empty()) - static_cast<int>(!blocked.names.empty());
+  blocked = Blocked{std::move(names), seen_sequence};
+  since_ = absl::InfiniteFuture();
+}
+
+void DeadlockDetector::Update(const Readiness& readiness, uint64_t last_sequence, absl::Time now) {
+  if (blocked_count_ < static_cast<int>(by_rank_.size()) || !Holds(readiness, last_sequence)) {
+    since_ = absl::InfiniteFuture();
+  } else if (since_ == absl::InfiniteFuture()) {
+    since_ = now;
+  }
+}
+
+bool DeadlockDetector::Holds(const Readiness& readiness, uint64_t last_sequence) const {
+  for (size_t rank = 0; rank < by_rank_.size(); ++rank) {
+    const Blocked& blocked = by_rank_[rank];
+    if (blocked.seen_sequence != last_sequence) return false;
+    const bool waits =
+        std::any_of(blocked.names.begin(), blocked.names.end(), [&](const std::string& name) {
+          return WaitingFor(readiness, static_cast<int>(rank), name) != nullptr;
+        });
+    if (!waits) return false;
+  }
+  return true;
+}
+
+std::string DeadlockDetector::Describe(const Readiness& readiness) const {
+  constexpr size_t kMostRanks = 16;
+  std::vector<std::string> parts;
+  for (size_t rank = 0; rank < by_rank_.size() && parts.size() < kMostRanks; ++rank) {
+    for (const std::string& name : by_rank_[rank].names) {
+      const auto* tensor = WaitingFor(readiness, static_cast<int>(rank), name);
+      if (tensor == nullptr) continue;
+      const TensorSignature& sent = *tensor->by_rank[rank];
+      parts.push_back(absl::StrCat("rank ", rank, " waits for ", NameOf(sent.op), " '", name, "' ",
+                                   NameOf(sent.type), " ", ShapeText(sent.shape), ", which ",
+                                   RanksText(readiness.Missing(*tensor)), " did not submit"));
+      break;
+    }
+  }
+  if (parts.size() < by_rank_.size()) parts.push_back("and so on");
+  return absl::StrCat(
+      "Mismatched order of operations: no rank can go on: ", absl::StrJoin(parts, "; "),
+      ". All ranks must submit the same names before they wait");
+}
+
+Failure DeadlockDetector::Break(Readiness& readiness) {
+  Failure failure;
+  failure.message = Describe(readiness);
+  for (size_t rank = 0; rank < by_rank_.size(); ++rank) {
+    for (const std::string& name : by_rank_[rank].names) {
+      const auto* tensor = WaitingFor(readiness, static_cast<int>(rank), name);
+      // A join is nobody's mistake: it completes once the other ranks join, too.
+      if (tensor == nullptr || tensor->by_rank[rank]->op == OpKind::kJoin) continue;
+      for (const Readiness::Tensor& taken : readiness.Take(name)) {
+        for (const SignaturePtr& signature : taken.by_rank) {
+          if (signature == nullptr) continue;
+          failure.names.push_back(signature->name);
+          break;
+        }
+      }
+    }
+  }
+  since_ = absl::InfiniteFuture();
+  return failure;
+}
+
+}  // namespace hvd

@@ -1,0 +1,49 @@
+#include "worker_runtime/negotiation/fusion_planner.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+using FusionKey = std::tuple<DataType, Reduction, double, double>;
+
+// The batch of a kind that still has room.
+struct OpenBatch {
+  size_t index = 0;
+  size_t bytes = 0;
+};
+
+bool CanFuse(const TensorSignature& signature, size_t bytes, size_t limit) {
+  return signature.op == OpKind::kAllReduce && signature.reduction != Reduction::kAdasum &&
+         bytes < kLargeTensorBytes && bytes <= limit;
+}
+
+}  // namespace
+
+std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t threshold_bytes) {
+  const size_t limit = std::min(threshold_bytes, kLargestBatchBytes);
+  std::vector<Batch> batches;
+  std::map<FusionKey, OpenBatch> open;
+  for (PlannedTensor& tensor : tensors) {
+    const TensorSignature& signature = *tensor.signature;
+    const size_t bytes = ByteCount(signature);
+    if (tensors.size() > 1 && limit > 0 && CanFuse(signature, bytes, limit)) {
+      const FusionKey key{signature.type, signature.reduction, signature.prescale,
+                          signature.postscale};
+      auto [found, added] = open.try_emplace(key);
+      if (!added && found->second.bytes + bytes <= limit) {
+        found->second.bytes += bytes;
+        batches[found->second.index].push_back(std::move(tensor));
+        continue;
+      }
+      found->second = OpenBatch{batches.size(), bytes};
+    }
+    batches.emplace_back().push_back(std::move(tensor));
+  }
+  return batches;
+}
+
+}  // namespace hvd

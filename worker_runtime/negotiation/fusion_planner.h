@@ -1,0 +1,25 @@
+// Which tensors travel together.
+#ifndef WORKER_RUNTIME_NEGOTIATION_FUSION_PLANNER_H_
+#define WORKER_RUNTIME_NEGOTIATION_FUSION_PLANNER_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "worker_runtime/negotiation/messages.h"
+
+namespace hvd {
+
+// From this size on a collective's fixed costs are small beside the two copies that fusion costs,
+// so such tensors go alone.
+inline constexpr size_t kLargeTensorBytes = size_t{1} << 20;
+// A larger batch gains nothing either and would hold the memory.
+inline constexpr size_t kLargestBatchBytes = size_t{32} << 20;
+
+// Puts all-reduces of one type, reduction and pair of factors into batches of at most
+// `threshold_bytes` (0: no fusion), looking ahead over tensors of other kinds. Adasum, other
+// operations and large tensors stay alone. Batches stand in the order of their first tensors.
+std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t threshold_bytes);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_NEGOTIATION_FUSION_PLANNER_H_

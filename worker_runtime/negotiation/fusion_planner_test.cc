@@ -1,0 +1,69 @@
+#include "worker_runtime/negotiation/fusion_planner.h"
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "worker_runtime/negotiation/test_signatures.h"
+
+namespace hvd {
+namespace {
+
+// "a,c b": the names, batch by batch.
+std::string Fuse(const std::vector<TensorSignature>& signatures, size_t threshold) {
+  std::vector<PlannedTensor> tensors;
+  for (const TensorSignature& signature : signatures) tensors.push_back(Planned(Share(signature)));
+  std::string text;
+  for (const Batch& batch : PlanFusion(std::move(tensors), threshold)) {
+    absl::StrAppend(&text, text.empty() ? "" : " ");
+    for (size_t i = 0; i < batch.size(); ++i) {
+      absl::StrAppend(&text, i == 0 ? "" : ",", batch[i].signature->name);
+    }
+  }
+  return text;
+}
+
+TensorSignature Floats(std::string name, int64_t count) {
+  return MakeSignature(std::move(name), {count});
+}
+
+TEST(FusionPlannerTest, UpToThreshold_TensorsTravelTogether) {
+  EXPECT_EQ(Fuse({Floats("a", 10), Floats("b", 10), Floats("c", 10)}, 80), "a,b c");
+  EXPECT_EQ(Fuse({Floats("a", 10), Floats("b", 10), Floats("c", 10)}, 79), "a b c");
+  EXPECT_EQ(Fuse({Floats("a", 10), Floats("b", 10)}, 0), "a b");
+}
+
+TEST(FusionPlannerTest, OtherKindsBetween_AreLookedPast) {
+  TensorSignature b = Floats("b", 10);
+  b.type = DataType::kFloat64;
+  TensorSignature d = b;
+  d.name = "d";
+  EXPECT_EQ(Fuse({Floats("a", 10), b, Floats("c", 10), d}, 1000), "a,c b,d");
+}
+
+TEST(FusionPlannerTest, ReductionAndFactors_KeepApart) {
+  TensorSignature b = Floats("b", 10), c = Floats("c", 10), d = Floats("d", 10);
+  b.reduction = Reduction::kMax;
+  c.prescale = 0.5;
+  d.postscale = 0.5;
+  EXPECT_EQ(Fuse({Floats("a", 10), b, c, d}, 1000), "a b c d");
+}
+
+TEST(FusionPlannerTest, AdasumAndOtherOperations_StayAlone) {
+  TensorSignature adasum = Floats("adasum", 10), adasum2 = Floats("adasum2", 10);
+  adasum.reduction = adasum2.reduction = Reduction::kAdasum;
+  TensorSignature gather = Floats("gather", 10), gather2 = Floats("gather2", 10);
+  gather.op = gather2.op = OpKind::kAllGather;
+  EXPECT_EQ(Fuse({adasum, adasum2, gather, gather2}, 1000), "adasum adasum2 gather gather2");
+}
+
+TEST(FusionPlannerTest, LargeTensors_GoAlone) {
+  const int64_t large = kLargeTensorBytes / 4;
+  EXPECT_EQ(Fuse({Floats("a", 1), Floats("big", large), Floats("b", 1)}, 1 << 30), "a,b big");
+  EXPECT_EQ(Fuse({Floats("a", 1), Floats("b", large - 1)}, 1 << 30), "a,b");
+}
+
+TEST(FusionPlannerTest, EmptyTensors_Fuse) {
+  EXPECT_EQ(Fuse({Floats("a", 0), Floats("b", 0)}, 100), "a,b");
+}
+
+}  // namespace
+}  // namespace hvd

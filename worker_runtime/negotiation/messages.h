@@ -1,0 +1,65 @@
+// What ranks tell each other, as values. proto/negotiation.proto is the wire format and says what
+// the fields mean; wire.h converts.
+#ifndef WORKER_RUNTIME_NEGOTIATION_MESSAGES_H_
+#define WORKER_RUNTIME_NEGOTIATION_MESSAGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker_runtime/negotiation/tensor_signature.h"
+
+namespace hvd {
+
+// Ids of known signatures grow for the whole epoch and are never used twice.
+using SignatureId = uint64_t;
+inline constexpr SignatureId kNoSignatureId = 0;
+
+// How an epoch ended: Aborted if `rank` left in good order, else why it is broken.
+struct EpochEnd {
+  int rank = 0;
+  absl::Status status;
+};
+
+struct AnnouncedTensor {
+  SignatureId known_id = kNoSignatureId;
+  SignaturePtr signature;  // if known_id is kNoSignatureId
+};
+
+struct Announcement {
+  uint64_t seen_sequence = 0;
+  std::vector<std::vector<AnnouncedTensor>> groups;
+  std::vector<std::string> blocked_on;
+  std::optional<EpochEnd> end;
+};
+
+struct PlannedTensor {
+  SignaturePtr signature;
+  SignatureId known_id = kNoSignatureId;
+  SignatureId new_id = kNoSignatureId;
+  std::vector<int64_t> first_dims;
+  std::vector<int32_t> splits;
+  int last_joined_rank = -1;
+  std::vector<int> absent_ranks;
+};
+
+using Batch = std::vector<PlannedTensor>;
+
+struct Failure {
+  std::vector<std::string> names;
+  std::string message;
+};
+
+struct Plan {
+  uint64_t sequence = 0;
+  std::vector<Batch> batches;
+  std::vector<Failure> failures;
+  std::vector<SignatureId> evicted_ids;
+  std::optional<EpochEnd> end;
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_NEGOTIATION_MESSAGES_H_

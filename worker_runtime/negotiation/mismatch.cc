@@ -1,0 +1,140 @@
+#include "worker_runtime/negotiation/mismatch.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hvd {
+namespace {
+
+using Signature = TensorSignature;
+
+// The rules. Each says whether two requests of one name fit together in one respect.
+
+bool SameOp(const Signature& a, const Signature& b) { return a.op == b.op; }
+
+bool SameType(const Signature& a, const Signature& b) { return a.type == b.type; }
+
+// Gathered tensors may differ in the first dimension.
+bool SameShape(const Signature& a, const Signature& b) {
+  if (a.op != OpKind::kAllGather && a.op != OpKind::kAllToAll) return a.shape == b.shape;
+  if (a.shape.size() != b.shape.size()) return false;
+  for (size_t i = 1; i < a.shape.size(); ++i) {
+    if (a.shape[i] != b.shape[i]) return false;
+  }
+  return true;
+}
+
+bool Reduces(const Signature& a) {
+  return a.op == OpKind::kAllReduce || a.op == OpKind::kReduceScatter;
+}
+
+bool SameReduction(const Signature& a, const Signature& b) {
+  return !Reduces(a) || a.reduction == b.reduction;
+}
+
+bool SameFactors(const Signature& a, const Signature& b) {
+  return !Reduces(a) || (a.prescale == b.prescale && a.postscale == b.postscale);
+}
+
+bool SameRoot(const Signature& a, const Signature& b) {
+  return a.op != OpKind::kBroadcast || a.root_rank == b.root_rank;
+}
+
+using Rule = bool (*)(const Signature&, const Signature&);
+
+bool HoldsForAll(Rule rule, absl::Span<const SignaturePtr> by_rank, const Signature& first) {
+  for (const SignaturePtr& signature : by_rank) {
+    if (signature != nullptr && signature.get() != &first && !rule(first, *signature)) return false;
+  }
+  return true;
+}
+
+// Which rules are broken; the text shows these respects.
+struct Broken {
+  bool op, data, reduction, factors, root;
+  bool any() const { return op || data || reduction || factors || root; }
+};
+
+Broken CheckRules(absl::Span<const SignaturePtr> by_rank, const Signature& first) {
+  auto broken = [&](Rule rule) { return !HoldsForAll(rule, by_rank, first); };
+  Broken result{broken(SameOp), broken(SameType) || broken(SameShape), broken(SameReduction),
+                broken(SameFactors), broken(SameRoot)};
+  // Different operations have nothing else in common that is worth telling.
+  if (result.op) result.reduction = result.factors = result.root = false;
+  return result;
+}
+
+std::string Describe(const Signature& signature, const Broken& broken) {
+  std::string text;
+  if (broken.op) absl::StrAppend(&text, NameOf(signature.op), " of ");
+  absl::StrAppend(&text, NameOf(signature.type), " ", ShapeText(signature.shape));
+  if (broken.reduction) absl::StrAppend(&text, " for ", NameOf(signature.reduction));
+  if (broken.factors) {
+    absl::StrAppend(&text, " with prescale ", signature.prescale, " and postscale ",
+                    signature.postscale);
+  }
+  if (broken.root) absl::StrAppend(&text, " with root rank ", signature.root_rank);
+  return text;
+}
+
+// "rank 0 sent X, ranks 1 and 2 sent Y".
+std::string WhoSentWhat(absl::Span<const SignaturePtr> by_rank, const Broken& broken) {
+  constexpr size_t kMostVariants = 8;
+  std::vector<std::pair<std::string, std::vector<int>>> variants;
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank] == nullptr) continue;
+    std::string text = Describe(*by_rank[rank], broken);
+    size_t i = 0;
+    while (i < variants.size() && variants[i].first != text) ++i;
+    if (i == variants.size()) {
+      if (i == kMostVariants) break;
+      variants.push_back({std::move(text), {}});
+    }
+    variants[i].second.push_back(static_cast<int>(rank));
+  }
+  return absl::StrJoin(variants, ", ", [](std::string* out, const auto& variant) {
+    absl::StrAppend(out, RanksText(variant.second), " sent ", variant.first);
+  });
+}
+
+std::vector<int> JoinedRanks(absl::Span<const SignaturePtr> by_rank) {
+  std::vector<int> joined;
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank] == nullptr) joined.push_back(static_cast<int>(rank));
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank) {
+  size_t first_rank = 0;
+  while (by_rank[first_rank] == nullptr) ++first_rank;
+  const Signature& first = *by_rank[first_rank];
+  const Broken broken = CheckRules(by_rank, first);
+  if (broken.any()) {
+    const std::string what = broken.op ? "operations" : std::string(NameOf(first.op));
+    return absl::StrCat("Mismatched ", what, broken.op ? " on '" : " of '", first.name,
+                        "': ", WhoSentWhat(by_rank, broken));
+  }
+  if (first.op != OpKind::kAllReduce) {
+    const std::vector<int> joined = JoinedRanks(by_rank);
+    if (!joined.empty()) {
+      return absl::StrCat("Can't run ", NameOf(first.op), " of '", first.name,
+                          "': ", RanksText(joined), joined.size() == 1 ? " has" : " have",
+                          " joined, and only allreduce goes on without the data of all ranks");
+    }
+  }
+  const bool gathers = first.op == OpKind::kAllGather || first.op == OpKind::kAllToAll;
+  if (gathers && first.shape.empty()) {
+    return absl::StrCat("Can't run ", NameOf(first.op), " of '", first.name,
+                        "': a tensor needs at least one dimension, but ",
+                        WhoSentWhat(by_rank, broken));
+  }
+  return std::nullopt;
+}
+
+}  // namespace hvd

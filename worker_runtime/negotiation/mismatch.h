@@ -1,0 +1,20 @@
+// Whether the ranks' requests of one name fit together, and what to tell users if they don't.
+#ifndef WORKER_RUNTIME_NEGOTIATION_MISMATCH_H_
+#define WORKER_RUNTIME_NEGOTIATION_MISMATCH_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/types/span.h"
+#include "worker_runtime/negotiation/tensor_signature.h"
+
+namespace hvd {
+
+// Why the requests can't be run as one operation, saying which rank sent what; nullopt if they can.
+// by_rank[r] is nullptr if rank r has joined instead of taking part.   REQUIRES: one request at
+// least.
+std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_NEGOTIATION_MISMATCH_H_

@@ -1,0 +1,53 @@
+#include "worker_runtime/negotiation/tensor_signature.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hvd {
+
+bool IsSaneShape(absl::Span<const int64_t> shape, DataType type) {
+  constexpr int64_t kMostBytes = int64_t{1} << 62;
+  // Zeros are left out, so that every product of some of the dimensions can be counted as well.
+  int64_t bytes = static_cast<int64_t>(SizeOf(type));
+  for (int64_t dim : shape) {
+    if (dim < 0) return false;
+    if (dim == 0) continue;
+    if (bytes > kMostBytes / dim) return false;
+    bytes *= dim;
+  }
+  return true;
+}
+
+int64_t ElementCount(absl::Span<const int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape) count *= dim;
+  return count;
+}
+
+size_t ByteCount(const TensorSignature& signature) {
+  return static_cast<size_t>(ElementCount(signature.shape)) * SizeOf(signature.type);
+}
+
+size_t RowBytes(const TensorSignature& signature) {
+  if (signature.shape.empty()) return SizeOf(signature.type);
+  const auto row = absl::MakeConstSpan(signature.shape).subspan(1);
+  return static_cast<size_t>(ElementCount(row)) * SizeOf(signature.type);
+}
+
+std::string ShapeText(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+std::string RanksText(absl::Span<const int> ranks) {
+  constexpr size_t kMost = 8;
+  if (ranks.empty()) return "no rank";
+  if (ranks.size() == 1) return absl::StrCat("rank ", ranks[0]);
+  if (ranks.size() <= kMost) {
+    return absl::StrCat("ranks ", absl::StrJoin(ranks.first(ranks.size() - 1), ", "), " and ",
+                        ranks.back());
+  }
+  return absl::StrCat("ranks ", absl::StrJoin(ranks.first(kMost), ", "), " and ",
+                      ranks.size() - kMost, " others");
+}
+
+}  // namespace hvd

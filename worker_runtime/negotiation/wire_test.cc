@@ -1,0 +1,97 @@
+#include "worker_runtime/negotiation/wire.h"
+
+#include "gtest/gtest.h"
+#include "worker_runtime/negotiation/test_signatures.h"
+
+namespace hvd {
+namespace {
+
+TensorSignature Rich() {
+  TensorSignature signature = MakeSignature("x", {4, 3}, OpKind::kAllToAll, DataType::kBfloat16);
+  signature.reduction = Reduction::kMin;
+  signature.prescale = 0.5;
+  signature.postscale = 3;
+  signature.root_rank = 1;
+  signature.splits = {3, 1};
+  return signature;
+}
+
+TEST(WireTest, Announcement_ComesBackAsItWas) {
+  Announcement sent;
+  sent.seen_sequence = 9;
+  sent.groups = {{AnnouncedTensor{7, nullptr}, AnnouncedTensor{kNoSignatureId, Share(Rich())}}};
+  sent.blocked_on = {"x", "y"};
+  sent.end = EpochEnd{1, absl::UnavailableError("gone")};
+  const auto got = DecodeAnnouncement(Encode(sent), 2);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->seen_sequence, 9u);
+  ASSERT_EQ(got->groups.size(), 1u);
+  EXPECT_EQ(got->groups[0][0].known_id, 7u);
+  EXPECT_EQ(*got->groups[0][1].signature, Rich());
+  EXPECT_EQ(got->blocked_on, sent.blocked_on);
+  EXPECT_EQ(got->end->rank, 1);
+  EXPECT_EQ(got->end->status, sent.end->status);
+}
+
+TEST(WireTest, Plan_ComesBackWithSignatures) {
+  KnownSignatures known;
+  Plan first;
+  first.batches = {{Planned(Sig("a"), 5)}};
+  known.Apply(first);
+  Plan sent;
+  sent.sequence = 2;
+  sent.batches = {{Planned(Sig("a")), Planned(Share(Rich()), 6)}};
+  sent.batches[0][0].known_id = 5;
+  sent.batches[0][0].absent_ranks = {1};
+  sent.batches[0][1].splits = {3, 1, 2, 2};
+  sent.failures = {Failure{{"f"}, "why"}};
+  sent.evicted_ids = {5};
+  const auto got = DecodePlan(Encode(sent), 2, known);
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_EQ(got->batches[0].size(), 2u);
+  EXPECT_EQ(got->batches[0][0].signature->name, "a");
+  EXPECT_EQ(got->batches[0][0].absent_ranks, std::vector<int>{1});
+  EXPECT_EQ(*got->batches[0][1].signature, Rich());
+  EXPECT_EQ(got->batches[0][1].new_id, 6u);
+  EXPECT_EQ(got->batches[0][1].splits, sent.batches[0][1].splits);
+  EXPECT_EQ(got->failures[0].message, "why");
+  EXPECT_EQ(got->evicted_ids, sent.evicted_ids);
+  EXPECT_FALSE(got->end.has_value());
+}
+
+// Each must be refused, and none may crash.
+TEST(WireTest, OutOfBounds_IsRefused) {
+  auto announce = [](TensorSignature signature) {
+    Announcement sent;
+    sent.groups = {{AnnouncedTensor{kNoSignatureId, Share(std::move(signature))}}};
+    return DecodeAnnouncement(Encode(sent), 2).status().code();
+  };
+  EXPECT_EQ(announce(Rich()), absl::StatusCode::kOk);
+  EXPECT_EQ(announce(MakeSignature("")), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(announce(MakeSignature("x", {-1})), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(announce(MakeSignature("x", {1}, static_cast<OpKind>(99))),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(announce(MakeSignature("x", {1}, OpKind::kJoin, static_cast<DataType>(-3))),
+            absl::StatusCode::kInvalidArgument);
+  TensorSignature root = Rich();
+  root.root_rank = 2;
+  EXPECT_EQ(announce(root), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(DecodeAnnouncement("\xff\xff nonsense", 2).ok());
+}
+
+TEST(WireTest, Plan_UnknownIdOrWrongTable_IsRefused) {
+  Plan plan;
+  plan.batches = {{Planned(Sig("a"))}};
+  plan.batches[0][0].known_id = 5;
+  EXPECT_FALSE(DecodePlan(Encode(plan), 2, KnownSignatures()).ok());
+  plan.batches = {{Planned(Sig("g", {2}, OpKind::kAllGather))}};
+  plan.batches[0][0].first_dims = {1, 2, 3};
+  EXPECT_FALSE(DecodePlan(Encode(plan), 2, KnownSignatures()).ok());
+  plan.batches[0][0].first_dims = {1, -2};
+  EXPECT_FALSE(DecodePlan(Encode(plan), 2, KnownSignatures()).ok());
+  plan.batches = {{}};
+  EXPECT_FALSE(DecodePlan(Encode(plan), 2, KnownSignatures()).ok());
+}
+
+}  // namespace
+}  // namespace hvd
