@@ -1,0 +1,241 @@
+#include "launcher/spawn/agent_process.h"
+
+#include <future>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
+#include "base/process.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+#include "launcher/spawn/agent_command.h"
+#include "launcher/spawn/agent_protocol.h"
+#include "launcher/spawn/agent_stream.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kReadBytes = 64 << 10;
+// How long its pipes may stay open after the process has ended: an agent whose guard was killed is
+// still clearing up, and an ssh that shares its connection leaves a process with our stderr behind.
+constexpr absl::Duration kLastWordsTime = absl::Seconds(2);
+
+// The pipes to the child; the child's ends are closed once it has them.
+struct StdioPipes {
+  Pipe input, output, error;
+};
+
+absl::StatusOr<StdioPipes> MakeStdioPipes() {
+  StdioPipes pipes;
+  ASSIGN_OR_RETURN(pipes.input, MakePipe());
+  ASSIGN_OR_RETURN(pipes.output, MakePipe());
+  ASSIGN_OR_RETURN(pipes.error, MakePipe());
+  RETURN_IF_ERROR(SetNonBlocking(pipes.input.write.get()));
+  RETURN_IF_ERROR(SetNonBlocking(pipes.output.read.get()));
+  RETURN_IF_ERROR(SetNonBlocking(pipes.error.read.get()));
+  return pipes;
+}
+
+// All members but the thread belong to that thread. It also spawns the process, whose death signal
+// is bound to it.
+class RunningAgent : public AgentProcess {
+ public:
+  RunningAgent(const AgentTarget& target, const pb::AgentBootstrap& bootstrap, Callbacks callbacks,
+               std::unique_ptr<EventLoop> loop)
+      : target_(target),
+        callbacks_(std::move(callbacks)),
+        input_left_(EncodeFrame(bootstrap.SerializeAsString())),
+        loop_(std::move(loop)) {}
+
+  ~RunningAgent() override {
+    Kill();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  absl::Status Start() {
+    std::promise<absl::Status> started;
+    std::future<absl::Status> result = started.get_future();
+    thread_ = std::thread([this, &started] { RunThread(started); });
+    return result.get();
+  }
+
+  void CloseInput() override {
+    loop_->Post([this] { EndInput(); });
+  }
+
+  void Kill() override {
+    loop_->Post([this] { KillNow(); });
+  }
+
+ private:
+  void RunThread(std::promise<absl::Status>& started) {
+    // Signals are for the launcher's main thread; SIGPIPE would only repeat what write says.
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    absl::Status status = Spawn();
+    if (status.ok()) status = WatchAll();
+    const bool ok = status.ok();
+    started.set_value(std::move(status));
+    if (!ok) return;
+    loop_->Run();
+    CloseAll();
+    if (callbacks_.on_exit) callbacks_.on_exit(exit_);
+  }
+
+  absl::Status Spawn() {
+    const std::string directory = OwnDirectory();
+    const AgentInvocation command =
+        target_.local ? LocalAgentCommand(directory) : SshAgentCommand(target_, directory);
+    ASSIGN_OR_RETURN(StdioPipes pipes, MakeStdioPipes());
+    SpawnOptions options;
+    options.file = command.file;
+    options.argv = command.argv;
+    // A session of its own: neither Ctrl-C nor a question on the terminal gets through.
+    options.group = SpawnOptions::Group::kNewSession;
+    options.stdin_fd = pipes.input.read.get();
+    options.stdout_fd = pipes.output.write.get();
+    options.stderr_fd = pipes.error.write.get();
+    ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+    process_.emplace(std::move(process));
+    input_ = std::move(pipes.input.write);
+    output_ = std::move(pipes.output.read);
+    error_ = std::move(pipes.error.read);
+    return absl::OkStatus();
+  }
+
+  absl::Status WatchAll() {
+    RETURN_IF_ERROR(loop_->Watch(input_.get(), EPOLLOUT, [this](uint32_t) { OnInput(); }));
+    RETURN_IF_ERROR(loop_->Watch(output_.get(), EPOLLIN, [this](uint32_t) { OnOutput(); }));
+    RETURN_IF_ERROR(loop_->Watch(error_.get(), EPOLLIN, [this](uint32_t) { OnError(); }));
+    return loop_->Watch(process_->pidfd(), EPOLLIN, [this](uint32_t) { OnExit(); });
+  }
+
+  void OnInput() {
+    const IoResult put = WriteSome(input_.get(), input_left_);
+    input_left_.erase(0, put.bytes);
+    // Kept open all the same: its end tells the agent that the launcher is gone.
+    if (input_left_.empty()) loop_->Change(input_.get(), 0);
+    if (put.end) EndInput();
+  }
+
+  void OnOutput() {
+    char buffer[kReadBytes];
+    const IoResult got = ReadSome(output_.get(), buffer, sizeof(buffer));
+    if (got.end) return Close(output_);
+    const absl::Status status = stream_.Append(
+        {buffer, got.bytes}, [this](pb::AgentFrame&& frame) { OnFrame(std::move(frame)); });
+    if (status.ok()) return;
+    Refuse(absl::StrCat(target_.host, ": what answers there is not ", kAgentProgram, " ", kVersion,
+                        " (", status.message(), "); install this version of horovod on that host"));
+    Close(output_);
+  }
+
+  void OnFrame(pb::AgentFrame&& frame) {
+    if (refused_) return;
+    switch (frame.frame_case()) {
+      case pb::AgentFrame::kReady:
+        return OnReady(frame.ready());
+      case pb::AgentFrame::kRefusal:
+        return Refuse(frame.refusal().message());
+      case pb::AgentFrame::kOutput:
+        if (callbacks_.on_output) callbacks_.on_output(std::move(*frame.mutable_output()));
+        return;
+      case pb::AgentFrame::FRAME_NOT_SET:
+        return;
+    }
+  }
+
+  void OnReady(const pb::AgentReady& ready) {
+    if (ready.version() != kVersion) {
+      return Refuse(absl::StrCat(target_.host, ": ", kAgentProgram, " there is version ",
+                                 ready.version(), ", here it is ", kVersion,
+                                 "; install the same version of horovod on every host"));
+    }
+    if (callbacks_.on_ready) callbacks_.on_ready();
+  }
+
+  void Refuse(const std::string& message) {
+    if (refused_) return;
+    refused_ = true;
+    if (callbacks_.on_refusal) callbacks_.on_refusal(message);
+    EndInput();
+  }
+
+  void OnError() {
+    char buffer[kReadBytes];
+    const IoResult got = ReadSome(error_.get(), buffer, sizeof(buffer));
+    error_tail_.Append({buffer, got.bytes});
+    if (got.end) Close(error_);
+  }
+
+  void OnExit() {
+    loop_->Forget(process_->pidfd());
+    const ExitStatus status = process_->Wait();
+    exit_.exit_code = status.exit_code;
+    exit_.signal = status.signal;
+    exited_ = true;
+    loop_->After(kLastWordsTime, [this] { loop_->Stop(); });
+    StopIfOver();
+  }
+
+  void EndInput() {
+    input_left_.clear();
+    Close(input_);
+  }
+
+  void KillNow() {
+    if (process_.has_value() && !exited_) process_->Signal(SIGKILL);
+    EndInput();
+  }
+
+  void Close(Fd& fd) {
+    if (!fd.valid()) return;
+    loop_->Forget(fd.get());
+    fd.reset();
+    StopIfOver();
+  }
+
+  void StopIfOver() {
+    if (exited_ && !output_.valid() && !error_.valid()) loop_->Stop();
+  }
+
+  void CloseAll() {
+    Close(input_);
+    Close(output_);
+    Close(error_);
+    // What a login shell says instead of starting the agent helps to explain why it did not.
+    exit_.stderr_text = absl::StrCat(stream_.noise(), error_tail_.text());
+  }
+
+  const AgentTarget target_;
+  const Callbacks callbacks_;
+  std::string input_left_;
+  std::unique_ptr<EventLoop> loop_;
+  Fd input_, output_, error_;
+  std::optional<Process> process_;
+  AgentStream stream_;
+  TextTail error_tail_;
+  AgentExit exit_;
+  bool exited_ = false;
+  bool refused_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AgentProcess>> AgentProcess::Start(
+    const AgentTarget& target, const pb::AgentBootstrap& bootstrap, Callbacks callbacks) {
+  ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
+  auto agent =
+      std::make_unique<RunningAgent>(target, bootstrap, std::move(callbacks), std::move(loop));
+  const absl::Status status = agent->Start();
+  if (status.ok()) return std::unique_ptr<AgentProcess>(std::move(agent));
+  return absl::Status(status.code(), absl::StrCat(target.host, ": ", status.message()));
+}
+
+}  // namespace hvd

@@ -1,0 +1,32 @@
+#include "launcher/spawn/command.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace hvd {
+namespace {
+
+// Whether no shell, csh and fish included, sees anything but itself in this character.
+bool IsPlain(char c) { return absl::ascii_isalnum(c) || absl::StrContains("_-./:,+@%", c); }
+
+}  // namespace
+
+std::string ShellQuote(absl::string_view argument) {
+  bool plain = !argument.empty();
+  for (const char c : argument) plain = plain && IsPlain(c);
+  if (plain) return std::string(argument);
+  // Between single quotes everything stands for itself, except the quote, which is put in from
+  // outside.
+  return absl::StrCat("'", absl::StrReplaceAll(argument, {{"'", "'\\''"}}), "'");
+}
+
+std::string ShellJoin(const std::vector<std::string>& arguments) {
+  return absl::StrJoin(arguments, " ", [](std::string* out, const std::string& argument) {
+    out->append(ShellQuote(argument));
+  });
+}
+
+}  // namespace hvd

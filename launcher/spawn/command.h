@@ -1,0 +1,22 @@
+// Commands are lists of arguments. Only ssh insists on one text for the remote shell; this is where
+// it is made.
+#ifndef LAUNCHER_SPAWN_COMMAND_H_
+#define LAUNCHER_SPAWN_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+// `argument` as one word of a POSIX shell, unchanged if it needs no quoting. REQUIRES: it has no
+// zero byte.
+std::string ShellQuote(absl::string_view argument);
+
+// The text that a shell takes apart into just these arguments.
+std::string ShellJoin(const std::vector<std::string>& arguments);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_SPAWN_COMMAND_H_
