@@ -1,4 +1,5 @@
-// The rendezvous server of one job: what horovodrun, horovod-rendezvousd and a cluster scheduler embed.
+// The rendezvous server of one job: what horovodrun, horovod-rendezvousd and a cluster scheduler
+// embed.
 #ifndef RENDEZVOUS_SERVER_SERVER_H_
 #define RENDEZVOUS_SERVER_SERVER_H_
 
@@ -19,17 +20,19 @@ struct ServerOptions {
   JobSpec job;
   // Numeric "address:port"; port 0 lets the kernel choose. At least one.
   std::vector<std::string> listen;
-  // As issued by JobAuthority::IssueForDaemon. Every call needs its token and a certificate of its CA.
+  // As issued by JobAuthority::IssueForDaemon. Every call needs its token and a certificate of its
+  // CA.
   PeerCredentials credentials;
   // Called once, from the server's loop thread, when the job has ended; must not block.
   std::function<void(const Verdict&)> on_finished;
 };
 
-// Owns a loop thread and the gRPC server. Thread-safe. The destructor stops everything and waits for it; agents that are still
-// attached see their stream end, which ends their workers.
+// Owns a loop thread and the gRPC server. Thread-safe. The destructor stops everything and waits
+// for it; agents that are still attached see their stream end, which ends their workers.
 class Server {
  public:
-  // InvalidArgument: options that can't work.   Unavailable: an address can't be listened on; says which and why.
+  // InvalidArgument: options that can't work.   Unavailable: an address can't be listened on; says
+  // which and why.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options,
                                                        Clock& clock = Clock::Real());
   virtual ~Server() = default;
@@ -37,7 +40,8 @@ class Server {
   // The addresses listened on, with their real ports, in the options' order.
   virtual std::vector<std::string> addresses() const = 0;
 
-  // Ends the job with this exit code; workers get SIGTERM, after `grace` SIGKILL. A second call shortens the grace.
+  // Ends the job with this exit code; workers get SIGTERM, after `grace` SIGKILL. A second call
+  // shortens the grace.
   virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;
 
   virtual Membership::View Describe() = 0;

@@ -1,0 +1,152 @@
+#include "rendezvous/client/agent_link.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/client_callback.h"
+#include "proto/agent.grpc.pb.h"
+#include "rendezvous/transport/connection.h"
+#include "rendezvous/transport/grpc_status.h"
+
+namespace hvd {
+namespace {
+
+// Reads for ever, writes one message at a time. The hold taken in the constructor allows writes
+// that do not start in a reaction; it is given back when reading has ended and no write is under
+// way, and then no write starts any more.
+class AgentLinkImpl final : public AgentLink,
+                            private grpc::ClientBidiReactor<pb::AgentMessage, pb::AgentCommand> {
+ public:
+  AgentLinkImpl(const std::string& address, const PeerCredentials& credentials, Callbacks callbacks)
+      : callbacks_(std::move(callbacks)),
+        stub_(pb::Agent::NewStub(NewChannel(address, credentials))) {}
+
+  void Start(const pb::AgentHello& hello) {
+    stub_->async()->Attach(&context_, this);
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+    pb::AgentMessage message;
+    *message.mutable_hello() = hello;
+    Send(std::move(message));
+  }
+
+  ~AgentLinkImpl() override {
+    {
+      absl::MutexLock lock(&mu_);
+      silent_ = true;
+      queue_.clear();
+    }
+    context_.TryCancel();
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(&done_));  // a cancelled call is done soon, whatever the network does
+  }
+
+  void Send(pb::AgentMessage message) override {
+    {
+      absl::MutexLock lock(&mu_);
+      if (read_over_ || finish_) return;
+      queue_.push_back(std::move(message));
+      if (writing_) return;
+      writing_ = true;
+    }
+    WriteNext();
+  }
+
+  void Finish() override {
+    {
+      absl::MutexLock lock(&mu_);
+      if (read_over_ || finish_) return;
+      finish_ = true;
+      if (writing_) return;
+      writing_ = true;
+    }
+    WriteNext();
+  }
+
+ private:
+  // The next step of the write flow. Called without lock by whoever has set writing_.
+  void WriteNext() {
+    enum { kWrite, kFinish, kRelease } step;
+    {
+      absl::MutexLock lock(&mu_);
+      if (!queue_.empty() && !read_over_) {
+        outgoing_ = std::move(queue_.front());
+        queue_.pop_front();
+        step = kWrite;
+      } else if (finish_ && !finish_sent_ && !read_over_) {
+        finish_sent_ = true;
+        step = kFinish;
+      } else {
+        writing_ = false;
+        if (!read_over_) return;
+        step = kRelease;
+      }
+    }
+    if (step == kWrite) StartWrite(&outgoing_);
+    if (step == kFinish) StartWritesDone();
+    if (step == kRelease) RemoveHold();
+  }
+
+  void OnWriteDone(bool) override { WriteNext(); }
+  void OnWritesDoneDone(bool) override { WriteNext(); }
+
+  void OnReadDone(bool ok) override {
+    bool idle = false;
+    bool silent = false;
+    {
+      absl::MutexLock lock(&mu_);
+      read_over_ = !ok;
+      idle = !writing_;
+      silent = silent_;
+    }
+    if (ok) {
+      if (!silent) callbacks_.on_command(incoming_);
+      StartRead(&incoming_);
+    } else if (idle) {
+      RemoveHold();
+    }
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    bool silent = false;
+    {
+      absl::MutexLock lock(&mu_);
+      silent = silent_;
+    }
+    if (!silent) callbacks_.on_closed(FromGrpcStatus(status));
+    absl::MutexLock lock(&mu_);
+    done_ = true;
+  }
+
+  const Callbacks callbacks_;
+  const std::unique_ptr<pb::Agent::Stub> stub_;
+  grpc::ClientContext context_;
+  pb::AgentCommand incoming_;  // the read flow's
+  pb::AgentMessage outgoing_;  // the write flow's: whoever has set writing_
+
+  absl::Mutex mu_;
+  std::deque<pb::AgentMessage> queue_ ABSL_GUARDED_BY(mu_);
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool finish_ ABSL_GUARDED_BY(mu_) = false;  // after the queue, end this side
+  bool finish_sent_ ABSL_GUARDED_BY(mu_) = false;
+  bool read_over_ ABSL_GUARDED_BY(mu_) = false;
+  bool silent_ ABSL_GUARDED_BY(mu_) = false;  // the owner wants no callback any more
+  bool done_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+std::unique_ptr<AgentLink> AgentLink::Open(const std::string& address,
+                                           const PeerCredentials& credentials,
+                                           const pb::AgentHello& hello, Callbacks callbacks) {
+  auto link = std::make_unique<AgentLinkImpl>(address, credentials, std::move(callbacks));
+  link->Start(hello);
+  return link;
+}
+
+}  // namespace hvd

@@ -1,0 +1,15 @@
+#include "rendezvous/client/back_off.h"
+
+#include <algorithm>
+
+#include "absl/random/uniform_real_distribution.h"
+
+namespace hvd {
+
+absl::Duration BackOff::Next(absl::BitGenRef random) {
+  const absl::Duration range = range_;
+  range_ = std::min(range_ * 2, absl::Seconds(1));
+  return range * absl::uniform_real_distribution<double>(0.5, 1.0)(random);
+}
+
+}  // namespace hvd

@@ -1,0 +1,23 @@
+// How long to wait before trying again.
+#ifndef RENDEZVOUS_CLIENT_BACK_OFF_H_
+#define RENDEZVOUS_CLIENT_BACK_OFF_H_
+
+#include "absl/random/bit_gen_ref.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// Pauses that grow from 50 ms to 1 s, each drawn from the upper half of its range, so that a
+// thousand workers that lost the daemon together do not come back together. Not thread-safe.
+class BackOff {
+ public:
+  // The length of the next pause.
+  absl::Duration Next(absl::BitGenRef random);
+
+ private:
+  absl::Duration range_ = absl::Milliseconds(50);
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_CLIENT_BACK_OFF_H_

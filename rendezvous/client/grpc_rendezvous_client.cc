@@ -1,0 +1,149 @@
+#include "rendezvous/client/grpc_rendezvous_client.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/client/back_off.h"
+#include "rendezvous/transport/connection.h"
+#include "rendezvous/transport/grpc_status.h"
+
+namespace hvd {
+namespace {
+
+class GrpcRendezvousClient final : public RendezvousClient {
+ public:
+  GrpcRendezvousClient(const std::string& address, const PeerCredentials& credentials, Clock& clock)
+      : address_(address),
+        clock_(clock),
+        channel_(NewChannel(address, credentials)),
+        stub_(pb::Rendezvous::NewStub(channel_)) {}
+
+  absl::StatusOr<pb::JoinWorldResponse> JoinWorld(const pb::JoinWorldRequest& request,
+                                                  absl::Duration timeout) override {
+    return Call("JoinWorld", &Stub::JoinWorld, request, timeout);
+  }
+
+  absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
+                                                    absl::Duration timeout) override {
+    return Call("WatchEpoch", &Stub::WatchEpoch, request, timeout);
+  }
+
+  absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
+                                                absl::Duration timeout) override {
+    return Call("Exchange", &Stub::Exchange, request, timeout);
+  }
+
+  absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request,
+                                            absl::Duration timeout) override {
+    return Call("Report", &Stub::Report, request, timeout);
+  }
+
+  absl::StatusOr<pb::GetStatusResponse> GetStatus(absl::Duration timeout) override {
+    return Call("GetStatus", &Stub::GetStatus, pb::GetStatusRequest(), timeout);
+  }
+
+  void CancelAll() override {
+    absl::MutexLock lock(&mu_);
+    cancelled_ = true;
+    // Under the lock, or a context could be gone; TryCancel calls nobody back.
+    for (grpc::ClientContext* context : in_flight_) context->TryCancel();
+  }
+
+ private:
+  using Stub = pb::Rendezvous::StubInterface;
+  template <typename Request, typename Response>
+  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Response*);
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(absl::string_view name, Method<Request, Response> method,
+                                const Request& request, absl::Duration timeout) {
+    const absl::Time deadline = clock_.Now() + timeout;
+    BackOff back_off;
+    absl::BitGen random;
+    while (true) {
+      Response response;
+      const grpc::Status status = Attempt(
+          [&](grpc::ClientContext* context) {
+            return (stub_.get()->*method)(context, request, &response);
+          },
+          deadline - clock_.Now());
+      if (status.ok()) return response;
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE || clock_.Now() >= deadline) {
+        return Explain(name, status, timeout);
+      }
+      if (!Pause(std::min(deadline, clock_.Now() + back_off.Next(random)))) return Cancelled();
+    }
+  }
+
+  // One try, which CancelAll can end.
+  template <typename Invoke>
+  grpc::Status Attempt(Invoke invoke, absl::Duration timeout) {
+    grpc::ClientContext context;
+    if (timeout != absl::InfiniteDuration()) {
+      context.set_deadline(gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
+    }
+    {
+      absl::MutexLock lock(&mu_);
+      if (cancelled_) return ToGrpcStatus(Cancelled());
+      in_flight_.insert(&context);
+    }
+    grpc::Status status = invoke(&context);
+    absl::MutexLock lock(&mu_);
+    in_flight_.erase(&context);
+    return cancelled_ && !status.ok() ? ToGrpcStatus(Cancelled()) : status;
+  }
+
+  // Waits for a time, unless CancelAll comes before. Returns whether to go on.
+  bool Pause(absl::Time until) {
+    absl::MutexLock lock(&mu_);
+    return !clock_.AwaitWithDeadline(mu_, absl::Condition(&cancelled_), until);
+  }
+
+  absl::Status Explain(absl::string_view name, const grpc::Status& status, absl::Duration timeout) {
+    const std::string daemon = absl::StrCat("the rendezvous daemon at ", address_);
+    // A call that never found a connection ends with either code.
+    const bool unreachable = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                             (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+                              channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY);
+    if (unreachable) {
+      return absl::UnavailableError(absl::StrCat(name, ": ", daemon, " was not reached within ",
+                                                 absl::FormatDuration(timeout), ": ",
+                                                 status.error_message()));
+    }
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return absl::DeadlineExceededError(absl::StrCat(name, ": ", daemon, " had no answer within ",
+                                                      absl::FormatDuration(timeout)));
+    }
+    return FromGrpcStatus(status);
+  }
+
+  static absl::Status Cancelled() {
+    return absl::CancelledError("the calls to the rendezvous daemon were cancelled");
+  }
+
+  const std::string address_;
+  Clock& clock_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<Stub> stub_;
+  absl::Mutex mu_;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  std::set<grpc::ClientContext*> in_flight_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& address,
+                                                          const PeerCredentials& credentials) {
+  return std::make_unique<GrpcRendezvousClient>(address, credentials, Clock::Real());
+}
+
+}  // namespace hvd

@@ -1,0 +1,93 @@
+#include "rendezvous/security/job_credentials.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include <utility>
+
+#include "absl/base/internal/raw_logging.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "rendezvous/security/certificates.h"
+
+namespace hvd {
+namespace {
+
+// Immutable after Create, hence thread-safe: OpenSSL allows concurrent use of one key for signing.
+class JobAuthorityImpl : public JobAuthority {
+ public:
+  JobAuthorityImpl(CertifiedKey authority, std::string authority_pem)
+      : authority_(std::move(authority)),
+        authority_pem_(std::move(authority_pem)),
+        token_(absl::BytesToHexString(RandomBytes(32))) {}
+
+  absl::StatusOr<PeerCredentials> IssueForDaemon() override {
+    return Issue(CertificateRole::kServer, kDaemonTlsName, kDaemonTlsName);
+  }
+
+  absl::StatusOr<PeerCredentials> IssueForHost(absl::string_view host) override {
+    return Issue(CertificateRole::kClient, host, "");
+  }
+
+ private:
+  absl::StatusOr<PeerCredentials> Issue(CertificateRole role, absl::string_view common_name,
+                                        absl::string_view dns_name) {
+    ASSIGN_OR_RETURN(const CertifiedKey leaf, Certify(role, common_name, dns_name, &authority_));
+    PeerCredentials credentials;
+    credentials.token = token_;
+    credentials.ca_certificate = authority_pem_;
+    ASSIGN_OR_RETURN(credentials.certificate, CertificatePem(leaf));
+    ASSIGN_OR_RETURN(credentials.private_key, PrivateKeyPem(leaf));
+    return credentials;
+  }
+
+  const CertifiedKey authority_;
+  const std::string authority_pem_;
+  const std::string token_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobAuthority>> JobAuthority::Create(absl::string_view job_id) {
+  ASSIGN_OR_RETURN(CertifiedKey authority,
+                   Certify(CertificateRole::kAuthority, absl::StrCat("horovod job ", job_id), "",
+                           /*issuer=*/nullptr));
+  ASSIGN_OR_RETURN(std::string pem, CertificatePem(authority));
+  return std::make_unique<JobAuthorityImpl>(std::move(authority), std::move(pem));
+}
+
+std::string NewJobId() { return absl::BytesToHexString(RandomBytes(16)); }
+
+bool ConstantTimeEquals(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::string HmacSha256(absl::string_view key, absl::string_view message) {
+  std::string digest(32, '\0');
+  // Can't fail with a digest that OpenSSL always has.
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+       reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+  return digest;
+}
+
+std::string RandomBytes(size_t bytes) {
+  std::string random(bytes, '\0');
+  size_t filled = 0;
+  while (filled < bytes) {
+    const ssize_t got = getrandom(random.data() + filled, bytes - filled, 0);
+    if (got >= 0) {
+      filled += static_cast<size_t>(got);
+    } else if (errno != EINTR) {
+      // No kernel that we run on lacks it; going on without would make guessable secrets.
+      ABSL_RAW_LOG(FATAL, "getrandom failed: errno %d", errno);
+    }
+  }
+  return random;
+}
+
+}  // namespace hvd

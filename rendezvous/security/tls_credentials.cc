@@ -1,0 +1,76 @@
+#include "rendezvous/security/tls_credentials.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "grpcpp/security/auth_metadata_processor.h"
+
+namespace hvd {
+namespace {
+
+class TokenCheck : public grpc::AuthMetadataProcessor {
+ public:
+  explicit TokenCheck(std::string token) : token_(std::move(token)) {}
+
+  bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext*, OutputMetadata* consumed,
+                       OutputMetadata*) override {
+    const auto [first, last] = metadata.equal_range(kTokenMetadataKey);
+    const bool one = first != last && std::next(first) == last;
+    if (!one || !ConstantTimeEquals(
+                    token_, absl::string_view(first->second.data(), first->second.size()))) {
+      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no valid job token");
+    }
+    // Services need not see it, and so can't let it slip.
+    consumed->emplace(kTokenMetadataKey, token_);
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::string token_;
+};
+
+class TokenSource : public grpc::MetadataCredentialsPlugin {
+ public:
+  explicit TokenSource(std::string token) : token_(std::move(token)) {}
+
+  bool IsBlocking() const override { return false; }
+  const char* GetType() const override { return "horovod_token"; }
+  std::string DebugString() override { return GetType(); }
+
+  grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
+                           std::multimap<std::string, std::string>* metadata) override {
+    metadata->emplace(kTokenMetadataKey, token_);
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::string token_;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredentials& credentials) {
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = credentials.ca_certificate;
+  options.pem_key_cert_pairs.push_back({credentials.private_key, credentials.certificate});
+  auto made = grpc::SslServerCredentials(options);
+  made->SetAuthMetadataProcessor(std::make_shared<TokenCheck>(credentials.token));
+  return made;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
+    const PeerCredentials& credentials) {
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = credentials.ca_certificate;
+  options.pem_private_key = credentials.private_key;
+  options.pem_cert_chain = credentials.certificate;
+  return grpc::CompositeChannelCredentials(
+      grpc::SslCredentials(options),
+      grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenSource>(credentials.token)));
+}
+
+}  // namespace hvd

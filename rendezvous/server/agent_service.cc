@@ -1,0 +1,172 @@
+#include "rendezvous/server/agent_service.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/version.h"
+#include "rendezvous/server/agent_stream.h"
+
+namespace hvd {
+namespace {
+
+// Far beyond any host; keeps what one hello can make the daemon plan for within bounds.
+constexpr uint32_t kMostSlots = 1 << 16;
+
+uint32_t ToMilliseconds(absl::Duration grace) {
+  const int64_t milliseconds = absl::ToInt64Milliseconds(grace);
+  return static_cast<uint32_t>(std::clamp<int64_t>(milliseconds, 0, UINT32_MAX));
+}
+
+absl::Status CheckHello(const pb::AgentHello& hello) {
+  if (hello.host().empty()) return absl::InvalidArgumentError("the agent names no host");
+  if (hello.slots() == 0 || hello.slots() > kMostSlots) {
+    return absl::InvalidArgumentError(absl::StrCat("the agent of ", hello.host(), " offers ",
+                                                   hello.slots(), " slots; from 1 to ", kMostSlots,
+                                                   " are possible"));
+  }
+  if (hello.incarnation() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the agent of ", hello.host(), " has no incarnation"));
+  }
+  if (hello.version() != kVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("horovod-agent on ", hello.host(),
+                                                      " has version ", hello.version(),
+                                                      ", the daemon has ", kVersion));
+  }
+  return absl::OkStatus();
+}
+
+WorkerExited ToEvent(const pb::WorkerExited& exited) {
+  WorkerExited event;
+  event.worker = WorkerId(exited.worker_id());
+  event.exit_code = exited.exit_code();
+  event.signal = exited.signal();
+  event.core_dumped = exited.core_dumped();
+  event.out_of_memory = exited.out_of_memory();
+  event.stderr_tail.assign(exited.stderr_tail().begin(), exited.stderr_tail().end());
+  event.start_error = exited.start_error();
+  return event;
+}
+
+}  // namespace
+
+AgentService::AgentService(std::string job_id, std::function<void(Event)> post)
+    : job_id_(std::move(job_id)), post_(std::move(post)) {}
+
+grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attach(
+    grpc::CallbackServerContext*) {
+  auto stream = std::make_shared<AgentStream>(*this);
+  absl::Status closed;
+  {
+    absl::MutexLock lock(&mu_);
+    streams_.insert(stream);
+    closed = closed_;
+  }
+  stream->Start();
+  if (!closed.ok()) stream->Close(closed, AgentStream::Queued::kDrop);
+  return stream.get();  // gRPC's until OnDone
+}
+
+absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr& stream) {
+  if (absl::Status status = CheckHello(hello); !status.ok()) return status;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!closed_.ok()) return closed_;
+    if (job_over_) return absl::FailedPreconditionError("the job is over");
+    const bool added =
+        attached_.insert({hello.host(), {Incarnation(hello.incarnation()), stream}}).second;
+    if (!added) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("another agent has attached as host ", hello.host()));
+    }
+  }
+  pb::AgentCommand command;
+  command.mutable_welcome()->set_job_id(job_id_);
+  stream->Send(std::move(command));
+  post_(HostJoined{{hello.host(), static_cast<int>(hello.slots())},
+                   Incarnation(hello.incarnation())});
+  return absl::OkStatus();
+}
+
+void AgentService::Received(const pb::AgentMessage& message) {
+  switch (message.message_case()) {
+    case pb::AgentMessage::kStarted:
+      return post_(WorkerStarted{WorkerId(message.started().worker_id()), message.started().pid()});
+    case pb::AgentMessage::kExited:
+      return post_(ToEvent(message.exited()));
+    case pb::AgentMessage::kHello:
+    case pb::AgentMessage::MESSAGE_NOT_SET:
+      return;  // says nothing new
+  }
+}
+
+void AgentService::Left(const std::string& host, Incarnation agent, const std::string& reason) {
+  {
+    absl::MutexLock lock(&mu_);
+    attached_.erase(host);
+  }
+  post_(HostLost{host, agent, reason});
+}
+
+void AgentService::Forget(const StreamPtr& stream) {
+  absl::MutexLock lock(&mu_);
+  streams_.erase(stream);
+}
+
+void AgentService::Handle(const StartWorkerEffect& effect) {
+  pb::AgentCommand command;
+  pb::StartWorker& start = *command.mutable_start();
+  start.set_worker_id(effect.worker.value());
+  start.set_rank(effect.rank);
+  start.set_size(effect.size);
+  start.set_local_rank(effect.local_rank);
+  start.set_local_size(effect.local_size);
+  start.set_cross_rank(effect.cross_rank);
+  start.set_cross_size(effect.cross_size);
+  Send(effect.host, effect.agent, std::move(command));
+}
+
+void AgentService::Handle(const StopWorkersEffect& effect) {
+  pb::AgentCommand command;
+  for (const WorkerId worker : effect.workers) {
+    command.mutable_stop()->add_worker_ids(worker.value());
+  }
+  command.mutable_stop()->set_grace_ms(ToMilliseconds(effect.grace));
+  Send(effect.host, effect.agent, std::move(command));
+}
+
+void AgentService::Handle(const EndJobEffect& effect) {
+  pb::AgentCommand command;
+  command.mutable_end()->set_grace_ms(ToMilliseconds(effect.grace));
+  Send(effect.host, effect.agent, std::move(command));
+}
+
+void AgentService::Send(const std::string& host, Incarnation agent, pb::AgentCommand command) {
+  StreamPtr stream;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto found = attached_.find(host);
+    if (found == attached_.end() || found->second.agent != agent) return;
+    stream = found->second.stream;
+  }
+  stream->Send(std::move(command));
+}
+
+void AgentService::JobOver() {
+  absl::MutexLock lock(&mu_);
+  job_over_ = true;
+}
+
+void AgentService::Close(const absl::Status& status) {
+  std::set<StreamPtr> streams;
+  {
+    absl::MutexLock lock(&mu_);
+    closed_ = status;
+    streams = streams_;
+  }
+  for (const StreamPtr& stream : streams) stream->Close(status, AgentStream::Queued::kSend);
+}
+
+}  // namespace hvd

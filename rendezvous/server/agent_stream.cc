@@ -1,0 +1,109 @@
+#include "rendezvous/server/agent_stream.h"
+
+#include <utility>
+
+#include "rendezvous/transport/grpc_status.h"
+
+namespace hvd {
+
+AgentStream::AgentStream(AgentService& service) : service_(service) {}
+
+void AgentStream::Start() {
+  self_ = shared_from_this();
+  StartRead(&incoming_);
+}
+
+void AgentStream::Send(pb::AgentCommand command) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (closed_.has_value()) return;
+    queue_.push_back(std::move(command));
+    if (writing_) return;
+    writing_ = true;
+  }
+  WriteOrFinish();
+}
+
+void AgentStream::Close(const absl::Status& status, Queued queued) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (queued == Queued::kDrop) queue_.clear();
+    if (closed_.has_value()) return;
+    closed_ = status;
+    if (writing_) return;
+    writing_ = true;
+  }
+  WriteOrFinish();
+}
+
+void AgentStream::WriteOrFinish() {
+  bool write = false;
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!queue_.empty()) {
+      outgoing_ = std::move(queue_.front());
+      queue_.pop_front();
+      write = true;
+    } else if (closed_.has_value()) {
+      status = *closed_;  // writing_ stays set: nothing follows
+    } else {
+      writing_ = false;
+      return;
+    }
+  }
+  if (write) {
+    StartWrite(&outgoing_);
+  } else {
+    Finish(ToGrpcStatus(status));
+  }
+}
+
+void AgentStream::OnWriteDone(bool ok) {
+  if (!ok) {
+    absl::MutexLock lock(&mu_);
+    queue_.clear();
+  }
+  WriteOrFinish();
+}
+
+void AgentStream::OnReadDone(bool ok) {
+  if (ok) {
+    if (TakeMessage()) StartRead(&incoming_);
+    return;
+  }
+  // The client ended its side, the connection broke, or this side has finished: gRPC can't tell
+  // yet.
+  if (!host_.empty()) service_.Left(host_, agent_, "the connection to its agent has ended");
+  Close(absl::OkStatus(), Queued::kDrop);
+}
+
+bool AgentStream::TakeMessage() {
+  if (!host_.empty()) {
+    service_.Received(incoming_);
+    return true;
+  }
+  const absl::Status welcome =
+      incoming_.has_hello()
+          ? service_.Welcome(incoming_.hello(), self_)
+          : absl::InvalidArgumentError("an agent's first message must be its hello");
+  if (!welcome.ok()) {
+    Close(welcome, Queued::kDrop);
+    return false;
+  }
+  host_ = incoming_.hello().host();
+  agent_ = Incarnation(incoming_.hello().incarnation());
+  return true;
+}
+
+void AgentStream::OnCancel() {
+  // The pending read fails too and tells the service; here only the write flow needs to end.
+  Close(absl::CancelledError("the connection broke"), Queued::kDrop);
+}
+
+void AgentStream::OnDone() {
+  const std::shared_ptr<AgentStream> self = std::move(self_);
+  service_.Forget(self);
+}
+
+}  // namespace hvd

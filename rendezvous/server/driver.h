@@ -1,0 +1,74 @@
+// Turns the pure machine into a running one: one thread, one queue, one event at a time.
+#ifndef RENDEZVOUS_SERVER_DRIVER_H_
+#define RENDEZVOUS_SERVER_DRIVER_H_
+
+#include <functional>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+// What the driver drives: Membership's two functions, or a script in tests. Only the driver's
+// thread calls them.
+struct Machine {
+  std::function<std::vector<Effect>(const Event&, absl::Time)> apply;
+  std::function<absl::Time()> next_deadline;
+};
+
+// Thread-safe. Its thread applies the posted events in their order and hands each effect to the
+// handler before the next event is applied; when the machine's deadline has passed it applies a
+// Tick. Neither function nor handler is called under a lock.
+class Driver {
+ public:
+  using EffectHandler = std::function<void(Effect)>;
+
+  // Starts the thread. `handler` must not block; it may post.
+  Driver(Machine machine, EffectHandler handler, Clock& clock);
+  // Stops.
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  // Queues an event. Dropped once the driver has stopped.
+  void Post(Event event);
+
+  // Queues something to be done between two events, by the thread that owns the machine; at once if
+  // that is the caller. Dropped once the driver has stopped.
+  void Run(std::function<void()> task);
+
+  // Ends the thread after the event at hand and waits for it; what is queued is dropped. REQUIRES:
+  // not called from the thread itself.
+  void Stop();
+
+ private:
+  using Item = std::variant<Event, std::function<void()>>;
+
+  void Enqueue(Item item);
+  void Loop();
+  // Waits for the next item or deadline. False: the driver is to stop.
+  bool Next(std::vector<Item>& batch);
+  bool Awake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool stopping() const;
+  bool IsLoop() const;
+  void Apply(const Event& event);
+
+  const Machine machine_;
+  const EffectHandler handler_;
+  Clock& clock_;
+  mutable absl::Mutex mu_;
+  std::thread::id loop_ ABSL_GUARDED_BY(mu_);
+  std::vector<Item> queue_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_SERVER_DRIVER_H_

@@ -1,0 +1,35 @@
+// Addresses that a server listens on, as people write them.
+#ifndef RENDEZVOUS_SERVER_LISTEN_ADDRESS_H_
+#define RENDEZVOUS_SERVER_LISTEN_ADDRESS_H_
+
+#include <sys/socket.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+// "127.0.0.1:0" or "[::1]:0".
+struct ListenAddress {
+  std::string text;  // without the port
+  int port = 0;
+  sockaddr_storage address = {};
+  socklen_t length = 0;
+
+  // The address as text, with another port.
+  std::string WithPort(int chosen) const;
+};
+
+// InvalidArgument: not a numeric address with a port; says what it should look like.
+absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
+
+// Why nothing can listen there just now: Unavailable, naming address and reason, e.g. that the port
+// is in use. OK: it is possible now.
+absl::Status TryToListen(const ListenAddress& address);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_SERVER_LISTEN_ADDRESS_H_

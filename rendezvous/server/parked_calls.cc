@@ -1,0 +1,62 @@
+#include "rendezvous/server/parked_calls.h"
+
+#include <utility>
+#include <vector>
+
+#include "rendezvous/transport/grpc_status.h"
+
+namespace hvd {
+
+ParkedCalls::ParkedCalls(std::function<void(CallId)> on_cancelled)
+    : on_cancelled_(std::move(on_cancelled)) {}
+
+void ParkedCalls::Finish(CallId id, const absl::Status& status) {
+  if (ParkedCall* const call = Take(id)) End(*call, status);
+}
+
+void ParkedCalls::Close(const absl::Status& status) {
+  std::unordered_map<uint64_t, ParkedCall*> calls;
+  {
+    absl::MutexLock lock(&mu_);
+    closed_ = status;
+    calls.swap(calls_);
+  }
+  for (const auto& [id, call] : calls) End(*call, status);
+}
+
+ParkedCall* ParkedCalls::Add(ResponsePtr response) {
+  ParkedCall* call = nullptr;
+  absl::Status closed;
+  {
+    absl::MutexLock lock(&mu_);
+    call = new ParkedCall(*this, CallId(++last_id_), response);
+    closed = closed_;
+    if (closed.ok()) calls_.emplace(call->id().value(), call);
+  }
+  if (!closed.ok()) End(*call, closed);
+  return call;
+}
+
+ParkedCall* ParkedCalls::Take(CallId id) {
+  absl::MutexLock lock(&mu_);
+  const auto found = calls_.find(id.value());
+  if (found == calls_.end()) return nullptr;
+  ParkedCall* const call = found->second;
+  calls_.erase(found);
+  return call;
+}
+
+void ParkedCalls::Cancelled(CallId id) {
+  ParkedCall* const call = Take(id);
+  if (call == nullptr) return;
+  on_cancelled_(id);
+  End(*call, absl::CancelledError("the caller gave up"));
+}
+
+ParkedCalls::ResponsePtr ParkedCalls::ResponseOf(const ParkedCall& call) { return call.response_; }
+
+void ParkedCalls::End(ParkedCall& call, const absl::Status& status) {
+  call.grpc::ServerUnaryReactor::Finish(ToGrpcStatus(status));
+}
+
+}  // namespace hvd

@@ -1,0 +1,150 @@
+#include "rendezvous/server/rendezvous_service.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/security/job_credentials.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kLargestValue = 1 << 20;
+
+WorkerKey ToKey(const pb::WorkerIdentity& worker) {
+  return {WorkerId(worker.worker_id()), Incarnation(worker.incarnation())};
+}
+
+void ToProto(const WorldMember& member, pb::Member& proto) {
+  proto.mutable_worker()->set_worker_id(member.worker.id.value());
+  proto.mutable_worker()->set_incarnation(member.worker.incarnation.value());
+  proto.set_host(member.host);
+  proto.set_address(member.address);
+  proto.set_control_port(static_cast<uint32_t>(member.control_port));
+  proto.set_rank(member.rank);
+  proto.set_local_rank(member.local_rank);
+  proto.set_local_size(member.local_size);
+  proto.set_cross_rank(member.cross_rank);
+  proto.set_cross_size(member.cross_size);
+}
+
+void ToProto(const Membership::HostView& view, pb::HostStatus& proto) {
+  proto.set_host(view.host.host);
+  proto.set_slots(static_cast<uint32_t>(view.host.slots));
+  proto.set_attached(view.attached);
+  for (const Membership::WorkerView& worker : view.workers) {
+    pb::WorkerStatus& added = *proto.add_workers();
+    added.set_worker_id(worker.id.value());
+    added.set_rank(worker.rank);
+    added.set_pid(worker.pid);
+    added.set_state(worker.state);
+  }
+}
+
+}  // namespace
+
+RendezvousService::RendezvousService(RendezvousServiceOptions options)
+    : options_(std::move(options)),
+      calls_([this](CallId call) { options_.post(CallCancelled{call}); }) {}
+
+grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerContext*,
+                                                       const pb::JoinWorldRequest* request,
+                                                       pb::JoinWorldResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  options_.post(JoinRequested{call->id(), ToKey(request->worker()), Epoch(request->last_epoch()),
+                              request->address(), static_cast<int>(request->control_port())});
+  return call;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerContext*,
+                                                        const pb::WatchEpochRequest* request,
+                                                        pb::WatchEpochResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  options_.post(WatchRequested{call->id(), ToKey(request->worker()), Epoch(request->epoch())});
+  return call;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContext*,
+                                                      const pb::ExchangeRequest* request,
+                                                      pb::ExchangeResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  if (request->key().empty()) {
+    calls_.Finish(call->id(), absl::InvalidArgumentError("an exchange needs a key"));
+  } else if (request->value().size() > kLargestValue) {
+    calls_.Finish(call->id(), absl::InvalidArgumentError(absl::StrCat(
+                                  "the value for \"", request->key(), "\" has ",
+                                  request->value().size(), " bytes, more than 1 MiB")));
+  } else {
+    options_.post(ExchangeRequested{call->id(), ToKey(request->worker()), Epoch(request->epoch()),
+                                    request->key(), request->value()});
+  }
+  return call;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*,
+                                                    const pb::ReportRequest* request,
+                                                    pb::ReportResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  Reported reported{call->id(), ToKey(request->worker()), Epoch(request->epoch())};
+  switch (request->word_case()) {
+    case pb::ReportRequest::kFinished:
+      reported.finished = true;
+      break;
+    case pb::ReportRequest::kFailure:
+      reported.failure = request->failure().message();
+      reported.caused_by_peer = request->failure().caused_by_peer();
+      break;
+    case pb::ReportRequest::WORD_NOT_SET:
+      calls_.Finish(call->id(), absl::InvalidArgumentError("a report needs a word"));
+      return call;
+  }
+  options_.post(std::move(reported));
+  return call;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext*,
+                                                       const pb::GetStatusRequest*,
+                                                       pb::GetStatusResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  options_.describe([this, id = call->id()](const Membership::View& view) {
+    calls_.Answer<pb::GetStatusResponse>(id, [&](pb::GetStatusResponse& response) {
+      response.set_job_id(options_.job_id);
+      response.set_epoch(view.epoch.value());
+      response.set_state(view.state);
+      response.set_explanation(view.explanation);
+      for (const Membership::HostView& host : view.hosts) ToProto(host, *response.add_hosts());
+    });
+  });
+  return call;
+}
+
+void RendezvousService::Handle(const ReplyWorld& effect) {
+  calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
+    pb::World& world = *response.mutable_world();
+    world.set_epoch(effect.world.epoch.value());
+    world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world.epoch.value())));
+    for (const WorldMember& member : effect.world.members) ToProto(member, *world.add_members());
+  });
+}
+
+void RendezvousService::Handle(const ReplyWatch& effect) {
+  calls_.Answer<pb::WatchEpochResponse>(effect.call, [&](pb::WatchEpochResponse& response) {
+    response.set_change(effect.job_over ? pb::WatchEpochResponse::JOB_OVER
+                                        : pb::WatchEpochResponse::EPOCH_BROKEN);
+    response.set_reason(effect.reason);
+  });
+}
+
+void RendezvousService::Handle(ReplyExchange effect) {
+  calls_.Answer<pb::ExchangeResponse>(effect.call, [&](pb::ExchangeResponse& response) {
+    for (std::string& value : effect.values) response.add_values(std::move(value));
+  });
+}
+
+void RendezvousService::Handle(const ReplyStatus& effect) {
+  calls_.Finish(effect.call, effect.status);
+}
+
+void RendezvousService::Close(const absl::Status& status) { calls_.Close(status); }
+
+}  // namespace hvd

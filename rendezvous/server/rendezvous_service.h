@@ -1,0 +1,63 @@
+// The workers' calls, as events and effects.
+#ifndef RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_
+#define RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/membership/membership.h"
+#include "rendezvous/server/parked_calls.h"
+
+namespace hvd {
+
+// What the service is made of. The functions may be called from any of gRPC's threads and must not
+// block.
+struct RendezvousServiceOptions {
+  std::string job_id;
+  std::string secret_key;           // an epoch's secret is made of this and the epoch
+  std::function<void(Event)> post;  // to the machine
+  // Calls its argument with the machine's view, sometime, from any thread.
+  std::function<void(std::function<void(const Membership::View&)>)> describe;
+};
+
+// Translates between rendezvous.proto and events.h and decides nothing. Thread-safe. Must outlive
+// the gRPC server it is registered with.
+class RendezvousService final : public pb::Rendezvous::CallbackService {
+ public:
+  explicit RendezvousService(RendezvousServiceOptions options);
+
+  grpc::ServerUnaryReactor* JoinWorld(grpc::CallbackServerContext* context,
+                                      const pb::JoinWorldRequest* request,
+                                      pb::JoinWorldResponse* response) override;
+  grpc::ServerUnaryReactor* WatchEpoch(grpc::CallbackServerContext* context,
+                                       const pb::WatchEpochRequest* request,
+                                       pb::WatchEpochResponse* response) override;
+  grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context,
+                                     const pb::ExchangeRequest* request,
+                                     pb::ExchangeResponse* response) override;
+  grpc::ServerUnaryReactor* Report(grpc::CallbackServerContext* context,
+                                   const pb::ReportRequest* request,
+                                   pb::ReportResponse* response) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const pb::GetStatusRequest* request,
+                                      pb::GetStatusResponse* response) override;
+
+  // Carry an effect out. One that names a call which has ended is ignored.
+  void Handle(const ReplyWorld& effect);
+  void Handle(const ReplyWatch& effect);
+  void Handle(ReplyExchange effect);
+  void Handle(const ReplyStatus& effect);
+
+  // Ends all parked calls, and every later one, with `status`.
+  void Close(const absl::Status& status);
+
+ private:
+  const RendezvousServiceOptions options_;
+  ParkedCalls calls_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_

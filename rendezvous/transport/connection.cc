@@ -1,0 +1,52 @@
+#include "rendezvous/transport/connection.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "rendezvous/security/tls_credentials.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kConnectTimeoutMs = 5000;
+constexpr int kFirstReconnectMs = 100;
+constexpr int kLongestReconnectMs = 1000;
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
+                                          const PeerCredentials& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetSslTargetNameOverride(kDaemonTlsName);
+  arguments.SetMaxReceiveMessageSize(kLargestResponseBytes);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no bound
+  // gRPC takes the least back-off for the connect timeout as well.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // The scheme keeps the name resolver out.
+  const std::string target =
+      absl::StrCat(absl::StartsWith(address, "[") ? "ipv6:" : "ipv4:", address);
+  return grpc::CreateCustomChannel(target, MakeChannelCredentials(credentials), arguments);
+}
+
+void ConfigureConnections(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kLargestRequestBytes);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Our own clients ping often, and a client that pings too often for gRPC's taste would be cut
+  // off.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  // Or a second daemon on the same port would share its connections instead of being refused.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+}  // namespace hvd

@@ -1,0 +1,35 @@
+// How control connections behave on both sides: keepalive, sizes, time to connect.
+#ifndef RENDEZVOUS_TRANSPORT_CONNECTION_H_
+#define RENDEZVOUS_TRANSPORT_CONNECTION_H_
+
+#include <memory>
+#include <string>
+
+#include "grpcpp/channel.h"
+#include "grpcpp/server_builder.h"
+#include "rendezvous/security/job_credentials.h"
+
+namespace hvd {
+
+// A pause of this length is followed by a ping, and a ping without an answer for as long again ends
+// the connection: a dead host is noticed within 5 s by either side.
+inline constexpr int kKeepaliveMs = 2000;
+
+// The largest request: one value of an exchange (1 MiB) with room for the rest, so that a value
+// that is too large gets a proper answer.
+inline constexpr int kLargestRequestBytes = 4 << 20;
+
+// The largest answer or command: a round of exchange has a value of each rank.
+inline constexpr int kLargestResponseBytes = 512 << 20;
+
+// A channel to the daemon at `address` (numeric "address:port"), with a connection of its own.
+// Connects with the first call; the environment's proxies are not used. Thread-safe.
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
+                                          const PeerCredentials& credentials);
+
+// Sets the server's side of the same.
+void ConfigureConnections(grpc::ServerBuilder& builder);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_TRANSPORT_CONNECTION_H_

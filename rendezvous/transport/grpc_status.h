@@ -1,0 +1,18 @@
+// absl::Status and grpc::Status: the same codes, two types.
+#ifndef RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_
+#define RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace hvd {
+
+// A message longer than 4 KiB is cut: a status travels in trailers, and trailers that are too large
+// fail the call.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+absl::Status FromGrpcStatus(const grpc::Status& status);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_
