@@ -1,0 +1,32 @@
+"""Trains until one rank fails; the others go on, and must be stopped.
+
+    fail.py raise|exit|kill|segfault RANK
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+
+import horovod.torch as hvd
+import torch
+
+
+def fail(how):
+    print(f"about to {how}", file=sys.stderr)
+    print(f"fails at {time.time()}", flush=True)
+    if how == "raise":
+        raise ValueError("the loss is not a number")
+    if how == "exit":
+        sys.exit(3)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    ctypes.string_at(0)
+
+
+hvd.init()
+for step in range(10**9):
+    hvd.allreduce(torch.ones(1000), name="gradient")
+    if step == 20 and hvd.rank() == int(sys.argv[2]):
+        fail(sys.argv[1])
