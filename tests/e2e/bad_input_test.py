@@ -1,0 +1,94 @@
+"""What horovodrun can't do as asked: one line that says what is wrong, exit code 2, nothing started."""
+
+import re
+
+import pytest
+
+SUGGESTION = r"did you mean {}\?"
+HOST_FORMAT = "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2."
+
+# Arguments before the command -> what the line must say (a regular expression).
+TABLE = [
+    (["-np", "0"], r"-np=0 must be >= 1"),
+    (["-np", "-1"], r"-np=-1 must be >= 1"),
+    (["-np", "x"], r"-np: 'x' is not a whole number"),
+    (["-np", "2.5"], r"-np: '2.5' is not a whole number"),
+    (["-np"], r"-np"),
+    ([], r"-np is missing"),
+    (["-np", "3", "-H", "localhost:2"], r"Requested more processes \(3\) than there are available slots \(2\)"),
+    (["-np", "1", "-H", "localhost:0"], r"localhost.*0 slots"),
+    (["-np", "1", "-H", "localhost:x"], re.escape(HOST_FORMAT)),
+    (["-np", "1", "-H", "localhost:"], re.escape(HOST_FORMAT)),
+    (["-np", "1", "-H", "localhost"], re.escape(HOST_FORMAT)),
+    (["-np", "1", "-H", ":2"], re.escape(HOST_FORMAT)),
+    (["-np", "1", "-H", "localhost:1,"], re.escape(HOST_FORMAT)),
+    (["-np", "2", "-H", "localhost:1,localhost:1"], r"localhost is listed twice"),
+    (["-np", "1", "-H", ""], r"-H needs a value"),
+    (["-np", "1", "-H", "-oProxyCommand=x:1"], r"-H"),
+    (["-np", "1", "--hostfile", "no-such-file"], r"no-such-file.*No such file"),
+    (["-np", "1", "-hostfile", "."], r"can't read host file"),
+    (["-np", "1", "-H", "localhost:1", "--hostfile", "hosts"], r"exclude each other"),
+    (["-np", "1", "--output-filenam", "x", "--output-flename", "y"], SUGGESTION.format("--output-filename")),
+    (["-np", "1", "--verbos3"], SUGGESTION.format("--verbose")),
+    (["-pn", "1"], r"unknown option|ssh-port"),
+    (["-np", "1", "--no-such-thing-at-all"], r"unknown option --no-such-thing-at-all"),
+    (["-np", "1", "-p", "99999"], r"--ssh-port=99999"),
+    (["-np", "1", "--start-timeout", "soon"], r"--start-timeout"),
+    (["-np", "1", "--fusion-threshold-mb", "-1"], r"=-1 must be >= 0"),
+    (["-np", "1", "--log-level", "LOUD"], r"--log-level: 'LOUD'"),
+    (["-np", "1", "--network-interfaces", "no-such-interface0"], r"no-such-interface0"),
+    (["-np", "1", "--min-np", "1"], r"--min-np is not available"),
+    (["-np", "1", "--mpi"], r"--mpi is not available"),
+    (["-np", "1", "-x", "NOT_SET_ANYWHERE"], r"NOT_SET_ANYWHERE"),
+]  # fmt: skip
+
+
+def check_refusal(result, pattern, directory):
+    lines = result.stderr.splitlines()
+    assert result.returncode == 2, result.stderr
+    assert len(lines) == 1, result.stderr
+    assert re.search(pattern, lines[0]), lines[0]
+    assert result.stdout == ""
+    assert not (directory / "started").exists()
+
+
+@pytest.mark.parametrize("arguments, pattern", TABLE, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_refused(horovodrun, tmp_path, arguments, pattern):
+    check_refusal(horovodrun.run(*arguments, "touch", "started", timeout=30), pattern, tmp_path)
+    assert horovodrun.processes_left() == []
+
+
+def test_no_command(horovodrun, tmp_path):
+    check_refusal(horovodrun.run("-np", "2", timeout=30), "no command", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["no-such-program", "./no-such-program", "/no/such/program"])
+def test_command_not_found_names_the_host(horovodrun, tmp_path, name):
+    check_refusal(horovodrun.run("-np", "2", name, timeout=30), rf"localhost.*{re.escape(name)}|{re.escape(name)}.*localhost", tmp_path)
+
+
+def test_command_without_execute_permission(horovodrun, tmp_path):
+    (tmp_path / "script.py").write_text("print()\n")
+    check_refusal(horovodrun.run("-np", "1", "./script.py", timeout=30), r"script\.py", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text, line, pattern",
+    [
+        ("localhost slots=1\nother slot=2\n", 2, "name slots=N"),
+        ("localhost slots=\n", 1, "not a number of slots"),
+        ("# comment\n\nlocalhost slots=-1\n", 3, "localhost"),
+        ("localhost slots=0\n", 1, "0 slots"),
+        ("localhost\n", 1, "slots"),
+        ("localhost slots=1\nlocalhost slots=1\n", 2, "listed twice"),
+        ("localhost slots=1 slots=2\n", 1, "name slots=N"),
+    ],
+)
+def test_broken_line_in_hostfile_is_named(horovodrun, tmp_path, text, line, pattern):
+    (tmp_path / "hosts").write_text(text)
+    check_refusal(horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), rf"hosts:{line}: .*{pattern}", tmp_path)
+
+
+def test_empty_hostfile(horovodrun, tmp_path):
+    (tmp_path / "hosts").write_text("# nothing\n")
+    check_refusal(horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), "hosts: lists no host", tmp_path)

@@ -1,0 +1,131 @@
+"""Jobs on this machine, as a user sees them: exit codes, output, files, environment."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+JOBS = Path(__file__).resolve().parent / "jobs"
+SHELL_PER_RANK = 'echo "out $HOROVOD_RANK of $HOROVOD_SIZE"; echo "err $HOROVOD_RANK" >&2'
+
+
+def test_success_is_exit_code_0_and_lines_have_their_rank(horovodrun):
+    result = horovodrun.run("-np", "2", "sh", "-c", SHELL_PER_RANK)
+    assert result.returncode == 0, result.stderr
+    assert sorted(result.stdout.splitlines()) == ["[0]<stdout>:out 0 of 2", "[1]<stdout>:out 1 of 2"]
+    assert sorted(result.stderr.splitlines()) == ["[0]<stderr>:err 0", "[1]<stderr>:err 1"]
+    assert horovodrun.processes_left() == []
+
+
+@pytest.mark.parametrize("script, code, meaning", [("exit 3", 3, "exit code 3"), ("kill -9 $$", 137, "SIGKILL"), ("kill -SEGV $$", 139, "SIGSEGV")])
+def test_exit_code_is_that_of_the_first_failure(horovodrun, script, code, meaning):
+    result = horovodrun.run("-np", "2", "sh", "-c", f'if [ $HOROVOD_RANK = 1 ]; then echo "last words" >&2; {script}; fi; exec sleep 1000')
+    assert result.returncode == code
+    assert re.search(r"rank 1 on host localhost", result.stderr)
+    assert meaning in result.stderr
+    assert re.search(r"^(?!\[1\]).*last words", result.stderr, re.M), result.stderr
+    assert horovodrun.processes_left() == []
+
+
+def test_ctrl_c(horovodrun):
+    job = horovodrun.start("-np", "2", "sh", "-c", "echo up; exec sleep 1000")
+    job.stdout.wait_for("up", 30, count=2)
+    job.signal(signal.SIGINT)
+    assert job.wait(15) == 130
+    assert horovodrun.processes_left() == []
+
+
+def test_grandchildren_do_not_outlive_the_job(horovodrun):
+    result = horovodrun.run("-np", "2", "sh", "-c", "setsid sleep 1000 & sleep 1000 & exit 0", timeout=30)
+    assert result.returncode == 0, result.stderr
+    assert horovodrun.processes_left() == []
+
+
+def test_output_files(horovodrun, tmp_path):
+    result = horovodrun.run("-np", "2", "--output-filename", "logs", "sh", "-c", SHELL_PER_RANK)
+    assert result.returncode == 0, result.stderr
+    assert "[1]<stdout>:out 1 of 2" in result.stdout
+    written = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.glob("logs/*/*")}
+    assert written == {
+        f"logs/rank.{rank}/{name}": f"[{rank}]<{name}>:{text}\n"
+        for rank in (0, 1)
+        for name, text in (("stdout", f"out {rank} of 2"), ("stderr", f"err {rank}"))
+    }
+
+
+def test_output_files_of_one_process_and_of_many(horovodrun, tmp_path):
+    assert horovodrun.run("-np", "1", "--output-filename", "one", "true").returncode == 0
+    assert (tmp_path / "one/rank.0/stdout").exists()
+    assert horovodrun.run("-np", "11", "--output-filename", "many", "true").returncode == 0
+    assert (tmp_path / "many/rank.00/stdout").exists() and (tmp_path / "many/rank.10/stderr").exists()
+
+
+def test_timestamps(horovodrun):
+    result = horovodrun.run("-np", "1", "-prefix-timestamp", "echo", "text")
+    assert re.fullmatch(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\[0\]<stdout>:text\n", result.stdout), result.stdout
+
+
+def test_any_bytes_pass_and_progress_bars_are_lines(horovodrun):
+    code = r"import sys; sys.stdout.buffer.write(b'\xff\xfe\n10%\r20%\rno end of line')"
+    job = horovodrun.run("-np", "1", sys.executable, "-c", code)
+    assert job.returncode == 0
+    for part in ("[0]<stdout>:10%", "[0]<stdout>:20%", "[0]<stdout>:no end of line"):
+        assert part in job.stdout
+
+
+def test_environment_of_the_user_and_of_flags(horovodrun):
+    show = "import json, os; print(json.dumps(dict(os.environ)))"
+    result = horovodrun.run(
+        "-np", "1", "-x", "MY_FLAG=a b=c", "--fusion-threshold-mb", "32", "--cycle-time-ms", "2.5", "python", "-c", show,
+        env={"MY_OWN": "line1\nline2 'x' \"y\" $HOME"},
+    )  # fmt: skip
+    environment = json.loads(result.stdout.partition(":")[2])
+    assert environment["MY_OWN"] == "line1\nline2 'x' \"y\" $HOME"
+    assert environment["MY_FLAG"] == "a b=c"
+    assert environment["HOROVOD_FUSION_THRESHOLD"] == str(32 << 20)
+    assert float(environment["HOROVOD_CYCLE_TIME"]) == 2.5
+    assert environment["PYTHONUNBUFFERED"] == "1"
+    assert (environment["HOROVOD_RANK"], environment["HOROVOD_SIZE"]) == ("0", "1")
+
+
+def test_version_help_and_check_build(horovodrun):
+    version = horovodrun.run("--version")
+    assert version.returncode == 0 and re.search(r"\d+\.\d+\.\d+", version.stdout)
+    help_text = horovodrun.run("--help")
+    assert help_text.returncode == 0 and "-np" in help_text.stdout and "--ssh-identity-file" in help_text.stdout
+    build = horovodrun.run("--check-build")
+    assert build.returncode == 0
+    for part in ("Available Frameworks:", "[X] PyTorch", "Available Controllers:", "Available Tensor Operations:", "[X] Gloo", "[ ] MPI"):
+        assert part in build.stdout
+
+
+def test_two_jobs_side_by_side_do_not_meet(horovodrun, tmp_path):
+    for name in ("one", "two"):
+        os.mkfifo(tmp_path / name)
+    script = JOBS / "sum_own_number.py"
+    first = horovodrun.start("-np", "2", "python", script, "1", "one", "two")
+    second = horovodrun.start("-np", "2", "python", script, "1000", "two", "one")
+    for job in (first, second):
+        assert job.wait(120) == 0, job.everything()
+        assert job.stdout.text.count("sums were right 2") == 2
+
+
+def test_function_from_python(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import horovod\n"
+        "def work(base, factor=1):\n"
+        "    import horovod.torch as hvd\n"
+        "    hvd.init()\n"
+        "    return base + factor * hvd.rank()\n"
+        "if __name__ == '__main__':\n"
+        "    print(horovod.run(work, args=(100,), kwargs={'factor': 5}, np=2))\n"
+    )
+    done = subprocess.run(["python", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[100, 105]"
