@@ -1,0 +1,171 @@
+#include "launcher/command_line.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// One option as it stands in the arguments.
+struct Found {
+  const FlagSpec* flag = nullptr;
+  std::string written;  // as the user spelled it
+  bool has_value = false;
+  std::string value;
+};
+
+bool IsOption(const std::string& arg) { return arg.size() > 1 && arg[0] == '-'; }
+
+// "-1" is a value that looks like an option.
+bool IsNegativeNumber(const std::string& arg) {
+  return arg.size() > 1 && arg[0] == '-' && (absl::ascii_isdigit(arg[1]) || arg[1] == '.');
+}
+
+const FlagSpec* FindExact(const std::vector<FlagSpec>& flags, const std::string& spelling) {
+  for (const FlagSpec& flag : flags) {
+    const auto& names = flag.spellings;
+    if (std::find(names.begin(), names.end(), spelling) != names.end()) return &flag;
+  }
+  return nullptr;
+}
+
+absl::string_view WithoutDashes(absl::string_view spelling) {
+  return absl::StripPrefix(absl::StripPrefix(spelling, "-"), "-");
+}
+
+absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& written) {
+  const absl::string_view bare = WithoutDashes(written);
+  const int allowed = std::max<int>(1, bare.size() / 3);
+  // Letters count first; among equals the spelling with as many dashes wins.
+  std::pair<int, int> best_distance(allowed + 1, 0);
+  std::string best;
+  for (const FlagSpec& flag : flags) {
+    for (const std::string& spelling : flag.spellings) {
+      if (WithoutDashes(spelling).size() < 2) continue;
+      const std::pair<int, int> distance(EditDistance(bare, WithoutDashes(spelling)),
+                                         EditDistance(written, spelling));
+      if (distance.first > allowed || distance >= best_distance) continue;
+      best_distance = distance;
+      best = spelling;
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown option ", written,
+                                                 best.empty()
+                                                     ? std::string("; horovodrun --help lists all")
+                                                     : absl::StrCat("; did you mean ", best, "?")));
+}
+
+// The only flag that has a spelling which begins with `written`; null if there is none.
+absl::StatusOr<const FlagSpec*> FindByBeginning(const std::vector<FlagSpec>& flags,
+                                                const std::string& written) {
+  std::set<const FlagSpec*> matches;
+  std::set<std::string> names;
+  for (const FlagSpec& flag : flags) {
+    for (const std::string& spelling : flag.spellings) {
+      if (spelling.size() == 2 || !absl::StartsWith(spelling, written)) continue;
+      matches.insert(&flag);
+      names.insert(spelling);
+    }
+  }
+  if (matches.empty()) return nullptr;
+  if (matches.size() == 1) return *matches.begin();
+  return absl::InvalidArgumentError(
+      absl::StrCat("option ", written, " is ambiguous: ", absl::StrJoin(names, ", ")));
+}
+
+// "-p22": a one-letter option with its value attached.
+bool MatchAttached(const std::vector<FlagSpec>& flags, const std::string& arg, Found* found) {
+  if (absl::StartsWith(arg, "--")) return false;
+  const FlagSpec* flag = FindExact(flags, arg.substr(0, 2));
+  if (flag == nullptr || !flag->takes_value) return false;
+  *found = {flag, arg.substr(0, 2), true, arg.substr(2)};
+  return true;
+}
+
+absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::string& arg) {
+  Found found;
+  found.flag = FindExact(flags, arg);
+  found.written = arg;
+  if (found.flag != nullptr) return found;
+  const size_t equals = arg.find('=');
+  if (equals != std::string::npos) {
+    found.written = arg.substr(0, equals);
+    found.has_value = true;
+    found.value = arg.substr(equals + 1);
+    found.flag = FindExact(flags, found.written);
+    // "-xNAME=VALUE" is "-x" with all that follows.
+    if (found.flag != nullptr && found.written.size() > 2) return found;
+    if (found.flag != nullptr && found.flag->takes_value) return found;
+  }
+  Found attached;
+  if (found.has_value && MatchAttached(flags, arg, &attached)) return attached;
+  ASSIGN_OR_RETURN(found.flag, FindByBeginning(flags, found.written));
+  if (found.flag != nullptr) return found;
+  if (MatchAttached(flags, arg, &attached)) return attached;
+  return Unknown(flags, found.written);
+}
+
+std::string Canonical(const Found& found) {
+  if (!found.flag->takes_value) return found.flag->name;
+  return absl::StrCat(found.flag->name, found.flag->name.size() > 2 ? "=" : "", found.value);
+}
+
+}  // namespace
+
+absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& flags,
+                                                const std::vector<std::string>& args) {
+  SplitCommandLine result;
+  size_t next = 0;
+  while (next < args.size() && IsOption(args[next])) {
+    const std::string& arg = args[next++];
+    if (arg == "--") break;
+    ASSIGN_OR_RETURN(Found found, Identify(flags, arg));
+    if (!found.flag->unavailable.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(found.written, " is not available: ", found.flag->unavailable));
+    }
+    if (!found.flag->takes_value && found.has_value) {
+      return absl::InvalidArgumentError(absl::StrCat(found.written, " takes no value"));
+    }
+    if (found.flag->takes_value && !found.has_value) {
+      if (next == args.size() || (IsOption(args[next]) && !IsNegativeNumber(args[next]))) {
+        return absl::InvalidArgumentError(absl::StrCat(found.written, " needs a value"));
+      }
+      found.value = args[next++];
+    }
+    if (found.flag->takes_value && found.value.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(found.written, " needs a value, not an empty one"));
+    }
+    result.options.push_back(Canonical(found));
+  }
+  result.command.assign(args.begin() + next, args.end());
+  return result;
+}
+
+int EditDistance(absl::string_view a, absl::string_view b) {
+  // One row of the usual table: row[j] is the distance of the part of `a` seen so far to b[0..j).
+  std::vector<int> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 0; i < a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(i) + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const int replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace hvd

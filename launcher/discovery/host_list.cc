@@ -1,0 +1,94 @@
+#include "launcher/discovery/host_list.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// Horovod's own sentence; scripts look for it.
+constexpr char kFormat[] =
+    "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2.";
+
+constexpr int kMaxSlots = 65536;
+
+bool IsName(absl::string_view name, bool bracketed) {
+  // A leading '-' would be read as an option by ssh.
+  if (name.empty() || name[0] == '-') return false;
+  return std::all_of(name.begin(), name.end(), [bracketed](char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-' ||
+           (bracketed && (c == ':' || c == '%'));
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<HostSlots> MakeHost(absl::string_view name, absl::string_view slots) {
+  const bool bracketed = name.size() > 2 && name.front() == '[' && name.back() == ']';
+  if (bracketed) name = name.substr(1, name.size() - 2);
+  if (!IsName(name, bracketed)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a host name. ", kFormat));
+  }
+  int count = 0;
+  if (!absl::SimpleAtoi(slots, &count) || !absl::ascii_isdigit(slots[0])) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("host ", name, ": '", slots, "' is not a number of slots. ", kFormat));
+  }
+  if (count < 1 || count > kMaxSlots) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("host ", name, ": ", count, " slots; a host has 1 to ", kMaxSlots));
+  }
+  return HostSlots{std::string(name), count};
+}
+
+absl::StatusOr<HostSlots> ParseHost(absl::string_view entry) {
+  entry = absl::StripAsciiWhitespace(entry);
+  const size_t colon = entry.rfind(':');
+  if (colon == absl::string_view::npos || (!entry.empty() && entry.back() == ']')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", entry, "' names no number of slots. ", kFormat));
+  }
+  return MakeHost(entry.substr(0, colon), entry.substr(colon + 1));
+}
+
+absl::StatusOr<std::vector<HostSlots>> ParseHostList(absl::string_view list) {
+  std::vector<HostSlots> hosts;
+  std::set<std::string> names;
+  for (absl::string_view entry : absl::StrSplit(list, ',')) {
+    ASSIGN_OR_RETURN(HostSlots host, ParseHost(entry));
+    if (!names.insert(host.host).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("host ", host.host, " is listed twice; give it all its slots in one entry"));
+    }
+    hosts.push_back(std::move(host));
+  }
+  return hosts;
+}
+
+absl::StatusOr<std::vector<HostSlots>> TakeSlots(const std::vector<HostSlots>& hosts,
+                                                 int num_proc) {
+  std::vector<HostSlots> taken;
+  int64_t missing = num_proc;
+  int64_t available = 0;
+  for (const HostSlots& host : hosts) {
+    available += host.slots;
+    if (missing == 0) continue;
+    taken.push_back({host.host, static_cast<int>(std::min<int64_t>(missing, host.slots))});
+    missing -= taken.back().slots;
+  }
+  if (missing > 0) {
+    return absl::InvalidArgumentError(absl::StrCat("Requested more processes (", num_proc,
+                                                   ") than there are available slots (", available,
+                                                   ")"));
+  }
+  return taken;
+}
+
+}  // namespace hvd

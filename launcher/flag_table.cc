@@ -1,0 +1,135 @@
+#include "launcher/flag_table.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter(std::string usage, const std::map<std::string, std::string>& single_dash)
+      : usage_(std::move(usage)), single_dash_(single_dash) {
+    column_width(46);
+  }
+
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return absl::StrCat("Usage: ", usage_, "\n");
+  }
+
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    for (const std::string& long_name : option->get_lnames()) {
+      const auto found = single_dash_.find("--" + long_name);
+      if (found != single_dash_.end()) return absl::StrCat(found->second, ",", name);
+    }
+    return name;
+  }
+
+ private:
+  const std::string usage_;
+  const std::map<std::string, std::string>& single_dash_;
+};
+
+}  // namespace
+
+FlagTable::FlagTable(std::string usage, std::vector<FlagSpec> refused)
+    : refused_(std::move(refused)) {
+  app_.formatter(std::make_shared<HelpFormatter>(std::move(usage), single_dash_));
+  app_.set_help_flag("-h,--help", "Print this text");
+}
+
+void FlagTable::Group(const std::string& heading) {
+  app_.option_defaults()->group(heading);
+  if (app_.get_options().size() == 1) app_.get_help_ptr()->group(heading);
+}
+
+void FlagTable::Value(const std::string& names, const std::string& kind, const std::string& help,
+                      Handler handler) {
+  app_.add_option(
+          names,
+          [this, handler](const std::vector<std::string>& values) {
+            // The first error is the one to tell.
+            for (const std::string& value : values) status_.Update(handler(value));
+            return true;
+          },
+          help)
+      ->option_text(kind)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void FlagTable::Flag(const std::string& names, const std::string& help,
+                     std::function<void()> action) {
+  app_.add_flag_callback(names, std::move(action), help)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void FlagTable::Harmless(const std::string& names) {
+  app_.add_flag_callback(
+          names, [] {}, "")
+      ->group("")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void FlagTable::SingleDash(const std::string& name, const std::string& spelling) {
+  single_dash_[name] = spelling;
+}
+
+std::vector<FlagSpec> FlagTable::Specs() const {
+  std::vector<FlagSpec> specs = refused_;
+  for (const CLI::Option* option : app_.get_options()) {
+    FlagSpec spec;
+    for (const std::string& name : option->get_lnames()) {
+      spec.spellings.push_back("--" + name);
+      const auto found = single_dash_.find("--" + name);
+      if (found != single_dash_.end()) spec.spellings.push_back(found->second);
+    }
+    for (const std::string& name : option->get_snames()) spec.spellings.push_back("-" + name);
+    spec.name = spec.spellings.front();
+    spec.takes_value = option->get_items_expected_max() > 0;
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+absl::StatusOr<FlagTable::Result> FlagTable::Parse(const std::vector<std::string>& args) {
+  ASSIGN_OR_RETURN(SplitCommandLine split, SplitArguments(Specs(), args));
+  Result result;
+  result.command = std::move(split.command);
+  // The one place where CLI11's exceptions arrive.
+  try {
+    app_.parse(std::vector<std::string>(split.options.rbegin(), split.options.rend()));
+  } catch (const CLI::CallForHelp&) {
+    result.help = true;
+    return result;
+  } catch (const CLI::Error& error) {
+    return absl::InvalidArgumentError(absl::StrJoin(
+        absl::StrSplit(error.what(), absl::ByAnyChar("\r\n"), absl::SkipEmpty()), "; "));
+  }
+  RETURN_IF_ERROR(status_);
+  return result;
+}
+
+absl::StatusOr<int64_t> ParseInteger(const std::string& flag, const std::string& text, int64_t low,
+                                     int64_t high) {
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value)) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": '", text, "' is not a whole number"));
+  }
+  if (value < low) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, "=", value, " must be >= ", low));
+  }
+  if (value > high) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, "=", value, " must be <= ", high));
+  }
+  return value;
+}
+
+}  // namespace hvd

@@ -1,0 +1,65 @@
+// A program's flags, declared one by one, each with what it does: CLI11 for the help text and the
+// dispatch, command_line.h for Horovod's way of writing options.
+#ifndef LAUNCHER_FLAG_TABLE_H_
+#define LAUNCHER_FLAG_TABLE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "launcher/command_line.h"
+
+namespace hvd {
+
+// Declare all flags, then Parse once. Names are CLI11's: "-p,--ssh-port". Not thread-safe.
+class FlagTable {
+ public:
+  using Handler = std::function<absl::Status(const std::string&)>;
+
+  // `usage`: what follows "Usage: ".   `refused`: flags that are known, but not available.
+  FlagTable(std::string usage, std::vector<FlagSpec> refused);
+
+  // Flags declared from here on stand under this heading in the help text.
+  void Group(const std::string& heading);
+
+  // A flag with a value; `handler` takes each value in turn.
+  void Value(const std::string& names, const std::string& kind, const std::string& help,
+             Handler handler);
+  // A flag without one.
+  void Flag(const std::string& names, const std::string& help, std::function<void()> action);
+  // A flag that asks for what is so anyway; not shown in the help text.
+  void Harmless(const std::string& names);
+  // Another spelling, with a single dash, of the long flag `name`.
+  void SingleDash(const std::string& name, const std::string& spelling);
+
+  void Footer(const std::string& text) { app_.footer(text); }
+  std::string Help() const { return app_.help(); }
+
+  struct Result {
+    bool help = false;
+    std::vector<std::string> command;
+  };
+  // Calls the handlers.   InvalidArgument: as SplitArguments, or the first error of a handler.
+  absl::StatusOr<Result> Parse(const std::vector<std::string>& args);
+
+ private:
+  std::vector<FlagSpec> Specs() const;
+
+  CLI::App app_;
+  std::vector<FlagSpec> refused_;
+  std::map<std::string, std::string> single_dash_;
+  absl::Status status_;
+};
+
+// A whole number between two bounds.   InvalidArgument: names `flag` and the value.
+absl::StatusOr<int64_t> ParseInteger(const std::string& flag, const std::string& text, int64_t low,
+                                     int64_t high);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_FLAG_TABLE_H_

@@ -1,0 +1,75 @@
+#include "launcher/flag_table.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Fixture {
+  std::vector<std::string> values;
+  int flags = 0;
+  FlagTable table{"prog [options]", {{"--gone", {"--gone"}, false, "it left"}}};
+
+  Fixture() {
+    table.Group("Things");
+    table.Value("-n,--number", "N", "A number", [this](const std::string& text) {
+      if (text == "bad") return absl::InvalidArgumentError("bad number");
+      values.push_back(text);
+      return absl::OkStatus();
+    });
+    table.SingleDash("--number", "-nn");
+    table.Flag("--on", "Turn on", [this] { ++flags; });
+    table.Harmless("--hidden");
+  }
+};
+
+TEST(FlagTable, CallsHandlersWithEveryValueInOrder) {
+  Fixture f;
+  auto result =
+      f.table.Parse({"--number", "1", "-nn", "2", "-n3", "--on", "--hidden", "cmd", "-n"});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(f.values, ElementsAre("1", "2", "3"));
+  EXPECT_EQ(f.flags, 1);
+  EXPECT_THAT(result->command, ElementsAre("cmd", "-n"));
+  EXPECT_FALSE(result->help);
+}
+
+TEST(FlagTable, ValuesOfAnyFormArriveUnchanged) {
+  Fixture f;
+  ASSERT_TRUE(f.table.Parse({"--number=[a,b]", "-n", "a=b", "--number=-x", "-n", "a b"}).ok());
+  EXPECT_THAT(f.values, ElementsAre("[a,b]", "a=b", "-x", "a b"));
+}
+
+TEST(FlagTable, FirstErrorOfAHandlerIsReturned) {
+  Fixture f;
+  EXPECT_EQ(f.table.Parse({"-n", "bad"}).status().message(), "bad number");
+}
+
+TEST(FlagTable, RefusedFlagSaysWhy) {
+  Fixture f;
+  EXPECT_EQ(f.table.Parse({"--gone"}).status().message(), "--gone is not available: it left");
+}
+
+TEST(FlagTable, HelpListsVisibleFlagsByGroup) {
+  Fixture f;
+  EXPECT_TRUE(f.table.Parse({"-h"})->help);
+  EXPECT_THAT(f.table.Help(), HasSubstr("Things:"));
+  EXPECT_THAT(f.table.Help(), HasSubstr("-nn,-n,--number N"));
+  EXPECT_THAT(f.table.Help(), HasSubstr("Usage: prog [options]"));
+  EXPECT_THAT(f.table.Help(), Not(HasSubstr("--hidden")));
+}
+
+TEST(ParseInteger, HasBounds) {
+  EXPECT_EQ(*ParseInteger("-n", "5", 0, 5), 5);
+  EXPECT_EQ(ParseInteger("-n", "6", 0, 5).status().message(), "-n=6 must be <= 5");
+  EXPECT_EQ(ParseInteger("-n", "-1", 0, 5).status().message(), "-n=-1 must be >= 0");
+  EXPECT_EQ(ParseInteger("-n", "", 0, 5).status().message(), "-n: '' is not a whole number");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,278 @@
+#include "launcher/options.h"
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "launcher/flag_table.h"
+#include "launcher/network.h"
+#include "launcher/unavailable_flags.h"
+
+namespace hvd {
+namespace {
+
+// Horovod's flags; fills `options_` as they are met. One use.
+class Parser {
+ public:
+  explicit Parser(const Environment& environment)
+      : environment_(environment),
+        flags_("horovodrun [options] <command> [arguments]", UnavailableFlags()) {
+    DeclareGeneral();
+    DeclareHosts();
+    DeclareOutput();
+    DeclareTuneables();
+    DeclareRuntime();
+    DeclareFooter();
+  }
+
+  absl::StatusOr<Options> Parse(const std::vector<std::string>& args);
+  std::string Help() const { return flags_.Help(); }
+
+ private:
+  void DeclareGeneral();
+  void DeclareHosts();
+  void DeclareOutput();
+  void DeclareTuneables();
+  void DeclareRuntime();
+  void DeclareFooter();
+
+  // A flag whose value goes into `target` as it is.
+  void Text(const std::string& names, const std::string& kind, const std::string& help,
+            std::string* target) {
+    flags_.Value(names, kind, help, [target](const std::string& text) {
+      *target = text;
+      return absl::OkStatus();
+    });
+  }
+
+  // A flag that stands for a variable of the workers' runtime.
+  void Tuneable(const std::string& name, const std::string& help, const std::string& variable,
+                int64_t factor = 1) {
+    flags_.Value(name, "N", help, [this, name, variable, factor](const std::string& text) {
+      ASSIGN_OR_RETURN(int64_t value, ParseInteger(name, text, 0, INT32_MAX));
+      Tune(variable, absl::StrCat(value * factor));
+      return absl::OkStatus();
+    });
+  }
+
+  void Tune(const std::string& variable, const std::string& value) {
+    options_.tunables.emplace_back(variable, value);
+  }
+
+  absl::Status AddNetworks(const std::string& list) {
+    for (absl::string_view name : absl::StrSplit(list, ',')) {
+      options_.networks.emplace_back(absl::StripAsciiWhitespace(name));
+    }
+    return CheckNetworks(options_.networks);
+  }
+
+  absl::Status ReadStartTimeout();
+  absl::Status Check() const;
+
+  const Environment& environment_;
+  FlagTable flags_;
+  Options options_;
+  bool has_num_proc_ = false;
+  bool has_start_timeout_ = false;
+  bool log_with_time_ = false;
+  bool log_without_time_ = false;
+};
+
+absl::Status CheckLogLevel(const std::string& level) {
+  for (const char* known : {"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL"}) {
+    if (level == known) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--log-level: '", level, "' is not one of TRACE, DEBUG, INFO, WARNING, ERROR, FATAL"));
+}
+
+absl::Status CheckCycleTime(const std::string& text) {
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value) || !std::isfinite(value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cycle-time-ms: '", text, "' is not a number"));
+  }
+  if (value < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--cycle-time-ms=", text, " must be >= 0"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseStartTimeout(const std::string& source, const std::string& text,
+                               Options* options) {
+  ASSIGN_OR_RETURN(int64_t seconds, ParseInteger(source, text, 1, 7 * 86400));
+  options->start_timeout = absl::Seconds(seconds);
+  return absl::OkStatus();
+}
+
+void Parser::DeclareGeneral() {
+  flags_.Group("General");
+  flags_.Flag("-v,--version", "Print the version",
+              [this] { options_.action = Options::Action::kShowVersion; });
+  flags_.Flag("--check-build", "Print what this build can do, and why not what it can't",
+              [this] { options_.action = Options::Action::kCheckBuild; });
+  flags_.SingleDash("--check-build", "-cb");
+  flags_.Value("--num-proc", "N", "Number of processes", [this](const std::string& text) {
+    has_num_proc_ = true;
+    ASSIGN_OR_RETURN(options_.num_proc, ParseInteger("-np", text, 1, 1 << 20));
+    return absl::OkStatus();
+  });
+  flags_.SingleDash("--num-proc", "-np");
+  flags_.Value("--start-timeout", "SECONDS",
+               "For all hosts to be reached (HOROVOD_START_TIMEOUT or 30)",
+               [this](const std::string& text) {
+                 has_start_timeout_ = true;
+                 return ParseStartTimeout("--start-timeout", text, &options_);
+               });
+  flags_.Value("-x", "NAME[=VALUE]", "Set a variable in the workers' environment; repeatable",
+               [this](const std::string& text) {
+                 ASSIGN_OR_RETURN(Assignment assignment, ParseExport(text, environment_));
+                 options_.exports.push_back(std::move(assignment));
+                 return absl::OkStatus();
+               });
+  flags_.Harmless("--disable-cache");  // Nothing is cached.
+  flags_.Harmless("--gloo");
+}
+
+void Parser::DeclareHosts() {
+  flags_.Group("Hosts and network");
+  Text("-H,--hosts", "LIST", "host1:2,host2:4 (default: localhost with -np slots)",
+       &options_.hosts);
+  Text("--hostfile", "FILE", "Lines of the form: name slots=N", &options_.hostfile);
+  flags_.SingleDash("--hostfile", "-hostfile");
+  flags_.Value("-p,--ssh-port", "PORT", "Port of sshd on the hosts (default: ssh's own)",
+               [this](const std::string& text) {
+                 ASSIGN_OR_RETURN(options_.ssh_port, ParseInteger("--ssh-port", text, 1, 65535));
+                 return absl::OkStatus();
+               });
+  Text("-i,--ssh-identity-file", "FILE", "Private key for ssh (default: ssh's own)",
+       &options_.ssh_identity_file);
+  flags_.Value("--network-interfaces", "LIST", "Only these interfaces or networks: eth0,10.0.0.0/8",
+               [this](const std::string& list) { return AddNetworks(list); });
+  flags_.Value("--network-interface", "NAME", "The same, one at a time; repeatable",
+               [this](const std::string& list) { return AddNetworks(list); });
+}
+
+void Parser::DeclareOutput() {
+  flags_.Group("Output");
+  Text("--output-filename", "DIR", "Also write to DIR/rank.N/stdout and stderr",
+       &options_.output_directory);
+  flags_.Flag("--prefix-timestamp,--prefix-output-with-timestamp", "Begin each line with the time",
+              [this] { options_.prefix_timestamp = true; });
+  flags_.SingleDash("--prefix-timestamp", "-prefix-timestamp");
+  flags_.Flag("--verbose", "Show plan, addresses and the time of each phase",
+              [this] { options_.verbose = true; });
+  flags_.Value("--log-level", "LEVEL", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL",
+               [this](const std::string& text) {
+                 const std::string level = absl::AsciiStrToUpper(text);
+                 RETURN_IF_ERROR(CheckLogLevel(level));
+                 Tune("HOROVOD_LOG_LEVEL", level);
+                 return absl::OkStatus();
+               });
+  flags_.Flag("--log-without-timestamp,--log-hide-timestamp", "No time in the runtime's own log",
+              [this] { log_without_time_ = true; });
+  flags_.Flag("--log-with-timestamp,--no-log-hide-timestamp",
+              "Time in the runtime's own log (default)", [this] { log_with_time_ = true; });
+}
+
+void Parser::DeclareTuneables() {
+  flags_.Group("Tuneable parameters");
+  Tuneable("--fusion-threshold-mb", "Size of the fusion buffer in MB (128)",
+           "HOROVOD_FUSION_THRESHOLD", int64_t{1} << 20);
+  flags_.Value("--cycle-time-ms", "MS", "How long to gather tensors for fusion",
+               [this](const std::string& text) {
+                 RETURN_IF_ERROR(CheckCycleTime(text));
+                 Tune("HOROVOD_CYCLE_TIME", text);
+                 return absl::OkStatus();
+               });
+  Tuneable("--cache-capacity", "Entries of the response cache (1024)", "HOROVOD_CACHE_CAPACITY");
+  for (const char* name : {"--no-hierarchical-allreduce", "--no-hierarchical-allgather",
+                           "--no-torus-allreduce", "--no-autotune", "--no-timeline-mark-cycles"}) {
+    flags_.Harmless(name);
+  }
+}
+
+void Parser::DeclareRuntime() {
+  flags_.Group("Runtime");
+  flags_.Flag("--no-stall-check", "Don't look for operations that some ranks never submit",
+              [this] { Tune("HOROVOD_STALL_CHECK_DISABLE", "1"); });
+  flags_.Harmless("--stall-check");
+  Tuneable("--stall-check-warning-time-seconds", "Warn after (60)",
+           "HOROVOD_STALL_CHECK_TIME_SECONDS");
+  Tuneable("--stall-check-shutdown-time-seconds", "Give up after (0: never)",
+           "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS");
+  Tuneable("--thread-affinity", "Core of the runtime's thread", "HOROVOD_THREAD_AFFINITY");
+  Tuneable("--gloo-timeout-seconds", "For one collective operation (30)",
+           "HOROVOD_GLOO_TIMEOUT_SECONDS");
+  flags_.Harmless("--no-mpi-threads-disable");
+}
+
+void Parser::DeclareFooter() {
+  std::string text =
+      "Example: horovodrun -np 4 -H host1:2,host2:2 python train.py\n\n"
+      "Horovod's flags that this version refuses, each with the reason:";
+  size_t column = 1000;
+  for (const FlagSpec& flag : UnavailableFlags()) {
+    if (column + flag.name.size() > 96) {
+      absl::StrAppend(&text, "\n ");
+      column = 1;
+    }
+    absl::StrAppend(&text, " ", flag.name);
+    column += flag.name.size() + 1;
+  }
+  flags_.Footer(text);
+}
+
+absl::Status Parser::ReadStartTimeout() {
+  const auto variable = environment_.find("HOROVOD_START_TIMEOUT");
+  if (has_start_timeout_ || variable == environment_.end()) return absl::OkStatus();
+  return ParseStartTimeout(variable->first, variable->second, &options_);
+}
+
+absl::Status Parser::Check() const {
+  if (!has_num_proc_) {
+    return absl::InvalidArgumentError(
+        "-np is missing: how many processes? e.g. horovodrun -np 2 python train.py");
+  }
+  if (!options_.hosts.empty() && !options_.hostfile.empty()) {
+    return absl::InvalidArgumentError("-H and --hostfile exclude each other; give one of them");
+  }
+  if (log_with_time_ && log_without_time_) {
+    return absl::InvalidArgumentError(
+        "--log-with-timestamp and --log-without-timestamp exclude each other; give one of them");
+  }
+  if (options_.command.empty() || options_.command[0].empty()) {
+    return absl::InvalidArgumentError(
+        "no command: what shall run? e.g. horovodrun -np 2 python train.py");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args) {
+  ASSIGN_OR_RETURN(FlagTable::Result result, flags_.Parse(args));
+  options_.command = std::move(result.command);
+  if (result.help) options_.action = Options::Action::kShowHelp;
+  if (options_.action != Options::Action::kRunJob) return std::move(options_);
+  RETURN_IF_ERROR(ReadStartTimeout());
+  RETURN_IF_ERROR(Check());
+  if (log_with_time_ || log_without_time_) {
+    Tune("HOROVOD_LOG_HIDE_TIME", log_without_time_ ? "1" : "0");
+  }
+  return std::move(options_);
+}
+
+}  // namespace
+
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
+                                     const Environment& environment) {
+  return Parser(environment).Parse(args);
+}
+
+std::string HelpText() { return Parser({}).Help(); }
+
+}  // namespace hvd

@@ -1,0 +1,46 @@
+// What the user asked horovodrun for. Horovod's own flags (see --help); those of features that this
+// version lacks are known and refused, never ignored.
+#ifndef LAUNCHER_OPTIONS_H_
+#define LAUNCHER_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/env.h"
+#include "launcher/environment.h"
+
+namespace hvd {
+
+struct Options {
+  enum class Action { kRunJob, kShowHelp, kShowVersion, kCheckBuild };
+  Action action = Action::kRunJob;
+
+  int num_proc = 0;
+  std::string hosts;     // as given to -H; empty: not given
+  std::string hostfile;  // empty: not given
+  int ssh_port = 0;      // 0: ssh's own choice
+  std::string ssh_identity_file;
+  absl::Duration start_timeout = absl::Seconds(30);
+  std::vector<std::string> networks;  // interface names and CIDRs
+
+  std::string output_directory;  // empty: no files
+  bool prefix_timestamp = false;
+  bool verbose = false;
+
+  std::vector<Assignment> tunables;  // of flags that stand for a variable of the runtime
+  std::vector<Assignment> exports;   // of -x
+  std::vector<std::string> command;
+};
+
+// `args` without the program's name. Pure.   InvalidArgument: one line that says which flag is
+// wrong and what would be right.
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
+                                     const Environment& environment);
+
+std::string HelpText();
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_OPTIONS_H_

@@ -1,0 +1,174 @@
+#include "launcher/options.h"
+
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "launcher/unavailable_flags.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using Action = Options::Action;
+
+std::vector<std::string> Words(const std::string& line) {
+  return absl::StrSplit(line, ' ', absl::SkipEmpty());
+}
+
+Options Parse(const std::string& line, const Environment& environment = {}) {
+  auto options = ParseOptions(Words(line), environment);
+  EXPECT_TRUE(options.ok()) << line << ": " << options.status();
+  return options.value_or(Options{});
+}
+
+std::string Error(const std::string& line, const Environment& environment = {}) {
+  auto options = ParseOptions(Words(line), environment);
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument) << line;
+  const std::string message(options.status().message());
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  return message;
+}
+
+TEST(ParseOptions, DefaultsOfTheShortestCommand) {
+  const Options options = Parse("-np 2 python train.py --epochs 3");
+  EXPECT_EQ(options.action, Action::kRunJob);
+  EXPECT_EQ(options.num_proc, 2);
+  EXPECT_EQ(options.start_timeout, absl::Seconds(30));
+  EXPECT_THAT(options.command, ElementsAre("python", "train.py", "--epochs", "3"));
+  EXPECT_THAT(options.tunables, IsEmpty());
+  EXPECT_THAT(options.exports, IsEmpty());
+  EXPECT_FALSE(options.verbose || options.prefix_timestamp);
+}
+
+TEST(ParseOptions, GeneralFlags) {
+  const Options options = Parse(
+      "--num-proc=4 -H a:2,b:2 -p 2222 -i /k --start-timeout 7 --network-interfaces "
+      "eth0,10.0.0.0/8 "
+      "--network-interface ib0 --output-filename out --verbose -prefix-timestamp --gloo "
+      "--disable-cache -x A=1 -x B cmd",
+      {{"B", "two"}});
+  EXPECT_EQ(options.num_proc, 4);
+  EXPECT_EQ(options.hosts, "a:2,b:2");
+  EXPECT_EQ(options.ssh_port, 2222);
+  EXPECT_EQ(options.ssh_identity_file, "/k");
+  EXPECT_EQ(options.start_timeout, absl::Seconds(7));
+  EXPECT_THAT(options.networks, ElementsAre("eth0", "10.0.0.0/8", "ib0"));
+  EXPECT_EQ(options.output_directory, "out");
+  EXPECT_TRUE(options.verbose && options.prefix_timestamp);
+  EXPECT_THAT(options.exports, ElementsAre(Pair("A", "1"), Pair("B", "two")));
+}
+
+TEST(ParseOptions, SpellingsWithOneDash) {
+  EXPECT_EQ(Parse("-np 1 -hostfile f cmd").hostfile, "f");
+  EXPECT_EQ(Parse("-cb").action, Action::kCheckBuild);
+  EXPECT_TRUE(Parse("-np 1 --prefix-output-with-timestamp cmd").prefix_timestamp);
+}
+
+TEST(ParseOptions, InformationNeedsNothingElse) {
+  EXPECT_EQ(Parse("--check-build").action, Action::kCheckBuild);
+  EXPECT_EQ(Parse("-v").action, Action::kShowVersion);
+  EXPECT_EQ(Parse("--version").action, Action::kShowVersion);
+  EXPECT_EQ(Parse("-h").action, Action::kShowHelp);
+  EXPECT_EQ(Parse("-np 0 --help").action, Action::kShowHelp);
+}
+
+TEST(ParseOptions, LastOfSeveralValuesWins) {
+  EXPECT_EQ(Parse("-np 2 -np 3 cmd").num_proc, 3);
+  EXPECT_TRUE(Parse("-np 2 --verbose --verbose cmd").verbose);
+}
+
+TEST(ParseOptions, TuneablesBecomeVariablesOnlyIfGiven) {
+  const Options options = Parse(
+      "-np 1 --fusion-threshold-mb 4 --cycle-time-ms 2.5 --cache-capacity 0 --no-stall-check "
+      "--stall-check-warning-time-seconds 5 --stall-check-shutdown-time-seconds 6 "
+      "--thread-affinity 1 --gloo-timeout-seconds 9 --log-level debug --log-without-timestamp cmd");
+  EXPECT_THAT(options.tunables,
+              ::testing::UnorderedElementsAre(
+                  Pair("HOROVOD_FUSION_THRESHOLD", "4194304"), Pair("HOROVOD_CYCLE_TIME", "2.5"),
+                  Pair("HOROVOD_CACHE_CAPACITY", "0"), Pair("HOROVOD_STALL_CHECK_DISABLE", "1"),
+                  Pair("HOROVOD_STALL_CHECK_TIME_SECONDS", "5"),
+                  Pair("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "6"),
+                  Pair("HOROVOD_THREAD_AFFINITY", "1"), Pair("HOROVOD_GLOO_TIMEOUT_SECONDS", "9"),
+                  Pair("HOROVOD_LOG_LEVEL", "DEBUG"), Pair("HOROVOD_LOG_HIDE_TIME", "1")));
+}
+
+TEST(ParseOptions, FlagsThatAskForTheUsualAreAccepted) {
+  EXPECT_THAT(Parse("-np 1 --gloo --disable-cache --no-autotune --stall-check "
+                    "--no-hierarchical-allreduce --no-hierarchical-allgather --no-torus-allreduce "
+                    "--no-timeline-mark-cycles --no-mpi-threads-disable cmd")
+                  .tunables,
+              IsEmpty());
+  EXPECT_THAT(Parse("-np 1 --log-with-timestamp cmd").tunables,
+              ElementsAre(Pair("HOROVOD_LOG_HIDE_TIME", "0")));
+}
+
+TEST(ParseOptions, BadNumberOfProcesses) {
+  EXPECT_EQ(Error("-np 0 cmd"), "-np=0 must be >= 1");
+  EXPECT_EQ(Error("-np -1 cmd"), "-np=-1 must be >= 1");
+  EXPECT_EQ(Error("-np x cmd"), "-np: 'x' is not a whole number");
+  EXPECT_EQ(Error("-np 2.5 cmd"), "-np: '2.5' is not a whole number");
+  EXPECT_THAT(Error("-np 99999999999999999999 cmd"), HasSubstr("not a whole number"));
+  EXPECT_THAT(Error("cmd"), HasSubstr("-np is missing"));
+  EXPECT_THAT(Error(""), HasSubstr("-np is missing"));
+}
+
+TEST(ParseOptions, CommandIsNeeded) {
+  EXPECT_THAT(Error("-np 2"), HasSubstr("no command"));
+  EXPECT_THAT(Error("-np 2 --"), HasSubstr("no command"));
+}
+
+TEST(ParseOptions, BadValuesAreNamed) {
+  EXPECT_EQ(Error("-np 1 -p 0 cmd"), "--ssh-port=0 must be >= 1");
+  EXPECT_EQ(Error("-np 1 -p 65536 cmd"), "--ssh-port=65536 must be <= 65535");
+  EXPECT_EQ(Error("-np 1 -p ssh cmd"), "--ssh-port: 'ssh' is not a whole number");
+  EXPECT_EQ(Error("-np 1 --cache-capacity -1 cmd"), "--cache-capacity=-1 must be >= 0");
+  EXPECT_EQ(Error("-np 1 --cycle-time-ms -1 cmd"), "--cycle-time-ms=-1 must be >= 0");
+  EXPECT_EQ(Error("-np 1 --cycle-time-ms nan cmd"), "--cycle-time-ms: 'nan' is not a number");
+  EXPECT_THAT(Error("-np 1 --log-level LOUD cmd"), HasSubstr("'LOUD' is not one of"));
+  EXPECT_THAT(Error("-np 1 --network-interfaces 10.0.0.0/99 cmd"), HasSubstr("10.0.0.0/99"));
+  EXPECT_THAT(Error("-np 1 -x NOT_SET cmd"), HasSubstr("-x NOT_SET: no such variable"));
+  EXPECT_EQ(Error("-np 1 --start-timeout 0 cmd"), "--start-timeout=0 must be >= 1");
+}
+
+TEST(ParseOptions, StartTimeoutComesFromFlagThenEnvironment) {
+  const Environment environment = {{"HOROVOD_START_TIMEOUT", "12"}};
+  EXPECT_EQ(Parse("-np 1 cmd", environment).start_timeout, absl::Seconds(12));
+  EXPECT_EQ(Parse("-np 1 --start-timeout 5 cmd", environment).start_timeout, absl::Seconds(5));
+  EXPECT_EQ(Error("-np 1 cmd", {{"HOROVOD_START_TIMEOUT", "soon"}}),
+            "HOROVOD_START_TIMEOUT: 'soon' is not a whole number");
+}
+
+TEST(ParseOptions, ContradictionsAreRefused) {
+  EXPECT_THAT(Error("-np 1 -H a:1 --hostfile f cmd"), HasSubstr("exclude each other"));
+  EXPECT_THAT(Error("-np 1 --log-with-timestamp --log-hide-timestamp cmd"),
+              HasSubstr("exclude each other"));
+}
+
+TEST(ParseOptions, FlagsOfFeaturesThatAreLackingAreRefused) {
+  for (const FlagSpec& flag : UnavailableFlags()) {
+    for (const std::string& spelling : flag.spellings) {
+      EXPECT_THAT(Error("-np 1 " + spelling + " 3 cmd"),
+                  HasSubstr(spelling + " is not available: "));
+    }
+  }
+}
+
+TEST(ParseOptions, UnknownFlagGetsASuggestion) {
+  EXPECT_THAT(Error("-np 1 --verbos2 cmd"), HasSubstr("did you mean --verbose?"));
+}
+
+TEST(HelpText, NamesEveryGroupAndFlag) {
+  const std::string help = HelpText();
+  for (const char* part :
+       {"Usage: horovodrun [options] <command>", "General:", "Hosts and network:", "Output:",
+        "Tuneable parameters:", "Runtime:", "-np,--num-proc N", "-cb,--check-build", "-H,--hosts",
+        "-hostfile,--hostfile", "-prefix-timestamp,--prefix-timestamp", "--min-np"}) {
+    EXPECT_THAT(help, HasSubstr(part));
+  }
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,52 @@
+#include "launcher/unavailable_flags.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kElastic[] =
+    "this version runs static jobs only; use -np with -H or --hostfile instead";
+constexpr char kAutotune[] =
+    "there is no tuner; set --fusion-threshold-mb and --cycle-time-ms by hand instead";
+constexpr char kNcclAlgorithm[] =
+    "it needs NCCL, which this version does without; leave it out, Gloo's ring is used instead";
+constexpr char kTimeline[] = "this version writes no timeline; leave it out";
+constexpr char kMpi[] = "this version has no MPI; leave it out, Gloo is used instead";
+
+FlagSpec WithValue(const char* name, const char* why) { return {name, {name}, true, why}; }
+FlagSpec WithoutValue(const char* name, const char* why) { return {name, {name}, false, why}; }
+
+}  // namespace
+
+const std::vector<FlagSpec>& UnavailableFlags() {
+  static const auto* const flags = new std::vector<FlagSpec>{
+      {"--min-np", {"--min-np", "--min-num-proc"}, true, kElastic},
+      {"--max-np", {"--max-np", "--max-num-proc"}, true, kElastic},
+      WithValue("--slots-per-host", kElastic),
+      WithValue("--elastic-timeout", kElastic),
+      WithValue("--reset-limit", kElastic),
+      WithValue("--blacklist-cooldown-range", kElastic),
+      WithValue("--host-discovery-script", kElastic),
+      WithValue("--config-file", "give its settings as flags instead"),
+      WithoutValue("--autotune", kAutotune),
+      WithValue("--autotune-log-file", kAutotune),
+      WithValue("--autotune-warmup-samples", kAutotune),
+      WithValue("--autotune-steps-per-sample", kAutotune),
+      WithValue("--autotune-bayes-opt-max-samples", kAutotune),
+      WithValue("--autotune-gaussian-process-noise", kAutotune),
+      WithoutValue("--hierarchical-allreduce", kNcclAlgorithm),
+      WithoutValue("--hierarchical-allgather", kNcclAlgorithm),
+      WithoutValue("--torus-allreduce", kNcclAlgorithm),
+      WithValue("--num-nccl-streams", kNcclAlgorithm),
+      WithValue("--timeline-filename", kTimeline),
+      WithoutValue("--timeline-mark-cycles", kTimeline),
+      WithoutValue("--mpi", kMpi),
+      WithoutValue("--mpi-threads-disable", kMpi),
+      WithValue("--mpi-args", "this version has no MPI; use -x for environment variables instead"),
+      WithoutValue("--tcp", "it is for Spectrum MPI; leave it out, Gloo uses TCP anyway"),
+      WithoutValue("--jsrun", "this version has no jsrun; use --hostfile over ssh instead"),
+      WithValue("--binding-args", "this version has no jsrun; use --thread-affinity instead"),
+  };
+  return *flags;
+}
+
+}  // namespace hvd
