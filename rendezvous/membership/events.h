@@ -1,5 +1,6 @@
-// The alphabet of the membership machine: what may happen to a job (Event) and what has to be done about it (Effect).
-// Read this first. Everything here is a plain value; the machine in membership.h maps one to the other.
+// The alphabet of the membership machine: what may happen to a job (Event) and what has to be done
+// about it (Effect). Read this first. Everything here is a plain value; the machine in membership.h
+// maps one to the other.
 #ifndef RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 #define RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 
@@ -14,7 +15,8 @@
 
 namespace hvd {
 
-// A parked call of a client; the shell gives the numbers and finishes the call when an effect names it.
+// A parked call of a client; the shell gives the numbers and finishes the call when an effect names
+// it.
 using CallId = StrongInt<struct CallIdTag, uint64_t>;
 
 struct HostSlots {
@@ -29,7 +31,8 @@ struct WorkerKey {
 
 // ---- Events
 
-// An agent has attached. Hosts that are not expected (see JobSpec) take part in the order in which they come.
+// An agent has attached. Hosts that are not expected (see JobSpec) take part in the order in which
+// they come.
 struct HostJoined {
   HostSlots host;
   Incarnation agent;
@@ -93,6 +96,8 @@ struct Reported {
   bool caused_by_peer = false;
 };
 
+// The caller gave up. If the call is still parked it ends with Cancelled, and what it asked for is
+// withdrawn.
 struct CallCancelled {
   CallId call;
 };
@@ -107,9 +112,9 @@ struct StopRequested {
 // Time has passed; nothing else happened.
 struct Tick {};
 
-using Event = std::variant<HostJoined, HostLost, WorkerStarted, WorkerExited, JoinRequested,
-                           WatchRequested, ExchangeRequested, Reported, CallCancelled,
-                           StopRequested, Tick>;
+using Event =
+    std::variant<HostJoined, HostLost, WorkerStarted, WorkerExited, JoinRequested, WatchRequested,
+                 ExchangeRequested, Reported, CallCancelled, StopRequested, Tick>;
 
 // ---- Effects
 
@@ -178,18 +183,19 @@ struct ReplyStatus {
   absl::Status status;
 };
 
-// How a job ended, and why. Exit codes: 0 success; the first failing worker's own code, or 128 + its signal; 1 where there is none
-// (a lost host, exit 0 without having finished, a start that failed); StopRequested's code.
+// How a job ended, and why. Exit codes: 0 success; the first failing worker's own code, or 128 +
+// its signal; 1 where there is none (a lost host, exit 0 without having finished, a start that
+// failed); StopRequested's code.
 struct Verdict {
   bool success = false;
   int exit_code = 0;
   std::string summary;  // one line
 
   // The root cause, if a worker failed: the first in causal order, not in the log's.
-  int rank = -1;        // -1: no worker is to blame
+  int rank = -1;  // -1: no worker is to blame
   std::string host;
-  std::string exit_meaning;              // "exit code 3", "killed by signal 9 (SIGKILL), out of memory", ...
-  std::string exception;                 // its own word, if it said one
+  std::string exit_meaning;  // "exit code 3", "killed by signal 9 (SIGKILL), out of memory", ...
+  std::string exception;     // its own word, if it said one
   std::vector<std::string> stderr_tail;  // its last lines, oldest first
   int consequences = 0;                  // other ranks that failed because of it
 };

@@ -1,5 +1,6 @@
-// The membership machine: decides who is in the job, with which rank, and how the job ends. Pure: no thread, lock, socket, clock,
-// environment or logger; the same events at the same times give the same effects.
+// The membership machine: decides who is in the job, with which rank, and how the job ends. Pure:
+// no thread, lock, socket, clock, environment or logger; the same events at the same times give the
+// same effects.
 #ifndef RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 #define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 
@@ -18,12 +19,14 @@ struct JobSpec {
   int max_workers = 1;
   std::vector<HostSlots> expected_hosts;  // ranks follow this order; empty: the order of coming
   absl::Duration start_timeout = absl::Seconds(30);  // for every expected host to attach
-  absl::Duration settle_time = absl::Milliseconds(500);  // waits so long for a cause once a consequence is seen
-  absl::Duration failure_grace = absl::Seconds(1);   // SIGTERM to SIGKILL after a failure
+  absl::Duration settle_time =
+      absl::Milliseconds(500);  // waits so long for a cause once a consequence is seen
+  absl::Duration failure_grace = absl::Seconds(1);  // SIGTERM to SIGKILL after a failure
 };
 
-// States: forming (hosts attach, workers start, nobody has a world yet) -> running -> done | failed; running -> forming when
-// every member asks for the next world. Not thread-safe: one owner calls it.
+// States: forming (hosts attach, workers start, nobody has a world yet) -> running -> done |
+// failed; running -> forming when every member asks for the next world. Not thread-safe: one owner
+// calls it.
 class Membership {
  public:
   explicit Membership(JobSpec spec, absl::Time now);

@@ -1,0 +1,61 @@
+// The rounds of all-to-all exchange in one epoch.
+#ifndef RENDEZVOUS_MEMBERSHIP_EXCHANGE_ROUNDS_H_
+#define RENDEZVOUS_MEMBERSHIP_EXCHANGE_ROUNDS_H_
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+// A round is named by its key and is over when every rank has given a value; a key serves once. A
+// value counts only while its call waits. What was exchanged is kept, so that a call repeated after
+// a lost answer gets the same answer. Not thread-safe.
+class ExchangeRounds {
+ public:
+  static constexpr size_t kMaxValueBytes = size_t{1} << 20;
+
+  explicit ExchangeRounds(int size);
+
+  // Parks the call until its round is over; the last giver's call answers all. If the rank has a
+  // call parked in this round already, that one ends with Cancelled and the new value counts.
+  //   InvalidArgument: no key, or a value of more than kMaxValueBytes.   Close's status: it was
+  //   closed.
+  // REQUIRES: 0 <= rank < size
+  void Give(int rank, CallId call, const std::string& key, std::string value,
+            std::vector<Effect>* effects);
+
+  // Takes back what this call gave and ends the call with `status`. Returns false if no such call
+  // is parked.
+  bool Withdraw(CallId call, const absl::Status& status, std::vector<Effect>* effects);
+
+  // No round will be completed any more: ends all parked calls, and every later one, with `status`.
+  // The first close counts. REQUIRES: !status.ok()
+  void Close(const absl::Status& status, std::vector<Effect>* effects);
+
+ private:
+  struct Gift {
+    CallId call;
+    std::string value;
+  };
+  struct Round {
+    std::map<int, Gift> gifts;        // by rank
+    std::vector<std::string> values;  // in rank order; empty until it is over
+  };
+
+  absl::Status Check(absl::string_view key, absl::string_view value) const;
+  void Complete(Round* round, std::vector<Effect>* effects) const;
+
+  int size_;
+  absl::Status closed_;  // OK while open
+  std::map<std::string, Round> rounds_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_EXCHANGE_ROUNDS_H_

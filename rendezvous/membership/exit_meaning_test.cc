@@ -1,0 +1,69 @@
+#include "rendezvous/membership/exit_meaning.h"
+
+#include <csignal>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+WorkerExited Code(int code) {
+  WorkerExited exited;
+  exited.exit_code = code;
+  return exited;
+}
+
+WorkerExited Signal(int signal) {
+  WorkerExited exited;
+  exited.signal = signal;
+  return exited;
+}
+
+TEST(ExitMeaningTest, ExitCode) {
+  EXPECT_EQ(ExitMeaning(Code(3)), "exit code 3");
+  EXPECT_EQ(FailureExitCode(Code(3)), 3);
+  EXPECT_FALSE(ExitedWithZero(Code(3)));
+}
+
+TEST(ExitMeaningTest, Zero_IsAFailureOnlyIfTheCallerSaysSo) {
+  EXPECT_TRUE(ExitedWithZero(Code(0)));
+  EXPECT_EQ(ExitMeaning(Code(0)), "exit code 0");
+  EXPECT_EQ(FailureExitCode(Code(0)), 1);
+}
+
+TEST(ExitMeaningTest, Signal_HasItsNameAndTheShellsCode) {
+  EXPECT_EQ(ExitMeaning(Signal(SIGTERM)), "killed by signal 15 (SIGTERM)");
+  EXPECT_EQ(FailureExitCode(Signal(SIGTERM)), 143);
+  EXPECT_FALSE(ExitedWithZero(Signal(SIGTERM)));
+}
+
+TEST(ExitMeaningTest, Signal_WithoutName_HasItsNumber) {
+  EXPECT_EQ(ExitMeaning(Signal(60)), "killed by signal 60");
+  EXPECT_EQ(ExitMeaning(Signal(-7)), "killed by signal -7");
+}
+
+TEST(ExitMeaningTest, CoreAndMemory_AreTold) {
+  WorkerExited exited = Signal(SIGSEGV);
+  exited.core_dumped = true;
+  EXPECT_EQ(ExitMeaning(exited), "killed by signal 11 (SIGSEGV), core dumped");
+  exited = Signal(SIGKILL);
+  exited.out_of_memory = true;
+  EXPECT_EQ(ExitMeaning(exited), "killed by signal 9 (SIGKILL), out of memory");
+}
+
+TEST(ExitMeaningTest, StartError_IsNoZero) {
+  WorkerExited exited;
+  exited.start_error = "python: not found";
+  EXPECT_EQ(ExitMeaning(exited), "could not be started: python: not found");
+  EXPECT_EQ(FailureExitCode(exited), 1);
+  EXPECT_FALSE(ExitedWithZero(exited));
+}
+
+TEST(ExitMeaningTest, CodesThatAShellCannotShow_BecomeOne) {
+  EXPECT_EQ(FailureExitCode(Code(256)), 1);
+  EXPECT_EQ(FailureExitCode(Code(-1)), 1);
+  EXPECT_EQ(FailureExitCode(Signal(200)), 1);
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,215 @@
+// What workers call: worlds are formed, watched, used for exchanges, and left.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+// Whether this process may speak for this worker.
+absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker* worker) const {
+  if (worker == nullptr) {
+    return absl::NotFoundError(absl::StrCat("this job has no worker ", key.id.value()));
+  }
+  if (verdict.has_value()) return OverError();
+  if (worker->gone) {
+    return absl::FailedPreconditionError(absl::StrCat(Name(*worker), " has exited"));
+  }
+  if (worker->superseded.count(key.incarnation) > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another process speaks for ", Name(*worker), " now"));
+  }
+  return absl::OkStatus();
+}
+
+// CheckSpeaker, and takes a process not seen before for the worker's new one.
+absl::Status Membership::State::Admit(const WorkerKey& key, Worker* worker) {
+  RETURN_IF_ERROR(CheckSpeaker(key, worker));
+  if (worker->incarnation != key.incarnation) Supersede(worker, key.incarnation);
+  return absl::OkStatus();
+}
+
+// A command may run several processes in a row (`sh -c 'python a.py && python b.py'`): one worker,
+// several incarnations.
+void Membership::State::Supersede(Worker* worker, Incarnation newer) {
+  if (worker->incarnation.has_value()) {
+    worker->superseded.insert(*worker->incarnation);
+    EndCallsOf(worker, absl::FailedPreconditionError(
+                           absl::StrCat("another process speaks for ", Name(*worker), " now")));
+    failures.Retract(worker->place.rank);
+    if (worker->in_epoch) {
+      BreakEpoch(absl::StrCat("the process of ", Name(*worker), " was replaced by another"));
+    }
+  }
+  worker->incarnation = newer;
+}
+
+// Whether this process is one of those in the given epoch's world, and that epoch is the current
+// one.
+absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& worker,
+                                            Epoch wanted) const {
+  const bool is_member = epoch > Epoch(0) && wanted == epoch &&
+                         key.incarnation == worker.incarnation &&
+                         world.members[worker.place.rank].worker.incarnation == key.incarnation;
+  if (is_member) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(Name(worker), " is not in epoch ",
+                                                    wanted.value(), " (the current epoch is ",
+                                                    epoch.value(), ")"));
+}
+
+void Membership::State::On(const JoinRequested& event, absl::Time now) {
+  Worker* worker = Find(event.worker.id);
+  if (absl::Status status = Admit(event.worker, worker); !status.ok()) {
+    return Answer(event.call, std::move(status));
+  }
+  if (event.last_epoch > epoch) {
+    return Answer(event.call, absl::FailedPreconditionError(absl::StrCat(
+                                  Name(*worker), " was in epoch ", event.last_epoch.value(),
+                                  ", which this job has not had")));
+  }
+  const bool answer_was_lost = worker->in_epoch && !broken.has_value() &&
+                               event.last_epoch < epoch &&
+                               CheckMember(event.worker, *worker, epoch).ok();
+  if (answer_was_lost) {
+    effects.push_back(ReplyWorld{event.call, world});
+    return;
+  }
+  Park(worker, event);
+  FormWorldWhenAllAsked();
+  FailIfNoWorldCanForm(now);
+}
+
+void Membership::State::Park(Worker* worker, const JoinRequested& event) {
+  if (worker->join.has_value()) {
+    Answer(worker->join->call,
+           absl::CancelledError(absl::StrCat(Name(*worker), " has asked again in another call")));
+  }
+  worker->join = event;
+  failures.Retract(worker->place.rank);  // whatever went wrong, it goes on
+  // Having finished it has left in good order: others may be about to do the same and must not be
+  // disturbed.
+  if (worker->in_epoch) BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world"));
+}
+
+void Membership::State::FormWorldWhenAllAsked() {
+  for (const Worker& worker : workers) {
+    if (!worker.join.has_value()) return;
+  }
+  const Epoch next(epoch.value() + 1);
+  BreakEpoch(absl::StrCat("epoch ", next.value(), " has begun"));
+  epoch = next;
+  broken.reset();
+  rounds = ExchangeRounds(static_cast<int>(workers.size()));
+  world = World{epoch, {}};
+  for (Worker& worker : workers) {
+    worker.in_epoch = true;
+    const Placement& place = worker.place;
+    world.members.push_back(WorldMember{worker.join->worker, HostOf(worker).slots.host,
+                                        worker.join->address, worker.join->control_port, place.rank,
+                                        place.local_rank, place.local_size, place.cross_rank,
+                                        place.cross_size});
+  }
+  for (Worker& worker : workers) {
+    effects.push_back(ReplyWorld{worker.join->call, world});
+    worker.join.reset();
+  }
+}
+
+void Membership::State::BreakEpoch(const std::string& reason) {
+  if (epoch == Epoch(0) || broken.has_value()) return;
+  broken = reason;
+  for (const WatchRequested& watch : watches) {
+    effects.push_back(ReplyWatch{watch.call, false, reason});
+  }
+  watches.clear();
+  rounds.Close(
+      absl::FailedPreconditionError(absl::StrCat("epoch ", epoch.value(), " is broken: ", reason)),
+      &effects);
+}
+
+void Membership::State::On(const WatchRequested& event, absl::Time now) {
+  const Worker* worker = Find(event.worker.id);
+  if (worker != nullptr && verdict.has_value()) {
+    effects.push_back(ReplyWatch{event.call, true, verdict->summary});
+    return;
+  }
+  if (absl::Status status = CheckSpeaker(event.worker, worker); !status.ok()) {
+    return Answer(event.call, std::move(status));
+  }
+  if (event.epoch > Epoch(0) && event.epoch < epoch) {
+    effects.push_back(
+        ReplyWatch{event.call, false, absl::StrCat("epoch ", epoch.value(), " has begun")});
+    return;
+  }
+  if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
+    return Answer(event.call, std::move(status));
+  }
+  if (broken.has_value()) {
+    effects.push_back(ReplyWatch{event.call, false, *broken});
+  } else {
+    watches.push_back(event);
+  }
+}
+
+void Membership::State::On(const ExchangeRequested& event, absl::Time now) {
+  const Worker* worker = Find(event.worker.id);
+  if (absl::Status status = CheckSpeaker(event.worker, worker); !status.ok()) {
+    return Answer(event.call, std::move(status));
+  }
+  if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
+    return Answer(event.call, std::move(status));
+  }
+  rounds.Give(worker->place.rank, event.call, event.key, event.value, &effects);
+}
+
+void Membership::State::On(const Reported& event, absl::Time now) {
+  Worker* worker = Find(event.worker.id);
+  if (worker != nullptr && verdict.has_value()) {
+    return Answer(event.call, absl::OkStatus());  // it can't matter any more, so let it go in peace
+  }
+  if (absl::Status status = Admit(event.worker, worker); !status.ok()) {
+    return Answer(event.call, std::move(status));
+  }
+  if (!event.finished) {
+    failures.Said(worker->place.rank, HostOf(*worker).slots.host, event.failure,
+                  event.caused_by_peer);
+    if (worker->in_epoch && event.epoch == epoch) {
+      BreakEpoch(absl::StrCat(Name(*worker), " failed: ", OneLine(event.failure)));
+    }
+    return Answer(event.call, absl::OkStatus());
+  }
+  // Epoch 0 means that the process was never in a world; that is no word about the current one.
+  if (event.epoch > Epoch(0)) {
+    if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
+      return Answer(event.call, std::move(status));
+    }
+  }
+  failures.Retract(worker->place.rank);
+  if (worker->in_epoch && event.epoch == epoch) {
+    worker->in_epoch = false;
+    rounds.Close(absl::FailedPreconditionError(
+                     absl::StrCat(Name(*worker), " has left epoch ", epoch.value())),
+                 &effects);
+  }
+  Answer(event.call, absl::OkStatus());
+}
+
+void Membership::State::On(const CallCancelled& event, absl::Time now) {
+  const absl::Status cancelled = absl::CancelledError("the caller gave up");
+  if (rounds.Withdraw(event.call, cancelled, &effects)) return;
+  for (Worker& worker : workers) {
+    if (!worker.join.has_value() || worker.join->call != event.call) continue;
+    worker.join.reset();
+    return Answer(event.call, cancelled);
+  }
+  const auto watch =
+      std::find_if(watches.begin(), watches.end(),
+                   [&event](const WatchRequested& w) { return w.call == event.call; });
+  if (watch == watches.end()) return;
+  watches.erase(watch);
+  Answer(event.call, cancelled);
+}
+
+}  // namespace hvd

@@ -1,0 +1,202 @@
+// How a job ends: exits are judged, a verdict is found, and everything is wound up.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/exit_meaning.h"
+#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+namespace {
+
+// How long after its grace a worker may take to be reported gone.
+constexpr absl::Duration kPatience = absl::Seconds(5);
+
+}  // namespace
+
+void Membership::State::On(const WorkerExited& event, absl::Time now) {
+  Worker* worker = Find(event.worker);
+  if (worker == nullptr || worker->gone) return;
+  worker->gone = true;
+  worker->failed = !ExitedWithZero(event) || worker->in_epoch;
+  worker->stderr_tail = event.stderr_tail;
+  const std::string news = absl::StrCat(Name(*worker), " has exited: ", ExitMeaning(event));
+  EndCallsOf(worker, absl::FailedPreconditionError(news));
+  if (verdict.has_value()) return FinishWhenAllGone();
+  const int rank = worker->place.rank;
+  if (worker->failed) {
+    failures.Exited(rank, HostOf(*worker).slots.host, event);
+  } else {
+    failures.Retract(rank);
+    FailIfNoWorldCanForm(now);
+  }
+  if (!verdict.has_value()) Judge(news, now);
+}
+
+// Ends what this worker has parked, except for exchanges: those end when the epoch breaks or is
+// left.
+void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
+  if (worker->join.has_value()) Answer(worker->join->call, status);
+  worker->join.reset();
+  for (auto watch = watches.begin(); watch != watches.end();) {
+    if (watch->worker.id != worker->id) {
+      ++watch;
+      continue;
+    }
+    Answer(watch->call, status);
+    watch = watches.erase(watch);
+  }
+}
+
+// Somebody has come to an end, well or badly; `news` says who. Finds the verdict if it is time,
+// else breaks the epoch if it can't go on. A failure that is only a consequence waits a little for
+// its cause.
+void Membership::State::Judge(const std::string& news, absl::Time now) {
+  if (!failures.HasEnd()) {
+    if (!AllGone()) return;
+    Verdict success;
+    success.success = true;
+    success.summary =
+        epoch > Epoch(0)
+            ? absl::StrCat(Count(static_cast<int>(workers.size()), "rank"), " finished")
+            : absl::StrCat(Count(static_cast<int>(workers.size()), "worker"),
+                           " exited with code 0 without hvd.init()");
+    return Conclude(std::move(success), spec.failure_grace, now);
+  }
+  if (failures.IsCertain() || AllGone()) {
+    return Conclude(failures.Build(), spec.failure_grace, now);
+  }
+  settle_deadline = std::min(settle_deadline, now + spec.settle_time);
+  BreakEpoch(news);
+}
+
+// A world needs every worker; one that has exited will not ask for it.
+void Membership::State::FailIfNoWorldCanForm(absl::Time now) {
+  if (failures.HasEnd()) return;
+  const auto gone =
+      std::find_if(workers.begin(), workers.end(), [](const Worker& w) { return w.gone; });
+  const std::vector<int> waiting = RanksWhere([](const Worker& w) { return w.join.has_value(); });
+  if (gone == workers.end() || waiting.empty()) return;
+  Verdict failure;
+  failure.exit_code = 1;
+  failure.rank = gone->place.rank;
+  failure.host = HostOf(*gone).slots.host;
+  failure.exit_meaning = "exit code 0";
+  failure.stderr_tail = gone->stderr_tail;
+  failure.summary =
+      epoch > Epoch(0)
+          ? absl::StrCat(Name(*gone), " has exited with code 0, but ", Ranks(waiting),
+                         waiting.size() == 1 ? " has" : " have",
+                         " called hvd.init() again and would wait for it forever")
+          : absl::StrCat(Name(*gone), " exited with code 0 before it called hvd.init(), while ",
+                         Ranks(waiting), waiting.size() == 1 ? " waits" : " wait", " for it");
+  Conclude(std::move(failure), spec.failure_grace, now);
+}
+
+void Membership::State::On(const StopRequested& event, absl::Time now) {
+  if (finished) return;
+  if (!verdict.has_value()) {
+    Verdict stopped;
+    stopped.exit_code = event.exit_code;
+    stopped.summary = absl::StrCat("stopped: ", OneLine(event.reason));
+    return Conclude(std::move(stopped), event.grace, now);
+  }
+  if (event.grace >= grace) return;
+  grace = event.grace;
+  finish_deadline = std::min(finish_deadline, now + grace + kPatience);
+  StopLiveWorkers();
+}
+
+void Membership::State::On(const Tick& event, absl::Time now) {}  // CheckDeadlines follows
+
+void Membership::State::CheckDeadlines(absl::Time now) {
+  if (finished) return;
+  if (verdict.has_value()) {
+    if (now >= finish_deadline) FinishAnyway();
+  } else if (!started) {
+    if (now < start_deadline) return;
+    Verdict late;
+    late.exit_code = 1;
+    late.summary = absl::StrCat("gave up after ", absl::FormatDuration(spec.start_timeout),
+                                " of waiting for ", MissingText());
+    Conclude(std::move(late), spec.failure_grace, now);
+  } else if (now >= settle_deadline) {
+    Conclude(failures.Build(), spec.failure_grace, now);
+  }
+}
+
+void Membership::State::Conclude(Verdict final_verdict, absl::Duration with_grace, absl::Time now) {
+  verdict = std::move(final_verdict);
+  grace = with_grace;
+  finish_deadline = now + grace + kPatience;
+  AnswerAllParked();
+  StopLiveWorkers();
+  FinishWhenAllGone();
+}
+
+void Membership::State::AnswerAllParked() {
+  const absl::Status over = OverError();
+  for (Worker& worker : workers) {
+    if (worker.join.has_value()) Answer(worker.join->call, over);
+    worker.join.reset();
+  }
+  for (const WatchRequested& watch : watches) {
+    effects.push_back(ReplyWatch{watch.call, true, verdict->summary});
+  }
+  watches.clear();
+  rounds.Close(over, &effects);
+}
+
+absl::Status Membership::State::OverError() const {
+  return absl::FailedPreconditionError(absl::StrCat("the job is over: ", verdict->summary));
+}
+
+void Membership::State::StopLiveWorkers() {
+  for (const Host& host : hosts) {
+    std::vector<WorkerId> live;
+    for (const Worker& worker : workers) {
+      if (&HostOf(worker) == &host && !worker.gone) live.push_back(worker.id);
+    }
+    if (live.empty()) continue;
+    effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, live, grace});
+  }
+}
+
+void Membership::State::FinishWhenAllGone() {
+  for (Host& host : hosts) {
+    if (!host.agent.has_value() || host.ended || HasLiveWorkers(host)) continue;
+    host.ended = true;
+    effects.push_back(EndJobEffect{*host.agent, host.slots.host, grace});
+  }
+  if (finished || !AllGone()) return;
+  finished = true;
+  effects.push_back(JobFinished{*verdict});
+}
+
+// Somebody does not go, or its agent does not say so. The launcher must not wait for it forever.
+void Membership::State::FinishAnyway() {
+  std::vector<std::string> on_hosts;
+  for (Host& host : hosts) {
+    if (!HasLiveWorkers(host)) continue;
+    on_hosts.push_back(host.slots.host);
+    host.ended = true;
+    effects.push_back(EndJobEffect{*host.agent, host.slots.host, absl::ZeroDuration()});
+  }
+  absl::StrAppend(&verdict->summary, "; no word that ",
+                  Ranks(RanksWhere([](const Worker& w) { return !w.gone; })), " on ",
+                  Hosts(on_hosts), " exited");
+  finished = true;
+  effects.push_back(JobFinished{*verdict});
+}
+
+bool Membership::State::HasLiveWorkers(const Host& host) const {
+  return std::any_of(workers.begin(), workers.end(),
+                     [this, &host](const Worker& w) { return &HostOf(w) == &host && !w.gone; });
+}
+
+bool Membership::State::AllGone() const {
+  return std::all_of(workers.begin(), workers.end(), [](const Worker& w) { return w.gone; });
+}
+
+}  // namespace hvd

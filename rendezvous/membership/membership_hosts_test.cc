@@ -1,0 +1,162 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/membership/membership_fixture.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using MembershipHostsTest = MembershipFixture;
+
+TEST_F(MembershipHostsTest, HostJoined_NothingStartsBeforeAllAreThere) {
+  NewJob({{"a", 2}, {"b", 1}});
+  EXPECT_THAT(Attach("b", 1), IsEmpty());
+  const auto starts = Only<StartWorkerEffect>(Attach("a", 2));
+  ASSERT_THAT(starts, SizeIs(3));
+  EXPECT_EQ(starts[0].worker, WorkerId(1));
+  EXPECT_EQ(starts[0].host, "a") << "ranks follow the spec, not the order of coming";
+  EXPECT_EQ(starts[0].agent, Incarnation('a'));
+  EXPECT_EQ(starts[2].worker, WorkerId(3));
+  EXPECT_EQ(starts[2].host, "b");
+  EXPECT_EQ(starts[2].rank, 2);
+  EXPECT_EQ(starts[2].size, 3);
+  EXPECT_EQ(starts[2].cross_rank, 1);
+  EXPECT_EQ(starts[2].cross_size, 2);
+}
+
+TEST_F(MembershipHostsTest, HostJoined_NoneExpected_StartsWhenThereAreEnoughSlots) {
+  spec().min_workers = spec().max_workers = 3;
+  Membership machine(spec(), now());
+  EXPECT_THAT(machine.Apply(HostJoined{{"y", 2}, Incarnation(1)}, now()), IsEmpty());
+  const auto starts =
+      Only<StartWorkerEffect>(machine.Apply(HostJoined{{"x", 2}, Incarnation(2)}, now()));
+  ASSERT_THAT(starts, SizeIs(3));
+  EXPECT_EQ(starts[0].host, "y");
+  EXPECT_EQ(starts[2].host, "x");
+}
+
+TEST_F(MembershipHostsTest, HostJoined_NameAttachedAlready_IsIgnored) {
+  NewJob({{"a", 1}, {"b", 1}});
+  Attach("a", 1);
+  EXPECT_THAT(Apply(HostJoined{{"a", 1}, Incarnation(7)}), IsEmpty());
+  const auto starts = Only<StartWorkerEffect>(Attach("b", 1));
+  ASSERT_THAT(starts, SizeIs(2));
+  EXPECT_EQ(starts[0].agent, Incarnation('a'));
+}
+
+TEST_F(MembershipHostsTest, HostJoined_AllPlacesTaken_IsSentAway) {
+  StartJob({{"a", 1}});
+  const auto ends = Only<EndJobEffect>(Attach("z", 4));
+  ASSERT_THAT(ends, SizeIs(1));
+  EXPECT_EQ(ends[0].agent, Incarnation('z'));
+}
+
+TEST_F(MembershipHostsTest, HostJoined_AfterTheVerdict_IsSentAway) {
+  NewJob({{"a", 1}, {"b", 1}});
+  Apply(StopRequested{"Ctrl-C", 130, absl::Seconds(1)});
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_THAT(Only<EndJobEffect>(Attach("a", 1)), SizeIs(1));
+}
+
+TEST_F(MembershipHostsTest, StartTimeout_NamesTheLateHosts) {
+  NewJob({{"a", 1}, {"b", 1}, {"c", 1}});
+  Attach("b", 1);
+  EXPECT_EQ(machine().NextDeadline(), now() + absl::Seconds(30));
+  Advance(absl::Seconds(29));
+  EXPECT_FALSE(verdict().has_value());
+  EXPECT_THAT(Only<EndJobEffect>(Advance(absl::Seconds(1))), SizeIs(1)) << "host b";
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_FALSE(verdict()->success);
+  EXPECT_EQ(verdict()->exit_code, 1);
+  EXPECT_EQ(verdict()->summary,
+            "gave up after 30s of waiting for hosts a, c to attach (1 of 3 attached)");
+  EXPECT_EQ(machine().NextDeadline(), absl::InfiniteFuture());
+}
+
+TEST_F(MembershipHostsTest, StartTimeout_LastHostComesBeforeTheTick_Starts) {
+  NewJob({{"a", 1}});
+  Membership& m = machine();
+  const auto starts = Only<StartWorkerEffect>(
+      m.Apply(HostJoined{{"a", 1}, Incarnation(1)}, now() + absl::Seconds(31)));
+  EXPECT_THAT(starts, SizeIs(1));
+}
+
+TEST_F(MembershipHostsTest, HostLost_WhileForming_FailsTheJob) {
+  NewJob({{"a", 1}, {"b", 1}});
+  Attach("a", 1);
+  Lose("a", "stream broke");
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_EQ(verdict()->summary, "host a was lost: stream broke");
+  EXPECT_EQ(verdict()->host, "a");
+  EXPECT_EQ(verdict()->rank, -1);
+  EXPECT_EQ(verdict()->exit_code, 1);
+}
+
+TEST_F(MembershipHostsTest, HostLost_NotExpected_MayBeReplaced) {
+  JobSpec spec;
+  spec.min_workers = spec.max_workers = 2;
+  Membership machine(spec, now());
+  machine.Apply(HostJoined{{"x", 1}, Incarnation(1)}, now());
+  EXPECT_THAT(machine.Apply(HostLost{"x", Incarnation(1), "gone"}, now()), IsEmpty());
+  EXPECT_THAT(machine.Apply(HostJoined{{"y", 1}, Incarnation(2)}, now()), IsEmpty());
+  const auto starts =
+      Only<StartWorkerEffect>(machine.Apply(HostJoined{{"z", 1}, Incarnation(3)}, now()));
+  ASSERT_THAT(starts, SizeIs(2));
+  EXPECT_EQ(starts[0].host, "y");
+}
+
+TEST_F(MembershipHostsTest, HostLost_WhileRunning_StopsTheOthers) {
+  RunJob({{"a", 2}, {"b", 2}});
+  const Effects effects = Lose("b", "stream broke");
+  const auto stops = Only<StopWorkersEffect>(effects);
+  ASSERT_THAT(stops, SizeIs(1));
+  EXPECT_EQ(stops[0].host, "a");
+  EXPECT_THAT(stops[0].workers, SizeIs(2));
+  EXPECT_THAT(Only<EndJobEffect>(effects), IsEmpty());
+  Kill(1, 15);
+  Kill(2, 15);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_EQ(verdict()->summary, "host b was lost: stream broke");
+  EXPECT_EQ(verdict()->consequences, 0);
+}
+
+TEST_F(MembershipHostsTest, HostLost_OfAnotherAgent_IsIgnored) {
+  RunJob({{"a", 1}});
+  EXPECT_THAT(Apply(HostLost{"a", Incarnation(7), "stale"}), IsEmpty());
+  EXPECT_THAT(Apply(HostLost{"nobody", Incarnation('a'), "unknown"}), IsEmpty());
+}
+
+TEST_F(MembershipHostsTest, HostLost_AfterItsWorkersFinished_CostsNothing) {
+  RunJob({{"a", 1}, {"b", 1}});
+  Finish(2, 1);
+  Exit(2, 0);
+  EXPECT_THAT(Lose("b"), IsEmpty());
+  Finish(1, 1);
+  Exit(1, 0);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_TRUE(verdict()->success);
+}
+
+TEST_F(MembershipHostsTest, WorkerStarted_ShowsItsPid) {
+  StartJob({{"a", 1}});
+  Apply(WorkerStarted{WorkerId(1), 4711});
+  Apply(WorkerStarted{WorkerId(9), 1});
+  EXPECT_EQ(machine().Describe().hosts[0].workers[0].pid, 4711);
+}
+
+TEST_F(MembershipHostsTest, MoreSlotsThanWorkers_OnlyTheFirstAreUsed) {
+  spec().expected_hosts = {{"a", 2}, {"b", 2}};
+  spec().max_workers = 2;
+  Membership machine(spec(), now());
+  machine.Apply(HostJoined{{"a", 2}, Incarnation(1)}, now());
+  const auto starts =
+      Only<StartWorkerEffect>(machine.Apply(HostJoined{{"b", 2}, Incarnation(2)}, now()));
+  ASSERT_THAT(starts, SizeIs(2));
+  EXPECT_EQ(starts[1].host, "a");
+  EXPECT_EQ(starts[1].size, 2);
+}
+
+}  // namespace
+}  // namespace hvd

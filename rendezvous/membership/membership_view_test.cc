@@ -1,0 +1,92 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/membership/membership_fixture.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+class MembershipViewTest : public MembershipFixture {
+ protected:
+  std::string Explain() { return machine().Explain(); }
+  std::string JobState() { return machine().Describe().state; }
+  std::vector<std::string> WorkerStates() {
+    std::vector<std::string> states;
+    for (const auto& host : machine().Describe().hosts) {
+      for (const auto& worker : host.workers) states.push_back(worker.state);
+    }
+    return states;
+  }
+};
+
+TEST_F(MembershipViewTest, Explain_Hosts) {
+  NewJob({{"a", 1}, {"b", 1}, {"c", 1}});
+  Attach("a", 1);
+  EXPECT_EQ(Explain(), "waiting for hosts b, c to attach (1 of 3 attached)");
+  EXPECT_EQ(JobState(), "forming");
+  EXPECT_TRUE(machine().Describe().hosts[0].attached);
+  EXPECT_FALSE(machine().Describe().hosts[1].attached);
+}
+
+TEST_F(MembershipViewTest, Explain_Slots) {
+  JobSpec spec;
+  spec.max_workers = 4;
+  Membership machine(spec, now());
+  machine.Apply(HostJoined{{"x", 3}, Incarnation(1)}, now());
+  EXPECT_EQ(machine.Explain(), "waiting for more hosts to attach (3 of 4 slots)");
+}
+
+TEST_F(MembershipViewTest, Explain_Worlds) {
+  StartJob({{"a", 4}});
+  EXPECT_EQ(Explain(), "4 ranks run, none has called hvd.init()");
+  Join(1);
+  Join(4);
+  EXPECT_EQ(Explain(), "waiting for ranks 1, 2 to call hvd.init() (2 of 4)");
+  EXPECT_THAT(WorkerStates(), ElementsAre("joining", "starting", "starting", "joining"));
+  Join(2);
+  Join(3);
+  EXPECT_EQ(Explain(), "4 ranks run in epoch 1");
+  EXPECT_EQ(JobState(), "running");
+  Finish(1, 1);
+  EXPECT_EQ(Explain(), "3 ranks run in epoch 1; 1 finished");
+  EXPECT_THAT(WorkerStates(), ElementsAre("finished", "running", "running", "running"));
+  FailWith(2, 1, "ValueError: boom");
+  EXPECT_EQ(Explain(), "epoch 1 is broken: rank 1 on host a failed: ValueError: boom");
+}
+
+TEST_F(MembershipViewTest, Explain_WithoutHorovod) {
+  StartJob({{"a", 2}});
+  Exit(1, 0);
+  EXPECT_EQ(Explain(), "1 rank runs, none has called hvd.init(); 1 exited with code 0");
+}
+
+TEST_F(MembershipViewTest, Explain_Verdicts) {
+  RunJob({{"a", 2}});
+  Exit(1, 3);
+  EXPECT_EQ(Explain(), "rank 0 on host a failed: exit code 3; waiting for rank 1 to exit");
+  EXPECT_EQ(JobState(), "failed");
+  Kill(2, 15);
+  EXPECT_EQ(Explain(), "rank 0 on host a failed: exit code 3");
+  EXPECT_THAT(WorkerStates(), ElementsAre("failed", "failed"));
+}
+
+TEST_F(MembershipViewTest, Describe_Done) {
+  RunJob({{"a", 1}, {"b", 1}});
+  for (int worker : {1, 2}) {
+    Finish(worker, 1);
+    Exit(worker, 0);
+  }
+  const Membership::View view = machine().Describe();
+  EXPECT_EQ(view.state, "done");
+  EXPECT_EQ(view.epoch, Epoch(1));
+  ASSERT_THAT(view.hosts, SizeIs(2));
+  EXPECT_EQ(view.hosts[1].host.host, "b");
+  EXPECT_EQ(view.hosts[1].workers[0].id, WorkerId(2));
+  EXPECT_EQ(view.hosts[1].workers[0].rank, 1);
+  EXPECT_THAT(WorkerStates(), ElementsAre("finished", "finished"));
+}
+
+}  // namespace
+}  // namespace hvd

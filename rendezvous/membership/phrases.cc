@@ -1,0 +1,46 @@
+#include "rendezvous/membership/phrases.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+namespace hvd {
+namespace {
+
+// Enough to see a pattern; a job of thousands must still explain itself in one line.
+constexpr size_t kMaxListed = 8;
+
+template <typename T>
+std::string List(absl::string_view noun, const std::vector<T>& items) {
+  const size_t listed = std::min(items.size(), kMaxListed);
+  std::string text = absl::StrCat(
+      noun, items.size() == 1 ? " " : "s ",
+      absl::StrJoin(items.begin(), items.begin() + static_cast<ptrdiff_t>(listed), ", "));
+  if (items.size() > listed) absl::StrAppend(&text, " and ", items.size() - listed, " more");
+  return text;
+}
+
+}  // namespace
+
+std::string RankOnHost(int rank, absl::string_view host) {
+  return absl::StrCat("rank ", rank, " on host ", host);
+}
+
+std::string Ranks(const std::vector<int>& ranks) { return List("rank", ranks); }
+
+std::string Hosts(const std::vector<std::string>& hosts) { return List("host", hosts); }
+
+std::string Count(int count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+std::string OneLine(absl::string_view text) {
+  return absl::StrReplaceAll(absl::StripAsciiWhitespace(text),
+                             {{"\r\n", " "}, {"\n", " "}, {"\r", " "}});
+}
+
+}  // namespace hvd

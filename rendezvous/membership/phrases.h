@@ -1,0 +1,30 @@
+// Pieces of the sentences in which the machine explains itself.
+#ifndef RENDEZVOUS_MEMBERSHIP_PHRASES_H_
+#define RENDEZVOUS_MEMBERSHIP_PHRASES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+// "rank 3 on host b"
+std::string RankOnHost(int rank, absl::string_view host);
+
+// "rank 3", "ranks 1, 2". Of a long list, the first few and how many more.
+std::string Ranks(const std::vector<int>& ranks);
+
+// "host b", "hosts b, c", shortened in the same way.
+std::string Hosts(const std::vector<std::string>& hosts);
+
+// "1 rank", "4 ranks"
+std::string Count(int count, absl::string_view noun);
+
+// What a client or a process said, fit for one line: line breaks become spaces, the ends are
+// trimmed.
+std::string OneLine(absl::string_view text);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_PHRASES_H_

@@ -1,0 +1,33 @@
+#include "rendezvous/membership/phrases.h"
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+TEST(PhrasesTest, RankOnHost) { EXPECT_EQ(RankOnHost(3, "b"), "rank 3 on host b"); }
+
+TEST(PhrasesTest, Lists_KnowSingularAndPlural) {
+  EXPECT_EQ(Ranks({3}), "rank 3");
+  EXPECT_EQ(Ranks({1, 2}), "ranks 1, 2");
+  EXPECT_EQ(Hosts({"b"}), "host b");
+  EXPECT_EQ(Hosts({"b", "c"}), "hosts b, c");
+}
+
+TEST(PhrasesTest, LongLists_AreCut) {
+  EXPECT_EQ(Ranks({0, 1, 2, 3, 4, 5, 6, 7}), "ranks 0, 1, 2, 3, 4, 5, 6, 7");
+  EXPECT_EQ(Ranks({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
+}
+
+TEST(PhrasesTest, Count) {
+  EXPECT_EQ(Count(1, "rank"), "1 rank");
+  EXPECT_EQ(Count(4, "rank"), "4 ranks");
+}
+
+TEST(PhrasesTest, OneLine_HasNoBreaks) {
+  EXPECT_EQ(OneLine("boom"), "boom");
+  EXPECT_EQ(OneLine(" a\r\nb\nc\rd\n"), "a b c d");
+}
+
+}  // namespace
+}  // namespace hvd

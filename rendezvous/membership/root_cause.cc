@@ -1,0 +1,100 @@
+#include "rendezvous/membership/root_cause.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/exit_meaning.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+
+RootCause::Failure& RootCause::Of(int rank, const std::string& host) {
+  for (Failure& failure : failures_) {
+    if (failure.rank == rank) return failure;
+  }
+  Failure failure;
+  failure.rank = rank;
+  failure.host = host;
+  failures_.push_back(failure);
+  return failures_.back();
+}
+
+void RootCause::Said(int rank, const std::string& host, absl::string_view exception,
+                     bool caused_by_peer) {
+  Failure& failure = Of(rank, host);
+  failure.exception = OneLine(exception);
+  failure.caused_by_peer = caused_by_peer;
+}
+
+void RootCause::Exited(int rank, const std::string& host, const WorkerExited& exited) {
+  Failure& failure = Of(rank, host);
+  failure.ended = true;
+  failure.ended_with_zero = ExitedWithZero(exited);
+  failure.meaning = OneLine(ExitMeaning(exited));
+  failure.exit_code = FailureExitCode(exited);
+  failure.stderr_tail = exited.stderr_tail;
+}
+
+void RootCause::HostLost(const std::string& host, absl::string_view reason) {
+  const std::string meaning = absl::StrCat("host ", host, " was lost: ", OneLine(reason));
+  for (Failure& failure : failures_) {
+    if (failure.host != host || failure.ended) continue;
+    failure.ended = true;
+    failure.meaning = meaning;
+  }
+  Failure lost;
+  lost.host = host;
+  lost.ended = true;
+  lost.meaning = meaning;
+  failures_.push_back(lost);
+}
+
+void RootCause::Retract(int rank) {
+  failures_.erase(std::remove_if(failures_.begin(), failures_.end(),
+                                 [rank](const Failure& f) { return f.rank == rank && !f.ended; }),
+                  failures_.end());
+}
+
+bool RootCause::HasEnd() const {
+  return std::any_of(failures_.begin(), failures_.end(), [](const Failure& f) { return f.ended; });
+}
+
+bool RootCause::IsCertain() const { return HasEnd() && Chosen().ended && !Chosen().caused_by_peer; }
+
+const RootCause::Failure& RootCause::Chosen() const {
+  const auto cause = std::find_if(failures_.begin(), failures_.end(),
+                                  [](const Failure& f) { return !f.caused_by_peer; });
+  return cause != failures_.end() ? *cause : failures_.front();
+}
+
+std::string RootCause::Summary(const Failure& failure) {
+  if (failure.rank < 0) return failure.meaning;
+  const std::string who = RankOnHost(failure.rank, failure.host);
+  if (!failure.exception.empty()) {
+    return absl::StrCat(who, " failed: ", failure.exception, " (", failure.meaning, ")");
+  }
+  if (failure.ended_with_zero) {
+    return absl::StrCat(who,
+                        " exited with code 0 without having finished: its script neither "
+                        "called hvd.shutdown() nor came to its end");
+  }
+  return absl::StrCat(who, " failed: ", failure.meaning);
+}
+
+Verdict RootCause::Build() const {
+  const Failure& cause = Chosen();
+  Verdict verdict;
+  verdict.exit_code = cause.exit_code;
+  verdict.summary = Summary(cause);
+  verdict.rank = cause.rank;
+  verdict.host = cause.host;
+  verdict.exit_meaning = cause.meaning;
+  verdict.exception = cause.exception;
+  verdict.stderr_tail = cause.stderr_tail;
+  verdict.consequences = static_cast<int>(
+      std::count_if(failures_.begin(), failures_.end(),
+                    [&cause](const Failure& f) { return f.rank >= 0 && &f != &cause; }));
+  return verdict;
+}
+
+}  // namespace hvd

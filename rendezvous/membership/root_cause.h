@@ -1,0 +1,64 @@
+// Finds out which failure came first. When one worker dies, the others fail as well, because
+// collectives with it break; their exits often arrive before its own.
+#ifndef RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_
+#define RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+// Collects the failures of a job and chooses the root cause: the earliest that is not a mere
+// consequence (the worker said that a peer was to blame), else the earliest. A worker's place in
+// the order is that of its first sign: its own word, or its end. Not thread-safe.
+class RootCause {
+ public:
+  // The worker's own word that it failed; its last word counts.
+  void Said(int rank, const std::string& host, absl::string_view exception, bool caused_by_peer);
+
+  // The worker's process has ended in failure. With exit code 0 this means: without having
+  // finished.
+  void Exited(int rank, const std::string& host, const WorkerExited& exited);
+
+  // The host is gone, and all its workers with it.
+  void HostLost(const std::string& host, absl::string_view reason);
+
+  // The worker did not fail after all (it finished, or goes on in a next world): forgets what it
+  // said.
+  void Retract(int rank);
+
+  // Whether a process or a host has come to a bad end, so that the job can't succeed any more.
+  bool HasEnd() const;
+
+  // Whether the choice would stay the same whatever is learned later, and its exit is known.
+  bool IsCertain() const;
+
+  // The verdict as far as things are known.   REQUIRES: HasEnd()
+  Verdict Build() const;
+
+ private:
+  struct Failure {
+    int rank = -1;  // -1: the host itself
+    std::string host;
+    std::string exception;
+    bool caused_by_peer = false;
+    bool ended = false;
+    bool ended_with_zero = false;
+    std::string meaning = "still running";
+    int exit_code = 1;
+    std::vector<std::string> stderr_tail;
+  };
+
+  Failure& Of(int rank, const std::string& host);
+  const Failure& Chosen() const;
+  static std::string Summary(const Failure& failure);
+
+  std::vector<Failure> failures_;  // in the order of their first signs; one per rank
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_

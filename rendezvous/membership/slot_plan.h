@@ -1,0 +1,29 @@
+// Which rank runs on which host.
+#ifndef RENDEZVOUS_MEMBERSHIP_SLOT_PLAN_H_
+#define RENDEZVOUS_MEMBERSHIP_SLOT_PLAN_H_
+
+#include <vector>
+
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+// One worker's place. The cross ranks number the hosts that have this local rank, in host order.
+struct Placement {
+  int host = 0;  // index into the hosts given
+  int rank = 0;
+  int size = 0;
+  int local_rank = 0;
+  int local_size = 0;
+  int cross_rank = 0;
+  int cross_size = 0;
+};
+
+// Fills the hosts in the order given and stops after `max_workers` slots; the result is in rank
+// order. Ranks run through the hosts, so the ranks of one host are neighbours. A host with no (or a
+// negative number of) slots gets no worker.
+std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_SLOT_PLAN_H_
