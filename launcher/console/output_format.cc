@@ -1,0 +1,27 @@
+#include "launcher/console/output_format.h"
+
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd {
+
+std::string LinePrefix(int rank, bool is_stderr, std::optional<absl::Time> time) {
+  char text[64] = "";
+  if (time.has_value()) {
+    const std::time_t seconds = absl::ToTimeT(*time);
+    std::tm local{};
+    localtime_r(&seconds, &local);
+    // The form of asctime, in which Horovod writes it.
+    std::strftime(text, sizeof text, "%a %b %e %H:%M:%S %Y", &local);
+  }
+  return absl::StrCat(text, "[", rank, is_stderr ? "]<stderr>:" : "]<stdout>:");
+}
+
+std::string RankDirectory(int rank, int num_proc) {
+  const size_t width = std::to_string(num_proc - 1).size();
+  const std::string digits = std::to_string(rank);
+  return absl::StrCat("rank.", std::string(width - std::min(width, digits.size()), '0'), digits);
+}
+
+}  // namespace hvd

@@ -1,0 +1,170 @@
+#include "launcher/console/output_sink.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/console/output_format.h"
+
+namespace hvd {
+
+OutputSink::OutputSink(OutputSinkOptions options)
+    : options_(std::move(options)), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+OutputSink::~OutputSink() {
+  Abandon();
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+  close(wake_fd_);
+}
+
+void OutputSink::OnBroken(std::function<void()> callback) { on_broken_ = std::move(callback); }
+
+void OutputSink::Write(int rank, bool is_stderr, absl::string_view line) {
+  std::optional<absl::Time> time;
+  if (options_.timestamps) time = options_.wall_now();
+  const bool ended = !line.empty() && (line.back() == '\n' || line.back() == '\r');
+  Enqueue({is_stderr ? Target::kStderr : Target::kStdout, rank,
+           absl::StrCat(LinePrefix(rank, is_stderr, time), line), !ended, nullptr},
+          /*may_wait=*/true);
+}
+
+void OutputSink::Say(absl::string_view text) {
+  Enqueue({Target::kStderr, -1, std::string(text), false, nullptr}, /*may_wait=*/false);
+}
+
+void OutputSink::Enqueue(Chunk chunk, bool may_wait) {
+  absl::MutexLock lock(&mutex_);
+  if (may_wait) {
+    mutex_.Await(absl::Condition(
+        +[](OutputSink* sink) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sink->mutex_) {
+          return sink->abandoned_ || sink->backlog_bytes_ < sink->options_.max_backlog_bytes;
+        },
+        this));
+  }
+  if (abandoned_) return;
+  backlog_bytes_ += chunk.text.size();
+  queue_.push_back(std::move(chunk));
+}
+
+bool OutputSink::HasBacklog() {
+  absl::MutexLock lock(&mutex_);
+  return writing_ || !queue_.empty();
+}
+
+void OutputSink::NotifyDrained(std::function<void()> on_drained) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!abandoned_) {
+      queue_.push_back({Target::kStderr, -1, "", false, std::move(on_drained)});
+      return;
+    }
+  }
+  on_drained();
+}
+
+void OutputSink::Abandon() {
+  std::deque<Chunk> dropped;
+  {
+    absl::MutexLock lock(&mutex_);
+    abandoned_ = true;
+    dropped.swap(queue_);
+    backlog_bytes_ = 0;
+  }
+  eventfd_write(wake_fd_, 1);
+  for (const Chunk& chunk : dropped) {
+    if (chunk.on_drained) chunk.on_drained();
+  }
+}
+
+void OutputSink::Run() {
+  std::deque<Chunk> batch;
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      writing_ = false;
+      mutex_.Await(absl::Condition(
+          +[](OutputSink* sink) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sink->mutex_) {
+            return sink->stopping_ || !sink->queue_.empty();
+          },
+          this));
+      if (queue_.empty()) return;
+      writing_ = true;
+      batch.swap(queue_);
+    }
+    for (const Chunk& chunk : batch) {
+      if (chunk.on_drained) {
+        chunk.on_drained();
+        continue;
+      }
+      Put(chunk);
+      absl::MutexLock lock(&mutex_);
+      backlog_bytes_ -= std::min(backlog_bytes_, chunk.text.size());
+    }
+    batch.clear();
+  }
+}
+
+void OutputSink::Put(const Chunk& chunk) {
+  if (chunk.rank >= 0 && options_.files != nullptr) {
+    const absl::Status status =
+        options_.files->Write(chunk.rank, chunk.target == Target::kStderr, chunk.text);
+    if (!status.ok() && !told_file_error_) {
+      told_file_error_ = true;
+      PutConsole(Target::kStderr, absl::StrCat("horovodrun: ", std::string(status.message()),
+                                               "; the output is incomplete there\n"));
+    }
+  }
+  PutConsole(chunk.target, chunk.needs_newline ? chunk.text + "\n" : chunk.text);
+}
+
+void OutputSink::PutConsole(Target target, absl::string_view data) {
+  bool& broken = broken_[target == Target::kStderr];
+  if (broken ||
+      WriteAll(target == Target::kStdout ? options_.stdout_fd : options_.stderr_fd, data)) {
+    return;
+  }
+  broken = true;
+  if (told_broken_ || !on_broken_) return;
+  told_broken_ = true;
+  on_broken_();
+}
+
+// False: `fd` can't be written any more. Given up half-way if abandoned.
+bool OutputSink::WriteAll(int fd, absl::string_view data) {
+  while (!data.empty()) {
+    if (!AwaitWritable(fd)) return true;
+    // Not more than what a pipe that has room is sure to take without blocking.
+    const ssize_t written = write(fd, data.data(), std::min<size_t>(data.size(), PIPE_BUF));
+    if (written >= 0) {
+      data.remove_prefix(written);
+    } else if (errno != EINTR && errno != EAGAIN) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// False: abandoned meanwhile.
+bool OutputSink::AwaitWritable(int fd) {
+  while (true) {
+    pollfd fds[2] = {{fd, POLLOUT, 0}, {wake_fd_, POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0 && errno == EINTR) continue;
+    // An error on `fd` is for write() to tell. What can be written at once is written even then.
+    return fds[0].revents != 0 || fds[1].revents == 0;
+  }
+}
+
+}  // namespace hvd

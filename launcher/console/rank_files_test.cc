@@ -1,0 +1,75 @@
+#include "launcher/console/rank_files.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RankFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "/rank_files.XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string Read(const std::string& file) {
+    std::ostringstream text;
+    text << std::ifstream(directory_ + "/" + file).rdbuf();
+    return text.str();
+  }
+
+  std::string directory_;
+};
+
+TEST_F(RankFilesTest, OneProcessWorks) {
+  auto files = RankFiles::Create(directory_ + "/new/deep", 1);
+  ASSERT_TRUE(files.ok()) << files.status();
+  ASSERT_TRUE((*files)->Write(0, false, "out\n").ok());
+  ASSERT_TRUE((*files)->Write(0, true, std::string("e\0rr", 4)).ok());
+  EXPECT_EQ(Read("new/deep/rank.0/stdout"), "out\n");
+  EXPECT_EQ(Read("new/deep/rank.0/stderr"), std::string("e\0rr", 4));
+}
+
+TEST_F(RankFilesTest, EveryRankHasItsFilesFromTheStart) {
+  auto files = RankFiles::Create(directory_, 11);
+  ASSERT_TRUE(files.ok());
+  ASSERT_TRUE((*files)->Write(10, false, "a").ok());
+  ASSERT_TRUE((*files)->Write(10, false, "b").ok());
+  EXPECT_EQ(Read("rank.10/stdout"), "ab");
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/rank.03/stderr"));
+  EXPECT_FALSE((*files)->Write(11, false, "x").ok());
+  EXPECT_FALSE((*files)->Write(-1, false, "x").ok());
+}
+
+TEST_F(RankFilesTest, OldContentGoes) {
+  ASSERT_TRUE((*RankFiles::Create(directory_, 1))->Write(0, false, "old").ok());
+  ASSERT_TRUE(RankFiles::Create(directory_, 1).ok());
+  EXPECT_EQ(Read("rank.0/stdout"), "");
+}
+
+TEST_F(RankFilesTest, ImpossibleDirectoryIsNamed) {
+  std::ofstream(directory_ + "/file") << "x";
+  auto files = RankFiles::Create(directory_ + "/file", 1);
+  EXPECT_THAT(std::string(files.status().message()), HasSubstr(directory_ + "/file"));
+}
+
+TEST_F(RankFilesTest, FullDeviceIsAnError) {
+  std::filesystem::create_directory(directory_ + "/rank.0");
+  std::filesystem::create_symlink("/dev/full", directory_ + "/rank.0/stdout");
+  auto files = RankFiles::Create(directory_, 1);
+  ASSERT_TRUE(files.ok());
+  EXPECT_THAT(std::string((*files)->Write(0, false, "x").message()), HasSubstr("No space left"));
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,62 @@
+#include "launcher/console/root_cause.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace hvd {
+namespace {
+
+// Horovod's own words; users and scripts look for them.
+constexpr char kSentence[] =
+    "Horovod detected that one or more processes exited with non-zero status";
+const std::string& Rule() {
+  static const auto* const rule = new std::string(80, '-');
+  return *rule;
+}
+
+// Other bytes of a worker may be anything; this block keeps its lines in order.
+std::string OneLine(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"\r", ""}, {"\n", " "}});
+}
+
+std::string Consequences(int count) {
+  if (count == 0) return "";
+  if (count == 1) return "  1 other rank failed because of it.\n";
+  return absl::StrCat("  ", count, " other ranks failed because of it.\n");
+}
+
+std::string Tail(const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = "  Last lines of its stderr:\n";
+  for (const std::string& line : lines) absl::StrAppend(&text, "    | ", OneLine(line), "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string RootCauseBlock(const Verdict& verdict) {
+  if (verdict.rank < 0) {
+    // No process is to blame; but those of a host that is gone are gone with it.
+    if (verdict.host.empty()) {
+      return absl::StrCat(Rule(), "\nThe job has failed: ", OneLine(verdict.summary), "\n", Rule(),
+                          "\n");
+    }
+    return absl::StrCat(
+        Rule(), "\n", kSentence, ", thus causing the job to be terminated.\n",
+        "  Host:       ", verdict.host, "\n  Cause:      ", OneLine(verdict.summary), "\n",
+        Tail(verdict.stderr_tail), Consequences(verdict.consequences), Rule(), "\n");
+  }
+  std::string text = absl::StrCat(
+      Rule(), "\n", kSentence,
+      ", thus causing the job to be terminated. The first process to do so was:\nProcess name: ",
+      verdict.rank, "\nExit code: ", verdict.exit_code, "\n  Rank:       ", verdict.rank,
+      "\n  Host:       ", verdict.host, "\n  Ended by:   ", OneLine(verdict.exit_meaning), "\n");
+  if (!verdict.exception.empty()) {
+    absl::StrAppend(&text, "  Exception:  ", OneLine(verdict.exception), "\n");
+  }
+  absl::StrAppend(&text, Tail(verdict.stderr_tail), Consequences(verdict.consequences), Rule(),
+                  "\n");
+  return text;
+}
+
+}  // namespace hvd
