@@ -85,7 +85,10 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
                                                     const pb::ReportRequest* request,
                                                     pb::ReportResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  Reported reported{call->id(), ToKey(request->worker()), Epoch(request->epoch())};
+  Reported reported;
+  reported.call = call->id();
+  reported.worker = ToKey(request->worker());
+  reported.epoch = Epoch(request->epoch());
   switch (request->word_case()) {
     case pb::ReportRequest::kFinished:
       reported.finished = true;

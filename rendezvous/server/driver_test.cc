@@ -1,0 +1,182 @@
+#include "rendezvous/server/driver.h"
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+// Goes on by command only.
+class ManualClock : public Clock {
+ public:
+  absl::Time Now() override { return absl::UnixEpoch() + absl::Nanoseconds(nanos_.load()); }
+
+  bool AwaitWithDeadline(absl::Mutex& mutex, const absl::Condition& condition,
+                         absl::Time deadline) override {
+    waiter_ = &mutex;
+    const auto over = [&] { return condition.Eval() || Now() >= deadline; };
+    mutex.Await(absl::Condition(&over));
+    return condition.Eval();
+  }
+
+  void Advance(absl::Duration by) {
+    nanos_ += absl::ToInt64Nanoseconds(by);
+    // Whoever waits looks at its condition when the mutex is let go.
+    if (absl::Mutex* const waiter = waiter_) absl::MutexLock lock(waiter);
+  }
+
+ private:
+  std::atomic<int64_t> nanos_{0};
+  std::atomic<absl::Mutex*> waiter_{nullptr};
+};
+
+// A machine that answers each call's end with two effects, and each tick with one.
+class DriverTest : public testing::Test {
+ protected:
+  Machine Script() {
+    return {[this](const Event& event, absl::Time) { return Apply(event); },
+            [this] { return deadline_; }};
+  }
+
+  std::vector<Effect> Apply(const Event& event) {
+    if (std::holds_alternative<Tick>(event)) {
+      deadline_ = absl::InfiniteFuture();
+      return {ReplyStatus{CallId(1000), absl::OkStatus()}};
+    }
+    const CallId call = std::get<CallCancelled>(event).call;
+    return {ReplyStatus{call, absl::OkStatus()}, ReplyStatus{call, absl::OkStatus()}};
+  }
+
+  Driver::EffectHandler Collect(size_t expected) {
+    return [this, expected](Effect effect) {
+      seen_.push_back(std::get<ReplyStatus>(effect).call.value());
+      if (seen_.size() == expected) enough_.Notify();
+    };
+  }
+
+  absl::Time deadline_ = absl::InfiniteFuture();  // the loop's
+  std::vector<uint64_t> seen_;                    // the loop's until enough_
+  absl::Notification enough_;
+  ManualClock clock_;
+};
+
+TEST_F(DriverTest, Post_EventsInOrder_EffectsInOrder) {
+  Driver driver(Script(), Collect(6), clock_);
+  for (uint64_t i = 1; i <= 3; ++i) driver.Post(CallCancelled{CallId(i)});
+  enough_.WaitForNotification();
+  EXPECT_EQ(seen_, (std::vector<uint64_t>{1, 1, 2, 2, 3, 3}));
+}
+
+TEST_F(DriverTest, Post_FromManyThreads_NothingIsLost) {
+  Driver driver(Script(), Collect(2 * 4 * 50), clock_);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&driver, t] {
+      for (uint64_t i = 0; i < 50; ++i) driver.Post(CallCancelled{CallId(100 * t + i)});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  enough_.WaitForNotification();
+  EXPECT_EQ(std::set<uint64_t>(seen_.begin(), seen_.end()).size(), 200u);
+}
+
+TEST_F(DriverTest, HandlerMayPost_TheEventComesAfterTheOneAtHand) {
+  Driver* self = nullptr;
+  absl::Notification ready;
+  Driver driver(
+      Script(),
+      [&](Effect effect) {
+        ready.WaitForNotification();
+        seen_.push_back(std::get<ReplyStatus>(effect).call.value());
+        if (seen_.size() == 1) self->Post(CallCancelled{CallId(2)});
+        if (seen_.size() == 4) enough_.Notify();
+      },
+      clock_);
+  self = &driver;
+  ready.Notify();
+  driver.Post(CallCancelled{CallId(1)});
+  enough_.WaitForNotification();
+  EXPECT_EQ(seen_, (std::vector<uint64_t>{1, 1, 2, 2}));
+}
+
+TEST_F(DriverTest, DeadlinePassed_TicksOnce) {
+  deadline_ = clock_.Now() + absl::Seconds(30);
+  Driver driver(Script(), Collect(3), clock_);
+  absl::Notification started;
+  driver.Run([&] { started.Notify(); });
+  started.WaitForNotification();
+  clock_.Advance(absl::Seconds(31));
+  driver.Post(CallCancelled{CallId(1)});
+  enough_.WaitForNotification();
+  EXPECT_EQ(std::count(seen_.begin(), seen_.end(), 1000u), 1);
+}
+
+TEST_F(DriverTest, DeadlineNotYetPassed_NoTick) {
+  deadline_ = clock_.Now() + absl::Seconds(30);
+  Driver driver(Script(), Collect(2), clock_);
+  clock_.Advance(absl::Seconds(29));
+  driver.Post(CallCancelled{CallId(1)});
+  enough_.WaitForNotification();
+  EXPECT_EQ(seen_, (std::vector<uint64_t>{1, 1}));
+}
+
+TEST_F(DriverTest, BusyQueue_TimePassesAllTheSame) {
+  deadline_ = clock_.Now() + absl::Seconds(30);
+  std::atomic<bool> ticked{false};
+  Driver* self = nullptr;
+  absl::Notification ready;
+  Driver driver(
+      Script(),
+      [&](Effect effect) {
+        ready.WaitForNotification();
+        const uint64_t call = std::get<ReplyStatus>(effect).call.value();
+        if (call == 1000) return enough_.Notify();
+        clock_.Advance(absl::Seconds(1));
+        self->Post(CallCancelled{CallId(call)});  // the queue never runs dry
+      },
+      clock_);
+  self = &driver;
+  ready.Notify();
+  driver.Post(CallCancelled{CallId(1)});
+  enough_.WaitForNotification();
+}
+
+TEST_F(DriverTest, Run_FromTheLoopItself_IsDoneAtOnce) {
+  Driver* self = nullptr;
+  bool inner = false;
+  Driver driver(Script(), Collect(0), clock_);
+  self = &driver;
+  driver.Run([&] {
+    self->Run([&] { inner = true; });
+    EXPECT_TRUE(inner);
+    enough_.Notify();
+  });
+  enough_.WaitForNotification();
+}
+
+TEST_F(DriverTest, Stop_DropsWhatIsQueuedAndWhatComesLater) {
+  absl::Notification inside;
+  absl::Notification go_on;
+  Driver driver(Script(), Collect(1000), clock_);
+  driver.Run([&] {
+    inside.Notify();
+    go_on.WaitForNotification();
+  });
+  inside.WaitForNotification();
+  driver.Post(CallCancelled{CallId(1)});
+  std::thread stop([&] { driver.Stop(); });
+  go_on.Notify();
+  stop.join();
+  const size_t seen = seen_.size();
+  driver.Post(CallCancelled{CallId(2)});
+  driver.Stop();
+  EXPECT_EQ(seen_.size(), seen);
+}
+
+}  // namespace
+}  // namespace hvd
