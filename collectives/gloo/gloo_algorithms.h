@@ -1,0 +1,75 @@
+// How the collectives are made of messages. Each function is one phase; a communicator's operation is one or two of them.
+//
+// "Direct": everyone talks to everyone at once. One latency, so best for small data. "Ring": everyone sends to the next rank and
+// receives from the one before, in segments, so that sending, receiving and reducing overlap and the working set stays in
+// cache. Both move the same number of bytes.
+#ifndef COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
+#define COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "collectives/gloo/gloo_links.h"
+#include "collectives/gloo/scratch.h"
+#include "collectives/reduce.h"
+
+namespace hvd {
+
+// A part of a buffer, in bytes.
+struct Block {
+  size_t offset = 0;
+  size_t bytes = 0;
+};
+
+// One behind the other, with sizes counts[r] * unit.
+std::vector<Block> LayOut(absl::Span<const size_t> counts, size_t unit);
+// `count` elements in `parts` blocks that differ by one element at most.
+std::vector<Block> LayOutEvenly(size_t count, size_t unit, int parts);
+
+// What a reduction needs to know beside the buffers.
+struct Reduction {
+  ReduceFunction function = nullptr;
+  size_t element_bytes = 1;
+};
+
+// What every phase needs.
+struct Phase {
+  GlooLinks& links;
+  Scratch& scratch;
+  absl::Time deadline;
+};
+
+// out = in_0 op in_1 op ..., in rank order on every rank. out may equal in.
+absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
+                             const Reduction& reduction);
+
+// Rank r gets block r of the reduced `in` at `out`, which may lie in `in` if it is block r itself.
+absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
+                                 const std::vector<Block>& blocks, const Reduction& reduction);
+
+// As above; each block is reduced in the order of the ring that ends at its rank. With `whole_out`, `out` is as large as
+// `in` and may equal it, block r lies in its place, and the other blocks are used as scratch: a first phase of all-reduce.
+absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
+                               const std::vector<Block>& blocks, const Reduction& reduction);
+
+// Every rank has its own block in `data`; then all of them.
+absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
+absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
+
+// Every rank sends send[s] of `in` to each rank s and receives receive[s] of `out` from it.
+absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vector<Block>& send,
+                            void* out, const std::vector<Block>& receive);
+
+absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
+// From the root to the next rank, to the next, in segments.
+absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
+
+// In round k every rank hears from the one 2^k before it.
+absl::Status DisseminationBarrier(const Phase& phase);
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_

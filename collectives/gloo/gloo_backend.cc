@@ -1,0 +1,90 @@
+#include "collectives/gloo/gloo_backend.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "collectives/gloo/gloo_communicator.h"
+#include "collectives/gloo/gloo_glue.h"
+#include "collectives/gloo/gloo_links.h"
+#include "collectives/gloo/gloo_mesh.h"
+#include "collectives/gloo/proof.h"
+#include "collectives/gloo/solo_communicator.h"
+
+namespace hvd {
+namespace {
+
+absl::Status CheckGroup(const GroupInfo& group) {
+  if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no rank ", group.rank, " of ", group.size));
+  }
+  if (group.secret.empty()) return absl::InvalidArgumentError("the group has no secret");
+  return absl::OkStatus();
+}
+
+// Sends everyone our proof and checks theirs. All are read before any is judged, so that a rank that is refused learns why.
+absl::Status ExchangeProofs(const GroupInfo& group, const std::vector<std::string>& nonces,
+                            GlooLinks& links, absl::Time deadline) {
+  std::string own(group.size * kProofBytes, '\0'), theirs(group.size * kProofBytes, '\0');
+  const auto subject = [&](int from, int to) {
+    return ProofSubject{group.epoch, from, to, nonces[from], nonces[to]};
+  };
+  GlooLinks::Region send(links, &own[0], own.size()), receive(links, &theirs[0], theirs.size());
+  for (int peer = 0; peer < group.size; ++peer) {
+    if (peer == group.rank) continue;
+    const size_t offset = peer * kProofBytes;
+    own.replace(offset, kProofBytes, MakeProof(group.secret, subject(group.rank, peer)));
+    RETURN_IF_ERROR(receive.Receive(peer, offset, kProofBytes));
+    RETURN_IF_ERROR(send.Send(peer, offset, kProofBytes));
+  }
+  for (int peer = 0; peer < group.size; ++peer) {
+    if (peer == group.rank) continue;
+    RETURN_IF_ERROR(receive.AwaitReceived(peer, deadline));
+    RETURN_IF_ERROR(send.AwaitSent(peer, deadline));
+  }
+  for (int peer = 0; peer < group.size; ++peer) {
+    if (peer == group.rank) continue;
+    const auto proof = absl::string_view(theirs).substr(peer * kProofBytes, kProofBytes);
+    if (!CheckProof(group.secret, subject(peer, group.rank), proof)) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("rank ", peer, " does not know this epoch's secret"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectPeers(const GroupInfo& group,
+                                                           KeyExchange& keys, absl::Time deadline) {
+  ScopedSigpipeBlock no_sigpipe;  // Gloo's thread and ours inherit it
+  ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh, ConnectMesh(group, keys, deadline));
+  const std::vector<std::string> nonces = mesh->nonces;
+  auto links = std::make_unique<GlooLinks>(std::move(mesh), group.rank, group.size);
+  RETURN_IF_ERROR(links->Start());
+  RETURN_IF_ERROR(ExchangeProofs(group, nonces, *links, deadline));
+  return std::make_unique<GlooCommunicator>(group.epoch, std::move(links));
+}
+
+class GlooBackend : public Backend {
+ public:
+  absl::string_view name() const override { return "gloo"; }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
+                                                        absl::Duration timeout) override {
+    RETURN_IF_ERROR(CheckGroup(group));
+    if (group.size == 1) return MakeSoloCommunicator(group);
+    auto connected = ConnectPeers(group, keys, Clock::Real().Now() + timeout);
+    if (connected.ok()) return connected;
+    return absl::Status(connected.status().code(),
+                        absl::StrCat("connecting (gloo, rank ", group.rank, " of ", group.size,
+                                     ", epoch ", group.epoch.value(),
+                                     "): ", connected.status().message()));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeGlooBackend() { return std::make_unique<GlooBackend>(); }
+
+}  // namespace hvd

@@ -1,0 +1,141 @@
+#include "collectives/gloo/gloo_communicator.h"
+
+#include <cstring>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "collectives/gloo/gloo_glue.h"
+
+namespace hvd {
+namespace {
+
+// Up to here a rank takes everyone's data at once: one latency instead of two. Counted over all that it receives.
+constexpr size_t kOneShotBytes = 64 * 1024;
+// Up to here all pairs exchange blocks at once; beyond, the ring's overlap of sending and reducing wins.
+constexpr size_t kDirectBytes = 512 * 1024;
+
+absl::Status CheckCounts(absl::Span<const size_t> counts, int size) {
+  if (counts.size() == static_cast<size_t>(size)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("got ", counts.size(), " counts for ", size, " ranks"));
+}
+
+absl::Status CheckRank(int rank, int size) {
+  if (rank >= 0 && rank < size) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("there is no rank ", rank, " of ", size));
+}
+
+size_t Total(const std::vector<Block>& blocks) { return blocks.back().offset + blocks.back().bytes; }
+
+}  // namespace
+
+GlooCommunicator::GlooCommunicator(Epoch epoch, std::unique_ptr<GlooLinks> links)
+    : epoch_(epoch), links_(std::move(links)) {}
+
+std::string GlooCommunicator::ToString() const {
+  return absl::StrCat("gloo, rank ", rank(), " of ", size(), ", epoch ", epoch_.value());
+}
+
+absl::Status GlooCommunicator::Run(absl::string_view operation, const CallOptions& options,
+                                   absl::FunctionRef<absl::Status(const Phase&)> body) {
+  ++calls_;
+  ScopedSigpipeBlock no_sigpipe;
+  absl::Status status = links_->status();
+  if (status.ok()) {
+    status = body(Phase{*links_, scratch_, Clock::Real().Now() + options.timeout});
+    if (status.ok()) return status;
+    links_->Break(status);
+    if (absl::IsAborted(links_->status())) status = links_->status();
+  }
+  if (absl::IsAborted(status)) return status;
+  return absl::Status(status.code(), absl::StrCat(operation, " (call ", calls_, "; ", ToString(),
+                                                  "): ", status.message()));
+}
+
+absl::Status GlooCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
+                                         ReduceOp op, const CallOptions& options) {
+  return Run("allreduce", options, [&](const Phase& phase) -> absl::Status {
+    const Reduction reduction = {GetReduceFunction(type, op), SizeOf(type)};
+    const size_t bytes = count * reduction.element_bytes;
+    if (bytes == 0) return absl::OkStatus();
+    if (bytes * (size() - 1) <= kOneShotBytes) {
+      return DirectAllReduce(phase, in, out, bytes, reduction);
+    }
+    const std::vector<Block> blocks = LayOutEvenly(count, reduction.element_bytes, size());
+    if (bytes > kDirectBytes) {
+      RETURN_IF_ERROR(RingReduceScatter(phase, in, out, /*whole_out=*/true, blocks, reduction));
+      return RingAllGather(phase, out, blocks);
+    }
+    void* own = static_cast<char*>(out) + blocks[rank()].offset;
+    RETURN_IF_ERROR(DirectReduceScatter(phase, in, own, blocks, reduction));
+    return DirectAllGather(phase, out, blocks);
+  });
+}
+
+absl::Status GlooCommunicator::AllGather(const void* in, void* out,
+                                         absl::Span<const size_t> byte_counts,
+                                         const CallOptions& options) {
+  return Run("allgather", options, [&](const Phase& phase) -> absl::Status {
+    RETURN_IF_ERROR(CheckCounts(byte_counts, size()));
+    const std::vector<Block> blocks = LayOut(byte_counts, 1);
+    void* own = static_cast<char*>(out) + blocks[rank()].offset;
+    if (own != in && blocks[rank()].bytes > 0) std::memcpy(own, in, blocks[rank()].bytes);
+    if (Total(blocks) > kDirectBytes) return RingAllGather(phase, out, blocks);
+    return DirectAllGather(phase, out, blocks);
+  });
+}
+
+absl::Status GlooCommunicator::Broadcast(void* buffer, size_t bytes, int root,
+                                         const CallOptions& options) {
+  return Run("broadcast", options, [&](const Phase& phase) -> absl::Status {
+    RETURN_IF_ERROR(CheckRank(root, size()));
+    if (bytes == 0) return absl::OkStatus();
+    if (bytes * (size() - 1) > kDirectBytes) return ChainBroadcast(phase, buffer, bytes, root);
+    return DirectBroadcast(phase, buffer, bytes, root);
+  });
+}
+
+absl::Status GlooCommunicator::AllToAll(const void* in, absl::Span<const size_t> send_bytes,
+                                        void* out, absl::Span<const size_t> receive_bytes,
+                                        const CallOptions& options) {
+  return Run("alltoall", options, [&](const Phase& phase) -> absl::Status {
+    RETURN_IF_ERROR(CheckCounts(send_bytes, size()));
+    RETURN_IF_ERROR(CheckCounts(receive_bytes, size()));
+    return DirectAllToAll(phase, in, LayOut(send_bytes, 1), out, LayOut(receive_bytes, 1));
+  });
+}
+
+absl::Status GlooCommunicator::ReduceScatter(const void* in, void* out,
+                                             absl::Span<const size_t> counts, DataType type,
+                                             ReduceOp op, const CallOptions& options) {
+  return Run("reducescatter", options, [&](const Phase& phase) -> absl::Status {
+    RETURN_IF_ERROR(CheckCounts(counts, size()));
+    const Reduction reduction = {GetReduceFunction(type, op), SizeOf(type)};
+    const std::vector<Block> blocks = LayOut(counts, reduction.element_bytes);
+    if (Total(blocks) > kDirectBytes) {
+      return RingReduceScatter(phase, in, out, /*whole_out=*/false, blocks, reduction);
+    }
+    return DirectReduceScatter(phase, in, out, blocks, reduction);
+  });
+}
+
+absl::Status GlooCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
+                                           const CallOptions& options) {
+  return Run("send-receive", options, [&](const Phase& phase) -> absl::Status {
+    RETURN_IF_ERROR(CheckRank(peer, size()));
+    if (peer == rank()) return absl::InternalError("a rank can't exchange with itself");
+    std::vector<Block> send(size()), receive(size());
+    send[peer].bytes = receive[peer].bytes = bytes;
+    send.back() = {0, bytes};
+    return DirectAllToAll(phase, in, send, out, receive);
+  });
+}
+
+absl::Status GlooCommunicator::Barrier(const CallOptions& options) {
+  return Run("barrier", options, [](const Phase& phase) { return DisseminationBarrier(phase); });
+}
+
+void GlooCommunicator::Abort(absl::string_view reason) { links_->Break(absl::AbortedError(reason)); }
+
+}  // namespace hvd

@@ -1,0 +1,36 @@
+// How two ranks show each other that they know the epoch's secret without telling it. Pure.
+#ifndef COLLECTIVES_GLOO_PROOF_H_
+#define COLLECTIVES_GLOO_PROOF_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "base/ids.h"
+
+namespace hvd {
+
+// One direction of one connection. The nonces are fresh per mesh, so that a proof overheard elsewhere is worth nothing;
+// both ranks are named, so that a proof can't be sent back to who gave it.
+struct ProofSubject {
+  Epoch epoch;
+  int from = 0;
+  int to = 0;
+  absl::string_view from_nonce;
+  absl::string_view to_nonce;
+};
+
+inline constexpr size_t kProofBytes = 32;
+inline constexpr size_t kNonceBytes = 16;
+
+// kNonceBytes bytes from the system's random source.
+std::string MakeNonce();
+
+// HMAC-SHA256 under `secret`; kProofBytes long.
+std::string MakeProof(absl::string_view secret, const ProofSubject& subject);
+
+// Takes equally long whatever `proof` holds.
+bool CheckProof(absl::string_view secret, const ProofSubject& subject, absl::string_view proof);
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_GLOO_PROOF_H_

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <memory>
+
+#include "base/status_macros.h"
+#include "collectives/gloo/gloo_algorithms.h"
+
+namespace hvd {
+namespace {
+
+// Small enough that what arrived is still in the cache when it is reduced, large enough that Gloo's two notices per message
+// don't show. Multiples of every element size.
+constexpr size_t kReduceSegmentBytes = 256 * 1024;
+constexpr size_t kCopySegmentBytes = 1024 * 1024;
+// Receives that are posted ahead, so that the sender never waits for us to ask.
+constexpr size_t kAhead = 4;
+
+char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; }
+const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
+
+// A segment of the block that a rank receives in one of the steps of a ring.
+struct Item {
+  int step = 0;
+  Block part;  // of the whole buffer
+};
+
+void AppendSegments(int step, const Block& block, size_t segment_bytes, std::vector<Item>& items) {
+  for (size_t done = 0; done < block.bytes; done += segment_bytes) {
+    items.push_back(
+        {step, {block.offset + done, std::min(segment_bytes, block.bytes - done)}});
+  }
+}
+
+// What rank `rank` receives in the size-1 steps of a ring whose step s brings it block (rank - shift - s).
+std::vector<Item> ReceivedItems(const std::vector<Block>& blocks, int rank, int shift,
+                                size_t segment_bytes) {
+  const int size = static_cast<int>(blocks.size());
+  std::vector<Item> items;
+  for (int step = 0; step < size - 1; ++step) {
+    AppendSegments(step, blocks[(rank - shift - step + 2 * size) % size], segment_bytes, items);
+  }
+  return items;
+}
+
+std::vector<Item> Segments(const Block& block, size_t segment_bytes) {
+  std::vector<Item> items;
+  AppendSegments(0, block, segment_bytes, items);
+  return items;
+}
+
+// Where partial sums of a ring reduce-scatter wait to be passed on: in place in `out` where that is as large as `in`, else in
+// two places of the largest block's size, used in turn.
+class Partials {
+ public:
+  Partials(const Phase& phase, void* out, bool whole_out, const std::vector<Block>& blocks)
+      : blocks_(blocks), rank_(phase.links.rank()), out_(out), whole_out_(whole_out) {
+    const Block& last = blocks.back();
+    size_t bytes = last.offset + last.bytes;
+    if (!whole_out) {
+      for (const Block& block : blocks) largest_ = std::max(largest_, block.bytes);
+      bytes = 2 * largest_;
+      storage_.reset(new char[bytes]);
+    }
+    base_ = whole_out ? static_cast<char*>(out) : storage_.get();
+    region_ = std::make_unique<GlooLinks::Region>(phase.links, base_, bytes);
+  }
+
+  // Where the sum for `item` belongs.
+  char* Place(const Item& item) {
+    if (!whole_out_ && IsLast(item)) return At(out_, item.part.offset - blocks_[rank_].offset);
+    return base_ + Offset(item);
+  }
+  // The same, within region().
+  size_t Offset(const Item& item) const {
+    if (whole_out_) return item.part.offset;
+    return (item.step % 2) * largest_ + (item.part.offset - BlockOf(item).offset);
+  }
+  GlooLinks::Region& region() { return *region_; }
+  bool reused() const { return !whole_out_; }
+  // The last step brings this rank's own block, which stays.
+  bool IsLast(const Item& item) const {
+    return item.step == static_cast<int>(blocks_.size()) - 2;
+  }
+
+ private:
+  const Block& BlockOf(const Item& item) const {
+    const int size = static_cast<int>(blocks_.size());
+    return blocks_[(rank_ - 2 - item.step + 2 * size) % size];
+  }
+
+  const std::vector<Block>& blocks_;
+  const int rank_;
+  void* const out_;
+  const bool whole_out_;
+  size_t largest_ = 0;
+  std::unique_ptr<char[]> storage_;
+  char* base_ = nullptr;
+  std::unique_ptr<GlooLinks::Region> region_;
+};
+
+}  // namespace
+
+absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
+                               const std::vector<Block>& blocks, const Reduction& reduction) {
+  const int size = phase.links.size(), rank = phase.links.rank();
+  const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
+  const std::vector<Item> items = ReceivedItems(blocks, rank, 2, kReduceSegmentBytes);
+  const std::vector<Item> first = Segments(blocks[previous], kReduceSegmentBytes);
+  const Block& last = blocks.back();
+
+  char* landing = phase.scratch.Get(kAhead * kReduceSegmentBytes);
+  GlooLinks::Region receive(phase.links, landing, kAhead * kReduceSegmentBytes);
+  GlooLinks::Region send(phase.links, const_cast<void*>(in), last.offset + last.bytes);
+  Partials partials(phase, out, whole_out, blocks);
+
+  const auto post = [&](size_t i) {
+    if (i >= items.size()) return absl::OkStatus();
+    return receive.Receive(previous, (i % kAhead) * kReduceSegmentBytes, items[i].part.bytes);
+  };
+  for (size_t i = 0; i < kAhead; ++i) RETURN_IF_ERROR(post(i));
+  for (const Item& item : first) {
+    RETURN_IF_ERROR(send.Send(next, item.part.offset, item.part.bytes));
+  }
+  size_t passed_on = 0, left = 0;  // partial sums sent, and those known to have left
+  size_t two_steps_ago = 0;        // number of items that are at least two steps old
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Item& item = items[i];
+    // Where sums share a place, those of two steps ago must have left it.
+    while (items[two_steps_ago].step <= item.step - 2) ++two_steps_ago;
+    for (; partials.reused() && left < two_steps_ago; ++left) {
+      RETURN_IF_ERROR(partials.region().AwaitSent(next, phase.deadline));
+    }
+    RETURN_IF_ERROR(receive.AwaitReceived(previous, phase.deadline));
+    reduction.function(partials.Place(item), landing + (i % kAhead) * kReduceSegmentBytes,
+                       At(in, item.part.offset), item.part.bytes / reduction.element_bytes);
+    RETURN_IF_ERROR(post(i + kAhead));
+    if (!partials.IsLast(item)) {
+      RETURN_IF_ERROR(
+          partials.region().Send(next, partials.Offset(item), item.part.bytes));
+      ++passed_on;
+    }
+  }
+  for (; left < passed_on; ++left) {
+    RETURN_IF_ERROR(partials.region().AwaitSent(next, phase.deadline));
+  }
+  for (size_t i = 0; i < first.size(); ++i) {
+    RETURN_IF_ERROR(send.AwaitSent(next, phase.deadline));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
+  const int size = phase.links.size(), rank = phase.links.rank();
+  const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
+  const std::vector<Item> items = ReceivedItems(blocks, rank, 1, kCopySegmentBytes);
+  GlooLinks::Region region(phase.links, data, blocks.back().offset + blocks.back().bytes);
+
+  const auto post = [&](size_t i) {
+    if (i >= items.size()) return absl::OkStatus();
+    return region.Receive(previous, items[i].part.offset, items[i].part.bytes);
+  };
+  size_t sent = 0;
+  for (size_t i = 0; i < kAhead; ++i) RETURN_IF_ERROR(post(i));
+  for (const Item& item : Segments(blocks[rank], kCopySegmentBytes)) {
+    RETURN_IF_ERROR(region.Send(next, item.part.offset, item.part.bytes));
+    ++sent;
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    RETURN_IF_ERROR(region.AwaitReceived(previous, phase.deadline));
+    RETURN_IF_ERROR(post(i + kAhead));
+    if (items[i].step == size - 2) continue;
+    RETURN_IF_ERROR(region.Send(next, items[i].part.offset, items[i].part.bytes));
+    ++sent;
+  }
+  for (; sent > 0; --sent) RETURN_IF_ERROR(region.AwaitSent(next, phase.deadline));
+  return absl::OkStatus();
+}
+
+absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
+  const int size = phase.links.size(), rank = phase.links.rank();
+  const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
+  const std::vector<Item> items = Segments({0, bytes}, kReduceSegmentBytes);
+  GlooLinks::Region region(phase.links, buffer, bytes);
+
+  const auto post = [&](size_t i) {
+    if (rank == root || i >= items.size()) return absl::OkStatus();
+    return region.Receive(previous, items[i].part.offset, items[i].part.bytes);
+  };
+  for (size_t i = 0; i < kAhead; ++i) RETURN_IF_ERROR(post(i));
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (rank != root) RETURN_IF_ERROR(region.AwaitReceived(previous, phase.deadline));
+    RETURN_IF_ERROR(post(i + kAhead));
+    if (next != root) RETURN_IF_ERROR(region.Send(next, items[i].part.offset, items[i].part.bytes));
+  }
+  if (next == root) return absl::OkStatus();
+  for (size_t i = 0; i < items.size(); ++i) {
+    RETURN_IF_ERROR(region.AwaitSent(next, phase.deadline));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hvd

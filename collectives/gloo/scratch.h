@@ -1,0 +1,29 @@
+// Memory that is kept between calls, since touching fresh pages costs more than most operations do.
+#ifndef COLLECTIVES_GLOO_SCRATCH_H_
+#define COLLECTIVES_GLOO_SCRATCH_H_
+
+#include <cstddef>
+#include <memory>
+
+namespace hvd {
+
+// Not safe for concurrent use.
+class Scratch {
+ public:
+  // At least `bytes` bytes with any content, valid until the next call.
+  char* Get(size_t bytes) {
+    if (bytes > capacity_) {
+      data_.reset(new char[bytes]);
+      capacity_ = bytes;
+    }
+    return data_.get();
+  }
+
+ private:
+  std::unique_ptr<char[]> data_;
+  size_t capacity_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_GLOO_SCRATCH_H_

@@ -1,0 +1,16 @@
+// The communicator of a group of one: copies, and needs no socket.
+#ifndef COLLECTIVES_GLOO_SOLO_COMMUNICATOR_H_
+#define COLLECTIVES_GLOO_SOLO_COMMUNICATOR_H_
+
+#include <memory>
+
+#include "collectives/communicator.h"
+
+namespace hvd {
+
+// REQUIRES: group.size == 1.
+std::unique_ptr<Communicator> MakeSoloCommunicator(const GroupInfo& group);
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_GLOO_SOLO_COMMUNICATOR_H_
