@@ -1,0 +1,254 @@
+"""The C ABI of libhvd.so, and the only place that uses ctypes.
+
+Mirrors ``worker_runtime/api/hvd_c_api.h``: structures, functions and status codes. Status codes other than OK become
+the exceptions of :mod:`horovod.common.exceptions`.
+"""
+
+import ctypes
+import os
+import sys
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
+
+from horovod.common.exceptions import error_of_status
+
+_ABI_VERSION = 1
+
+# Operations.
+ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN = range(7)
+# Element types.
+UINT8, INT8, INT16, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, BOOL = range(10)
+# Reductions.
+AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
+
+_OK = 0
+
+
+class Request(ctypes.Structure):
+    """One tensor of one operation. `shape`, `splits` and the memory pointed to are kept alive by the caller."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("op", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("reduction", ctypes.c_int32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("input", ctypes.c_void_p),
+        ("output", ctypes.c_void_p),
+        ("prescale", ctypes.c_double),
+        ("postscale", ctypes.c_double),
+        ("root_rank", ctypes.c_int32),
+        ("splits_count", ctypes.c_int32),
+        ("splits", ctypes.POINTER(ctypes.c_int32)),
+    ]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("ndim", ctypes.c_int32),
+        ("received_splits_count", ctypes.c_int32),
+        ("received_splits", ctypes.POINTER(ctypes.c_int32)),
+        ("last_joined_rank", ctypes.c_int32),
+    ]
+
+
+class Result(NamedTuple):
+    """What became of one tensor. `address` is 0 if the tensor is empty or the result is the request's own output."""
+
+    address: int
+    shape: Tuple[int, ...]
+    received_splits: Tuple[int, ...]
+    last_joined_rank: int
+
+
+def _library_path() -> str:
+    """Where libhvd.so is: the environment variable HOROVOD_LIBRARY, else ``horovod/lib/`` of this package."""
+    chosen = os.environ.get("HOROVOD_LIBRARY")
+    if chosen:
+        return chosen
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libhvd.so")
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    int32, int64 = ctypes.c_int32, ctypes.c_int64
+    queries = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
+    actions = ("init", "shutdown", "is_initialized", "is_homogeneous", "world_is_changing")
+    for name in queries + actions:
+        getattr(library, "hvd_" + name).argtypes = []
+        getattr(library, "hvd_" + name).restype = int32
+    library.hvd_epoch.argtypes, library.hvd_epoch.restype = [], int64
+    library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
+    library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p
+    for name, argtypes in (
+        ("submit", [ctypes.POINTER(Request), int32, ctypes.POINTER(int64)]),
+        ("poll", [int64, ctypes.POINTER(int32)]),
+        ("wait", [int64]),
+        ("result", [int64, int32, ctypes.POINTER(_Tensor)]),
+        ("release", [int64]),
+        ("report_failure", [ctypes.c_char_p, int32]),
+        ("built", [ctypes.c_char_p]),
+    ):
+        getattr(library, "hvd_" + name).argtypes = argtypes
+        getattr(library, "hvd_" + name).restype = int32
+
+
+def _load() -> ctypes.CDLL:
+    path = _library_path()
+    # LOCAL and DEEPBIND: the library's gRPC and Protobuf and those of a framework must not see each other.
+    mode = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)
+    try:
+        library = ctypes.CDLL(path, mode=mode)
+        library.hvd_abi_version.argtypes, library.hvd_abi_version.restype = [], ctypes.c_int32
+        found = library.hvd_abi_version()
+    except (OSError, AttributeError) as error:
+        raise ImportError(
+            "Horovod's runtime library could not be loaded from {}: {}".format(path, error)
+        ) from error
+    if found != _ABI_VERSION:
+        raise ImportError(
+            "{} has ABI version {}, but this Python package needs {}; they come from different versions of "
+            "Horovod".format(path, found, _ABI_VERSION)
+        )
+    _declare(library)
+    return library
+
+
+_library = _load()
+
+
+def _check(code: int) -> None:
+    if code != _OK:
+        raise error_of_status(code, _library.hvd_last_error().decode("utf-8", "replace"))
+
+
+def init() -> None:
+    """Joins the next world. Blocks until all members are there."""
+    _check(_library.hvd_init())
+
+
+def shutdown() -> None:
+    """Leaves the world in good order, if there is one."""
+    _check(_library.hvd_shutdown())
+
+
+def query(what: str) -> int:
+    """``hvd_<what>()``: a number; -1 if there is no world (ranks and sizes)."""
+    return getattr(_library, "hvd_" + what)()
+
+
+def version() -> str:
+    """The version of the library."""
+    return _library.hvd_version().decode()
+
+
+def built(what: str) -> int:
+    """Whether the library can do `what` ("gloo", "nccl", ...)."""
+    return _library.hvd_built(what.encode())
+
+
+def world_is_changing() -> bool:
+    """Whether the epoch is broken or about to change. One load, no communication."""
+    return _library.hvd_world_is_changing() != 0
+
+
+def report_failure(message: str, caused_by_peer: bool) -> None:
+    """Tells the daemon why this process is about to fail. Best effort; takes at most a second."""
+    _library.hvd_report_failure(message.encode("utf-8", "replace"), int(caused_by_peer))
+
+
+def request(
+    name: str,
+    op: int,
+    dtype: int = UINT8,
+    shape: Sequence[int] = (),
+    input_address: int = 0,
+    output_address: int = 0,
+    reduction: int = SUM,
+    prescale: float = 1.0,
+    postscale: float = 1.0,
+    root_rank: int = 0,
+    splits: Sequence[int] = (),
+) -> Request:
+    """One :class:`Request`; addresses of 0 are NULL."""
+    ndim = len(shape)
+    return Request(
+        name.encode(),
+        op,
+        dtype,
+        ndim,
+        reduction,
+        (ctypes.c_int64 * ndim)(*shape) if ndim else None,
+        input_address or None,
+        output_address or None,
+        prescale,
+        postscale,
+        root_rank,
+        len(splits),
+        (ctypes.c_int32 * len(splits))(*splits) if splits else None,
+    )
+
+
+def submit(requests: Sequence[Request]) -> int:
+    """Hands over tensors as one group and returns its handle."""
+    handle = ctypes.c_int64()
+    count = len(requests)
+    _check(_library.hvd_submit((Request * count)(*requests), count, ctypes.byref(handle)))
+    return handle.value
+
+
+def poll(handle: int) -> bool:
+    """Whether :func:`wait` would return at once."""
+    done = ctypes.c_int32()
+    _check(_library.hvd_poll(handle, ctypes.byref(done)))
+    return done.value != 0
+
+
+def wait(handle: int) -> None:
+    """Blocks, without Python's lock, until the group is done."""
+    _check(_library.hvd_wait(handle))
+
+
+def result(handle: int, index: int) -> Result:
+    """What became of the group's tensor number `index`. REQUIRES: :func:`wait` returned."""
+    tensor = _Tensor()
+    _check(_library.hvd_result(handle, index, ctypes.byref(tensor)))
+    return Result(
+        tensor.data or 0,
+        tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else (),
+        tuple(tensor.received_splits[: tensor.received_splits_count])
+        if tensor.received_splits_count
+        else (),
+        tensor.last_joined_rank,
+    )
+
+
+def release(handle: int) -> None:
+    """Forgets the group; waits for it first if it is in flight."""
+    _library.hvd_release(handle)
+
+
+class ResultOwner:
+    """Releases a group when the last buffer made of its results is gone."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._pid = os.getpid()
+
+    def __del__(self) -> None:
+        # A forked child has a copy of this object but not the library's threads; a dying interpreter frees all.
+        if sys is not None and not sys.is_finalizing() and os.getpid() == self._pid:
+            _library.hvd_release(self._handle)
+
+
+def memory(address: int, size: int, owner: Optional[ResultOwner] = None) -> Any:
+    """`size` (> 0) bytes at `address` as a writable buffer, which keeps `owner` alive."""
+    view = (ctypes.c_char * size).from_address(address)
+    view.owner = owner
+    return view
+
+
+def keep_for_ever(thing: Any) -> None:
+    """Makes `thing` outlive the interpreter: memory that another thread may write to while the process ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

@@ -1,0 +1,1 @@
+"""What the frameworks' packages share."""

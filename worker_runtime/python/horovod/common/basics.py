@@ -1,0 +1,262 @@
+"""The life of this process in a world: init, shutdown, ranks and sizes."""
+
+import atexit
+import os
+import sys
+from typing import Any, NamedTuple, Optional, Sequence, Union
+
+from horovod import _ffi
+from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError
+
+
+class _World(NamedTuple):
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    cross_rank: int
+    cross_size: int
+    is_homogeneous: int
+
+
+class _Process:
+    """What this process knows of its world. Ranks are kept here so that forked children can read them too."""
+
+    def __init__(self) -> None:
+        self.world: Optional[_World] = None
+        self.pid = 0  # that called init; 0: none did
+        self.hooked = False
+        self.failed = False  # an exception or sys.exit(nonzero) is ending this process
+        self.on_init = []
+
+
+_process = _Process()
+
+
+def on_init(callback) -> None:
+    """Has `callback()` called at each :func:`init` that makes a world."""
+    _process.on_init.append(callback)
+
+
+def check_not_forked() -> None:
+    """Raises :class:`HorovodInternalError` in a child forked after init: the runtime's threads are not there."""
+    if _process.pid != os.getpid() and _process.pid != 0:
+        raise HorovodInternalError(
+            "This process was forked after hvd.init(): it can read ranks and sizes, but collectives, init() and "
+            "shutdown() belong to process {}.".format(_process.pid)
+        )
+
+
+def note_alive() -> None:
+    """Takes back that this process is failing: an exit that was asked for was prevented, since it goes on."""
+    _process.failed = False
+
+
+def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None) -> None:
+    """Joins the world of the job that this process was started in, or makes a world of one.
+
+    Blocks until all ranks are there. Does nothing if a world is up.
+
+    Args:
+      comm: None, or the list of all ranks. Subsets of ranks and MPI communicators are not supported.
+      process_sets: None or an empty list; process sets are not available yet.
+
+    Raises:
+      NotImplementedError: for process sets or an MPI communicator.
+      ValueError: `comm` is a subset of the ranks, or an environment variable of Horovod's has a bad value.
+      HorovodInternalError: the world could not be joined.
+    """
+    check_not_forked()
+    if process_sets:
+        raise NotImplementedError("Process sets are not available in this version of Horovod.")
+    if comm is not None and not isinstance(comm, (list, tuple, range)):
+        raise NotImplementedError("hvd.init(comm=...): this Horovod is built without MPI.")
+    if _process.world is not None:
+        return
+    _ffi.init()
+    if comm and sorted(comm) != list(range(_ffi.query("size"))):
+        _ffi.shutdown()
+        raise ValueError("hvd.init(comm=...): a subset of the ranks is not supported.")
+    _process.pid = os.getpid()
+    _install_hooks()
+    for callback in _process.on_init:
+        callback()
+    _process.world = _World(*(_ffi.query(field) for field in _World._fields))
+
+
+def shutdown() -> None:
+    """Leaves the world in good order; :func:`init` may follow. Does nothing if there is no world."""
+    if _process.world is None:
+        return
+    check_not_forked()
+    _process.world = None
+    _ffi.shutdown()
+
+
+def is_initialized() -> bool:
+    """Whether a world is up. It stays up, though unusable, when another rank has failed."""
+    return _process.world is not None
+
+
+def _world() -> _World:
+    world = _process.world
+    if world is None:
+        raise ValueError(NOT_INITIALIZED)
+    return world
+
+
+def rank() -> int:
+    """This process's number in the world, from 0. Raises ValueError before init."""
+    return _world().rank
+
+
+def size() -> int:
+    """How many processes the world has. Raises ValueError before init."""
+    return _world().size
+
+
+def local_rank() -> int:
+    """This process's number on its host, from 0. Raises ValueError before init."""
+    return _world().local_rank
+
+
+def local_size() -> int:
+    """How many processes of the world are on this host. Raises ValueError before init."""
+    return _world().local_size
+
+
+def cross_rank() -> int:
+    """The number of this host among the hosts that have this local rank. Raises ValueError before init."""
+    return _world().cross_rank
+
+
+def cross_size() -> int:
+    """How many hosts have this local rank. Raises ValueError before init."""
+    return _world().cross_size
+
+
+def is_homogeneous() -> bool:
+    """Whether all hosts have the same number of ranks. Raises ValueError before init."""
+    return bool(_world().is_homogeneous)
+
+
+def mpi_threads_supported() -> bool:
+    """Always raises ValueError: this Horovod is built without MPI."""
+    raise ValueError("Horovod has been built without MPI support.")
+
+
+def mpi_enabled() -> bool:
+    """False."""
+    return False
+
+
+def mpi_built() -> bool:
+    """False: MPI is not used."""
+    return bool(_ffi.built("mpi"))
+
+
+def gloo_enabled() -> bool:
+    """Whether Gloo carries the collectives."""
+    return bool(_ffi.built("gloo"))
+
+
+def gloo_built() -> bool:
+    """Whether Gloo is there."""
+    return bool(_ffi.built("gloo"))
+
+
+def nccl_built() -> int:
+    """NCCL's version number, or 0 without NCCL."""
+    return _ffi.built("nccl")
+
+
+def ddl_built() -> bool:
+    """False."""
+    return bool(_ffi.built("ddl"))
+
+
+def ccl_built() -> bool:
+    """False."""
+    return bool(_ffi.built("ccl"))
+
+
+def cuda_built() -> bool:
+    """Whether tensors are reduced on CUDA devices; if not, they go through host memory."""
+    return bool(_ffi.built("cuda"))
+
+
+def rocm_built() -> bool:
+    """Whether tensors are reduced on ROCm devices; if not, they go through host memory."""
+    return bool(_ffi.built("rocm"))
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """Not available yet: raises NotImplementedError (ValueError before init)."""
+    _world()
+    raise NotImplementedError("The timeline is not available in this version of Horovod.")
+
+
+def stop_timeline() -> None:
+    """Not available yet: raises NotImplementedError (ValueError before init)."""
+    _world()
+    raise NotImplementedError("The timeline is not available in this version of Horovod.")
+
+
+# A process that ends in good order says so; one that fails must not, and says why instead.
+
+
+def _install_hooks() -> None:
+    if _process.hooked:
+        return
+    _process.hooked = True
+    atexit.register(_at_exit)
+    sys.excepthook = _reporting(sys.excepthook)
+    sys.exit = _noting_status(sys.exit)
+
+
+def _at_exit() -> None:
+    if _process.world is None or _process.pid != os.getpid():
+        return
+    if _process.failed:
+        from horovod.common import ops
+
+        ops.keep_buffers_in_flight()
+        return
+    try:
+        shutdown()
+    except HorovodInternalError as error:
+        print("Horovod could not leave the job in good order: {}".format(error), file=sys.stderr)
+
+
+def _caused_by_peer(error: Optional[BaseException]) -> bool:
+    seen = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, HorovodInternalError) and error.caused_by_peer:
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _reporting(previous):
+    """An excepthook that tells the daemon what ends this process, and goes on with the one there was."""
+
+    def excepthook(kind, value, traceback):
+        if _process.pid == os.getpid():
+            _process.failed = True
+            text = "{}: {}".format(kind.__name__, value)
+            _ffi.report_failure(text.splitlines()[0], _caused_by_peer(value))
+        previous(kind, value, traceback)
+
+    return excepthook
+
+
+def _noting_status(previous):
+    """A sys.exit that remembers whether the status means failure: atexit functions are not told it."""
+
+    def exit(status=None, /):  # noqa: A001 - takes the place of sys.exit
+        if _process.pid == os.getpid():
+            _process.failed = status not in (None, 0, False)
+        previous(status)
+
+    return exit

@@ -1,0 +1,92 @@
+"""Exceptions, and which status code of the runtime becomes which."""
+
+from typing import Optional
+
+# Status codes of hvd_c_api.h that this package tells apart.
+INVALID_ARGUMENT = 3
+ALREADY_EXISTS = 6
+FAILED_PRECONDITION = 9
+ABORTED = 10
+UNIMPLEMENTED = 12
+UNAVAILABLE = 14
+
+NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
+_SHUT_DOWN = (
+    "Horovod has been shut down. This was caused by an exception on one of the ranks or an attempt to use a "
+    "collective after one of the ranks finished execution."
+)
+_DUPLICATE_NAME = (
+    "Requested to allreduce, allgather, or broadcast a tensor with the same name as another tensor that is "
+    "currently being processed. If you want to request another tensor, use a different tensor name."
+)
+
+
+class HorovodInternalError(RuntimeError):
+    """A collective failed. `code` is the runtime's status code, or None.
+
+    The world is broken unless this is a :class:`HorovodRequestError`; ``hvd.elastic.run`` then starts again from the
+    last commit.
+    """
+
+    def __init__(self, *args: object, code: Optional[int] = None) -> None:
+        super().__init__(*args)
+        self.code = code
+
+    @property
+    def caused_by_peer(self) -> bool:
+        """Whether this only says that another rank is gone: a consequence, not a cause."""
+        return self.code in (ABORTED, UNAVAILABLE)
+
+
+class HorovodRequestError(HorovodInternalError):
+    """What the ranks asked for does not fit together, or can't be done. All ranks see it; the world goes on.
+
+    Trying again would fail again, so ``hvd.elastic.run`` does not.
+    """
+
+
+class HostsUpdatedInterrupt(RuntimeError):
+    """The world is about to change; ``hvd.elastic.run`` joins the next one.
+
+    `skip_sync` is kept for scripts that read it; states are always synchronized after a change.
+    """
+
+    def __init__(self, skip_sync: bool = False) -> None:
+        super().__init__("The hosts of this job have changed.")
+        self.skip_sync = skip_sync
+
+
+class HorovodVersionMismatchError(ImportError):
+    """A framework's version is not the one expected."""
+
+    def __init__(self, name: str, version: str, installed_version: str) -> None:
+        super().__init__(
+            "{} {} was expected, but {} is installed".format(name, version, installed_version)
+        )
+        self.name = name
+        self.version = version
+        self.installed_version = installed_version
+
+
+def error_of_status(code: int, message: str) -> Exception:
+    """The exception for a failed call of the runtime, except for waiting (see :func:`error_of_wait`)."""
+    if code == INVALID_ARGUMENT:
+        return ValueError(message)
+    if code == ALREADY_EXISTS:
+        return ValueError(_DUPLICATE_NAME + " " + message)
+    return _internal_error(code, message)
+
+
+def error_of_wait(error: Exception) -> Exception:
+    """The exception for an operation that ended with `error`: a bad argument found so late is a mismatch of ranks."""
+    if isinstance(error, ValueError):
+        return HorovodRequestError(*error.args, code=INVALID_ARGUMENT)
+    return error
+
+
+def _internal_error(code: int, message: str) -> HorovodInternalError:
+    if code == UNIMPLEMENTED:
+        return HorovodRequestError(message, code=code)
+    if code in (ABORTED, UNAVAILABLE) and not message.startswith("Horovod has been shut down"):
+        message = _SHUT_DOWN + " " + message
+    return HorovodInternalError(message, code=code)

@@ -1,0 +1,134 @@
+"""Handles, names and waiting: the part of every collective that knows no framework."""
+
+import collections
+import itertools
+import threading
+from typing import Any, Callable, Dict, NamedTuple, Sequence
+
+from horovod import _ffi
+from horovod.common import basics
+from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, error_of_wait
+
+Average = _ffi.AVERAGE
+Sum = _ffi.SUM
+Adasum = _ffi.ADASUM
+Min = _ffi.MIN
+Max = _ffi.MAX
+Product = _ffi.PRODUCT
+
+REDUCTIONS = (Average, Sum, Adasum, Min, Max, Product)
+
+
+class _InFlight(NamedTuple):
+    finish: Callable[[int], Any]  # of the handle, once it is done; releases it
+    keep_alive: Any  # the memory that the runtime reads and writes until then
+
+
+_lock = threading.Lock()
+_in_flight: Dict[int, _InFlight] = {}
+_counters: Dict[str, Any] = collections.defaultdict(itertools.count)
+
+
+def reset_names() -> None:
+    """Starts the numbering of unnamed operations again. All ranks must do so at the same point."""
+    with _lock:
+        _counters.clear()
+
+
+basics.on_init(reset_names)
+
+
+def name_or_default(kind: str, name: Any) -> str:
+    """`name`, or ``<kind>.noname.<n>`` if there is none; n counts the unnamed operations of that kind."""
+    if name is not None and name != "":
+        return str(name)
+    with _lock:
+        return "{}.noname.{}".format(kind, next(_counters[kind]))
+
+
+def check_ready() -> None:
+    """Raises :class:`HorovodInternalError` if collectives can't be used here."""
+    if not basics.is_initialized():
+        raise HorovodInternalError(NOT_INITIALIZED)
+    basics.check_not_forked()
+
+
+def submit(
+    requests: Sequence[_ffi.Request], finish: Callable[[int], Any], keep_alive: Any
+) -> int:
+    """Hands over a group of tensors. `finish(handle)` makes the operation's value and releases the handle.
+
+    Raises:
+      ValueError: a bad request, or one of its names is in flight already.
+      HorovodInternalError: there is no world, or it is broken.
+    """
+    check_ready()
+    basics.note_alive()
+    handle = _ffi.submit(requests)
+    with _lock:
+        _in_flight[handle] = _InFlight(finish, keep_alive)
+    return handle
+
+
+def poll(handle: int) -> bool:
+    """Whether :func:`synchronize` would return at once. Raises ValueError for an unknown handle."""
+    if handle not in _in_flight:
+        raise ValueError("Handle {} was not created or has been cleared.".format(handle))
+    return _ffi.poll(handle)
+
+
+def synchronize(handle: int) -> Any:
+    """Waits for an operation and returns its value; None for a handle that is unknown or was waited for before.
+
+    Raises:
+      HorovodRequestError: what the ranks asked for does not fit together; the world goes on.
+      HorovodInternalError: the world is broken.
+    """
+    with _lock:
+        operation = _in_flight.pop(handle, None)
+    if operation is None:
+        return None
+    try:
+        _ffi.wait(handle)
+    except (ValueError, HorovodInternalError) as error:
+        _ffi.release(handle)
+        raise error_of_wait(error) from None
+    except BaseException:
+        _ffi.release(handle)
+        raise
+    return operation.finish(handle)
+
+
+def discard(handle: int) -> None:
+    """Waits for an operation and drops its value, or its error. Unknown handles are ignored."""
+    with _lock:
+        operation = _in_flight.pop(handle, None)
+    if operation is not None:
+        _ffi.release(handle)
+
+
+def keep_buffers_in_flight() -> None:
+    """Lets the memory of operations in flight outlive the interpreter, for a process that ends amid them."""
+    _ffi.keep_for_ever(_in_flight)
+
+
+def barrier() -> None:
+    """Returns when all ranks have called it."""
+    request = _ffi.request("horovod.barrier", _ffi.BARRIER)
+    synchronize(submit([request], _ffi.release, None))
+
+
+def join() -> int:
+    """Takes part in the others' allreduces with zeros until all ranks have called it.
+
+    Returns the last rank to do so, the same on all ranks.
+    """
+
+    def finish(handle: int) -> int:
+        last = _ffi.result(handle, 0).last_joined_rank
+        _ffi.release(handle)
+        return last
+
+    last = synchronize(submit([_ffi.request("horovod.join", _ffi.JOIN)], finish, None))
+    reset_names()  # ranks that joined early have counted less
+    return last

@@ -1,0 +1,87 @@
+"""The distributed optimizer for Adasum, which reduces what a local step changes instead of the gradients."""
+
+import contextlib
+from typing import Any, Callable, Iterator, Optional
+
+import torch
+
+from horovod.torch._tensors import not_compiled
+from horovod.torch._wrapped_optimizer import WrappedOptimizer
+from horovod.torch.mpi_ops import Adasum, Max, allreduce_, allreduce_async_, size, synchronize
+
+
+class AdasumOptimizer(WrappedOptimizer):
+    """Steps locally, then moves each parameter by the Adasum of the ranks' moves.
+
+    Whether torch's GradScaler skips a step is decided from local gradients here, so the ranks agree first: one whose
+    gradients are finite makes them infinite if another's are not.
+    """
+
+    def _setup(self, named_parameters: Any, **settings: Any) -> None:
+        self._arrived = False  # gradients, since the last step
+        self._agreed = False  # on whether they are finite, since the last step
+        super()._setup(named_parameters, **settings)
+
+    def _gradient_arrived(self, p: torch.Tensor) -> None:
+        self._arrived = True
+
+    def _finish_gradients(self) -> None:
+        if self._arrived and not self._agreed and size() > 1:
+            grads = [p.grad for p in self._trained() if p.grad is not None]
+            finite = all(bool(torch.isfinite(_values(grad)).all()) for grad in grads)
+            if self._agree(finite) is False and finite and grads:
+                _values(grads[0]).fill_(float("inf"))
+
+    def _agree(self, finite: bool) -> bool:
+        self._agreed = True
+        name = "adasum.overflow." + next(iter(self._parameter_names.values()), "")
+        flag = torch.tensor([0 if finite else 1], dtype=torch.int32)
+        return int(allreduce_(flag, name=name, op=Max)) == 0
+
+    @not_compiled
+    def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
+        """Steps as the wrapped optimizer on this rank's gradients, then reduces the changes of the parameters."""
+        if closure is not None:
+            kwargs["closure"] = closure
+        if size() == 1:
+            return super().step(**kwargs)
+        if not self._agreed:
+            self._agree(True)  # nobody has asked on this rank; others may wait for the answer
+        trained = self._trained()
+        with torch.no_grad():
+            starts = [p.detach().clone() for p in trained]
+        result = super().step(**kwargs)
+        with torch.no_grad():
+            self._reduce_changes(trained, starts)
+        self._arrived = self._agreed = False
+        return result
+
+    step.hooked = True  # for torch: the wrapped optimizer's step runs the step hooks
+
+    def _reduce_changes(self, trained: Any, starts: Any) -> None:
+        started = []
+        for p, start in zip(trained, starts):
+            buffer, ctx = self._compression.compress((p.detach() - start).contiguous())
+            handle = allreduce_async_(buffer, name=self._parameter_names[p], op=Adasum)
+            started.append((handle, buffer, ctx))
+        for p, start, (handle, buffer, ctx) in zip(trained, starts, started):
+            synchronize(handle)
+            p.detach().copy_(start + self._compression.decompress(buffer, ctx))
+
+    def synchronize(self) -> None:
+        """Does nothing: gradients are not reduced."""
+
+    @contextlib.contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        """Raises AssertionError: a step without reduction makes no sense with Adasum."""
+        raise AssertionError("Skipping synchronization is not supported when using Adasum optimizer.")
+        yield
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """As the wrapped optimizer's."""
+        self._arrived = self._agreed = False
+        super().load_state_dict(state_dict)
+
+
+def _values(grad: torch.Tensor) -> torch.Tensor:
+    return grad._values() if grad.is_sparse else grad

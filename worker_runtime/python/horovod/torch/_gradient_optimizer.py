@@ -1,0 +1,262 @@
+"""The distributed optimizer that reduces gradients."""
+
+import contextlib
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Union
+
+import torch
+
+from horovod.common import ops
+from horovod.common.util import split_list
+from horovod.torch._tensors import not_compiled
+from horovod.torch._wrapped_optimizer import WrappedOptimizer
+from horovod.torch.functions import broadcast_object
+from horovod.torch.mpi_ops import (
+    allreduce_async_,
+    grouped_allreduce_async_,
+    size,
+    sparse_allreduce_async,
+    synchronize,
+)
+
+_TOO_MANY_PASSES = (
+    "Gradients were computed more than backward_passes_per_step times before call to step(). Increase "
+    "backward_passes_per_step to accumulate gradients locally."
+)
+_ZERO_GRAD_IN_FLIGHT = (
+    "optimizer.zero_grad() was called after loss.backward() but before optimizer.step() or "
+    "optimizer.synchronize(). This is prohibited as it can cause a race condition."
+)
+_SYNCHRONIZED_BEFORE_STEP = (
+    "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(). Use "
+    "optimizer.skip_synchronize() around optimizer.step() if you use optimizer.synchronize() in your code."
+)
+
+
+class _Dense(NamedTuple):
+    """A dense gradient on its way: `buffer`, made of `grad` by compression, is what is reduced."""
+
+    p: torch.Tensor
+    grad: torch.Tensor
+    buffer: torch.Tensor
+    ctx: Any
+    sparse_dim: int  # of the gradient that it stands for; 0: it was dense
+
+
+class _Operation(NamedTuple):
+    handle: int
+    parts: List[_Dense]
+
+
+class _SparseOperation(NamedTuple):
+    p: torch.Tensor
+    finish: Callable[[], torch.Tensor]
+
+
+class GradientOptimizer(WrappedOptimizer):
+    """Starts a gradient's reduction when backward() has computed it, and waits for all before a step."""
+
+    def _setup(
+        self,
+        named_parameters: Any,
+        op: int,
+        predivide: float,
+        groups: Union[int, List[List[torch.Tensor]], None],
+        **settings: Any
+    ) -> None:
+        self._op = op
+        self._factors = {}
+        if predivide != 1.0:
+            self._factors = dict(prescale_factor=1.0 / predivide, postscale_factor=predivide)
+        self._passes: Dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
+        self._ready: Set[torch.Tensor] = set()  # had all of their passes; reduced or in flight
+        self._operations: List[Union[_Operation, _SparseOperation]] = []
+        self._reduced = False  # gradients are reduced, and none has arrived since
+        self._synchronized = False  # the user has called synchronize()
+        self._sparse_dims: Dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
+        self._group_of: Dict[torch.Tensor, List[torch.Tensor]] = {}
+        super()._setup(named_parameters, **settings)
+        if groups is not None and size() > 1:
+            for group in self._as_lists(groups):
+                self._group_of.update((p, group) for p in group)
+
+    def _as_lists(self, groups: Union[int, List[List[torch.Tensor]]]) -> List[List[torch.Tensor]]:
+        if not isinstance(groups, int):
+            return groups
+        by_name = {self._parameter_names[p]: p for p in self._trained()}
+        names = broadcast_object(list(by_name), 0, "horovod.groups." + next(iter(by_name), ""))
+        if set(names) != set(by_name):
+            raise ValueError("groups: the ranks' optimizers have different parameters")
+        return split_list([by_name[name] for name in names], groups)
+
+    # Starting.
+
+    def _gradient_arrived(self, p: torch.Tensor) -> None:
+        if size() == 1:
+            return
+        if p in self._ready:
+            raise AssertionError(_TOO_MANY_PASSES)
+        self._reduced = False
+        self._passes[p] = self._passes.get(p, 0) + 1
+        if self._passes[p] >= self.backward_passes_per_step:
+            try:
+                with torch.no_grad():
+                    self._start(p)
+            except BaseException:
+                self._forget()
+                raise
+
+    def _start(self, p: torch.Tensor) -> None:
+        self._ready.add(p)
+        group = self._group_of.get(p)
+        if group is None:
+            self._operations.append(self._start_one(p))
+            return
+        members = [member for member in group if member.requires_grad]
+        if all(member in self._ready for member in members):
+            parts = [self._as_dense(member) for member in members]
+            handle = grouped_allreduce_async_(
+                [part.buffer for part in parts],
+                name=self._parameter_names[members[0]],
+                op=self._op,
+                **self._factors
+            )
+            self._operations.append(_Operation(handle, parts))
+
+    def _start_one(self, p: torch.Tensor) -> Union[_Operation, _SparseOperation]:
+        name = self._parameter_names[p]
+        self._fill_missing(p)
+        if p.grad.is_sparse:
+            self._sparse_dims[p] = p.grad.sparse_dim()
+            if not self._sparse_as_dense:
+                return _SparseOperation(p, sparse_allreduce_async(p.grad, name, self._op))
+        part = self._as_dense(p)
+        handle = allreduce_async_(part.buffer, name=name, op=self._op, **self._factors)
+        return _Operation(handle, [part])
+
+    def _fill_missing(self, p: torch.Tensor) -> None:
+        if p.grad is not None:
+            return
+        if p in self._sparse_dims and not self._sparse_as_dense:
+            p.grad = torch.zeros(p.shape, dtype=p.dtype, device=p.device).to_sparse(self._sparse_dims[p])
+        else:
+            p.grad = torch.zeros_like(p)
+
+    def _as_dense(self, p: torch.Tensor) -> _Dense:
+        self._fill_missing(p)
+        grad, sparse_dim = p.grad, self._sparse_dims.get(p, 0)
+        if grad.is_sparse:
+            if not self._sparse_as_dense:
+                raise ValueError(
+                    "{} has a sparse gradient: it can be in a group with sparse_as_dense=True only".format(
+                        self._parameter_names[p]
+                    )
+                )
+            sparse_dim = self._sparse_dims[p] = grad.sparse_dim()
+            grad = grad.to_dense()
+        compressed, ctx = self._compression.compress(grad.detach())
+        return _Dense(p, grad, compressed.contiguous(), ctx, sparse_dim)
+
+    # Finishing.
+
+    def _finish(self, operation: Union[_Operation, _SparseOperation]) -> None:
+        if isinstance(operation, _SparseOperation):
+            operation.p.grad = operation.finish()
+            return
+        synchronize(operation.handle)
+        for part in operation.parts:
+            value = self._compression.decompress(part.buffer, part.ctx)
+            if value.data_ptr() != part.grad.data_ptr():
+                part.grad.detach().copy_(value)
+            grad = part.grad.to_sparse(part.sparse_dim) if part.sparse_dim else part.grad
+            if part.p.grad is not grad:
+                part.p.grad = grad
+
+    def _complete(self) -> None:
+        """Reduces what is not reduced yet, the gradients that are missing as zeros, and waits for all."""
+        if self._reduced:
+            return
+        try:
+            if size() > 1:
+                with torch.no_grad():
+                    for p in self._trained():
+                        if p not in self._ready:
+                            self._start(p)
+                    while self._operations:
+                        self._finish(self._operations.pop(0))
+        finally:
+            self._forget()
+        self._reduced = True
+
+    def _forget(self) -> None:
+        for operation in self._operations:
+            if isinstance(operation, _Operation):
+                ops.discard(operation.handle)
+        self._operations.clear()
+        self._ready.clear()
+        self._passes.clear()
+
+    def _finish_gradients(self) -> None:
+        if self._ready:
+            self._complete()
+
+    # What users call.
+
+    @not_compiled
+    def synchronize(self) -> None:
+        """Waits until all gradients are reduced, for code that uses them before step(), e.g. to clip them."""
+        self._complete()
+        self._synchronized = True
+
+    @contextlib.contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        """A context in which step() does not synchronize, since :meth:`synchronize` has been called."""
+        self._should_synchronize = False
+        try:
+            yield
+        finally:
+            self._should_synchronize = True
+
+    @not_compiled
+    def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
+        """Waits for the reductions, then steps as the wrapped optimizer. After each call of `closure`, gradients are
+        reduced; it must be called equally often on all ranks."""
+        if closure is not None:
+            kwargs["closure"] = self._reducing(closure)
+        elif self._should_synchronize:
+            if self._synchronized:
+                warnings.warn(_SYNCHRONIZED_BEFORE_STEP, stacklevel=3)
+            self._complete()
+        result = super().step(**kwargs)
+        self._synchronized = False
+        self._reduced = False
+        return result
+
+    step.hooked = True  # for torch: the wrapped optimizer's step runs the step hooks
+
+    def _reducing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        def reducing_closure() -> Any:
+            with torch.enable_grad():
+                loss = closure()
+            self._complete()
+            return loss
+
+        return reducing_closure
+
+    def zero_grad(self, *args: Any, **kwargs: Any) -> None:
+        """As the wrapped optimizer's; drops an unfinished group of backward passes.
+
+        Raises AssertionError while gradients are being reduced.
+        """
+        if self._ready:
+            raise AssertionError(_ZERO_GRAD_IN_FLIGHT)
+        self._passes.clear()
+        self._reduced = False
+        super().zero_grad(*args, **kwargs)
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """As the wrapped optimizer's. Reductions under way are dropped."""
+        self._forget()
+        self._synchronized = False
+        self._reduced = False
+        super().load_state_dict(state_dict)

@@ -1,0 +1,151 @@
+"""Reducescatter: over all ranks, a part to each rank."""
+
+from typing import Any, List, Optional, Sequence
+
+import torch
+
+from horovod import _ffi
+from horovod.common import ops, process_sets
+from horovod.common.exceptions import HorovodRequestError
+from horovod.common.ops import Adasum, Average, Sum
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.torch import _tensors
+from horovod.torch._allgather import allgather
+from horovod.torch._groups import check_group, check_reduction, differentiable, group_names, results
+from horovod.torch.compression import Compression, Compressor
+
+
+def _reducescatter_async(
+    tensors, names, op, process_set, prescale, postscale, single
+) -> int:
+    process_sets.check(process_set)
+    check_reduction(op)
+    if op == Adasum:
+        raise HorovodRequestError("Reducescatter does not support Adasum.")
+    for tensor in tensors:
+        if tensor.dim() == 0:
+            raise ValueError("Reducescatter does not support scalar inputs")
+    sources = [_tensors.on_host(tensor) for tensor in tensors]
+    requests = [
+        _tensors.request(
+            name, _ffi.REDUCESCATTER, source, reduction=op, prescale=prescale, postscale=postscale
+        )
+        for name, source in zip(names, sources)
+    ]
+    return ops.submit(requests, results(tensors, single), sources)
+
+
+@_tensors.not_compiled
+def reducescatter_async(
+    tensor: torch.Tensor,
+    name: Optional[str] = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
+    """Starts a :func:`reducescatter` and returns its handle."""
+    _tensors.check(tensor)
+    names = [ops.name_or_default("reducescatter", name)]
+    return _reducescatter_async(
+        [tensor], names, op, process_set, prescale_factor, postscale_factor, True
+    )
+
+
+@_tensors.not_compiled
+def grouped_reducescatter_async(
+    tensors: Sequence[torch.Tensor],
+    name: Optional[str] = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
+    """Starts a :func:`grouped_reducescatter` and returns its handle."""
+    tensors = check_group(tensors)
+    names = group_names("grouped_reducescatter", name, len(tensors))
+    return _reducescatter_async(
+        tensors, names, op, process_set, prescale_factor, postscale_factor, False
+    )
+
+
+def _scatter_backward(grad: torch.Tensor, ctx: Any) -> torch.Tensor:
+    gathered = allgather(grad.contiguous(), process_set=ctx.process_set)
+    factor = ctx.factor * (ctx.process_set.size() if ctx.op == Sum else 1)
+    return gathered if factor == 1 else gathered * factor
+
+
+class HorovodReducescatter(torch.autograd.Function):
+    """Differentiable reducescatter."""
+
+    @staticmethod
+    def forward(ctx, tensor, name, op, process_set, prescale, postscale):
+        ctx.op, ctx.process_set, ctx.factor = op, process_set, prescale * postscale
+        return ops.synchronize(
+            reducescatter_async(tensor, name, op, process_set, prescale, postscale)
+        )
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _scatter_backward(grad, ctx), None, None, None, None, None
+
+
+@_tensors.not_compiled
+def reducescatter(
+    tensor: torch.Tensor,
+    name: Optional[str] = None,
+    compression: Compressor = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> torch.Tensor:
+    """Reduces `tensor` over all ranks and returns this rank's rows of the result.
+
+    Rows (the first dimension) are dealt out evenly; the first ``rows % size`` ranks get one more. Differentiable for
+    hvd.Average and Sum: the gradients are gathered, and for Sum multiplied by the number of ranks.
+    """
+    compressed, ctx = compression.compress(tensor)
+    arguments = (name, op, process_set, prescale_factor, postscale_factor)
+    if differentiable(compressed):
+        reduced = HorovodReducescatter.apply(compressed, *arguments)
+    else:
+        reduced = ops.synchronize(reducescatter_async(compressed, *arguments))
+    return compression.decompress(reduced, ctx)
+
+
+class HorovodGroupedReducescatter(torch.autograd.Function):
+    """Differentiable grouped reducescatter."""
+
+    @staticmethod
+    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):
+        ctx.op, ctx.process_set, ctx.factor = op, process_set, prescale * postscale
+        return tuple(
+            ops.synchronize(
+                grouped_reducescatter_async(tensors, name, op, process_set, prescale, postscale)
+            )
+        )
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None, None, None, None, None, *[_scatter_backward(grad, ctx) for grad in grads])
+
+
+@_tensors.not_compiled
+def grouped_reducescatter(
+    tensors: Sequence[torch.Tensor],
+    name: Optional[str] = None,
+    compression: Compressor = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> List[torch.Tensor]:
+    """:func:`reducescatter` of several tensors, which become ready together; returns the list of results."""
+    compressed, contexts = zip(*[compression.compress(t) for t in check_group(tensors)])
+    arguments = (name, op, process_set, prescale_factor, postscale_factor)
+    if differentiable(*compressed):
+        reduced = HorovodGroupedReducescatter.apply(*arguments, *compressed)
+    else:
+        reduced = ops.synchronize(grouped_reducescatter_async(compressed, *arguments))
+    return [compression.decompress(tensor, ctx) for tensor, ctx in zip(reduced, contexts)]

@@ -1,0 +1,42 @@
+"""Allreduce of sparse tensors."""
+
+from typing import Callable, Optional
+
+import torch
+
+from horovod.common import ops
+from horovod.common.ops import Average, Sum
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.torch import _tensors
+from horovod.torch._allgather import allgather_async
+
+
+@_tensors.not_compiled
+def sparse_allreduce_async(
+    tensor: torch.Tensor,
+    name: Optional[str],
+    op: int,
+    process_set: ProcessSet = global_process_set,
+) -> Callable[[], torch.Tensor]:
+    """Starts a reduction (hvd.Average or Sum) of a sparse COO tensor over all ranks.
+
+    Returns a function that waits for it and returns the sparse sum or average. Made of two allgathers,
+    ``<name>.indices`` and ``<name>.values``.
+    """
+    if op not in (Average, Sum):
+        raise ValueError("sparse_allreduce_async supports hvd.Average and hvd.Sum only.")
+    name = ops.name_or_default("sparse_allreduce", name)
+    indices = tensor._indices().t().contiguous()
+    values = tensor._values().contiguous()
+    handles = (
+        allgather_async(indices, name + ".indices", process_set),
+        allgather_async(values, name + ".values", process_set),
+    )
+
+    def finish() -> torch.Tensor:
+        all_indices, all_values = (ops.synchronize(handle) for handle in handles)
+        if op == Average:
+            all_values = all_values / process_set.size()
+        return torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.size())
+
+    return finish

@@ -1,0 +1,154 @@
+"""What the distributed optimizers have in common: names and hooks of parameters, shared groups and state."""
+
+import collections
+import weakref
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+
+import torch
+
+from horovod.common.util import is_elastic
+from horovod.torch._tensors import not_compiled
+from horovod.torch.mpi_ops import size
+
+
+def _in_backward() -> bool:
+    """Whether this thread is in backward(); False where torch can't tell."""
+    current = getattr(torch._C, "_current_graph_task_id", None)
+    return current is not None and current() != -1
+
+
+class WrappedOptimizer:
+    """Goes before a torch optimizer's class in the bases of a class made for it, and calls it by super().
+
+    Not thread-safe, as torch's optimizers. Subclasses define `_gradient_arrived` and `_finish_gradients`.
+    """
+
+    def _setup(
+        self,
+        named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]],
+        compression: Any,
+        backward_passes_per_step: int,
+        sparse_as_dense: bool,
+    ) -> None:
+        self._compression = compression
+        self.backward_passes_per_step = backward_passes_per_step
+        self._sparse_as_dense = sparse_as_dense
+        self._should_synchronize = True
+        self._parameter_names: Dict[torch.Tensor, str] = {}
+        self._grad_accumulators: List[Any] = []
+        self._hooked: Set[torch.Tensor] = set()
+        if named_parameters is not None:
+            self._parameter_names.update(self._checked_names(named_parameters))
+        self._adopt_parameters()
+
+    # Parameters.
+
+    def _groups(self) -> List[dict]:
+        return vars(self)["param_groups"]
+
+    def _trained(self) -> List[torch.Tensor]:
+        """The parameters that take part, in the same order on all ranks."""
+        return [p for group in self._groups() for p in group["params"] if p.requires_grad]
+
+    @staticmethod
+    def find_duplicates(names: Iterable[str]) -> Set[str]:
+        """The names that occur more than once."""
+        return {name for name, count in collections.Counter(names).items() if count > 1}
+
+    def _checked_names(self, named_parameters: Any) -> Dict[torch.Tensor, str]:
+        named = list(named_parameters)
+        if any(not isinstance(item, tuple) for item in named):
+            raise ValueError(
+                "named_parameters should be a sequence of tuples (name, parameter), usually produced by "
+                "model.named_parameters()."
+            )
+        duplicates = self.find_duplicates(name for name, _ in named)
+        if duplicates:
+            raise ValueError(
+                "Parameter names in named_parameters must be unique. Found duplicates: {}".format(
+                    ", ".join(sorted(duplicates))
+                )
+            )
+        names = {parameter: name for name, parameter in named}
+        missing = [p for group in self._groups() for p in group["params"] if p not in names]
+        if missing:
+            raise ValueError(
+                "named_parameters was specified, but one or more model parameters were not named: {}".format(
+                    ", ".join("of shape {}".format(list(p.shape)) for p in missing)
+                )
+            )
+        return names
+
+    def _adopt_parameters(self) -> None:
+        """Gives parameters that have none a name, and hooks."""
+        for i, group in enumerate(self._groups()):
+            for j, p in enumerate(group["params"]):
+                self._parameter_names.setdefault(p, "allreduce.noname.{}.{}".format(i, j))
+        if size() > 1 or is_elastic():
+            for p in self._trained():
+                if p not in self._hooked:
+                    self._hooked.add(p)
+                    self._install_hook(p)
+
+    def _install_hook(self, p: torch.Tensor) -> None:
+        this = weakref.ref(self)  # a parameter must not keep an optimizer alive that the user has dropped
+
+        @not_compiled
+        def hook(*_: Any) -> None:
+            optimizer = this()
+            if optimizer is not None:
+                optimizer._gradient_arrived(p)
+
+        if hasattr(p, "register_post_accumulate_grad_hook"):
+            p.register_post_accumulate_grad_hook(hook)
+            return
+        # Older torch: the graph's node that adds to p.grad; it lives as long as somebody holds it.
+        accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
+        accumulator.register_hook(hook)
+        self._grad_accumulators.append(accumulator)
+
+    def add_param_group(self, param_group: dict) -> None:
+        """As the wrapped optimizer's; the new parameters' gradients are reduced as well."""
+        super().add_param_group(param_group)
+        self._adopt_parameters()
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        """Gradients of `passes` (> 0) backward() calls are summed up before they are reduced."""
+        if passes <= 0:
+            raise ValueError("backward_passes_per_step must be > 0")
+        self.backward_passes_per_step = passes
+
+    @property
+    def param_groups(self) -> List[dict]:
+        """The parameter groups. Whoever looks at them after backward() finds finished gradients."""
+        if not _in_backward():
+            self._finish_gradients()
+        return self._groups()
+
+    @param_groups.setter
+    def param_groups(self, groups: List[dict]) -> None:
+        vars(self)["param_groups"] = groups
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """As the wrapped optimizer's. Groups and state stay the objects that others (schedulers) hold."""
+        groups, state = self._groups(), self.state
+        super().load_state_dict(state_dict)
+        if self.state is not state:
+            state.clear()
+            state.update(self.state)
+            self.state = state
+        if self._groups() is not groups:
+            for old, new in zip(groups, self._groups()):
+                old.clear()
+                old.update(new)
+            self.param_groups = groups
+
+    # For subclasses.
+
+    def _gradient_arrived(self, p: torch.Tensor) -> None:
+        """backward() has added to p.grad."""
+        raise NotImplementedError
+
+    def _finish_gradients(self) -> None:
+        """Brings gradients that backward() has left half done into the state that a look at them should find."""
+        raise NotImplementedError

@@ -1,0 +1,118 @@
+"""The collectives on tensors.
+
+Every operation has a `name`, which says which of the ranks' requests belong together; without one it is the count of
+unnamed operations of that kind, so all ranks must then issue them in the same order. Tensors of any device are
+accepted; what is not in host memory goes through it.
+
+All of them raise:
+  ValueError: an argument is bad, or an operation of that name is in flight.
+  HorovodRequestError (a HorovodInternalError): the ranks' requests do not match. On all ranks; the world goes on.
+  HorovodInternalError: Horovod is not initialized, or the world is broken.
+"""
+
+from typing import Any
+
+from horovod.common import ops, process_sets
+from horovod.common.basics import (  # noqa: F401
+    ccl_built,
+    cross_rank,
+    cross_size,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    init,
+    is_homogeneous,
+    is_initialized,
+    local_rank,
+    local_size,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rank,
+    rocm_built,
+    shutdown,
+    size,
+    start_timeline,
+    stop_timeline,
+)
+from horovod.common.exceptions import HorovodInternalError, HorovodRequestError  # noqa: F401
+from horovod.common.ops import Adasum, Average, Max, Min, Product, Sum  # noqa: F401
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.torch._allgather import (  # noqa: F401
+    HorovodAllgather,
+    HorovodGroupedAllgather,
+    allgather,
+    allgather_async,
+    grouped_allgather,
+    grouped_allgather_async,
+)
+from horovod.torch._allreduce import (  # noqa: F401
+    HorovodAllreduce,
+    HorovodGroupedAllreduce,
+    allreduce,
+    allreduce_,
+    allreduce_async,
+    allreduce_async_,
+    grouped_allreduce,
+    grouped_allreduce_,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
+)
+from horovod.torch._alltoall import (  # noqa: F401
+    HorovodAlltoall,
+    alltoall,
+    alltoall_async,
+)
+from horovod.torch._broadcast import (  # noqa: F401
+    HorovodBroadcast,
+    broadcast,
+    broadcast_,
+    broadcast_async,
+    broadcast_async_,
+)
+from horovod.torch._reducescatter import (  # noqa: F401
+    HorovodGroupedReducescatter,
+    HorovodReducescatter,
+    grouped_reducescatter,
+    grouped_reducescatter_async,
+    reducescatter,
+    reducescatter_async,
+)
+from horovod.torch._sparse import sparse_allreduce_async  # noqa: F401
+from horovod.torch._tensors import not_compiled
+
+
+@not_compiled
+def poll(handle: int) -> bool:
+    """Whether :func:`synchronize` would return at once. Raises ValueError for an unknown handle."""
+    return ops.poll(handle)
+
+
+@not_compiled
+def synchronize(handle: int) -> Any:
+    """Waits for an asynchronous operation and returns its output.
+
+    Returns None for a handle that is unknown or was waited for before.
+    """
+    return ops.synchronize(handle)
+
+
+@not_compiled
+def join(device: int = -1) -> int:
+    """Says that this rank has no more data: it takes part in the others' allreduces with zeros until all have joined.
+
+    Args:
+      device: not used; any rank's tensors may be anywhere.
+
+    Returns the last rank to join, the same on all ranks.
+    """
+    return ops.join()
+
+
+@not_compiled
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns when all ranks have called it."""
+    process_sets.check(process_set)
+    ops.barrier()
