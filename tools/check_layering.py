@@ -67,7 +67,7 @@ THIRD_PARTY = {
     "nccl": ["collectives/nccl"],
     "CLI/": ["launcher", "rendezvous"],
     "spdlog/": ["base"],
-    "openssl/": ["base", "rendezvous/security"],
+    "openssl/": ["base", "rendezvous/security", "collectives/gloo", "worker_runtime/engine"],
 }
 
 # pattern -> (the files that may have it, why, whether tests are held to it too)

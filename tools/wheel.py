@@ -36,8 +36,8 @@ SYSTEM_LIBRARY = re.compile(
 )
 
 ENTRY_POINTS = """[console_scripts]
-horovod-agent = horovod.runner.launch:run_agent
-horovod-rendezvousd = horovod.runner.launch:run_rendezvousd
+horovod-agent = horovod.runner.launch:agent_commandline
+horovod-rendezvousd = horovod.runner.launch:rendezvousd_commandline
 horovodrun = horovod.runner.launch:run_commandline
 """
 
