@@ -1,6 +1,8 @@
 #include "rendezvous/server/driver.h"
 
+#include <algorithm>
 #include <atomic>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -127,7 +129,6 @@ TEST_F(DriverTest, DeadlineNotYetPassed_NoTick) {
 
 TEST_F(DriverTest, BusyQueue_TimePassesAllTheSame) {
   deadline_ = clock_.Now() + absl::Seconds(30);
-  std::atomic<bool> ticked{false};
   Driver* self = nullptr;
   absl::Notification ready;
   Driver driver(

@@ -1,0 +1,213 @@
+#include "rendezvous/server/agent_service.h"
+
+#include <memory>
+#include <string>
+
+#include "base/version.h"
+#include "gtest/gtest.h"
+#include "rendezvous/server/in_process.h"
+
+namespace hvd {
+namespace {
+
+// An agent as gRPC's blocking stream.
+class TestAgent {
+ public:
+  explicit TestAgent(pb::Agent::Stub& stub) : stream_(stub.Attach(&context_)) {}
+  ~TestAgent() {
+    context_.TryCancel();
+    if (!ended_) stream_->Finish();
+  }
+
+  bool Send(const pb::AgentMessage& message) { return stream_->Write(message); }
+
+  void Hello(const std::string& host, uint64_t incarnation, uint32_t slots = 2,
+             const std::string& version = kVersion) {
+    pb::AgentMessage message;
+    message.mutable_hello()->set_version(version);
+    message.mutable_hello()->set_host(host);
+    message.mutable_hello()->set_slots(slots);
+    message.mutable_hello()->set_incarnation(incarnation);
+    Send(message);
+  }
+
+  // The next command; an empty one if the stream is over.
+  pb::AgentCommand Next() {
+    pb::AgentCommand command;
+    stream_->Read(&command);
+    return command;
+  }
+
+  void HangUp() { stream_->WritesDone(); }
+  void Cancel() { context_.TryCancel(); }
+
+  grpc::Status End() {
+    while (Next().command_case() != pb::AgentCommand::COMMAND_NOT_SET) {
+    }
+    ended_ = true;
+    return stream_->Finish();
+  }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<pb::AgentMessage, pb::AgentCommand>> stream_;
+  bool ended_ = false;
+};
+
+class AgentServiceTest : public testing::Test {
+ protected:
+  grpc::StatusCode RefusalOf(const std::string& host, uint64_t incarnation, uint32_t slots,
+                             const std::string& version) {
+    TestAgent agent(*stub_);
+    agent.Hello(host, incarnation, slots, version);
+    return agent.End().error_code();
+  }
+
+  // Attaches and takes the welcome and the event away.
+  void Attach(TestAgent& agent, const std::string& host, uint64_t incarnation) {
+    agent.Hello(host, incarnation);
+    EXPECT_EQ(agent.Next().welcome().job_id(), "job");
+    EXPECT_EQ(NextEvent<HostJoined>(events_).host.host, host);
+  }
+
+  Inbox<Event> events_;
+  AgentService service_{"job", [this](Event event) { events_.Put(std::move(event)); }};
+  InProcessServer server_{&service_};
+  std::unique_ptr<pb::Agent::Stub> stub_ = pb::Agent::NewStub(server_.channel());
+};
+
+TEST_F(AgentServiceTest, Hello_IsWelcomedAndAnnounced) {
+  TestAgent agent(*stub_);
+  agent.Hello("a", 9, 4);
+  EXPECT_EQ(agent.Next().welcome().job_id(), "job");
+  const auto event = NextEvent<HostJoined>(events_);
+  EXPECT_EQ(event.host.host, "a");
+  EXPECT_EQ(event.host.slots, 4);
+  EXPECT_EQ(event.agent, Incarnation(9));
+}
+
+TEST_F(AgentServiceTest, Hello_ThatCantBe_IsRefused) {
+  EXPECT_EQ(RefusalOf("", 9, 1, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RefusalOf("a", 9, 0, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RefusalOf("a", 9, 4000000000u, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RefusalOf("a", 0, 1, kVersion), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RefusalOf("a", 9, 1, "0.9"), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_F(AgentServiceTest, NoHelloFirst_IsRefused) {
+  TestAgent agent(*stub_);
+  pb::AgentMessage message;
+  message.mutable_exited()->set_worker_id(1);
+  agent.Send(message);
+  EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_F(AgentServiceTest, SecondAgentOfAHost_IsRefused_AndTheFirstStays) {
+  TestAgent first(*stub_);
+  Attach(first, "a", 9);
+  EXPECT_EQ(RefusalOf("a", 10, 1, kVersion), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_TRUE(events_.empty());
+  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration()});
+  EXPECT_TRUE(first.Next().has_end());
+}
+
+TEST_F(AgentServiceTest, AfterTheJob_NobodyIsWelcome) {
+  service_.JobOver();
+  EXPECT_EQ(RefusalOf("a", 9, 1, kVersion), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(AgentServiceTest, Messages_BecomeEventsInOrder) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  pb::AgentMessage message;
+  message.mutable_started()->set_worker_id(1);
+  message.mutable_started()->set_pid(77);
+  agent.Send(message);
+  pb::WorkerExited& exited = *message.mutable_exited();
+  exited.set_worker_id(1);
+  exited.set_exit_code(3);
+  exited.set_signal(9);
+  exited.set_core_dumped(true);
+  exited.set_out_of_memory(true);
+  exited.add_stderr_tail("line");
+  exited.set_start_error("no such file");
+  agent.Send(message);
+  EXPECT_EQ(NextEvent<WorkerStarted>(events_).pid, 77);
+  const auto event = NextEvent<WorkerExited>(events_);
+  EXPECT_EQ(event.worker, WorkerId(1));
+  EXPECT_EQ(event.exit_code, 3);
+  EXPECT_EQ(event.signal, 9);
+  EXPECT_TRUE(event.core_dumped && event.out_of_memory);
+  EXPECT_EQ(event.stderr_tail, std::vector<std::string>{"line"});
+  EXPECT_EQ(event.start_error, "no such file");
+}
+
+TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  service_.Handle(StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 2, 8, 1, 4, 0, 2});
+  service_.Handle(StopWorkersEffect{Incarnation(9), "a", {WorkerId(1)}, absl::Seconds(2)});
+  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::InfiniteDuration()});
+  EXPECT_EQ(agent.Next().ShortDebugString(),
+            "start { worker_id: 1 rank: 2 size: 8 local_rank: 1 local_size: 4 cross_size: 2 }");
+  EXPECT_EQ(agent.Next().ShortDebugString(), "stop { worker_ids: 1 grace_ms: 2000 }");
+  EXPECT_EQ(agent.Next().end().grace_ms(), UINT32_MAX);
+}
+
+TEST_F(AgentServiceTest, EffectForAnAgentOfBefore_IsNotSentToTheOneOfNow) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  service_.Handle(EndJobEffect{Incarnation(8), "a", absl::ZeroDuration()});
+  service_.Handle(EndJobEffect{Incarnation(9), "b", absl::ZeroDuration()});
+  service_.Handle(StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
+  EXPECT_TRUE(agent.Next().has_stop());
+}
+
+TEST_F(AgentServiceTest, AgentHangsUp_HostIsLost_AndMayComeAgain) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  agent.HangUp();
+  const auto lost = NextEvent<HostLost>(events_);
+  EXPECT_EQ(lost.host, "a");
+  EXPECT_EQ(lost.agent, Incarnation(9));
+  EXPECT_FALSE(lost.reason.empty());
+  EXPECT_TRUE(agent.End().ok());
+  TestAgent again(*stub_);
+  Attach(again, "a", 10);
+}
+
+TEST_F(AgentServiceTest, AgentDies_HostIsLostOnce) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  agent.Cancel();
+  NextEvent<HostLost>(events_);
+  TestAgent again(*stub_);
+  Attach(again, "a", 10);
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_F(AgentServiceTest, Close_SendsWhatIsQueuedThenEndsTheStream) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  for (int i = 0; i < 50; ++i) {
+    service_.Handle(StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
+  }
+  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration()});
+  service_.Close(absl::OkStatus());
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(agent.Next().has_stop());
+  EXPECT_TRUE(agent.Next().has_end());
+  EXPECT_TRUE(agent.End().ok());
+}
+
+TEST_F(AgentServiceTest, Close_EndsStreamsWithoutHelloAndLaterOnes) {
+  TestAgent silent(*stub_);
+  service_.Close(absl::FailedPreconditionError("over"));
+  EXPECT_EQ(silent.End().error_message(), "over");
+  TestAgent later(*stub_);
+  EXPECT_EQ(later.End().error_message(), "over");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,104 @@
+#include "rendezvous/server/parked_calls.h"
+
+#include <future>
+#include <memory>
+
+#include "gtest/gtest.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/server/in_process.h"
+
+namespace hvd {
+namespace {
+
+// A service whose calls all park.
+class ParkingService final : public pb::Rendezvous::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* JoinWorld(grpc::CallbackServerContext*, const pb::JoinWorldRequest*,
+                                      pb::JoinWorldResponse* response) override {
+    ParkedCall* const call = calls.Park(response);
+    parked.Put(call->id());
+    return call;
+  }
+
+  Inbox<CallId> parked;
+  Inbox<CallId> cancelled;
+  ParkedCalls calls{[this](CallId id) { cancelled.Put(id); }};
+};
+
+class ParkedCallsTest : public testing::Test {
+ protected:
+  struct Outcome {
+    grpc::Status status;
+    pb::JoinWorldResponse response;
+  };
+
+  std::future<Outcome> CallAsync(grpc::ClientContext* context) {
+    return std::async(std::launch::async, [this, context] {
+      Outcome outcome;
+      outcome.status = stub_->JoinWorld(context, pb::JoinWorldRequest(), &outcome.response);
+      return outcome;
+    });
+  }
+
+  static void SetEpochSeven(pb::JoinWorldResponse& response) {
+    response.mutable_world()->set_epoch(7);
+  }
+
+  ParkingService service_;
+  InProcessServer server_{&service_};
+  std::unique_ptr<pb::Rendezvous::Stub> stub_ = pb::Rendezvous::NewStub(server_.channel());
+  grpc::ClientContext context_;
+};
+
+TEST_F(ParkedCallsTest, Answer_EndsTheCallWithIt) {
+  auto outcome = CallAsync(&context_);
+  service_.calls.Answer<pb::JoinWorldResponse>(service_.parked.Next(), SetEpochSeven);
+  const Outcome got = outcome.get();
+  EXPECT_TRUE(got.status.ok());
+  EXPECT_EQ(got.response.world().epoch(), 7u);
+}
+
+TEST_F(ParkedCallsTest, Answer_OfAnotherKind_EndsTheCallWithInternal) {
+  auto outcome = CallAsync(&context_);
+  service_.calls.Answer<pb::ReportResponse>(service_.parked.Next(), [](pb::ReportResponse&) {});
+  EXPECT_EQ(outcome.get().status.error_code(), grpc::StatusCode::INTERNAL);
+}
+
+TEST_F(ParkedCallsTest, Finish_EndsTheCallWithTheStatus) {
+  auto outcome = CallAsync(&context_);
+  service_.calls.Finish(service_.parked.Next(), absl::NotFoundError("worker 3"));
+  const grpc::Status status = outcome.get().status;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(status.error_message(), "worker 3");
+}
+
+TEST_F(ParkedCallsTest, EndedTwice_TheFirstCounts) {
+  auto outcome = CallAsync(&context_);
+  const CallId id = service_.parked.Next();
+  service_.calls.Finish(id, absl::NotFoundError(""));
+  service_.calls.Finish(id, absl::OkStatus());
+  service_.calls.Answer<pb::JoinWorldResponse>(id, SetEpochSeven);
+  EXPECT_EQ(outcome.get().status.error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ParkedCallsTest, ClientCancels_IsToldAndCanBeAnsweredNoMore) {
+  auto outcome = CallAsync(&context_);
+  const CallId id = service_.parked.Next();
+  context_.TryCancel();
+  EXPECT_EQ(service_.cancelled.Next(), id);
+  EXPECT_EQ(outcome.get().status.error_code(), grpc::StatusCode::CANCELLED);
+  service_.calls.Answer<pb::JoinWorldResponse>(id, SetEpochSeven);
+}
+
+TEST_F(ParkedCallsTest, Close_EndsParkedAndLaterCalls) {
+  auto outcome = CallAsync(&context_);
+  service_.parked.Next();
+  service_.calls.Close(absl::FailedPreconditionError("over"));
+  EXPECT_EQ(outcome.get().status.error_message(), "over");
+  grpc::ClientContext later;
+  EXPECT_EQ(CallAsync(&later).get().status.error_message(), "over");
+  EXPECT_TRUE(service_.cancelled.empty());
+}
+
+}  // namespace
+}  // namespace hvd
