@@ -39,6 +39,10 @@ std::string Membership::State::Explain() const {
   if (broken.has_value()) return absl::StrCat("epoch ", epoch.value(), " is broken: ", *broken);
   const size_t inside = RanksWhere([](const Worker& w) { return w.in_epoch; }).size();
   const size_t left = workers.size() - inside;
+  if (inside == 0) {
+    return absl::StrCat("all ranks finished epoch ", epoch.value(), "; waiting for ", Ranks(live),
+                        " to exit");
+  }
   return absl::StrCat(RanksRun(inside), " in epoch ", epoch.value(),
                       left == 0 ? "" : absl::StrCat("; ", left, " finished"));
 }

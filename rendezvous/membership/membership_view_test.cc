@@ -56,6 +56,14 @@ TEST_F(MembershipViewTest, Explain_Worlds) {
   EXPECT_EQ(Explain(), "epoch 1 is broken: rank 1 on host a failed: ValueError: boom");
 }
 
+TEST_F(MembershipViewTest, Explain_AllFinished) {
+  RunJob({{"a", 2}});
+  Finish(1, 1);
+  Finish(2, 1);
+  Exit(2, 0);
+  EXPECT_EQ(Explain(), "all ranks finished epoch 1; waiting for rank 0 to exit");
+}
+
 TEST_F(MembershipViewTest, Explain_WithoutHorovod) {
   StartJob({{"a", 2}});
   Exit(1, 0);

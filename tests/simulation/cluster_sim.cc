@@ -1,0 +1,186 @@
+#include "tests/simulation/cluster_sim.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "tests/simulation/trace.h"
+
+namespace hvd {
+namespace {
+
+// "3" or "1-4"; empty if it is neither.
+std::vector<int> ParseWorkers(const std::string& text) {
+  const std::vector<std::string> ends = absl::StrSplit(text, '-');
+  int first = 0;
+  int last = 0;
+  if (!absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last)) return {};
+  std::vector<int> workers;
+  for (int worker = first; worker <= last; ++worker) workers.push_back(worker);
+  return workers;
+}
+
+bool IsCall(const std::string& name) {
+  return name == "join" || name == "watch" || name == "exchange" || name == "finish" ||
+         name == "fail";
+}
+
+}  // namespace
+
+std::string ClusterSim::Run(Command& command) {
+  const std::string& name = command.name();
+  if (name == "job") return NewJob(command);
+  if (machine_ == nullptr) return "error: there is no job yet";
+  if (name == "attach" || name == "lose") return Hosts(command);
+  if (name == "advance") return Advance(command);
+  if (name == "explain") return machine_->Explain();
+  if (name == "status") return ToText(machine_->Describe());
+  if (name == "deadline") {
+    const absl::Time deadline = machine_->NextDeadline();
+    return deadline == absl::InfiniteFuture() ? "none" : absl::FormatDuration(deadline - now_);
+  }
+  if (name == "cancel") {
+    uint64_t call = 0;
+    if (command.positional().empty() || !absl::SimpleAtoi(command.positional()[0], &call)) {
+      return "error: which call?";
+    }
+    return Apply(CallCancelled{CallId(call)});
+  }
+  if (name == "stop") {
+    return Apply(StopRequested{command.Text("reason", "Ctrl-C"),
+                               static_cast<int>(command.Number("code", 130)),
+                               command.Time("grace", absl::Seconds(5))});
+  }
+  if (name == "exit" || name == "started" || IsCall(name)) return Workers(command);
+  return absl::StrCat("error: unknown command ", name);
+}
+
+std::string ClusterSim::NewJob(Command& command) {
+  JobSpec spec;
+  slots_.clear();
+  int all_slots = 0;
+  for (const absl::string_view host :
+       absl::StrSplit(command.Text("hosts"), ',', absl::SkipEmpty())) {
+    const std::vector<std::string> parts = absl::StrSplit(host, ':');
+    int slots = 0;
+    if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &slots)) return "error: hosts=HOST:SLOTS";
+    spec.expected_hosts.push_back({parts[0], slots});
+    slots_[parts[0]] = slots;
+    all_slots += slots;
+  }
+  spec.max_workers = static_cast<int>(command.Number("np", all_slots));
+  spec.min_workers = spec.max_workers;
+  spec.start_timeout = command.Time("start-timeout", spec.start_timeout);
+  spec.settle_time = command.Time("settle", spec.settle_time);
+  spec.failure_grace = command.Time("grace", spec.failure_grace);
+  machine_ = std::make_unique<Membership>(spec, now_);
+  calls_.clear();
+  last_world_.clear();
+  return "";
+}
+
+std::string ClusterSim::Hosts(Command& command) {
+  std::string output;
+  for (const std::string& host : command.positional()) {
+    const Incarnation agent(command.Number("agent", host[0]));
+    if (command.name() == "attach") {
+      const int slots = static_cast<int>(command.Number("slots", slots_[host]));
+      output += Apply(HostJoined{{host, slots}, agent});
+    } else {
+      output += Apply(HostLost{host, agent, command.Text("reason", "connection closed")});
+    }
+  }
+  return output;
+}
+
+std::string ClusterSim::Workers(Command& command) {
+  if (command.positional().empty()) return "error: which worker?";
+  const std::vector<int> workers = ParseWorkers(command.positional()[0]);
+  if (workers.empty()) return "error: which worker?";
+  std::string output;
+  for (const int worker : workers) output += Apply(WorkerEvent(command, worker));
+  return output;
+}
+
+Event ClusterSim::WorkerEvent(Command& command, int worker) {
+  if (command.name() == "exit") return ExitEvent(command, worker);
+  if (command.name() == "started") return WorkerStarted{WorkerId(worker), command.Number("pid")};
+  return CallEvent(command, worker);
+}
+
+Event ClusterSim::ExitEvent(Command& command, int worker) {
+  WorkerExited exited;
+  exited.worker = WorkerId(worker);
+  exited.exit_code = static_cast<int>(command.Number("code"));
+  exited.signal = static_cast<int>(command.Number("signal"));
+  exited.core_dumped = command.Has("core");
+  exited.out_of_memory = command.Has("oom");
+  exited.start_error = command.Text("start-error");
+  exited.stderr_tail = absl::StrSplit(command.Text("tail"), '|', absl::SkipEmpty());
+  return exited;
+}
+
+Event ClusterSim::CallEvent(Command& command, int worker) {
+  const std::string& name = command.name();
+  const CallId call(calls_.size() + 1);
+  calls_[call] = absl::StrCat(name, " ", worker);
+  const WorkerKey key{WorkerId(worker), Incarnation(command.Number("inc", 100 * worker))};
+  if (name == "join") {
+    return JoinRequested{call, key, Epoch(command.Number("last")), absl::StrCat("10.0.0.", worker),
+                         4000 + worker};
+  }
+  if (name == "watch") return WatchRequested{call, key, Epoch(command.Number("epoch"))};
+  if (name != "exchange") return ReportEvent(command, key);
+  const int64_t bytes = command.Number("bytes");
+  const std::string value = command.Text("value", absl::StrCat("from-", worker));
+  return ExchangeRequested{call, key, Epoch(command.Number("epoch")), command.Text("key"),
+                           bytes == 0 ? value : std::string(bytes, 'x')};
+}
+
+Event ClusterSim::ReportEvent(Command& command, const WorkerKey& key) {
+  const CallId call(calls_.size());
+  const Epoch epoch(command.Number("epoch"));
+  if (command.name() == "finish") return Reported{call, key, epoch, true, "", false};
+  return Reported{
+      call, key, epoch, false, command.Text("message", "Error"), command.Has("by-peer")};
+}
+
+// Time stops at every deadline, as the loop around the machine does.
+std::string ClusterSim::Advance(Command& command) {
+  absl::Duration duration;
+  if (command.positional().empty() || !absl::ParseDuration(command.positional()[0], &duration)) {
+    return "error: how long?";
+  }
+  const absl::Time end = now_ + duration;
+  std::string output;
+  while (machine_->NextDeadline() <= end) {
+    absl::StrAppend(&output, "after ", absl::FormatDuration(machine_->NextDeadline() - now_),
+                    ":\n");
+    now_ = machine_->NextDeadline();
+    output += Apply(Tick{});
+    if (machine_->NextDeadline() <= now_) return output + "error: the deadline does not move\n";
+  }
+  now_ = end;
+  return output + Apply(Tick{});
+}
+
+std::string ClusterSim::Apply(const Event& event) {
+  std::string output;
+  for (const Effect& effect : machine_->Apply(event, now_)) output += Show(effect);
+  return output;
+}
+
+std::string ClusterSim::Show(const Effect& effect) {
+  const std::optional<CallId> call = AnsweredCall(effect);
+  std::string text = ToText(effect);
+  if (!call.has_value()) return absl::StrCat(text, "\n");
+  if (std::holds_alternative<ReplyWorld>(effect)) {
+    if (std::exchange(last_world_, text) == text) text = "the same world";
+  }
+  return absl::StrCat("call ", call->value(), " (", calls_[*call],
+                      "): ", absl::StripSuffix(text, "\n"), "\n");
+}
+
+}  // namespace hvd

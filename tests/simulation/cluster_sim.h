@@ -1,0 +1,54 @@
+// A job's membership machine driven by the commands of a scenario file, with agents, workers and
+// time played by hand.
+#ifndef TESTS_SIMULATION_CLUSTER_SIM_H_
+#define TESTS_SIMULATION_CLUSTER_SIM_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "rendezvous/membership/membership.h"
+#include "tests/support/datadriven.h"
+
+namespace hvd {
+
+// Commands. WORKERS are worker ids, such as `2` or `1-4`. `inc=` is the incarnation, by default 100
+// times the worker id.
+//   job hosts=a:2,b:2 [np=N] [start-timeout=] [settle=] [grace=]    a new job; np: as many as there
+//   are slots attach HOST... [slots=N] [agent=N]      lose HOST [reason=] [agent=N] started WORKERS
+//   pid=N                   exit WORKERS [code=] [signal=] [core] [oom] [start-error=] [tail=] join
+//   WORKERS [last=EPOCH] [inc=]        watch WORKERS epoch= [inc=] exchange WORKERS epoch= key=
+//   [value=] [bytes=N] [inc=]          value: by default "from-WORKER" finish WORKERS epoch= [inc=]
+//   fail WORKERS epoch= [message=] [by-peer] [inc=] cancel CALL                             stop
+//   [reason=] [code=] [grace=] advance DURATION                        ticks at each deadline on
+//   the way explain    deadline    status
+// Each prints the effects, one a line. Calls are numbered from 1; a world that was printed already
+// is not printed again.
+class ClusterSim {
+ public:
+  std::string Run(Command& command);
+
+ private:
+  std::string NewJob(Command& command);
+  std::string Hosts(Command& command);
+  std::string Workers(Command& command);
+  std::string Advance(Command& command);
+  std::string Apply(const Event& event);
+  std::string Show(const Effect& effect);
+  Event WorkerEvent(Command& command, int worker);
+  Event CallEvent(Command& command, int worker);
+  Event ExitEvent(Command& command, int worker);
+  Event ReportEvent(Command& command, const WorkerKey& key);
+
+  absl::Time now_ = absl::UnixEpoch();
+  std::unique_ptr<Membership> machine_;
+  std::map<std::string, int> slots_;
+  std::map<CallId, std::string> calls_;  // what each call was
+  std::string last_world_;
+};
+
+}  // namespace hvd
+
+#endif  // TESTS_SIMULATION_CLUSTER_SIM_H_

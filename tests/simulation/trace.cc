@@ -1,0 +1,91 @@
+#include "tests/simulation/trace.h"
+
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+namespace {
+
+struct CallOf {
+  std::optional<CallId> operator()(const ReplyWorld& reply) { return reply.call; }
+  std::optional<CallId> operator()(const ReplyWatch& reply) { return reply.call; }
+  std::optional<CallId> operator()(const ReplyExchange& reply) { return reply.call; }
+  std::optional<CallId> operator()(const ReplyStatus& reply) { return reply.call; }
+  template <typename Other>
+  std::optional<CallId> operator()(const Other&) {
+    return std::nullopt;
+  }
+};
+
+std::string MemberText(const WorldMember& m) {
+  return absl::StrCat("  rank ", m.rank, ": worker ", m.worker.id.value(), ".",
+                      m.worker.incarnation.value(), " on ", m.host, " at ", m.address, ":",
+                      m.control_port, ", local ", m.local_rank, "/", m.local_size, ", cross ",
+                      m.cross_rank, "/", m.cross_size, "\n");
+}
+
+struct Text {
+  std::string operator()(const StartWorkerEffect& e) {
+    return absl::StrCat("start worker ", e.worker.value(), " on ", e.host, ": rank ", e.rank, "/",
+                        e.size, ", local ", e.local_rank, "/", e.local_size, ", cross ",
+                        e.cross_rank, "/", e.cross_size);
+  }
+  std::string operator()(const StopWorkersEffect& e) {
+    const auto id = [](std::string* out, WorkerId worker) { absl::StrAppend(out, worker.value()); };
+    return absl::StrCat("stop on ", e.host, ": workers ", absl::StrJoin(e.workers, ", ", id),
+                        ", grace ", absl::FormatDuration(e.grace));
+  }
+  std::string operator()(const EndJobEffect& e) {
+    return absl::StrCat("end job on ", e.host, ", grace ", absl::FormatDuration(e.grace));
+  }
+  std::string operator()(const ReplyWorld& e) {
+    std::string text = absl::StrCat("world of epoch ", e.world.epoch.value(), "\n");
+    for (const WorldMember& member : e.world.members) text += MemberText(member);
+    return text;
+  }
+  std::string operator()(const ReplyWatch& e) {
+    return absl::StrCat(e.job_over ? "job over: " : "epoch broken: ", e.reason);
+  }
+  std::string operator()(const ReplyExchange& e) {
+    return absl::StrCat("values ", absl::StrJoin(e.values, ", "));
+  }
+  std::string operator()(const ReplyStatus& e) { return e.status.ToString(); }
+  std::string operator()(const JobFinished& e) {
+    const Verdict& v = e.verdict;
+    std::string text = absl::StrCat("JOB FINISHED: ", v.success ? "success" : "failure",
+                                    ", exit code ", v.exit_code, ": ", v.summary);
+    if (v.rank >= 0) {
+      absl::StrAppend(&text, "\n  cause: rank ", v.rank, " on ", v.host, ", ", v.exit_meaning);
+    }
+    if (v.rank < 0 && !v.host.empty()) absl::StrAppend(&text, "\n  cause: host ", v.host);
+    if (!v.exception.empty()) absl::StrAppend(&text, "\n  exception: ", v.exception);
+    for (const std::string& line : v.stderr_tail) absl::StrAppend(&text, "\n  stderr: ", line);
+    if (v.consequences > 0) absl::StrAppend(&text, "\n  consequences: ", v.consequences);
+    return text;
+  }
+};
+
+}  // namespace
+
+std::optional<CallId> AnsweredCall(const Effect& effect) { return std::visit(CallOf(), effect); }
+
+std::string ToText(const Effect& effect) { return std::visit(Text(), effect); }
+
+std::string ToText(const Membership::View& view) {
+  std::string text =
+      absl::StrCat(view.state, ", epoch ", view.epoch.value(), ": ", view.explanation, "\n");
+  for (const Membership::HostView& host : view.hosts) {
+    absl::StrAppend(&text, "  host ", host.host.host, ", slots ", host.host.slots,
+                    host.attached ? ", attached" : ", not attached", "\n");
+    for (const Membership::WorkerView& worker : host.workers) {
+      absl::StrAppend(&text, "    worker ", worker.id.value(), ", rank ", worker.rank, ", pid ",
+                      worker.pid, ", ", worker.state, "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace hvd
