@@ -127,11 +127,14 @@ def bundle_binaries(stage, package):
 
 
 def tie(binary, new_names, search_path):
-    command = ["patchelf", "--set-rpath", search_path]
+    """Makes a binary look for the bundled libraries, in `search_path`. One change a call: this patchelf drops some of several."""
     for soname in direct_needs(binary):
         if soname in new_names:
-            command += ["--replace-needed", soname, new_names[soname]]
-    subprocess.run([*command, str(binary)], check=True)
+            subprocess.run(["patchelf", "--replace-needed", soname, new_names[soname], str(binary)], check=True)
+    subprocess.run(["patchelf", "--set-rpath", search_path, str(binary)], check=True)
+    left = [soname for soname in direct_needs(binary) if soname in new_names]
+    if left:
+        raise SystemExit(f"patchelf left {left} in {binary}")
 
 
 def copy_package(stage, package):

@@ -1,0 +1,84 @@
+"""The wheel, installed into a Python environment of its own, brings all that a job needs."""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+TRAIN = (
+    "import torch, horovod.torch as hvd; hvd.init(); "
+    "print('sum', hvd.allreduce(torch.ones(3), op=hvd.Sum).tolist(), hvd.__file__)"
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("dist")
+    stage = os.environ["PYTHONPATH"].split(":")[0]
+    subprocess.run(["/usr/bin/python3", REPOSITORY / "tools/wheel.py", stage, directory], check=True)
+    (made,) = directory.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A virtual environment that sees the torch of the one that the tests run in, and Horovod by the wheel only."""
+    venv = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", venv], check=True)
+    site = next(venv.glob("lib/python*/site-packages"))
+    (site / "tests.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")) + "\n")
+    subprocess.run([venv / "bin/pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
+    return venv
+
+
+def environment_of(venv):
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return {**environment, "PATH": f"{venv}/bin:/usr/bin:/bin"}
+
+
+def test_name_and_content(wheel):
+    assert re.fullmatch(r"horovod-\d+\.\d+\.\d+-py3-none-manylinux_2_36_x86_64\.whl", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
+    assert not [name for name in names if "__pycache__" in name or re.search(r"/test_|_test\.", name)]
+    assert "horovod/lib/libhvd.so" in names
+    for program in ("horovodrun", "horovod-agent", "horovod-rendezvousd"):
+        assert f"horovod/bin/{program}" in names
+        assert f"{program} = " in entry_points
+
+
+def test_same_input_same_bytes(wheel, tmp_path):
+    stage = os.environ["PYTHONPATH"].split(":")[0]
+    subprocess.run(["/usr/bin/python3", REPOSITORY / "tools/wheel.py", stage, tmp_path], check=True)
+    assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+def test_only_the_c_library_and_the_cxx_runtime_come_from_the_system(installed):
+    package = next(installed.glob("lib/python*/site-packages/horovod"))
+    binaries = [*package.glob("bin/*"), *package.glob("lib/*")]
+    assert len(binaries) > 20
+    for binary in binaries:
+        for name, path in re.findall(r"^\s*(\S+) => (.*?)(?: \(0x\w+\))?$", subprocess.check_output(["ldd", binary], text=True), re.M):
+            if not re.match(r"(linux-vdso|lib(c|m|stdc\+\+|gcc_s|pthread|dl|rt|resolv))\.so", name):
+                assert os.path.realpath(path).startswith(os.path.realpath(package)), f"{binary} takes {name} from {path}"
+
+
+@pytest.mark.parametrize("program", ["horovodrun", "horovod-agent", "horovod-rendezvousd"])
+def test_programs_are_on_the_path(installed, program):
+    result = subprocess.run([program, "--version"], env=environment_of(installed), capture_output=True, text=True, timeout=30)
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"\d+\.\d+\.\d+", result.stdout)
+
+
+def test_training_with_the_wheel_alone(installed):
+    result = subprocess.run(
+        ["horovodrun", "-np", "2", "python", "-c", TRAIN], env=environment_of(installed), capture_output=True, text=True, timeout=120
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert len(re.findall(rf"sum \[2\.0, 2\.0, 2\.0\] {re.escape(str(installed))}", result.stdout)) == 2, result.stdout
