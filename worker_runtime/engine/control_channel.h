@@ -2,7 +2,6 @@
 #ifndef WORKER_RUNTIME_ENGINE_CONTROL_CHANNEL_H_
 #define WORKER_RUNTIME_ENGINE_CONTROL_CHANNEL_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,21 +14,28 @@
 
 namespace hvd {
 
-// A listening socket on `address` with a port chosen by the kernel, made before the world is known so that the port can be announced.
+// A listening socket on `address` with a port chosen by the kernel, made before the world is known
+// so that the port can be announced.
 class ControlListener {
  public:
+  // InvalidArgument: not a numeric address.   Unavailable: the kernel refuses; the message says
+  // why.
   static absl::StatusOr<std::unique_ptr<ControlListener>> Open(const std::string& address);
   virtual ~ControlListener() = default;
   virtual int port() const = 0;
   virtual int fd() const = 0;
 };
 
-// Framed, ordered, reliable messages between rank 0 and every other rank. Used by one thread (the engine's), except Wake().
+// Framed, ordered, reliable messages between rank 0 and every other rank. Used by one thread (the
+// engine's), except Wake().
 class ControlChannel {
  public:
-  // Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at `root_address`:`root_port`. Both sides prove that they know
-  // group.secret before anything else is read.
-  //   DeadlineExceeded: not all peers came; names the missing ranks.   PermissionDenied, Unavailable: as they say.
+  // Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at
+  // `root_address`:`root_port`. Both sides prove that they know group.secret before anything else
+  // is read; whoever can't is dropped. A world of one has no links.
+  //   DeadlineExceeded: not all peers came; names the missing ranks.
+  //   PermissionDenied: what listens there does not know the secret.   Unavailable: rank 0 can't be
+  //   reached, or hung up.   InvalidArgument: not a numeric address.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(const GroupInfo& group,
                                                                  ControlListener& listener,
                                                                  const std::string& root_address,
@@ -40,19 +46,30 @@ class ControlChannel {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sends one message; buffers what the socket does not take.   Unavailable: the peer is gone; names its rank.
+  // Sends one message; buffers what the socket does not take and sends it during later calls.
+  //   Unavailable: the peer is gone; names its rank.   InvalidArgument: the message is too long.
   virtual absl::Status Send(int peer, absl::string_view message) = 0;
+
+  // Waits until nothing is buffered.   DeadlineExceeded: peers don't read; names one.
+  virtual absl::Status Flush(absl::Duration timeout) = 0;
 
   struct Message {
     int peer = 0;
     std::string bytes;
   };
-  // Sleeps until messages have come, Wake() was called, or `timeout` has passed; returns the messages, maybe none.
-  //   Unavailable: a peer is gone; names its rank. What came before that is returned first.
+  // Sleeps until messages have come, Wake() was called, or `timeout` has passed; returns the
+  // messages, maybe none.
+  //   Unavailable: a peer is gone; names its rank. What came before that is returned first. The
+  //   links to the others still work.
   virtual absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) = 0;
 
   // Makes the running or the next Receive return. From any thread; async-signal-safe.
   virtual void Wake() = 0;
+
+  // Ends in good order: sends what is buffered, says that nothing more will come, and drops what
+  // still comes until all peers have said so, too, or `timeout` has passed. Nothing else may be
+  // called afterwards.
+  virtual void Finish(absl::Duration timeout) = 0;
 };
 
 }  // namespace hvd

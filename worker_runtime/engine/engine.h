@@ -1,9 +1,11 @@
-// The engine: takes tensors from user threads, agrees with the other ranks on what to run and in which order, and runs it.
+// The engine: takes tensors from user threads, agrees with the other ranks on what to run and in
+// which order, and runs it.
 #ifndef WORKER_RUNTIME_ENGINE_ENGINE_H_
 #define WORKER_RUNTIME_ENGINE_ENGINE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,72 +13,40 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/clock.h"
 #include "collectives/communicator.h"
 #include "collectives/types.h"
 #include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/engine/request.h"
 
 namespace hvd {
 
-// The numbers are part of the C ABI.
-enum class OpKind : int32_t {
-  kAllReduce = 0,
-  kAllGather = 1,
-  kBroadcast = 2,
-  kAllToAll = 3,
-  kReduceScatter = 4,
-  kBarrier = 5,
-  kJoin = 6,
-};
-
-// What users may ask for; the numbers are Horovod's.
-enum class Reduction : int32_t {
-  kAverage = 0,
-  kSum = 1,
-  kAdasum = 2,
-  kMin = 3,
-  kMax = 4,
-  kProduct = 5,
-};
-
-// One tensor of one operation, as a user thread submits it. `input` and `output` are borrowed until the handle is done.
-struct TensorRequest {
-  std::string name;  // matches the ranks' requests; unique among the requests in flight
-  OpKind op = OpKind::kAllReduce;
-  DataType type = DataType::kFloat32;
-  std::vector<int64_t> shape;
-  const void* input = nullptr;
-  // Where the result goes if its size is known beforehand (all-reduce: may equal input; broadcast: the buffer itself,
-  // read on the root). nullptr: the engine allocates it (all-gather, all-to-all, reduce-scatter).
-  void* output = nullptr;
-  Reduction reduction = Reduction::kSum;
-  double prescale = 1.0;
-  double postscale = 1.0;
-  int root_rank = 0;
-  std::vector<int32_t> splits;  // all-to-all: rows for each rank; empty: evenly
-};
-
-// What became of one tensor.
-struct TensorResult {
-  std::vector<int64_t> shape;
-  void* data = nullptr;                  // request.output, or memory owned by the handle
-  std::vector<int32_t> received_splits;  // all-to-all: rows from each rank
-  int last_joined_rank = -1;             // join
-};
-
 struct EngineOptions {
   size_t fusion_threshold_bytes = size_t{128} << 20;  // 0: no fusion
-  absl::Duration cycle_time = absl::ZeroDuration();   // how long ready tensors may wait for more to fuse with
-  size_t cache_capacity = 1024;                       // known tensors; 0: none
+  absl::Duration cycle_time =
+      absl::ZeroDuration();      // how long ready tensors may wait for more to fuse with
+  size_t cache_capacity = 1024;  // known tensors; 0: none
   absl::Duration collective_timeout = absl::Seconds(30);
-  std::vector<int> thread_affinity;                   // a core for the engine thread of each local rank; empty: any
+  std::vector<int> thread_affinity;  // a core for the engine thread of each local rank; empty: any
   int local_rank = 0;
+
+  // The following count on rank 0, which sees everything.
+  // After this time rank 0 tells who keeps the others waiting, and again each time it has passed.
+  absl::Duration stall_warning_time = absl::Seconds(60);
+  // After this time such a wait breaks the epoch.
+  absl::Duration stall_shutdown_time = absl::InfiniteDuration();
+  // When every rank has been blocked for so long on something that the others have not submitted,
+  // these operations fail.
+  absl::Duration deadlock_time = absl::Seconds(5);
+  // Takes warnings for people; called on the engine's thread. Empty: they are dropped.
+  std::function<void(const std::string&)> on_warning;
 };
 
-// Owns one thread, which sleeps until there is something to do. Thread-safe. The communicator must outlive the engine.
+// Owns one thread, which sleeps until there is something to do. Thread-safe. The communicator must
+// outlive the engine.
 //
-// Once the epoch is broken (a peer is gone, a collective failed, Abort) every handle in flight and every later Submit fails with one and the same
-// status; a new world needs a new engine. A mismatch between ranks fails only the operation concerned, on all ranks.
+// Once the epoch is broken (a peer is gone, a collective failed, Abort) every handle in flight and
+// every later Submit fails with one and the same status; a new world needs a new engine. A mismatch
+// between ranks fails only the operation concerned, on all ranks.
 class Engine {
  public:
   using Handle = int64_t;
@@ -88,26 +58,29 @@ class Engine {
   virtual ~Engine() = default;
 
   // Hands over one tensor, or several that are negotiated as one: all or none of them become ready.
-  //   AlreadyExists: a request of that name is in flight.   InvalidArgument: a bad request; nothing was queued.
-  //   Unavailable, Aborted, DeadlineExceeded: the epoch is broken, as described above.
+  //   AlreadyExists: a request of that name is in flight.   InvalidArgument: a bad request; nothing
+  //   was queued. Unavailable, Aborted, DeadlineExceeded: the epoch is broken, as described above.
   virtual absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests) = 0;
 
   // Whether Wait would return at once.   NotFound: no such handle.
   virtual absl::StatusOr<bool> Poll(Handle handle) = 0;
 
   // Blocks until all tensors of the handle are done.
-  //   InvalidArgument: the ranks' requests do not match; the message says which rank sent what. The engine stays usable.
-  //   Unimplemented: no backend can do this.   NotFound: no such handle.
+  //   InvalidArgument: the ranks' requests do not match; the message says which rank sent what. The
+  //   engine stays usable. Unimplemented: no backend can do this.   NotFound: no such handle.
   //   Unavailable, Aborted, DeadlineExceeded, Internal: the epoch is broken.
   virtual absl::Status Wait(Handle handle) = 0;
 
-  // One entry a tensor, in the order of submission; valid until Release.   REQUIRES: Wait(handle) returned OK.
+  // One entry a tensor, in the order of submission; valid until Release.   REQUIRES: Wait(handle)
+  // returned OK.
   virtual const std::vector<TensorResult>& Results(Handle handle) = 0;
 
-  // Forgets the handle and frees its memory; waits for it first if it is still in flight. Unknown handles are ignored.
+  // Forgets the handle and frees its memory; waits for it first if it is still in flight. Unknown
+  // handles are ignored.
   virtual void Release(Handle handle) = 0;
 
-  // Leaves in good order: tells the peers, fails what is in flight here and there ("has been shut down"), ends the thread.
+  // Leaves in good order: tells the peers, fails what is in flight here and there ("has been shut
+  // down"), ends the thread.
   virtual void Shutdown() = 0;
 
   // Breaks the epoch from outside, for the reason given. Does not block.

@@ -72,12 +72,7 @@ absl::Status Coordinator::Announce(int rank, const Announcement& announcement, a
     RETURN_IF_ERROR(readiness_.Add(rank, group, now));
   }
   deadlock_.SetBlocked(rank, announcement.blocked_on, announcement.seen_sequence);
-  // The first reason stands, except that leaving is no excuse for what broke meanwhile.
-  if (announcement.end.has_value() &&
-      (!end_.has_value() ||
-       (absl::IsAborted(end_->status) && !absl::IsAborted(announcement.end->status)))) {
-    end_ = announcement.end;
-  }
+  if (announcement.end.has_value() && !end_.has_value()) end_ = announcement.end;
   return absl::OkStatus();
 }
 
@@ -85,7 +80,8 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
   if (ended_) return std::nullopt;
   CollectReady(now);
   LookForTrouble(now);
-  const bool run = !ready_.empty() && (IsTimeToRun(now) || end_.has_value());
+  // Who leaves takes part in what is ready; who is broken can't.
+  const bool run = !ready_.empty() && (end_.has_value() ? end_->left : IsTimeToRun(now));
   if (!run && failures_.empty() && !end_.has_value()) return std::nullopt;
   Plan plan;
   plan.sequence = ++last_sequence_;

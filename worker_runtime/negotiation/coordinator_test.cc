@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/known_signatures.h"
-#include "worker_runtime/negotiation/test_signatures.h"
+#include "worker_runtime/negotiation/signature_test_util.h"
 
 namespace hvd {
 namespace {
@@ -189,13 +189,23 @@ TEST_F(CoordinatorTest, Stall_IsToldAndCanEndTheEpoch) {
 TEST_F(CoordinatorTest, End_IsTheLastPlanAndRunsWhatIsReady) {
   for (int rank : {0, 1}) Submit(rank, {MakeSignature("a")});
   Announcement leaving;
-  leaving.end = EpochEnd{1, absl::AbortedError("left")};
+  leaving.end = EpochEnd{1, absl::AbortedError("left"), true};
   ASSERT_TRUE(coordinator_.Announce(1, leaving, At(0)).ok());
   const auto plan = coordinator_.NextPlan(At(0));
   EXPECT_EQ(Names(*plan), "a");
   ASSERT_TRUE(plan->end.has_value());
   EXPECT_EQ(plan->end->rank, 1);
   EXPECT_FALSE(coordinator_.NextPlan(At(0)).has_value());
+}
+
+TEST_F(CoordinatorTest, End_OfABrokenRank_RunsNothingMore) {
+  for (int rank : {0, 1}) Submit(rank, {MakeSignature("a")});
+  Announcement broken;
+  broken.end = EpochEnd{1, absl::UnavailableError("broken")};
+  ASSERT_TRUE(coordinator_.Announce(1, broken, At(0)).ok());
+  const auto plan = coordinator_.NextPlan(At(0));
+  EXPECT_TRUE(plan->batches.empty());
+  EXPECT_EQ(plan->end->status, broken.end->status);
 }
 
 // A world of ranks that announce by what they know and carry out plans at their own pace.

@@ -1,7 +1,7 @@
 #include "worker_runtime/negotiation/known_signatures.h"
 
 #include "gtest/gtest.h"
-#include "worker_runtime/negotiation/test_signatures.h"
+#include "worker_runtime/negotiation/signature_test_util.h"
 
 namespace hvd {
 namespace {

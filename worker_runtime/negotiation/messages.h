@@ -17,10 +17,11 @@ namespace hvd {
 using SignatureId = uint64_t;
 inline constexpr SignatureId kNoSignatureId = 0;
 
-// How an epoch ended: Aborted if `rank` left in good order, else why it is broken.
+// How an epoch ended.
 struct EpochEnd {
-  int rank = 0;
+  int rank = 0;  // who ended it
   absl::Status status;
+  bool left = false;  // in good order; otherwise something broke
 };
 
 struct AnnouncedTensor {

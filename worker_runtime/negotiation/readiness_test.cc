@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/negotiation/test_signatures.h"
+#include "worker_runtime/negotiation/signature_test_util.h"
 
 namespace hvd {
 namespace {

@@ -1,7 +1,7 @@
 #include "worker_runtime/negotiation/wire.h"
 
 #include "gtest/gtest.h"
-#include "worker_runtime/negotiation/test_signatures.h"
+#include "worker_runtime/negotiation/signature_test_util.h"
 
 namespace hvd {
 namespace {
@@ -21,7 +21,7 @@ TEST(WireTest, Announcement_ComesBackAsItWas) {
   sent.seen_sequence = 9;
   sent.groups = {{AnnouncedTensor{7, nullptr}, AnnouncedTensor{kNoSignatureId, Share(Rich())}}};
   sent.blocked_on = {"x", "y"};
-  sent.end = EpochEnd{1, absl::UnavailableError("gone")};
+  sent.end = EpochEnd{1, absl::UnavailableError("gone"), true};
   const auto got = DecodeAnnouncement(Encode(sent), 2);
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->seen_sequence, 9u);
@@ -31,6 +31,7 @@ TEST(WireTest, Announcement_ComesBackAsItWas) {
   EXPECT_EQ(got->blocked_on, sent.blocked_on);
   EXPECT_EQ(got->end->rank, 1);
   EXPECT_EQ(got->end->status, sent.end->status);
+  EXPECT_TRUE(got->end->left);
 }
 
 TEST(WireTest, Plan_ComesBackWithSignatures) {

@@ -1,6 +1,6 @@
 // Signatures for tests, in one line each.
-#ifndef WORKER_RUNTIME_NEGOTIATION_TEST_SIGNATURES_H_
-#define WORKER_RUNTIME_NEGOTIATION_TEST_SIGNATURES_H_
+#ifndef WORKER_RUNTIME_NEGOTIATION_SIGNATURE_TEST_UTIL_H_
+#define WORKER_RUNTIME_NEGOTIATION_SIGNATURE_TEST_UTIL_H_
 
 #include <memory>
 #include <string>
@@ -40,4 +40,4 @@ inline PlannedTensor Planned(SignaturePtr signature, SignatureId new_id = kNoSig
 
 }  // namespace hvd
 
-#endif  // WORKER_RUNTIME_NEGOTIATION_TEST_SIGNATURES_H_
+#endif  // WORKER_RUNTIME_NEGOTIATION_SIGNATURE_TEST_UTIL_H_

@@ -1,0 +1,38 @@
+// What user threads have been waiting for, for a while: the hint by which rank 0 recognises a
+// deadlock.
+#ifndef WORKER_RUNTIME_ENGINE_BLOCKED_WAITS_H_
+#define WORKER_RUNTIME_ENGINE_BLOCKED_WAITS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "worker_runtime/engine/operation.h"
+
+namespace hvd {
+
+// Thread-safe. An operation that several threads wait for counts once, until the first of them is
+// through.
+class BlockedWaits {
+ public:
+  void Add(OperationPtr operation);
+  void Remove(const OperationPtr& operation);
+
+  struct Snapshot {
+    uint64_t version = 0;  // grows with every Add and Remove
+    std::vector<std::string> names;
+  };
+  Snapshot Get() const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_set<OperationPtr> operations_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_BLOCKED_WAITS_H_

@@ -1,0 +1,29 @@
+// A flag that is set once and waited for.
+#ifndef WORKER_RUNTIME_ENGINE_COMPLETION_H_
+#define WORKER_RUNTIME_ENGINE_COMPLETION_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// Thread-safe. Asking costs one load; setting it costs a system call only if somebody sleeps. What
+// happened before Notify is visible to whoever has seen done(), WaitFor or Wait.
+class Completion {
+ public:
+  bool done() const { return word_.load(std::memory_order_acquire) == kDone; }
+  void Notify();
+  void Wait();
+  // Whether it was set within `timeout`.
+  bool WaitFor(absl::Duration timeout);
+
+ private:
+  static constexpr uint32_t kPending = 0, kSleepers = 1, kDone = 2;
+  std::atomic<uint32_t> word_{kPending};
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_COMPLETION_H_

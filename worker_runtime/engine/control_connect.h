@@ -1,0 +1,27 @@
+// How the links of a control channel come to be.
+#ifndef WORKER_RUNTIME_ENGINE_CONTROL_CONNECT_H_
+#define WORKER_RUNTIME_ENGINE_CONTROL_CONNECT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/fd.h"
+#include "collectives/types.h"
+
+namespace hvd {
+
+// Rank 0: waits for all members; returns their sockets by rank, none at 0. Who can't prove that it
+// belongs here is dropped, and the waiting goes on.   DeadlineExceeded: names the ranks that have
+// not come.
+absl::StatusOr<std::vector<Fd>> AcceptMembers(const GroupInfo& group, int listener,
+                                              absl::Duration timeout);
+
+// The others. Errors: those of ControlChannel::Connect.
+absl::StatusOr<Fd> ConnectToRoot(const GroupInfo& group, const std::string& address, int port,
+                                 absl::Duration timeout);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_CONTROL_CONNECT_H_

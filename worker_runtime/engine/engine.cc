@@ -1,0 +1,145 @@
+#include "worker_runtime/engine/engine.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "worker_runtime/engine/engine_loop.h"
+#include "worker_runtime/engine/handle_table.h"
+
+namespace hvd {
+namespace {
+
+// A wait that takes this long is told to rank 0; see DeadlockDetector.
+constexpr absl::Duration kBlockedAfter = absl::Milliseconds(100);
+
+absl::Status NoSuchHandle(Engine::Handle handle) {
+  return absl::NotFoundError(
+      absl::StrCat("Handle ", handle, " was not created or has been cleared."));
+}
+
+// Signals are the main thread's affair: a handler of the user's must not run in the engine's
+// thread.
+std::thread StartWithoutSignals(EngineLoop& loop) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread([&loop] { loop.Run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+// Best effort: a core that does not exist is worth a warning, no more.
+void Pin(std::thread& thread, const EngineOptions& options) {
+  const auto index = static_cast<size_t>(options.local_rank);
+  if (index >= options.thread_affinity.size()) return;
+  const int core = options.thread_affinity[index];
+  int error = EINVAL;
+  if (core >= 0 && core < CPU_SETSIZE) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET(core, &cores);
+    error = pthread_setaffinity_np(thread.native_handle(), sizeof(cores), &cores);
+  }
+  if (error != 0 && options.on_warning) {
+    options.on_warning(
+        absl::StrCat("can't bind the engine's thread to core ", core, ": ", strerror(error)));
+  }
+}
+
+class EngineImpl : public Engine {
+ public:
+  EngineImpl(const EngineOptions& options, Communicator& communicator,
+             std::unique_ptr<ControlChannel> control)
+      : size_(communicator.size()),
+        loop_(options, communicator, std::move(control), queue_, blocked_),
+        thread_(StartWithoutSignals(loop_)) {
+    Pin(thread_, options);
+  }
+
+  ~EngineImpl() override { Shutdown(); }
+
+  absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests) override {
+    if (requests.empty()) return absl::InvalidArgumentError("there is nothing to submit");
+    for (const TensorRequest& request : requests) RETURN_IF_ERROR(CheckRequest(request, size_));
+    auto operation = std::make_shared<Operation>();
+    operation->requests = std::move(requests);
+    operation->unfinished = operation->requests.size();
+    operation->results.resize(operation->requests.size());
+    for (const TensorRequest& request : operation->requests) {
+      operation->signatures.push_back(
+          std::make_shared<const TensorSignature>(SignatureOf(request)));
+    }
+    ASSIGN_OR_RETURN(const bool engine_may_sleep, queue_.Push(operation));
+    if (engine_may_sleep) loop_.Wake();
+    return handles_.Add(std::move(operation));
+  }
+
+  absl::StatusOr<bool> Poll(Handle handle) override {
+    const OperationPtr operation = handles_.Find(handle);
+    if (operation == nullptr) return NoSuchHandle(handle);
+    return operation->done.done();
+  }
+
+  absl::Status Wait(Handle handle) override {
+    const OperationPtr operation = handles_.Find(handle);
+    if (operation == nullptr) return NoSuchHandle(handle);
+    Await(operation);
+    return operation->status;
+  }
+
+  const std::vector<TensorResult>& Results(Handle handle) override {
+    static const auto* const kNone = new std::vector<TensorResult>;
+    const OperationPtr operation = handles_.Find(handle);
+    return operation == nullptr ? *kNone : operation->results;
+  }
+
+  void Release(Handle handle) override {
+    const OperationPtr operation = handles_.Find(handle);
+    if (operation == nullptr) return;
+    Await(operation);
+    handles_.Remove(handle);
+  }
+
+  void Shutdown() override {
+    absl::MutexLock lock(&shutdown_mutex_);
+    if (!thread_.joinable()) return;
+    loop_.Leave();
+    thread_.join();
+  }
+
+  void Abort(absl::Status reason) override { loop_.Abort(reason); }
+
+ private:
+  void Await(const OperationPtr& operation) {
+    if (operation->done.WaitFor(kBlockedAfter)) return;
+    blocked_.Add(operation);
+    loop_.Wake();
+    operation->done.Wait();
+    blocked_.Remove(operation);
+  }
+
+  const int size_;
+  TensorQueue queue_;
+  BlockedWaits blocked_;
+  HandleTable handles_;
+  EngineLoop loop_;
+  absl::Mutex
+      shutdown_mutex_;  // held while the thread ends, so that all callers of Shutdown wait for it
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> Engine::Start(const EngineOptions& options, Communicator& communicator,
+                                      std::unique_ptr<ControlChannel> control) {
+  return std::make_unique<EngineImpl>(options, communicator, std::move(control));
+}
+
+}  // namespace hvd

@@ -1,0 +1,98 @@
+// The end of an epoch: why it came, and telling the others.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "worker_runtime/engine/engine_loop.h"
+#include "worker_runtime/negotiation/wire.h"
+
+namespace hvd {
+namespace {
+
+// How long to look for the cause of a failed collective. Members wait for rank 0, which looks
+// first.
+constexpr absl::Duration kRootCausePatience = absl::Milliseconds(200);
+constexpr absl::Duration kMemberCausePatience = absl::Seconds(1);
+
+}  // namespace
+
+absl::Status LeftWorldError(int rank) {
+  return absl::AbortedError(absl::StrCat(
+      "Horovod has been shut down. This was caused by an exception on one of the ranks or an "
+      "attempt to enqueue a tensor after one of the ranks finished execution. Rank ",
+      rank, " left first; its output may tell why."));
+}
+
+absl::Status EngineLoop::Conclude(absl::Status status) {
+  // A plan that everyone gets has said it.
+  if (end_.has_value() && end_->left) return status;
+  if (aborted_.load()) {
+    absl::MutexLock lock(&mutex_);
+    status = abort_reason_;
+  }
+  // To users that code means a mismatch, after which the engine can be used; here a peer talked
+  // nonsense.
+  if (absl::IsInvalidArgument(status)) status = absl::InternalError(status.message());
+  // Whoever is in the middle of a collective with us must notice.
+  communicator_.Abort(status.message());
+  if (end_.has_value()) return status;
+  if (!is_root()) TellRoot(status);
+  if (collective_failed_ && !aborted_.load()) status = LookForCause(status);
+  if (is_root()) TellMembers(status);
+  return status;
+}
+
+void EngineLoop::TellMembers(const absl::Status& status) {
+  Announcement announcement;
+  announcement.end = EpochEnd{rank_, status};
+  coordinator_->Announce(rank_, announcement, Clock::Real().Now()).IgnoreError();
+  const std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
+  if (!plan.has_value()) return;
+  const std::string bytes = Encode(*plan);
+  // Those who are gone need not be told.
+  for (int peer = 1; peer < size_; ++peer) control_->Send(peer, bytes).IgnoreError();
+}
+
+void EngineLoop::TellRoot(const absl::Status& status) {
+  Announcement announcement;
+  announcement.seen_sequence = seen_sequence_;
+  announcement.end = EpochEnd{rank_, status};
+  control_->Send(0, Encode(announcement)).IgnoreError();
+}
+
+absl::Status EngineLoop::LookForCause(const absl::Status& own) {
+  const absl::Duration patience = is_root() ? kRootCausePatience : kMemberCausePatience;
+  const absl::Time deadline = Clock::Real().Now() + patience;
+  while (size_ > 1) {
+    const absl::Duration left = deadline - Clock::Real().Now();
+    if (left <= absl::ZeroDuration()) break;
+    const auto messages = control_->Receive(left);
+    if (!messages.ok()) return messages.status();  // names the rank that is gone
+    for (const ControlChannel::Message& message : *messages) {
+      std::optional<absl::Status> cause = FindCause(message);
+      if (cause.has_value()) return *std::move(cause);
+    }
+    if (!aborted_.load()) continue;
+    absl::MutexLock lock(&mutex_);
+    return abort_reason_;
+  }
+  return own;
+}
+
+std::optional<absl::Status> EngineLoop::FindCause(const ControlChannel::Message& message) {
+  if (!is_root()) {
+    const absl::StatusOr<Plan> plan = DecodePlan(message.bytes, size_, known_);
+    if (!plan.ok()) return plan.status();
+    known_.Apply(*plan);
+    if (plan->end.has_value()) return plan->end->status;
+    return std::nullopt;
+  }
+  const absl::StatusOr<Announcement> announcement = DecodeAnnouncement(message.bytes, size_);
+  // That its collective failed, too, is no news; that it left or was told to stop is.
+  const bool tells_why = announcement.ok() && announcement->end.has_value() &&
+                         absl::IsAborted(announcement->end->status);
+  if (tells_why) return announcement->end->status;
+  return std::nullopt;
+}
+
+}  // namespace hvd

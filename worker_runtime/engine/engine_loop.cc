@@ -1,0 +1,228 @@
+#include "worker_runtime/engine/engine_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "worker_runtime/negotiation/wire.h"
+
+namespace hvd {
+namespace {
+
+// Rank 0 answers at once unless it is stuck; then we leave without its blessing.
+constexpr absl::Duration kLeavePatience = absl::Seconds(5);
+// A rank that has nothing to say acknowledges plans with evictions all the same, now and then.
+constexpr int kMostUnacknowledgedEvictions = 64;
+
+CoordinatorOptions ToCoordinatorOptions(const EngineOptions& options, int size) {
+  CoordinatorOptions result;
+  result.size = size;
+  result.fusion_threshold_bytes = options.fusion_threshold_bytes;
+  result.cache_capacity = options.cache_capacity;
+  result.cycle_time = options.cycle_time;
+  result.deadlock_patience = options.deadlock_time;
+  result.stall.warn_after = options.stall_warning_time;
+  result.stall.give_up_after = options.stall_shutdown_time;
+  return result;
+}
+
+// These come from the request, not from the network or a peer.
+bool FailsOnlyTheOperation(const absl::Status& status) {
+  return absl::IsUnimplemented(status) || absl::IsInvalidArgument(status);
+}
+
+bool IsAbsent(const PlannedTensor& tensor, int rank) {
+  return std::find(tensor.absent_ranks.begin(), tensor.absent_ranks.end(), rank) !=
+         tensor.absent_ranks.end();
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(const EngineOptions& options, Communicator& communicator,
+                       std::unique_ptr<ControlChannel> control, TensorQueue& queue,
+                       BlockedWaits& blocked)
+    : options_(options),
+      rank_(communicator.rank()),
+      size_(communicator.size()),
+      communicator_(communicator),
+      control_(std::move(control)),
+      queue_(queue),
+      blocked_(blocked),
+      executor_(communicator, options.collective_timeout) {
+  if (rank_ == 0) {
+    coordinator_ = std::make_unique<Coordinator>(ToCoordinatorOptions(options, size_));
+  }
+}
+
+void EngineLoop::Leave() {
+  leaving_.store(true);
+  Wake();
+}
+
+void EngineLoop::Abort(const absl::Status& reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    abort_reason_.Update(reason);
+  }
+  aborted_.store(true);
+  communicator_.Abort(reason.message());
+  Wake();
+}
+
+void EngineLoop::Run() {
+  absl::Status status;
+  while (status.ok()) status = RunCycle();
+  // Peers may still have to read our last words.
+  constexpr absl::Duration kFinishPatience = absl::Seconds(1);
+  status = Conclude(std::move(status));
+  for (const OperationTensor& tensor : broken_) tensor.Finish(status);
+  queue_.Close(status);
+  control_->Finish(kFinishPatience);
+}
+
+absl::Status EngineLoop::RunCycle() {
+  ASSIGN_OR_RETURN(const std::vector<ControlChannel::Message> messages,
+                   control_->Receive(ReceiveTimeout()));
+  RETURN_IF_ERROR(CheckOrders());
+  RETURN_IF_ERROR(AnnounceNew());
+  RETURN_IF_ERROR(HandleMessages(messages));
+  return RunNextPlan();
+}
+
+absl::Duration EngineLoop::ReceiveTimeout() const {
+  absl::Time deadline = leave_by_;
+  if (is_root()) deadline = std::min(deadline, coordinator_->NextDeadline());
+  if (deadline == absl::InfiniteFuture()) return absl::InfiniteDuration();
+  return std::max(deadline - Clock::Real().Now(), absl::ZeroDuration());
+}
+
+absl::Status EngineLoop::CheckOrders() {
+  if (aborted_.load()) {
+    absl::MutexLock lock(&mutex_);
+    return abort_reason_;
+  }
+  if (leave_by_ != absl::InfiniteFuture() && Clock::Real().Now() >= leave_by_) {
+    return LeftWorldError(rank_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EngineLoop::AnnounceNew() {
+  Announcement announcement;
+  if (!FillAnnouncement(announcement)) return absl::OkStatus();
+  unacknowledged_evictions_ = 0;
+  announced_sequence_ = seen_sequence_;
+  return Announce(announcement);
+}
+
+// Whether there is anything to say.
+bool EngineLoop::FillAnnouncement(Announcement& announcement) {
+  announcement.seen_sequence = seen_sequence_;
+  for (const OperationPtr& operation : queue_.TakeNew()) {
+    auto& group = announcement.groups.emplace_back();
+    for (const SignaturePtr& signature : operation->signatures) {
+      const SignatureId id = known_.Find(*signature);
+      group.push_back(id == kNoSignatureId ? AnnouncedTensor{id, signature}
+                                           : AnnouncedTensor{id, nullptr});
+    }
+  }
+  BlockedWaits::Snapshot blocked = blocked_.Get();
+  // Rank 0 must hear again of a wait that outlives a plan: it might have been about to end.
+  const bool blocked_anew =
+      !blocked.names.empty() &&
+      (blocked.version != announced_blocked_version_ || seen_sequence_ != announced_sequence_);
+  announced_blocked_version_ = blocked.version;
+  announcement.blocked_on = std::move(blocked.names);
+  const bool leaves = leaving_.load() && leave_by_ == absl::InfiniteFuture();
+  if (leaves) {
+    leave_by_ = Clock::Real().Now() + kLeavePatience;
+    announcement.end = EpochEnd{rank_, LeftWorldError(rank_), /*left=*/true};
+  }
+  return !announcement.groups.empty() || blocked_anew || leaves ||
+         unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;
+}
+
+absl::Status EngineLoop::Announce(const Announcement& announcement) {
+  if (is_root()) return coordinator_->Announce(rank_, announcement, Clock::Real().Now());
+  return control_->Send(0, Encode(announcement));
+}
+
+absl::Status EngineLoop::HandleMessages(const std::vector<ControlChannel::Message>& messages) {
+  for (const ControlChannel::Message& message : messages) {
+    if (is_root()) {
+      ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(message.bytes, size_));
+      RETURN_IF_ERROR(coordinator_->Announce(message.peer, announcement, Clock::Real().Now()));
+    } else {
+      ASSIGN_OR_RETURN(const Plan plan, DecodePlan(message.bytes, size_, known_));
+      RETURN_IF_ERROR(CarryOut(plan));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EngineLoop::RunNextPlan() {
+  if (!is_root()) return absl::OkStatus();
+  std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
+  for (const std::string& warning : coordinator_->TakeWarnings()) {
+    if (options_.on_warning) options_.on_warning(warning);
+  }
+  if (!plan.has_value()) return absl::OkStatus();
+  if (size_ > 1) {
+    const std::string bytes = Encode(*plan);
+    for (int peer = 1; peer < size_; ++peer) RETURN_IF_ERROR(control_->Send(peer, bytes));
+    // The members need all of it before they can meet us in the first collective.
+    RETURN_IF_ERROR(control_->Flush(options_.collective_timeout));
+  }
+  return CarryOut(*plan);
+}
+
+absl::Status EngineLoop::CarryOut(const Plan& plan) {
+  known_.Apply(plan);
+  if (!plan.evicted_ids.empty()) ++unacknowledged_evictions_;
+  for (const Failure& failure : plan.failures) Deliver(failure);
+  for (const Batch& batch : plan.batches) RETURN_IF_ERROR(RunBatch(batch));
+  seen_sequence_ = plan.sequence;
+  if (!plan.end.has_value()) return absl::OkStatus();
+  end_ = plan.end;
+  return end_->status;
+}
+
+absl::Status EngineLoop::RunBatch(const Batch& batch) {
+  Executor::Parts parts;
+  for (const PlannedTensor& tensor : batch) {
+    if (IsAbsent(tensor, rank_)) {
+      parts.emplace_back();
+      continue;
+    }
+    parts.push_back(queue_.Take(tensor.signature->name));
+    if (!parts.back().has_value()) {
+      return absl::InternalError(absl::StrCat("the plan names '", tensor.signature->name,
+                                              "', which rank ", rank_, " has not submitted"));
+    }
+  }
+  const absl::Status status = executor_.Run(batch, parts);
+  if (!status.ok() && !FailsOnlyTheOperation(status)) {
+    collective_failed_ = true;
+    // They fail with the others when the reason is known.
+    for (const auto& part : parts) {
+      if (part.has_value()) broken_.push_back(*part);
+    }
+    return status;
+  }
+  for (const auto& part : parts) {
+    if (part.has_value()) part->Finish(status);
+  }
+  return absl::OkStatus();
+}
+
+void EngineLoop::Deliver(const Failure& failure) {
+  for (const std::string& name : failure.names) {
+    std::optional<OperationTensor> tensor = queue_.Take(name);
+    // Not every rank has submitted what a deadlock was about.
+    if (tensor.has_value()) tensor->Finish(absl::InvalidArgumentError(failure.message));
+  }
+}
+
+}  // namespace hvd

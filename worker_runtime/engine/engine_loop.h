@@ -1,0 +1,101 @@
+// The engine thread's work: announce what is new, learn what to run, run it.
+#ifndef WORKER_RUNTIME_ENGINE_ENGINE_LOOP_H_
+#define WORKER_RUNTIME_ENGINE_ENGINE_LOOP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "collectives/communicator.h"
+#include "worker_runtime/engine/blocked_waits.h"
+#include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/engine/engine.h"
+#include "worker_runtime/engine/executor.h"
+#include "worker_runtime/engine/tensor_queue.h"
+#include "worker_runtime/negotiation/coordinator.h"
+#include "worker_runtime/negotiation/known_signatures.h"
+#include "worker_runtime/negotiation/messages.h"
+
+namespace hvd {
+
+// The status of everything in flight once `rank` has left in good order.
+absl::Status LeftWorldError(int rank);
+
+// Run() belongs to one thread; the other methods are thread-safe. What is handed to the constructor
+// must outlive the loop.
+class EngineLoop {
+ public:
+  EngineLoop(const EngineOptions& options, Communicator& communicator,
+             std::unique_ptr<ControlChannel> control, TensorQueue& queue, BlockedWaits& blocked);
+
+  // Works until the epoch has ended, then fails what is in flight and closes the queue.
+  void Run();
+
+  // There is something new in the queue or among the blocked waits.
+  void Wake() { control_->Wake(); }
+  // Ends the epoch in good order.
+  void Leave();
+  // Ends it at once. The first reason stays.
+  void Abort(const absl::Status& reason);
+
+ private:
+  // One round; a status that is not OK ends the epoch.
+  absl::Status RunCycle();
+  absl::Status CheckOrders();
+  absl::Status AnnounceNew();
+  absl::Status HandleMessages(const std::vector<ControlChannel::Message>& messages);
+  absl::Status RunNextPlan();
+
+  absl::Duration ReceiveTimeout() const;
+  bool FillAnnouncement(Announcement& announcement);
+  absl::Status Announce(const Announcement& announcement);
+  absl::Status CarryOut(const Plan& plan);
+  absl::Status RunBatch(const Batch& batch);
+  void Deliver(const Failure& failure);
+
+  // What follows the end of the epoch (engine_end.cc).
+  // Tells the others if need be; returns why the epoch ended, from the one who knows best.
+  absl::Status Conclude(absl::Status status);
+  void TellMembers(const absl::Status& status);
+  void TellRoot(const absl::Status& status);
+  // What a collective reports is often a consequence; the cause comes by the control channel.
+  absl::Status LookForCause(const absl::Status& own);
+  std::optional<absl::Status> FindCause(const ControlChannel::Message& message);
+
+  bool is_root() const { return coordinator_ != nullptr; }
+
+  const EngineOptions options_;
+  const int rank_;
+  const int size_;
+  Communicator& communicator_;
+  const std::unique_ptr<ControlChannel> control_;
+  TensorQueue& queue_;
+  BlockedWaits& blocked_;
+
+  Executor executor_;
+  KnownSignatures known_;
+  std::unique_ptr<Coordinator> coordinator_;  // on rank 0
+  uint64_t seen_sequence_ = 0;
+  int unacknowledged_evictions_ = 0;  // plans with evictions since the last announcement
+  uint64_t announced_blocked_version_ = 0;
+  uint64_t announced_sequence_ = 0;
+  absl::Time leave_by_ = absl::InfiniteFuture();  // finite once leaving has been announced
+  bool collective_failed_ = false;
+  std::vector<OperationTensor> broken_;  // what the failed collective was about
+  std::optional<EpochEnd> end_;          // as the last plan says
+
+  std::atomic<bool> leaving_{false};
+  std::atomic<bool> aborted_{false};
+  absl::Mutex mutex_;
+  absl::Status abort_reason_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_ENGINE_LOOP_H_

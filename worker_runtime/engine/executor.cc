@@ -1,0 +1,200 @@
+#include "worker_runtime/engine/executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "collectives/reduce.h"
+#include "worker_runtime/engine/reduction_math.h"
+
+namespace hvd {
+namespace {
+
+// memcpy for pointers that may be null when there is nothing to copy.
+void Copy(void* to, const void* from, size_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, bytes);
+}
+
+size_t Count(const TensorSignature& signature) {
+  return static_cast<size_t>(ElementCount(signature.shape));
+}
+
+// Puts this rank's contribution, scaled, at `to`.
+void Contribute(const TensorSignature& signature, const OperationTensor* part, void* to) {
+  const size_t count = Count(signature);
+  if (part == nullptr) {
+    FillNeutral(to, count, signature.type, signature.reduction);
+    return;
+  }
+  Copy(to, part->request().input, ByteCount(signature));
+  if (signature.prescale != 1.0) Scale(to, count, signature.type, signature.prescale);
+}
+
+const OperationTensor* Get(const std::optional<OperationTensor>& part) {
+  return part.has_value() ? &*part : nullptr;
+}
+
+size_t Sum(const std::vector<size_t>& numbers) {
+  size_t sum = 0;
+  for (size_t number : numbers) sum += number;
+  return sum;
+}
+
+}  // namespace
+
+absl::Status Executor::Run(const Batch& batch, const Parts& parts) {
+  const PlannedTensor& first = batch.front();
+  const OpKind op = first.signature->op;
+  if (op == OpKind::kAllReduce) {
+    return batch.size() > 1 ? AllReduceFused(batch, parts) : AllReduceOne(first, Get(parts[0]));
+  }
+  if (batch.size() > 1 || !parts[0].has_value()) {
+    return absl::InternalError(
+        absl::StrCat("an impossible plan for '", first.signature->name, "'"));
+  }
+  const OperationTensor& part = *parts[0];
+  switch (op) {
+    case OpKind::kAllGather:
+      return AllGather(first, part);
+    case OpKind::kBroadcast:
+      return Broadcast(first, part);
+    case OpKind::kAllToAll:
+      return AllToAll(first, part);
+    case OpKind::kReduceScatter:
+      return ReduceScatter(first, part);
+    case OpKind::kJoin:
+      part.result().last_joined_rank = first.last_joined_rank;
+      return absl::OkStatus();
+    case OpKind::kBarrier:  // the plan itself is the proof that all ranks have come
+    case OpKind::kAllReduce:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::AllReduceOne(const PlannedTensor& planned, const OperationTensor* part) {
+  const TensorSignature& signature = *planned.signature;
+  const size_t bytes = ByteCount(signature);
+  void* out = part != nullptr ? part->PrepareOutput(bytes) : buffer_.Reserve(bytes);
+  const void* in = out;
+  if (part != nullptr && signature.prescale == 1.0) {
+    in = part->request().input;  // no copy
+  } else {
+    Contribute(signature, part, out);
+  }
+  if (part != nullptr) part->result().shape = signature.shape;
+  return Reduce(signature, in, out, Count(signature));
+}
+
+absl::Status Executor::AllReduceFused(const Batch& batch, const Parts& parts) {
+  size_t bytes = 0;
+  for (const PlannedTensor& planned : batch) bytes += ByteCount(*planned.signature);
+  char* const begin = buffer_.Reserve(bytes);
+  char* next = begin;
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const TensorSignature& signature = *batch[i].signature;
+    const OperationTensor* part = Get(parts[i]);
+    const size_t size = ByteCount(signature);
+    Contribute(signature, part, next);
+    pieces.push_back(Piece{part == nullptr ? nullptr : part->PrepareOutput(size), size});
+    if (part != nullptr) part->result().shape = signature.shape;
+    next += size;
+  }
+  const TensorSignature& first = *batch.front().signature;
+  RETURN_IF_ERROR(Reduce(first, begin, begin, bytes / SizeOf(first.type)));
+  buffer_.Unpack(pieces);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Reduce(const TensorSignature& signature, const void* in, void* out,
+                              size_t count) {
+  if (count == 0) return absl::OkStatus();
+  if (signature.reduction == Reduction::kAdasum) {
+    return absl::UnimplementedError("Adasum");
+  } else {
+    RETURN_IF_ERROR(communicator_.AllReduce(in, out, count, signature.type,
+                                            ToReduceOp(signature.reduction), options_));
+  }
+  FinishReduction(out, count, signature.type, signature.reduction, signature.postscale,
+                  communicator_.size());
+  return absl::OkStatus();
+}
+
+absl::Status Executor::AllGather(const PlannedTensor& planned, const OperationTensor& part) {
+  const size_t row = RowBytes(*planned.signature);
+  std::vector<size_t> bytes;
+  TensorResult& result = part.result();
+  result.shape = planned.signature->shape;
+  result.shape.front() = 0;
+  for (int64_t rows : planned.first_dims) {
+    bytes.push_back(static_cast<size_t>(rows) * row);
+    result.shape.front() += rows;
+  }
+  const size_t total = Sum(bytes);
+  void* out = part.PrepareOutput(total);
+  if (total == 0) return absl::OkStatus();
+  return communicator_.AllGather(part.request().input, out, bytes, options_);
+}
+
+absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTensor& part) {
+  const TensorSignature& signature = *planned.signature;
+  const size_t bytes = ByteCount(signature);
+  void* out = part.PrepareOutput(bytes);
+  part.result().shape = signature.shape;
+  const void* in = part.request().input;
+  if (communicator_.rank() == signature.root_rank && in != nullptr) Copy(out, in, bytes);
+  if (bytes == 0) return absl::OkStatus();
+  return communicator_.Broadcast(out, bytes, signature.root_rank, options_);
+}
+
+absl::Status Executor::AllToAll(const PlannedTensor& planned, const OperationTensor& part) {
+  const size_t row = RowBytes(*planned.signature);
+  const int size = communicator_.size(), rank = communicator_.rank();
+  std::vector<size_t> send, receive;
+  TensorResult& result = part.result();
+  result.shape = planned.signature->shape;
+  result.shape.front() = 0;
+  for (int peer = 0; peer < size; ++peer) {
+    const int32_t rows = planned.splits[peer * size + rank];
+    send.push_back(static_cast<size_t>(planned.splits[rank * size + peer]) * row);
+    receive.push_back(static_cast<size_t>(rows) * row);
+    result.received_splits.push_back(rows);
+    result.shape.front() += rows;
+  }
+  void* out = part.PrepareOutput(Sum(receive));
+  const bool nothing = row == 0 || std::all_of(planned.splits.begin(), planned.splits.end(),
+                                               [](int32_t rows) { return rows == 0; });
+  if (nothing) return absl::OkStatus();
+  return communicator_.AllToAll(part.request().input, send, out, receive, options_);
+}
+
+absl::Status Executor::ReduceScatter(const PlannedTensor& planned, const OperationTensor& part) {
+  const TensorSignature& signature = *planned.signature;
+  const int64_t size = communicator_.size(), rank = communicator_.rank();
+  const int64_t rows = signature.shape.front();
+  const size_t row_elements = RowBytes(signature) / SizeOf(signature.type);
+  auto rows_of = [&](int64_t r) { return rows / size + (r < rows % size ? 1 : 0); };
+  std::vector<size_t> counts;
+  for (int64_t r = 0; r < size; ++r) counts.push_back(rows_of(r) * row_elements);
+  part.result().shape = signature.shape;
+  part.result().shape.front() = rows_of(rank);
+  const size_t count = counts[rank];
+  void* out = part.PrepareOutput(count * SizeOf(signature.type));
+  if (Count(signature) == 0) return absl::OkStatus();
+  const void* in = part.request().input;
+  if (signature.prescale != 1.0) {
+    void* scaled = buffer_.Reserve(ByteCount(signature));
+    Contribute(signature, &part, scaled);
+    in = scaled;
+  }
+  RETURN_IF_ERROR(communicator_.ReduceScatter(in, out, counts, signature.type,
+                                              ToReduceOp(signature.reduction), options_));
+  FinishReduction(out, count, signature.type, signature.reduction, signature.postscale,
+                  communicator_.size());
+  return absl::OkStatus();
+}
+
+}  // namespace hvd

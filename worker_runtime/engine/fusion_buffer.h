@@ -1,0 +1,37 @@
+// Scratch memory that grows when needed and stays.
+#ifndef WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_
+#define WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/types/span.h"
+
+namespace hvd {
+
+// A piece of memory to pack from or unpack to; nullptr for no bytes.
+struct Piece {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// Not thread-safe. Knows nothing of what is packed.
+class FusionBuffer {
+ public:
+  // At least `bytes`, of any contents, aligned to a cache line; valid until the next call.
+  char* Reserve(size_t bytes);
+
+  // Copies the buffer's first bytes out to the pieces, one behind the other.
+  void Unpack(absl::Span<const Piece> pieces) const;
+
+ private:
+  struct Free {
+    void operator()(char* data) const;
+  };
+  std::unique_ptr<char, Free> data_;
+  size_t capacity_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_

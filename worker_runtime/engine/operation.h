@@ -1,0 +1,45 @@
+// One handle's work: what a user submitted and what became of it.
+#ifndef WORKER_RUNTIME_ENGINE_OPERATION_H_
+#define WORKER_RUNTIME_ENGINE_OPERATION_H_
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker_runtime/engine/completion.h"
+#include "worker_runtime/engine/request.h"
+#include "worker_runtime/negotiation/tensor_signature.h"
+
+namespace hvd {
+
+// Written by the engine's thread until `done`, read by users afterwards.
+struct Operation {
+  std::vector<TensorRequest> requests;
+  std::vector<SignaturePtr> signatures;         // of the requests
+  std::vector<TensorResult> results;            // of the requests
+  std::vector<std::unique_ptr<char[]>> memory;  // of results whose request gave none
+  size_t unfinished = 0;                        // requests
+  absl::Status status;                          // the first error
+  Completion done;
+};
+using OperationPtr = std::shared_ptr<Operation>;
+
+// One tensor of an operation.
+struct OperationTensor {
+  OperationPtr operation;
+  size_t index = 0;
+
+  const TensorRequest& request() const { return operation->requests[index]; }
+  TensorResult& result() const { return operation->results[index]; }
+
+  // Where the result goes: what the request gave, or `bytes` of new memory. Notes it in the result.
+  void* PrepareOutput(size_t bytes) const;
+  // The last tensor of an operation that finishes makes it done.
+  void Finish(const absl::Status& status) const;
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_OPERATION_H_

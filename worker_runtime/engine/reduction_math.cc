@@ -1,0 +1,105 @@
+#include "worker_runtime/engine/reduction_math.h"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "collectives/dispatch.h"
+#include "collectives/reduce.h"
+
+namespace hvd {
+namespace {
+
+// Exact where multiplying by 1.0 / ranks is not: 49 * (1.0 / 49) is less than 1.
+void DivideIntegers(void* data, size_t count, DataType type, int ranks) {
+  Dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    if constexpr (std::is_integral_v<T>) {
+      T* elements = static_cast<T*>(data);
+      for (size_t i = 0; i < count; ++i) {
+        elements[i] = static_cast<T>(static_cast<int64_t>(elements[i]) / ranks);
+      }
+    }
+  });
+}
+
+enum class Neutral { kZero, kOne, kLargest, kSmallest };
+
+Neutral NeutralOf(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kMin:
+      return Neutral::kLargest;
+    case Reduction::kMax:
+      return Neutral::kSmallest;
+    case Reduction::kProduct:
+      return Neutral::kOne;
+    case Reduction::kAverage:
+    case Reduction::kSum:
+    case Reduction::kAdasum:
+      break;
+  }
+  return Neutral::kZero;
+}
+
+template <typename T>
+T NeutralElement(Neutral neutral) {
+  using Limits = std::numeric_limits<T>;
+  switch (neutral) {
+    case Neutral::kOne:
+      return T(1);
+    case Neutral::kLargest:
+      return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    case Neutral::kSmallest:
+      return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    case Neutral::kZero:
+      break;
+  }
+  return T(0);
+}
+
+}  // namespace
+
+ReduceOp ToReduceOp(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kMin:
+      return ReduceOp::kMin;
+    case Reduction::kMax:
+      return ReduceOp::kMax;
+    case Reduction::kProduct:
+      return ReduceOp::kProduct;
+    case Reduction::kAverage:
+    case Reduction::kSum:
+    case Reduction::kAdasum:
+      break;
+  }
+  return ReduceOp::kSum;
+}
+
+void FinishReduction(void* data, size_t count, DataType type, Reduction reduction, double postscale,
+                     int ranks) {
+  const bool average = reduction == Reduction::kAverage && ranks > 1 && type != DataType::kBool;
+  if (average && postscale == 1.0 && !IsFloating(type)) {
+    DivideIntegers(data, count, type, ranks);
+    return;
+  }
+  const double factor = average ? postscale / ranks : postscale;
+  if (factor != 1.0) Scale(data, count, type, factor);
+}
+
+void FillNeutral(void* data, size_t count, DataType type, Reduction reduction) {
+  const Neutral neutral = NeutralOf(reduction);
+  Dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T element;
+    if constexpr (std::is_same_v<T, BoolByte>) {
+      element.value = neutral == Neutral::kOne || neutral == Neutral::kLargest ? 1 : 0;
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      element = NeutralElement<T>(neutral);
+    } else {
+      element = T::FromFloat(NeutralElement<float>(neutral));
+    }
+    std::fill_n(static_cast<T*>(data), count, element);
+  });
+}
+
+}  // namespace hvd

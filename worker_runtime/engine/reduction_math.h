@@ -1,0 +1,26 @@
+// The arithmetic around a reduction: scaling, averaging, and what absent ranks give.
+#ifndef WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_
+#define WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_
+
+#include <cstddef>
+
+#include "collectives/types.h"
+#include "worker_runtime/negotiation/op_kind.h"
+
+namespace hvd {
+
+// What ranks compute together; an average is a sum first.   REQUIRES: not Adasum.
+ReduceOp ToReduceOp(Reduction reduction);
+
+// Multiplies by the postscale and, for an average, divides by `ranks`. Integers are cut off towards
+// zero.
+void FinishReduction(void* data, size_t count, DataType type, Reduction reduction, double postscale,
+                     int ranks);
+
+// Fills with the element that leaves others as they are: 0 for sums, the largest value for a
+// minimum, ...
+void FillNeutral(void* data, size_t count, DataType type, Reduction reduction);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_

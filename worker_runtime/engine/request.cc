@@ -1,0 +1,102 @@
+#include "worker_runtime/engine/request.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+absl::Status Bad(const TensorRequest& request, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(NameOf(request.op), " of '", request.name, "': ", why));
+}
+
+absl::Status CheckKinds(const TensorRequest& request) {
+  auto exists = [](auto kind, int count) {
+    return static_cast<int>(kind) >= 0 && static_cast<int>(kind) < count;
+  };
+  if (request.name.empty()) return absl::InvalidArgumentError("a request needs a name");
+  if (!exists(request.op, kOpKindCount)) return Bad(request, "no such operation");
+  if (!exists(request.type, kDataTypeCount)) return Bad(request, "no such data type");
+  if (!exists(request.reduction, kReductionCount)) return Bad(request, "no such reduction");
+  if (!IsSaneShape(request.shape, request.type)) {
+    return Bad(request, absl::StrCat("impossible shape ", ShapeText(request.shape)));
+  }
+  if (std::isnan(request.prescale) || std::isnan(request.postscale)) {
+    return Bad(request, "a scale factor is not a number");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSplits(const TensorRequest& request, int size) {
+  if (request.shape.empty()) return absl::OkStatus();  // fails on all ranks alike
+  const int64_t rows = request.shape.front();
+  if (request.splits.empty()) {
+    if (rows % size == 0) return absl::OkStatus();
+    return Bad(request, absl::StrCat("the first dimension, ", rows,
+                                     ", can't be split evenly among ", size, " ranks"));
+  }
+  if (request.splits.size() != static_cast<size_t>(size)) {
+    return Bad(request,
+               absl::StrCat("there are ", request.splits.size(), " splits for ", size, " ranks"));
+  }
+  int64_t sum = 0;
+  for (int32_t split : request.splits) {
+    if (split < 0) return Bad(request, "a split is negative");
+    sum += split;
+  }
+  if (sum <= rows) return absl::OkStatus();
+  return Bad(request, absl::StrCat("the splits sum up to ", sum,
+                                   ", but the first dimension is only ", rows));
+}
+
+absl::Status CheckReduction(const TensorRequest& request) {
+  if (request.op == OpKind::kReduceScatter && request.shape.empty()) {
+    return Bad(request, "scalars can't be scattered");
+  }
+  if (request.reduction != Reduction::kAdasum) return absl::OkStatus();
+  if (request.op == OpKind::kReduceScatter) return Bad(request, "Adasum is for allreduce only");
+  if (!IsFloating(request.type)) return Bad(request, "Adasum needs floating-point tensors");
+  return absl::OkStatus();
+}
+
+bool CarriesData(OpKind op) { return op != OpKind::kBarrier && op != OpKind::kJoin; }
+
+}  // namespace
+
+absl::Status CheckRequest(const TensorRequest& request, int size) {
+  RETURN_IF_ERROR(CheckKinds(request));
+  if (request.root_rank < 0 || request.root_rank >= size) {
+    return Bad(request,
+               absl::StrCat("invalid root rank ", request.root_rank, " in a world of ", size));
+  }
+  if (request.op == OpKind::kAllToAll) RETURN_IF_ERROR(CheckSplits(request, size));
+  if (request.op == OpKind::kAllReduce || request.op == OpKind::kReduceScatter) {
+    RETURN_IF_ERROR(CheckReduction(request));
+  }
+  const bool has_memory =
+      request.input != nullptr || (request.op == OpKind::kBroadcast && request.output != nullptr);
+  if (CarriesData(request.op) && request.op != OpKind::kBroadcast && !has_memory &&
+      ElementCount(request.shape) > 0) {
+    return Bad(request, "there is no input");
+  }
+  return absl::OkStatus();
+}
+
+TensorSignature SignatureOf(const TensorRequest& request) {
+  TensorSignature signature;
+  signature.name = request.name;
+  signature.op = request.op;
+  signature.type = request.type;
+  signature.reduction = request.reduction;
+  signature.shape = request.shape;
+  signature.prescale = request.prescale;
+  signature.postscale = request.postscale;
+  signature.root_rank = request.root_rank;
+  signature.splits = request.splits;
+  return signature;
+}
+
+}  // namespace hvd

@@ -1,0 +1,50 @@
+#include "worker_runtime/engine/tensor_queue.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd {
+
+absl::StatusOr<bool> TensorQueue::Push(OperationPtr operation) {
+  absl::MutexLock lock(&mutex_);
+  if (!closed_.ok()) return closed_;
+  for (size_t i = 0; i < operation->requests.size(); ++i) {
+    const std::string& name = operation->requests[i].name;
+    if (in_flight_.try_emplace(name, OperationTensor{operation, i}).second) continue;
+    for (size_t added = 0; added < i; ++added) {
+      in_flight_.erase(operation->requests[added].name);
+    }
+    return absl::AlreadyExistsError(
+        absl::StrCat("a tensor named '", name, "' is being processed already"));
+  }
+  new_.push_back(std::move(operation));
+  return new_.size() == 1;
+}
+
+std::vector<OperationPtr> TensorQueue::TakeNew() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(new_, {});
+}
+
+std::optional<OperationTensor> TensorQueue::Take(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  auto found = in_flight_.find(name);
+  if (found == in_flight_.end()) return std::nullopt;
+  OperationTensor tensor = std::move(found->second);
+  in_flight_.erase(found);
+  return tensor;
+}
+
+void TensorQueue::Close(const absl::Status& status) {
+  absl::flat_hash_map<std::string, OperationTensor> unfinished;
+  {
+    absl::MutexLock lock(&mutex_);
+    closed_.Update(status);
+    new_.clear();
+    unfinished.swap(in_flight_);
+  }
+  for (const auto& [name, tensor] : unfinished) tensor.Finish(status);
+}
+
+}  // namespace hvd

@@ -1,0 +1,45 @@
+// What is in flight on this rank, and the way from user threads to the engine's thread.
+#ifndef WORKER_RUNTIME_ENGINE_TENSOR_QUEUE_H_
+#define WORKER_RUNTIME_ENGINE_TENSOR_QUEUE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "worker_runtime/engine/operation.h"
+
+namespace hvd {
+
+// Thread-safe. A tensor is in flight from Push until Take; its name is free again before its
+// operation can be seen to be done.
+class TensorQueue {
+ public:
+  // Returns whether nothing was waiting for TakeNew, so that the engine may be asleep.
+  //   AlreadyExists: a name is in flight, or occurs twice; nothing was queued.   After Close: what
+  //   was given there.
+  absl::StatusOr<bool> Push(OperationPtr operation);
+
+  // What was pushed since the last call, in order.
+  std::vector<OperationPtr> TakeNew();
+
+  // Ends the flight of the tensor; nullopt if there is none of that name.
+  std::optional<OperationTensor> Take(const std::string& name);
+
+  // Finishes all that is in flight, and all later Pushes, with `status`. The first status stays.
+  void Close(const absl::Status& status);
+
+ private:
+  absl::Mutex mutex_;
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);
+  std::vector<OperationPtr> new_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, OperationTensor> in_flight_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_TENSOR_QUEUE_H_
