@@ -1,0 +1,127 @@
+#include "launcher/agent/bootstrap_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "rendezvous/security/job_credentials.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kMaxHelloBytes = 256;
+constexpr size_t kRandomBytes = 16;
+
+absl::StatusOr<Fd> Listen(const std::string& name) {
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path + 1, name.data(), name.size());  // the zero byte in front: abstract
+  const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  if (!fd.valid() || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    return absl::ErrnoToStatus(errno, "can't listen for workers");
+  }
+  return fd;
+}
+
+pb::WorkerBootstrap Refusal(const std::string& error) {
+  pb::WorkerBootstrap refusal;
+  refusal.set_error(error);
+  return refusal;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BootstrapSocket>> BootstrapSocket::Create(EventLoop& loop,
+                                                                         uid_t user,
+                                                                         Answer answer) {
+  const std::string name =
+      absl::StrCat("horovod-agent-", absl::BytesToHexString(RandomBytes(kRandomBytes)));
+  ASSIGN_OR_RETURN(Fd listener, Listen(name));
+  const int fd = listener.get();
+  std::unique_ptr<BootstrapSocket> result(
+      new BootstrapSocket(loop, user, std::move(answer), name, std::move(listener)));
+  BootstrapSocket* const self = result.get();
+  RETURN_IF_ERROR(loop.Watch(fd, EPOLLIN, [self](uint32_t) { self->OnConnection(); }));
+  return result;
+}
+
+BootstrapSocket::BootstrapSocket(EventLoop& loop, uid_t user, Answer answer, std::string name,
+                                 Fd listener)
+    : loop_(loop),
+      user_(user),
+      answer_(std::move(answer)),
+      name_(std::move(name)),
+      listener_(std::move(listener)) {}
+
+BootstrapSocket::~BootstrapSocket() {
+  while (!clients_.empty()) Drop(clients_.begin()->first);
+  loop_.Forget(listener_.get());
+}
+
+void BootstrapSocket::OnConnection() {
+  Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd.valid()) return;
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
+  if (peer.uid != user_) {
+    return Reply(fd.get(), Refusal(absl::StrCat("this job belongs to user ", user_,
+                                                ", this process to user ", peer.uid)));
+  }
+  Admit(std::move(fd));
+}
+
+void BootstrapSocket::Admit(Fd fd) {
+  if (clients_.size() >= kMaxClients) {
+    const auto oldest = std::min_element(
+        clients_.begin(), clients_.end(),
+        [](const auto& a, const auto& b) { return a.second.patience < b.second.patience; });
+    Drop(oldest->first);
+  }
+  const int number = fd.get();
+  if (!loop_.Watch(number, EPOLLIN, [this, number](uint32_t) { OnHello(number); }).ok()) return;
+  const EventLoop::TimerId patience = loop_.After(kPatience, [this, number] { Drop(number); });
+  clients_.emplace(number, Client{std::move(fd), FrameDecoder(kMaxHelloBytes), patience});
+}
+
+void BootstrapSocket::OnHello(int fd) {
+  Client& client = clients_.at(fd);
+  char buffer[kMaxHelloBytes];
+  const IoResult got = ReadSome(fd, buffer, sizeof(buffer));
+  if (got.would_block) return;
+  client.decoder.Append({buffer, got.bytes});
+  const absl::StatusOr<std::optional<std::string>> payload = client.decoder.Next();
+  if (payload.ok() && !payload->has_value() && !got.end) return;
+  if (payload.ok() && payload->has_value()) {
+    pb::WorkerHello hello;
+    Reply(fd, hello.ParseFromString(**payload) ? answer_(hello.worker_id())
+                                               : Refusal("this is not a WorkerHello"));
+  }
+  Drop(fd);
+}
+
+void BootstrapSocket::Reply(int fd, const pb::WorkerBootstrap& answer) {
+  // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
+  // and says so.
+  const std::string frame = EncodeFrame(answer.SerializeAsString());
+  (void)send(fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void BootstrapSocket::Drop(int fd) {
+  const auto entry = clients_.find(fd);
+  loop_.Cancel(entry->second.patience);
+  loop_.Forget(fd);
+  clients_.erase(entry);
+}
+
+}  // namespace hvd

@@ -1,0 +1,66 @@
+// Where this host's workers ask for their credentials: an abstract unix socket, so that nothing
+// stays behind in the file system.
+#ifndef LAUNCHER_AGENT_BOOTSTRAP_SOCKET_H_
+#define LAUNCHER_AGENT_BOOTSTRAP_SOCKET_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
+#include "base/frames.h"
+#include "proto/agent.pb.h"
+
+namespace hvd {
+
+// Answers one WorkerHello per connection. Belongs to the loop's thread. Other users' processes get
+// an error instead of an answer, and whoever says nothing sensible within kPatience is dropped;
+// neither holds up anyone else.
+class BootstrapSocket {
+ public:
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+  // As many may be connected at a time; the longest waiting makes room for a new one.
+  static constexpr size_t kMaxClients = 256;
+
+  using Answer = std::function<pb::WorkerBootstrap(uint64_t worker_id)>;
+
+  // Listens under a random name. Only processes of `user` are answered.   ResourceExhausted,
+  // Internal: no socket to be had.
+  static absl::StatusOr<std::unique_ptr<BootstrapSocket>> Create(EventLoop& loop, uid_t user,
+                                                                 Answer answer);
+  ~BootstrapSocket();
+
+  // Without the zero byte in front.
+  const std::string& name() const { return name_; }
+
+ private:
+  struct Client {
+    Fd fd;
+    FrameDecoder decoder;
+    EventLoop::TimerId patience;
+  };
+
+  BootstrapSocket(EventLoop& loop, uid_t user, Answer answer, std::string name, Fd listener);
+  void OnConnection();
+  void Admit(Fd fd);
+  void OnHello(int fd);
+  void Reply(int fd, const pb::WorkerBootstrap& answer);
+  void Drop(int fd);
+
+  EventLoop& loop_;
+  const uid_t user_;
+  const Answer answer_;
+  const std::string name_;
+  const Fd listener_;
+  std::map<int, Client> clients_;
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_AGENT_BOOTSTRAP_SOCKET_H_

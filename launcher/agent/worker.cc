@@ -1,0 +1,132 @@
+#include "launcher/agent/worker.h"
+
+#include <csignal>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace hvd {
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(EventLoop& loop, const LaunchPlan& plan,
+                                                      const pb::StartWorker& start,
+                                                      const WorkerPlace& place,
+                                                      Callbacks callbacks) {
+  ASSIGN_OR_RETURN(Pipe out, MakePipe());
+  ASSIGN_OR_RETURN(Pipe err, MakePipe());
+  SpawnOptions options;
+  options.file = plan.file;
+  options.argv = plan.argv;
+  options.environment = WorkerEnvironment(plan, start, place);
+  options.working_directory = plan.working_directory;
+  options.stdout_fd = out.write.get();
+  options.stderr_fd = err.write.get();
+  ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+  std::unique_ptr<Worker> worker(new Worker(loop, start, std::move(process), std::move(callbacks)));
+  RETURN_IF_ERROR(worker->Watch(std::move(out), std::move(err)));
+  return worker;
+}
+
+Worker::Worker(EventLoop& loop, const pb::StartWorker& start, Process process, Callbacks callbacks)
+    : loop_(loop),
+      id_(start.worker_id()),
+      rank_(start.rank()),
+      process_(std::move(process)),
+      callbacks_(std::move(callbacks)),
+      oom_(process_.pid()) {}
+
+Worker::~Worker() {
+  loop_.Forget(process_.pidfd());
+  if (kill_timer_.has_value()) loop_.Cancel(*kill_timer_);
+  if (linger_timer_.has_value()) loop_.Cancel(*linger_timer_);
+}
+
+absl::Status Worker::Watch(Pipe out, Pipe err) {
+  out_ = Listen(std::move(out), /*is_stderr=*/false);
+  err_ = Listen(std::move(err), /*is_stderr=*/true);
+  return loop_.Watch(process_.pidfd(), EPOLLIN, [this](uint32_t) { OnExit(); });
+}
+
+// Only the read end stays; the worker has the other.
+std::unique_ptr<WorkerPipe> Worker::Listen(Pipe pipe, bool is_stderr) {
+  return std::make_unique<WorkerPipe>(
+      loop_, std::move(pipe.read),
+      [this, is_stderr](absl::string_view line) { TakeLine(line, is_stderr); },
+      [this] { OnPipeEnd(); });
+}
+
+void Worker::TakeLine(absl::string_view line, bool is_stderr) {
+  if (is_stderr) tail_.Append(line);
+  pb::WorkerOutput output;
+  output.set_rank(rank_);
+  output.set_is_stderr(is_stderr);
+  output.set_line(line.data(), line.size());
+  callbacks_.on_output(std::move(output));
+}
+
+void Worker::set_paused(bool paused) {
+  out_->set_paused(paused);
+  err_->set_paused(paused);
+}
+
+void Worker::Stop(absl::Duration grace) {
+  if (exit_.has_value()) return;
+  if (grace <= absl::ZeroDuration()) return KillGroup();
+  if (!std::exchange(terminated_, true)) process_.SignalGroup(SIGTERM);
+  const EventLoop::TimerId timer = loop_.After(grace, [this] { KillGroup(); });
+  if (!kill_timer_.has_value() || timer < *kill_timer_) {
+    if (kill_timer_.has_value()) loop_.Cancel(*kill_timer_);
+    kill_timer_ = timer;
+  } else {
+    loop_.Cancel(timer);
+  }
+}
+
+void Worker::KillGroup() {
+  if (!exit_.has_value()) killed_by_us_ = true;
+  process_.SignalGroup(SIGKILL);
+}
+
+void Worker::OnExit() {
+  // Not reaped before Finish: until then its number names its process group and nothing else.
+  exit_ = process_.PeekExit();
+  loop_.Forget(process_.pidfd());
+  finishing_ = true;
+  out_->ReadRest();
+  err_->ReadRest();
+  finishing_ = false;
+  if (!out_->open() && !err_->open()) return Finish();
+  linger_timer_ = loop_.After(kLingerTime, [this] { Finish(); });
+}
+
+void Worker::OnPipeEnd() {
+  if (!exit_.has_value() || finishing_ || out_->open() || err_->open()) return;
+  // Not from here: the pipe that calls belongs to this worker, which Finish may end.
+  finishing_ = true;
+  loop_.Cancel(*linger_timer_);
+  linger_timer_ = loop_.After(absl::ZeroDuration(), [this] { Finish(); });
+}
+
+void Worker::Finish() {
+  finishing_ = true;
+  KillGroup();
+  out_->ReadRest();
+  err_->ReadRest();
+  out_->Close();
+  err_->Close();
+  // A copy, since it may destroy the worker.
+  const auto on_exited = callbacks_.on_exited;
+  on_exited(Report());
+}
+
+pb::WorkerExited Worker::Report() const {
+  pb::WorkerExited report;
+  report.set_worker_id(id_);
+  report.set_exit_code(exit_->exit_code);
+  report.set_signal(exit_->signal);
+  report.set_core_dumped(exit_->core_dumped);
+  report.set_out_of_memory(exit_->signal == SIGKILL && !killed_by_us_ && oom_.HasGrown());
+  for (const std::string& line : tail_.lines()) report.add_stderr_tail(line);
+  return report;
+}
+
+}  // namespace hvd

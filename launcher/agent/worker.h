@@ -1,0 +1,80 @@
+// One worker process: from its start to the report on its end.
+#ifndef LAUNCHER_AGENT_WORKER_H_
+#define LAUNCHER_AGENT_WORKER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/event_loop.h"
+#include "base/process.h"
+#include "launcher/agent/launch_plan.h"
+#include "launcher/agent/oom_counter.h"
+#include "launcher/agent/stderr_tail.h"
+#include "launcher/agent/worker_pipe.h"
+#include "proto/agent.pb.h"
+
+namespace hvd {
+
+// Belongs to the loop's thread, whose end also ends the process. Destroying it kills the process,
+// but not the rest of its group.
+class Worker {
+ public:
+  struct Callbacks {
+    std::function<void(pb::WorkerOutput)> on_output;
+    // The process has ended, its output is complete, and its process group is gone. Last callback;
+    // it may destroy the worker.
+    std::function<void(pb::WorkerExited)> on_exited;
+  };
+
+  // How long after the process's end others may go on writing to its output before they are killed.
+  static constexpr absl::Duration kLingerTime = absl::Milliseconds(200);
+
+  // Starts it in a process group of its own.   Errors as Process::Spawn.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(EventLoop& loop, const LaunchPlan& plan,
+                                                       const pb::StartWorker& start,
+                                                       const WorkerPlace& place,
+                                                       Callbacks callbacks);
+  ~Worker();
+
+  pid_t pid() const { return process_.pid(); }
+
+  // SIGTERM to the group now (once), SIGKILL after `grace`, or after what is left of the grace of an
+  // earlier call. Without any grace there is only SIGKILL.
+  void Stop(absl::Duration grace);
+
+  // Whether its output is left in its pipes. Its end is noticed all the same.
+  void set_paused(bool paused);
+
+ private:
+  Worker(EventLoop& loop, const pb::StartWorker& start, Process process, Callbacks callbacks);
+  absl::Status Watch(Pipe out, Pipe err);
+  std::unique_ptr<WorkerPipe> Listen(Pipe pipe, bool is_stderr);
+  void TakeLine(absl::string_view line, bool is_stderr);
+  void KillGroup();
+  void OnExit();
+  void OnPipeEnd();
+  void Finish();
+  pb::WorkerExited Report() const;
+
+  EventLoop& loop_;
+  const uint64_t id_;
+  const int rank_;
+  Process process_;
+  const Callbacks callbacks_;
+  const OomCounter oom_;
+  StderrTail tail_;
+  std::unique_ptr<WorkerPipe> out_, err_;
+  std::optional<ExitStatus> exit_;
+  bool killed_by_us_ = false;
+  bool terminated_ = false;
+  bool finishing_ = false;
+  std::optional<EventLoop::TimerId> kill_timer_, linger_timer_;
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_AGENT_WORKER_H_

@@ -1,0 +1,114 @@
+#include "launcher/agent/worker_set.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/process_tree.h"
+#include "launcher/agent/stderr_tail.h"
+
+namespace hvd {
+namespace {
+
+pb::WorkerExited NeverStarted(uint64_t id, const std::string& why) {
+  pb::WorkerExited exited;
+  exited.set_worker_id(id);
+  exited.set_start_error(ToUtf8(why));
+  return exited;
+}
+
+}  // namespace
+
+WorkerSet::WorkerSet(EventLoop& loop, FrameWriter& writer, LaunchPlan plan, WorkerPlace place,
+                     Report report)
+    : loop_(loop),
+      writer_(writer),
+      plan_(std::move(plan)),
+      place_(std::move(place)),
+      report_(std::move(report)) {}
+
+void WorkerSet::Start(const pb::StartWorker& start) {
+  if (Has(start.worker_id())) return;
+  absl::StatusOr<std::unique_ptr<Worker>> worker =
+      Worker::Start(loop_, plan_, start, place_,
+                    {[this](pb::WorkerOutput output) { OnOutput(std::move(output)); },
+                     [this](pb::WorkerExited exited) { OnExited(std::move(exited)); }});
+  pb::AgentMessage message;
+  if (!worker.ok()) {
+    *message.mutable_exited() =
+        NeverStarted(start.worker_id(), std::string(worker.status().message()));
+    return report_(std::move(message));
+  }
+  message.mutable_started()->set_worker_id(start.worker_id());
+  message.mutable_started()->set_pid((*worker)->pid());
+  (*worker)->set_paused(paused_);
+  workers_.emplace(start.worker_id(), *std::move(worker));
+  report_(std::move(message));
+}
+
+void WorkerSet::Stop(const std::vector<uint64_t>& ids, absl::Duration grace) {
+  for (const uint64_t id : ids) {
+    const auto worker = workers_.find(id);
+    if (worker != workers_.end()) worker->second->Stop(grace);
+  }
+}
+
+void WorkerSet::StopAll(absl::Duration grace) {
+  for (const auto& [id, worker] : workers_) worker->Stop(grace);
+}
+
+void WorkerSet::ResumeOutput() {
+  paused_ = false;
+  for (const auto& [id, worker] : workers_) worker->set_paused(false);
+}
+
+void WorkerSet::OnOutput(pb::WorkerOutput output) {
+  pb::AgentFrame frame;
+  *frame.mutable_output() = std::move(output);
+  writer_.Send(frame);
+  if (paused_ || !writer_.full()) return;
+  paused_ = true;
+  for (const auto& [id, worker] : workers_) worker->set_paused(true);
+}
+
+void WorkerSet::OnExited(pb::WorkerExited exited) {
+  workers_.erase(exited.worker_id());
+  pb::AgentMessage message;
+  *message.mutable_exited() = std::move(exited);
+  report_(std::move(message));
+  ReapOrphans();
+  if (empty() && on_empty_) on_empty_();
+}
+
+// A process inherits its worker's number in its environment, whatever session or group it has made
+// for itself.
+bool WorkerSet::OutlivedItsWorker(pid_t pid) const {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/environ"));
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    absl::string_view text = entry;
+    uint64_t id = 0;
+    if (absl::ConsumePrefix(&text, "HOROVOD_WORKER_ID=") && absl::SimpleAtoi(text, &id)) {
+      return !Has(id);
+    }
+  }
+  return empty();
+}
+
+void WorkerSet::ReapOrphans() {
+  std::map<pid_t, uint64_t> own;
+  for (const auto& [id, worker] : workers_) own.emplace(worker->pid(), id);
+  for (const pid_t child : ChildrenOf(getpid())) {
+    if (own.count(child) > 0) continue;
+    if (OutlivedItsWorker(child)) kill(child, SIGKILL);
+    waitpid(child, nullptr, WNOHANG);
+  }
+}
+
+}  // namespace hvd
