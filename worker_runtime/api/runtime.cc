@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/logging.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/inproc/inproc_backend.h"
@@ -57,6 +59,13 @@ EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world) {
   options.collective_timeout = env.gloo_timeout;
   options.thread_affinity = env.thread_affinity;
   options.local_rank = world.self().local_rank;
+  options.stall_warning_time = env.stall_check ? env.stall_warning_time : absl::InfiniteDuration();
+  if (env.stall_shutdown_time > absl::ZeroDuration()) {
+    options.stall_shutdown_time = env.stall_shutdown_time;
+  }
+  options.on_warning =
+      [logger = MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level,
+                           env.log_hide_time)](const std::string& text) { logger->warn(text); };
   return options;
 }
 
@@ -103,10 +112,10 @@ absl::Status Runtime::Prepare() {
   if (prepared_) return absl::OkStatus();
   ASSIGN_OR_RETURN(env_, ParseRuntimeEnv(ReadEnvironment()));
   if (env_.agent_socket.empty()) {
-    backend_ = std::make_unique<InprocBackend>();
+    backend_ = MakeInprocBackend();
   } else {
     ASSIGN_OR_RETURN(std::shared_ptr<Session> session, OpenSession(env_));
-    backend_ = std::make_unique<GlooBackend>();
+    backend_ = MakeGlooBackend();
     absl::MutexLock lock(&mutex_);
     session_ = std::move(session);
   }
