@@ -1,0 +1,94 @@
+#include "rendezvous/security/job_credentials.h"
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+TEST(JobAuthorityTest, Issued_ShareTokenAndCa_AndHaveOwnKeys) {
+  auto authority = JobAuthority::Create("job");
+  ASSERT_TRUE(authority.ok()) << authority.status();
+  const auto daemon = (*authority)->IssueForDaemon();
+  const auto host = (*authority)->IssueForHost("a");
+  ASSERT_TRUE(daemon.ok() && host.ok());
+  EXPECT_EQ(daemon->token, host->token);
+  EXPECT_EQ(daemon->ca_certificate, host->ca_certificate);
+  EXPECT_NE(daemon->private_key, host->private_key);
+  EXPECT_NE(daemon->certificate, host->certificate);
+}
+
+TEST(JobAuthorityTest, Token_Has256BitsAndIsTheJobsOwn) {
+  const auto one = (*JobAuthority::Create("job"))->IssueForHost("a");
+  const auto other = (*JobAuthority::Create("job"))->IssueForHost("a");
+  EXPECT_EQ(one->token.size(), 64u);
+  EXPECT_NE(one->token, other->token);
+  EXPECT_NE(one->ca_certificate, other->ca_certificate);
+}
+
+TEST(JobAuthorityTest, IssueForHost_WithoutAName_SaysWhatFailed) {
+  const auto issued = (*JobAuthority::Create("job"))->IssueForHost("");
+  EXPECT_EQ(issued.status().code(), absl::StatusCode::kInternal);
+  EXPECT_NE(issued.status().message().find("name a certificate"), absl::string_view::npos);
+}
+
+TEST(JobAuthorityTest, IssueForHost_FromManyThreads) {
+  auto authority = JobAuthority::Create("job");
+  ASSERT_TRUE(authority.ok());
+  std::vector<std::thread> threads;
+  std::vector<std::string> certificates(8);
+  for (size_t i = 0; i < certificates.size(); ++i) {
+    threads.emplace_back([&authority, &certificates, i] {
+      certificates[i] = (*authority)->IssueForHost("host").value().certificate;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<std::string>(certificates.begin(), certificates.end()).size(), 8u);
+}
+
+TEST(NewJobIdTest, Is32HexDigitsAndNew) {
+  const std::string id = NewJobId();
+  EXPECT_EQ(id.size(), 32u);
+  EXPECT_EQ(id.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_NE(id, NewJobId());
+}
+
+TEST(RandomBytesTest, GivesAsManyAsAskedFor) {
+  EXPECT_EQ(RandomBytes(0), "");
+  EXPECT_EQ(RandomBytes(100000).size(), 100000u);
+  EXPECT_NE(RandomBytes(32), RandomBytes(32));
+}
+
+TEST(ConstantTimeEqualsTest, EqualsAsTextsDo) {
+  EXPECT_TRUE(ConstantTimeEquals("", ""));
+  EXPECT_TRUE(ConstantTimeEquals("abc", "abc"));
+  EXPECT_FALSE(ConstantTimeEquals("abc", "abd"));
+  EXPECT_FALSE(ConstantTimeEquals("abc", "xbc"));
+  EXPECT_FALSE(ConstantTimeEquals("abc", "abcd"));
+  EXPECT_FALSE(ConstantTimeEquals("abc", ""));
+}
+
+// RFC 4231, test cases 1, 2 and 6 (a key longer than a block).
+TEST(HmacSha256Test, MatchesTheStandardsVectors) {
+  EXPECT_EQ(absl::BytesToHexString(HmacSha256(std::string(20, '\x0b'), "Hi There")),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  EXPECT_EQ(absl::BytesToHexString(HmacSha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(
+      absl::BytesToHexString(HmacSha256(std::string(131, '\xaa'),
+                                        "Test Using Larger Than Block-Size Key - Hash Key First")),
+      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+TEST(HmacSha256Test, EmptyKeyAndMessage) {
+  EXPECT_EQ(absl::BytesToHexString(HmacSha256("", "")),
+            "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,99 @@
+#include "rendezvous/transport/connection.h"
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "rendezvous/security/tls_credentials.h"
+
+namespace hvd {
+namespace {
+
+// A server without services at one address.
+class Listener {
+ public:
+  Listener(const std::string& address, const PeerCredentials& credentials) {
+    ConfigureConnections(builder_);
+    builder_.AddListeningPort(address, MakeServerCredentials(credentials), &port_);
+    builder_.RegisterCallbackGenericService(&service_);
+    server_ = builder_.BuildAndStart();
+  }
+  ~Listener() {
+    if (server_ != nullptr) server_->Shutdown();
+  }
+
+  bool listens() const { return server_ != nullptr; }
+  std::string port() const { return std::to_string(port_); }
+
+ private:
+  int port_ = 0;
+  grpc::ServerBuilder builder_;
+  grpc::CallbackGenericService service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, size_t bytes) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  grpc::Slice slice(std::string(bytes, 'x'));
+  grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  auto call = stub.PrepareUnaryCall(&context, "/any/Thing", request, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  return status;
+}
+
+class ConnectionTest : public testing::Test {
+ protected:
+  const std::unique_ptr<JobAuthority> authority_ = *JobAuthority::Create("job");
+  const PeerCredentials daemon_ = *authority_->IssueForDaemon();
+  const PeerCredentials host_ = *authority_->IssueForHost("a");
+};
+
+TEST_F(ConnectionTest, NewChannel_ReachesNumericAddresses) {
+  const Listener v4("127.0.0.1:0", daemon_);
+  EXPECT_EQ(Call(NewChannel("127.0.0.1:" + v4.port(), host_), 1).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  const Listener v6("[::1]:0", daemon_);
+  if (!v6.listens()) GTEST_SKIP() << "no IPv6 on this machine";
+  EXPECT_EQ(Call(NewChannel("[::1]:" + v6.port(), host_), 1).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(ConnectionTest, NewChannel_IgnoresTheEnvironmentsProxy) {
+  setenv("http_proxy", "http://127.0.0.1:1", 1);
+  const Listener server("127.0.0.1:0", daemon_);
+  EXPECT_EQ(Call(NewChannel("127.0.0.1:" + server.port(), host_), 1).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  unsetenv("http_proxy");
+}
+
+TEST_F(ConnectionTest, NobodyListens_Unavailable) {
+  std::string port;
+  {
+    const Listener gone("127.0.0.1:0", daemon_);
+    port = gone.port();
+  }
+  EXPECT_EQ(Call(NewChannel("127.0.0.1:" + port, host_), 1).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ConnectionTest, ConfigureConnections_NoSecondServerOnThePort) {
+  const Listener first("127.0.0.1:0", daemon_);
+  const Listener second("127.0.0.1:" + first.port(), daemon_);
+  EXPECT_FALSE(second.listens());
+}
+
+}  // namespace
+}  // namespace hvd
