@@ -153,7 +153,7 @@ Process::Process(Process&& other) noexcept
 
 Process::~Process() {
   if (pid_ == 0) return;
-  kill(pid_, SIGKILL);  // not yet reaped, so the number is still its
+  Signal(SIGKILL);
   Wait();
 }
 
@@ -181,9 +181,9 @@ std::optional<ExitStatus> Process::PeekExit() const {
 ExitStatus Process::Wait() {
   siginfo_t info = {};
   // First without reaping, so that there is one place that reads the result.
-  (void)TEMP_FAILURE_RETRY(waitid(P_PID, pid_, &info, WEXITED | WNOWAIT));
+  (void)TEMP_FAILURE_RETRY(waitid(kByPidfd, pidfd_.get(), &info, WEXITED | WNOWAIT));
   const ExitStatus status = PeekExit().value_or(ExitStatus());
-  (void)TEMP_FAILURE_RETRY(waitid(P_PID, pid_, &info, WEXITED));
+  (void)TEMP_FAILURE_RETRY(waitid(kByPidfd, pidfd_.get(), &info, WEXITED));
   pid_ = 0;
   return status;
 }

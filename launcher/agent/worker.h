@@ -42,8 +42,8 @@ class Worker {
 
   pid_t pid() const { return process_.pid(); }
 
-  // SIGTERM to the group now (once), SIGKILL after `grace`, or after what is left of the grace of an
-  // earlier call. Without any grace there is only SIGKILL.
+  // SIGTERM to the group now (once), SIGKILL after `grace`, or after what is left of the grace of
+  // an earlier call. Without any grace there is only SIGKILL.
   void Stop(absl::Duration grace);
 
   // Whether its output is left in its pipes. Its end is noticed all the same.

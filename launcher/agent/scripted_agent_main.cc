@@ -1,0 +1,46 @@
+// For tests: horovod-agent with a daemon that starts one worker per slot, and nothing else, and
+// whose credentials are not looked at.
+#include <memory>
+#include <string>
+
+#include "launcher/agent/agent_program.h"
+
+namespace hvd {
+namespace {
+
+class ScriptedLink : public AgentLink {
+ public:
+  ScriptedLink(uint32_t slots, Callbacks callbacks) : callbacks_(std::move(callbacks)) {
+    pb::AgentCommand command;
+    command.mutable_welcome();
+    callbacks_.on_command(command);
+    for (uint32_t slot = 0; slot < slots; ++slot) {
+      command.mutable_start()->set_worker_id(slot + 1);
+      command.mutable_start()->set_rank(static_cast<int>(slot));
+      callbacks_.on_command(command);
+    }
+  }
+  // When one worker has ended, so does the job.
+  void Send(pb::AgentMessage message) override {
+    if (!message.has_exited()) return;
+    pb::AgentCommand command;
+    command.mutable_end();
+    callbacks_.on_command(command);
+  }
+  void Finish() override { callbacks_.on_closed(absl::OkStatus()); }
+
+ private:
+  const Callbacks callbacks_;
+};
+
+}  // namespace
+}  // namespace hvd
+
+int main(int argc, char** argv) {
+  return hvd::RunAgentProgram(
+      argc, argv,
+      [](const std::string&, const hvd::PeerCredentials&, const hvd::pb::AgentHello& hello,
+         hvd::AgentLink::Callbacks callbacks) -> std::unique_ptr<hvd::AgentLink> {
+        return std::make_unique<hvd::ScriptedLink>(hello.slots(), std::move(callbacks));
+      });
+}
