@@ -1,0 +1,32 @@
+"""Every test runs on all ranks, in the same order: see run_ranks.py."""
+
+import pytest
+import torch
+
+import horovod.torch as hvd
+
+
+@pytest.fixture(scope="session", autouse=True)
+def world():
+    hvd.init()
+    torch.set_num_threads(1)
+    yield
+    hvd.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def in_step():
+    """Ranks begin each test together, with the same random numbers."""
+    hvd.barrier()
+    torch.manual_seed(1234)
+    yield
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "several_ranks" in item.keywords:
+            item.add_marker(pytest.mark.skipif("hvd.size() == 1", reason="needs several ranks"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "several_ranks: makes no sense in a world of one")

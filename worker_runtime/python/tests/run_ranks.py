@@ -1,0 +1,38 @@
+"""Runs test files on several ranks: ``python run_ranks.py N [FILE...] [-- PYTEST_ARGUMENT...]``.
+
+N = 1 runs them without launcher. Exits with the status of the run.
+"""
+
+import os
+import subprocess
+import sys
+
+from horovod.runner.launch import find_program
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+# Start worlds of their own, so they run in one process.
+_SINGLE = ("test_import_order.py", "test_run_api.py")
+
+
+def command(ranks, files, arguments=()):
+    """The command line that runs `files` on so many ranks."""
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, *files]
+    return pytest if ranks == 1 else [find_program("horovodrun"), "-np", str(ranks), *pytest]
+
+
+def main(arguments):
+    ranks, *files = arguments
+    extra = []
+    if "--" in files:
+        split = files.index("--")
+        files, extra = files[:split], files[split + 1 :]
+    if not files:
+        files = sorted(name for name in os.listdir(_HERE) if name.startswith("test_"))
+        if int(ranks) > 1:
+            files = [name for name in files if name not in _SINGLE]
+    files = [name if os.path.exists(name) else os.path.join(_HERE, name) for name in files]
+    return subprocess.call(command(int(ranks), files, extra))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""torch, numpy and horovod in every order; what importing horovod costs. One process each, without launcher."""
+
+import itertools
+import subprocess
+import sys
+
+import pytest
+
+_USE = """
+import torch, numpy
+import horovod.torch as hvd
+hvd.init()
+assert hvd.allreduce(torch.ones(3), op=hvd.Sum).tolist() == [hvd.size()] * 3
+assert numpy.ones(3).sum() == 3 and torch.ones(3).numpy().sum() == 3
+hvd.shutdown()
+"""
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "order", list(itertools.permutations(["torch", "numpy", "horovod.torch"])), ids="-".join
+)
+def test_order(order):
+    run("".join("import {}\n".format(name) for name in order) + _USE)
+
+
+def test_library_before_torch():
+    run("import horovod._ffi\n" + _USE)
+
+
+def test_import_of_horovod_alone_imports_no_framework():
+    code = "import horovod, sys; print([m for m in ('torch', 'numpy', 'cloudpickle') if m in sys.modules])"
+    assert run(code).strip() == "[]"
+
+
+def test_missing_library_is_explained():
+    code = (
+        "import os; os.environ['HOROVOD_LIBRARY'] = '/nowhere/libhvd.so'\n"
+        "try:\n  import horovod.torch\n"
+        "except ImportError as error:\n  print(error)"
+    )
+    assert "/nowhere/libhvd.so" in run(code)
+
+
+def test_exit_status_is_the_scripts_own():
+    """An exception or sys.exit amid operations in flight must end the process in its own way."""
+    start = (
+        "import sys, torch, horovod.torch as hvd\nhvd.init()\n"
+        "handle = hvd.allreduce_async(torch.ones(1000000))\n"
+    )
+    for end, status in (("raise ValueError('x')", 1), ("sys.exit(3)", 3), ("sys.exit()", 0), ("", 0)):
+        done = subprocess.run([sys.executable, "-c", start + end], capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+        assert ("ValueError: x" in done.stderr) == (status == 1)

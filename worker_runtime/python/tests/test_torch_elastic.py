@@ -1,0 +1,241 @@
+"""hvd.elastic in a world that stays: commit, restore, sync, the loop and the sampler. Runs on any number of ranks."""
+
+import copy
+
+import pytest
+import torch
+
+import horovod.torch as hvd
+from horovod.common.elastic import notification_manager
+from horovod.common.exceptions import HorovodInternalError, HorovodRequestError, HostsUpdatedInterrupt
+from horovod.torch.elastic.state import (
+    StateHandler,
+    get_handler_registry,
+    set_handler_registry,
+)
+
+
+def training():
+    model = torch.nn.Linear(3, 2)
+    hvd.broadcast_parameters(model.state_dict(), 0)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.Adam(model.parameters(), lr=0.1), named_parameters=model.named_parameters()
+    )
+    return model, optimizer
+
+
+def step(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.ones(4, 3)).pow(2).sum().backward()
+    optimizer.step()
+
+
+def snapshot(model, optimizer):
+    return copy.deepcopy((model.state_dict(), optimizer.state_dict()["state"]))
+
+
+def assert_equal(a, b):
+    if isinstance(a, torch.Tensor):
+        assert torch.equal(a, b)
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_equal(a[key], b[key])
+    elif isinstance(a, (list, tuple)):
+        for x, y in zip(a, b):
+            assert_equal(x, y)
+    else:
+        assert a == b
+
+
+def test_restore_gives_exactly_the_last_commit():
+    model, optimizer = training()
+    state = hvd.elastic.TorchState(model, optimizer, batch=0, history=[])
+    for batch in range(3):
+        step(model, optimizer)
+        state.batch = batch
+        state.history.append(batch)
+        state.commit()
+    committed = snapshot(model, optimizer)
+    for _ in range(2):  # what a restore gave must not change the copy
+        step(model, optimizer)
+        state.batch = 9
+        state.history.append(9)
+        state.restore()
+        assert_equal(snapshot(model, optimizer), committed)
+        assert state.batch == 2 and state.history == [0, 1, 2]
+
+
+def test_interrupted_save_leaves_the_last_commit():
+    model, optimizer = training()
+    state = hvd.elastic.TorchState(model, optimizer, value=1)
+    state.commit()
+    committed = snapshot(model, optimizer)
+    step(model, optimizer)
+    state.value = (n for n in range(3))  # can't be copied
+    with pytest.raises(TypeError):
+        state.commit()
+    state.restore()
+    assert_equal(snapshot(model, optimizer), committed)
+    assert state.value == 1
+
+
+def test_sync_gives_all_ranks_what_rank_0_has_now():
+    model, optimizer = training()
+    sampler = hvd.elastic.ElasticSampler(list(range(40)))
+    state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, batch=0)
+    state.batch = 10 + hvd.rank()
+    sampler.processed_num = 4 * (hvd.rank() + 1)
+    with torch.no_grad():
+        model.weight.fill_(hvd.rank())
+    optimizer.param_groups[0]["lr"] = 1.0 + hvd.rank()
+    state.sync()
+    assert state.batch == 10 and sampler.processed_num == 4
+    assert (model.weight == 0).all() and optimizer.param_groups[0]["lr"] == 1.0
+    with torch.no_grad():
+        model.weight.fill_(5)
+    state.restore()  # sync saves
+    assert (model.weight == 0).all() and state.batch == 10
+
+
+def test_assigning_a_handled_value():
+    model, optimizer = training()
+    state = hvd.elastic.TorchState(model, optimizer)
+    other = torch.nn.Linear(3, 2)
+    state.model = other
+    saved = other.weight.detach().clone()
+    with torch.no_grad():
+        other.weight.zero_()
+    state.restore()
+    assert state.model is other and torch.equal(other.weight, saved)
+
+
+def test_object_state():
+    state = hvd.elastic.ObjectState(epoch=0, names=["a"])
+    state.epoch, state.names = 3, ["b"]
+    state.save()
+    state.names.append("c")
+    state.restore()
+    assert (state.epoch, state.names) == (3, ["b"])
+
+
+def test_run_returns_what_the_function_returns():
+    model, optimizer = training()
+
+    @hvd.elastic.run
+    def train(state, steps):
+        for state.batch in range(state.batch, steps):
+            step(state.model, state.optimizer)
+            state.commit()
+        return state.batch
+
+    assert train(hvd.elastic.TorchState(model, optimizer, batch=0), 4) == 3
+
+
+@pytest.mark.parametrize("error", [HorovodInternalError, HostsUpdatedInterrupt])
+def test_run_starts_again(error):
+    """After a failure from the last commit; after a change of hosts from where it was. In a new world each time."""
+    model, optimizer = training()
+    state = hvd.elastic.TorchState(model, optimizer, batch=0, resets=0)
+    state.register_reset_callbacks([lambda: seen.append("reset")])
+    seen = []
+
+    @hvd.elastic.run
+    def train(state):
+        seen.append(state.batch)
+        if len(seen) > 1:
+            return
+        for state.batch in range(5):
+            step(model, optimizer)
+            if state.batch == 2:
+                state.commit()
+        raise error()
+
+    train(state)
+    assert seen == [0, "reset", 2 if error is HorovodInternalError else 4]
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
+
+
+@pytest.mark.parametrize("error", [HorovodRequestError, ValueError])
+def test_run_does_not_repeat_what_would_fail_again(error):
+    calls = []
+
+    @hvd.elastic.run
+    def train(state):
+        calls.append(1)
+        raise error("no")
+
+    with pytest.raises(error):
+        train(hvd.elastic.ObjectState(epoch=0))
+    assert len(calls) == 1
+
+
+def test_notification_interrupts_the_next_commit():
+    state = hvd.elastic.ObjectState(epoch=0)
+    state.commit()
+    notification_manager.register_listener(state)
+    notification_manager.handle_hosts_updated(1.0, 1)
+    notification_manager.remove_listener(state)
+    with pytest.raises(HostsUpdatedInterrupt) as caught:
+        state.commit()
+    assert caught.value.skip_sync is False
+    state.on_reset()
+    state.commit()
+
+
+def test_handler_registry():
+    class Counter:
+        count = 0
+
+    class Handler(StateHandler):
+        def __init__(self, value):
+            super().__init__(value)
+            self.save()
+
+        def save(self):
+            self.saved = self.value.count
+
+        def restore(self):
+            self.value.count = self.saved
+
+        def sync(self):
+            self.value.count = hvd.broadcast_object(self.value.count)
+
+    before = get_handler_registry()
+    set_handler_registry([(Counter, Handler)] + list(before))
+    try:
+        state = hvd.elastic.TorchState(counter=Counter())
+        state.counter.count = 4 + hvd.rank()
+        state.sync()
+        assert state.counter.count == 4
+        state.counter.count = 7
+        state.restore()
+        assert state.counter.count == 4
+    finally:
+        set_handler_registry(before)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_sampler_deals_out_everything_once(shuffle):
+    length = 12 * hvd.size() + 1
+    sampler = hvd.elastic.ElasticSampler(list(range(length)), shuffle=shuffle)
+    first = list(sampler)
+    assert len(first) == len(sampler) == 13
+    dealt = [i for part in hvd.allgather_object(first) for i in part]
+    assert set(dealt) == set(range(length))
+    for batch in range(2):
+        sampler.record_batch(batch, 4)
+    progress = sampler.state_dict()
+    assert progress == {"epoch": 0, "processed_num": 8 * hvd.size()}
+    sampler.load_state_dict(progress)
+    rest = [i for part in hvd.allgather_object(list(sampler)) for i in part]
+    done = [i for part in hvd.allgather_object(first[:8]) for i in part]
+    assert set(rest) | set(done) == set(range(length)) and not set(rest) & set(done)
+
+
+def test_sampler_epochs():
+    sampler = hvd.elastic.ElasticSampler(list(range(50 * hvd.size())))
+    first = list(sampler)
+    sampler.record_batch(0, 10)
+    sampler.set_epoch(1)
+    assert sampler.processed_num == 0 and len(list(sampler)) == 50 and list(sampler) != first

@@ -1,0 +1,418 @@
+"""DistributedOptimizer against one process that trains on the ranks' joined batches. Runs on any number of ranks."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import horovod.torch as hvd
+
+OPTIMIZERS = {
+    "sgd": lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "adam": lambda params: torch.optim.Adam(params, lr=0.01),
+    "adamw": lambda params: torch.optim.AdamW(params, lr=0.01),
+    "rmsprop": lambda params: torch.optim.RMSprop(params, lr=0.01),
+}
+BATCH = 4
+
+
+def net():
+    torch.manual_seed(7)
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+
+
+def batches(count, seed=3):
+    """`count` joined batches of all ranks, the same everywhere, and this rank's parts of them."""
+    generator = torch.Generator().manual_seed(seed)
+    joined = [
+        (
+            torch.randn(BATCH * hvd.size(), 6, generator=generator),
+            torch.randn(BATCH * hvd.size(), 3, generator=generator),
+        )
+        for _ in range(count)
+    ]
+    mine = slice(BATCH * hvd.rank(), BATCH * (hvd.rank() + 1))
+    return joined, [(x[mine], y[mine]) for x, y in joined]
+
+
+def loss_of(model, batch):
+    return F.mse_loss(model(batch[0]), batch[1])
+
+
+def assert_same(model, reference, tolerance=1e-5):
+    for (name, p), q in zip(model.named_parameters(), reference.parameters()):
+        assert torch.allclose(p, q, atol=tolerance), name
+        gathered = hvd.allgather(p.detach().reshape(1, -1))
+        assert all(torch.equal(row, gathered[0]) for row in gathered), name
+
+
+def train(model, optimizer, data, accumulate=1):
+    """A step after every `accumulate` batches, and after the last."""
+    for i, batch in enumerate(data):
+        (loss_of(model, batch) / accumulate).backward()
+        if (i + 1) % accumulate == 0 or i + 1 == len(data):
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def distributed(model, optimizer, **kwargs):
+    return hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **kwargs)
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
+@pytest.mark.parametrize("groups", [None, 1, 2, "lists"])
+def test_equals_one_process(kind, groups):
+    model, reference = net(), net()
+    joined, mine = batches(5)
+    if groups == "lists":
+        groups = [[model[0].weight, model[2].bias]]
+    optimizer = distributed(model, OPTIMIZERS[kind](model.parameters()), groups=groups)
+    train(model, optimizer, mine)
+    train(reference, OPTIMIZERS[kind](reference.parameters()), joined)
+    assert_same(model, reference)
+
+
+def test_without_names():
+    model, reference = net(), net()
+    joined, mine = batches(3)
+    optimizer = hvd.DistributedOptimizer(OPTIMIZERS["sgd"](model.parameters()))
+    train(model, optimizer, mine)
+    train(reference, OPTIMIZERS["sgd"](reference.parameters()), joined)
+    assert_same(model, reference)
+
+
+@pytest.mark.parametrize("count", [6, 7])  # 7: the last group is short
+def test_accumulation(count):
+    model, reference = net(), net()
+    joined, mine = batches(count)
+    optimizer = distributed(
+        model, OPTIMIZERS["adam"](model.parameters()), backward_passes_per_step=3
+    )
+    for _ in range(2):  # a second epoch begins with fresh counts
+        train(model, optimizer, mine, accumulate=3)
+    reference_optimizer = OPTIMIZERS["adam"](reference.parameters())
+    for _ in range(2):
+        train(reference, reference_optimizer, joined, accumulate=3)
+    assert_same(model, reference)
+
+
+@pytest.mark.parametrize("predivide", [0.5, 4.0])
+def test_predivide(predivide):
+    model, reference = net(), net()
+    joined, mine = batches(3)
+    optimizer = distributed(
+        model, OPTIMIZERS["sgd"](model.parameters()), gradient_predivide_factor=predivide
+    )
+    train(model, optimizer, mine)
+    train(reference, OPTIMIZERS["sgd"](reference.parameters()), joined)
+    assert_same(model, reference)
+
+
+def test_compression():
+    model, reference = net(), net()
+    joined, mine = batches(3)
+    optimizer = distributed(
+        model, OPTIMIZERS["sgd"](model.parameters()), compression=hvd.Compression.fp16
+    )
+    train(model, optimizer, mine)
+    train(reference, OPTIMIZERS["sgd"](reference.parameters()), joined)
+    assert_same(model, reference, tolerance=1e-2)
+
+
+class Branches(nn.Module):
+    """Uses the branch it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.branches = nn.ModuleList([nn.Linear(6, 3) for _ in range(3)])
+
+    def forward(self, x, branch):
+        return self.branches[branch](x)
+
+
+@pytest.mark.parametrize("groups", [None, 2])
+def test_unused_parameters_count_as_zeros(groups):
+    """Every rank uses another branch."""
+    model, reference = Branches(), Branches()
+    joined, mine = batches(3)
+    optimizer = distributed(model, torch.optim.SGD(model.parameters(), lr=0.1), groups=groups)
+    plain = torch.optim.SGD(reference.parameters(), lr=0.1)
+    for step in range(3):
+        x, y = mine[step]
+        F.mse_loss(model(x, (hvd.rank() + step) % 2), y).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        for rank in range(hvd.size()):
+            x, y = (t[BATCH * rank : BATCH * (rank + 1)] for t in joined[step])
+            (F.mse_loss(reference(x, (rank + step) % 2), y) / hvd.size()).backward()
+        plain.step()
+        plain.zero_grad()
+    assert_same(model, reference)
+
+
+class Scaler:
+    """torch's GradScaler in short, for versions whose scaler needs CUDA; the same protocol."""
+
+    def __init__(self, init_scale):
+        self.scale_factor, self.skipped, self._found_inf = init_scale, 0, None
+
+    def scale(self, loss):
+        return loss * self.scale_factor
+
+    def unscale_(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self._found_inf = not all(torch.isfinite(grad).all() for grad in grads)
+        for grad in grads:
+            grad.div_(self.scale_factor)
+
+    def step(self, optimizer):
+        if self._found_inf is None:
+            self.unscale_(optimizer)
+        if self._found_inf:
+            self.skipped += 1
+        else:
+            optimizer.step()
+
+    def update(self):
+        if self._found_inf:
+            self.scale_factor *= 0.5
+        self._found_inf = None
+
+    def get_scale(self):
+        return self.scale_factor
+
+
+def scalers():
+    yield Scaler
+    if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
+        yield lambda init_scale: torch.amp.GradScaler("cpu", init_scale=init_scale)
+
+
+@pytest.mark.parametrize("make_scaler", list(scalers()))
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_amp_skips_the_same_steps_on_all_ranks(make_scaler, clip, accumulate):
+    """One rank's loss is infinite at one step; plain scaler code, as for one process."""
+    model, reference = net(), net()
+    joined, mine = batches(6)
+    optimizer = distributed(
+        model, OPTIMIZERS["adam"](model.parameters()), backward_passes_per_step=accumulate
+    )
+    plain = OPTIMIZERS["adam"](reference.parameters())
+    for m, o, data, broken in (
+        (model, optimizer, mine, hvd.rank() == hvd.size() - 1),
+        (reference, plain, joined, True),
+    ):
+        scaler = make_scaler(1024.0)
+        for i, batch in enumerate(data):
+            loss = loss_of(m, batch)
+            if i == 2 and broken:
+                loss = loss * float("inf")
+            scaler.scale(loss).backward()
+            if (i + 1) % accumulate == 0:
+                if clip:
+                    scaler.unscale_(o)
+                    nn.utils.clip_grad_norm_(m.parameters(), 0.5)
+                scaler.step(o)
+                scaler.update()
+                o.zero_grad()
+        assert scaler.get_scale() == 512.0
+    assert_same(model, reference)
+
+
+@pytest.mark.parametrize("make_scaler", list(scalers()))
+def test_amp_with_adasum_skips_the_same_steps(make_scaler):
+    model = net()
+    _, mine = batches(3)
+    optimizer = distributed(model, torch.optim.SGD(model.parameters(), lr=0.1), op=hvd.Adasum)
+    scaler = make_scaler(1024.0)
+    for i, batch in enumerate(mine):
+        factor = float("inf") if i == 1 and hvd.rank() == 0 else 1.0
+        scaler.scale(loss_of(model, batch) * factor).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    assert scaler.get_scale() == 512.0
+    assert_same(model, copy.deepcopy(model))
+
+
+def test_adasum_of_equal_steps_is_the_step():
+    model, reference = net(), net()
+    joined, _ = batches(3)
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()), op=hvd.Adasum)
+    train(model, optimizer, joined)
+    train(reference, OPTIMIZERS["sgd"](reference.parameters()), joined)
+    assert_same(model, reference, tolerance=1e-4)
+    with pytest.raises(AssertionError):
+        with optimizer.skip_synchronize():
+            pass
+
+
+def test_clipping_by_synchronize():
+    model, reference = net(), net()
+    joined, mine = batches(3)
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()))
+    plain = OPTIMIZERS["sgd"](reference.parameters())
+    for batch, whole in zip(mine, joined):
+        optimizer.zero_grad()
+        loss_of(model, batch).backward()
+        optimizer.synchronize()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        with optimizer.skip_synchronize():
+            optimizer.step()
+        plain.zero_grad()
+        loss_of(reference, whole).backward()
+        nn.utils.clip_grad_norm_(reference.parameters(), 0.1)
+        plain.step()
+    assert_same(model, reference)
+
+
+def test_synchronize_and_step_warns():
+    model = net()
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()))
+    loss_of(model, batches(1)[1][0]).backward()
+    optimizer.synchronize()
+    with pytest.warns(
+        UserWarning, match=r"optimizer.step\(\) called without optimizer.skip_synchronize\(\)"
+    ):
+        optimizer.step()
+
+
+def test_closure():
+    model, reference = net(), net()
+    joined, mine = batches(2)
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()))
+    plain = OPTIMIZERS["sgd"](reference.parameters())
+    for m, o, data in ((model, optimizer, mine), (reference, plain, joined)):
+        for batch in data:
+
+            def closure():
+                o.zero_grad()
+                loss = loss_of(m, batch)
+                loss.backward()
+                return loss
+
+            assert o.step(closure) is not None
+    assert_same(model, reference)
+
+
+@pytest.mark.parametrize("as_dense", [False, True])
+def test_sparse_gradients(as_dense):
+    torch.manual_seed(1)
+    model = nn.Embedding(10, 4, sparse=True)
+    reference = copy.deepcopy(model)
+    optimizer = distributed(
+        model, torch.optim.SGD(model.parameters(), lr=0.5), sparse_as_dense=as_dense
+    )
+    plain = torch.optim.SGD(reference.parameters(), lr=0.5)
+    for step in range(2):
+        optimizer.zero_grad()
+        model(torch.tensor([hvd.rank(), 5 + step])).sum().backward()
+        optimizer.step()
+        plain.zero_grad()
+        for rank in range(hvd.size()):
+            (reference(torch.tensor([rank, 5 + step])).sum() / hvd.size()).backward()
+        plain.step()
+    assert_same(model, reference)
+
+
+@pytest.mark.several_ranks
+def test_misuse_fails():
+    model = net()
+    batch = batches(1)[1][0]
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()))
+    loss_of(model, batch).backward()
+    with pytest.raises(AssertionError, match="zero_grad"):
+        optimizer.zero_grad()
+    with pytest.raises(AssertionError, match="more than backward_passes_per_step"):
+        loss_of(model, batch).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    train(model, optimizer, [batch])
+
+
+def test_bad_arguments_fail():
+    model = net()
+    params = dict(model.named_parameters())
+    sgd = OPTIMIZERS["sgd"](model.parameters())
+    for kwargs in (
+        dict(named_parameters=list(model.parameters())),
+        dict(named_parameters=[("same", p) for p in model.parameters()]),
+        dict(named_parameters=list(params.items())[:2]),
+        dict(backward_passes_per_step=0),
+        dict(gradient_predivide_factor=2.0, op=hvd.Sum),
+        dict(groups=0),
+        dict(groups=["a"]),
+        dict(groups=[[model[0].weight], [model[0].weight]]),
+    ):
+        with pytest.raises(ValueError):
+            hvd.DistributedOptimizer(sgd, **kwargs)
+
+
+def test_is_the_optimizer_it_wraps():
+    model = net()
+    sgd = OPTIMIZERS["sgd"](model.parameters())
+    optimizer = distributed(model, sgd)
+    assert isinstance(optimizer, torch.optim.SGD) and type(optimizer).__name__ == "SGD"
+    assert type(optimizer).__module__ == "horovod.torch.optimizer"
+    assert optimizer.param_groups is sgd.param_groups and optimizer.state is sgd.state
+    # Loading keeps what a scheduler made for the inner optimizer holds.
+    optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    assert optimizer.param_groups is sgd.param_groups and optimizer.state is sgd.state
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    train(model, optimizer, batches(1)[1])
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.05
+
+
+def test_added_parameters_are_reduced_too():
+    model, extra = net(), nn.Linear(3, 1)
+    hvd.broadcast_parameters(extra.state_dict(), 0)
+    optimizer = distributed(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    optimizer.add_param_group({"params": list(extra.parameters())})
+    for x, _ in batches(2)[1]:
+        optimizer.zero_grad()
+        extra(model(x)).sum().backward()
+        optimizer.step()
+    assert_same(extra, extra)
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
+def test_broadcast_optimizer_state(kind):
+    """Only rank 0 has state; afterwards all go on alike."""
+    model = net()
+    plain = OPTIMIZERS[kind](model.parameters())
+    if hvd.rank() == 0:
+        train(model, plain, batches(2)[0])
+    else:
+        plain.param_groups[0]["lr"] = 77.0
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    hvd.broadcast_optimizer_state(plain, root_rank=0)
+    assert plain.param_groups[0]["lr"] < 1
+    optimizer = distributed(model, plain)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    train(model, optimizer, batches(2)[1])
+    assert_same(model, model)
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="this torch has no compiler")
+def test_compiled_model():
+    model, reference = net(), net()
+    joined, mine = batches(3)
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()))
+    compiled = torch.compile(model, backend="aot_eager")
+    train(compiled, optimizer, mine)
+    train(reference, OPTIMIZERS["sgd"](reference.parameters()), joined)
+    assert_same(model, reference)
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="this torch has no compiler")
+def test_collective_in_compiled_function():
+    @torch.compile(backend="aot_eager")
+    def function(x):
+        return hvd.allreduce(x * 2, op=hvd.Sum, name="compiled") + 1
+
+    assert torch.equal(function(torch.ones(3)), torch.full((3,), 2.0 * hvd.size() + 1))
