@@ -1,0 +1,172 @@
+#include "worker_runtime/engine/control_channel.h"
+
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "gtest/gtest.h"
+#include "worker_runtime/engine/tcp_socket.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kAddress[] = "127.0.0.1";
+constexpr absl::Duration kLong = absl::Seconds(60);
+
+// `size` channels that are connected with each other, made in as many threads.
+class Star {
+ public:
+  explicit Star(int size) : listener_(*ControlListener::Open(kAddress)), channels_(size) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([this, rank] {
+        auto channel = Connect(rank, "secret");
+        ASSERT_TRUE(channel.ok()) << channel.status();
+        channels_[rank] = *std::move(channel);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(int rank, const std::string& secret) {
+    const int size = static_cast<int>(channels_.size());
+    return ControlChannel::Connect({Epoch(3), rank, size, kAddress, secret}, *listener_, kAddress,
+                                   listener_->port(), kLong);
+  }
+  std::unique_ptr<ControlChannel>& operator[](int rank) { return channels_[rank]; }
+
+ private:
+  std::unique_ptr<ControlListener> listener_;
+  std::vector<std::unique_ptr<ControlChannel>> channels_;
+};
+
+// The next `count` messages, as "peer:bytes".
+std::vector<std::string> Read(ControlChannel& channel, size_t count) {
+  std::vector<std::string> read;
+  while (read.size() < count) {
+    auto messages = channel.Receive(kLong);
+    EXPECT_TRUE(messages.ok()) << messages.status();
+    if (!messages.ok()) break;
+    for (const auto& message : *messages) {
+      read.push_back(absl::StrCat(message.peer, ":", message.bytes));
+    }
+  }
+  return read;
+}
+
+TEST(ControlChannelTest, Messages_ArriveWholeAndInOrder) {
+  Star star(3);
+  ASSERT_TRUE(star[1]->Send(0, "one").ok());
+  ASSERT_TRUE(star[1]->Send(0, "").ok());
+  EXPECT_EQ(Read(*star[0], 2), (std::vector<std::string>{"1:one", "1:"}));
+  ASSERT_TRUE(star[0]->Send(2, "two").ok());
+  EXPECT_EQ(Read(*star[2], 1), std::vector<std::string>{"0:two"});
+}
+
+TEST(ControlChannelTest, MessageLargerThanTheSocket_IsSentWhileThePeerReads) {
+  Star star(2);
+  const std::string large(8 << 20, 'x');
+  ASSERT_TRUE(star[0]->Send(1, large).ok());
+  ASSERT_TRUE(star[0]->Send(1, "after").ok());
+  std::thread reader([&] {
+    EXPECT_EQ(Read(*star[1], 2), (std::vector<std::string>{"0:" + large, "0:after"}));
+  });
+  EXPECT_TRUE(star[0]->Flush(kLong).ok());
+  reader.join();
+}
+
+TEST(ControlChannelTest, Flush_PeerDoesNotRead_NamesIt) {
+  Star star(2);
+  ASSERT_TRUE(star[0]->Send(1, std::string(15 << 20, 'x')).ok());
+  const absl::Status status = star[0]->Flush(absl::Milliseconds(1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(absl::StrContains(status.message(), "rank 1"));
+}
+
+TEST(ControlChannelTest, Wake_EndsReceive) {
+  Star star(2);
+  std::thread waker([&] { star[0]->Wake(); });
+  const auto messages = star[0]->Receive(absl::InfiniteDuration());
+  EXPECT_TRUE(messages.ok() && messages->empty());
+  waker.join();
+  EXPECT_TRUE(star[0]->Receive(absl::ZeroDuration())->empty());
+}
+
+TEST(ControlChannelTest, PeerGone_IsToldAfterItsLastWordsAndTheOthersStay) {
+  Star star(3);
+  ASSERT_TRUE(star[1]->Send(0, "last words").ok());
+  star[1].reset();
+  EXPECT_EQ(Read(*star[0], 1), std::vector<std::string>{"1:last words"});
+  const absl::Status status = star[0]->Receive(kLong).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(status.message(), "rank 1 is gone"));
+  EXPECT_EQ(star[0]->Send(1, "x"), status);
+  ASSERT_TRUE(star[0]->Send(2, "still here").ok());
+  EXPECT_EQ(Read(*star[2], 1), std::vector<std::string>{"0:still here"});
+}
+
+TEST(ControlChannelTest, Finish_DeliversWhatWasSentAlthoughThePeerStillTalks) {
+  Star star(2);
+  ASSERT_TRUE(star[1]->Send(0, "unread").ok());
+  ASSERT_TRUE(star[0]->Send(1, "good bye").ok());
+  std::thread leaver([&] {
+    star[0]->Finish(kLong);
+    star[0].reset();
+  });
+  EXPECT_EQ(Read(*star[1], 1), std::vector<std::string>{"0:good bye"});
+  star[1]->Finish(kLong);
+  leaver.join();
+}
+
+TEST(ControlChannelTest, WorldOfOne_NeedsNobody) {
+  Star star(1);
+  star[0]->Wake();
+  EXPECT_TRUE(star[0]->Receive(kLong)->empty());
+  star[0]->Finish(kLong);
+}
+
+TEST(ControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
+  auto listener = *ControlListener::Open(kAddress);
+  auto connect = [&](int rank, const std::string& secret, absl::Duration timeout) {
+    return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, secret}, *listener, kAddress,
+                                   listener->port(), timeout);
+  };
+  absl::StatusOr<std::unique_ptr<ControlChannel>> root;
+  std::thread accept([&] { root = connect(0, "secret", kLong); });
+  const absl::Time deadline = Clock::Real().Now() + kLong;
+  Fd silent = *ConnectTo(kAddress, listener->port(), deadline);
+  Fd rude = *ConnectTo(kAddress, listener->port(), deadline);
+  const std::string noise(100, 'x');
+  ASSERT_EQ(send(rude.get(), noise.data(), noise.size(), MSG_NOSIGNAL), 100);
+  EXPECT_EQ(connect(1, "wrong", kLong).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(connect(1, "secret", kLong).ok());
+  accept.join();
+  EXPECT_TRUE(root.ok()) << root.status();
+}
+
+TEST(ControlChannelTest, Connect_NotAllCome_NamesTheMissing) {
+  auto listener = *ControlListener::Open(kAddress);
+  const auto root = ControlChannel::Connect({Epoch(1), 0, 3, kAddress, "secret"}, *listener,
+                                            kAddress, 0, absl::Milliseconds(1));
+  EXPECT_EQ(root.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(absl::StrContains(root.status().message(), "rank 1, rank 2"));
+}
+
+TEST(ControlChannelTest, Connect_NobodyListens_IsUnavailable) {
+  auto listener = *ControlListener::Open(kAddress);
+  const int port = listener->port();
+  listener.reset();
+  auto own = *ControlListener::Open(kAddress);
+  const auto member =
+      ControlChannel::Connect({Epoch(1), 1, 2, kAddress, "secret"}, *own, kAddress, port, kLong);
+  EXPECT_EQ(member.status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(ControlListenerTest, Open_NotANumericAddress_IsRefused) {
+  EXPECT_EQ(ControlListener::Open("localhost").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,208 @@
+// What users see when ranks disagree, leave, or vanish.
+#include <atomic>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker_runtime/engine/engine.h"
+#include "worker_runtime/engine/engine_test_util.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+TEST(EngineFailureTest, Mismatch_FailsOnAllRanksAndTheEngineGoesOn) {
+  TestWorld world(3);
+  for (int round = 0; round < 2; ++round) {
+    world.OnEach([&](int rank, Engine& engine) {
+      std::vector<float> data(6, 1), good(2, 1);
+      TensorRequest bad = AllReduceOf("grad", data);
+      bad.shape = {rank == 1 ? 2 : 3, rank == 1 ? 3 : 2};
+      const auto good_handle = engine.Submit({AllReduceOf("good", good)});
+      EXPECT_EQ(RunOn(engine, {bad}),
+                absl::InvalidArgumentError(
+                    "Mismatched allreduce of 'grad': ranks 0 and 2 sent float32 [3, 2], "
+                    "rank 1 sent float32 [2, 3]"));
+      EXPECT_EQ(engine.Wait(*good_handle), absl::OkStatus());
+      EXPECT_EQ(good[0], 3);
+    });
+  }
+}
+
+TEST(EngineFailureTest, MismatchInAGroup_FailsTheWholeGroup) {
+  TestWorld world(2);
+  world.OnEach([](int rank, Engine& engine) {
+    std::vector<float> a(2, 1), b(2, 1);
+    const Reduction reduction = rank == 0 ? Reduction::kSum : Reduction::kMax;
+    const absl::Status status =
+        RunOn(engine, {AllReduceOf("a", a), AllReduceOf("b", b, reduction)});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(status), HasSubstr("rank 0 sent float32 [2] for sum"));
+    EXPECT_EQ(RunOn(engine, {AllReduceOf("a", a)}), absl::OkStatus());
+  });
+}
+
+TEST(EngineFailureTest, GatherWhileJoined_FailsOnTheOthers) {
+  TestWorld world(2);
+  world.OnEach([](int rank, Engine& engine) {
+    if (rank == 0) {
+      std::vector<float> data(2, 1);
+      TensorRequest gather = Bare("g", OpKind::kAllGather);
+      gather.shape = {2};
+      gather.input = data.data();
+      const absl::Status status = RunOn(engine, {gather});
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(Message(status), HasSubstr("rank 1 has joined"));
+    }
+    EXPECT_EQ(RunOn(engine, {Bare("join", OpKind::kJoin)}), absl::OkStatus());
+  });
+}
+
+TEST(EngineFailureTest, DifferentOrder_IsRecognisedAndTheEngineGoesOn) {
+  EngineOptions options;
+  options.deadlock_time = absl::ZeroDuration();
+  TestWorld world(2, options);
+  world.OnEach([](int rank, Engine& engine) {
+    std::vector<float> data{1}, again{1};
+    const absl::Status status = RunOn(engine, {AllReduceOf(rank == 0 ? "a" : "b", data)});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(status), StartsWith("Mismatched order of operations"));
+    EXPECT_THAT(Message(status), HasSubstr("rank 0 waits for allreduce 'a'"));
+    EXPECT_THAT(Message(status), HasSubstr("rank 1 waits for allreduce 'b'"));
+    EXPECT_EQ(RunOn(engine, {AllReduceOf("a", again)}), absl::OkStatus());
+    EXPECT_EQ(again[0], 2);
+  });
+}
+
+TEST(EngineFailureTest, Stall_IsToldOnRankZero) {
+  absl::Mutex mutex;
+  std::vector<std::string> warnings;
+  EngineOptions options;
+  options.stall_warning_time = absl::Milliseconds(1);
+  options.on_warning = [&](const std::string& text) {
+    absl::MutexLock lock(&mutex);
+    warnings.push_back(text);
+  };
+  TestWorld world(2, options);
+  std::vector<float> data{1}, peer{1};
+  const auto handle = world.engine(1).Submit({AllReduceOf("late", data)});
+  {
+    absl::MutexLock lock(&mutex);
+    mutex.Await(absl::Condition(
+        +[](std::vector<std::string>* w) { return !w->empty(); }, &warnings));
+    EXPECT_THAT(warnings[0],
+                StartsWith("allreduce 'late' was submitted by rank 1 but not by rank 0 for "));
+  }
+  EXPECT_EQ(RunOn(world.engine(0), {AllReduceOf("late", peer)}), absl::OkStatus());
+  EXPECT_EQ(world.engine(1).Wait(*handle), absl::OkStatus());
+}
+
+// Any rank may leave first; the others learn who it was.
+TEST(EngineFailureTest, Shutdown_FailsWhatIsInFlightEverywhere) {
+  for (int leaver = 0; leaver < 3; ++leaver) {
+    TestWorld world(3);
+    world.OnEach([&](int rank, Engine& engine) {
+      std::vector<float> data{1};
+      EXPECT_EQ(RunOn(engine, {Bare("start", OpKind::kBarrier)}), absl::OkStatus());
+      if (rank == leaver) return engine.Shutdown();
+      const absl::Status status = RunOn(engine, {AllReduceOf("a", data)});
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+      EXPECT_THAT(Message(status), StartsWith("Horovod has been shut down. This was caused by an "
+                                              "exception on one of the ranks or an attempt to "));
+      EXPECT_THAT(Message(status), HasSubstr(absl::StrCat("Rank ", leaver, " left first")));
+      EXPECT_EQ(engine.Submit({AllReduceOf("b", data)}).status(), status);
+    });
+  }
+}
+
+TEST(EngineFailureTest, Shutdown_OfALoneRank_FailsNothingThatIsDone) {
+  TestWorld world(1);
+  std::vector<float> data{1};
+  const auto handle = world.engine(0).Submit({AllReduceOf("a", data)});
+  EXPECT_EQ(world.engine(0).Wait(*handle), absl::OkStatus());
+  world.engine(0).Shutdown();
+  world.engine(0).Shutdown();
+  EXPECT_EQ(world.engine(0).Wait(*handle), absl::OkStatus());
+}
+
+// The last operations and everyone's leaving cross each other.
+TEST(EngineFailureTest, Shutdown_WithWorkInFlight_NeitherHangsNorLies) {
+  for (int round = 0; round < 20; ++round) {
+    TestWorld world(3);
+    world.OnEach([&](int rank, Engine& engine) {
+      std::vector<std::vector<float>> data(8, std::vector<float>(100, 1));
+      std::vector<Engine::Handle> handles;
+      for (int i = 0; i < 8; ++i) {
+        const auto handle = engine.Submit({AllReduceOf(absl::StrCat("t", i), data[i])});
+        if (handle.ok()) handles.push_back(*handle);
+      }
+      engine.Shutdown();
+      for (size_t i = 0; i < handles.size(); ++i) {
+        const absl::Status status = engine.Wait(handles[i]);
+        if (status.ok()) {
+          EXPECT_EQ(data[i][0], 3);
+        } else {
+          EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+        }
+      }
+    });
+  }
+}
+
+TEST(EngineFailureTest, StartAndShutdown_AHundredTimes) {
+  for (int round = 0; round < 100; ++round) {
+    TestWorld world(2);
+    world.OnEach([](int, Engine& engine) {
+      std::vector<float> data{1};
+      EXPECT_EQ(RunOn(engine, {AllReduceOf("a", data)}), absl::OkStatus());
+    });
+  }
+}
+
+TEST(EngineFailureTest, Abort_FailsAllHandlesAlikeOnEveryRank) {
+  TestWorld world(3);
+  const absl::Status reason = absl::UnavailableError("worker 7 was killed");
+  std::atomic<int> submitted{0};
+  world.OnEach([&](int rank, Engine& engine) {
+    std::vector<float> data{1}, more{1};
+    const auto handle = engine.Submit({AllReduceOf(absl::StrCat("only on ", rank), data)});
+    ASSERT_TRUE(handle.ok());
+    ++submitted;
+    if (rank == 2) engine.Abort(reason);
+    EXPECT_EQ(engine.Wait(*handle), reason);
+    EXPECT_EQ(engine.Submit({AllReduceOf("b", more)}).status(), reason);
+  });
+}
+
+TEST(EngineFailureTest, PeerGone_IsNamedOnEveryRank) {
+  for (int victim : {0, 1, 2}) {
+    TestWorld world(3, {}, victim);
+    std::atomic<int> waiting{0};
+    world.OnEach([&](int rank, Engine& engine) {
+      std::vector<float> data{1};
+      const auto handle = engine.Submit({AllReduceOf("a", data)});
+      if (++waiting == 2) world.Kill(victim);
+      const absl::Status status = handle.ok() ? engine.Wait(*handle) : handle.status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_THAT(Message(status), HasSubstr(absl::StrCat("rank ", victim, " is gone")));
+    });
+  }
+}
+
+// A rank that talks nonsense breaks the epoch, and nobody crashes.
+TEST(EngineFailureTest, NonsenseFromAPeer_BreaksTheEpoch) {
+  TestWorld world(2, {}, 1);
+  std::vector<float> data{1};
+  ASSERT_TRUE(world.channel(1).Send(0, "\xff\xfe nonsense").ok());
+  const absl::Status status = RunOn(world.engine(0), {AllReduceOf("a", data)});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  world.Kill(1);
+}
+
+}  // namespace
+}  // namespace hvd

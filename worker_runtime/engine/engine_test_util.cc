@@ -1,0 +1,90 @@
+#include "worker_runtime/engine/engine_test_util.h"
+
+#include <thread>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "collectives/inproc/inproc_backend.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kAddress[] = "127.0.0.1";
+constexpr absl::Duration kConnectTimeout = absl::Seconds(60);
+
+// Ranks in one process have nothing to exchange.
+class NoKeyExchange : public KeyExchange {
+ public:
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view,
+                                                     absl::Duration) override {
+    return absl::UnimplementedError("not here");
+  }
+};
+
+}  // namespace
+
+void InThreads(int count, const std::function<void(int)>& f) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(f, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+TestWorld::TestWorld(int size, const EngineOptions& options, int bare_rank)
+    : backend_(MakeInprocBackend()), ranks_(size) {
+  for (Rank& rank : ranks_) {
+    auto listener = ControlListener::Open(kAddress);
+    EXPECT_TRUE(listener.ok()) << listener.status();
+    rank.listener = *std::move(listener);
+  }
+  InThreads(size, [this](int rank) { Connect(rank); });
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == bare_rank) continue;
+    Rank& parts = ranks_[rank];
+    parts.engine = Engine::Start(options, *parts.communicator, std::move(parts.channel));
+  }
+}
+
+TestWorld::~TestWorld() {
+  OnEach([](int, Engine& engine) { engine.Shutdown(); });
+  for (Rank& rank : ranks_) rank.engine.reset();
+}
+
+void TestWorld::Connect(int rank) {
+  const GroupInfo group{Epoch(1), rank, size(), kAddress, "the epoch's secret"};
+  NoKeyExchange keys;
+  auto communicator = backend_->Connect(group, keys, kConnectTimeout);
+  ASSERT_TRUE(communicator.ok()) << communicator.status();
+  ranks_[rank].communicator = *std::move(communicator);
+  auto channel = ControlChannel::Connect(group, *ranks_[rank].listener, kAddress,
+                                         ranks_[0].listener->port(), kConnectTimeout);
+  ASSERT_TRUE(channel.ok()) << channel.status();
+  ranks_[rank].channel = *std::move(channel);
+}
+
+void TestWorld::OnEach(const std::function<void(int, Engine&)>& f) {
+  InThreads(size(), [&](int rank) {
+    if (ranks_[rank].engine != nullptr) f(rank, *ranks_[rank].engine);
+  });
+}
+
+void TestWorld::Kill(int bare_rank) {
+  ranks_[bare_rank].channel.reset();
+  ranks_[bare_rank].communicator.reset();
+}
+
+absl::Status RunOn(Engine& engine, std::vector<TensorRequest> requests) {
+  ASSIGN_OR_RETURN(const Engine::Handle handle, engine.Submit(std::move(requests)));
+  return engine.Wait(handle);
+}
+
+absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
+                         const std::function<void(const std::vector<TensorResult>&)>& check) {
+  ASSIGN_OR_RETURN(const Engine::Handle handle, engine.Submit(std::move(requests)));
+  RETURN_IF_ERROR(engine.Wait(handle));
+  check(engine.Results(handle));
+  engine.Release(handle);
+  return absl::OkStatus();
+}
+
+}  // namespace hvd

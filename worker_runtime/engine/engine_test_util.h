@@ -1,0 +1,84 @@
+// A world of engines in one process: ranks are threads, control connections are real, data moves
+// through memory.
+#ifndef WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
+#define WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/backend.h"
+#include "collectives/communicator.h"
+#include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/engine/engine.h"
+
+namespace hvd {
+
+// Calls f(0), ..., f(count - 1), each in a thread of its own, and waits for all.
+void InThreads(int count, const std::function<void(int)>& f);
+
+class TestWorld {
+ public:
+  // Starts an engine on every rank but `bare_rank`, which gets only its connections.
+  explicit TestWorld(int size, const EngineOptions& options = {}, int bare_rank = -1);
+  ~TestWorld();
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  Engine& engine(int rank) { return *ranks_[rank].engine; }
+  ControlChannel& channel(int bare_rank) { return *ranks_[bare_rank].channel; }
+
+  // Calls f for every rank that has an engine, each in a thread of its own.
+  void OnEach(const std::function<void(int rank, Engine& engine)>& f);
+
+  // What the kernel and the backend do when a process dies. REQUIRES: a bare rank.
+  void Kill(int bare_rank);
+
+ private:
+  struct Rank {
+    std::unique_ptr<ControlListener> listener;
+    std::unique_ptr<Communicator> communicator;
+    std::unique_ptr<ControlChannel> channel;  // until the engine takes it
+    std::unique_ptr<Engine> engine;
+  };
+  void Connect(int rank);
+
+  const std::unique_ptr<Backend> backend_;
+  std::vector<Rank> ranks_;
+};
+
+// An all-reduce in place.
+template <typename T>
+TensorRequest AllReduceOf(const std::string& name, std::vector<T>& data, DataType type,
+                          Reduction reduction = Reduction::kSum) {
+  TensorRequest request;
+  request.name = name;
+  request.type = type;
+  request.shape = {static_cast<int64_t>(data.size())};
+  request.input = request.output = data.data();
+  request.reduction = reduction;
+  return request;
+}
+inline TensorRequest AllReduceOf(const std::string& name, std::vector<float>& data,
+                                 Reduction reduction = Reduction::kSum) {
+  return AllReduceOf(name, data, DataType::kFloat32, reduction);
+}
+
+// A request that carries no data.
+inline TensorRequest Bare(const std::string& name, OpKind op) {
+  TensorRequest request;
+  request.name = name;
+  request.op = op;
+  return request;
+}
+
+// Submit and Wait; the handle stays in the engine. Either's error.
+absl::Status RunOn(Engine& engine, std::vector<TensorRequest> requests);
+
+// The same, and calls `check` with the results before they are released.
+absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
+                         const std::function<void(const std::vector<TensorResult>&)>& check);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
