@@ -1,0 +1,59 @@
+#include "launcher/agent_fleet.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+
+absl::Status AgentFleet::Start(const AgentTarget& target, const pb::AgentBootstrap& bootstrap) {
+  const size_t agent = agents_.size();
+  AgentProcess::Callbacks callbacks;
+  callbacks.on_ready = [this, agent] { events_.Post(AgentIsReady{agent}); };
+  callbacks.on_refusal = [this, agent](const std::string& message) {
+    events_.Post(AgentHasRefused{agent, message});
+  };
+  callbacks.on_output = [this](const pb::WorkerOutput& line) {
+    output_.Write(line.rank(), line.is_stderr(), line.line());
+  };
+  callbacks.on_exit = [this, agent](const AgentExit& exit) {
+    events_.Post(AgentHasExited{agent, exit});
+  };
+  ASSIGN_OR_RETURN(std::unique_ptr<AgentProcess> process,
+                   start_(target, bootstrap, std::move(callbacks)));
+  agents_.push_back({target, false, false, std::move(process)});
+  return absl::OkStatus();
+}
+
+bool AgentFleet::AllReady() const {
+  return std::all_of(agents_.begin(), agents_.end(), [](const Agent& a) { return a.ready; });
+}
+
+bool AgentFleet::AllExited() const {
+  return std::all_of(agents_.begin(), agents_.end(), [](const Agent& a) { return a.exited; });
+}
+
+void AgentFleet::CloseAllInputs() {
+  for (Agent& agent : agents_) agent.process->CloseInput();
+}
+
+void AgentFleet::KillAll() {
+  for (Agent& agent : agents_) agent.process->Kill();
+}
+
+std::string DescribeExit(const AgentExit& exit) {
+  const std::string how = exit.signal != 0 ? absl::StrCat("killed by signal ", exit.signal, " (",
+                                                          strsignal(exit.signal), ")")
+                                           : absl::StrCat("exit code ", exit.exit_code);
+  const absl::string_view said = absl::StripAsciiWhitespace(exit.stderr_text);
+  if (said.empty()) return how;
+  return absl::StrCat(
+      how, "; it said: ", absl::StrReplaceAll(said, {{"\r\n", " | "}, {"\n", " | "}, {"\r", " "}}));
+}
+
+}  // namespace hvd

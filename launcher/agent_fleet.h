@@ -1,0 +1,66 @@
+// The agents of a job, one per host, as the launcher sees them.
+#ifndef LAUNCHER_AGENT_FLEET_H_
+#define LAUNCHER_AGENT_FLEET_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "launcher/console/output_sink.h"
+#include "launcher/job_events.h"
+#include "launcher/spawn/agent_process.h"
+
+namespace hvd {
+
+// AgentProcess::Start, or a test's own.
+using StartAgent = std::function<absl::StatusOr<std::unique_ptr<AgentProcess>>(
+    const AgentTarget&, const pb::AgentBootstrap&, AgentProcess::Callbacks)>;
+
+// What its agents tell goes to `events`, what workers write to `output`; both must outlive it. For
+// the loop's thread only. The destructor kills what still runs and waits for it.
+class AgentFleet {
+ public:
+  AgentFleet(StartAgent start, JobEventQueue& events, OutputSink& output)
+      : start_(std::move(start)), events_(events), output_(output) {}
+
+  // Starts the next host's agent; errors as AgentProcess::Start.
+  absl::Status Start(const AgentTarget& target, const pb::AgentBootstrap& bootstrap);
+
+  void MarkReady(size_t agent) { agents_[agent].ready = true; }
+  void MarkExited(size_t agent) { agents_[agent].exited = true; }
+
+  size_t size() const { return agents_.size(); }
+  const AgentTarget& target(size_t agent) const { return agents_[agent].target; }
+  bool ready(size_t agent) const { return agents_[agent].ready; }
+  bool AllReady() const;
+  bool AllExited() const;
+
+  // See AgentProcess.
+  void CloseInput(size_t agent) { agents_[agent].process->CloseInput(); }
+  void Kill(size_t agent) { agents_[agent].process->Kill(); }
+  void CloseAllInputs();
+  void KillAll();
+
+ private:
+  struct Agent {
+    AgentTarget target;
+    bool ready = false;
+    bool exited = false;
+    std::unique_ptr<AgentProcess> process;
+  };
+
+  const StartAgent start_;
+  JobEventQueue& events_;
+  OutputSink& output_;
+  std::vector<Agent> agents_;
+};
+
+// "exit code 3" or "killed by signal 9 (Killed)", and the last line it said, if any.
+std::string DescribeExit(const AgentExit& exit);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_AGENT_FLEET_H_

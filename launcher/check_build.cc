@@ -1,0 +1,106 @@
+#include "launcher/check_build.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/event_loop.h"
+#include "base/process.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+
+namespace hvd {
+namespace {
+
+constexpr absl::Duration kPythonTime = absl::Seconds(20);
+
+// A line for the interpreter and one for each package: its version, "?" if it names none, or
+// nothing.
+constexpr char kQuestion[] = R"(
+import importlib.metadata, importlib.util, sys
+print(sys.executable)
+for name in ("torch", "horovod"):
+    version = ""
+    if importlib.util.find_spec(name) is not None:
+        version = "?"
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    print(version)
+)";
+
+// Everything that `process` writes until it closes `output`.
+absl::StatusOr<std::string> ReadAnswer(Process& process, Fd output) {
+  ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
+  std::string answer;
+  bool complete = false;
+  RETURN_IF_ERROR(loop->Watch(output.get(), EPOLLIN, [&](uint32_t) {
+    char buffer[4096];
+    const IoResult got = ReadSome(output.get(), buffer, sizeof buffer);
+    answer.append(buffer, got.bytes);
+    complete = got.end;
+    if (complete) loop->Stop();
+  }));
+  loop->After(kPythonTime, [&loop] { loop->Stop(); });
+  loop->Run();
+  loop->Forget(output.get());
+  if (complete) return answer;
+  return absl::DeadlineExceededError(
+      absl::StrCat("python3 did not answer within ", absl::FormatDuration(kPythonTime)));
+}
+
+void AddRow(bool available, const std::string& name, const std::string& note, std::string* table) {
+  absl::StrAppend(table, "    [", available ? "X" : " ", "] ", name);
+  if (!note.empty()) absl::StrAppend(table, std::string(14 - name.size(), ' '), note);
+  absl::StrAppend(table, "\n");
+}
+
+std::string TorchNote(const absl::StatusOr<PythonFacts>& python) {
+  if (!python.ok()) return std::string(python.status().message());
+  if (python->torch_version.empty()) return absl::StrCat("no torch in ", python->executable);
+  std::string note = absl::StrCat(python->torch_version, " in ", python->executable);
+  if (python->horovod_version.empty()) {
+    absl::StrAppend(&note, "; but no horovod there: install this version's wheel");
+  }
+  return note;
+}
+
+}  // namespace
+
+absl::StatusOr<PythonFacts> AskPython() {
+  ASSIGN_OR_RETURN(Pipe output, MakePipe());
+  SpawnOptions options;
+  options.file = "python3";
+  options.argv = {"python3", "-c", kQuestion};
+  options.stdout_fd = output.write.get();
+  ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+  output.write.reset();
+  ASSIGN_OR_RETURN(std::string answer, ReadAnswer(process, std::move(output.read)));
+  process.Signal(SIGKILL);  // It has closed its stdout: there is nothing more to come.
+  const std::vector<std::string> lines = absl::StrSplit(answer, '\n');
+  if (lines.size() < 4) return absl::InternalError("python3 does not work; see its message above");
+  return PythonFacts{lines[0], lines[1], lines[2]};
+}
+
+std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
+  const bool torch =
+      python.ok() && !python->torch_version.empty() && !python->horovod_version.empty();
+  std::string table = absl::StrCat("Horovod v", kVersion, ":\n\nAvailable Frameworks:\n");
+  AddRow(false, "TensorFlow", "not part of this version", &table);
+  AddRow(torch, "PyTorch", TorchNote(python), &table);
+  AddRow(false, "MXNet", "not part of this version", &table);
+  absl::StrAppend(&table, "\nAvailable Controllers:\n");
+  AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);
+  AddRow(true, "Gloo", "", &table);
+  absl::StrAppend(&table, "\nAvailable Tensor Operations:\n");
+  AddRow(false, "NCCL", "not part of this version; GPU tensors go through host memory", &table);
+  AddRow(false, "DDL", "not part of this version", &table);
+  AddRow(false, "CCL", "not part of this version", &table);
+  AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);
+  AddRow(true, "Gloo", "", &table);
+  return table;
+}
+
+}  // namespace hvd

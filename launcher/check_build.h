@@ -1,0 +1,27 @@
+// horovodrun --check-build: what this build can do here, and why not what it can't.
+#ifndef LAUNCHER_CHECK_BUILD_H_
+#define LAUNCHER_CHECK_BUILD_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace hvd {
+
+// What a Python interpreter sees; empty texts: not there.
+struct PythonFacts {
+  std::string executable;
+  std::string torch_version;
+  std::string horovod_version;
+};
+
+// Asks the `python3` of the PATH without importing what takes long.
+//   NotFound: there is none.   Internal: it does not work; says how.   DeadlineExceeded: no answer.
+absl::StatusOr<PythonFacts> AskPython();
+
+// Horovod's table. Pure.
+std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_CHECK_BUILD_H_

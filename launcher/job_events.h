@@ -1,0 +1,67 @@
+// What may happen to the launcher while a job runs, and the queue through which every thread tells
+// its one loop.
+#ifndef LAUNCHER_JOB_EVENTS_H_
+#define LAUNCHER_JOB_EVENTS_H_
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "launcher/spawn/agent_process.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+// Agents go by their host's index in the plan.
+struct AgentIsReady {
+  size_t agent;
+};
+struct AgentHasRefused {
+  size_t agent;
+  std::string message;
+};
+struct AgentHasExited {
+  size_t agent;
+  AgentExit exit;
+};
+struct JobHasFinished {
+  Verdict verdict;
+};
+// SIGINT, SIGTERM or SIGHUP.
+struct StopSignal {
+  int signal;
+};
+// Nobody reads our stdout or stderr any more.
+struct OutputIsBroken {};
+struct OutputIsDrained {};
+
+using JobEvent = std::variant<AgentIsReady, AgentHasRefused, AgentHasExited, JobHasFinished,
+                              StopSignal, OutputIsBroken, OutputIsDrained>;
+
+// Thread-safe.
+class JobEventQueue {
+ public:
+  explicit JobEventQueue(Clock& clock = Clock::Real()) : clock_(clock) {}
+
+  void Post(JobEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The oldest event; waits for one until `deadline`, then returns nullopt.
+  std::optional<JobEvent> Next(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Clock& clock() { return clock_; }
+
+ private:
+  Clock& clock_;
+  absl::Mutex mutex_;
+  std::deque<JobEvent> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_JOB_EVENTS_H_

@@ -1,0 +1,62 @@
+#include "launcher/job_start.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/version.h"
+
+namespace hvd {
+namespace {
+
+// The launcher watches the start itself and knows more about it; the daemon's own limit is for the
+// case that it does not.
+constexpr absl::Duration kDaemonMargin = absl::Seconds(5);
+
+}  // namespace
+
+absl::StatusOr<StartedDaemon> StartDaemon(
+    const JobPlan& plan,
+    const std::function<absl::StatusOr<std::unique_ptr<Server>>(ServerOptions)>& start_server,
+    std::function<void(const Verdict&)> on_finished) {
+  StartedDaemon daemon;
+  daemon.job_id = NewJobId();
+  ASSIGN_OR_RETURN(daemon.authority, JobAuthority::Create(daemon.job_id));
+  ServerOptions options;
+  options.job_id = daemon.job_id;
+  options.job.min_workers = plan.num_proc;
+  options.job.max_workers = plan.num_proc;
+  for (const PlannedHost& host : plan.hosts) {
+    options.job.expected_hosts.push_back({host.target.host, host.slots});
+  }
+  options.job.start_timeout = plan.start_timeout + kDaemonMargin;
+  options.listen = plan.listen;
+  ASSIGN_OR_RETURN(options.credentials, daemon.authority->IssueForDaemon());
+  options.on_finished = std::move(on_finished);
+  ASSIGN_OR_RETURN(daemon.server, start_server(std::move(options)));
+  return daemon;
+}
+
+absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const JobPlan& plan, const PlannedHost& host,
+                                                 JobAuthority& authority, const std::string& job_id,
+                                                 const std::vector<std::string>& addresses) {
+  ASSIGN_OR_RETURN(PeerCredentials issued, authority.IssueForHost(host.target.host));
+  pb::AgentBootstrap bootstrap;
+  bootstrap.set_version(kVersion);
+  bootstrap.set_job_id(job_id);
+  bootstrap.set_host(host.target.host);
+  bootstrap.set_slots(host.slots);
+  pb::Credentials& credentials = *bootstrap.mutable_credentials();
+  credentials.set_token(issued.token);
+  credentials.set_ca_certificate(issued.ca_certificate);
+  credentials.set_certificate(issued.certificate);
+  credentials.set_private_key(issued.private_key);
+  for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
+  pb::JobCommand& command = *bootstrap.mutable_command();
+  for (const std::string& arg : plan.command) command.add_argv(arg);
+  command.mutable_environment()->insert(plan.environment.begin(), plan.environment.end());
+  command.set_working_directory(plan.working_directory);
+  for (const std::string& network : plan.networks) bootstrap.add_networks(network);
+  return bootstrap;
+}
+
+}  // namespace hvd

@@ -1,0 +1,81 @@
+#include "launcher/job_start.h"
+
+#include "base/version.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+JobPlan TwoHosts() {
+  JobPlan plan;
+  plan.num_proc = 3;
+  plan.hosts.resize(2);
+  plan.hosts[0].target.host = "a";
+  plan.hosts[0].slots = 2;
+  plan.hosts[1].target.host = "b";
+  plan.hosts[1].slots = 1;
+  plan.listen = {"10.0.0.1:0"};
+  plan.command = {"python", "x.py"};
+  plan.environment = {{"A", "1"}};
+  plan.working_directory = "/w";
+  plan.networks = {"eth0"};
+  plan.start_timeout = absl::Seconds(7);
+  return plan;
+}
+
+TEST(StartDaemon, AsksForExactlyThePlan) {
+  ServerOptions seen;
+  auto daemon = StartDaemon(
+      TwoHosts(),
+      [&](ServerOptions options) -> absl::StatusOr<std::unique_ptr<Server>> {
+        seen = std::move(options);
+        return nullptr;
+      },
+      [](const Verdict&) {});
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  EXPECT_EQ(seen.job_id, daemon->job_id);
+  EXPECT_EQ(seen.job.min_workers, 3);
+  EXPECT_EQ(seen.job.max_workers, 3);
+  ASSERT_EQ(seen.job.expected_hosts.size(), 2u);
+  EXPECT_EQ(seen.job.expected_hosts[0].host, "a");
+  EXPECT_EQ(seen.job.expected_hosts[0].slots, 2);
+  EXPECT_GT(seen.job.start_timeout, absl::Seconds(7));
+  EXPECT_THAT(seen.listen, ElementsAre("10.0.0.1:0"));
+  EXPECT_FALSE(seen.credentials.token.empty());
+}
+
+TEST(StartDaemon, PassesErrorsOn) {
+  auto daemon = StartDaemon(
+      TwoHosts(),
+      [](ServerOptions) -> absl::StatusOr<std::unique_ptr<Server>> {
+        return absl::UnavailableError("can't listen");
+      },
+      [](const Verdict&) {});
+  EXPECT_EQ(daemon.status().message(), "can't listen");
+}
+
+TEST(MakeBootstrap, HasAllThatAnAgentNeeds) {
+  auto authority = JobAuthority::Create("job");
+  ASSERT_TRUE(authority.ok());
+  const JobPlan plan = TwoHosts();
+  auto bootstrap = MakeBootstrap(plan, plan.hosts[1], **authority, "job", {"10.0.0.1:99"});
+  ASSERT_TRUE(bootstrap.ok()) << bootstrap.status();
+  EXPECT_EQ(bootstrap->version(), kVersion);
+  EXPECT_EQ(bootstrap->job_id(), "job");
+  EXPECT_EQ(bootstrap->host(), "b");
+  EXPECT_EQ(bootstrap->slots(), 1u);
+  EXPECT_THAT(bootstrap->daemon_addresses(), ElementsAre("10.0.0.1:99"));
+  EXPECT_THAT(bootstrap->command().argv(), ElementsAre("python", "x.py"));
+  EXPECT_EQ(bootstrap->command().environment().at("A"), "1");
+  EXPECT_EQ(bootstrap->command().working_directory(), "/w");
+  EXPECT_THAT(bootstrap->networks(), ElementsAre("eth0"));
+  EXPECT_THAT(bootstrap->credentials().private_key(), HasSubstr("PRIVATE KEY"));
+  EXPECT_THAT(bootstrap->credentials().certificate(), HasSubstr("CERTIFICATE"));
+}
+
+}  // namespace
+}  // namespace hvd

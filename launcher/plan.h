@@ -1,0 +1,59 @@
+// From what the user asked for to what will be started where: everything that can be found wrong
+// before the first process is started is found here.
+#ifndef LAUNCHER_PLAN_H_
+#define LAUNCHER_PLAN_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/env.h"
+#include "launcher/network.h"
+#include "launcher/options.h"
+#include "launcher/spawn/agent_process.h"
+
+namespace hvd {
+
+// What a plan depends on beside the command line.
+struct Machine {
+  std::string host_name;
+  std::vector<InterfaceAddress> interfaces;
+  std::string working_directory;
+  std::function<NameTable(const std::vector<std::string>&)> resolve;
+  std::function<std::string(const std::string&)> source_towards;  // see SourceAddressTowards
+};
+
+// This one.   Internal: the system does not say; says what.
+absl::StatusOr<Machine> ThisMachine();
+
+struct PlannedHost {
+  AgentTarget target;
+  int slots = 0;  // in use
+  int first_rank = 0;
+};
+
+struct JobPlan {
+  int num_proc = 0;
+  std::vector<PlannedHost> hosts;  // in rank order
+  std::vector<std::string> listen;
+  std::vector<std::string> networks;
+  std::vector<std::string> command;
+  Environment environment;  // of every worker, before the agent adds its own
+  std::string working_directory;
+  absl::Duration start_timeout;
+  bool verbose = false;
+};
+
+// REQUIRES: options.action is kRunJob.
+//   InvalidArgument, NotFound: one line that says which host, file, network or variable is wrong.
+absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
+                                 const Machine& machine);
+
+// A line for each host: its ranks and how it is reached. For --verbose.
+std::string PlanTable(const JobPlan& plan);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_PLAN_H_

@@ -1,0 +1,70 @@
+#include "launcher/stop_signals.h"
+
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+sigset_t StopSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);
+  }
+  return set;
+}
+
+}  // namespace
+
+void PrepareProcess() {
+  // Else the first socket would become stdout, and output would go there.
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  } while (fd >= 0 && fd <= 2);
+  if (fd > 2) close(fd);
+  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t set = StopSignals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
+    std::function<void(int signal)> on_signal) {
+  const sigset_t set = StopSignals();
+  Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.valid()) {
+    return absl::InternalError(absl::StrCat("signalfd: ", std::strerror(errno)));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
+  const int fd = signals.get();
+  RETURN_IF_ERROR(loop->Watch(fd, EPOLLIN, [fd, on_signal](uint32_t) {
+    signalfd_siginfo info;
+    if (read(fd, &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
+  }));
+  auto watcher = absl::WrapUnique(new StopSignalWatcher(std::move(loop), std::move(signals)));
+  watcher->thread_ = std::thread([loop = watcher->loop_.get()] { loop->Run(); });
+  return watcher;
+}
+
+StopSignalWatcher::~StopSignalWatcher() {
+  loop_->Post([this] {
+    loop_->Forget(signals_.get());
+    loop_->Stop();
+  });
+  thread_.join();
+}
+
+}  // namespace hvd

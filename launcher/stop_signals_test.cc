@@ -1,0 +1,79 @@
+#include "launcher/stop_signals.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+TEST(StopSignalWatcher, TellsOfSignalsAndOtherwiseNothingHappens) {
+  PrepareProcess();
+  absl::Notification told;
+  int signal = 0;
+  auto watcher = StopSignalWatcher::Start([&](int s) {
+    signal = s;
+    told.Notify();
+  });
+  ASSERT_TRUE(watcher.ok()) << watcher.status();
+  kill(getpid(), SIGTERM);
+  told.WaitForNotification();
+  EXPECT_EQ(signal, SIGTERM);
+}
+
+// What is said below happens in a child of its own, whose exit code tells the result.
+int InChild(const std::function<bool()>& holds) {
+  const pid_t child = fork();
+  if (child == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
+    std::signal(SIGINT, SIG_DFL);
+    _exit(holds() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(PrepareProcess, IgnoredSignalsStayIgnored) {
+  EXPECT_EQ(InChild([] {
+              std::signal(SIGHUP, SIG_IGN);
+              PrepareProcess();
+              sigset_t blocked;
+              pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+              return sigismember(&blocked, SIGHUP) == 0 && sigismember(&blocked, SIGINT) == 1;
+            }),
+            0);
+}
+
+TEST(PrepareProcess, ClosedStandardStreamsAreFilled) {
+  EXPECT_EQ(InChild([] {
+              close(0);
+              close(1);
+              close(2);
+              PrepareProcess();
+              const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+              return next > 2 && fcntl(1, F_GETFD) >= 0;
+            }),
+            0);
+}
+
+TEST(PrepareProcess, WritingWithoutReaderIsNoSignal) {
+  EXPECT_EQ(InChild([] {
+              PrepareProcess();
+              int fds[2];
+              if (pipe2(fds, O_CLOEXEC) != 0) return false;
+              close(fds[0]);
+              return write(fds[1], "x", 1) == -1;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace hvd
