@@ -124,6 +124,14 @@ absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vecto
   return absl::OkStatus();
 }
 
+absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, size_t bytes) {
+  GlooLinks::Region receive(phase.links, out, bytes), send(phase.links, Mutable(in), bytes);
+  RETURN_IF_ERROR(receive.Receive(peer, 0, bytes));
+  RETURN_IF_ERROR(send.Send(peer, 0, bytes));
+  RETURN_IF_ERROR(receive.AwaitReceived(peer, phase.deadline));
+  return send.AwaitSent(peer, phase.deadline);
+}
+
 absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
   GlooLinks::Region region(phase.links, buffer, bytes);
   if (phase.links.rank() != root) {

@@ -63,6 +63,9 @@ absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Blo
 absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vector<Block>& send,
                             void* out, const std::vector<Block>& receive);
 
+// Between two ranks.
+absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, size_t bytes);
+
 absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
 // From the root to the next rank, to the next, in segments.
 absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);

@@ -45,7 +45,7 @@ absl::Status GlooCommunicator::Run(absl::string_view operation, const CallOption
   if (status.ok()) {
     status = body(Phase{*links_, scratch_, Clock::Real().Now() + options.timeout});
     if (status.ok()) return status;
-    links_->Break(status);
+    links_->Break(status, rank());
     if (absl::IsAborted(links_->status())) status = links_->status();
   }
   if (absl::IsAborted(status)) return status;
@@ -125,10 +125,8 @@ absl::Status GlooCommunicator::SendReceive(int peer, const void* in, void* out, 
   return Run("send-receive", options, [&](const Phase& phase) -> absl::Status {
     RETURN_IF_ERROR(CheckRank(peer, size()));
     if (peer == rank()) return absl::InternalError("a rank can't exchange with itself");
-    std::vector<Block> send(size()), receive(size());
-    send[peer].bytes = receive[peer].bytes = bytes;
-    send.back() = {0, bytes};
-    return DirectAllToAll(phase, in, send, out, receive);
+    if (bytes == 0) return absl::OkStatus();
+    return Exchange(phase, peer, in, out, bytes);
   });
 }
 
@@ -136,6 +134,6 @@ absl::Status GlooCommunicator::Barrier(const CallOptions& options) {
   return Run("barrier", options, [](const Phase& phase) { return DisseminationBarrier(phase); });
 }
 
-void GlooCommunicator::Abort(absl::string_view reason) { links_->Break(absl::AbortedError(reason)); }
+void GlooCommunicator::Abort(absl::string_view reason) { links_->Break(absl::AbortedError(reason), rank()); }
 
 }  // namespace hvd

@@ -31,14 +31,12 @@ GlooLinks::Region::~Region() {
 
 absl::Status GlooLinks::Region::Send(int peer, size_t offset, size_t bytes) {
   RETURN_IF_ERROR(links_.status());
-  const absl::Status sent = GlooCall([&] { buffer_->send(peer, kDataSlot, offset, bytes); });
-  return sent.ok() ? sent : absl::Status(sent.code(), absl::StrCat("rank ", peer, " is gone"));
+  return links_.Explain(GlooCall([&] { buffer_->send(peer, kDataSlot, offset, bytes); }));
 }
 
 absl::Status GlooLinks::Region::Receive(int peer, size_t offset, size_t bytes) {
   RETURN_IF_ERROR(links_.status());
-  const absl::Status posted = GlooCall([&] { buffer_->recv(peer, kDataSlot, offset, bytes); });
-  return posted.ok() ? posted : absl::Status(posted.code(), absl::StrCat("rank ", peer, " is gone"));
+  return links_.Explain(GlooCall([&] { buffer_->recv(peer, kDataSlot, offset, bytes); }));
 }
 
 absl::Status GlooLinks::Region::AwaitSent(int peer, absl::Time deadline) {
@@ -61,23 +59,27 @@ absl::Status GlooLinks::Region::Await(bool sent, int peer, absl::Time deadline) 
     return absl::DeadlineExceededError(absl::StrCat("rank ", peer, sent ? " took" : " sent",
                                                     " no data in time"));
   }
+  if (!waited.ok()) return links_.Explain(waited);
   RETURN_IF_ERROR(links_.status());
-  if (waited.ok()) return absl::InternalError("a wait was interrupted for no reason");
-  const std::string lost = links_.DescribeLost();
-  if (!lost.empty()) return absl::UnavailableError(absl::StrCat(lost, " is gone"));
-  return absl::Status(waited.code(), absl::StrCat("rank ", peer, ": ", waited.message(),
-                                                  links_.DescribeLeft()));
+  return absl::InternalError("a wait was interrupted for no reason");
+}
+
+absl::Status GlooLinks::Explain(const absl::Status& from_gloo) {
+  if (from_gloo.ok()) return from_gloo;
+  if (status().ok()) BreakOverPeers(from_gloo);
+  return status();
 }
 
 GlooLinks::GlooLinks(std::unique_ptr<GlooMesh> mesh, int rank, int size)
-    : mesh_(std::move(mesh)), rank_(rank), size_(size), goodbyes_(size, 0) {
-  sentinel_ = mesh_->context->createUnboundBuffer(goodbyes_.data(), goodbyes_.size());
+    : mesh_(std::move(mesh)), rank_(rank), size_(size), last_words_(size) {
+  sentinel_ = mesh_->context->createUnboundBuffer(last_words_.data(), size * sizeof(LastWord));
 }
 
 absl::Status GlooLinks::Start() {
   RETURN_IF_ERROR(GlooCall([&] {
     for (int peer = 0; peer < size_; ++peer) {
-      if (peer != rank_) sentinel_->recv(peer, kSentinelSlot, peer, 1);
+      if (peer == rank_) continue;
+      sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord));
     }
   }));
   watcher_ = std::thread([this] { Watch(); });
@@ -86,13 +88,8 @@ absl::Status GlooLinks::Start() {
 
 GlooLinks::~GlooLinks() {
   ScopedSigpipeBlock no_sigpipe;
-  char goodbye = 1;
   if (status().ok()) {
-    // The sentinels of the peers are posted, so these go straight to the sockets.
-    const auto buffer = mesh_->context->createUnboundBuffer(&goodbye, 1);
-    for (int peer = 0; peer < size_; ++peer) {
-      if (peer != rank_) (void)GlooCall([&] { buffer->send(peer, kSentinelSlot, 0, 1); });
-    }
+    SayLastWord(kGoodbye);
     sentinel_->abortWaitRecv();
   }
   if (watcher_.joinable()) watcher_.join();
@@ -103,11 +100,12 @@ absl::Status GlooLinks::status() const {
   return status_;
 }
 
-void GlooLinks::Break(const absl::Status& why) {
+void GlooLinks::Break(const absl::Status& why, int cause) {
   absl::MutexLock lock(&mutex_);
   const bool first = status_.ok();
   if (!absl::IsAborted(status_)) status_ = why;
   if (!first) return;
+  cause_ = cause;
   // These only set flags and notify; Gloo never calls us, so its locks can't be taken the other way round.
   for (Region* region : regions_) {
     region->buffer_->abortWaitRecv();
@@ -118,19 +116,54 @@ void GlooLinks::Break(const absl::Status& why) {
 
 void GlooLinks::Watch() {
   for (;;) {
-    bool goodbye = false;
+    bool answered = false;
     const absl::Status waited = GlooCall([&] {
-      goodbye = sentinel_->waitRecv(nullptr, GlooTimeout(absl::InfiniteDuration()));
+      answered = sentinel_->waitRecv(nullptr, GlooTimeout(absl::InfiniteDuration()));
     });
-    if (waited.ok() && goodbye) continue;
-    if (!waited.ok() && status().ok()) {
-      const std::string lost = DescribeLost();
-      Break(absl::UnavailableError(lost.empty() ? std::string(waited.message())
-                                                : absl::StrCat(lost, " is gone")));
-    }
+    if (waited.ok() && !answered) break;  // leaving, or broken already
+    bool all_in_order = waited.ok();
+    for (int peer = 0; peer < size_; ++peer) all_in_order &= LastWordOf(peer) <= 0;
+    if (all_in_order) continue;
+    if (status().ok()) BreakOverPeers(waited);
     break;
   }
-  if (!status().ok()) CloseConnections();
+  int cause = -1;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    if (status_.ok()) return;
+    cause = cause_;
+  }
+  SayLastWord(1 + cause);
+  CloseConnections();
+}
+
+void GlooLinks::BreakOverPeers(const absl::Status& waited) {
+  std::vector<int> left;
+  for (int peer = 0; peer < size_; ++peer) {
+    const int32_t word = LastWordOf(peer);
+    if (word == kGoodbye) left.push_back(peer);
+    if (word <= 0) continue;
+    const int cause = word - 1;
+    return Break(absl::UnavailableError(
+                     cause == peer ? absl::StrCat("rank ", peer, " is gone")
+                                   : absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
+                 cause);
+  }
+  const std::vector<int> lost = FindLost();
+  const std::vector<int>& gone = lost.empty() ? left : lost;
+  if (gone.empty()) return Break(waited, rank_);
+  Break(absl::UnavailableError(absl::StrCat("rank ", absl::StrJoin(gone, ", "), " is gone")),
+        gone.front());
+}
+
+void GlooLinks::SayLastWord(int32_t value) {
+  LastWord word = {value, ~value};
+  // The peers' sentinels are posted, so these go to the sockets at once, if there is room. There is no second try.
+  const auto buffer = mesh_->context->createUnboundBuffer(&word, sizeof(word));
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    (void)GlooCall([&] { buffer->send(peer, kSentinelSlot, 0, sizeof(word)); });
+  }
 }
 
 void GlooLinks::CloseConnections() {
@@ -140,27 +173,22 @@ void GlooLinks::CloseConnections() {
   }
 }
 
-// A single byte that is only ever set, so a stale answer does no harm; there is no lock that Gloo's thread would take.
-__attribute__((no_sanitize("thread"))) bool GlooLinks::SaidGoodbye(int peer) const {
-  return *static_cast<const volatile char*>(&goodbyes_[peer]) != 0;
+// There is no lock that Gloo's thread would take; a word is written once and checks itself, so a stale answer is all
+// that can come of it.
+__attribute__((no_sanitize("thread"))) int32_t GlooLinks::LastWordOf(int peer) const {
+  const volatile LastWord& word = last_words_[peer];
+  const int32_t value = word.value;
+  return word.check == ~value ? value : 0;
 }
 
-std::string GlooLinks::DescribeLost() {
+std::vector<int> GlooLinks::FindLost() {
   std::vector<int> lost;
   const auto probe = mesh_->context->createUnboundBuffer(nullptr, 0);
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_ || SaidGoodbye(peer)) continue;
+    if (peer == rank_ || LastWordOf(peer) != 0) continue;
     if (!GlooCall([&] { probe->recv(peer, kProbeSlot, 0, 0); }).ok()) lost.push_back(peer);
   }
-  return lost.empty() ? "" : absl::StrCat("rank ", absl::StrJoin(lost, ", "));
-}
-
-std::string GlooLinks::DescribeLeft() {
-  std::vector<int> left;
-  for (int peer = 0; peer < size_; ++peer) {
-    if (SaidGoodbye(peer)) left.push_back(peer);
-  }
-  return left.empty() ? "" : absl::StrCat(" (already left: rank ", absl::StrJoin(left, ", "), ")");
+  return lost;
 }
 
 }  // namespace hvd

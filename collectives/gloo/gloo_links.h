@@ -22,8 +22,9 @@ namespace hvd {
 //
 // A watcher thread holds one never-answered receive per peer ("sentinel"). It is how a rank learns of every lost peer, not only of
 // the ones it waits for just then, and how it is spared a Gloo fault: a receive that has begun is not told that its
-// connection broke. A rank that leaves in order says goodbye first, by answering the sentinels. A rank that is broken closes
-// all its connections, so that the news reaches everyone in one hop.
+// connection broke. A rank that leaves answers the sentinels first: with a goodbye if it leaves in order, else with the rank
+// that is the cause. One that is broken then closes all its connections, so that the news reaches everyone in one hop, and
+// everyone can name the cause and not just whoever closed first.
 class GlooLinks {
  public:
   // A piece of the caller's memory that takes part in messages. Completions are counted, not named: the caller awaits as
@@ -66,16 +67,28 @@ class GlooLinks {
   // OK while usable; then why it no longer is. An Aborted stays; any other reason is replaced by a later one, which knows more.
   absl::Status status() const;
 
-  // Makes every wait, now and later, return status(). Does not block. REQUIRES: !why.ok()
-  void Break(const absl::Status& why);
+  // Makes every wait, now and later, return status(). Does not block. `cause` is the rank that peers will be told. REQUIRES: !why.ok()
+  void Break(const absl::Status& why, int cause);
 
  private:
+  // What a leaving rank says: kGoodbye, or 1 + the rank that is the cause. `check` is its complement, so that one that has only
+  // half arrived is not taken for a word.
+  struct LastWord {
+    int32_t value = 0;
+    int32_t check = 0;
+  };
+  static constexpr int32_t kGoodbye = -1;
+
   void Watch();
+  // What Gloo's failure means: broken over a peer, unless broken already.
+  absl::Status Explain(const absl::Status& from_gloo);
+  void BreakOverPeers(const absl::Status& waited);
+  void SayLastWord(int32_t value);
   void CloseConnections();
-  bool SaidGoodbye(int peer) const;
-  // "rank 2" or "rank 2, 3" of those whose connection is broken although they didn't say goodbye; "" if there are none.
-  std::string DescribeLost();
-  std::string DescribeLeft();
+  // 0 as long as it has said nothing.
+  int32_t LastWordOf(int peer) const;
+  // Those whose connection is broken although they said nothing.
+  std::vector<int> FindLost();
 
   const std::unique_ptr<GlooMesh> mesh_;
   const int rank_;
@@ -84,9 +97,9 @@ class GlooLinks {
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::vector<Region*> regions_ ABSL_GUARDED_BY(mutex_);
+  int cause_ ABSL_GUARDED_BY(mutex_) = -1;
 
-  // Sentinels: goodbyes_[r] becomes 1 when rank r says goodbye. Written by Gloo's thread.
-  std::vector<char> goodbyes_;
+  std::vector<LastWord> last_words_;  // by rank; written by Gloo's thread
   std::unique_ptr<gloo::transport::UnboundBuffer> sentinel_;
   std::thread watcher_;
 };

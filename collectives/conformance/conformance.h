@@ -1,0 +1,70 @@
+// What every backend must do. A backend's test instantiates the suite:
+//
+//   INSTANTIATE_TEST_SUITE_P(Gloo, BackendConformanceTest, testing::Values(BackendCase{"gloo", MakeGlooBackend}));
+#ifndef COLLECTIVES_CONFORMANCE_CONFORMANCE_H_
+#define COLLECTIVES_CONFORMANCE_CONFORMANCE_H_
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "collectives/backend.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+
+struct BackendCase {
+  std::string name;
+  std::function<std::unique_ptr<Backend>()> make;
+};
+inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
+
+// Calls work(rank) for every rank in a thread of its own; returns when all have returned.
+void ForEachRank(int size, absl::FunctionRef<void(int)> work);
+
+// Ranks that are threads of this process, on loopback.
+class RankGroup {
+ public:
+  explicit RankGroup(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  // Connects all ranks; rank r comes with secrets[r]. The statuses, by rank; the communicators of those that are OK
+  // are kept.
+  std::vector<absl::Status> Connect(const std::vector<std::string>& secrets);
+  // The same with one secret; fails the test unless all are connected.
+  void Connect(int size);
+
+  Communicator& at(int rank) { return *communicators_[rank]; }
+  // The rank goes away.
+  void Destroy(int rank) { communicators_[rank].reset(); }
+  // Does work(communicator) on every rank at once.
+  void Run(absl::FunctionRef<void(Communicator&)> work);
+  // How many key exchanges all ranks together made in the last Connect().
+  int key_exchanges() const { return key_exchanges_; }
+
+ private:
+  const std::unique_ptr<Backend> backend_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  uint64_t epoch_ = 0;
+  int key_exchanges_ = 0;
+};
+
+class BackendConformanceTest : public testing::TestWithParam<BackendCase> {
+ protected:
+  RankGroup group_{GetParam().make()};
+};
+
+// One call of each kind with a few elements, by name: for tests that hold for every operation.
+struct AnyOperation {
+  const char* name;
+  // Sizes are for a group of `communicator.size()` ranks; `peer` is for the one operation that needs it.
+  absl::Status (*call)(Communicator& communicator, int peer, const CallOptions& options);
+};
+const std::vector<AnyOperation>& AllOperations();
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_CONFORMANCE_CONFORMANCE_H_

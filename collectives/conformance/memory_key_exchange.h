@@ -1,0 +1,36 @@
+// The key exchange of ranks that are threads of one process, for tests.
+#ifndef COLLECTIVES_CONFORMANCE_MEMORY_KEY_EXCHANGE_H_
+#define COLLECTIVES_CONFORMANCE_MEMORY_KEY_EXCHANGE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "collectives/key_exchange.h"
+
+namespace hvd {
+
+// What the ranks of one group share. Safe for concurrent use; outlives the exchanges made from it.
+class KeyExchangeTable {
+ public:
+  explicit KeyExchangeTable(int size) : size_(size) {}
+
+  std::unique_ptr<KeyExchange> ForRank(int rank);
+  // How many AllGather() calls all ranks together have made.
+  int calls() const;
+
+ private:
+  class RankExchange;
+
+  const int size_;
+  mutable absl::Mutex mutex_;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  // By key, then by rank.
+  std::map<std::string, std::map<int, std::string>> values_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_CONFORMANCE_MEMORY_KEY_EXCHANGE_H_

@@ -1,0 +1,64 @@
+// The meeting point of the ranks of one group in one process: a mailbox for every pair of ranks.
+#ifndef COLLECTIVES_INPROC_HUB_H_
+#define COLLECTIVES_INPROC_HUB_H_
+
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// Safe for concurrent use. Messages of a pair arrive in order.
+class Hub {
+ public:
+  Hub(int size, std::string secret);
+
+  // Says that `rank` is here and waits for all others.
+  //   PermissionDenied: someone came with another secret.   DeadlineExceeded: names the ranks that have not come.
+  absl::Status Join(int rank, absl::string_view secret, absl::Time deadline);
+
+  // Never waits.
+  //   Otherwise as Receive().
+  absl::Status Send(int from, int to, std::string message);
+
+  // Waits for the next message.
+  //   Aborted: Abort(to).   Unavailable: `from` has left, or any rank is broken.   DeadlineExceeded.
+  absl::StatusOr<std::string> Receive(int from, int to, absl::Time deadline);
+
+  // `rank` leaves in order: what it has sent can still be received.
+  void Leave(int rank);
+  // `rank` is of no more use, so nobody's operations are: all ranks fail from now on.
+  void Break(int rank);
+  // Break(), and `rank` itself fails with Aborted(reason). The first reason stays.
+  void Abort(int rank, absl::string_view reason);
+
+ private:
+  struct Member {
+    bool joined = false;
+    bool left = false;
+    bool broken = false;
+    bool denied = false;
+    absl::Status aborted;
+  };
+
+  // OK while `rank` can still use the hub.
+  absl::Status StatusOf(int rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AllJoined() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string secret_;
+  absl::Mutex mutex_;
+  std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<int, int>, std::deque<std::string>> mailboxes_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_INPROC_HUB_H_

@@ -1,0 +1,47 @@
+#include "collectives/inproc/inproc_backend.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "collectives/inproc/hub.h"
+#include "collectives/inproc/inproc_communicator.h"
+
+namespace hvd {
+namespace {
+
+class InprocBackend : public Backend {
+ public:
+  absl::string_view name() const override { return "inproc"; }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
+                                                        absl::Duration timeout) override {
+    if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no rank ", group.rank, " of ", group.size));
+    }
+    const std::shared_ptr<Hub> hub = HubOf(group);
+    RETURN_IF_ERROR(hub->Join(group.rank, group.secret, Clock::Real().Now() + timeout));
+    return std::make_unique<InprocCommunicator>(hub, group);
+  }
+
+ private:
+  // The first one to come makes it; its secret is the one that the others must know.
+  std::shared_ptr<Hub> HubOf(const GroupInfo& group) {
+    absl::MutexLock lock(&mutex_);
+    std::shared_ptr<Hub>& hub = hubs_[group.epoch];
+    if (hub == nullptr) hub = std::make_shared<Hub>(group.size, group.secret);
+    return hub;
+  }
+
+  absl::Mutex mutex_;
+  std::map<Epoch, std::shared_ptr<Hub>> hubs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeInprocBackend() { return std::make_unique<InprocBackend>(); }
+
+}  // namespace hvd

@@ -1,0 +1,137 @@
+#include "collectives/inproc/inproc_communicator.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "collectives/reduce.h"
+
+namespace hvd {
+namespace {
+
+std::string Bytes(const void* data, size_t offset, size_t bytes) {
+  return bytes == 0 ? std::string() : std::string(static_cast<const char*>(data) + offset, bytes);
+}
+
+void CopyOut(const std::string& from, void* out, size_t offset) {
+  if (!from.empty()) std::memcpy(static_cast<char*>(out) + offset, from.data(), from.size());
+}
+
+size_t Before(absl::Span<const size_t> counts, int rank) {
+  size_t sum = 0;
+  for (int r = 0; r < rank; ++r) sum += counts[r];
+  return sum;
+}
+
+// The reduction of all parts, in rank order.
+std::string Reduce(const std::vector<std::string>& parts, DataType type, ReduceOp op) {
+  std::string result = parts[0];
+  for (size_t r = 1; r < parts.size(); ++r) {
+    GetReduceFunction(type, op)(&result[0], result.data(), parts[r].data(),
+                                result.size() / SizeOf(type));
+  }
+  return result;
+}
+
+}  // namespace
+
+InprocCommunicator::InprocCommunicator(std::shared_ptr<Hub> hub, const GroupInfo& group)
+    : hub_(std::move(hub)), rank_(group.rank), size_(group.size), epoch_(group.epoch) {}
+
+InprocCommunicator::~InprocCommunicator() { hub_->Leave(rank_); }
+
+std::string InprocCommunicator::ToString() const {
+  return absl::StrCat("inproc, rank ", rank_, " of ", size_, ", epoch ", epoch_.value());
+}
+
+absl::Status InprocCommunicator::Fail(absl::string_view operation, const absl::Status& status) {
+  hub_->Break(rank_);
+  if (absl::IsAborted(status)) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(operation, " (", ToString(), "): ", status.message()));
+}
+
+absl::StatusOr<std::vector<std::string>> InprocCommunicator::ExchangeAll(
+    absl::string_view operation, absl::FunctionRef<std::string(int)> for_rank,
+    const CallOptions& options) {
+  const absl::Time deadline = Clock::Real().Now() + options.timeout;
+  for (int r = 0; r < size_; ++r) {
+    const absl::Status sent = hub_->Send(rank_, r, for_rank(r));
+    if (!sent.ok()) return Fail(operation, sent);
+  }
+  std::vector<std::string> received;
+  for (int r = 0; r < size_; ++r) {
+    absl::StatusOr<std::string> message = hub_->Receive(r, rank_, deadline);
+    if (!message.ok()) return Fail(operation, message.status());
+    received.push_back(*std::move(message));
+  }
+  return received;
+}
+
+absl::Status InprocCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
+                                           ReduceOp op, const CallOptions& options) {
+  const std::string own = Bytes(in, 0, count * SizeOf(type));
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   ExchangeAll("allreduce", [&](int) { return own; }, options));
+  CopyOut(Reduce(all, type, op), out, 0);
+  return absl::OkStatus();
+}
+
+absl::Status InprocCommunicator::AllGather(const void* in, void* out,
+                                           absl::Span<const size_t> byte_counts,
+                                           const CallOptions& options) {
+  const std::string own = Bytes(in, 0, byte_counts[rank_]);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   ExchangeAll("allgather", [&](int) { return own; }, options));
+  for (int r = 0; r < size_; ++r) CopyOut(all[r], out, Before(byte_counts, r));
+  return absl::OkStatus();
+}
+
+absl::Status InprocCommunicator::Broadcast(void* buffer, size_t bytes, int root,
+                                           const CallOptions& options) {
+  const std::string own = rank_ == root ? Bytes(buffer, 0, bytes) : "";
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   ExchangeAll("broadcast", [&](int) { return own; }, options));
+  CopyOut(all[root], buffer, 0);
+  return absl::OkStatus();
+}
+
+absl::Status InprocCommunicator::AllToAll(const void* in, absl::Span<const size_t> send_bytes,
+                                          void* out, absl::Span<const size_t> receive_bytes,
+                                          const CallOptions& options) {
+  const auto block = [&](int r) { return Bytes(in, Before(send_bytes, r), send_bytes[r]); };
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, ExchangeAll("alltoall", block, options));
+  for (int r = 0; r < size_; ++r) CopyOut(all[r], out, Before(receive_bytes, r));
+  return absl::OkStatus();
+}
+
+absl::Status InprocCommunicator::ReduceScatter(const void* in, void* out,
+                                               absl::Span<const size_t> counts, DataType type,
+                                               ReduceOp op, const CallOptions& options) {
+  const size_t unit = SizeOf(type);
+  const auto block = [&](int r) { return Bytes(in, Before(counts, r) * unit, counts[r] * unit); };
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   ExchangeAll("reducescatter", block, options));
+  CopyOut(Reduce(all, type, op), out, 0);
+  return absl::OkStatus();
+}
+
+absl::Status InprocCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
+                                             const CallOptions& options) {
+  const absl::Time deadline = Clock::Real().Now() + options.timeout;
+  const absl::Status sent = hub_->Send(rank_, peer, Bytes(in, 0, bytes));
+  if (!sent.ok()) return Fail("send-receive", sent);
+  absl::StatusOr<std::string> message = hub_->Receive(peer, rank_, deadline);
+  if (!message.ok()) return Fail("send-receive", message.status());
+  CopyOut(*message, out, 0);
+  return absl::OkStatus();
+}
+
+absl::Status InprocCommunicator::Barrier(const CallOptions& options) {
+  return ExchangeAll("barrier", [](int) { return std::string(); }, options).status();
+}
+
+void InprocCommunicator::Abort(absl::string_view reason) { hub_->Abort(rank_, reason); }
+
+}  // namespace hvd

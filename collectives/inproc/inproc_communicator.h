@@ -1,0 +1,57 @@
+// Communicator over a Hub: every operation is "send to all, receive from all, work out the result".
+#ifndef COLLECTIVES_INPROC_INPROC_COMMUNICATOR_H_
+#define COLLECTIVES_INPROC_INPROC_COMMUNICATOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "collectives/communicator.h"
+#include "collectives/inproc/hub.h"
+
+namespace hvd {
+
+// Thread-safety and errors as in Communicator. Reductions are done in rank order.
+class InprocCommunicator : public Communicator {
+ public:
+  InprocCommunicator(std::shared_ptr<Hub> hub, const GroupInfo& group);
+  ~InprocCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string ToString() const override;
+
+  absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                         const CallOptions& options) override;
+  absl::Status AllGather(const void* in, void* out, absl::Span<const size_t> byte_counts,
+                         const CallOptions& options) override;
+  absl::Status Broadcast(void* buffer, size_t bytes, int root, const CallOptions& options) override;
+  absl::Status AllToAll(const void* in, absl::Span<const size_t> send_bytes, void* out,
+                        absl::Span<const size_t> receive_bytes,
+                        const CallOptions& options) override;
+  absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
+                             DataType type, ReduceOp op, const CallOptions& options) override;
+  absl::Status SendReceive(int peer, const void* in, void* out, size_t bytes,
+                           const CallOptions& options) override;
+  absl::Status Barrier(const CallOptions& options) override;
+  void Abort(absl::string_view reason) override;
+
+ private:
+  // What each rank has for this one, in rank order; `for_rank(r)` is what this rank has for rank r.
+  absl::StatusOr<std::vector<std::string>> ExchangeAll(
+      absl::string_view operation, absl::FunctionRef<std::string(int)> for_rank,
+      const CallOptions& options);
+  // Breaks the group; adds the operation and who we are to the message.
+  absl::Status Fail(absl::string_view operation, const absl::Status& status);
+
+  const std::shared_ptr<Hub> hub_;
+  const int rank_;
+  const int size_;
+  const Epoch epoch_;
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_INPROC_INPROC_COMMUNICATOR_H_
