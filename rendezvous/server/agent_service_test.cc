@@ -5,7 +5,7 @@
 
 #include "base/version.h"
 #include "gtest/gtest.h"
-#include "rendezvous/server/in_process.h"
+#include "rendezvous/server/in_process_test_util.h"
 
 namespace hvd {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/server/in_process.h"
+#include "rendezvous/server/in_process_test_util.h"
 
 namespace hvd {
 namespace {

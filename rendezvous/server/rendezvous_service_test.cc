@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "rendezvous/server/in_process.h"
+#include "rendezvous/server/in_process_test_util.h"
 
 namespace hvd {
 namespace {

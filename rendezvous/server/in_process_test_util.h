@@ -1,6 +1,6 @@
 // For tests of services: a gRPC server without a network, and what a service posts.
-#ifndef RENDEZVOUS_SERVER_IN_PROCESS_H_
-#define RENDEZVOUS_SERVER_IN_PROCESS_H_
+#ifndef RENDEZVOUS_SERVER_IN_PROCESS_TEST_UTIL_H_
+#define RENDEZVOUS_SERVER_IN_PROCESS_TEST_UTIL_H_
 
 #include <deque>
 #include <memory>
@@ -71,4 +71,4 @@ class InProcessServer {
 
 }  // namespace hvd
 
-#endif  // RENDEZVOUS_SERVER_IN_PROCESS_H_
+#endif  // RENDEZVOUS_SERVER_IN_PROCESS_TEST_UTIL_H_

@@ -1,0 +1,22 @@
+// horovod-rendezvousd: the rendezvous daemon of one job, without a launcher. See --help.
+#include <cstdio>
+#include <string>
+
+#include "rendezvous/rendezvousd.h"
+#include "rendezvous/rendezvousd_options.h"
+
+int main(int argc, char** argv) {
+  const hvd::RendezvousdCommand command = hvd::ParseRendezvousdCommand(argc, argv);
+  if (!command.options.has_value()) {
+    std::fputs(command.text.c_str(), command.exit_code == 0 ? stdout : stderr);
+    return command.exit_code;
+  }
+  const absl::StatusOr<int> exit_code = hvd::RunRendezvousd(*command.options);
+  if (exit_code.ok()) return *exit_code;
+  const std::string message(exit_code.status().message());
+  std::fprintf(stderr, "horovod-rendezvousd: %s\n", message.c_str());
+  const bool input = exit_code.status().code() == absl::StatusCode::kInvalidArgument ||
+                     exit_code.status().code() == absl::StatusCode::kAlreadyExists ||
+                     exit_code.status().code() == absl::StatusCode::kUnavailable;
+  return input ? 2 : 1;
+}

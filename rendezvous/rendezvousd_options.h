@@ -1,0 +1,32 @@
+// The command line of horovod-rendezvousd.
+#ifndef RENDEZVOUS_RENDEZVOUSD_OPTIONS_H_
+#define RENDEZVOUS_RENDEZVOUSD_OPTIONS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+struct RendezvousdOptions {
+  std::vector<std::string> listen;
+  int np = 0;
+  std::vector<HostSlots> hosts;  // empty: whoever comes
+  std::string credentials_out;
+};
+
+// What a command line asks for: a daemon, or else a text for the user and an exit code (0: --help
+// and --version, for stdout; 2: one line for stderr that says what is wrong).
+struct RendezvousdCommand {
+  std::optional<RendezvousdOptions> options;
+  std::string text;
+  int exit_code = 0;
+};
+
+RendezvousdCommand ParseRendezvousdCommand(int argc, const char* const* argv);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_RENDEZVOUSD_OPTIONS_H_
