@@ -1,5 +1,6 @@
 #include "base/env.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <functional>
@@ -127,6 +128,16 @@ Environment ReadEnvironment() {
     const size_t equals = text.find('=');
     if (equals == absl::string_view::npos) continue;
     result.emplace(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+  }
+  return result;
+}
+
+Environment ReadRuntimeVariables() {
+  Environment result;
+  for (const EnvVariable& variable : RuntimeEnvTable()) {
+    const std::string name(variable.name);
+    const char* value = getenv(name.c_str());
+    if (value != nullptr) result.emplace(name, value);
   }
   return result;
 }

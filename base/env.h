@@ -18,6 +18,11 @@ using Environment = std::map<std::string, std::string>;
 // A copy of the process's environment. Not safe while another thread changes it.
 Environment ReadEnvironment();
 
+// Those variables of RuntimeEnvTable() that are set. For libraries too: it asks by name, since
+// `environ` itself is another, empty variable to a library that was loaded with RTLD_DEEPBIND into
+// a program that holds a copy of it.
+Environment ReadRuntimeVariables();
+
 // What a worker's runtime reads from its environment; the defaults are those of a process without
 // any of it.
 struct RuntimeEnv {

@@ -64,6 +64,14 @@ INSTANTIATE_TEST_SUITE_P(EnvTest, BadValueTest,
                                            std::pair("HOROVOD_LOG_LEVEL", "LOUD"),
                                            std::pair("HOROVOD_WORKER_ID", "first")));
 
+TEST(ReadRuntimeVariablesTest, OnlyTheTablesVariables_AreRead) {
+  ASSERT_EQ(setenv("HOROVOD_CACHE_CAPACITY", "5", 1), 0);
+  ASSERT_EQ(setenv("SOMETHING_ELSE", "x", 1), 0);
+  const Environment environment = ReadRuntimeVariables();
+  EXPECT_EQ(environment.at("HOROVOD_CACHE_CAPACITY"), "5");
+  EXPECT_EQ(environment.count("SOMETHING_ELSE"), 0u);
+}
+
 TEST(RuntimeEnvTableTest, EveryVariable_HasAMeaning) {
   EXPECT_FALSE(RuntimeEnvTable().empty());
   for (const EnvVariable& variable : RuntimeEnvTable()) {

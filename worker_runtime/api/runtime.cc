@@ -110,7 +110,7 @@ void ActiveWorld::Shutdown() {
 
 absl::Status Runtime::Prepare() {
   if (prepared_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(env_, ParseRuntimeEnv(ReadEnvironment()));
+  ASSIGN_OR_RETURN(env_, ParseRuntimeEnv(ReadRuntimeVariables()));
   if (env_.agent_socket.empty()) {
     backend_ = MakeInprocBackend();
   } else {
