@@ -1,11 +1,11 @@
 #include "rendezvous/client/grpc_rendezvous_client.h"
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
@@ -68,7 +68,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
                                 const Request& request, absl::Duration timeout) {
     const absl::Time deadline = clock_.Now() + timeout;
     BackOff back_off;
-    absl::BitGen random;
+    std::mt19937 random{std::random_device{}()};
     while (true) {
       Response response;
       const grpc::Status status = Attempt(
