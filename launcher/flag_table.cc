@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
@@ -80,6 +81,11 @@ void FlagTable::Harmless(const std::string& names) {
 
 void FlagTable::SingleDash(const std::string& name, const std::string& spelling) {
   single_dash_[name] = spelling;
+}
+
+std::string FlagTable::Help() const {
+  // CLI11 leaves two blank lines between its groups.
+  return absl::StrReplaceAll(app_.help(), {{"\n\n\n", "\n\n"}});
 }
 
 std::vector<FlagSpec> FlagTable::Specs() const {

@@ -38,7 +38,7 @@ class FlagTable {
   void SingleDash(const std::string& name, const std::string& spelling);
 
   void Footer(const std::string& text) { app_.footer(text); }
-  std::string Help() const { return app_.help(); }
+  std::string Help() const;
 
   struct Result {
     bool help = false;

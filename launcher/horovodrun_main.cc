@@ -32,19 +32,14 @@ int Main(const std::vector<std::string>& args) {
   if (options->action == Options::Action::kShowHelp) return Print(HelpText());
   if (options->action == Options::Action::kShowVersion) return Print(std::string(kVersion) + "\n");
   if (options->action == Options::Action::kCheckBuild) return Print(CheckBuildTable(AskPython()));
-
-  const absl::StatusOr<Machine> machine = ThisMachine();
-  if (!machine.ok()) return Refuse(machine.status());
-  const absl::StatusOr<JobPlan> plan = MakePlan(*options, environment, *machine);
+  const absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
+  auto files = RankFiles::Create(options->output_directory, plan->num_proc);
+  if (!files.ok()) return Refuse(files.status());
   OutputSinkOptions sink;
+  sink.files = *std::move(files);
   sink.timestamps = options->prefix_timestamp;
   sink.wall_now = WallNow;
-  if (!options->output_directory.empty()) {
-    auto files = RankFiles::Create(options->output_directory, plan->num_proc);
-    if (!files.ok()) return Refuse(files.status());
-    sink.files = std::move(*files);
-  }
   JobEventQueue events;
   const auto watcher =
       StopSignalWatcher::Start([&events](int signal) { events.Post(StopSignal{signal}); });

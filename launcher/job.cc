@@ -37,6 +37,8 @@ std::set<std::string> AttachedHosts(Server& server) {
   return attached;
 }
 
+std::string SignalName(int signal) { return absl::StrCat("SIG", sigabbrev_np(signal)); }
+
 // One pass through the phases, in order. For one thread.
 class Job {
  public:
@@ -188,12 +190,12 @@ void Job::On(const JobHasFinished& event) {
 void Job::On(const StopSignal& event) {
   ++stop_signals_;
   if (Ending()) return Hurry();
-  output_.Say(absl::StrCat("\nhorovodrun: interrupted (", strsignal(event.signal), "); stopping ",
+  output_.Say(absl::StrCat("\nhorovodrun: interrupted by ", SignalName(event.signal), "; stopping ",
                            plan_.num_proc, plan_.num_proc == 1 ? " process" : " processes",
                            " (Ctrl-C again to kill at once)\n"));
   explained_ = true;
-  Stop(absl::StrCat("horovodrun was interrupted (", strsignal(event.signal), ")"),
-       128 + event.signal, kInterruptGrace);
+  Stop(absl::StrCat("horovodrun was interrupted by ", SignalName(event.signal)), 128 + event.signal,
+       kInterruptGrace);
 }
 
 // As with any program whose reader has gone: an end without many words.

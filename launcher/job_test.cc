@@ -339,7 +339,7 @@ TEST_F(JobTest, LostAgentIsToldBesideTheDaemonsVerdict) {
   ThenAgentsExit();
   EXPECT_EQ(Run(), 1);
   EXPECT_THAT(stderr_, HasSubstr("the agent on beta has ended: exit code 255; it said: Conn"));
-  EXPECT_THAT(stderr_, HasSubstr("Host:       beta"));
+  EXPECT_THAT(stderr_, HasSubstr("Cause: host beta was lost"));
 }
 
 TEST_F(JobTest, BrokenOutputEndsTheJobQuietly) {

@@ -116,6 +116,11 @@ absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& envi
   return plan;
 }
 
+absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& environment) {
+  ASSIGN_OR_RETURN(Machine machine, ThisMachine());
+  return MakePlan(options, environment, machine);
+}
+
 std::string PlanTable(const JobPlan& plan) {
   std::string table =
       absl::StrCat(plan.num_proc, " processes: ", absl::StrJoin(plan.command, " "), "\n");

@@ -51,6 +51,9 @@ struct JobPlan {
 absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
                                  const Machine& machine);
 
+// MakePlan on this machine.   Also Internal: as ThisMachine.
+absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& environment);
+
 // A line for each host: its ranks and how it is reached. For --verbose.
 std::string PlanTable(const JobPlan& plan);
 

@@ -130,7 +130,7 @@ TEST(ThisMachine, KnowsItself) {
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_FALSE(machine->host_name.empty());
   EXPECT_FALSE(machine->interfaces.empty());
-  EXPECT_TRUE(MakePlan(Ask(2, ""), {}, *machine).ok());
+  EXPECT_TRUE(MakePlanHere(Ask(2, ""), {}).ok());
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ absl::Status FileError(const std::string& path, const std::string& why) {
 
 absl::StatusOr<std::unique_ptr<RankFiles>> RankFiles::Create(const std::string& directory,
                                                              int num_proc) {
+  if (directory.empty()) return nullptr;
   if (num_proc > 256) AllowManyFiles();
   auto files = absl::WrapUnique(new RankFiles);
   for (int rank = 0; rank < num_proc; ++rank) {

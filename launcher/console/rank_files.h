@@ -15,8 +15,8 @@ namespace hvd {
 // Not thread-safe.
 class RankFiles {
  public:
-  // Makes the directories and empties the files of every rank.   Internal: one can't be made; says
-  // which and why.
+  // Makes the directories and empties the files of every rank; null if no directory is given.
+  // Internal: one can't be made; says which and why.
   static absl::StatusOr<std::unique_ptr<RankFiles>> Create(const std::string& directory,
                                                            int num_proc);
   ~RankFiles();

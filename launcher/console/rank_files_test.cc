@@ -63,6 +63,8 @@ TEST_F(RankFilesTest, ImpossibleDirectoryIsNamed) {
   EXPECT_THAT(std::string(files.status().message()), HasSubstr(directory_ + "/file"));
 }
 
+TEST_F(RankFilesTest, NoDirectoryMeansNoFiles) { EXPECT_EQ(*RankFiles::Create("", 2), nullptr); }
+
 TEST_F(RankFilesTest, FullDeviceIsAnError) {
   std::filesystem::create_directory(directory_ + "/rank.0");
   std::filesystem::create_symlink("/dev/full", directory_ + "/rank.0/stdout");

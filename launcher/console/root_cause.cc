@@ -35,27 +35,20 @@ std::string Tail(const std::vector<std::string>& lines) {
 }  // namespace
 
 std::string RootCauseBlock(const Verdict& verdict) {
-  if (verdict.rank < 0) {
-    // No process is to blame; but those of a host that is gone are gone with it.
-    if (verdict.host.empty()) {
-      return absl::StrCat(Rule(), "\nThe job has failed: ", OneLine(verdict.summary), "\n", Rule(),
-                          "\n");
-    }
-    return absl::StrCat(
-        Rule(), "\n", kSentence, ", thus causing the job to be terminated.\n",
-        "  Host:       ", verdict.host, "\n  Cause:      ", OneLine(verdict.summary), "\n",
-        Tail(verdict.stderr_tail), Consequences(verdict.consequences), Rule(), "\n");
+  std::string text = Rule() + "\n";
+  if (verdict.rank >= 0) {
+    absl::StrAppend(&text, kSentence,
+                    ", thus causing the job to be terminated. The first process to do so was:\n",
+                    "Process name: ", verdict.rank, "\nExit code: ", verdict.exit_code, "\n");
+  } else if (!verdict.host.empty()) {
+    // The processes of a host that is gone are gone with it.
+    absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated.\n");
+  } else {
+    absl::StrAppend(&text, "The job has failed.\n");
   }
-  std::string text = absl::StrCat(
-      Rule(), "\n", kSentence,
-      ", thus causing the job to be terminated. The first process to do so was:\nProcess name: ",
-      verdict.rank, "\nExit code: ", verdict.exit_code, "\n  Rank:       ", verdict.rank,
-      "\n  Host:       ", verdict.host, "\n  Ended by:   ", OneLine(verdict.exit_meaning), "\n");
-  if (!verdict.exception.empty()) {
-    absl::StrAppend(&text, "  Exception:  ", OneLine(verdict.exception), "\n");
-  }
-  absl::StrAppend(&text, Tail(verdict.stderr_tail), Consequences(verdict.consequences), Rule(),
-                  "\n");
+  // The summary names rank, host, exception and exit.
+  absl::StrAppend(&text, "  Cause: ", OneLine(verdict.summary), "\n", Tail(verdict.stderr_tail),
+                  Consequences(verdict.consequences), Rule(), "\n");
   return text;
 }
 
