@@ -54,6 +54,15 @@ def make_key(path, comment):
     return path.with_suffix(".pub").read_text()
 
 
+def outermost(paths):
+    """Those that lie in no other of them."""
+    kept = []
+    for path in sorted(set(paths)):
+        if not any(os.path.commonpath([path, outer]) == outer for outer in kept):
+            kept.append(path)
+    return kept
+
+
 class Namespace:
     """A process that holds namespaces open, and dies with this process."""
 
@@ -109,7 +118,7 @@ class Host:
         return {
             "name": self.name,
             "cover": cover,
-            "keep": sorted({str(REPOSITORY), str(self._cluster.directory), sys.prefix, sys.base_prefix}),
+            "keep": outermost(map(os.path.realpath, [REPOSITORY, self._cluster.directory, sys.prefix, sys.base_prefix])),
             "bind": [[str(self._cluster.directory / "hosts"), "/etc/hosts"],
                      [str(self._cluster.directory / "shadow"), "/etc/shadow"],
                      [str(self._cluster.directory / "etc_ssh"), "/etc/ssh"]],
