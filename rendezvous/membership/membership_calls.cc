@@ -38,7 +38,6 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
     worker->superseded.insert(*worker->incarnation);
     EndCallsOf(worker, absl::FailedPreconditionError(
                            absl::StrCat("another process speaks for ", Name(*worker), " now")));
-    failures.Retract(worker->place.rank);
     if (worker->in_epoch) {
       BreakEpoch(absl::StrCat("the process of ", Name(*worker), " was replaced by another"));
     }

@@ -104,6 +104,13 @@ TEST_F(AgentServiceTest, NoHelloFirst_IsRefused) {
   EXPECT_TRUE(events_.empty());
 }
 
+TEST_F(AgentServiceTest, NothingAtAll_IsRefused) {
+  TestAgent agent(*stub_);
+  agent.HangUp();
+  EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(events_.empty());
+}
+
 TEST_F(AgentServiceTest, SecondAgentOfAHost_IsRefused_AndTheFirstStays) {
   TestAgent first(*stub_);
   Attach(first, "a", 9);

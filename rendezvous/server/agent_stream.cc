@@ -5,6 +5,13 @@
 #include "rendezvous/transport/grpc_status.h"
 
 namespace hvd {
+namespace {
+
+absl::Status NoHello() {
+  return absl::InvalidArgumentError("an agent's first message must be its hello");
+}
+
+}  // namespace
 
 AgentStream::AgentStream(AgentService& service) : service_(service) {}
 
@@ -72,9 +79,10 @@ void AgentStream::OnReadDone(bool ok) {
     if (TakeMessage()) StartRead(&incoming_);
     return;
   }
-  // The client ended its side, the connection broke, or this side has finished: gRPC can't tell
-  // yet.
-  if (!host_.empty()) service_.Left(host_, agent_, "the connection to its agent has ended");
+  // The client ended its side, the connection broke, what came is no message, or this side has
+  // finished: gRPC doesn't tell.
+  if (host_.empty()) return Close(NoHello(), Queued::kDrop);
+  service_.Left(host_, agent_, "the connection to its agent has ended");
   Close(absl::OkStatus(), Queued::kDrop);
 }
 
@@ -84,9 +92,7 @@ bool AgentStream::TakeMessage() {
     return true;
   }
   const absl::Status welcome =
-      incoming_.has_hello()
-          ? service_.Welcome(incoming_.hello(), self_)
-          : absl::InvalidArgumentError("an agent's first message must be its hello");
+      incoming_.has_hello() ? service_.Welcome(incoming_.hello(), self_) : NoHello();
   if (!welcome.ok()) {
     Close(welcome, Queued::kDrop);
     return false;

@@ -74,6 +74,8 @@ class ServerImpl final : public Server {
     std::vector<ListenAddress> listen;
     for (const std::string& text : options_.listen) {
       ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
+      // gRPC would say only that it could not start, and log the reason.
+      RETURN_IF_ERROR(TryToListen(address));
       listen.push_back(std::move(address));
     }
     grpc::ServerBuilder builder;
@@ -86,7 +88,10 @@ class ServerImpl final : public Server {
     builder.RegisterService(&rendezvous_);
     builder.RegisterService(&agents_);
     grpc_ = builder.BuildAndStart();
-    if (grpc_ == nullptr) return ExplainFailure(listen);
+    if (grpc_ == nullptr) {
+      return absl::InvalidArgumentError(
+          "can't serve with these credentials, or an address is listed twice");
+    }
     for (size_t i = 0; i < listen.size(); ++i) addresses_.push_back(listen[i].WithPort(ports[i]));
     return absl::OkStatus();
   }
@@ -129,13 +134,6 @@ class ServerImpl final : public Server {
     over_ = true;
     agents_.JobOver();
     if (options_.on_finished) options_.on_finished(effect.verdict);
-  }
-
-  // gRPC says only that it could not start.
-  static absl::Status ExplainFailure(const std::vector<ListenAddress>& listen) {
-    for (const ListenAddress& address : listen) RETURN_IF_ERROR(TryToListen(address));
-    return absl::InvalidArgumentError(
-        "gRPC can't serve with these credentials, or an address is listed twice");
   }
 
   const ServerOptions options_;

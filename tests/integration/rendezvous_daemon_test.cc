@@ -1,0 +1,175 @@
+// horovod-rendezvousd as a process: its output, its file, its exit codes.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "base/fd.h"
+#include "base/process.h"
+#include "base/version.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "rendezvous/client/agent_link.h"
+#include "rendezvous/client/grpc_rendezvous_client.h"
+
+namespace hvd {
+namespace {
+
+// A running daemon and what it says.
+class Daemon {
+ public:
+  explicit Daemon(std::vector<std::string> arguments) {
+    Pipe out = *MakePipe();
+    Pipe err = *MakePipe();
+    SpawnOptions options;
+    options.file = "rendezvous/horovod-rendezvousd";
+    options.argv = std::move(arguments);
+    options.argv.insert(options.argv.begin(), "horovod-rendezvousd");
+    options.stdout_fd = out.write.get();
+    options.stderr_fd = err.write.get();
+    process_ = std::make_unique<Process>(*Process::Spawn(options));
+    out_ = std::move(out.read);
+    err_ = std::move(err.read);
+  }
+
+  // The next line of stdout.
+  std::string Line() {
+    std::string line;
+    char c = 0;
+    while (read(out_.get(), &c, 1) == 1 && c != '\n') line.push_back(c);
+    return line;
+  }
+
+  std::string Errors() { return ReadAll(err_); }
+  void Signal(int signal) { process_->Signal(signal); }
+  ExitStatus Wait() { return process_->Wait(); }
+
+ private:
+  static std::string ReadAll(const Fd& fd) {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = read(fd.get(), buffer, sizeof(buffer))) > 0;) {
+      text.append(buffer, static_cast<size_t>(got));
+    }
+    return text;
+  }
+
+  std::unique_ptr<Process> process_;
+  Fd out_;
+  Fd err_;
+};
+
+class RendezvousDaemonTest : public testing::Test {
+ protected:
+  ~RendezvousDaemonTest() override { unlink(file_.c_str()); }
+
+  std::vector<std::string> Arguments(const std::string& listen = "127.0.0.1:0") const {
+    return {"--listen", listen, "--np", "1", "--hosts", "a:1", "--credentials-out", file_};
+  }
+
+  PeerCredentials Credentials() const {
+    std::ostringstream text;
+    text << std::ifstream(file_).rdbuf();
+    pb::Credentials message;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text.str(), &message));
+    return {message.token(), message.ca_certificate(), message.certificate(),
+            message.private_key()};
+  }
+
+  bool FileExists() const { return access(file_.c_str(), F_OK) == 0; }
+
+  // Ends with code 2 and one line that contains `expected`.
+  static void ExpectRefusal(Daemon daemon, const std::string& expected) {
+    const std::string errors = daemon.Errors();
+    EXPECT_EQ(daemon.Wait().exit_code, 2);
+    EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+    EXPECT_TRUE(absl::StrContains(errors, expected)) << errors;
+  }
+
+  const std::string file_ = testing::TempDir() + "/rendezvousd_" + std::to_string(getpid());
+};
+
+TEST_F(RendezvousDaemonTest, ServesWhoeverHasItsFile_UntilSigterm) {
+  Daemon daemon(Arguments());
+  const std::string address = daemon.Line();
+  const auto status =
+      NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::InfiniteDuration());
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->state(), "forming");
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait().exit_code, 143);
+  EXPECT_TRUE(absl::StrContains(daemon.Errors(), "SIGTERM"));
+  EXPECT_FALSE(FileExists());
+}
+
+TEST_F(RendezvousDaemonTest, SigintEndsItWith130) {
+  Daemon daemon(Arguments());
+  daemon.Line();
+  daemon.Signal(SIGINT);
+  EXPECT_EQ(daemon.Wait().exit_code, 130);
+}
+
+TEST_F(RendezvousDaemonTest, EndsWithTheJobsVerdict) {
+  for (const int code : {0, 7}) {
+    Daemon daemon(Arguments());
+    const std::string address = daemon.Line();
+    pb::AgentHello hello;
+    hello.set_version(kVersion);
+    hello.set_host("a");
+    hello.set_slots(1);
+    hello.set_incarnation(1);
+    absl::Notification opened;
+    absl::Notification closed;
+    std::unique_ptr<AgentLink> link;
+    link = AgentLink::Open(address, Credentials(), hello,
+                           {[&](const pb::AgentCommand& command) {
+                              if (!command.has_start()) return;
+                              opened.WaitForNotification();
+                              pb::AgentMessage message;
+                              message.mutable_exited()->set_worker_id(command.start().worker_id());
+                              message.mutable_exited()->set_exit_code(code);
+                              link->Send(message);
+                            },
+                            [&](absl::Status) { closed.Notify(); }});
+    opened.Notify();
+    EXPECT_EQ(daemon.Wait().exit_code, code) << daemon.Errors();
+    closed.WaitForNotification();
+  }
+}
+
+TEST_F(RendezvousDaemonTest, BadInput_OneLineAndCode2_NothingIsLeft) {
+  ExpectRefusal(Daemon({"--np", "1"}), "--listen");
+  ExpectRefusal(Daemon(Arguments("localhost:0")), "localhost:0");
+  ExpectRefusal(Daemon(Arguments("192.0.2.1:0")), "192.0.2.1:0");
+  EXPECT_FALSE(FileExists());
+}
+
+TEST_F(RendezvousDaemonTest, ExistingFile_IsRefusedAndKept) {
+  std::ofstream(file_) << "mine";
+  ExpectRefusal(Daemon(Arguments()), file_);
+  EXPECT_TRUE(FileExists());
+}
+
+TEST_F(RendezvousDaemonTest, TwoAddresses_AreBothServed) {
+  std::vector<std::string> arguments = Arguments();
+  arguments.insert(arguments.end(), {"--listen", "127.0.0.2:0"});
+  Daemon daemon(arguments);
+  for (const std::string& address : {daemon.Line(), daemon.Line()}) {
+    EXPECT_TRUE(
+        NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::InfiniteDuration()).ok())
+        << address;
+  }
+  daemon.Signal(SIGTERM);
+  daemon.Wait();
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,92 @@
+#include "tests/integration/rendezvous_job.h"
+
+#include <utility>
+
+#include "base/version.h"
+#include "gtest/gtest.h"
+#include "rendezvous/client/grpc_rendezvous_client.h"
+
+namespace hvd {
+
+RendezvousJob::RendezvousJob(int np, std::vector<HostSlots> hosts)
+    : authority_(*JobAuthority::Create("the-job")) {
+  ServerOptions options;
+  options.job_id = "the-job";
+  options.job.min_workers = np;
+  options.job.max_workers = np;
+  options.job.expected_hosts = std::move(hosts);
+  options.job.failure_grace = absl::ZeroDuration();
+  options.listen = {"127.0.0.1:0"};
+  options.credentials = *authority_->IssueForDaemon();
+  options.on_finished = [this](const Verdict& verdict) {
+    verdict_ = verdict;
+    finished_.Notify();
+  };
+  server_ = *Server::Start(std::move(options));
+  address_ = server_->addresses()[0];
+}
+
+std::unique_ptr<RendezvousClient> RendezvousJob::NewClient() const {
+  return NewGrpcRendezvousClient(address_, host_credentials());
+}
+
+Verdict RendezvousJob::WaitForVerdict() {
+  finished_.WaitForNotification();
+  return verdict_;
+}
+
+void RendezvousJob::AskUntilJoining(int workers) {
+  const auto client = NewClient();
+  int joining = -1;
+  while (joining != workers) {
+    const auto status = client->GetStatus(absl::InfiniteDuration());
+    ASSERT_TRUE(status.ok()) << status.status();
+    joining = 0;
+    for (const pb::HostStatus& host : status->hosts()) {
+      for (const pb::WorkerStatus& worker : host.workers()) joining += worker.state() == "joining";
+    }
+  }
+}
+
+PlayedAgent::PlayedAgent(const RendezvousJob& job, const std::string& host, int slots) {
+  pb::AgentHello hello;
+  hello.set_version(kVersion);
+  hello.set_host(host);
+  hello.set_slots(static_cast<uint32_t>(slots));
+  hello.set_incarnation(1);
+  link_ = AgentLink::Open(job.address(), job.host_credentials(), hello,
+                          {[this](const pb::AgentCommand& command) { OnCommand(command); },
+                           [this](absl::Status status) {
+                             status_ = std::move(status);
+                             closed_.Notify();
+                           }});
+}
+
+void PlayedAgent::OnCommand(const pb::AgentCommand& command) {
+  if (command.has_end()) end_of_job_.Notify();
+  absl::MutexLock lock(&mu_);
+  if (command.has_start()) started_.insert(command.start().worker_id());
+}
+
+std::set<uint64_t> PlayedAgent::WaitForStarts(size_t workers) {
+  absl::MutexLock lock(&mu_);
+  const auto enough = [&] { return started_.size() >= workers; };
+  mu_.Await(absl::Condition(&enough));
+  return started_;
+}
+
+void PlayedAgent::WaitForEndOfJob() { end_of_job_.WaitForNotification(); }
+
+absl::Status PlayedAgent::WaitForClose() {
+  closed_.WaitForNotification();
+  return status_;
+}
+
+void PlayedAgent::SayExited(uint64_t worker, int exit_code) {
+  pb::AgentMessage message;
+  message.mutable_exited()->set_worker_id(worker);
+  message.mutable_exited()->set_exit_code(exit_code);
+  link_->Send(std::move(message));
+}
+
+}  // namespace hvd

@@ -1,0 +1,87 @@
+// A job's server on loopback, with agents and workers that are played by the test.
+#ifndef TESTS_INTEGRATION_RENDEZVOUS_JOB_H_
+#define TESTS_INTEGRATION_RENDEZVOUS_JOB_H_
+
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "rendezvous/client/agent_link.h"
+#include "rendezvous/client/rendezvous_client.h"
+#include "rendezvous/security/job_credentials.h"
+#include "rendezvous/server/server.h"
+
+namespace hvd {
+
+// Thread-safe, except for StopServer.
+class RendezvousJob {
+ public:
+  // `hosts` are expected; without any, whoever comes.
+  explicit RendezvousJob(int np, std::vector<HostSlots> hosts = {});
+
+  Server& server() { return *server_; }
+  void StopServer() { server_.reset(); }
+
+  std::string address() const { return address_; }
+  PeerCredentials host_credentials() const { return *authority_->IssueForHost("host"); }
+  std::unique_ptr<RendezvousClient> NewClient() const;
+
+  // Waits for the end.
+  Verdict WaitForVerdict();
+
+  // Asks for the job's status again and again until so many workers wait for a world: there is no
+  // event for that.
+  void AskUntilJoining(int workers);
+
+ private:
+  const std::unique_ptr<JobAuthority> authority_;
+  Verdict verdict_;
+  absl::Notification finished_;
+  std::unique_ptr<Server> server_;
+  std::string address_;
+};
+
+// An agent that starts no processes.
+class PlayedAgent {
+ public:
+  PlayedAgent(const RendezvousJob& job, const std::string& host, int slots);
+
+  // Waits for the orders to start so many workers; returns their ids.
+  std::set<uint64_t> WaitForStarts(size_t workers);
+  void WaitForEndOfJob();
+  absl::Status WaitForClose();
+
+  void SayExited(uint64_t worker, int exit_code);
+  // Leaves in good order.
+  void Leave() { link_->Finish(); }
+  // As if the process died.
+  void Die() { link_.reset(); }
+
+ private:
+  void OnCommand(const pb::AgentCommand& command);
+
+  absl::Mutex mu_;
+  std::set<uint64_t> started_ ABSL_GUARDED_BY(mu_);
+  absl::Notification end_of_job_;
+  absl::Notification closed_;
+  absl::Status status_;
+  std::unique_ptr<AgentLink> link_;  // last: its callbacks use the others
+};
+
+// A request of the worker, whose incarnation is its id + 1000.
+template <typename Request>
+Request From(uint64_t worker) {
+  Request request;
+  request.mutable_worker()->set_worker_id(worker);
+  request.mutable_worker()->set_incarnation(worker + 1000);
+  return request;
+}
+
+}  // namespace hvd
+
+#endif  // TESTS_INTEGRATION_RENDEZVOUS_JOB_H_

@@ -1,0 +1,189 @@
+// Who is not let in, whatever they call.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "proto/rendezvous.pb.h"
+#include "rendezvous/security/tls_credentials.h"
+#include "rendezvous/transport/connection.h"
+#include "tests/integration/rendezvous_job.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kHealthCheck[] = "/grpc.health.v1.Health/Check";
+constexpr char kGetStatus[] = "/hvd.pb.Rendezvous/GetStatus";
+
+std::vector<std::string> AllMethods() {
+  return {"/hvd.pb.Rendezvous/JoinWorld",
+          "/hvd.pb.Rendezvous/WatchEpoch",
+          "/hvd.pb.Rendezvous/Exchange",
+          "/hvd.pb.Rendezvous/Report",
+          kGetStatus,
+          "/hvd.pb.Agent/Attach",
+          kHealthCheck,
+          "/grpc.health.v1.Health/Watch",
+          "/hvd.pb.Rendezvous/NoSuchMethod",
+          "/no.such.Service/Method"};
+}
+
+struct Answer {
+  grpc::Status status;
+  std::string bytes;
+  std::string metadata;  // all that the server sent beside
+};
+
+// Any method, by its name, with any bytes.
+Answer Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+            const std::string& bytes) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  grpc::Slice slice(bytes);
+  grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer response;
+  Answer answer;
+  auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+  call->StartCall();
+  call->Finish(&response, &answer.status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  std::vector<grpc::Slice> slices;
+  if (response.Valid() && response.Dump(&slices).ok()) {
+    for (const grpc::Slice& each : slices) answer.bytes.append(each.begin(), each.end());
+  }
+  for (const auto& [key, value] : context.GetServerTrailingMetadata()) {
+    answer.metadata.append(value.data(), value.size());
+  }
+  return answer;
+}
+
+class RendezvousSecurityTest : public testing::Test {
+ protected:
+  // A channel that differs from the right one in its credentials only.
+  std::shared_ptr<grpc::Channel> ChannelWith(
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials) const {
+    grpc::ChannelArguments arguments;
+    arguments.SetSslTargetNameOverride(kDaemonTlsName);
+    return grpc::CreateCustomChannel("ipv4:" + job_.address(), credentials, arguments);
+  }
+
+  grpc::SslCredentialsOptions Tls() const {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = host_.ca_certificate;
+    options.pem_private_key = host_.private_key;
+    options.pem_cert_chain = host_.certificate;
+    return options;
+  }
+
+  // Every method is refused with this code, and nothing about the job comes back.
+  void ExpectRefused(const std::shared_ptr<grpc::Channel>& channel, grpc::StatusCode code) {
+    for (const std::string& method : AllMethods()) {
+      const Answer answer = Call(channel, method, "");
+      EXPECT_EQ(answer.status.error_code(), code) << method << answer.status.error_message();
+      EXPECT_EQ(answer.bytes, "") << method;
+      for (const std::string& text :
+           {answer.status.error_message(), answer.status.error_details(), answer.metadata}) {
+        EXPECT_FALSE(absl::StrContains(text, "the-job")) << method << text;
+        EXPECT_FALSE(absl::StrContains(text, host_.token)) << method << text;
+      }
+    }
+  }
+
+  RendezvousJob job_{1};
+  const PeerCredentials host_ = job_.host_credentials();
+};
+
+TEST_F(RendezvousSecurityTest, NoToken) {
+  ExpectRefused(ChannelWith(grpc::SslCredentials(Tls())), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(RendezvousSecurityTest, WrongToken) {
+  const std::string right = host_.token;
+  for (const std::string& token :
+       {std::string(), right.substr(1), right + "0", std::string(right.size(), '0')}) {
+    PeerCredentials wrong = host_;
+    wrong.token = token;
+    ExpectRefused(ChannelWith(MakeChannelCredentials(wrong)), grpc::StatusCode::UNAUTHENTICATED);
+  }
+}
+
+TEST_F(RendezvousSecurityTest, TwoTokens_EvenIfOneIsRight) {
+  PeerCredentials wrong = host_;
+  wrong.token = "wrong";
+  class Right : public grpc::MetadataCredentialsPlugin {
+   public:
+    explicit Right(std::string token) : token_(std::move(token)) {}
+    bool IsBlocking() const override { return false; }
+    grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
+                             std::multimap<std::string, std::string>* metadata) override {
+      metadata->emplace(kTokenMetadataKey, token_);
+      return grpc::Status::OK;
+    }
+
+   private:
+    const std::string token_;
+  };
+  ExpectRefused(ChannelWith(grpc::CompositeChannelCredentials(
+                    MakeChannelCredentials(wrong),
+                    grpc::MetadataCredentialsFromPlugin(std::make_unique<Right>(host_.token)))),
+                grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(RendezvousSecurityTest, OtherJobsCertificate_EvenWithTheRightToken) {
+  const auto other_job = *JobAuthority::Create("the-job");
+  PeerCredentials other = *other_job->IssueForHost("host");
+  other.token = host_.token;
+  other.ca_certificate = host_.ca_certificate;
+  ExpectRefused(ChannelWith(MakeChannelCredentials(other)), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RendezvousSecurityTest, TlsWithoutClientCertificate_EvenWithTheRightToken) {
+  PeerCredentials bare = host_;
+  bare.certificate.clear();
+  bare.private_key.clear();
+  ExpectRefused(ChannelWith(MakeChannelCredentials(bare)), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RendezvousSecurityTest, PlainText) {
+  ExpectRefused(ChannelWith(grpc::InsecureChannelCredentials()), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RendezvousSecurityTest, MemberOfTheJob_GetsAnswers) {
+  const auto channel = ChannelWith(MakeChannelCredentials(host_));
+  const Answer health = Call(channel, kHealthCheck, "");
+  EXPECT_TRUE(health.status.ok()) << health.status.error_message();
+  EXPECT_EQ(health.bytes, "\x08\x01");  // SERVING
+  pb::GetStatusResponse status;
+  EXPECT_TRUE(status.ParseFromString(Call(channel, kGetStatus, "").bytes));
+  EXPECT_EQ(status.job_id(), "the-job");
+}
+
+TEST_F(RendezvousSecurityTest, NoReflection) {
+  const auto channel = ChannelWith(MakeChannelCredentials(host_));
+  EXPECT_EQ(Call(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "")
+                .status.error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(RendezvousSecurityTest, BytesThatAreNoMessage_AreRefusedAndDoNoHarm) {
+  const auto channel = ChannelWith(MakeChannelCredentials(host_));
+  for (const std::string& method : AllMethods()) {
+    EXPECT_FALSE(Call(channel, method, std::string("\xff\xff\xff", 3)).status.ok()) << method;
+  }
+  EXPECT_TRUE(Call(channel, kGetStatus, "").status.ok());
+}
+
+TEST_F(RendezvousSecurityTest, RequestThatIsTooLarge_IsRefused) {
+  const auto channel = ChannelWith(MakeChannelCredentials(host_));
+  const Answer answer = Call(channel, kGetStatus, std::string(kLargestRequestBytes + 1, '\0'));
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+}  // namespace
+}  // namespace hvd
