@@ -1,9 +1,5 @@
 #include "collectives/conformance/conformance.h"
 
-#include <thread>  // NOLINT: ranks are threads
-
-#include "collectives/conformance/memory_key_exchange.h"
-
 namespace hvd {
 namespace {
 
@@ -69,39 +65,6 @@ absl::Status CallBarrier(Communicator& c, int peer, const CallOptions& options) 
 }
 
 }  // namespace
-
-void ForEachRank(int size, absl::FunctionRef<void(int)> work) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back([&work, rank] { work(rank); });
-  for (std::thread& thread : threads) thread.join();
-}
-
-std::vector<absl::Status> RankGroup::Connect(const std::vector<std::string>& secrets) {
-  const int size = static_cast<int>(secrets.size());
-  const Epoch epoch(++epoch_);
-  KeyExchangeTable keys(size);
-  communicators_.clear();
-  communicators_.resize(size);
-  std::vector<absl::Status> statuses(size);
-  ForEachRank(size, [&](int rank) {
-    const GroupInfo info = {epoch, rank, size, "127.0.0.1", secrets[rank]};
-    auto connected = backend_->Connect(info, *keys.ForRank(rank), absl::Seconds(60));
-    statuses[rank] = connected.status();
-    if (connected.ok()) communicators_[rank] = *std::move(connected);
-  });
-  key_exchanges_ = keys.calls();
-  return statuses;
-}
-
-void RankGroup::Connect(int size) {
-  for (const absl::Status& status : Connect(std::vector<std::string>(size, "secret"))) {
-    ASSERT_TRUE(status.ok()) << status;
-  }
-}
-
-void RankGroup::Run(absl::FunctionRef<void(Communicator&)> work) {
-  ForEachRank(static_cast<int>(communicators_.size()), [&](int rank) { work(at(rank)); });
-}
 
 const std::vector<AnyOperation>& AllOperations() {
   static const auto* const operations = new std::vector<AnyOperation>{

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "collectives/backend.h"
+#include "collectives/conformance/rank_group.h"
 #include "gtest/gtest.h"
 
 namespace hvd {
@@ -22,35 +22,6 @@ struct BackendCase {
   std::function<std::unique_ptr<Backend>()> make;
 };
 inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
-
-// Calls work(rank) for every rank in a thread of its own; returns when all have returned.
-void ForEachRank(int size, absl::FunctionRef<void(int)> work);
-
-// Ranks that are threads of this process, on loopback.
-class RankGroup {
- public:
-  explicit RankGroup(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
-
-  // Connects all ranks; rank r comes with secrets[r]. The statuses, by rank; the communicators of those that are OK
-  // are kept.
-  std::vector<absl::Status> Connect(const std::vector<std::string>& secrets);
-  // The same with one secret; fails the test unless all are connected.
-  void Connect(int size);
-
-  Communicator& at(int rank) { return *communicators_[rank]; }
-  // The rank goes away.
-  void Destroy(int rank) { communicators_[rank].reset(); }
-  // Does work(communicator) on every rank at once.
-  void Run(absl::FunctionRef<void(Communicator&)> work);
-  // How many key exchanges all ranks together made in the last Connect().
-  int key_exchanges() const { return key_exchanges_; }
-
- private:
-  const std::unique_ptr<Backend> backend_;
-  std::vector<std::unique_ptr<Communicator>> communicators_;
-  uint64_t epoch_ = 0;
-  int key_exchanges_ = 0;
-};
 
 class BackendConformanceTest : public testing::TestWithParam<BackendCase> {
  protected:
