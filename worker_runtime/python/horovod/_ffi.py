@@ -82,7 +82,7 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p
     for name, argtypes in (
-        ("submit", [ctypes.POINTER(Request), int32, ctypes.POINTER(int64)]),
+        ("submit", [ctypes.c_void_p, int32, ctypes.POINTER(int64)]),
         ("poll", [int64, ctypes.POINTER(int32)]),
         ("wait", [int64]),
         ("result", [int64, int32, ctypes.POINTER(_Tensor)]),
@@ -194,7 +194,8 @@ def submit(requests: Sequence[Request]) -> int:
     """Hands over tensors as one group and returns its handle."""
     handle = ctypes.c_int64()
     count = len(requests)
-    _check(_library.hvd_submit((Request * count)(*requests), count, ctypes.byref(handle)))
+    array = requests[0] if count == 1 else (Request * count)(*requests)
+    _check(_library.hvd_submit(ctypes.byref(array), count, ctypes.byref(handle)))
     return handle.value
 
 

@@ -8,6 +8,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod.common.exceptions import HorovodRequestError
+from horovod.torch import _tensors
 
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -353,6 +354,28 @@ def test_grouped_reducescatter():
     first, second = hvd.grouped_reducescatter(tensors, op=hvd.Sum, name="scattered")
     assert torch.equal(first, torch.full((1, 2), float(hvd.size())))
     assert torch.equal(second, torch.full((2,), float(hvd.size())))
+
+
+# Tensors on devices.
+
+
+def test_tensors_that_go_through_host_memory(monkeypatch):
+    """As those of any device do: here all tensors are taken for such."""
+    monkeypatch.setattr(_tensors, "in_host_memory", lambda tensor: False)
+    size, tensor = hvd.size(), torch.full((3,), 2.0)
+    assert hvd.allreduce(tensor, op=hvd.Sum).tolist() == [2.0 * size] * 3
+    assert tensor.tolist() == [2.0] * 3
+    hvd.allreduce_(tensor, op=hvd.Sum)
+    assert tensor.tolist() == [2.0 * size] * 3
+    pair = [torch.ones(2), torch.ones(3)]
+    hvd.grouped_allreduce_(pair, op=hvd.Sum)
+    assert pair[0].tolist() == [size] * 2 and pair[1].tolist() == [size] * 3
+    mine = torch.full((2,), float(hvd.rank()))
+    assert hvd.broadcast(mine, 0).tolist() == [0.0] * 2 and mine.tolist() == [hvd.rank()] * 2
+    assert hvd.broadcast_(mine, 0) is mine and mine.tolist() == [0.0] * 2
+    assert hvd.allgather(torch.ones(2)).tolist() == [1.0] * 2 * size
+    assert hvd.alltoall(torch.ones(size)).tolist() == [1.0] * size
+    assert hvd.reducescatter(torch.ones(size), op=hvd.Sum).tolist() == [float(size)]
 
 
 # Join, objects, parameters.

@@ -28,7 +28,7 @@ def _submit_allreduce(
     sources = [_tensors.on_host(tensor) for tensor in tensors]
     # A staged tensor is reduced in its copy.
     targets = [
-        output.detach() if output.device.type == "cpu" else source
+        output.detach() if _tensors.in_host_memory(output) else source
         for output, source in zip(outputs, sources)
     ]
     requests = [
@@ -41,7 +41,7 @@ def _submit_allreduce(
     def finish(handle: int) -> Any:
         _ffi.release(handle)
         for output, target in zip(outputs, targets):
-            if output.device.type != "cpu":
+            if not _tensors.in_host_memory(output):
                 output.detach().copy_(target)
         return value
 

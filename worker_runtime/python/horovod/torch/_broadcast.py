@@ -37,7 +37,7 @@ def _broadcast_async(tensor, output, root_rank, name, process_set) -> int:
 
     def finish(handle: int) -> torch.Tensor:
         _ffi.release(handle)
-        if output.device.type != "cpu":
+        if not _tensors.in_host_memory(output):
             output.detach().copy_(buffer)
         return output
 

@@ -33,9 +33,15 @@ def check(tensor: torch.Tensor) -> None:
         raise ValueError("Tensor is required to be contiguous.")
 
 
+def in_host_memory(tensor: torch.Tensor) -> bool:
+    """Whether the runtime can read and write `tensor` where it is; any other goes through a copy."""
+    return tensor.device.type == "cpu"
+
+
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """`tensor` without its autograd history, in host memory: the same memory if it is there already."""
-    return tensor.detach() if tensor.device.type == "cpu" else tensor.detach().cpu()
+    tensor = tensor.detach()
+    return tensor if in_host_memory(tensor) else tensor.to("cpu", copy=True)
 
 
 def request(
@@ -67,7 +73,7 @@ def from_result(
         return torch.empty(result.shape, dtype=like.dtype, device=like.device)
     memory = _ffi.memory(result.address, count * like.element_size(), owner)
     tensor = torch.frombuffer(memory, dtype=like.dtype).reshape(result.shape)
-    return tensor if like.device.type == "cpu" else tensor.to(like.device)
+    return tensor if in_host_memory(like) else tensor.to(like.device)
 
 
 def not_compiled(function: Callable) -> Callable:
