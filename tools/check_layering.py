@@ -58,7 +58,9 @@ ALLOWED = {
 
 # These may include anything, and nothing but tests may include them. What a folder offers to tests only is named *_test_util.h or lies in testing/.
 TEST_FOLDERS = ("tests", "tools")
-TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc)$")
+TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc|_bench\.cc)$")
+# What tests of any folder may use: shared fakes, and ranks that are threads.
+FOR_TESTS = ("tests/", "collectives/inproc/")
 
 # <prefix of an include> -> the folders that may have it, with all below them.
 THIRD_PARTY = {
@@ -128,8 +130,10 @@ def may_include(path, target):
     """Whether file `path` may include file `target`: None, or why not."""
     layer, wanted = layer_of(path), layer_of(target)
     if is_test(path):
-        # A test stands beside what it tests, and may use the rest of its subsystem and what tests share.
-        if path.split("/")[0] in TEST_FOLDERS or target.split("/")[0] in (path.split("/")[0], "tests"):
+        # A test stands beside what it tests, and may use the rest of its subsystem and what tests share. A benchmark is a main: it composes.
+        if path.split("/")[0] in TEST_FOLDERS or path.endswith("_bench.cc"):
+            return None
+        if target.startswith(FOR_TESTS) or target.split("/")[0] == path.split("/")[0]:
             return None
     elif is_test(target):
         return "only tests may include this"
