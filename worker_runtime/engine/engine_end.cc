@@ -43,8 +43,7 @@ absl::Status EngineLoop::Conclude(absl::Status status) {
 }
 
 void EngineLoop::TellMembers(const absl::Status& status) {
-  Announcement announcement;
-  announcement.end = EpochEnd{rank_, status};
+  const Announcement announcement{seen_sequence_, {}, {}, EpochEnd{rank_, status}};
   coordinator_->Announce(rank_, announcement, Clock::Real().Now()).IgnoreError();
   const std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
   if (!plan.has_value()) return;
@@ -54,9 +53,7 @@ void EngineLoop::TellMembers(const absl::Status& status) {
 }
 
 void EngineLoop::TellRoot(const absl::Status& status) {
-  Announcement announcement;
-  announcement.seen_sequence = seen_sequence_;
-  announcement.end = EpochEnd{rank_, status};
+  const Announcement announcement{seen_sequence_, {}, {}, EpochEnd{rank_, status}};
   control_->Send(0, Encode(announcement)).IgnoreError();
 }
 

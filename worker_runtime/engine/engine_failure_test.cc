@@ -1,5 +1,7 @@
 // What users see when ranks disagree, leave, or vanish.
 #include <atomic>
+#include <memory>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -7,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/engine/engine_test_util.h"
+#include "worker_runtime/negotiation/wire.h"
 
 namespace hvd {
 namespace {
@@ -191,6 +194,32 @@ TEST(EngineFailureTest, PeerGone_IsNamedOnEveryRank) {
       EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
       EXPECT_THAT(Message(status), HasSubstr(absl::StrCat("rank ", victim, " is gone")));
     });
+  }
+}
+
+// The victim has announced its tensor, so the others are in the middle of the collective when it
+// dies. What the backend reports of that differs from rank to rank; what users see does not.
+TEST(EngineFailureTest, PeerDiesInACollective_TheCauseIsFoundOnEveryRank) {
+  for (int victim : {1, 2}) {
+    TestWorld world(3, {}, victim);
+    Announcement announcement;
+    TensorSignature signature;
+    signature.name = "a";
+    signature.shape = {1};
+    announcement.groups = {{{kNoSignatureId, std::make_shared<TensorSignature>(signature)}}};
+    ASSERT_TRUE(world.channel(victim).Send(0, Encode(announcement)).ok());
+    std::thread dying([&] {
+      auto plan = world.channel(victim).Receive(absl::Seconds(60));
+      EXPECT_TRUE(plan.ok() && plan->size() == 1);
+      world.Kill(victim);
+    });
+    world.OnEach([&](int rank, Engine& engine) {
+      std::vector<float> data{1};
+      const absl::Status status = RunOn(engine, {AllReduceOf("a", data)});
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_THAT(Message(status), HasSubstr(absl::StrCat("rank ", victim, " is gone")));
+    });
+    dying.join();
   }
 }
 

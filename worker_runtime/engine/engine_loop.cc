@@ -138,7 +138,7 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
   const bool leaves = leaving_.load() && leave_by_ == absl::InfiniteFuture();
   if (leaves) {
     leave_by_ = Clock::Real().Now() + kLeavePatience;
-    announcement.end = EpochEnd{rank_, LeftWorldError(rank_), /*left=*/true};
+    announcement.end.emplace(EpochEnd{rank_, LeftWorldError(rank_), /*left=*/true});
   }
   return !announcement.groups.empty() || blocked_anew || leaves ||
          unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "collectives/adasum/adasum.h"
 #include "collectives/reduce.h"
 #include "worker_runtime/engine/reduction_math.h"
 
@@ -113,7 +114,8 @@ absl::Status Executor::Reduce(const TensorSignature& signature, const void* in, 
                               size_t count) {
   if (count == 0) return absl::OkStatus();
   if (signature.reduction == Reduction::kAdasum) {
-    return absl::UnimplementedError("Adasum");
+    Copy(out, in, ByteCount(signature));
+    RETURN_IF_ERROR(AdasumAllReduce(communicator_, out, count, signature.type, options_));
   } else {
     RETURN_IF_ERROR(communicator_.AllReduce(in, out, count, signature.type,
                                             ToReduceOp(signature.reduction), options_));

@@ -1,0 +1,42 @@
+#include "worker_runtime/engine/completion.h"
+
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+TEST(CompletionTest, WaitFor_NotNotified_TimesOut) {
+  Completion completion;
+  EXPECT_FALSE(completion.done());
+  EXPECT_FALSE(completion.WaitFor(absl::Milliseconds(1)));
+  EXPECT_FALSE(completion.WaitFor(absl::ZeroDuration()));
+}
+
+TEST(CompletionTest, Notify_WakesAllWaitersAndPublishes) {
+  for (int round = 0; round < 100; ++round) {
+    Completion completion;
+    int value = 0;
+    std::vector<std::thread> waiters;
+    for (int i = 0; i < 3; ++i) {
+      waiters.emplace_back([&, i] {
+        if (i == 0) {
+          EXPECT_TRUE(completion.WaitFor(absl::Seconds(60)));
+        } else {
+          completion.Wait();
+        }
+        EXPECT_EQ(value, 42);
+      });
+    }
+    value = 42;
+    completion.Notify();
+    for (std::thread& waiter : waiters) waiter.join();
+    EXPECT_TRUE(completion.done());
+    EXPECT_TRUE(completion.WaitFor(absl::ZeroDuration()));
+  }
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,108 @@
+// What the engine adds to a communicator: a small all-reduce between two processes over Gloo, with
+// and without it.
+//   bazel run -c opt //worker_runtime/engine:engine_bench
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/frames.h"
+#include "base/status_macros.h"
+#include "collectives/gloo/gloo_backend.h"
+#include "worker_runtime/engine/engine.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kAddress[] = "127.0.0.1";
+constexpr absl::Duration kTimeout = absl::Seconds(30);
+
+// Two processes with a socket between them.
+class PairKeyExchange : public KeyExchange {
+ public:
+  PairKeyExchange(int rank, int socket) : rank_(rank), socket_(socket) {}
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
+                                                     absl::Duration) override {
+    RETURN_IF_ERROR(WriteFrame(socket_, value));
+    ASSIGN_OR_RETURN(std::string other, ReadFrame(socket_, kMaxFrameBytes));
+    if (rank_ == 0) return std::vector<std::string>{std::string(value), other};
+    return std::vector<std::string>{other, std::string(value)};
+  }
+
+ private:
+  const int rank_;
+  const int socket_;
+};
+
+void Report(int rank, const char* what, const std::function<absl::Status()>& step) {
+  constexpr int kWarmUp = 500, kSteps = 5000;
+  std::vector<double> microseconds;
+  for (int i = 0; i < kWarmUp + kSteps; ++i) {
+    const absl::Time start = Clock::Real().Now();
+    const absl::Status status = step();
+    if (!status.ok()) {
+      std::fprintf(stderr, "%s\n", status.ToString().c_str());
+      return;
+    }
+    if (i >= kWarmUp) {
+      microseconds.push_back(absl::ToDoubleMicroseconds(Clock::Real().Now() - start));
+    }
+  }
+  std::sort(microseconds.begin(), microseconds.end());
+  if (rank != 0) return;
+  std::printf("%-28s median %6.1f us, 10%% %6.1f us, 90%% %6.1f us\n", what,
+              microseconds[kSteps / 2], microseconds[kSteps / 10], microseconds[kSteps * 9 / 10]);
+}
+
+absl::Status Bench(int rank, int socket, ControlListener& listener, int root_port) {
+  PairKeyExchange keys(rank, socket);
+  const GroupInfo group{Epoch(1), rank, 2, kAddress, "secret"};
+  const std::unique_ptr<Backend> backend = MakeGlooBackend();
+  ASSIGN_OR_RETURN(const auto communicator, backend->Connect(group, keys, kTimeout));
+  float data = 1;
+  Report(rank, "4 B, bare communicator:", [&] {
+    return communicator->AllReduce(&data, &data, 1, DataType::kFloat32, ReduceOp::kMax, {});
+  });
+  ASSIGN_OR_RETURN(auto control,
+                   ControlChannel::Connect(group, listener, kAddress, root_port, kTimeout));
+  const auto engine = Engine::Start({}, *communicator, std::move(control));
+  TensorRequest request;
+  request.name = "x";
+  request.shape = {1};
+  request.input = request.output = &data;
+  request.reduction = Reduction::kMax;
+  Report(rank, "4 B, through the engine:", [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Engine::Handle handle, engine->Submit({request}));
+    RETURN_IF_ERROR(engine->Wait(handle));
+    engine->Release(handle);
+    return absl::OkStatus();
+  });
+  engine->Shutdown();
+  return absl::OkStatus();
+}
+
+int Main() {
+  int sockets[2];
+  auto listener = ControlListener::Open(kAddress);
+  if (!listener.ok() || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
+  const int port = (*listener)->port();
+  const pid_t child = fork();
+  const int rank = child == 0 ? 1 : 0;
+  const absl::Status status = Bench(rank, sockets[rank], **listener, port);
+  if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, status.ToString().c_str());
+  if (child > 0) waitpid(child, nullptr, 0);
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace hvd
+
+int main() { return hvd::Main(); }

@@ -1,0 +1,104 @@
+#include "worker_runtime/engine/request.h"
+
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kSize = 2;
+float data[16];
+
+TensorRequest Good(OpKind op = OpKind::kAllReduce) {
+  TensorRequest request;
+  request.name = "x";
+  request.op = op;
+  request.shape = {4, 2};
+  request.input = data;
+  return request;
+}
+
+std::string Why(const TensorRequest& request) {
+  const absl::Status status = CheckRequest(request, kSize);
+  EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+  return std::string(status.message());
+}
+
+TEST(CheckRequestTest, GoodRequestsOfAllKinds_Pass) {
+  for (int op = 0; op < kOpKindCount; ++op) EXPECT_EQ(Why(Good(static_cast<OpKind>(op))), "");
+  TensorRequest bare;
+  bare.name = "b";
+  bare.op = OpKind::kBarrier;
+  EXPECT_EQ(Why(bare), "");
+}
+
+TEST(CheckRequestTest, KindsShapeAndFactors_AreChecked) {
+  TensorRequest request = Good();
+  request.name = "";
+  EXPECT_EQ(Why(request), "a request needs a name");
+  request = Good();
+  request.type = static_cast<DataType>(77);
+  EXPECT_EQ(Why(request), "allreduce of 'x': no such data type");
+  request = Good();
+  request.shape = {-1};
+  EXPECT_EQ(Why(request), "allreduce of 'x': impossible shape [-1]");
+  request = Good();
+  request.postscale = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Why(request), "allreduce of 'x': a scale factor is not a number");
+  request = Good();
+  request.input = nullptr;
+  EXPECT_EQ(Why(request), "allreduce of 'x': there is no input");
+}
+
+TEST(CheckRequestTest, RootOutsideTheWorld_IsRefused) {
+  TensorRequest request = Good(OpKind::kBroadcast);
+  request.root_rank = 2;
+  EXPECT_EQ(Why(request), "broadcast of 'x': invalid root rank 2 in a world of 2");
+}
+
+TEST(CheckRequestTest, Splits_MustFit) {
+  TensorRequest request = Good(OpKind::kAllToAll);
+  request.shape = {5};
+  EXPECT_EQ(Why(request),
+            "alltoall of 'x': the first dimension, 5, can't be split evenly among 2 ranks");
+  request.splits = {1};
+  EXPECT_EQ(Why(request), "alltoall of 'x': there are 1 splits for 2 ranks");
+  request.splits = {3, 3};
+  EXPECT_EQ(Why(request),
+            "alltoall of 'x': the splits sum up to 6, but the first dimension is only 5");
+  request.splits = {-1, 3};
+  EXPECT_EQ(Why(request), "alltoall of 'x': a split is negative");
+  request.splits = {0, 3};
+  EXPECT_EQ(Why(request), "");
+}
+
+TEST(CheckRequestTest, Reductions_HaveTheirLimits) {
+  TensorRequest request = Good(OpKind::kReduceScatter);
+  request.shape = {};
+  EXPECT_EQ(Why(request), "reducescatter of 'x': scalars can't be scattered");
+  request = Good(OpKind::kReduceScatter);
+  request.reduction = Reduction::kAdasum;
+  EXPECT_EQ(Why(request), "reducescatter of 'x': Adasum is for allreduce only");
+  request = Good();
+  request.reduction = Reduction::kAdasum;
+  request.type = DataType::kInt32;
+  EXPECT_EQ(Why(request), "allreduce of 'x': Adasum needs floating-point tensors");
+}
+
+TEST(SignatureOfTest, AllFields_AreTaken) {
+  TensorRequest request = Good(OpKind::kAllToAll);
+  request.type = DataType::kInt8;
+  request.reduction = Reduction::kMax;
+  request.prescale = 2;
+  request.postscale = 3;
+  request.root_rank = 1;
+  request.splits = {1, 3};
+  const TensorSignature signature = SignatureOf(request);
+  const TensorSignature want{
+      "x", OpKind::kAllToAll, DataType::kInt8, Reduction::kMax, {4, 2}, 2, 3, 1, {1, 3}};
+  EXPECT_EQ(signature, want);
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,64 @@
+#include "worker_runtime/engine/tensor_queue.h"
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+OperationPtr Operate(std::vector<std::string> names) {
+  auto operation = std::make_shared<Operation>();
+  for (std::string& name : names) {
+    operation->requests.emplace_back();
+    operation->requests.back().name = std::move(name);
+  }
+  operation->results.resize(names.size());
+  operation->unfinished = names.size();
+  return operation;
+}
+
+TEST(TensorQueueTest, Push_OnlyTheFirstNeedsAWake) {
+  TensorQueue queue;
+  EXPECT_TRUE(*queue.Push(Operate({"a"})));
+  EXPECT_FALSE(*queue.Push(Operate({"b"})));
+  EXPECT_EQ(queue.TakeNew().size(), 2u);
+  EXPECT_TRUE(*queue.Push(Operate({"c"})));
+}
+
+TEST(TensorQueueTest, Push_NameInFlight_QueuesNothing) {
+  TensorQueue queue;
+  ASSERT_TRUE(queue.Push(Operate({"a"})).ok());
+  EXPECT_EQ(queue.Push(Operate({"b", "a"})).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(queue.Push(Operate({"c", "c"})).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(queue.TakeNew().size(), 1u);
+  EXPECT_TRUE(queue.Push(Operate({"b", "c"})).ok());
+}
+
+TEST(TensorQueueTest, Take_EndsTheFlight) {
+  TensorQueue queue;
+  const OperationPtr operation = Operate({"a", "b"});
+  ASSERT_TRUE(queue.Push(operation).ok());
+  const auto b = queue.Take("b");
+  ASSERT_TRUE(b.has_value());
+  EXPECT_EQ(b->request().name, "b");
+  EXPECT_FALSE(queue.Take("b").has_value());
+  b->Finish(absl::OkStatus());
+  EXPECT_FALSE(operation->done.done());
+  queue.Take("a")->Finish(absl::InternalError("x"));
+  EXPECT_TRUE(operation->done.done());
+  EXPECT_EQ(operation->status, absl::InternalError("x"));
+}
+
+TEST(TensorQueueTest, Close_FailsWhatIsInFlightAndWhatComes) {
+  TensorQueue queue;
+  const OperationPtr operation = Operate({"a", "b"});
+  ASSERT_TRUE(queue.Push(operation).ok());
+  queue.Close(absl::AbortedError("first"));
+  queue.Close(absl::AbortedError("second"));
+  EXPECT_TRUE(operation->done.done());
+  EXPECT_EQ(operation->status, absl::AbortedError("first"));
+  EXPECT_EQ(queue.Push(Operate({"c"})).status(), absl::AbortedError("first"));
+  EXPECT_TRUE(queue.TakeNew().empty());
+}
+
+}  // namespace
+}  // namespace hvd
