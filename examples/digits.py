@@ -1,4 +1,5 @@
-"""Handwritten digits for the examples: MNIST's files if you have them, else the digits that come with scikit-learn."""
+"""Handwritten digits for the examples: MNIST's files if you have them, else the digits that come
+with scikit-learn."""
 
 import gzip
 import os
@@ -22,7 +23,8 @@ def _find(folder, name):
 
 
 def _read_idx(path):
-    """Reads one file of MNIST's IDX format: 0, 0, type, dimensions, sizes as big-endian int32, bytes."""
+    """Reads one file of MNIST's IDX format: 0, 0, type, dimensions, sizes as big-endian int32,
+    bytes."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
         data = file.read()
     if len(data) < 4 or data[:3] != b"\0\0\x08":
@@ -40,7 +42,9 @@ def _sklearn_digits(train):
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise SystemExit("Give MNIST's folder with --data-dir, or install scikit-learn for its digits.")
+        raise SystemExit(
+            "Give MNIST's folder with --data-dir, or install scikit-learn for its digits."
+        )
     digits = load_digits()  # 1797 images of 8x8, sorted by writer
     images = torch.tensor(digits.images.tolist()).div(16).unsqueeze(1)
     images = torch.nn.functional.interpolate(images, size=(28, 28))
@@ -54,7 +58,8 @@ def load(folder, train):
     """The training or test set: images [N, 1, 28, 28], mean about 0, and labels [N].
 
     Args:
-      folder: with MNIST's files, as they come or as torchvision stores them; None for scikit-learn's digits.
+      folder: with MNIST's files, as they come or as torchvision stores them; None for
+        scikit-learn's digits.
       train: the training set, else the test set.
     """
     images, labels = _mnist(folder, train) if folder else _sklearn_digits(train)

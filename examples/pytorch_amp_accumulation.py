@@ -2,7 +2,8 @@
 
     horovodrun -np 2 python examples/pytorch_amp_accumulation.py
 
-The scaler is used as in any other training: it sees the reduced gradients, so all workers skip the same steps. The last
+The scaler is used as in any other training: it sees the reduced gradients, so all workers skip the
+  same steps. The last
 group of an epoch may be short.
 """
 
@@ -15,10 +16,16 @@ import torch.nn.functional as F
 import digits
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn")
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
+parser.add_argument(
+    "--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn"
+)
 parser.add_argument("--epochs", type=int, default=3)
-parser.add_argument("--batch-size", type=int, default=32, help="images per worker and backward pass")
+parser.add_argument(
+    "--batch-size", type=int, default=32, help="images per worker and backward pass"
+)
 parser.add_argument("--accumulate", type=int, default=4, help="backward passes per step")
 args = parser.parse_args()
 
@@ -32,7 +39,9 @@ if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
 else:
     scaler = torch.cuda.amp.GradScaler(enabled=use_cuda)  # older torch scales on CUDA only
 
-train_set, test_set = digits.load(args.data_dir, train=True), digits.load(args.data_dir, train=False)
+train_set, test_set = digits.load(args.data_dir, train=True), digits.load(
+    args.data_dir, train=False
+)
 sampler = torch.utils.data.distributed.DistributedSampler(
     train_set, num_replicas=hvd.size(), rank=hvd.rank()
 )
@@ -62,4 +71,9 @@ for epoch in range(1, args.epochs + 1):
         right = (model(images).argmax(dim=1) == labels).sum()
     accuracy = hvd.allreduce(right, name="right", op=hvd.Sum).item() / len(test_set)
     if hvd.rank() == 0:
-        print("epoch {}: test accuracy {:.2%}, loss scale {:.0f}".format(epoch, accuracy, scaler.get_scale()), flush=True)
+        print(
+            "epoch {}: test accuracy {:.2%}, loss scale {:.0f}".format(
+                epoch, accuracy, scaler.get_scale()
+            ),
+            flush=True,
+        )

@@ -1,6 +1,6 @@
 """The same training, able to go on when workers come and go:
 
-    horovodrun -np 2 python examples/pytorch_elastic_mnist.py
+horovodrun -np 2 python examples/pytorch_elastic_mnist.py
 """
 
 import argparse
@@ -12,8 +12,12 @@ import torch.nn.functional as F
 import digits
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn")
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
+parser.add_argument(
+    "--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn"
+)
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--batch-size", type=int, default=64, help="images per worker and step")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate of one worker")
@@ -23,7 +27,9 @@ hvd.init()
 torch.manual_seed(42)
 torch.set_num_threads(1)
 
-train_set, test_set = digits.load(args.data_dir, train=True), digits.load(args.data_dir, train=False)
+train_set, test_set = digits.load(args.data_dir, train=True), digits.load(
+    args.data_dir, train=False
+)
 model = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=args.lr * hvd.size(), momentum=0.5)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
@@ -34,7 +40,8 @@ loader = torch.utils.data.DataLoader(train_set, batch_size=args.batch_size, samp
 
 @hvd.elastic.run
 def train(state):
-    """Goes on from wherever `state` is: this is called again after a change, with the last commit."""
+    """Goes on from wherever `state` is: this is called again after a change, with the last
+    commit."""
     while state.epoch <= args.epochs:
         for index, (images, labels) in enumerate(loader):
             state.optimizer.zero_grad()

@@ -1,6 +1,6 @@
 """Handwritten digits on several workers:
 
-    horovodrun -np 2 python examples/pytorch_mnist.py [--data-dir FOLDER_WITH_MNIST]
+horovodrun -np 2 python examples/pytorch_mnist.py [--data-dir FOLDER_WITH_MNIST]
 """
 
 import argparse
@@ -13,15 +13,21 @@ import torch.nn.functional as F
 import digits
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn")
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
+parser.add_argument(
+    "--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn"
+)
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--batch-size", type=int, default=64, help="images per worker and step")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate of one worker")
 parser.add_argument("--momentum", type=float, default=0.5)
 parser.add_argument("--seed", type=int, default=42)
 parser.add_argument("--fp16-allreduce", action="store_true", help="send gradients as float16")
-parser.add_argument("--use-adasum", action="store_true", help="combine the workers' steps by Adasum")
+parser.add_argument(
+    "--use-adasum", action="store_true", help="combine the workers' steps by Adasum"
+)
 args = parser.parse_args()
 
 
@@ -50,7 +56,9 @@ def main():
         device = torch.device("cuda", hvd.local_rank())
 
     # 2. Each worker trains on its own part of the data.
-    train_set, test_set = digits.load(args.data_dir, train=True), digits.load(args.data_dir, train=False)
+    train_set, test_set = digits.load(args.data_dir, train=True), digits.load(
+        args.data_dir, train=False
+    )
     sampler = torch.utils.data.distributed.DistributedSampler(
         train_set, num_replicas=hvd.size(), rank=hvd.rank()
     )
@@ -81,7 +89,7 @@ def main():
         accuracy = test(model, test_set, device)
         if hvd.rank() == 0:
             print(
-                "epoch {}: loss {:.4f}, test accuracy {:.2%}, {:.0f} images/s on {} worker(s)".format(
+                "epoch {}: loss {:.4f}, test accuracy {:.2%}, {:.0f} images/s, {} worker(s)".format(
                     epoch, loss, accuracy, speed, hvd.size()
                 ),
                 flush=True,

@@ -1,6 +1,6 @@
 """How many images per second a small residual network trains, on random images:
 
-    horovodrun -np 2 python examples/pytorch_synthetic_benchmark.py
+horovodrun -np 2 python examples/pytorch_synthetic_benchmark.py
 """
 
 import argparse
@@ -12,7 +12,9 @@ import torch.nn.functional as F
 
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--batch-size", type=int, default=16, help="images per worker and step")
 parser.add_argument("--image-size", type=int, default=32)
 parser.add_argument("--width", type=int, default=16, help="channels of the first layer")
@@ -52,7 +54,9 @@ def network(width):
 
 hvd.init()
 torch.set_num_threads(args.threads)
-device = torch.device("cuda", hvd.local_rank()) if torch.cuda.is_available() else torch.device("cpu")
+device = (
+    torch.device("cuda", hvd.local_rank()) if torch.cuda.is_available() else torch.device("cpu")
+)
 model = network(args.width).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01 * hvd.size())
 optimizer = hvd.DistributedOptimizer(
@@ -81,4 +85,8 @@ for _ in range(args.epochs):
     speeds.append(args.batch_size * args.steps / (time.perf_counter() - started))
 speed = hvd.allreduce(torch.tensor(speeds).mean(), name="speed").item()
 if hvd.rank() == 0:
-    print("{:.1f} images/s per worker, {:.1f} on {} worker(s)".format(speed, speed * hvd.size(), hvd.size()))
+    print(
+        "{:.1f} images/s per worker, {:.1f} on {} worker(s)".format(
+            speed, speed * hvd.size(), hvd.size()
+        )
+    )

@@ -1,7 +1,7 @@
 """The C ABI of libhvd.so, and the only place that uses ctypes.
 
-Mirrors ``worker_runtime/api/hvd_c_api.h``: structures, functions and status codes. Status codes other than OK become
-the exceptions of :mod:`horovod.common.exceptions`.
+Mirrors ``worker_runtime/api/hvd_c_api.h``: structures, functions and status codes. Status codes
+other than OK become the exceptions of :mod:`horovod.common.exceptions`.
 """
 
 import ctypes
@@ -24,7 +24,8 @@ _OK = 0
 
 
 class Request(ctypes.Structure):
-    """One tensor of one operation. `shape`, `splits` and the memory pointed to are kept alive by the caller."""
+    """One tensor of one operation. `shape`, `splits` and the memory pointed to are kept alive by
+    the caller."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -55,7 +56,8 @@ class _Tensor(ctypes.Structure):
 
 
 class Result(NamedTuple):
-    """What became of one tensor. `address` is 0 if the tensor is empty or the result is the request's own output."""
+    """What became of one tensor. `address` is 0 if the tensor is empty or the result is the
+    request's own output."""
 
     address: int
     shape: Tuple[int, ...]
@@ -64,7 +66,8 @@ class Result(NamedTuple):
 
 
 def _library_path() -> str:
-    """Where libhvd.so is: the environment variable HOROVOD_LIBRARY, else ``horovod/lib/`` of this package."""
+    """Where libhvd.so is: the environment variable HOROVOD_LIBRARY, else ``horovod/lib/`` of this
+    package."""
     chosen = os.environ.get("HOROVOD_LIBRARY")
     if chosen:
         return chosen
@@ -96,7 +99,8 @@ def _declare(library: ctypes.CDLL) -> None:
 
 def _load() -> ctypes.CDLL:
     path = _library_path()
-    # LOCAL and DEEPBIND: the library's gRPC and Protobuf and those of a framework must not see each other.
+    # LOCAL and DEEPBIND: the library's gRPC and Protobuf and those of a framework must not see each
+    # other.
     mode = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)
     try:
         library = ctypes.CDLL(path, mode=mode)
@@ -108,8 +112,8 @@ def _load() -> ctypes.CDLL:
         ) from error
     if found != _ABI_VERSION:
         raise ImportError(
-            "{} has ABI version {}, but this Python package needs {}; they come from different versions of "
-            "Horovod".format(path, found, _ABI_VERSION)
+            "{} has ABI version {}, but this Python package needs {}; they come from different "
+            "versions of Horovod".format(path, found, _ABI_VERSION)
         )
     _declare(library)
     return library
@@ -218,9 +222,11 @@ def result(handle: int, index: int) -> Result:
     return Result(
         tensor.data or 0,
         tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else (),
-        tuple(tensor.received_splits[: tensor.received_splits_count])
-        if tensor.received_splits_count
-        else (),
+        (
+            tuple(tensor.received_splits[: tensor.received_splits_count])
+            if tensor.received_splits_count
+            else ()
+        ),
         tensor.last_joined_rank,
     )
 
@@ -238,7 +244,8 @@ class ResultOwner:
         self._pid = os.getpid()
 
     def __del__(self) -> None:
-        # A forked child has a copy of this object but not the library's threads; a dying interpreter frees all.
+        # A forked child has a copy of this object but not the library's threads; a dying
+        # interpreter frees all.
         if sys is not None and not sys.is_finalizing() and os.getpid() == self._pid:
             _library.hvd_release(self._handle)
 
@@ -251,5 +258,6 @@ def memory(address: int, size: int, owner: Optional[ResultOwner] = None) -> Any:
 
 
 def keep_for_ever(thing: Any) -> None:
-    """Makes `thing` outlive the interpreter: memory that another thread may write to while the process ends."""
+    """Makes `thing` outlive the interpreter: memory that another thread may write to while the
+    process ends."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

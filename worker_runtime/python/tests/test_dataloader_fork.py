@@ -1,4 +1,5 @@
-"""Forked children of a process that uses Horovod: DataLoader workers and plain forks. Runs on any number of ranks."""
+"""Forked children of a process that uses Horovod: DataLoader workers and plain forks. Runs on any
+number of ranks."""
 
 import os
 
@@ -29,7 +30,9 @@ def test_dataloader_with_forked_workers(persistent):
         total = 0
         for batch in loader:
             assert batch[:, 1].tolist() == [hvd.rank()] * 8
-            total += hvd.allreduce(batch[:, 0].contiguous(), op=hvd.Sum, name="squares").sum().item()
+            total += (
+                hvd.allreduce(batch[:, 0].contiguous(), op=hvd.Sum, name="squares").sum().item()
+            )
         assert total == hvd.size() * sum(i**2 for i in range(64))
 
 

@@ -1,4 +1,5 @@
-"""torch, numpy and horovod in every order; what importing horovod costs. One process each, without launcher."""
+"""torch, numpy and horovod in every order; what importing horovod costs. One process each, without
+launcher."""
 
 import itertools
 import subprocess
@@ -34,7 +35,10 @@ def test_library_before_torch():
 
 
 def test_import_of_horovod_alone_imports_no_framework():
-    code = "import horovod, sys; print([m for m in ('torch', 'numpy', 'cloudpickle') if m in sys.modules])"
+    code = (
+        "import horovod, sys\n"
+        "print([m for m in ('torch', 'numpy', 'cloudpickle') if m in sys.modules])"
+    )
     assert run(code).strip() == "[]"
 
 
@@ -53,7 +57,12 @@ def test_exit_status_is_the_scripts_own():
         "import sys, torch, horovod.torch as hvd\nhvd.init()\n"
         "handle = hvd.allreduce_async(torch.ones(1000000))\n"
     )
-    for end, status in (("raise ValueError('x')", 1), ("sys.exit(3)", 3), ("sys.exit()", 0), ("", 0)):
+    for end, status in (
+        ("raise ValueError('x')", 1),
+        ("sys.exit(3)", 3),
+        ("sys.exit()", 0),
+        ("", 0),
+    ):
         done = subprocess.run([sys.executable, "-c", start + end], capture_output=True, text=True)
         assert done.returncode == status, done.stderr
         assert ("ValueError: x" in done.stderr) == (status == 1)

@@ -1,4 +1,5 @@
-"""hvd.elastic in a world that stays: commit, restore, sync, the loop and the sampler. Runs on any number of ranks."""
+"""hvd.elastic in a world that stays: commit, restore, sync, the loop and the sampler. Runs on any
+number of ranks."""
 
 import copy
 
@@ -7,7 +8,11 @@ import torch
 
 import horovod.torch as hvd
 from horovod.common.elastic import notification_manager
-from horovod.common.exceptions import HorovodInternalError, HorovodRequestError, HostsUpdatedInterrupt
+from horovod.common.exceptions import (
+    HorovodInternalError,
+    HorovodRequestError,
+    HostsUpdatedInterrupt,
+)
 from horovod.torch.elastic.state import (
     StateHandler,
     get_handler_registry,
@@ -134,7 +139,8 @@ def test_run_returns_what_the_function_returns():
 
 @pytest.mark.parametrize("error", [HorovodInternalError, HostsUpdatedInterrupt])
 def test_run_starts_again(error):
-    """After a failure from the last commit; after a change of hosts from where it was. In a new world each time."""
+    """After a failure from the last commit; after a change of hosts from where it was. In a new
+    world each time."""
     model, optimizer = training()
     state = hvd.elastic.TorchState(model, optimizer, batch=0, resets=0)
     state.register_reset_callbacks([lambda: seen.append("reset")])

@@ -1,13 +1,10 @@
-"""Every collective: types, forms, gradients, errors. Runs on any number of ranks."""
+"""Every collective: types, forms, gradients. Runs on any number of ranks."""
 
 import gc
-import warnings
-
 import pytest
 import torch
 
 import horovod.torch as hvd
-from horovod.common.exceptions import HorovodRequestError
 from horovod.torch import _tensors
 
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
@@ -140,7 +137,9 @@ def test_allreduce_average_argument():
 def test_allreduce_gradient(op, factor):
     tensor = torch.ones(3, 2, requires_grad=True)
     hvd.allreduce(tensor, op=op).sum().backward()
-    assert torch.equal(tensor.grad, torch.full((3, 2), float(hvd.size() if factor == "size" else 1)))
+    assert torch.equal(
+        tensor.grad, torch.full((3, 2), float(hvd.size() if factor == "size" else 1))
+    )
 
 
 def test_grouped_allreduce_of_mixed_types():
@@ -264,9 +263,10 @@ def test_broadcast_gradient():
 def test_alltoall_even(dtype):
     tensor = torch.full((2 * hvd.size(), 3), hvd.rank() % 2, dtype=dtype)
     result = hvd.alltoall(tensor)
-    assert result[:, 0].tolist() == torch.tensor(
-        [r % 2 for r in range(hvd.size()) for _ in range(2)], dtype=dtype
-    ).tolist()
+    assert (
+        result[:, 0].tolist()
+        == torch.tensor([r % 2 for r in range(hvd.size()) for _ in range(2)], dtype=dtype).tolist()
+    )
 
 
 @pytest.mark.parametrize("as_tensor", [True, False])
@@ -413,112 +413,3 @@ def test_broadcast_parameters():
     assert (transposed == 0).all()
     with pytest.raises(ValueError, match="invalid params of type"):
         hvd.broadcast_parameters(model.named_parameters(), root_rank=0)
-
-
-# Errors, on all ranks; the world must be usable afterwards.
-
-
-def assert_usable():
-    assert hvd.allreduce(torch.ones(2), op=hvd.Sum, name="usable").tolist() == [hvd.size()] * 2
-
-
-def rank_dependent(even, odd):
-    return even if hvd.rank() % 2 == 0 else odd
-
-
-MISMATCHES = {
-    "dtype": lambda: hvd.allreduce(
-        torch.ones(4, dtype=rank_dependent(torch.float32, torch.int32)), name="x", op=hvd.Sum
-    ),
-    "shape": lambda: hvd.allreduce(torch.ones(4 + hvd.rank() % 2), name="x"),
-    "dimensions": lambda: hvd.allreduce(torch.ones(rank_dependent((4, 2), (8,))), name="x"),
-    "reduction": lambda: hvd.allreduce(torch.ones(4), name="x", op=rank_dependent(hvd.Sum, hvd.Max)),
-    "factor": lambda: hvd.allreduce(torch.ones(4), name="x", prescale_factor=1.0 + hvd.rank() % 2),
-    "operation": lambda: rank_dependent(hvd.allreduce, hvd.allgather)(torch.ones(4), name="x"),
-    "root": lambda: hvd.broadcast(torch.ones(4), hvd.rank() % 2, name="x"),
-    "gathered shape": lambda: hvd.allgather(torch.ones(2, 2 + hvd.rank() % 2), name="x"),
-    "exchanged shape": lambda: hvd.alltoall(torch.ones(hvd.size(), 2 + hvd.rank() % 2), name="x"),
-    "scattered shape": lambda: hvd.reducescatter(torch.ones(4 + hvd.rank() % 2), name="x"),
-    "group": lambda: hvd.grouped_allreduce([torch.ones(2), torch.ones(2 + hvd.rank() % 2)], name="x"),
-}
-
-
-@pytest.mark.several_ranks
-@pytest.mark.parametrize("what", sorted(MISMATCHES))
-def test_mismatch_raises_on_all_ranks(what):
-    with pytest.raises(HorovodRequestError, match="(?s)rank.*0.*rank.*1"):
-        MISMATCHES[what]()
-    assert_usable()
-
-
-@pytest.mark.several_ranks
-def test_mismatch_of_names_in_order_raises_on_all_ranks():
-    """Both wait for what the other does not send."""
-    with pytest.raises(HorovodRequestError):
-        hvd.allreduce(torch.ones(2), name=rank_dependent("first", "second"))
-    assert_usable()
-
-
-@pytest.mark.several_ranks
-def test_duplicate_name_fails():
-    if hvd.rank() == 0:
-        handle = hvd.allreduce_async(torch.ones(2), name="twice")
-        with pytest.raises(ValueError, match="Requested to allreduce, allgather, or broadcast a tensor"):
-            hvd.allreduce_async(torch.ones(2), name="twice")
-    hvd.barrier()  # only now do the others take part
-    if hvd.rank() != 0:
-        handle = hvd.allreduce_async(torch.ones(2), name="twice")
-    assert torch.equal(hvd.synchronize(handle), torch.ones(2))
-
-
-def test_unsupported_tensors_fail():
-    for tensor in (torch.ones(2, dtype=torch.complex64), torch.ones(2).to_sparse()):
-        with pytest.raises(ValueError, match="Tensor type torch.* is not supported."):
-            hvd.allreduce(tensor)
-    for operation in (hvd.allreduce, hvd.allgather, hvd.alltoall, hvd.reducescatter):
-        with pytest.raises(ValueError, match="Tensor is required to be contiguous."):
-            operation(torch.ones(4, 6).t())
-    assert_usable()
-
-
-def test_handles():
-    handle = hvd.allreduce_async(torch.ones(2))
-    assert isinstance(handle, int) and hvd.poll(handle) in (True, False)
-    assert hvd.synchronize(handle) is not None
-    assert hvd.synchronize(handle) is None
-    with pytest.raises(ValueError, match="Handle {} was not created or has been cleared.".format(handle)):
-        hvd.poll(handle)
-
-
-def test_other_process_sets_fail_loudly():
-    with pytest.raises(TypeError):
-        hvd.allreduce(torch.ones(2), process_set=hvd.ProcessSet([0]))
-    with pytest.raises(NotImplementedError):
-        hvd.add_process_set([0])
-    assert hvd.remove_process_set(hvd.global_process_set) is False
-    assert hvd.global_process_set.size() == hvd.size()
-    assert hvd.global_process_set.ranks == list(range(hvd.size()))
-    for unavailable in (lambda: hvd.SyncBatchNorm(3), lambda: hvd.start_timeline("x")):
-        with pytest.raises(NotImplementedError):
-            unavailable()
-
-
-def test_shutdown_and_init_again():
-    kept = hvd.allgather(torch.arange(1000.0))
-    for _ in range(3):
-        hvd.shutdown()
-        assert not hvd.is_initialized()
-        with pytest.raises(ValueError, match="Horovod has not been initialized; use hvd.init()"):
-            hvd.rank()
-        with pytest.raises(hvd.HorovodInternalError, match="Horovod has not been initialized"):
-            hvd.allreduce(torch.ones(2))
-        hvd.init()
-        assert_usable()
-    assert torch.equal(kept, torch.arange(1000.0).repeat(hvd.size()))  # its memory is still there
-
-
-def test_no_warnings_in_plain_use():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        hvd.allreduce(torch.ones(2))
-        hvd.allgather(torch.ones(2))

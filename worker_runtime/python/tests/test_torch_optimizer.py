@@ -1,4 +1,5 @@
-"""DistributedOptimizer against one process that trains on the ranks' joined batches. Runs on any number of ranks."""
+"""DistributedOptimizer against one process that trains on the ranks' joined batches. Runs on any
+number of ranks."""
 
 import copy
 

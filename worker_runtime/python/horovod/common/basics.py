@@ -20,7 +20,8 @@ class _World(NamedTuple):
 
 
 class _Process:
-    """What this process knows of its world. Ranks are kept here so that forked children can read them too."""
+    """What this process knows of its world. Ranks are kept here so that forked children can read
+    them too."""
 
     def __init__(self) -> None:
         self.world: Optional[_World] = None
@@ -39,16 +40,18 @@ def on_init(callback) -> None:
 
 
 def check_not_forked() -> None:
-    """Raises :class:`HorovodInternalError` in a child forked after init: the runtime's threads are not there."""
+    """Raises :class:`HorovodInternalError` in a child forked after init: the runtime's threads are
+    not there."""
     if _process.pid != os.getpid() and _process.pid != 0:
         raise HorovodInternalError(
-            "This process was forked after hvd.init(): it can read ranks and sizes, but collectives, init() and "
-            "shutdown() belong to process {}.".format(_process.pid)
+            "This process was forked after hvd.init(): it can read ranks and sizes, but "
+            "collectives, init() and shutdown() belong to process {}.".format(_process.pid)
         )
 
 
 def note_alive() -> None:
-    """Takes back that this process is failing: an exit that was asked for was prevented, since it goes on."""
+    """Takes back that this process is failing: an exit that was asked for was prevented, since it
+    goes on."""
     _process.failed = False
 
 
@@ -58,12 +61,14 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     Blocks until all ranks are there. Does nothing if a world is up.
 
     Args:
-      comm: None, or the list of all ranks. Subsets of ranks and MPI communicators are not supported.
+      comm: None, or the list of all ranks. Subsets of ranks and MPI communicators are not
+        supported.
       process_sets: None or an empty list; process sets are not available yet.
 
     Raises:
       NotImplementedError: for process sets or an MPI communicator.
-      ValueError: `comm` is a subset of the ranks, or an environment variable of Horovod's has a bad value.
+      ValueError: `comm` is a subset of the ranks, or an environment variable of Horovod's has a bad
+        value.
       HorovodInternalError: the world could not be joined.
     """
     check_not_forked()
@@ -85,7 +90,8 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
 
 
 def shutdown() -> None:
-    """Leaves the world in good order; :func:`init` may follow. Does nothing if there is no world."""
+    """Leaves the world in good order; :func:`init` may follow. Does nothing if there is no
+    world."""
     if _process.world is None:
         return
     check_not_forked()
@@ -126,7 +132,8 @@ def local_size() -> int:
 
 
 def cross_rank() -> int:
-    """The number of this host among the hosts that have this local rank. Raises ValueError before init."""
+    """The number of this host among the hosts that have this local rank. Raises ValueError before
+    init."""
     return _world().cross_rank
 
 
@@ -239,7 +246,8 @@ def _caused_by_peer(error: Optional[BaseException]) -> bool:
 
 
 def _reporting(previous):
-    """An excepthook that tells the daemon what ends this process, and goes on with the one there was."""
+    """An excepthook that tells the daemon what ends this process, and goes on with the one there
+    was."""
 
     def excepthook(kind, value, traceback):
         if _process.pid == os.getpid():
@@ -252,7 +260,8 @@ def _reporting(previous):
 
 
 def _noting_status(previous):
-    """A sys.exit that remembers whether the status means failure: atexit functions are not told it."""
+    """A sys.exit that remembers whether the status means failure: atexit functions are not told
+    it."""
 
     def exit(status=None, /):  # noqa: A001 - takes the place of sys.exit
         if _process.pid == os.getpid():

@@ -1,4 +1,5 @@
-"""Elastic training: state that can be committed and restored, and the loop that survives changes of the world."""
+"""Elastic training: state that can be committed and restored, and the loop that survives changes of
+the world."""
 
 import copy
 import functools
@@ -6,11 +7,16 @@ import threading
 from typing import Any, Callable, Dict, Iterable, List
 
 from horovod import _ffi
-from horovod.common.exceptions import HorovodInternalError, HorovodRequestError, HostsUpdatedInterrupt
+from horovod.common.exceptions import (
+    HorovodInternalError,
+    HorovodRequestError,
+    HostsUpdatedInterrupt,
+)
 
 
 class _NotificationManager:
-    """Passes on word of changed hosts to states. The runtime hears of changes itself; this is for code that calls it."""
+    """Passes on word of changed hosts to states. The runtime hears of changes itself; this is for
+    code that calls it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +46,8 @@ notification_manager = _NotificationManager()
 
 
 class State:
-    """What training needs in order to go on somewhere else. Subclasses say how it is saved, restored and synchronized."""
+    """What training needs in order to go on somewhere else. Subclasses say how it is saved,
+    restored and synchronized."""
 
     def __init__(
         self, bcast_object: Callable[..., Any] = None, get_rank: Callable[[], int] = None
@@ -51,7 +58,8 @@ class State:
         self._hosts_updated = False
 
     def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
-        """Has the functions called after every change of the world, e.g. to adjust the learning rate to the size."""
+        """Has the functions called after every change of the world, e.g. to adjust the learning
+        rate to the size."""
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
@@ -66,12 +74,14 @@ class State:
         self._hosts_updated = True
 
     def commit(self) -> None:
-        """Saves the state, then :meth:`check_host_updates`. Call it where training can go on from, e.g. after a step."""
+        """Saves the state, then :meth:`check_host_updates`. Call it where training can go on from,
+        e.g. after a step."""
         self.save()
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """Raises :class:`HostsUpdatedInterrupt` if the world is about to change. No communication."""
+        """Raises :class:`HostsUpdatedInterrupt` if the world is about to change. No
+        communication."""
         if self._hosts_updated or _ffi.world_is_changing():
             raise HostsUpdatedInterrupt()
 
@@ -92,7 +102,8 @@ class State:
 
 
 class ObjectState(State):
-    """State of plain Python values: ``ObjectState(bcast_object, get_rank, epoch=0, batch=0)`` has attributes epoch, batch.
+    """State of plain Python values: ``ObjectState(bcast_object, get_rank, epoch=0, batch=0)`` has
+    attributes epoch, batch.
 
     Values are copied deeply by save and restore.
     """
@@ -124,11 +135,13 @@ class ObjectState(State):
 
 
 def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
-    """Returns `func`, whose first argument is a :class:`State`, made to survive changes of the world.
+    """Returns `func`, whose first argument is a :class:`State`, made to survive changes of the
+    world.
 
-    The state is synchronized before each call. A :class:`HorovodInternalError` restores the last commit, a
-    :class:`HostsUpdatedInterrupt` keeps the state; then `reset` joins the next world and `func` is called again. Requests
-    that do not match (:class:`HorovodRequestError`) would not match again: that error, like any other, ends the run.
+    The state is synchronized before each call. A :class:`HorovodInternalError` restores the last
+    commit, a :class:`HostsUpdatedInterrupt` keeps the state; then `reset` joins the next world and
+    `func` is called again. Requests that do not match (:class:`HorovodRequestError`) would not
+    match again: that error, like any other, ends the run.
     """
 
     @functools.wraps(func)

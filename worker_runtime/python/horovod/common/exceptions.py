@@ -12,20 +12,21 @@ UNAVAILABLE = 14
 
 NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
 _SHUT_DOWN = (
-    "Horovod has been shut down. This was caused by an exception on one of the ranks or an attempt to use a "
-    "collective after one of the ranks finished execution."
+    "Horovod has been shut down. This was caused by an exception on one of the ranks or an attempt "
+    "to use a collective after one of the ranks finished execution."
 )
 _DUPLICATE_NAME = (
-    "Requested to allreduce, allgather, or broadcast a tensor with the same name as another tensor that is "
-    "currently being processed. If you want to request another tensor, use a different tensor name."
+    "Requested to allreduce, allgather, or broadcast a tensor with the same name as another tensor "
+    "that is currently being processed. If you want to request another tensor, use a different "
+    "tensor name."
 )
 
 
 class HorovodInternalError(RuntimeError):
     """A collective failed. `code` is the runtime's status code, or None.
 
-    The world is broken unless this is a :class:`HorovodRequestError`; ``hvd.elastic.run`` then starts again from the
-    last commit.
+    The world is broken unless this is a :class:`HorovodRequestError`; ``hvd.elastic.run`` then
+    starts again from the last commit.
     """
 
     def __init__(self, *args: object, code: Optional[int] = None) -> None:
@@ -39,7 +40,8 @@ class HorovodInternalError(RuntimeError):
 
 
 class HorovodRequestError(HorovodInternalError):
-    """What the ranks asked for does not fit together, or can't be done. All ranks see it; the world goes on.
+    """What the ranks asked for does not fit together, or can't be done. All ranks see it; the world
+    goes on.
 
     Trying again would fail again, so ``hvd.elastic.run`` does not.
     """
@@ -69,7 +71,8 @@ class HorovodVersionMismatchError(ImportError):
 
 
 def error_of_status(code: int, message: str) -> Exception:
-    """The exception for a failed call of the runtime, except for waiting (see :func:`error_of_wait`)."""
+    """The exception for a failed call of the runtime, except for waiting (see
+    :func:`error_of_wait`)."""
     if code == INVALID_ARGUMENT:
         return ValueError(message)
     if code == ALREADY_EXISTS:
@@ -78,7 +81,8 @@ def error_of_status(code: int, message: str) -> Exception:
 
 
 def error_of_wait(error: Exception) -> Exception:
-    """The exception for an operation that ended with `error`: a bad argument found so late is a mismatch of ranks."""
+    """The exception for an operation that ended with `error`: a bad argument found so late is a
+    mismatch of ranks."""
     if isinstance(error, ValueError):
         return HorovodRequestError(*error.args, code=INVALID_ARGUMENT)
     return error

@@ -39,7 +39,8 @@ basics.on_init(reset_names)
 
 
 def name_or_default(kind: str, name: Any) -> str:
-    """`name`, or ``<kind>.noname.<n>`` if there is none; n counts the unnamed operations of that kind."""
+    """`name`, or ``<kind>.noname.<n>`` if there is none; n counts the unnamed operations of that
+    kind."""
     if name is not None and name != "":
         return str(name)
     with _lock:
@@ -53,10 +54,9 @@ def check_ready() -> None:
     basics.check_not_forked()
 
 
-def submit(
-    requests: Sequence[_ffi.Request], finish: Callable[[int], Any], keep_alive: Any
-) -> int:
-    """Hands over a group of tensors. `finish(handle)` makes the operation's value and releases the handle.
+def submit(requests: Sequence[_ffi.Request], finish: Callable[[int], Any], keep_alive: Any) -> int:
+    """Hands over a group of tensors. `finish(handle)` makes the operation's value and releases the
+    handle.
 
     Raises:
       ValueError: a bad request, or one of its names is in flight already.
@@ -78,7 +78,8 @@ def poll(handle: int) -> bool:
 
 
 def synchronize(handle: int) -> Any:
-    """Waits for an operation and returns its value; None for a handle that is unknown or was waited for before.
+    """Waits for an operation and returns its value; None for a handle that is unknown or was waited
+    for before.
 
     Raises:
       HorovodRequestError: what the ranks asked for does not fit together; the world goes on.
@@ -108,7 +109,8 @@ def discard(handle: int) -> None:
 
 
 def keep_buffers_in_flight() -> None:
-    """Lets the memory of operations in flight outlive the interpreter, for a process that ends amid them."""
+    """Lets the memory of operations in flight outlive the interpreter, for a process that ends amid
+    them."""
     _ffi.keep_for_ever(_in_flight)
 
 

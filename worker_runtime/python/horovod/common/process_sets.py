@@ -4,14 +4,17 @@ from typing import List, Optional, Sequence, Union
 
 from horovod.common import basics
 
-_UNAVAILABLE = "Process sets other than hvd.global_process_set are not available in this version of Horovod."
+_UNAVAILABLE = (
+    "Process sets other than hvd.global_process_set are not available in this version of Horovod."
+)
 
 
 class ProcessSet:
     """A set of ranks that can run collectives of its own.
 
     Attributes:
-      process_set_id: 0 for the set of all ranks; None while not registered, as is any other set for now.
+      process_set_id: 0 for the set of all ranks; None while not registered, as is any other set for
+        now.
       ranks: sorted list of global ranks; None in :data:`global_process_set` before init.
     """
 
@@ -79,7 +82,8 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Not available yet: raises NotImplementedError, except that the global set is never removed (False)."""
+    """Not available yet: raises NotImplementedError, except that the global set is never removed
+    (False)."""
     if process_set is global_process_set:
         return False
     raise NotImplementedError(_UNAVAILABLE)

@@ -14,7 +14,8 @@ def is_elastic() -> bool:
 
 
 def get_average_backwards_compatibility_fun(reductions: Any = ops):
-    """Returns the function that makes a reduction of the arguments `op` and (deprecated) `average`."""
+    """Returns the function that makes a reduction of the arguments `op` and (deprecated)
+    `average`."""
 
     def handle(op: Optional[int], average: Optional[bool]) -> int:
         if average is not None:
@@ -34,7 +35,8 @@ def get_average_backwards_compatibility_fun(reductions: Any = ops):
 
 
 def split_list(items: Sequence[Any], num_parts: int) -> List[List[Any]]:
-    """Splits `items` in order into `num_parts` parts whose lengths differ by at most one; empty ones are left out."""
+    """Splits `items` in order into `num_parts` parts whose lengths differ by at most one; empty
+    ones are left out."""
     short, longer = divmod(len(items), num_parts)
     parts, start = [], 0
     for i in range(num_parts):

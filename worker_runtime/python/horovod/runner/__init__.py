@@ -12,7 +12,8 @@ from horovod.runner import _handover
 from horovod.runner.launch import find_program
 
 _FAILED = (
-    "Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated."
+    "Horovod detected that one or more processes exited with non-zero status, thus causing the "
+    "job to be terminated."
 )
 
 
@@ -45,17 +46,18 @@ def run(
     min_np: Optional[int] = None,
     max_np: Optional[int] = None,
 ) -> List[Any]:
-    """Calls ``func(*args, **kwargs)`` on `num_proc` ranks and returns what they return, in rank order.
+    """Calls ``func(*args, **kwargs)`` on `num_proc` ranks and returns the results, in rank order.
 
-    The function, its arguments and results are pickled (cloudpickle). They are handed over in a private temporary folder,
-    which hosts other than this one must see as well (a shared TMPDIR).
+    The function, its arguments and results are pickled (cloudpickle). They are handed over in a
+    private temporary folder, which hosts other than this one must see as well (a shared TMPDIR).
 
     Args:
       func, args, kwargs: what to call. It calls ``hvd.init()`` itself.
-      num_proc: number of ranks, 1 if not given. `np`, `min_np`, `max_np` and `network_interface` are older names.
-      min_num_proc, max_num_proc, slots, reset_limit, cooldown_range, hosts, hostfile, host_discovery_script,
-      start_timeout (seconds), ssh_port, ssh_identity_file, output_filename, verbose, network_interfaces: as horovodrun's
-        flags.
+      num_proc: number of ranks, 1 if not given. `np`, `min_np`, `max_np` and `network_interface`
+        are older names.
+      min_num_proc, max_num_proc, slots, reset_limit, cooldown_range, hosts, hostfile,
+      host_discovery_script, start_timeout (seconds), ssh_port, ssh_identity_file, output_filename,
+      verbose, network_interfaces: as horovodrun's flags.
       disable_cache, use_gloo: accepted; there is no cache, and it is always Gloo.
       executable: the Python to run; this one if not given.
 
@@ -71,7 +73,8 @@ def run(
         raise ValueError("Argument use_gloo and use_mpi only allow one set True.")
     if use_mpi or mpi_args:
         raise ValueError("This Horovod is built without MPI.")
-    num_proc = _renamed(num_proc, np, "np", "num_proc") or 1
+    num_proc = _renamed(num_proc, np, "np", "num_proc")
+    num_proc = 1 if num_proc is None else num_proc
     min_num_proc = _renamed(min_num_proc, min_np, "min_np", "min_num_proc")
     max_num_proc = _renamed(max_num_proc, max_np, "max_np", "max_num_proc")
     network_interfaces = _renamed(

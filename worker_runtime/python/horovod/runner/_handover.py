@@ -1,4 +1,5 @@
-"""How a function gets from ``horovod.run`` to its workers and the results get back: files in a private folder."""
+"""How a function gets from ``horovod.run`` to its workers and the results get back: files in a
+private folder."""
 
 import json
 import os
@@ -22,7 +23,8 @@ class Failure(NamedTuple):
 
 
 def check_private(folder: str) -> None:
-    """Raises PermissionError unless `folder` is this user's and closed to all others: what is in it gets unpickled."""
+    """Raises PermissionError unless `folder` is this user's and closed to all others: what is in it
+    gets unpickled."""
     info = os.lstat(folder)
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
         raise PermissionError("{} is not a private folder of this user".format(folder))
@@ -74,7 +76,9 @@ def put_failure(folder: str, rank: int, error: BaseException, caused_by_peer: bo
 def results(folder: str) -> Dict[int, Any]:
     """What the function returned, by rank."""
     check_private(folder)
-    ranks = [int(name[7:]) for name in os.listdir(folder) if name[:7] == "result." and name[7:].isdigit()]
+    ranks = [
+        int(name[7:]) for name in os.listdir(folder) if name[:7] == "result." and name[7:].isdigit()
+    ]
     return {rank: cloudpickle.loads(_read(folder, "result.{}".format(rank))) for rank in ranks}
 
 

@@ -9,7 +9,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def _is_program(path: Optional[str]) -> bool:
-    """Whether `path` is machine code: one of this package's own scripts would only come back here."""
+    """Whether `path` is machine code: one of this package's own scripts would only come back
+    here."""
     if path is None or not os.access(path, os.X_OK) or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:

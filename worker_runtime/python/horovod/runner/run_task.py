@@ -1,4 +1,5 @@
-"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task FOLDER`` calls the function that is in the folder."""
+"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task FOLDER`` calls the function that
+is in the folder."""
 
 import os
 import sys
@@ -22,8 +23,8 @@ def main(arguments: List[str]) -> None:
         call = _handover.get_function(folder)
     except FileNotFoundError as error:
         sys.exit(
-            "horovod.run: {}. The caller's temporary folder must be visible on every host; choose one with "
-            "TMPDIR.".format(error)
+            "horovod.run: {}. The caller's temporary folder must be visible on every host; choose "
+            "one with TMPDIR.".format(error)
         )
     try:
         value = call()

@@ -1,4 +1,5 @@
-"""The distributed optimizer for Adasum, which reduces what a local step changes instead of the gradients."""
+"""The distributed optimizer for Adasum, which reduces what a local step changes instead of the
+gradients."""
 
 import contextlib
 from typing import Any, Callable, Iterator, Optional
@@ -13,8 +14,8 @@ from horovod.torch.mpi_ops import Adasum, Max, allreduce_, allreduce_async_, siz
 class AdasumOptimizer(WrappedOptimizer):
     """Steps locally, then moves each parameter by the Adasum of the ranks' moves.
 
-    Whether torch's GradScaler skips a step is decided from local gradients here, so the ranks agree first: one whose
-    gradients are finite makes them infinite if another's are not.
+    Whether torch's GradScaler skips a step is decided from local gradients here, so the ranks agree
+    first: one whose gradients are finite makes them infinite if another's are not.
     """
 
     def _setup(self, named_parameters: Any, **settings: Any) -> None:
@@ -40,7 +41,8 @@ class AdasumOptimizer(WrappedOptimizer):
 
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
-        """Steps as the wrapped optimizer on this rank's gradients, then reduces the changes of the parameters."""
+        """Steps as the wrapped optimizer on this rank's gradients, then reduces the changes of the
+        parameters."""
         if closure is not None:
             kwargs["closure"] = closure
         if size() == 1:
@@ -74,7 +76,9 @@ class AdasumOptimizer(WrappedOptimizer):
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
         """Raises AssertionError: a step without reduction makes no sense with Adasum."""
-        raise AssertionError("Skipping synchronization is not supported when using Adasum optimizer.")
+        raise AssertionError(
+            "Skipping synchronization is not supported when using Adasum optimizer."
+        )
         yield
 
     def load_state_dict(self, state_dict: dict) -> None:

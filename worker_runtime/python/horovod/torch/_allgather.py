@@ -47,7 +47,8 @@ def grouped_allgather_async(
 
 
 def _own_rows(grad: torch.Tensor, rows: int, process_set: ProcessSet) -> torch.Tensor:
-    """The gradient of this rank's `rows` in a gathered tensor: the average of the ranks' gradients of them."""
+    """The gradient of this rank's `rows` in a gathered tensor: the average of the ranks' gradients
+    of them."""
     counts = allgather(torch.tensor([rows]), process_set=process_set).tolist()
     averaged = allreduce(grad.contiguous(), op=Average, process_set=process_set)
     return averaged.narrow(0, sum(counts[: process_set.rank()]), rows)
@@ -74,8 +75,9 @@ def allgather(
 ) -> torch.Tensor:
     """Concatenates the ranks' tensors on dimension 0, in rank order.
 
-    The first dimension may differ between ranks, and be 0; the others and the type may not. Differentiable: the
-    gradient is averaged over the ranks. Raises IndexError for a tensor without dimensions.
+    The first dimension may differ between ranks, and be 0; the others and the type may not.
+    Differentiable: the gradient is averaged over the ranks. Raises IndexError for a tensor without
+      dimensions.
     """
     if tensor.dim() == 0:
         raise IndexError("allgather needs a tensor of at least one dimension")
@@ -104,7 +106,8 @@ def grouped_allgather(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> List[torch.Tensor]:
-    """:func:`allgather` of several tensors, which become ready together; returns the list of results."""
+    """:func:`allgather` of several tensors, which become ready together; returns the list of
+    results."""
     tensors = check_group(tensors)
     if any(tensor.dim() == 0 for tensor in tensors):
         raise IndexError("grouped_allgather needs tensors of at least one dimension")

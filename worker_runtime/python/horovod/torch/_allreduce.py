@@ -24,7 +24,8 @@ def _submit_allreduce(
     postscale: float,
     value: Any,
 ) -> int:
-    """Reduces `tensors` to `outputs`, which may be the same; `value` is what synchronize will return."""
+    """Reduces `tensors` to `outputs`, which may be the same; `value` is what synchronize will
+    return."""
     sources = [_tensors.on_host(tensor) for tensor in tensors]
     # A staged tensor is reduced in its copy.
     targets = [
@@ -33,7 +34,13 @@ def _submit_allreduce(
     ]
     requests = [
         _tensors.request(
-            name, _ffi.ALLREDUCE, source, target, reduction=op, prescale=prescale, postscale=postscale
+            name,
+            _ffi.ALLREDUCE,
+            source,
+            target,
+            reduction=op,
+            prescale=prescale,
+            postscale=postscale,
         )
         for name, source, target in zip(names, sources, targets)
     ]
@@ -58,9 +65,7 @@ def _allreduce_async(tensor, output, name, op, prescale, postscale, process_set)
     return _submit_allreduce([tensor], [output], names, op, prescale, postscale, output)
 
 
-def _grouped_allreduce_async(
-    tensors, in_place, name, op, prescale, postscale, process_set
-) -> int:
+def _grouped_allreduce_async(tensors, in_place, name, op, prescale, postscale, process_set) -> int:
     process_sets.check(process_set)
     check_reduction(op)
     tensors = check_group(tensors)
@@ -81,11 +86,10 @@ def allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`allreduce` and returns its handle. `tensor` must not change until synchronize."""
+    """Starts an :func:`allreduce` and returns its handle. `tensor` must not change until
+    synchronize."""
     op = _reduction_of(op, average)
-    return _allreduce_async(
-        tensor, None, name, op, prescale_factor, postscale_factor, process_set
-    )
+    return _allreduce_async(tensor, None, name, op, prescale_factor, postscale_factor, process_set)
 
 
 @_tensors.not_compiled
@@ -98,7 +102,8 @@ def allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`allreduce_` and returns its handle. `tensor` must not be used until synchronize."""
+    """Starts an :func:`allreduce_` and returns its handle. `tensor` must not be used until
+    synchronize."""
     op = _reduction_of(op, average)
     return _allreduce_async(
         tensor, tensor, name, op, prescale_factor, postscale_factor, process_set
@@ -143,7 +148,8 @@ def allreduce(
     Differentiable: the gradient is reduced in the same way. An average of integers is truncated.
 
     Args:
-      tensor: contiguous; the same shape and type on all ranks. Integers, bool, half, bfloat16, float, double.
+      tensor: contiguous; the same shape and type on all ranks. Integers, bool, half, bfloat16,
+        float, double.
       average: deprecated; use `op`.
       name: of the operation.
       compression: for the time of the reduction.
@@ -247,7 +253,8 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> List[torch.Tensor]:
-    """:func:`allreduce` of several tensors, which become ready together; returns the list of results.
+    """:func:`allreduce` of several tensors, which become ready together; returns the list of
+    results.
 
     The tensors, named ``<name>_<i>of<n>``, may differ in shape and type.
     """

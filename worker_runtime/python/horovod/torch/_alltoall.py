@@ -18,7 +18,7 @@ def _checked_splits(tensor: torch.Tensor, splits: Any) -> List[int]:
     if splits is None:
         if rows % size() != 0:
             raise ValueError(
-                "alltoall without splits needs a first dimension that {} ranks divide, got {}".format(
+                "alltoall without splits needs rows that {} ranks divide, got {}".format(
                     size(), rows
                 )
             )
@@ -31,7 +31,9 @@ def _checked_splits(tensor: torch.Tensor, splits: Any) -> List[int]:
     if len(splits) != size():
         raise ValueError("alltoall needs {} splits, got {}".format(size(), len(splits)))
     if min(splits) < 0 or sum(splits) > rows:
-        raise ValueError("alltoall splits {} do not fit the {} rows of the tensor".format(splits, rows))
+        raise ValueError(
+            "alltoall splits {} do not fit the {} rows of the tensor".format(splits, rows)
+        )
     return splits
 
 
@@ -42,7 +44,8 @@ def alltoall_async(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`alltoall` and returns its handle; synchronize returns (output, received_splits)."""
+    """Starts an :func:`alltoall` and returns its handle; synchronize returns (output,
+    received_splits)."""
     process_sets.check(process_set)
     ops.check_ready()
     _tensors.check(tensor)
@@ -91,16 +94,18 @@ def alltoall(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
-    """Sends slices of `tensor`'s first dimension to all ranks, and concatenates what they send. Differentiable.
+    """Sends slices of `tensor`'s first dimension to all ranks, and concatenates what they send.
+    Differentiable.
 
     Args:
       tensor: the same type and shape on all ranks, but for the first dimension.
-      splits: how many rows go to each rank (int32), in rank order; None for the same number to each. Rows beyond
-        their sum are not sent.
+      splits: how many rows go to each rank (int32), in rank order; None for the same number to
+        each. Rows beyond their sum are not sent.
       name: of the operation.
       process_set: hvd.global_process_set.
 
-    Returns the rows received, in rank order; if `splits` was given, also how many came from each rank (int32).
+    Returns the rows received, in rank order; if `splits` was given, also how many came from each
+    rank (int32).
     """
     if differentiable(tensor):
         output, received = HorovodAlltoall.apply(tensor, splits, name, process_set)

@@ -20,16 +20,17 @@ from horovod.torch.mpi_ops import (
 )
 
 _TOO_MANY_PASSES = (
-    "Gradients were computed more than backward_passes_per_step times before call to step(). Increase "
-    "backward_passes_per_step to accumulate gradients locally."
+    "Gradients were computed more than backward_passes_per_step times before call to step(). "
+    "Increase backward_passes_per_step to accumulate gradients locally."
 )
 _ZERO_GRAD_IN_FLIGHT = (
     "optimizer.zero_grad() was called after loss.backward() but before optimizer.step() or "
     "optimizer.synchronize(). This is prohibited as it can cause a race condition."
 )
 _SYNCHRONIZED_BEFORE_STEP = (
-    "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(). Use "
-    "optimizer.skip_synchronize() around optimizer.step() if you use optimizer.synchronize() in your code."
+    "optimizer.step() called without optimizer.skip_synchronize() context after "
+    "optimizer.synchronize(). Use optimizer.skip_synchronize() around optimizer.step() if you use "
+    "optimizer.synchronize() in your code."
 )
 
 
@@ -54,7 +55,8 @@ class _SparseOperation(NamedTuple):
 
 
 class GradientOptimizer(WrappedOptimizer):
-    """Starts a gradient's reduction when backward() has computed it, and waits for all before a step."""
+    """Starts a gradient's reduction when backward() has computed it, and waits for all before a
+    step."""
 
     def _setup(
         self,
@@ -62,7 +64,7 @@ class GradientOptimizer(WrappedOptimizer):
         op: int,
         predivide: float,
         groups: Union[int, List[List[torch.Tensor]], None],
-        **settings: Any
+        **settings: Any,
     ) -> None:
         self._op = op
         self._factors = {}
@@ -119,7 +121,7 @@ class GradientOptimizer(WrappedOptimizer):
                 [part.buffer for part in parts],
                 name=self._parameter_names[members[0]],
                 op=self._op,
-                **self._factors
+                **self._factors,
             )
             self._operations.append(_Operation(handle, parts))
 
@@ -138,7 +140,9 @@ class GradientOptimizer(WrappedOptimizer):
         if p.grad is not None:
             return
         if p in self._sparse_dims and not self._sparse_as_dense:
-            p.grad = torch.zeros(p.shape, dtype=p.dtype, device=p.device).to_sparse(self._sparse_dims[p])
+            p.grad = torch.zeros(p.shape, dtype=p.dtype, device=p.device).to_sparse(
+                self._sparse_dims[p]
+            )
         else:
             p.grad = torch.zeros_like(p)
 
@@ -148,7 +152,7 @@ class GradientOptimizer(WrappedOptimizer):
         if grad.is_sparse:
             if not self._sparse_as_dense:
                 raise ValueError(
-                    "{} has a sparse gradient: it can be in a group with sparse_as_dense=True only".format(
+                    "{} is in a group and has a sparse gradient: use sparse_as_dense".format(
                         self._parameter_names[p]
                     )
                 )
@@ -173,7 +177,8 @@ class GradientOptimizer(WrappedOptimizer):
                 part.p.grad = grad
 
     def _complete(self) -> None:
-        """Reduces what is not reduced yet, the gradients that are missing as zeros, and waits for all."""
+        """Reduces what is not reduced yet, the gradients that are missing as zeros, and waits for
+        all."""
         if self._reduced:
             return
         try:
@@ -204,13 +209,15 @@ class GradientOptimizer(WrappedOptimizer):
 
     @not_compiled
     def synchronize(self) -> None:
-        """Waits until all gradients are reduced, for code that uses them before step(), e.g. to clip them."""
+        """Waits until all gradients are reduced, for code that uses them before step(), e.g. to
+        clip them."""
         self._complete()
         self._synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """A context in which step() does not synchronize, since :meth:`synchronize` has been called."""
+        """A context in which step() does not synchronize, since :meth:`synchronize` has been
+        called."""
         self._should_synchronize = False
         try:
             yield
@@ -219,8 +226,8 @@ class GradientOptimizer(WrappedOptimizer):
 
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
-        """Waits for the reductions, then steps as the wrapped optimizer. After each call of `closure`, gradients are
-        reduced; it must be called equally often on all ranks."""
+        """Waits for the reductions, then steps as the wrapped optimizer. After each call of
+        `closure`, gradients are reduced; it must be called equally often on all ranks."""
         if closure is not None:
             kwargs["closure"] = self._reducing(closure)
         elif self._should_synchronize:

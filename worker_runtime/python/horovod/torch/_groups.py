@@ -1,4 +1,5 @@
-"""What the collectives share: names of groups, checks, and results that are the runtime's memory."""
+"""What the collectives share: names of groups, checks, and results that are the runtime's
+memory."""
 
 from typing import Any, Callable, List, Optional, Sequence
 
@@ -25,7 +26,9 @@ def check_group(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
 
 def check_reduction(op: int) -> None:
     if op not in ops.REDUCTIONS:
-        raise ValueError("op={!r} is not one of hvd.Average, Sum, Adasum, Min, Max, Product".format(op))
+        raise ValueError(
+            "op={!r} is not one of hvd.Average, Sum, Adasum, Min, Max, Product".format(op)
+        )
 
 
 def differentiable(*tensors: torch.Tensor) -> bool:

@@ -15,9 +15,7 @@ from horovod.torch._groups import check_group, check_reduction, differentiable, 
 from horovod.torch.compression import Compression, Compressor
 
 
-def _reducescatter_async(
-    tensors, names, op, process_set, prescale, postscale, single
-) -> int:
+def _reducescatter_async(tensors, names, op, process_set, prescale, postscale, single) -> int:
     process_sets.check(process_set)
     check_reduction(op)
     if op == Adasum:
@@ -102,8 +100,9 @@ def reducescatter(
 ) -> torch.Tensor:
     """Reduces `tensor` over all ranks and returns this rank's rows of the result.
 
-    Rows (the first dimension) are dealt out evenly; the first ``rows % size`` ranks get one more. Differentiable for
-    hvd.Average and Sum: the gradients are gathered, and for Sum multiplied by the number of ranks.
+    Rows (the first dimension) are dealt out evenly; the first ``rows % size`` ranks get one more.
+    Differentiable for hvd.Average and Sum: the gradients are gathered, and for Sum multiplied by
+    the number of ranks.
     """
     compressed, ctx = compression.compress(tensor)
     arguments = (name, op, process_set, prescale_factor, postscale_factor)
@@ -141,7 +140,8 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> List[torch.Tensor]:
-    """:func:`reducescatter` of several tensors, which become ready together; returns the list of results."""
+    """:func:`reducescatter` of several tensors, which become ready together; returns the list of
+    results."""
     compressed, contexts = zip(*[compression.compress(t) for t in check_group(tensors)])
     arguments = (name, op, process_set, prescale_factor, postscale_factor)
     if differentiable(*compressed):

@@ -20,8 +20,8 @@ def sparse_allreduce_async(
 ) -> Callable[[], torch.Tensor]:
     """Starts a reduction (hvd.Average or Sum) of a sparse COO tensor over all ranks.
 
-    Returns a function that waits for it and returns the sparse sum or average. Made of two allgathers,
-    ``<name>.indices`` and ``<name>.values``.
+    Returns a function that waits for it and returns the sparse sum or average. Made of two
+    allgathers, ``<name>.indices`` and ``<name>.values``.
     """
     if op not in (Average, Sum):
         raise ValueError("sparse_allreduce_async supports hvd.Average and hvd.Sum only.")

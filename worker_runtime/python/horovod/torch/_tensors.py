@@ -34,12 +34,14 @@ def check(tensor: torch.Tensor) -> None:
 
 
 def in_host_memory(tensor: torch.Tensor) -> bool:
-    """Whether the runtime can read and write `tensor` where it is; any other goes through a copy."""
+    """Whether the runtime can read and write `tensor` where it is; any other goes through a
+    copy."""
     return tensor.device.type == "cpu"
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` without its autograd history, in host memory: the same memory if it is there already."""
+    """`tensor` without its autograd history, in host memory: the same memory if it is there
+    already."""
     tensor = tensor.detach()
     return tensor if in_host_memory(tensor) else tensor.to("cpu", copy=True)
 
@@ -50,9 +52,10 @@ def request(
     tensor: torch.Tensor,
     output: Optional[torch.Tensor] = None,
     shape: Optional[Sequence[int]] = None,
-    **fields: Any
+    **fields: Any,
 ) -> _ffi.Request:
-    """A request of `tensor` (of its leading part, if `shape` is given), which must be in host memory."""
+    """A request of `tensor` (of its leading part, if `shape` is given), which must be in host
+    memory."""
     return _ffi.request(
         name,
         op,
@@ -60,14 +63,13 @@ def request(
         tensor.shape if shape is None else shape,
         tensor.data_ptr(),
         0 if output is None else output.data_ptr(),
-        **fields
+        **fields,
     )
 
 
-def from_result(
-    result: _ffi.Result, like: torch.Tensor, owner: _ffi.ResultOwner
-) -> torch.Tensor:
-    """The runtime's result as a tensor of `like`'s type and device; without a copy if that is the host."""
+def from_result(result: _ffi.Result, like: torch.Tensor, owner: _ffi.ResultOwner) -> torch.Tensor:
+    """The runtime's result as a tensor of `like`'s type and device; without a copy if that is the
+    host."""
     count = math.prod(result.shape)
     if count == 0:
         return torch.empty(result.shape, dtype=like.dtype, device=like.device)
@@ -77,7 +79,8 @@ def from_result(
 
 
 def not_compiled(function: Callable) -> Callable:
-    """Keeps torch.compile out of `function`, where torch has it, without importing the compiler for that."""
+    """Keeps torch.compile out of `function`, where torch has it, without importing the compiler for
+    that."""
     disabled = None
 
     @functools.wraps(function)

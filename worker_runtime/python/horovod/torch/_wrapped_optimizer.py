@@ -1,4 +1,5 @@
-"""What the distributed optimizers have in common: names and hooks of parameters, shared groups and state."""
+"""What the distributed optimizers have in common: names and hooks of parameters, shared groups and
+state."""
 
 import collections
 import weakref
@@ -18,9 +19,11 @@ def _in_backward() -> bool:
 
 
 class WrappedOptimizer:
-    """Goes before a torch optimizer's class in the bases of a class made for it, and calls it by super().
+    """Goes before a torch optimizer's class in the bases of a class made for it, and calls it by
+    super().
 
-    Not thread-safe, as torch's optimizers. Subclasses define `_gradient_arrived` and `_finish_gradients`.
+    Not thread-safe, as torch's optimizers. Subclasses define `_gradient_arrived` and
+    `_finish_gradients`.
     """
 
     def _setup(
@@ -59,8 +62,8 @@ class WrappedOptimizer:
         named = list(named_parameters)
         if any(not isinstance(item, tuple) for item in named):
             raise ValueError(
-                "named_parameters should be a sequence of tuples (name, parameter), usually produced by "
-                "model.named_parameters()."
+                "named_parameters should be a sequence of tuples (name, parameter), usually "
+                "produced by model.named_parameters()."
             )
         duplicates = self.find_duplicates(name for name, _ in named)
         if duplicates:
@@ -73,7 +76,7 @@ class WrappedOptimizer:
         missing = [p for group in self._groups() for p in group["params"] if p not in names]
         if missing:
             raise ValueError(
-                "named_parameters was specified, but one or more model parameters were not named: {}".format(
+                "named_parameters was specified, but does not name all parameters: {}".format(
                     ", ".join("of shape {}".format(list(p.shape)) for p in missing)
                 )
             )
@@ -91,7 +94,9 @@ class WrappedOptimizer:
                     self._install_hook(p)
 
     def _install_hook(self, p: torch.Tensor) -> None:
-        this = weakref.ref(self)  # a parameter must not keep an optimizer alive that the user has dropped
+        this = weakref.ref(
+            self
+        )  # a parameter must not keep an optimizer alive that the user has dropped
 
         @not_compiled
         def hook(*_: Any) -> None:
@@ -130,7 +135,8 @@ class WrappedOptimizer:
         vars(self)["param_groups"] = groups
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """As the wrapped optimizer's. Groups and state stay the objects that others (schedulers) hold."""
+        """As the wrapped optimizer's. Groups and state stay the objects that others (schedulers)
+        hold."""
         groups, state = self._groups(), self.state
         super().load_state_dict(state_dict)
         if self.state is not state:
@@ -150,5 +156,6 @@ class WrappedOptimizer:
         raise NotImplementedError
 
     def _finish_gradients(self) -> None:
-        """Brings gradients that backward() has left half done into the state that a look at them should find."""
+        """Brings gradients that backward() has left half done into the state that a look at them
+        should find."""
         raise NotImplementedError

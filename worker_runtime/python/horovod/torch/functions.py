@@ -45,9 +45,7 @@ def broadcast_parameters(params: Params, root_rank: int) -> None:
     _broadcast_tensors(_named(params), root_rank)
 
 
-def _broadcast_tensors(
-    named: Iterable[Tuple[Optional[str], torch.Tensor]], root_rank: int
-) -> None:
+def _broadcast_tensors(named: Iterable[Tuple[Optional[str], torch.Tensor]], root_rank: int) -> None:
     started = []
     for name, tensor in named:
         tensor = tensor.detach()
@@ -81,7 +79,8 @@ def _take_tensors(value: Any, tensors: List[torch.Tensor]) -> Any:
 
 
 def _put_tensors(value: Any, tensors: Dict[int, torch.Tensor]) -> Any:
-    """Undoes _take_tensors; makes new, uninitialized tensors for placeholders and adds them to `tensors`."""
+    """Undoes _take_tensors; makes new, uninitialized tensors for placeholders and adds them to
+    `tensors`."""
     if isinstance(value, _Placeholder):
         tensors[value.index] = torch.empty(value.shape, dtype=value.dtype)
         return tensors[value.index]
@@ -140,7 +139,8 @@ def broadcast_object(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Returns rank `root_rank`'s `obj` on all ranks. It is pickled (cloudpickle); the other ranks' is not looked at."""
+    """Returns rank `root_rank`'s `obj` on all ranks. It is pickled (cloudpickle); the other ranks'
+    is not looked at."""
     name = name or "broadcast_object"
     is_root = rank() == root_rank
     data = _to_bytes(obj) if is_root else None

@@ -1,12 +1,13 @@
 """The collectives on tensors.
 
-Every operation has a `name`, which says which of the ranks' requests belong together; without one it is the count of
-unnamed operations of that kind, so all ranks must then issue them in the same order. Tensors of any device are
-accepted; what is not in host memory goes through it.
+Every operation has a `name`, which says which of the ranks' requests belong together; without one
+it is the count of unnamed operations of that kind, so all ranks must then issue them in the same
+order. Tensors of any device are accepted; what is not in host memory goes through it.
 
 All of them raise:
   ValueError: an argument is bad, or an operation of that name is in flight.
-  HorovodRequestError (a HorovodInternalError): the ranks' requests do not match. On all ranks; the world goes on.
+  HorovodRequestError (a HorovodInternalError): the ranks' requests do not match. On all ranks; the
+    world goes on.
   HorovodInternalError: Horovod is not initialized, or the world is broken.
 """
 
@@ -101,7 +102,8 @@ def synchronize(handle: int) -> Any:
 
 @not_compiled
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data: it takes part in the others' allreduces with zeros until all have joined.
+    """Says that this rank has no more data: it takes part in the others' allreduces with zeros
+    until all have joined.
 
     Args:
       device: not used; any rank's tensors may be anywhere.

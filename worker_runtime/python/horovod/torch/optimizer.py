@@ -11,6 +11,7 @@ from horovod.torch._gradient_optimizer import GradientOptimizer
 from horovod.torch.compression import Compression, Compressor
 from horovod.torch.mpi_ops import Adasum, Average
 
+
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]] = None,
@@ -23,28 +24,32 @@ def DistributedOptimizer(
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> torch.optim.Optimizer:
-    """Returns an optimizer that reduces the gradients over all ranks, then steps as `optimizer` does.
+    """Returns an optimizer that reduces gradients over all ranks, then steps as `optimizer` does.
 
-    The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups and state; use it in
-    place of `optimizer`. Each gradient's reduction starts as soon as backward() has computed it. step() waits for all;
-    so does any look at ``param_groups`` after backward(), so that gradients which torch's GradScaler unscales and
-    checks are the reduced ones, and all ranks skip the same steps. Parameters without a gradient on this rank take part
-    with zeros.
+    The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups
+    and state; use it in place of `optimizer`. Each gradient's reduction starts as soon as
+    backward() has computed it. step() waits for all; so does any look at ``param_groups`` after
+    backward(), so that gradients which torch's GradScaler unscales and checks are the reduced ones,
+    and all ranks skip the same steps. Parameters without a gradient on this rank take part with
+    zeros.
 
-    To clip gradients: ``optimizer.synchronize()``, clip, then ``with optimizer.skip_synchronize(): optimizer.step()``.
+    To clip gradients: ``optimizer.synchronize()``, clip, then
+    ``with optimizer.skip_synchronize(): optimizer.step()``.
 
     Args:
       optimizer: the local optimizer.
-      named_parameters: names for the reductions, e.g. ``model.named_parameters()``; must cover all parameters.
+      named_parameters: names for the reductions, e.g. ``model.named_parameters()``; must cover all
+        parameters.
       compression: of gradients (or Adasum's deltas) for the time of the reduction.
-      backward_passes_per_step: gradients of so many backward() calls are summed up locally, then reduced. step() may
-        be called earlier, for a short last group.
-      op: hvd.Average, Sum or another reduction. With hvd.Adasum the change that a local step makes to the parameters is
-        reduced instead of the gradients.
-      gradient_predivide_factor: with hvd.Average, gradients are divided by this before the sum, and by size / this after.
+      backward_passes_per_step: gradients of so many backward() calls are summed up locally, then
+        reduced. step() may be called earlier, for a short last group.
+      op: hvd.Average, Sum or another reduction. With hvd.Adasum the change that a local step makes
+        to the parameters is reduced instead of the gradients.
+      gradient_predivide_factor: with hvd.Average, gradients are divided by this before the sum, and
+        by size / this after.
       num_groups: deprecated; use `groups`.
-      groups: a number of groups to split the gradients into, or lists of parameters; gradients of a group are reduced
-        together, as soon as all of them are there.
+      groups: a number of groups to split the gradients into, or lists of parameters; gradients of a
+        group are reduced together, as soon as all of them are there.
       sparse_as_dense: reduce sparse gradients as dense ones.
       process_set: hvd.global_process_set.
 
@@ -76,7 +81,9 @@ def _check_groups(groups: Any) -> None:
         return
     is_lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
     if not is_lists and not (isinstance(groups, int) and groups > 0):
-        raise ValueError("groups should be a non-negative integer or a list of list of torch.Tensor.")
+        raise ValueError(
+            "groups should be a non-negative integer or a list of list of torch.Tensor."
+        )
     if is_lists:
         tensors = [tensor for group in groups for tensor in group]
         if not all(isinstance(tensor, torch.Tensor) for tensor in tensors):
@@ -85,7 +92,9 @@ def _check_groups(groups: Any) -> None:
             raise ValueError("A torch.Tensor can be in one group only.")
 
 
-def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict) -> Any:
+def _wrap(
+    optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict
+) -> Any:
     own = type(optimizer)
     wrapped = object.__new__(type(own.__name__, (kind, own), {"__module__": __name__}))
     # The same groups and state, not copies: what is done to one of the two is done to both.

@@ -9,10 +9,12 @@ from horovod.torch.mpi_ops import rank, size
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Deals out a dataset to the ranks, and what is not yet processed of it again after a change of the world.
+    """Deals out a dataset to the ranks, and what is not yet processed of it again after a change of
+    the world.
 
     Put it into a ``TorchState``; call :meth:`record_batch` after each batch, before commit, and
-    :meth:`set_epoch` at the end of an epoch. Indices are repeated from the front where they can't be dealt out evenly.
+    :meth:`set_epoch` at the end of an epoch. Indices are repeated from the front where they can't
+    be dealt out evenly.
 
     Args:
       dataset: anything with a length.
@@ -34,7 +36,8 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Starts epoch number `epoch`: nothing is processed yet. Call it at the end of the one before."""
+        """Starts epoch number `epoch`: nothing is processed yet. Call it at the end of the one
+        before."""
         self.epoch = epoch
         self.processed_num = 0
         self.reset()

@@ -17,7 +17,8 @@ from horovod.torch.mpi_ops import rank
 
 
 def _copied(value: Any, spare: Any = None) -> Any:
-    """A copy of `value` in host memory, tensors in the memory of `spare` (an older copy) where they fit."""
+    """A copy of `value` in host memory, tensors in the memory of `spare` (an older copy) where they
+    fit."""
     if isinstance(value, torch.Tensor):
         fits = (
             isinstance(spare, torch.Tensor)
@@ -32,7 +33,11 @@ def _copied(value: Any, spare: Any = None) -> Any:
         spare = spare if isinstance(spare, dict) else {}
         return {key: _copied(item, spare.get(key)) for key, item in value.items()}
     if type(value) in (list, tuple):
-        spare = spare if type(spare) is type(value) and len(spare) == len(value) else [None] * len(value)
+        spare = (
+            spare
+            if type(spare) is type(value) and len(spare) == len(value)
+            else [None] * len(value)
+        )
         return type(value)(_copied(item, old) for item, old in zip(value, spare))
     return copy.deepcopy(value)
 
@@ -62,8 +67,8 @@ class StateHandler:
 
 
 class _StateDictHandler(StateHandler):
-    """For values that have state_dict and load_state_dict. Copies are in host memory; two buffers take turns, so that a
-    save which is interrupted leaves the one before intact."""
+    """For values that have state_dict and load_state_dict. Copies are in host memory; two buffers
+    take turns, so that a save which is interrupted leaves the one before intact."""
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
@@ -116,7 +121,8 @@ _handler_registry: Registry = [
 
 
 def get_handler_registry() -> Registry:
-    """The pairs of type and handler class that :class:`TorchState` uses; the first that fits a value counts."""
+    """The pairs of type and handler class that :class:`TorchState` uses; the first that fits a
+    value counts."""
     return _handler_registry
 
 
@@ -143,9 +149,10 @@ class ObjectState(_ObjectState):
 class TorchState(ObjectState):
     """State of a training: ``TorchState(model, optimizer, sampler=sampler, epoch=0, batch=0)``.
 
-    Arguments that are a Module, Optimizer or ElasticSampler (or of a type in the handler registry) are saved by their
-    state dict; all others are plain values, copied deeply. All are attributes of the state. A save is a real copy in host
-    memory; restore gives exactly what the last save saw; sync gives all ranks what rank 0 has now.
+    Arguments that are a Module, Optimizer or ElasticSampler (or of a type in the handler registry)
+    are saved by their state dict; all others are plain values, copied deeply. All are attributes of
+    the state. A save is a real copy in host memory; restore gives exactly what the last save saw;
+    sync gives all ranks what rank 0 has now.
 
     Args:
       model: a torch.nn.Module.
@@ -157,7 +164,7 @@ class TorchState(ObjectState):
         self,
         model: Optional[torch.nn.Module] = None,
         optimizer: Optional[torch.optim.Optimizer] = None,
-        **kwargs: Any
+        **kwargs: Any,
     ) -> None:
         kwargs.update(model=model, optimizer=optimizer)
         handlers: Dict[str, StateHandler] = {}
