@@ -9,8 +9,8 @@ namespace {
 
 // Small enough that what arrived is still in the cache when it is reduced, large enough that Gloo's two notices per message
 // don't show. Multiples of every element size.
-constexpr size_t kReduceSegmentBytes = 256 * 1024;
-constexpr size_t kCopySegmentBytes = 1024 * 1024;
+constexpr size_t kReduceSegmentBytes = 512 * 1024;
+constexpr size_t kCopySegmentBytes = 4 * 1024 * 1024;
 // Receives that are posted ahead, so that the sender never waits for us to ask.
 constexpr size_t kAhead = 4;
 
