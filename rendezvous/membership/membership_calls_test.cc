@@ -205,18 +205,22 @@ TEST_F(MembershipCallsTest, JobOver_ParkedAndLaterCallsAreAnswered) {
   RunJob({{"a", 3}});
   const int watch = Watch(1, 1);
   const int exchange = Exchange(1, 1, "k", "v");
-  Finish(2, 1);
-  const int join = Join(2, 1);
   Exit(3, 3);
   EXPECT_TRUE(WatchOf(watch).job_over);
   EXPECT_EQ(WatchOf(watch).reason, "rank 2 on host a failed: exit code 3");
-  EXPECT_THAT(StatusOf(exchange), StatusIs(kFailedPrecondition));
-  EXPECT_THAT(StatusOf(join), StatusIs(kFailedPrecondition, HasSubstr("exit code 3")));
+  EXPECT_THAT(StatusOf(exchange), StatusIs(kFailedPrecondition, HasSubstr("exit code 3")));
   EXPECT_TRUE(WatchOf(Watch(1, 1)).job_over);
   EXPECT_THAT(StatusOf(Join(1, 1)), StatusIs(kFailedPrecondition, HasSubstr("exit code 3")));
   EXPECT_THAT(StatusOf(Exchange(1, 1, "k", "v")), StatusIs(kFailedPrecondition));
   EXPECT_THAT(StatusOf(Finish(1, 1)), IsOk()) << "it is still finishing";
   EXPECT_THAT(StatusOf(FailWith(1, 1, "peer gone", true)), IsOk());
+}
+
+TEST_F(MembershipCallsTest, JobOver_ParkedJoinsAreAnswered) {
+  StartJob({{"a", 2}});
+  const int join = Join(1);
+  Exit(2, 3);
+  EXPECT_THAT(StatusOf(join), StatusIs(kFailedPrecondition, HasSubstr("exit code 3")));
 }
 
 TEST_F(MembershipCallsTest, WorkerThatExited_HasNoSay) {

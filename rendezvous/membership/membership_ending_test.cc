@@ -123,6 +123,64 @@ TEST_F(MembershipEndingTest, Consequence_NoCauseShows_DecidesWithWhatIsKnown) {
   EXPECT_EQ(verdict()->exit_code, 4);
 }
 
+TEST_F(MembershipEndingTest, SecondConsequence_DoesNotExtendTheWait) {
+  RunJob({{"a", 3}});
+  for (int worker : {1, 2}) {
+    FailWith(worker, 1, "lost a peer", true);
+    Exit(worker, 1);
+    EXPECT_EQ(machine().NextDeadline(), absl::UnixEpoch() + absl::Milliseconds(500));
+    Advance(absl::Milliseconds(100));
+  }
+}
+
+TEST_F(MembershipEndingTest, ConsequenceAfterFinishing_BreaksTheEpoch) {
+  RunJob({{"a", 2}});
+  const int watch = Watch(2, 1);
+  Finish(1, 1);
+  FailWith(1, 1, "lost a peer", true);
+  EXPECT_TRUE(IsParked(watch)) << "it had left in good order";
+  Exit(1, 1);
+  EXPECT_EQ(WatchOf(watch).reason, "rank 0 on host a has exited: exit code 1");
+}
+
+TEST_F(MembershipEndingTest, HostLostWhileACauseIsAwaited_ItsCallsEndAtOnce) {
+  StartJob({{"a", 1}, {"b", 1}});
+  const int join = Join(2);
+  FailWith(1, 0, "ValueError: boom");
+  Lose("b", "cut");
+  EXPECT_THAT(StatusOf(join).message(), HasSubstr("host b was lost: cut"));
+  Exit(1, 5);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_EQ(verdict()->rank, 0);
+  EXPECT_EQ(verdict()->exit_code, 5);
+}
+
+TEST_F(MembershipEndingTest, JoinWhileACauseIsAwaited_DoesNotHideIt) {
+  RunJob({{"a", 3}});
+  for (int worker : {1, 2}) Finish(worker, 1);
+  Exit(1, 0);
+  FailWith(3, 1, "lost a peer", true);
+  Exit(3, 4);
+  Join(2, 1);
+  Advance(absl::Milliseconds(500));
+  Kill(2, SIGTERM);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_EQ(verdict()->rank, 2);
+  EXPECT_EQ(verdict()->exit_code, 4);
+}
+
+TEST_F(MembershipEndingTest, ExceptionOvercome_IsNoCauseLater) {
+  RunJob({{"a", 2}});
+  FailWith(1, 1, "HorovodInternalError", false);
+  Join(1, 1);
+  Join(2, 1);
+  Exit(2, 3);
+  Kill(1, SIGTERM);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_EQ(verdict()->rank, 1);
+  EXPECT_EQ(verdict()->consequences, 0);
+}
+
 TEST_F(MembershipEndingTest, Consequences_AllGone_NeedNotWait) {
   RunJob({{"a", 2}});
   FailWith(1, 1, "lost rank 1", true);
@@ -205,6 +263,7 @@ TEST_F(MembershipEndingTest, StopRequested_StopsAllWithItsGrace) {
   const auto harder = Only<StopWorkersEffect>(Apply(StopRequested{"", 1, absl::ZeroDuration()}));
   ASSERT_THAT(harder, SizeIs(2));
   EXPECT_EQ(harder[0].grace, absl::ZeroDuration());
+  EXPECT_EQ(machine().NextDeadline(), now() + absl::Seconds(5));
   Kill(1, SIGKILL);
   EXPECT_THAT(Only<EndJobEffect>(Kill(2, SIGKILL)), SizeIs(1));
   ASSERT_TRUE(verdict().has_value());
