@@ -1,6 +1,7 @@
 """Every collective: types, forms, gradients. Runs on any number of ranks."""
 
 import gc
+
 import pytest
 import torch
 
