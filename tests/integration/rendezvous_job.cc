@@ -48,13 +48,14 @@ void RendezvousJob::AskUntilJoining(int workers) {
   }
 }
 
-PlayedAgent::PlayedAgent(const RendezvousJob& job, const std::string& host, int slots) {
+PlayedAgent::PlayedAgent(const std::string& address, const PeerCredentials& credentials,
+                         const std::string& host, int slots) {
   pb::AgentHello hello;
   hello.set_version(kVersion);
   hello.set_host(host);
   hello.set_slots(static_cast<uint32_t>(slots));
   hello.set_incarnation(1);
-  link_ = AgentLink::Open(job.address(), job.host_credentials(), hello,
+  link_ = AgentLink::Open(address, credentials, hello,
                           {[this](const pb::AgentCommand& command) { OnCommand(command); },
                            [this](absl::Status status) {
                              status_ = std::move(status);

@@ -49,7 +49,10 @@ class RendezvousJob {
 // An agent that starts no processes.
 class PlayedAgent {
  public:
-  PlayedAgent(const RendezvousJob& job, const std::string& host, int slots);
+  PlayedAgent(const RendezvousJob& job, const std::string& host, int slots)
+      : PlayedAgent(job.address(), job.host_credentials(), host, slots) {}
+  PlayedAgent(const std::string& address, const PeerCredentials& credentials,
+              const std::string& host, int slots);
 
   // Waits for the orders to start so many workers; returns their ids.
   std::set<uint64_t> WaitForStarts(size_t workers);
