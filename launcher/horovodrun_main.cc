@@ -25,13 +25,13 @@ int Print(const std::string& text) {
 }
 
 int Main(const std::vector<std::string>& args) {
-  PrepareProcess();
   const Environment environment = ReadEnvironment();
   const absl::StatusOr<Options> options = ParseOptions(args, environment);
   if (!options.ok()) return Refuse(options.status());
   if (options->action == Options::Action::kShowHelp) return Print(HelpText());
   if (options->action == Options::Action::kShowVersion) return Print(std::string(kVersion) + "\n");
   if (options->action == Options::Action::kCheckBuild) return Print(CheckBuildTable(AskPython()));
+  PrepareProcess();
   const absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
   auto files = RankFiles::Create(options->output_directory, plan->num_proc);

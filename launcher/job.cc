@@ -140,7 +140,7 @@ void Job::Start() {
     const absl::Status started = fleet_.Start(host.target, *bootstrap);
     if (!started.ok()) return Fail(started.message(), kUsageError);
   }
-  Verbose(absl::StrCat("started ", fleet_.size(), " agents"));
+  Verbose(absl::StrCat("agents started: ", fleet_.size()));
 }
 
 void Job::Handle(const JobEvent& event) {
@@ -190,8 +190,9 @@ void Job::On(const JobHasFinished& event) {
 void Job::On(const StopSignal& event) {
   ++stop_signals_;
   if (Ending()) return Hurry();
-  output_.Say(absl::StrCat("\nhorovodrun: interrupted by ", SignalName(event.signal), "; stopping ",
-                           plan_.num_proc, plan_.num_proc == 1 ? " process" : " processes",
+  output_.Say(absl::StrCat(event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ",
+                           SignalName(event.signal), "; stopping ", plan_.num_proc,
+                           plan_.num_proc == 1 ? " process" : " processes",
                            " (Ctrl-C again to kill at once)\n"));
   explained_ = true;
   Stop(absl::StrCat("horovodrun was interrupted by ", SignalName(event.signal)), 128 + event.signal,

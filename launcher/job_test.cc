@@ -278,6 +278,7 @@ TEST_F(JobTest, OtherStopSignalsHaveTheirCodes) {
   ThenSignal(SIGTERM);
   ThenAgentsExit();
   EXPECT_EQ(Run(), 143);
+  EXPECT_THAT(stderr_, ::testing::StartsWith("horovodrun: interrupted by SIGTERM; stopping"));
 }
 
 TEST_F(JobTest, SecondCtrlCKillsAtOnce) {

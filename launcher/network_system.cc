@@ -11,13 +11,19 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "launcher/network.h"
 
 namespace hvd {
 namespace {
+
+constexpr size_t kResolverThreads = 16;
 
 std::string Numeric(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "";
@@ -39,34 +45,39 @@ bool IsUsable(const sockaddr* address) {
   return !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
-// Everything that a request of the resolver points to: kept as long as it may still write there.
-struct Lookup {
-  std::string name;
-  addrinfo hints{};
-  gaicb request{};
+// What the threads that ask the resolver share with the one that waits. They may outlive it: the
+// resolver can't be interrupted.
+struct Lookups {
+  std::vector<std::string> names;  // constant once shared
+  absl::Mutex mutex;
+  size_t next ABSL_GUARDED_BY(mutex) = 0;
+  size_t answered ABSL_GUARDED_BY(mutex) = 0;
+  NameTable table ABSL_GUARDED_BY(mutex);
+
+  bool AllAnswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return answered == names.size(); }
 };
 
-std::vector<std::string> TakeAnswer(Lookup& lookup) {
+// All addresses of a name; none if it is not known.
+std::vector<std::string> Resolve(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* info = nullptr;
+  if (getaddrinfo(name.c_str(), nullptr, &hints, &info) != 0) return {};
+  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(info, &freeaddrinfo);
   std::vector<std::string> addresses;
-  for (addrinfo* info = lookup.request.ar_result; info != nullptr; info = info->ai_next) {
-    addresses.push_back(Numeric(info->ai_addr));
-  }
-  if (lookup.request.ar_result != nullptr) freeaddrinfo(lookup.request.ar_result);
+  for (; info != nullptr; info = info->ai_next) addresses.push_back(Numeric(info->ai_addr));
   return addresses;
 }
 
-// Waits until every request is answered or `timeout` is over.
-void AwaitAll(const std::vector<gaicb*>& requests, absl::Duration timeout) {
-  const absl::Time deadline = Clock::Real().Now() + timeout;
-  for (gaicb* request : requests) {
-    while (gai_error(request) == EAI_INPROGRESS) {
-      const absl::Duration left = deadline - Clock::Real().Now();
-      if (left <= absl::ZeroDuration()) return;
-      const timespec wait = absl::ToTimespec(left);
-      const gaicb* list[] = {request};
-      const int result = gai_suspend(list, 1, &wait);
-      if (result == EAI_AGAIN) return;
-    }
+void Work(const std::shared_ptr<Lookups>& lookups) {
+  absl::MutexLock lock(&lookups->mutex);
+  while (lookups->next < lookups->names.size()) {
+    const std::string& name = lookups->names[lookups->next++];
+    lookups->mutex.Unlock();
+    std::vector<std::string> addresses = Resolve(name);
+    lookups->mutex.Lock();
+    ++lookups->answered;
+    if (!addresses.empty()) lookups->table[name] = std::move(addresses);
   }
 }
 
@@ -97,31 +108,16 @@ std::string OwnHostName() {
 }
 
 NameTable ResolveNames(const std::vector<std::string>& names, absl::Duration timeout) {
-  std::vector<std::unique_ptr<Lookup>> lookups;
-  std::vector<gaicb*> requests;
-  for (const std::string& name : names) {
-    auto lookup = std::make_unique<Lookup>();
-    lookup->name = name;
-    lookup->hints.ai_socktype = SOCK_STREAM;
-    lookup->request.ar_name = lookup->name.c_str();
-    lookup->request.ar_request = &lookup->hints;
-    requests.push_back(&lookup->request);
-    lookups.push_back(std::move(lookup));
+  auto lookups = std::make_shared<Lookups>();
+  lookups->names = names;
+  for (size_t i = 0; i < std::min(names.size(), kResolverThreads); ++i) {
+    std::thread([lookups] { Work(lookups); }).detach();
   }
-  NameTable table;
-  if (requests.empty()) return table;
-  if (getaddrinfo_a(GAI_NOWAIT, requests.data(), requests.size(), nullptr) != 0) return table;
-  AwaitAll(requests, timeout);
-  for (auto& lookup : lookups) {
-    if (gai_error(&lookup->request) == EAI_INPROGRESS &&
-        gai_cancel(&lookup->request) == EAI_NOTCANCELED) {
-      // The resolver's thread still writes to it: it must outlive this process's last use.
-      lookup.release();
-      continue;
-    }
-    if (gai_error(&lookup->request) == 0) table[lookup->name] = TakeAnswer(*lookup);
-  }
-  return table;
+  Clock& clock = Clock::Real();
+  absl::MutexLock lock(&lookups->mutex);
+  clock.AwaitWithDeadline(lookups->mutex, absl::Condition(lookups.get(), &Lookups::AllAnswered),
+                          clock.Now() + timeout);
+  return lookups->table;
 }
 
 std::string SourceAddressTowards(const std::string& address) {
