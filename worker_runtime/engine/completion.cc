@@ -30,6 +30,7 @@ void Completion::Notify() {
 void Completion::Wait() { WaitFor(absl::InfiniteDuration()); }
 
 bool Completion::WaitFor(absl::Duration timeout) {
+  if (done()) return true;
   const bool bounded = timeout != absl::InfiniteDuration();
   const absl::Time deadline = bounded ? Clock::Real().Now() + timeout : absl::InfiniteFuture();
   while (!done()) {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -29,6 +30,8 @@ absl::Status NoSuchHandle(Engine::Handle handle) {
 std::thread StartWithoutSignals(EngineLoop& loop) {
   sigset_t all, before;
   sigfillset(&all);
+  // The thread's own faults can't be put off, and Python's faulthandler reports them.
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread thread([&loop] { loop.Run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -110,6 +113,11 @@ class EngineImpl : public Engine {
   void Shutdown() override {
     absl::MutexLock lock(&shutdown_mutex_);
     if (!thread_.joinable()) return;
+    if (getpid() != process_) {
+      // A forked child has inherited the object but not the thread; the world is its parent's.
+      thread_.detach();
+      return;
+    }
     loop_.Leave();
     thread_.join();
   }
@@ -126,6 +134,7 @@ class EngineImpl : public Engine {
   }
 
   const int size_;
+  const pid_t process_ = getpid();
   TensorQueue queue_;
   BlockedWaits blocked_;
   HandleTable handles_;

@@ -25,7 +25,7 @@ absl::Status LeftWorldError(int rank) {
 
 absl::Status EngineLoop::Conclude(absl::Status status) {
   // A plan that everyone gets has said it.
-  if (end_.has_value() && end_->left) return status;
+  if (end_.has_value() && end_->kind == EndKind::kLeft) return status;
   if (aborted_.load()) {
     absl::MutexLock lock(&mutex_);
     status = abort_reason_;
@@ -53,7 +53,9 @@ void EngineLoop::TellMembers(const absl::Status& status) {
 }
 
 void EngineLoop::TellRoot(const absl::Status& status) {
-  const Announcement announcement{seen_sequence_, {}, {}, EpochEnd{rank_, status}};
+  const bool consequence = collective_failed_ && !aborted_.load();
+  const EndKind kind = consequence ? EndKind::kCollectiveFailed : EndKind::kBroken;
+  const Announcement announcement{seen_sequence_, {}, {}, EpochEnd{rank_, status, kind}};
   control_->Send(0, Encode(announcement)).IgnoreError();
 }
 
@@ -61,14 +63,15 @@ absl::Status EngineLoop::LookForCause(const absl::Status& own) {
   const absl::Duration patience = is_root() ? kRootCausePatience : kMemberCausePatience;
   const absl::Time deadline = Clock::Real().Now() + patience;
   while (size_ > 1) {
-    const absl::Duration left = deadline - Clock::Real().Now();
-    if (left <= absl::ZeroDuration()) break;
-    const auto messages = control_->Receive(left);
-    if (!messages.ok()) return messages.status();  // names the rank that is gone
-    for (const ControlChannel::Message& message : *messages) {
-      std::optional<absl::Status> cause = FindCause(message);
+    while (!inbox_.empty()) {
+      std::optional<absl::Status> cause = FindCause(inbox_.front());
+      inbox_.pop_front();
       if (cause.has_value()) return *std::move(cause);
     }
+    const absl::Duration left = deadline - Clock::Real().Now();
+    if (left <= absl::ZeroDuration()) break;
+    absl::Status received = FillInbox(left);
+    if (!received.ok()) return received;  // names the rank that is gone
     if (!aborted_.load()) continue;
     absl::MutexLock lock(&mutex_);
     return abort_reason_;
@@ -85,9 +88,10 @@ std::optional<absl::Status> EngineLoop::FindCause(const ControlChannel::Message&
     return std::nullopt;
   }
   const absl::StatusOr<Announcement> announcement = DecodeAnnouncement(message.bytes, size_);
-  // That its collective failed, too, is no news; that it left or was told to stop is.
+  // That its collective failed, too, is no news; that it left, was told to stop, or saw nonsense
+  // is.
   const bool tells_why = announcement.ok() && announcement->end.has_value() &&
-                         absl::IsAborted(announcement->end->status);
+                         announcement->end->kind != EndKind::kCollectiveFailed;
   if (tells_why) return announcement->end->status;
   return std::nullopt;
 }

@@ -1,4 +1,7 @@
 // What users see when ranks disagree, leave, or vanish.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -157,6 +160,21 @@ TEST(EngineFailureTest, Shutdown_WithWorkInFlight_NeitherHangsNorLies) {
   }
 }
 
+// As a DataLoader's worker does that exits the ordinary way.
+TEST(EngineFailureTest, Shutdown_InAForkedChild_LeavesTheParentAlone) {
+  TestWorld world(1);
+  const pid_t child = fork();
+  if (child == 0) {
+    world.engine(0).Shutdown();
+    _exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  std::vector<float> data{1};
+  EXPECT_EQ(RunOn(world.engine(0), {AllReduceOf("a", data)}), absl::OkStatus());
+}
+
 TEST(EngineFailureTest, StartAndShutdown_AHundredTimes) {
   for (int round = 0; round < 100; ++round) {
     TestWorld world(2);
@@ -175,8 +193,7 @@ TEST(EngineFailureTest, Abort_FailsAllHandlesAlikeOnEveryRank) {
     std::vector<float> data{1}, more{1};
     const auto handle = engine.Submit({AllReduceOf(absl::StrCat("only on ", rank), data)});
     ASSERT_TRUE(handle.ok());
-    ++submitted;
-    if (rank == 2) engine.Abort(reason);
+    if (++submitted == 3) world.engine(2).Abort(reason);
     EXPECT_EQ(engine.Wait(*handle), reason);
     EXPECT_EQ(engine.Submit({AllReduceOf("b", more)}).status(), reason);
   });

@@ -1,6 +1,7 @@
 #include "worker_runtime/engine/engine_loop.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -83,11 +84,10 @@ void EngineLoop::Run() {
 }
 
 absl::Status EngineLoop::RunCycle() {
-  ASSIGN_OR_RETURN(const std::vector<ControlChannel::Message> messages,
-                   control_->Receive(ReceiveTimeout()));
+  RETURN_IF_ERROR(FillInbox(ReceiveTimeout()));
   RETURN_IF_ERROR(CheckOrders());
   RETURN_IF_ERROR(AnnounceNew());
-  RETURN_IF_ERROR(HandleMessages(messages));
+  RETURN_IF_ERROR(HandleInbox());
   return RunNextPlan();
 }
 
@@ -138,7 +138,7 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
   const bool leaves = leaving_.load() && leave_by_ == absl::InfiniteFuture();
   if (leaves) {
     leave_by_ = Clock::Real().Now() + kLeavePatience;
-    announcement.end.emplace(EpochEnd{rank_, LeftWorldError(rank_), /*left=*/true});
+    announcement.end.emplace(EpochEnd{rank_, LeftWorldError(rank_), EndKind::kLeft});
   }
   return !announcement.groups.empty() || blocked_anew || leaves ||
          unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;
@@ -149,17 +149,34 @@ absl::Status EngineLoop::Announce(const Announcement& announcement) {
   return control_->Send(0, Encode(announcement));
 }
 
-absl::Status EngineLoop::HandleMessages(const std::vector<ControlChannel::Message>& messages) {
-  for (const ControlChannel::Message& message : messages) {
+absl::Status EngineLoop::FillInbox(absl::Duration timeout) {
+  ASSIGN_OR_RETURN(std::vector<ControlChannel::Message> messages, control_->Receive(timeout));
+  std::move(messages.begin(), messages.end(), std::back_inserter(inbox_));
+  return absl::OkStatus();
+}
+
+absl::Status EngineLoop::HandleInbox() {
+  while (!inbox_.empty()) {
+    // Taken out first: if it ends the epoch, the rest may tell why.
+    const ControlChannel::Message message = std::move(inbox_.front());
+    inbox_.pop_front();
     if (is_root()) {
-      ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(message.bytes, size_));
-      RETURN_IF_ERROR(coordinator_->Announce(message.peer, announcement, Clock::Real().Now()));
+      RETURN_IF_ERROR(HandleAnnouncement(message));
     } else {
       ASSIGN_OR_RETURN(const Plan plan, DecodePlan(message.bytes, size_, known_));
       RETURN_IF_ERROR(CarryOut(plan));
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status EngineLoop::HandleAnnouncement(const ControlChannel::Message& message) {
+  ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(message.bytes, size_));
+  if (announcement.end.has_value() && announcement.end->kind == EndKind::kCollectiveFailed) {
+    collective_failed_ = true;
+    return announcement.end->status;
+  }
+  return coordinator_->Announce(message.peer, announcement, Clock::Real().Now());
 }
 
 absl::Status EngineLoop::RunNextPlan() {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +50,9 @@ class EngineLoop {
   absl::Status RunCycle();
   absl::Status CheckOrders();
   absl::Status AnnounceNew();
-  absl::Status HandleMessages(const std::vector<ControlChannel::Message>& messages);
+  absl::Status FillInbox(absl::Duration timeout);
+  absl::Status HandleInbox();
+  absl::Status HandleAnnouncement(const ControlChannel::Message& message);
   absl::Status RunNextPlan();
 
   absl::Duration ReceiveTimeout() const;
@@ -86,9 +89,10 @@ class EngineLoop {
   uint64_t announced_blocked_version_ = 0;
   uint64_t announced_sequence_ = 0;
   absl::Time leave_by_ = absl::InfiniteFuture();  // finite once leaving has been announced
-  bool collective_failed_ = false;
-  std::vector<OperationTensor> broken_;  // what the failed collective was about
-  std::optional<EpochEnd> end_;          // as the last plan says
+  std::deque<ControlChannel::Message> inbox_;     // received, not handled yet
+  bool collective_failed_ = false;                // here or, on rank 0, elsewhere
+  std::vector<OperationTensor> broken_;           // what the failed collective was about
+  std::optional<EpochEnd> end_;                   // as the last plan says
 
   std::atomic<bool> leaving_{false};
   std::atomic<bool> aborted_{false};

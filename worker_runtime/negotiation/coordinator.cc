@@ -81,7 +81,8 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
   CollectReady(now);
   LookForTrouble(now);
   // Who leaves takes part in what is ready; who is broken can't.
-  const bool run = !ready_.empty() && (end_.has_value() ? end_->left : IsTimeToRun(now));
+  const bool run =
+      !ready_.empty() && (end_.has_value() ? end_->kind == EndKind::kLeft : IsTimeToRun(now));
   if (!run && failures_.empty() && !end_.has_value()) return std::nullopt;
   Plan plan;
   plan.sequence = ++last_sequence_;

@@ -189,7 +189,7 @@ TEST_F(CoordinatorTest, Stall_IsToldAndCanEndTheEpoch) {
 TEST_F(CoordinatorTest, End_IsTheLastPlanAndRunsWhatIsReady) {
   for (int rank : {0, 1}) Submit(rank, {MakeSignature("a")});
   Announcement leaving;
-  leaving.end = EpochEnd{1, absl::AbortedError("left"), true};
+  leaving.end = EpochEnd{1, absl::AbortedError("left"), EndKind::kLeft};
   ASSERT_TRUE(coordinator_.Announce(1, leaving, At(0)).ok());
   const auto plan = coordinator_.NextPlan(At(0));
   EXPECT_EQ(Names(*plan), "a");

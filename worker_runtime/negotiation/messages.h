@@ -17,11 +17,20 @@ namespace hvd {
 using SignatureId = uint64_t;
 inline constexpr SignatureId kNoSignatureId = 0;
 
+// Why a rank ends the epoch.
+enum class EndKind : int32_t {
+  kLeft = 0,    // in good order
+  kBroken = 1,  // something broke, and the status says what
+  kCollectiveFailed =
+      2,  // a collective reports an error, which may be a consequence of what broke elsewhere
+};
+inline constexpr int kEndKindCount = 3;
+
 // How an epoch ended.
 struct EpochEnd {
   int rank = 0;  // who ended it
   absl::Status status;
-  bool left = false;  // in good order; otherwise something broke
+  EndKind kind = EndKind::kBroken;
 };
 
 struct AnnouncedTensor {

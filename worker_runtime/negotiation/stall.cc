@@ -38,7 +38,14 @@ std::vector<Entry> OldestFirst(const Readiness& readiness) {
   return entries;
 }
 
+absl::Duration NeverIfZero(absl::Duration duration) {
+  return duration > absl::ZeroDuration() ? duration : absl::InfiniteDuration();
+}
+
 }  // namespace
+
+StallInspector::StallInspector(const StallOptions& options)
+    : options_{NeverIfZero(options.warn_after), NeverIfZero(options.give_up_after)} {}
 
 void StallInspector::Watch(absl::Time now) {
   if (next_look_ != absl::InfiniteFuture()) return;

@@ -10,6 +10,7 @@
 
 namespace hvd {
 
+// Zero means never, as infinity does.
 struct StallOptions {
   absl::Duration warn_after = absl::InfiniteDuration();
   absl::Duration give_up_after = absl::InfiniteDuration();
@@ -25,7 +26,7 @@ struct StallReport {
 // Not thread-safe.
 class StallInspector {
  public:
-  explicit StallInspector(const StallOptions& options) : options_(options) {}
+  explicit StallInspector(const StallOptions& options);
 
   // Something waits: makes sure that a look is planned.
   void Watch(absl::Time now);

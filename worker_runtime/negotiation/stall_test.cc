@@ -61,9 +61,11 @@ TEST(StallTest, Look_AfterTheLimit_GivesUp) {
 }
 
 TEST(StallTest, Watch_WithoutLimits_PlansNothing) {
-  StallInspector inspector({});
-  inspector.Watch(At(0));
-  EXPECT_EQ(inspector.next_look(), absl::InfiniteFuture());
+  for (absl::Duration never : {absl::InfiniteDuration(), absl::ZeroDuration()}) {
+    StallInspector inspector({never, never});
+    inspector.Watch(At(0));
+    EXPECT_EQ(inspector.next_look(), absl::InfiniteFuture());
+  }
 }
 
 }  // namespace

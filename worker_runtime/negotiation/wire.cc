@@ -59,15 +59,15 @@ void EncodeEnd(const EpochEnd& end, wire::End& out) {
   out.set_rank(end.rank);
   out.set_code(static_cast<int32_t>(end.status.code()));
   out.set_message(std::string(end.status.message()));
-  out.set_left(end.left);
+  out.set_kind(static_cast<int32_t>(end.kind));
 }
 
 absl::StatusOr<EpochEnd> DecodeEnd(const wire::End& in, int size) {
-  if (!IsKind(in.rank(), size) || in.code() == 0) {
+  if (!IsKind(in.rank(), size) || in.code() == 0 || !IsKind(in.kind(), kEndKindCount)) {
     return absl::InvalidArgumentError("the end of the epoch is out of bounds");
   }
   return EpochEnd{in.rank(), absl::Status(static_cast<absl::StatusCode>(in.code()), in.message()),
-                  in.left()};
+                  static_cast<EndKind>(in.kind())};
 }
 
 void EncodeTensor(const PlannedTensor& tensor, wire::PlannedTensor& out) {

@@ -21,7 +21,7 @@ TEST(WireTest, Announcement_ComesBackAsItWas) {
   sent.seen_sequence = 9;
   sent.groups = {{AnnouncedTensor{7, nullptr}, AnnouncedTensor{kNoSignatureId, Share(Rich())}}};
   sent.blocked_on = {"x", "y"};
-  sent.end = EpochEnd{1, absl::UnavailableError("gone"), true};
+  sent.end = EpochEnd{1, absl::UnavailableError("gone"), EndKind::kCollectiveFailed};
   const auto got = DecodeAnnouncement(Encode(sent), 2);
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->seen_sequence, 9u);
@@ -31,7 +31,7 @@ TEST(WireTest, Announcement_ComesBackAsItWas) {
   EXPECT_EQ(got->blocked_on, sent.blocked_on);
   EXPECT_EQ(got->end->rank, 1);
   EXPECT_EQ(got->end->status, sent.end->status);
-  EXPECT_TRUE(got->end->left);
+  EXPECT_EQ(got->end->kind, EndKind::kCollectiveFailed);
 }
 
 TEST(WireTest, Plan_ComesBackWithSignatures) {
