@@ -10,8 +10,8 @@
 
 namespace hvd {
 
-// How a bool travels: one byte, 0 is false, everything else is true; results are 0 or 1. (A C++ bool that holds
-// anything but 0 or 1 is undefined behaviour, and the bytes are a user's.)
+// How a bool travels: one byte, 0 is false, everything else is true; results are 0 or 1. (A C++
+// bool that holds anything but 0 or 1 is undefined behaviour, and the bytes are a user's.)
 struct BoolByte {
   uint8_t value = 0;
 };
@@ -22,8 +22,8 @@ struct TypeTag {
   using Type = T;
 };
 
-// Calls f(TypeTag<T>()) with T = uint8_t ... double, Float16, Bfloat16 or BoolByte, and returns what it returns, which
-// must have the same type for all.
+// Calls f(TypeTag<T>()) with T = uint8_t ... double, Float16, Bfloat16 or BoolByte, and returns
+// what it returns, which must have the same type for all.
 template <typename F>
 auto Dispatch(DataType type, F&& f) {
   switch (type) {

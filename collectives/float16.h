@@ -1,4 +1,5 @@
-// The two 16-bit floating point formats as types that convert to and from float. No arithmetic: callers compute in float.
+// The two 16-bit floating point formats as types that convert to and from float. No arithmetic:
+// callers compute in float.
 #ifndef COLLECTIVES_FLOAT16_H_
 #define COLLECTIVES_FLOAT16_H_
 
@@ -23,8 +24,8 @@ inline float FloatOf(uint32_t bits) {
 
 }  // namespace float16_internal
 
-// IEEE 754 binary16. Conversions from float round to nearest, ties to even; what is too large becomes infinity, subnormals
-// are kept, a NaN stays a NaN.
+// IEEE 754 binary16. Conversions from float round to nearest, ties to even; what is too large
+// becomes infinity, subnormals are kept, a NaN stays a NaN.
 struct Float16 {
   uint16_t bits = 0;
 
@@ -37,14 +38,17 @@ struct Float16 {
     if (magnitude > 0x7f800000u) {
       result = 0x7e00u | ((magnitude >> 13) & 0x3ffu);  // quiet, with the payload that fits
     } else if (magnitude >= 0x47800000u) {
-      result = 0x7c00u;  // 65536 and above; between the largest half and it, the rounding below decides
+      result =
+          0x7c00u;  // 65536 and above; between the largest half and it, the rounding below decides
     } else if (magnitude >= 0x38800000u) {
-      // Normal: move the exponent's bias from 127 to 15, and add half of the last place that stays, less one where
-      // it is even. A carry runs into the exponent, which is what rounding up to the next power of two means.
+      // Normal: move the exponent's bias from 127 to 15, and add half of the last place that stays,
+      // less one where it is even. A carry runs into the exponent, which is what rounding up to the
+      // next power of two means.
       const uint32_t odd = (magnitude >> 13) & 1u;
       result = (magnitude - 0x38000000u + 0xfffu + odd) >> 13;
     } else {
-      // Subnormal: 0.5's last place in float is that of the smallest half (2^-24), so the adder rounds for us.
+      // Subnormal: 0.5's last place in float is that of the smallest half (2^-24), so the adder
+      // rounds for us.
       result = BitsOf(FloatOf(magnitude) + 0.5f) - 0x3f000000u;
     }
     return Float16{static_cast<uint16_t>(sign | result)};
@@ -79,9 +83,7 @@ struct Bfloat16 {
     return Bfloat16{static_cast<uint16_t>(is_nan ? quiet_nan : rounded)};
   }
 
-  float ToFloat() const {
-    return float16_internal::FloatOf(static_cast<uint32_t>(bits) << 16);
-  }
+  float ToFloat() const { return float16_internal::FloatOf(static_cast<uint32_t>(bits) << 16); }
 };
 static_assert(sizeof(Bfloat16) == 2, "Bfloat16 is a wire format");
 

@@ -37,7 +37,8 @@ void ExpectEveryPatternToMeanWhatTheFormatSays(int exponent_bits, int mantissa_b
   }
 }
 
-// Between any two neighbours: the middle goes to the even one, what lies beside it to the nearer one.
+// Between any two neighbours: the middle goes to the even one, what lies beside it to the nearer
+// one.
 template <typename T>
 void ExpectRoundingToNearestEven(uint16_t largest_finite) {
   for (uint16_t low = 0; low < largest_finite; ++low) {
@@ -60,13 +61,9 @@ TEST(Bfloat16Test, EveryBitPattern_MeansWhatTheFormatSays) {
   ExpectEveryPatternToMeanWhatTheFormatSays<Bfloat16>(8, 7);
 }
 
-TEST(Float16Test, FromFloat_RoundsToNearestEven) {
-  ExpectRoundingToNearestEven<Float16>(0x7bff);
-}
+TEST(Float16Test, FromFloat_RoundsToNearestEven) { ExpectRoundingToNearestEven<Float16>(0x7bff); }
 
-TEST(Bfloat16Test, FromFloat_RoundsToNearestEven) {
-  ExpectRoundingToNearestEven<Bfloat16>(0x7f7f);
-}
+TEST(Bfloat16Test, FromFloat_RoundsToNearestEven) { ExpectRoundingToNearestEven<Bfloat16>(0x7f7f); }
 
 TEST(Float16Test, FromFloat_WhatIsTooLargeBecomesInfinity) {
   EXPECT_EQ(Float16::FromFloat(65504.0f).bits, 0x7bff);

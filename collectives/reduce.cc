@@ -9,7 +9,8 @@
 
 #include "collectives/dispatch.h"
 
-// Kernels are forced into wrappers that are compiled for one CPU each, so one body serves all of them.
+// Kernels are forced into wrappers that are compiled for one CPU each, so one body serves all of
+// them.
 #define HVD_ALWAYS_INLINE inline __attribute__((always_inline))
 
 namespace hvd {
@@ -33,7 +34,8 @@ struct Lane<Float16> : ThroughFloat<Float16> {};
 template <>
 struct Lane<Bfloat16> : ThroughFloat<Bfloat16> {};
 
-// Signed overflow is undefined in C++, so integers are added and multiplied as unsigned ones, which wrap.
+// Signed overflow is undefined in C++, so integers are added and multiplied as unsigned ones, which
+// wrap.
 template <typename T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                              std::common_type<T>>::type;
@@ -58,7 +60,8 @@ struct Product {
   }
 };
 
-// "b != b" is how a NaN on the right wins; one on the left wins because no comparison with it holds.
+// "b != b" is how a NaN on the right wins; one on the left wins because no comparison with it
+// holds.
 struct Min {
   template <typename T>
   static HVD_ALWAYS_INLINE T Apply(T a, T b) {

@@ -1,4 +1,5 @@
-// Element-wise kernels: what a reduction does to two buffers in one process. Pure functions, safe for concurrent use.
+// Element-wise kernels: what a reduction does to two buffers in one process. Pure functions, safe
+// for concurrent use.
 #ifndef COLLECTIVES_REDUCE_H_
 #define COLLECTIVES_REDUCE_H_
 
@@ -8,18 +9,20 @@
 
 namespace hvd {
 
-// out[i] = a[i] op b[i] for i < count. `out` may equal `a` or `b`; otherwise the buffers don't overlap. Buffers need no
-// alignment beyond that of the element type.
+// out[i] = a[i] op b[i] for i < count. `out` may equal `a` or `b`; otherwise the buffers don't
+// overlap. Buffers need no alignment beyond that of the element type.
 using ReduceFunction = void (*)(void* out, const void* a, const void* b, size_t count);
 
-// The kernel for the CPU this runs on. Integers wrap around; a NaN on either side of a min or max gives NaN.
+// The kernel for the CPU this runs on. Integers wrap around; a NaN on either side of a min or max
+// gives NaN.
 ReduceFunction GetReduceFunction(DataType type, ReduceOp op);
 
 // The same kernel compiled for every CPU of the architecture: tests compare the two.
 ReduceFunction GetPortableReduceFunction(DataType type, ReduceOp op);
 
-// Multiplies every element by `factor`. 16-bit floats are multiplied as float; integers as double, then cut off towards
-// zero and held within the type's range. Booleans keep their value unless factor is 0, which makes them false.
+// Multiplies every element by `factor`. 16-bit floats are multiplied as float; integers as double,
+// then cut off towards zero and held within the type's range. Booleans keep their value unless
+// factor is 0, which makes them false.
 void Scale(void* data, size_t count, DataType type, double factor);
 
 }  // namespace hvd

@@ -9,7 +9,8 @@
 namespace hvd {
 namespace {
 
-// The conversion of a double that the type can't hold is undefined in C++; here it gives the nearest value, NaN gives 0.
+// The conversion of a double that the type can't hold is undefined in C++; here it gives the
+// nearest value, NaN gives 0.
 template <typename T>
 T Truncate(double value) {
   // 2^digits is exact as a double, while max() itself may not be.

@@ -57,8 +57,7 @@ absl::Status Run(Communicator& communicator, T* data, size_t count, const CallOp
   const std::unique_ptr<T[]> theirs(new T[count]);
   for (int distance = 1; distance < communicator.size(); distance *= 2) {
     const int peer = communicator.rank() ^ distance;
-    const CallOptions remaining = {
-        std::max(deadline - Clock::Real().Now(), absl::ZeroDuration())};
+    const CallOptions remaining = {std::max(deadline - Clock::Real().Now(), absl::ZeroDuration())};
     RETURN_IF_ERROR(
         communicator.SendReceive(peer, data, theirs.get(), count * sizeof(T), remaining));
     // The lower rank's vector comes first on both sides, so that both round alike.
@@ -80,8 +79,8 @@ absl::Status AdasumAllReduce(Communicator& communicator, void* data, size_t coun
   return Dispatch(type, [&](auto tag) -> absl::Status {
     using T = typename decltype(tag)::Type;
     if constexpr (std::is_integral_v<T> || std::is_same_v<T, BoolByte>) {
-      return absl::UnimplementedError(
-          absl::StrCat("Adasum is for floating point tensors, not for ", std::string(NameOf(type))));
+      return absl::UnimplementedError(absl::StrCat("Adasum is for floating point tensors, not for ",
+                                                   std::string(NameOf(type))));
     } else {
       return Run(communicator, static_cast<T*>(data), count, options);
     }

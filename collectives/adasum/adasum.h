@@ -1,10 +1,11 @@
-// Adasum: a sum of gradients that does not overshoot when they agree. From S. Maleki, M. Musuvathi, T. Mytkowicz, O. Saarikivi, T. Xu,
-// V. Eksarevskiy, J. Ekanayake, E. Barsoum, "Scaling Distributed Training with Adaptive Summation", 2020.
+// Adasum: a sum of gradients that does not overshoot when they agree. From S. Maleki, M. Musuvathi,
+// T. Mytkowicz, O. Saarikivi, T. Xu, V. Eksarevskiy, J. Ekanayake, E. Barsoum, "Scaling Distributed
+// Training with Adaptive Summation", 2020.
 //
 // Two gradients a and b are combined to
 //   (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b
-// which is their sum where they are orthogonal and their mean where they are parallel. More than two are combined in pairs: ranks
-// with neighbours, then pairs with pairs, and so on.
+// which is their sum where they are orthogonal and their mean where they are parallel. More than
+// two are combined in pairs: ranks with neighbours, then pairs with pairs, and so on.
 #ifndef COLLECTIVES_ADASUM_ADASUM_H_
 #define COLLECTIVES_ADASUM_ADASUM_H_
 
@@ -15,8 +16,9 @@
 
 namespace hvd {
 
-// Combines one tensor of all ranks in place; a scale belongs to a tensor, so tensors that are fused must be given one by
-// one. Every rank gets the same bits. Uses communicator.SendReceive() only, log2(size) times.
+// Combines one tensor of all ranks in place; a scale belongs to a tensor, so tensors that are fused
+// must be given one by one. Every rank gets the same bits. Uses communicator.SendReceive() only,
+// log2(size) times.
 //   InvalidArgument: the number of ranks is not a power of two.
 //   Unimplemented: `type` is not a floating point type.
 //   Otherwise as Communicator. The first two leave the communicator usable and `data` as it was.

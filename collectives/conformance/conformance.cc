@@ -68,10 +68,10 @@ absl::Status CallBarrier(Communicator& c, int peer, const CallOptions& options) 
 
 const std::vector<AnyOperation>& AllOperations() {
   static const auto* const operations = new std::vector<AnyOperation>{
-      {"AllReduce", CallAllReduce},         {"large AllReduce", CallLargeAllReduce},
-      {"AllGather", CallAllGather},         {"Broadcast", CallBroadcast},
-      {"AllToAll", CallAllToAll},           {"ReduceScatter", CallReduceScatter},
-      {"SendReceive", CallSendReceive},     {"Barrier", CallBarrier},
+      {"AllReduce", CallAllReduce},     {"large AllReduce", CallLargeAllReduce},
+      {"AllGather", CallAllGather},     {"Broadcast", CallBroadcast},
+      {"AllToAll", CallAllToAll},       {"ReduceScatter", CallReduceScatter},
+      {"SendReceive", CallSendReceive}, {"Barrier", CallBarrier},
   };
   return *operations;
 }

@@ -1,6 +1,7 @@
 // What every backend must do. A backend's test instantiates the suite:
 //
-//   INSTANTIATE_TEST_SUITE_P(Gloo, BackendConformanceTest, testing::Values(BackendCase{"gloo", MakeGlooBackend}));
+//   INSTANTIATE_TEST_SUITE_P(Gloo, BackendConformanceTest, testing::Values(BackendCase{"gloo",
+//   MakeGlooBackend}));
 #ifndef COLLECTIVES_CONFORMANCE_CONFORMANCE_H_
 #define COLLECTIVES_CONFORMANCE_CONFORMANCE_H_
 
@@ -31,7 +32,8 @@ class BackendConformanceTest : public testing::TestWithParam<BackendCase> {
 // One call of each kind with a few elements, by name: for tests that hold for every operation.
 struct AnyOperation {
   const char* name;
-  // Sizes are for a group of `communicator.size()` ranks; `peer` is for the one operation that needs it.
+  // Sizes are for a group of `communicator.size()` ranks; `peer` is for the one operation that
+  // needs it.
   absl::Status (*call)(Communicator& communicator, int peer, const CallOptions& options);
 };
 const std::vector<AnyOperation>& AllOperations();

@@ -1,5 +1,5 @@
-// Failures: abort, lost peers, timeouts, strangers. None of these tests waits for time to pass, except for the timeouts
-// that it is about.
+// Failures: abort, lost peers, timeouts, strangers. None of these tests waits for time to pass,
+// except for the timeouts that it is about.
 #include <atomic>
 #include <thread>  // NOLINT: ranks are threads
 

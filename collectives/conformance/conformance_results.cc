@@ -18,8 +18,8 @@ constexpr int kMaxRanks = 4;
 
 const CallOptions kPatient = {absl::Seconds(60)};
 
-// Small integers: exact in all types, whatever the order of reduction. No zeros among the signed ones, which would give
-// -0 in some.
+// Small integers: exact in all types, whatever the order of reduction. No zeros among the signed
+// ones, which would give -0 in some.
 int Value(int rank, size_t i, DataType type) {
   const int value = static_cast<int>((i * 5 + rank * 7) % 11 % 3);
   if (type == DataType::kBool) return value != 0;
@@ -42,7 +42,8 @@ int ModelOf(int a, int b, DataType type, ReduceOp op) {
   return a * b;
 }
 
-// Elements first..first+count-1 of a tensor whose i-th element is value(i); the values repeat after 11.
+// Elements first..first+count-1 of a tensor whose i-th element is value(i); the values repeat
+// after 11.
 Bytes Tensor(size_t first, size_t count, DataType type, const std::function<int(size_t)>& value) {
   return Dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -56,9 +57,10 @@ Bytes Tensor(size_t first, size_t count, DataType type, const std::function<int(
         cycle[i] = T::FromFloat(static_cast<float>(value(i)));
       }
     }
+    std::rotate(cycle, cycle + first % 11, cycle + 11);
     Bytes bytes(count * sizeof(T));
-    for (size_t i = 0; i < count; ++i) {
-      std::memcpy(&bytes[i * sizeof(T)], &cycle[(first + i) % 11], sizeof(T));
+    for (size_t done = 0; done < bytes.size(); done += sizeof(cycle)) {
+      std::memcpy(&bytes[done], cycle, std::min(sizeof(cycle), bytes.size() - done));
     }
     return bytes;
   });
@@ -101,7 +103,8 @@ TEST_P(BackendConformanceTest, AllReduce_EveryTypeOperationAndSize) {
         for (const size_t size : kSizes) {
           Bytes in = Input(c.rank(), size, type), out(in.size());
           const Bytes before = in, expected = Reduced(ranks, 0, size, type, op);
-          const auto what = testing::Message() << NameOf(type) << NameOf(op) << size << c.ToString();
+          const auto what = testing::Message()
+                            << NameOf(type) << NameOf(op) << size << c.ToString();
           ASSERT_EQ(c.AllReduce(in.data(), out.data(), size, type, op, kPatient), absl::OkStatus());
           ASSERT_TRUE(out == expected) << what;
           ASSERT_TRUE(in == before) << "input changed, " << what;
@@ -113,7 +116,8 @@ TEST_P(BackendConformanceTest, AllReduce_EveryTypeOperationAndSize) {
   }
 }
 
-// Sums of floats depend on the order: it must be the same everywhere, or model replicas drift apart.
+// Sums of floats depend on the order: it must be the same everywhere, or model replicas drift
+// apart.
 TEST_P(BackendConformanceTest, AllReduce_GivesAllRanksTheSameBits) {
   group_.Connect(kMaxRanks);
   for (const size_t size : {5u, 5000u, 40000u, 300001u}) {
@@ -122,9 +126,9 @@ TEST_P(BackendConformanceTest, AllReduce_GivesAllRanksTheSameBits) {
       std::vector<float>& data = results[c.rank()];
       std::mt19937 random(c.rank());
       for (size_t i = 0; i < size; ++i) data.push_back(1.0f / static_cast<float>(random()));
-      ASSERT_EQ(c.AllReduce(data.data(), data.data(), size, DataType::kFloat32, ReduceOp::kSum,
-                            kPatient),
-                absl::OkStatus());
+      ASSERT_EQ(
+          c.AllReduce(data.data(), data.data(), size, DataType::kFloat32, ReduceOp::kSum, kPatient),
+          absl::OkStatus());
     });
     for (int r = 1; r < kMaxRanks; ++r) EXPECT_TRUE(results[r] == results[0]) << r << " " << size;
   }
@@ -232,7 +236,8 @@ TEST_P(BackendConformanceTest, ReduceScatter_ManySegments) {
       ASSERT_EQ(c.ReduceScatter(in.data(), out.data(), counts, DataType::kInt32, ReduceOp::kSum,
                                 kPatient),
                 absl::OkStatus());
-      ASSERT_TRUE(out == Reduced(kMaxRanks, first[c.rank()], own, DataType::kInt32, ReduceOp::kSum));
+      ASSERT_TRUE(out ==
+                  Reduced(kMaxRanks, first[c.rank()], own, DataType::kInt32, ReduceOp::kSum));
     }
   });
 }

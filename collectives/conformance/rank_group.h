@@ -21,8 +21,8 @@ class RankGroup {
  public:
   explicit RankGroup(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
-  // Connects all ranks; rank r comes with secrets[r]. The statuses, by rank; the communicators of those that are OK
-  // are kept.
+  // Connects all ranks; rank r comes with secrets[r]. The statuses, by rank; the communicators of
+  // those that are OK are kept.
   std::vector<absl::Status> Connect(const std::vector<std::string>& secrets);
   // The same with one secret; fails the test unless all are connected.
   void Connect(int size);

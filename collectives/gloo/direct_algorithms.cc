@@ -50,8 +50,8 @@ absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size
       RETURN_IF_ERROR(send.AwaitSent(peer, phase.deadline));
     }
   }
-  // In rank order everywhere, so that all ranks get the same bits. The sum grows in the place of rank 0's data, or in `out` at once
-  // if two ranks are all there are.
+  // In rank order everywhere, so that all ranks get the same bits. The sum grows in the place of
+  // rank 0's data, or in `out` at once if two ranks are all there are.
   const auto of = [&](int r) { return r == rank ? At(in, 0) : others + r * bytes; };
   if (size == 2) {
     reduction.function(out, of(0), of(1), count);

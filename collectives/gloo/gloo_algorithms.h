@@ -1,8 +1,10 @@
-// How the collectives are made of messages. Each function is one phase; a communicator's operation is one or two of them.
+// How the collectives are made of messages. Each function is one phase; a communicator's operation
+// is one or two of them.
 //
-// "Direct": everyone talks to everyone at once. One latency, so best for small data. "Ring": everyone sends to the next rank and
-// receives from the one before, in segments, so that sending, receiving and reducing overlap and the working set stays in
-// cache. Both move the same number of bytes.
+// "Direct": everyone talks to everyone at once. One latency, so best for small data. "Ring":
+// everyone sends to the next rank and receives from the one before, in segments, so that sending,
+// receiving and reducing overlap and the working set stays in cache. Both move the same number of
+// bytes.
 #ifndef COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
 #define COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
 
@@ -50,8 +52,9 @@ absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size
 absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
                                  const std::vector<Block>& blocks, const Reduction& reduction);
 
-// As above; each block is reduced in the order of the ring that ends at its rank. With `whole_out`, `out` is as large as
-// `in` and may equal it, block r lies in its place, and the other blocks are used as scratch: a first phase of all-reduce.
+// As above; each block is reduced in the order of the ring that ends at its rank. With `whole_out`,
+// `out` is as large as `in` and may equal it, block r lies in its place, and the other blocks are
+// used as scratch: a first phase of all-reduce.
 absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
                                const std::vector<Block>& blocks, const Reduction& reduction);
 

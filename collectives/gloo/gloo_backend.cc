@@ -24,7 +24,8 @@ absl::Status CheckGroup(const GroupInfo& group) {
   return absl::OkStatus();
 }
 
-// Sends everyone our proof and checks theirs. All are read before any is judged, so that a rank that is refused learns why.
+// Sends everyone our proof and checks theirs. All are read before any is judged, so that a rank
+// that is refused learns why.
 absl::Status ExchangeProofs(const GroupInfo& group, const std::vector<std::string>& nonces,
                             GlooLinks& links, absl::Time deadline) {
   std::string own(group.size * kProofBytes, '\0'), theirs(group.size * kProofBytes, '\0');
@@ -76,10 +77,10 @@ class GlooBackend : public Backend {
     if (group.size == 1) return MakeSoloCommunicator(group);
     auto connected = ConnectPeers(group, keys, Clock::Real().Now() + timeout);
     if (connected.ok()) return connected;
-    return absl::Status(connected.status().code(),
-                        absl::StrCat("connecting (gloo, rank ", group.rank, " of ", group.size,
-                                     ", epoch ", group.epoch.value(),
-                                     "): ", connected.status().message()));
+    return absl::Status(
+        connected.status().code(),
+        absl::StrCat("connecting (gloo, rank ", group.rank, " of ", group.size, ", epoch ",
+                     group.epoch.value(), "): ", connected.status().message()));
   }
 };
 

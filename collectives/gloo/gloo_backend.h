@@ -8,11 +8,13 @@
 
 namespace hvd {
 
-// Every pair of ranks has one TCP connection between the group's addresses, on ports of the system's choice. They are not
-// encrypted; that both ends know the group's secret is proved before they are used. Each communicator has two threads of its own, which
-// sleep while nothing happens. A group of one opens nothing.
+// Every pair of ranks has one TCP connection between the group's addresses, on ports of the
+// system's choice. They are not encrypted; that both ends know the group's secret is proved before
+// they are used. Each communicator has two threads of its own, which sleep while nothing happens. A
+// group of one opens nothing.
 //
-// Beside the errors that Backend lists: InvalidArgument, if group.address is not a numeric address of this machine.
+// Beside the errors that Backend lists: InvalidArgument, if group.address is not a numeric address
+// of this machine.
 std::unique_ptr<Backend> MakeGlooBackend();
 
 }  // namespace hvd

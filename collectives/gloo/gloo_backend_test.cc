@@ -87,8 +87,8 @@ TEST(GlooBackendTest, Connect_NamesTheRankThatCannotBeReached) {
           return values;
         });
     statuses[rank] =
-        backend->Connect({Epoch(1), rank, 2, "127.0.0.1", "secret"}, exchange,
-                         absl::Milliseconds(300))
+        backend
+            ->Connect({Epoch(1), rank, 2, "127.0.0.1", "secret"}, exchange, absl::Milliseconds(300))
             .status();
   });
   // Which of the two it is depends on who of them would have opened the connection.

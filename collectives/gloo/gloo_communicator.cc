@@ -11,9 +11,11 @@
 namespace hvd {
 namespace {
 
-// Up to here a rank takes everyone's data at once: one latency instead of two. Counted over all that it receives.
+// Up to here a rank takes everyone's data at once: one latency instead of two. Counted over all
+// that it receives.
 constexpr size_t kOneShotBytes = 64 * 1024;
-// Up to here all pairs exchange blocks at once; beyond, the ring's overlap of sending and reducing wins.
+// Up to here all pairs exchange blocks at once; beyond, the ring's overlap of sending and reducing
+// wins.
 constexpr size_t kDirectBytes = 512 * 1024;
 
 absl::Status CheckCounts(absl::Span<const size_t> counts, int size) {
@@ -26,7 +28,9 @@ absl::Status CheckRank(int rank, int size) {
   return absl::InternalError(absl::StrCat("there is no rank ", rank, " of ", size));
 }
 
-size_t Total(const std::vector<Block>& blocks) { return blocks.back().offset + blocks.back().bytes; }
+size_t Total(const std::vector<Block>& blocks) {
+  return blocks.back().offset + blocks.back().bytes;
+}
 
 }  // namespace
 
@@ -134,6 +138,8 @@ absl::Status GlooCommunicator::Barrier(const CallOptions& options) {
   return Run("barrier", options, [](const Phase& phase) { return DisseminationBarrier(phase); });
 }
 
-void GlooCommunicator::Abort(absl::string_view reason) { links_->Break(absl::AbortedError(reason), rank()); }
+void GlooCommunicator::Abort(absl::string_view reason) {
+  links_->Break(absl::AbortedError(reason), rank());
+}
 
 }  // namespace hvd

@@ -1,4 +1,5 @@
-// Communicator over GlooLinks: each operation picks its phases by size and bounds them by one deadline.
+// Communicator over GlooLinks: each operation picks its phases by size and bounds them by one
+// deadline.
 #ifndef COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_
 #define COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_
 
@@ -38,7 +39,8 @@ class GlooCommunicator : public Communicator {
   void Abort(absl::string_view reason) override;
 
  private:
-  // Runs one operation; what goes wrong breaks the links and is told with the operation's name, its running number and who we are.
+  // Runs one operation; what goes wrong breaks the links and is told with the operation's name, its
+  // running number and who we are.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(const Phase&)> body);
 

@@ -1,10 +1,10 @@
 // A peer that is a process of its own and is killed: no goodbye, no last word.
-#include <csignal>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "collectives/gloo/gloo_backend.h"
 #include "gtest/gtest.h"

@@ -51,13 +51,12 @@ absl::Status GlooLinks::Region::Await(bool sent, int peer, absl::Time deadline) 
   RETURN_IF_ERROR(links_.status());
   const auto timeout = GlooTimeout(deadline - Clock::Real().Now());
   bool completed = false;
-  const absl::Status waited = GlooCall([&] {
-    completed = sent ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout);
-  });
+  const absl::Status waited =
+      GlooCall([&] { completed = sent ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout); });
   if (waited.ok() && completed) return waited;
   if (Clock::Real().Now() >= deadline) {
-    return absl::DeadlineExceededError(absl::StrCat("rank ", peer, sent ? " took" : " sent",
-                                                    " no data in time"));
+    return absl::DeadlineExceededError(
+        absl::StrCat("rank ", peer, sent ? " took" : " sent", " no data in time"));
   }
   if (!waited.ok()) return links_.Explain(waited);
   RETURN_IF_ERROR(links_.status());
@@ -106,7 +105,8 @@ void GlooLinks::Break(const absl::Status& why, int cause) {
   if (!absl::IsAborted(status_)) status_ = why;
   if (!first) return;
   cause_ = cause;
-  // These only set flags and notify; Gloo never calls us, so its locks can't be taken the other way round.
+  // These only set flags and notify; Gloo never calls us, so its locks can't be taken the other way
+  // round.
   for (Region* region : regions_) {
     region->buffer_->abortWaitRecv();
     region->buffer_->abortWaitSend();
@@ -117,9 +117,8 @@ void GlooLinks::Break(const absl::Status& why, int cause) {
 void GlooLinks::Watch() {
   for (;;) {
     bool answered = false;
-    const absl::Status waited = GlooCall([&] {
-      answered = sentinel_->waitRecv(nullptr, GlooTimeout(absl::InfiniteDuration()));
-    });
+    const absl::Status waited = GlooCall(
+        [&] { answered = sentinel_->waitRecv(nullptr, GlooTimeout(absl::InfiniteDuration())); });
     if (waited.ok() && !answered) break;  // leaving, or broken already
     bool all_in_order = waited.ok();
     for (int peer = 0; peer < size_; ++peer) all_in_order &= LastWordOf(peer) <= 0;
@@ -144,10 +143,11 @@ void GlooLinks::BreakOverPeers(const absl::Status& waited) {
     if (word == kGoodbye) left.push_back(peer);
     if (word <= 0) continue;
     const int cause = word - 1;
-    return Break(absl::UnavailableError(
-                     cause == peer ? absl::StrCat("rank ", peer, " is gone")
-                                   : absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
-                 cause);
+    return Break(
+        absl::UnavailableError(
+            cause == peer ? absl::StrCat("rank ", peer, " is gone")
+                          : absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
+        cause);
   }
   const std::vector<int> lost = FindLost();
   const std::vector<int>& gone = lost.empty() ? left : lost;
@@ -158,7 +158,8 @@ void GlooLinks::BreakOverPeers(const absl::Status& waited) {
 
 void GlooLinks::SayLastWord(int32_t value) {
   LastWord word = {value, ~value};
-  // The peers' sentinels are posted, so these go to the sockets at once, if there is room. There is no second try.
+  // The peers' sentinels are posted, so these go to the sockets at once, if there is room. There is
+  // no second try.
   const auto buffer = mesh_->context->createUnboundBuffer(&word, sizeof(word));
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
@@ -173,8 +174,8 @@ void GlooLinks::CloseConnections() {
   }
 }
 
-// There is no lock that Gloo's thread would take; a word is written once and checks itself, so a stale answer is all
-// that can come of it.
+// There is no lock that Gloo's thread would take; a word is written once and checks itself, so a
+// stale answer is all that can come of it.
 __attribute__((no_sanitize("thread"))) int32_t GlooLinks::LastWordOf(int peer) const {
   const volatile LastWord& word = last_words_[peer];
   const int32_t value = word.value;

@@ -1,4 +1,5 @@
-// Messages between this rank and the others over a connected mesh, with deadlines, abort, and quick news of a lost peer.
+// Messages between this rank and the others over a connected mesh, with deadlines, abort, and quick
+// news of a lost peer.
 #ifndef COLLECTIVES_GLOO_GLOO_LINKS_H_
 #define COLLECTIVES_GLOO_GLOO_LINKS_H_
 
@@ -15,20 +16,24 @@
 
 namespace hvd {
 
-// Owns the mesh. One thread at a time uses the regions; Break() and status() may be called from any thread.
+// Owns the mesh. One thread at a time uses the regions; Break() and status() may be called from any
+// thread.
 //
-// Between two ranks messages arrive in the order in which they were sent, and the k-th Send() to a rank meets its k-th
-// Receive() from here; so no tags are needed as long as all ranks make the same calls in the same order.
+// Between two ranks messages arrive in the order in which they were sent, and the k-th Send() to a
+// rank meets its k-th Receive() from here; so no tags are needed as long as all ranks make the same
+// calls in the same order.
 //
-// A watcher thread holds one never-answered receive per peer ("sentinel"). It is how a rank learns of every lost peer, not only of
-// the ones it waits for just then, and how it is spared a Gloo fault: a receive that has begun is not told that its
-// connection broke. A rank that leaves answers the sentinels first: with a goodbye if it leaves in order, else with the rank
-// that is the cause. One that is broken then closes all its connections, so that the news reaches everyone in one hop, and
-// everyone can name the cause and not just whoever closed first.
+// A watcher thread holds one never-answered receive per peer ("sentinel"). It is how a rank learns
+// of every lost peer, not only of the ones it waits for just then, and how it is spared a Gloo
+// fault: a receive that has begun is not told that its connection broke. A rank that leaves answers
+// the sentinels first: with a goodbye if it leaves in order, else with the rank that is the cause.
+// One that is broken then closes all its connections, so that the news reaches everyone in one hop,
+// and everyone can name the cause and not just whoever closed first.
 class GlooLinks {
  public:
-  // A piece of the caller's memory that takes part in messages. Completions are counted, not named: the caller awaits as
-  // many as it started; those of one peer come in order. When it is gone, Gloo no longer touches the memory.
+  // A piece of the caller's memory that takes part in messages. Completions are counted, not named:
+  // the caller awaits as many as it started; those of one peer come in order. When it is gone, Gloo
+  // no longer touches the memory.
   class Region {
    public:
     Region(GlooLinks& links, void* data, size_t bytes);
@@ -64,15 +69,17 @@ class GlooLinks {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // OK while usable; then why it no longer is. An Aborted stays; any other reason is replaced by a later one, which knows more.
+  // OK while usable; then why it no longer is. An Aborted stays; any other reason is replaced by a
+  // later one, which knows more.
   absl::Status status() const;
 
-  // Makes every wait, now and later, return status(). Does not block. `cause` is the rank that peers will be told. REQUIRES: !why.ok()
+  // Makes every wait, now and later, return status(). Does not block. `cause` is the rank that
+  // peers will be told. REQUIRES: !why.ok()
   void Break(const absl::Status& why, int cause);
 
  private:
-  // What a leaving rank says: kGoodbye, or 1 + the rank that is the cause. `check` is its complement, so that one that has only
-  // half arrived is not taken for a word.
+  // What a leaving rank says: kGoodbye, or 1 + the rank that is the cause. `check` is its
+  // complement, so that one that has only half arrived is not taken for a word.
   struct LastWord {
     int32_t value = 0;
     int32_t check = 0;

@@ -23,8 +23,8 @@ namespace {
 
 constexpr char kMeshKey[] = "gloo-mesh";
 
-// One rank's entry in the key exchange: its nonce, then per rank a length byte and the address where it waits for that
-// one (none for itself).
+// One rank's entry in the key exchange: its nonce, then per rank a length byte and the address
+// where it waits for that one (none for itself).
 std::string EncodeEntry(absl::string_view nonce, const std::vector<std::string>& addresses) {
   std::string entry(nonce);
   for (const std::string& address : addresses) {
@@ -37,7 +37,8 @@ std::string EncodeEntry(absl::string_view nonce, const std::vector<std::string>&
 // The nonce of the entry's maker, and where it waits for `rank`.
 absl::Status DecodeEntry(absl::string_view entry, int rank, std::string& nonce,
                          std::vector<char>& address) {
-  const absl::Status malformed = absl::UnavailableError("its entry in the key exchange is malformed");
+  const absl::Status malformed =
+      absl::UnavailableError("its entry in the key exchange is malformed");
   if (entry.size() < kNonceBytes) return malformed;
   nonce = std::string(entry.substr(0, kNonceBytes));
   entry.remove_prefix(kNonceBytes);
@@ -53,29 +54,31 @@ absl::Status DecodeEntry(absl::string_view entry, int rank, std::string& nonce,
   }
 }
 
-// Gloo resolves what it is given and runs into undefined behaviour when that fails.
-absl::Status CheckNumeric(const std::string& address) {
+// Whether this machine can accept connections there. Gloo finds out as well, but runs into
+// undefined behaviour if the address can't be resolved and leaks memory if it can't be bound.
+absl::Status CheckAddress(const std::string& address) {
   addrinfo hints = {};
   hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(address.c_str(), nullptr, &hints, &found) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not a numeric IP address"));
   }
+  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool bound = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0;
+  if (fd >= 0) close(fd);
   freeaddrinfo(found);
-  return absl::OkStatus();
+  if (bound) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(address, " is not an address of this machine"));
 }
 
 absl::Status OpenDevice(const GroupInfo& group, GlooMesh& mesh) {
-  RETURN_IF_ERROR(CheckNumeric(group.address));
-  const absl::Status opened = GlooCall([&] {
+  RETURN_IF_ERROR(CheckAddress(group.address));
+  return GlooCall([&] {
     auto device = gloo::transport::tcp::CreateDevice(group.address.c_str());
     mesh.context = device->createContext(group.rank, group.size);
     mesh.ticker.Attach(static_cast<gloo::transport::tcp::Device&>(*device));
   });
-  if (opened.ok()) return opened;
-  return absl::InvalidArgumentError(
-      absl::StrCat("can't accept connections on ", group.address,
-                   "; is it an address of this machine? ", opened.message()));
 }
 
 // Listens once per peer; the addresses, by rank.
@@ -93,7 +96,8 @@ absl::StatusOr<std::vector<std::string>> Listen(const GroupInfo& group, GlooMesh
   return addresses;
 }
 
-// Connects the pairs one by one on a thread of its own, since Gloo's connect() knows no deadline worth the name.
+// Connects the pairs one by one on a thread of its own, since Gloo's connect() knows no deadline
+// worth the name.
 class PairConnector {
  public:
   PairConnector(const GroupInfo& group, GlooMesh& mesh, std::vector<std::vector<char>> addresses)
@@ -131,8 +135,8 @@ class PairConnector {
       absl::MutexLock lock(&mutex_);
       if (status.ok()) missing_[peer] = false;
       if (!status.ok() && !given_up_) {
-        status_ = absl::Status(status.code(),
-                               absl::StrCat("can't connect to rank ", peer, ": ", status.message()));
+        status_ = absl::Status(
+            status.code(), absl::StrCat("can't connect to rank ", peer, ": ", status.message()));
       }
     }
     absl::MutexLock lock(&mutex_);
@@ -188,9 +192,9 @@ absl::StatusOr<std::unique_ptr<GlooMesh>> ConnectMesh(const GroupInfo& group, Ke
   auto mesh = std::make_unique<GlooMesh>();
   RETURN_IF_ERROR(OpenDevice(group, *mesh));
   ASSIGN_OR_RETURN(const std::vector<std::string> own, Listen(group, *mesh));
-  ASSIGN_OR_RETURN(const std::vector<std::string> entries,
-                   keys.AllGather(kMeshKey, EncodeEntry(MakeNonce(), own),
-                                  deadline - Clock::Real().Now()));
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> entries,
+      keys.AllGather(kMeshKey, EncodeEntry(MakeNonce(), own), deadline - Clock::Real().Now()));
   if (entries.size() != static_cast<size_t>(group.size)) {
     return absl::InternalError(absl::StrCat("the key exchange gave ", entries.size(),
                                             " entries for ", group.size, " ranks"));

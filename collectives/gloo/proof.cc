@@ -16,10 +16,10 @@ std::string MakeNonce() {
 }
 
 std::string MakeProof(absl::string_view secret, const ProofSubject& subject) {
-  // Numbers end in a separator and the nonces have one length, so no two subjects give the same text.
-  const std::string text =
-      absl::StrCat("hvd gloo mesh|", subject.epoch.value(), "|", subject.from, "|", subject.to, "|",
-                   subject.from_nonce, subject.to_nonce);
+  // Numbers end in a separator and the nonces have one length, so no two subjects give the same
+  // text.
+  const std::string text = absl::StrCat("hvd gloo mesh|", subject.epoch.value(), "|", subject.from,
+                                        "|", subject.to, "|", subject.from_nonce, subject.to_nonce);
   std::string proof(kProofBytes, '\0');
   unsigned int length = 0;
   HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),

@@ -9,8 +9,9 @@
 
 namespace hvd {
 
-// One direction of one connection. The nonces are fresh per mesh, so that a proof overheard elsewhere is worth nothing;
-// both ranks are named, so that a proof can't be sent back to who gave it.
+// One direction of one connection. The nonces are fresh per mesh, so that a proof overheard
+// elsewhere is worth nothing; both ranks are named, so that a proof can't be sent back to who gave
+// it.
 struct ProofSubject {
   Epoch epoch;
   int from = 0;

@@ -7,8 +7,8 @@
 namespace hvd {
 namespace {
 
-// Small enough that what arrived is still in the cache when it is reduced, large enough that Gloo's two notices per message
-// don't show. Multiples of every element size.
+// Small enough that what arrived is still in the cache when it is reduced, large enough that Gloo's
+// two notices per message don't show. Multiples of every element size.
 constexpr size_t kReduceSegmentBytes = 512 * 1024;
 constexpr size_t kCopySegmentBytes = 4 * 1024 * 1024;
 // Receives that are posted ahead, so that the sender never waits for us to ask.
@@ -25,12 +25,12 @@ struct Item {
 
 void AppendSegments(int step, const Block& block, size_t segment_bytes, std::vector<Item>& items) {
   for (size_t done = 0; done < block.bytes; done += segment_bytes) {
-    items.push_back(
-        {step, {block.offset + done, std::min(segment_bytes, block.bytes - done)}});
+    items.push_back({step, {block.offset + done, std::min(segment_bytes, block.bytes - done)}});
   }
 }
 
-// What rank `rank` receives in the size-1 steps of a ring whose step s brings it block (rank - shift - s).
+// What rank `rank` receives in the size-1 steps of a ring whose step s brings it block (rank -
+// shift - s).
 std::vector<Item> ReceivedItems(const std::vector<Block>& blocks, int rank, int shift,
                                 size_t segment_bytes) {
   const int size = static_cast<int>(blocks.size());
@@ -47,8 +47,8 @@ std::vector<Item> Segments(const Block& block, size_t segment_bytes) {
   return items;
 }
 
-// Where partial sums of a ring reduce-scatter wait to be passed on: in place in `out` where that is as large as `in`, else in
-// two places of the largest block's size, used in turn.
+// Where partial sums of a ring reduce-scatter wait to be passed on: in place in `out` where that is
+// as large as `in`, else in two places of the largest block's size, used in turn.
 class Partials {
  public:
   Partials(const Phase& phase, void* out, bool whole_out, const std::vector<Block>& blocks)
@@ -77,9 +77,7 @@ class Partials {
   GlooLinks::Region& region() { return *region_; }
   bool reused() const { return !whole_out_; }
   // The last step brings this rank's own block, which stays.
-  bool IsLast(const Item& item) const {
-    return item.step == static_cast<int>(blocks_.size()) - 2;
-  }
+  bool IsLast(const Item& item) const { return item.step == static_cast<int>(blocks_.size()) - 2; }
 
  private:
   const Block& BlockOf(const Item& item) const {
@@ -134,8 +132,7 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
                        At(in, item.part.offset), item.part.bytes / reduction.element_bytes);
     RETURN_IF_ERROR(post(i + kAhead));
     if (!partials.IsLast(item)) {
-      RETURN_IF_ERROR(
-          partials.region().Send(next, partials.Offset(item), item.part.bytes));
+      RETURN_IF_ERROR(partials.region().Send(next, partials.Offset(item), item.part.bytes));
       ++passed_on;
     }
   }

@@ -22,7 +22,8 @@ class Hub {
   Hub(int size, std::string secret);
 
   // Says that `rank` is here and waits for all others.
-  //   PermissionDenied: someone came with another secret.   DeadlineExceeded: names the ranks that have not come.
+  //   PermissionDenied: someone came with another secret.   DeadlineExceeded: names the ranks that
+  //   have not come.
   absl::Status Join(int rank, absl::string_view secret, absl::Time deadline);
 
   // Never waits.
@@ -30,7 +31,7 @@ class Hub {
   absl::Status Send(int from, int to, std::string message);
 
   // Waits for the next message.
-  //   Aborted: Abort(to).   Unavailable: `from` has left, or any rank is broken.   DeadlineExceeded.
+  //   Aborted: Abort(to).   Unavailable: `from` has left, or any rank is broken. DeadlineExceeded.
   absl::StatusOr<std::string> Receive(int from, int to, absl::Time deadline);
 
   // `rank` leaves in order: what it has sent can still be received.

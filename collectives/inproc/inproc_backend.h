@@ -1,4 +1,5 @@
-// Ranks as threads of one process: the readable specification of Communicator, and the double for tests.
+// Ranks as threads of one process: the readable specification of Communicator, and the double for
+// tests.
 #ifndef COLLECTIVES_INPROC_INPROC_BACKEND_H_
 #define COLLECTIVES_INPROC_INPROC_BACKEND_H_
 
@@ -8,8 +9,9 @@
 
 namespace hvd {
 
-// All ranks of a group must connect through the same backend object; groups are told apart by their epoch, and a backend
-// serves an epoch once. Addresses and the key exchange are not used. Data is copied more often than is good for anyone in a hurry.
+// All ranks of a group must connect through the same backend object; groups are told apart by their
+// epoch, and a backend serves an epoch once. Addresses and the key exchange are not used. Data is
+// copied more often than is good for anyone in a hurry.
 std::unique_ptr<Backend> MakeInprocBackend();
 
 }  // namespace hvd

@@ -73,7 +73,8 @@ absl::Status InprocCommunicator::AllReduce(const void* in, void* out, size_t cou
                                            ReduceOp op, const CallOptions& options) {
   const std::string own = Bytes(in, 0, count * SizeOf(type));
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   ExchangeAll("allreduce", [&](int) { return own; }, options));
+                   ExchangeAll(
+                       "allreduce", [&](int) { return own; }, options));
   CopyOut(Reduce(all, type, op), out, 0);
   return absl::OkStatus();
 }
@@ -83,7 +84,8 @@ absl::Status InprocCommunicator::AllGather(const void* in, void* out,
                                            const CallOptions& options) {
   const std::string own = Bytes(in, 0, byte_counts[rank_]);
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   ExchangeAll("allgather", [&](int) { return own; }, options));
+                   ExchangeAll(
+                       "allgather", [&](int) { return own; }, options));
   for (int r = 0; r < size_; ++r) CopyOut(all[r], out, Before(byte_counts, r));
   return absl::OkStatus();
 }
@@ -92,7 +94,8 @@ absl::Status InprocCommunicator::Broadcast(void* buffer, size_t bytes, int root,
                                            const CallOptions& options) {
   const std::string own = rank_ == root ? Bytes(buffer, 0, bytes) : "";
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   ExchangeAll("broadcast", [&](int) { return own; }, options));
+                   ExchangeAll(
+                       "broadcast", [&](int) { return own; }, options));
   CopyOut(all[root], buffer, 0);
   return absl::OkStatus();
 }
@@ -129,7 +132,9 @@ absl::Status InprocCommunicator::SendReceive(int peer, const void* in, void* out
 }
 
 absl::Status InprocCommunicator::Barrier(const CallOptions& options) {
-  return ExchangeAll("barrier", [](int) { return std::string(); }, options).status();
+  return ExchangeAll(
+             "barrier", [](int) { return std::string(); }, options)
+      .status();
 }
 
 void InprocCommunicator::Abort(absl::string_view reason) { hub_->Abort(rank_, reason); }

@@ -40,9 +40,9 @@ class InprocCommunicator : public Communicator {
 
  private:
   // What each rank has for this one, in rank order; `for_rank(r)` is what this rank has for rank r.
-  absl::StatusOr<std::vector<std::string>> ExchangeAll(
-      absl::string_view operation, absl::FunctionRef<std::string(int)> for_rank,
-      const CallOptions& options);
+  absl::StatusOr<std::vector<std::string>> ExchangeAll(absl::string_view operation,
+                                                       absl::FunctionRef<std::string(int)> for_rank,
+                                                       const CallOptions& options);
   // Breaks the group; adds the operation and who we are to the message.
   absl::Status Fail(absl::string_view operation, const absl::Status& status);
 
