@@ -1,4 +1,5 @@
-// A way to move data between ranks. A new one is a folder beside inproc/ and gloo/ and one line in worker_runtime/api/runtime.cc.
+// A way to move data between ranks. A new one is a folder beside inproc/ and gloo/ and one line in
+// worker_runtime/api/runtime.cc.
 #ifndef COLLECTIVES_BACKEND_H_
 #define COLLECTIVES_BACKEND_H_
 
@@ -20,10 +21,11 @@ class Backend {
 
   virtual absl::string_view name() const = 0;
 
-  // Connects this rank with its peers; every rank of the group must call it. A peer that can't prove knowledge of
-  // group.secret is refused. `keys` is used during the call only.
+  // Connects this rank with its peers; every rank of the group must call it. A peer that can't
+  // prove knowledge of group.secret is refused. `keys` is used during the call only.
   //   DeadlineExceeded: not everybody was connected within `timeout`.
-  //   Unavailable: a peer can't be reached or went away.   PermissionDenied: a peer gave a wrong proof.
+  //   Unavailable: a peer can't be reached or went away.   PermissionDenied: a peer gave a wrong
+  //   proof.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group,
                                                                 KeyExchange& keys,
                                                                 absl::Duration timeout) = 0;

@@ -18,11 +18,13 @@ struct CallOptions {
   absl::Duration timeout = absl::Seconds(30);
 };
 
-// Blocking collectives. One thread at a time may call the operations; every rank must call the same ones in the same order with
-// matching arguments (the engine's negotiation sees to that). Abort() may be called from any thread at any time.
-// Buffers stay the caller's and must live until the call returns. Sizes are in elements of `type` or, where said, in bytes.
+// Blocking collectives. One thread at a time may call the operations; every rank must call the same
+// ones in the same order with matching arguments (the engine's negotiation sees to that). Abort()
+// may be called from any thread at any time. Buffers stay the caller's and must live until the call
+// returns. Sizes are in elements of `type` or, where said, in bytes.
 //
-// Errors, the same for every operation; after any of them the communicator is broken and must be thrown away:
+// Errors, the same for every operation; after any of them the communicator is broken and must be
+// thrown away:
 //   Unavailable: a peer or the link to it is gone.
 //   DeadlineExceeded: the timeout passed.
 //   Aborted: Abort() was called; the message is the reason given there.
@@ -41,7 +43,8 @@ class Communicator {
   virtual absl::Status AllReduce(const void* in, void* out, size_t count, DataType type,
                                  ReduceOp op, const CallOptions& options) = 0;
 
-  // Concatenates every rank's `in` in rank order. byte_counts[r] is what rank r gives; size() entries.
+  // Concatenates every rank's `in` in rank order. byte_counts[r] is what rank r gives; size()
+  // entries.
   virtual absl::Status AllGather(const void* in, void* out, absl::Span<const size_t> byte_counts,
                                  const CallOptions& options) = 0;
 
@@ -49,13 +52,14 @@ class Communicator {
   virtual absl::Status Broadcast(void* buffer, size_t bytes, int root,
                                  const CallOptions& options) = 0;
 
-  // Rank r receives from each rank s what s laid out for it. Both spans have size() entries, in bytes; blocks lie
-  // one behind the other in rank order.
+  // Rank r receives from each rank s what s laid out for it. Both spans have size() entries, in
+  // bytes; blocks lie one behind the other in rank order.
   virtual absl::Status AllToAll(const void* in, absl::Span<const size_t> send_bytes, void* out,
                                 absl::Span<const size_t> receive_bytes,
                                 const CallOptions& options) = 0;
 
-  // Reduces like AllReduce, then rank r keeps the r-th block of counts[r] elements. `in` is left unchanged.
+  // Reduces like AllReduce, then rank r keeps the r-th block of counts[r] elements. `in` is left
+  // unchanged.
   virtual absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
                                      DataType type, ReduceOp op, const CallOptions& options) = 0;
 
@@ -65,7 +69,8 @@ class Communicator {
 
   virtual absl::Status Barrier(const CallOptions& options) = 0;
 
-  // Makes the running and all later calls fail with Aborted(reason), soon. Does not block. The first reason stays.
+  // Makes the running and all later calls fail with Aborted(reason), soon. Does not block. The
+  // first reason stays.
   virtual void Abort(absl::string_view reason) = 0;
 };
 

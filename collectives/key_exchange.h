@@ -16,7 +16,8 @@ class KeyExchange {
  public:
   virtual ~KeyExchange() = default;
 
-  // Blocks until every member has given its value for `key`; returns all of them in rank order. A key serves once.
+  // Blocks until every member has given its value for `key`; returns all of them in rank order. A
+  // key serves once.
   //   DeadlineExceeded: somebody has not come within `timeout`.
   //   FailedPrecondition: the epoch is over.   Unavailable: the daemon can't be reached.
   virtual absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key,

@@ -11,7 +11,8 @@
 
 namespace hvd {
 
-// The numbers are part of the C ABI (worker_runtime/api/hvd_c_api.h) and of the negotiation's wire format.
+// The numbers are part of the C ABI (worker_runtime/api/hvd_c_api.h) and of the negotiation's wire
+// format.
 enum class DataType : int32_t {
   kUint8 = 0,
   kInt8 = 1,
@@ -26,8 +27,8 @@ enum class DataType : int32_t {
 };
 inline constexpr int kDataTypeCount = 10;
 
-// Average is Sum followed by a division and belongs to the engine; backends know these. Bool: Sum and Max are "or",
-// Product and Min are "and". Float16 and Bfloat16 are added in float.
+// Average is Sum followed by a division and belongs to the engine; backends know these. Bool: Sum
+// and Max are "or", Product and Min are "and". Float16 and Bfloat16 are added in float.
 enum class ReduceOp : int32_t {
   kSum = 0,
   kMin = 1,
@@ -35,8 +36,8 @@ enum class ReduceOp : int32_t {
   kProduct = 3,
 };
 
-size_t SizeOf(DataType type);              // bytes per element
-absl::string_view NameOf(DataType type);   // as NumPy writes it: "float32", "bfloat16", ...
+size_t SizeOf(DataType type);             // bytes per element
+absl::string_view NameOf(DataType type);  // as NumPy writes it: "float32", "bfloat16", ...
 absl::string_view NameOf(ReduceOp op);
 bool IsFloating(DataType type);
 

@@ -14,7 +14,9 @@ namespace hvd {
 absl::Status AgentFleet::Start(const AgentTarget& target, const pb::AgentBootstrap& bootstrap) {
   const size_t agent = agents_.size();
   AgentProcess::Callbacks callbacks;
-  callbacks.on_ready = [this, agent] { events_.Post(AgentIsReady{agent}); };
+  callbacks.on_ready = [this, agent](const std::string& warning) {
+    events_.Post(AgentIsReady{agent, warning});
+  };
   callbacks.on_refusal = [this, agent](const std::string& message) {
     events_.Post(AgentHasRefused{agent, message});
   };

@@ -30,7 +30,7 @@ class AgentFleetTest : public ::testing::Test {
 };
 
 TEST_F(AgentFleetTest, CallbacksBecomeEventsOfTheRightAgent) {
-  agents_["b"].callbacks.on_ready();
+  agents_["b"].callbacks.on_ready("");
   agents_["a"].callbacks.on_refusal("no");
   agents_.Exit("b", {3, 0, "said"});
   EXPECT_EQ(Next<AgentIsReady>().agent, 1u);

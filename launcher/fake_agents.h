@@ -35,7 +35,9 @@ class FakeAgents {
   Agent& operator[](const std::string& host) { return *agents_[host]; }
   size_t size() const { return agents_.size(); }
 
-  void Ready(const std::string& host) { (*this)[host].callbacks.on_ready(); }
+  void Ready(const std::string& host, const std::string& warning = "") {
+    (*this)[host].callbacks.on_ready(warning);
+  }
   void Exit(const std::string& host, AgentExit exit = {});
   void ExitAll();
 

@@ -149,6 +149,9 @@ void Job::Handle(const JobEvent& event) {
 
 void Job::On(const AgentIsReady& event) {
   fleet_.MarkReady(event.agent);
+  if (!event.warning.empty()) {
+    output_.Say(absl::StrCat("horovodrun: warning: ", event.warning, "\n"));
+  }
   Verbose(absl::StrCat("the agent on ", fleet_.target(event.agent).host, " is ready"));
 }
 

@@ -21,6 +21,7 @@ namespace hvd {
 // Agents go by their host's index in the plan.
 struct AgentIsReady {
   size_t agent;
+  std::string warning;  // one line for the user, or empty
 };
 struct AgentHasRefused {
   size_t agent;

@@ -9,7 +9,7 @@ namespace {
 
 TEST(JobEventQueue, KeepsOrder) {
   JobEventQueue queue;
-  queue.Post(AgentIsReady{1});
+  queue.Post(AgentIsReady{1, ""});
   queue.Post(StopSignal{2});
   EXPECT_EQ(std::get<AgentIsReady>(*queue.Next(absl::InfiniteFuture())).agent, 1u);
   EXPECT_EQ(std::get<StopSignal>(*queue.Next(absl::InfiniteFuture())).signal, 2);

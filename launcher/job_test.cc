@@ -232,6 +232,15 @@ TEST_F(JobTest, AgentThatEndsEarlyIsExplainedInOneLine) {
   EXPECT_TRUE(agents_["alpha"].input_closed);
 }
 
+TEST_F(JobTest, WarningOfAnAgentIsShownOnce) {
+  Then([this] { agents_.Ready("alpha", "alpha: there is no directory /data here"); });
+  ThenAllReady();
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_, "horovodrun: warning: alpha: there is no directory /data here\n");
+}
+
 TEST_F(JobTest, RefusalNamesItsHost) {
   Then([this] { agents_["beta"].callbacks.on_refusal("command 'pyton' not found"); });
   EXPECT_EQ(Run(), 2);

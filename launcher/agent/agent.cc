@@ -96,7 +96,6 @@ void Agent::OnBootstrap(const pb::AgentBootstrap& bootstrap) {
   absl::StatusOr<LaunchPlan> plan = MakeLaunchPlan(bootstrap_);
   if (!plan.ok()) return Refuse(std::string(plan.status().message()));
   plan_ = *std::move(plan);
-  if (!plan_.warning.empty()) fprintf(stderr, "%s\n", plan_.warning.c_str());
   const auto& addresses = bootstrap_.daemon_addresses();
   route_finder_.emplace(loop_, std::vector<std::string>(addresses.begin(), addresses.end()),
                         kRouteTime,
@@ -130,6 +129,7 @@ absl::Status Agent::Attach(const Route& route) {
 
   pb::AgentFrame ready;
   ready.mutable_ready()->set_version(kVersion);
+  ready.mutable_ready()->set_warning(plan_.warning);
   writer_.Send(ready);
 
   pb::AgentHello hello;

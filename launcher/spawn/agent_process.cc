@@ -156,7 +156,7 @@ class RunningAgent : public AgentProcess {
                                  ready.version(), ", here it is ", kVersion,
                                  "; install the same version of horovod on every host"));
     }
-    if (callbacks_.on_ready) callbacks_.on_ready();
+    if (callbacks_.on_ready) callbacks_.on_ready(ready.warning());
   }
 
   void Refuse(const std::string& message) {

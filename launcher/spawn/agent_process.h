@@ -36,7 +36,8 @@ struct AgentExit {
 class AgentProcess {
  public:
   struct Callbacks {
-    std::function<void()> on_ready;                      // bootstrap accepted, command found
+    // Bootstrap accepted, command found; with one line for the user, or an empty one.
+    std::function<void(const std::string& warning)> on_ready;
     std::function<void(const std::string&)> on_refusal;  // one line for the user
     std::function<void(pb::WorkerOutput)> on_output;
     std::function<void(const AgentExit&)> on_exit;  // last callback of all; output is complete

@@ -26,7 +26,7 @@ namespace {
 class Log {
  public:
   AgentProcess::Callbacks Callbacks() {
-    return {[this] { Note([this] { ready_ = true; }); },
+    return {[this](const std::string&) { Note([this] { ready_ = true; }); },
             [this](const std::string& message) { Note([&] { refusal_ = message; }); },
             [this](pb::WorkerOutput output) { Note([&] { output_ += output.line(); }); },
             [this](const AgentExit& exit) { Note([&] { exit_ = exit; }); }};

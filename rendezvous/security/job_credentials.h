@@ -1,5 +1,6 @@
-// The secrets of one job: a certificate authority of its own and a token. They live in memory and on the channels that hand them over, never
-// in a file, an argument or the environment of an ssh client.
+// The secrets of one job: a certificate authority of its own and a token. They live in memory and
+// on the channels that hand them over, never in a file, an argument or the environment of an ssh
+// client.
 #ifndef RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_
 #define RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_
 
@@ -23,7 +24,8 @@ struct PeerCredentials {
 // The server certificate's only name; clients expect it whatever the daemon's address is.
 inline constexpr char kDaemonTlsName[] = "horovod-rendezvous";
 
-// Issues certificates for one job (ECDSA P-256, valid for the job's longest plausible life). Thread-safe.
+// Issues certificates for one job (ECDSA P-256, valid for the job's longest plausible life).
+// Thread-safe.
 class JobAuthority {
  public:
   // Makes a new CA and a new 256-bit token.   Internal: OpenSSL failed; says how.
