@@ -24,7 +24,7 @@ class RankGroup {
   // Connects all ranks; rank r comes with secrets[r]. The statuses, by rank; the communicators of
   // those that are OK are kept.
   std::vector<absl::Status> Connect(const std::vector<std::string>& secrets);
-  // The same with one secret; fails the test unless all are connected.
+  // The same with one secret; ends the test's process unless all are connected.
   void Connect(int size);
 
   Communicator& at(int rank) { return *communicators_[rank]; }

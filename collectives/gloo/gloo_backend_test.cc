@@ -1,5 +1,11 @@
 #include "collectives/gloo/gloo_backend.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
 
@@ -109,6 +115,63 @@ TEST(GlooBackendTest, Connect_SurvivesMalformedEntries) {
                                                       exchange, absl::Milliseconds(100));
     EXPECT_FALSE(connected.ok());
     EXPECT_TRUE(Mentions(connected.status(), "rank 1")) << connected.status();
+  }
+}
+
+// Opens a connection to where the maker of `entry` waits for rank 1.
+int ConnectLikeRank1(const std::string& entry) {
+  // A nonce of 16 bytes, no address for rank 0 (a byte), the length of rank 1's address (a byte),
+  // and that.
+  sockaddr_in address = {};
+  std::memcpy(&address, entry.data() + 18, sizeof(address));
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+// What rank 0 of 2 gets if `intrude` has its way with its address.
+absl::Status ConnectAgainstIntruder(const std::function<void(const std::string&)>& intrude) {
+  KeyExchangeTable keys(1);
+  MisleadingExchange exchange(keys.ForRank(0), [&](std::vector<std::string> values) {
+    intrude(values[0]);
+    // Rank 1 claims to wait where rank 0 does, one port lower: nobody listens there in all
+    // likelihood.
+    std::string entry = values[0].substr(0, 16);
+    std::string address = values[0].substr(17);
+    address[4] = static_cast<char>(address[4] - 1);
+    values.push_back(entry + address + std::string(1, '\0'));
+    return values;
+  });
+  return MakeGlooBackend()
+      ->Connect({Epoch(1), 0, 2, "127.0.0.1", "secret"}, exchange, absl::Milliseconds(200))
+      .status();
+}
+
+// Any of these would end the process if Gloo were left to itself.
+TEST(GlooBackendTest, Connect_SurvivesIntruders) {
+  const size_t unknown_slot[] = {64, 1, 99, 0, 16, 0};
+  const size_t absurd_length[] = {48, 1, 2, 0, size_t{1} << 60, 0};
+  const size_t unknown_message[] = {48, 77, 0, 0, 0, 0};
+  for (const size_t* message : {unknown_slot, absurd_length, unknown_message}) {
+    int fd = -1;
+    const absl::Status status = ConnectAgainstIntruder([&](const std::string& entry) {
+      fd = ConnectLikeRank1(entry);
+      EXPECT_EQ(write(fd, message, 6 * sizeof(size_t)), static_cast<ssize_t>(6 * sizeof(size_t)));
+    });
+    EXPECT_TRUE(Mentions(status, "rank 1")) << status;
+    close(fd);
+  }
+}
+
+TEST(GlooBackendTest, Connect_SurvivesAConnectionThatIsResetAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    const absl::Status status = ConnectAgainstIntruder([](const std::string& entry) {
+      const int fd = ConnectLikeRank1(entry);
+      const linger reset = {1, 0};
+      setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+      close(fd);
+    });
+    EXPECT_TRUE(Mentions(status, "rank 1")) << status;
   }
 }
 

@@ -75,12 +75,14 @@ GlooLinks::GlooLinks(std::unique_ptr<GlooMesh> mesh, int rank, int size)
 }
 
 absl::Status GlooLinks::Start() {
-  RETURN_IF_ERROR(GlooCall([&] {
-    for (int peer = 0; peer < size_; ++peer) {
-      if (peer == rank_) continue;
-      sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord));
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    const absl::Status posted = GlooCall(
+        [&] { sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord)); });
+    if (!posted.ok()) {
+      return absl::Status(posted.code(), absl::StrCat("rank ", peer, ": ", posted.message()));
     }
-  }));
+  }
   watcher_ = std::thread([this] { Watch(); });
   return absl::OkStatus();
 }

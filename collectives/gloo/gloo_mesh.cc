@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_glue.h"
+#include "collectives/gloo/guarded_transport.h"
 #include "collectives/gloo/proof.h"
 #include "gloo/transport/address.h"
 #include "gloo/transport/pair.h"
@@ -75,9 +76,10 @@ absl::Status CheckAddress(const std::string& address) {
 absl::Status OpenDevice(const GroupInfo& group, GlooMesh& mesh) {
   RETURN_IF_ERROR(CheckAddress(group.address));
   return GlooCall([&] {
-    auto device = gloo::transport::tcp::CreateDevice(group.address.c_str());
-    mesh.context = device->createContext(group.rank, group.size);
-    mesh.ticker.Attach(static_cast<gloo::transport::tcp::Device&>(*device));
+    const auto device = std::static_pointer_cast<gloo::transport::tcp::Device>(
+        gloo::transport::tcp::CreateDevice(group.address.c_str()));
+    mesh.context = MakeGuardedContext(device, group.rank, group.size);
+    mesh.ticker.Attach(*device);
   });
 }
 
