@@ -32,24 +32,33 @@ class GuardedPair : public tcp::Pair {
     if (state_ != CLOSED) changeState(CLOSED);
   }
 
-  // Called by the loop.
+  // Called by the loop, which must never wait for the lock: its holder may be waiting for the
+  // loop's next turn. The event comes again. The lock is held until the connection is broken, lest
+  // anyone meet it half made.
   void handleEvents(int events) override {
+    std::unique_lock<std::mutex> lock(m_, std::try_to_lock);
+    if (!lock || ex_ != nullptr) return;
     try {
-      tcp::Pair::handleEvents(events);
+      if (state_ == LISTENING) {
+        handleListening();
+      } else if (state_ == CONNECTING) {
+        handleConnecting();
+      } else if (state_ == CONNECTED) {
+        handleReadWrite(events);
+      }
     } catch (const std::exception& e) {
       BreakConnection(e.what());
     }
   }
 
  private:
+  // REQUIRES: the lock is held.
   void BreakConnection(const std::string& why) {
-    {
-      std::lock_guard<std::mutex> lock(m_);
-      // Closing takes the socket out of the loop, and must find it there; one that was just
-      // accepted is not there yet.
-      if (state_ != CLOSED && fd_ >= 0) device_->registerDescriptor(fd_, EPOLLIN, this);
-    }
-    signalExceptionExternal(why);
+    if (ex_ != nullptr || state_ == CLOSED) return;
+    // Closing takes the socket out of the loop, and must find it there; one that was just accepted
+    // is not there yet.
+    if (fd_ >= 0) device_->registerDescriptor(fd_, EPOLLIN, this);
+    signalException(why);
   }
 };
 
