@@ -11,6 +11,7 @@ the host and removes all the namespaces. Reads one line of JSON:
 
 import json
 import os
+import pwd
 import select
 import signal
 import socket
@@ -36,8 +37,10 @@ def cover(directories, keep):
 
 
 def write_home(files):
+    # Where ssh and sshd look, whatever HOME says.
+    home = pwd.getpwuid(os.getuid()).pw_dir
     for name, (text, mode) in files.items():
-        path = os.path.join(os.path.expanduser("~"), name)
+        path = os.path.join(home, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(path, "w", opener=lambda p, flags: os.open(p, flags, mode)) as file:
             file.write(text)
