@@ -1,9 +1,11 @@
 #include "rendezvous/security/tls_credentials.h"
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
+#include "grpc/grpc.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 
 namespace hvd {
@@ -50,9 +52,18 @@ class TokenSource : public grpc::MetadataCredentialsPlugin {
   const std::string token_;
 };
 
+// Whoever lets go of gRPC last shuts it down, and if that is one of its own threads, on a detached
+// thread: that would race with the end of the process, which then may not exit with its code. So
+// one reference is never given back.
+void KeepGrpc() {
+  static std::once_flag once;
+  std::call_once(once, grpc_init);
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredentials& credentials) {
+  KeepGrpc();
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = credentials.ca_certificate;
@@ -64,6 +75,7 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredent
 
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
     const PeerCredentials& credentials) {
+  KeepGrpc();
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = credentials.ca_certificate;
   options.pem_private_key = credentials.private_key;

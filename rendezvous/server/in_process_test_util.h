@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "grpc/grpc.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -55,6 +56,7 @@ Kind NextEvent(Inbox<Event>& events) {
 class InProcessServer {
  public:
   explicit InProcessServer(grpc::Service* service) {
+    grpc_init();  // for good: see KeepGrpc in security/tls_credentials.cc
     grpc::ServerBuilder builder;
     builder.RegisterService(service);
     server_ = builder.BuildAndStart();
