@@ -19,11 +19,14 @@
 #define ASSIGN_OR_RETURN(lhs, expr) \
   STATUS_MACROS_ASSIGN_OR_RETURN_(STATUS_MACROS_CONCAT_(status_or_, __LINE__), lhs, expr)
 
+// `tmp` and `lhs` may be declarations, which can't stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define STATUS_MACROS_CONCAT_INNER_(a, b) a##b
 #define STATUS_MACROS_CONCAT_(a, b) STATUS_MACROS_CONCAT_INNER_(a, b)
 #define STATUS_MACROS_ASSIGN_OR_RETURN_(tmp, lhs, expr) \
   auto tmp = (expr);                                    \
   if (!tmp.ok()) return std::move(tmp).status();        \
   lhs = std::move(tmp).value()
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif  // BASE_STATUS_MACROS_H_
