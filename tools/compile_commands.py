@@ -5,8 +5,8 @@ The libraries are the system's, so the only include paths are the root and Bazel
 """
 
 import json
-import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,7 +33,8 @@ def third_party_defines():
 
 
 def entries():
-    generated = os.path.realpath(ROOT / "bazel-bin")
+    info = ["bazel", "info", "bazel-bin"]
+    generated = subprocess.run(info, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
     arguments = ["clang++", *bazelrc_flags(), *third_party_defines(), f"-I{ROOT}", "-isystem", generated]
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.cc")):
