@@ -65,7 +65,7 @@ struct Product {
 struct Min {
   template <typename T>
   static HVD_ALWAYS_INLINE T Apply(T a, T b) {
-    return ((b < a) | (b != b)) ? b : a;
+    return ((b < a) | (b != b)) ? b : a;  // NOLINT(misc-redundant-expression)
   }
   static HVD_ALWAYS_INLINE BoolByte Apply(BoolByte a, BoolByte b) { return Product::Apply(a, b); }
 };
@@ -73,7 +73,7 @@ struct Min {
 struct Max {
   template <typename T>
   static HVD_ALWAYS_INLINE T Apply(T a, T b) {
-    return ((b > a) | (b != b)) ? b : a;
+    return ((b > a) | (b != b)) ? b : a;  // NOLINT(misc-redundant-expression)
   }
   static HVD_ALWAYS_INLINE BoolByte Apply(BoolByte a, BoolByte b) { return Sum::Apply(a, b); }
 };
