@@ -31,12 +31,31 @@ struct WorkerKey {
 
 // ---- Events
 
-// An agent has attached. Hosts that are not expected (see JobSpec) take part in the order in which
-// they come.
+// An agent has attached, for the first time or (the same incarnation) again. Hosts that are not
+// expected (see JobSpec) take part in the order in which they come.
 struct HostJoined {
   HostSlots host;
   Incarnation agent;
+  std::vector<WorkerId> known_workers;  // that it was ever told to start
 };
+
+// Elastic jobs: the hosts that there are at present, all of them. Those of an earlier list that are
+// not in this one are drained; those whose agents came by themselves are not concerned.
+struct HostsDiscovered {
+  std::vector<HostSlots> hosts;
+};
+
+// Elastic jobs: the host leaves soon and in good order; no step is to be lost. Whatever its workers
+// have not left by then they lose when `grace` has passed.
+struct HostDraining {
+  std::string host;
+  absl::Duration grace;
+  std::string reason;
+};
+
+// The daemon has been started again: nobody is attached and no call is parked, until they come
+// again.
+struct Restarted {};
 
 // The agent's stream has ended or timed out. Its workers are as good as dead.
 struct HostLost {
@@ -48,6 +67,11 @@ struct HostLost {
 struct WorkerStarted {
   WorkerId worker;
   int64_t pid = 0;
+};
+
+// The process is dying: what it held was freed, but not yet its memory. WorkerExited follows.
+struct WorkerDying {
+  WorkerId worker;
 };
 
 // How a process ended, as its parent saw it.
@@ -68,6 +92,8 @@ struct JoinRequested {
   Epoch last_epoch;
   std::string address;
   int control_port = 0;
+  bool may_defer = false;  // ReplyDeferred will do if the job has had a world already
+  uint64_t commit = 0;     // the newest commit that this worker can restore; 0: none
 };
 
 // The worker's call WatchEpoch.
@@ -75,6 +101,7 @@ struct WatchRequested {
   CallId call;
   WorkerKey worker;
   Epoch epoch;
+  bool knows_of_change = false;  // it was told that the epoch is about to change
 };
 
 // The worker's call Exchange.
@@ -112,9 +139,9 @@ struct StopRequested {
 // Time has passed; nothing else happened.
 struct Tick {};
 
-using Event =
-    std::variant<HostJoined, HostLost, WorkerStarted, WorkerExited, JoinRequested, WatchRequested,
-                 ExchangeRequested, Reported, CallCancelled, StopRequested, Tick>;
+using Event = std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted,
+                           WorkerStarted, WorkerDying, WorkerExited, JoinRequested, WatchRequested,
+                           ExchangeRequested, Reported, CallCancelled, StopRequested, Tick>;
 
 // ---- Effects
 
@@ -128,12 +155,14 @@ struct WorldMember {
   int local_size = 0;
   int cross_rank = 0;
   int cross_size = 0;
+  uint64_t commit = 0;  // as in its JoinRequested
 };
 
-// Immutable; every member of the epoch is told the same.
+// Immutable; every member of the epoch is told the same. Rank 0 holds the newest commit there is.
 struct World {
   Epoch epoch;
   std::vector<WorldMember> members;  // in rank order
+  bool sync_state = false;           // some member does not hold the state of rank 0
 };
 
 struct StartWorkerEffect {
@@ -166,9 +195,29 @@ struct ReplyWorld {
   World world;
 };
 
+// To a JoinRequested that may be deferred: the worker is to get ready and to ask again when it is.
+// The place is what it would get at this moment.
+struct ReplyDeferred {
+  CallId call;
+  WorldMember place;
+  int size = 0;
+};
+
+// To a JoinRequested: the worker is not wanted any more and is to exit with 0.
+struct ReplyReleased {
+  CallId call;
+  std::string reason;
+};
+
+enum class EpochChange {
+  kBroken,    // collectives can't complete any more
+  kChanging,  // another world is wanted: come and ask for it at the next commit
+  kJobOver,
+};
+
 struct ReplyWatch {
   CallId call;
-  bool job_over = false;  // else: the epoch is broken
+  EpochChange change = EpochChange::kBroken;
   std::string reason;
 };
 
@@ -204,8 +253,35 @@ struct JobFinished {
   Verdict verdict;
 };
 
+// Something has happened that people want to know: for the event log, metrics and the summary.
+struct Notice {
+  enum class Kind {
+    kHostJoined,
+    kHostLost,
+    kHostDraining,
+    kHostLeft,
+    kWorkerStarted,
+    kWorkerFailed,    // `text` says how; counts against the budget
+    kWorkerLeft,      // in good order: finished, or released
+    kEpochBroken,
+    kEpochChanging,
+    kWorldFormed,
+    kWaiting,         // below min_workers
+    kSlotCooling,     // a slot or host is not used for a while
+  };
+  Kind kind;
+  Epoch epoch;
+  std::string host;    // empty: not about a host
+  WorkerId worker;     // 0: not about a worker
+  int rank = -1;       // of that worker; -1: it has none
+  int size = 0;        // kWorldFormed
+  uint64_t commit = 0; // kWorldFormed: the newest there is
+  std::string text;    // one line
+};
+
 using Effect = std::variant<StartWorkerEffect, StopWorkersEffect, EndJobEffect, ReplyWorld,
-                            ReplyWatch, ReplyExchange, ReplyStatus, JobFinished>;
+                            ReplyDeferred, ReplyReleased, ReplyWatch, ReplyExchange, ReplyStatus,
+                            Notice, JobFinished>;
 
 }  // namespace hvd
 

@@ -120,7 +120,7 @@ void Membership::State::BreakEpoch(const std::string& reason) {
   if (epoch == Epoch(0) || broken.has_value()) return;
   broken = reason;
   for (const WatchRequested& watch : watches) {
-    effects.push_back(ReplyWatch{watch.call, false, reason});
+    effects.push_back(ReplyWatch{watch.call, EpochChange::kBroken, reason});
   }
   watches.clear();
   rounds.Close(
@@ -131,7 +131,7 @@ void Membership::State::BreakEpoch(const std::string& reason) {
 void Membership::State::On(const WatchRequested& event, absl::Time now) {
   const Worker* worker = Find(event.worker.id);
   if (worker != nullptr && verdict.has_value()) {
-    effects.push_back(ReplyWatch{event.call, true, verdict->summary});
+    effects.push_back(ReplyWatch{event.call, EpochChange::kJobOver, verdict->summary});
     return;
   }
   if (absl::Status status = CheckSpeaker(event.worker, worker); !status.ok()) {
@@ -139,14 +139,14 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
   }
   if (event.epoch > Epoch(0) && event.epoch < epoch) {
     effects.push_back(
-        ReplyWatch{event.call, false, absl::StrCat("epoch ", epoch.value(), " has begun")});
+        ReplyWatch{event.call, EpochChange::kBroken, absl::StrCat("epoch ", epoch.value(), " has begun")});
     return;
   }
   if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
   if (broken.has_value()) {
-    effects.push_back(ReplyWatch{event.call, false, *broken});
+    effects.push_back(ReplyWatch{event.call, EpochChange::kBroken, *broken});
   } else {
     watches.push_back(event);
   }

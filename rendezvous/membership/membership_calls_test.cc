@@ -69,7 +69,7 @@ TEST_F(MembershipCallsTest, JoinWorld_NewIncarnationInTheMiddle_BreaksTheEpoch) 
   const int exchange = Exchange(2, 1, "k", "v");
   Join(1, 0, 11);
   EXPECT_THAT(StatusOf(own_watch), StatusIs(kFailedPrecondition));
-  EXPECT_FALSE(WatchOf(watch).job_over);
+  EXPECT_EQ(WatchOf(watch).change, EpochChange::kBroken);
   EXPECT_THAT(WatchOf(watch).reason, HasSubstr("rank 0 on host a was replaced"));
   EXPECT_THAT(StatusOf(exchange), StatusIs(kFailedPrecondition));
 }
@@ -95,7 +95,7 @@ TEST_F(MembershipCallsTest, JoinWorld_HundredCycles_FinishersDisturbNobody) {
     const int second = Join(2, epoch);
     EXPECT_EQ(WorldOf(first).epoch, Epoch(epoch + 1));
     EXPECT_EQ(WorldOf(second).epoch, Epoch(epoch + 1));
-    EXPECT_FALSE(WatchOf(watch).job_over);
+    EXPECT_EQ(WatchOf(watch).change, EpochChange::kBroken);
   }
 }
 
@@ -206,10 +206,10 @@ TEST_F(MembershipCallsTest, JobOver_ParkedAndLaterCallsAreAnswered) {
   const int watch = Watch(1, 1);
   const int exchange = Exchange(1, 1, "k", "v");
   Exit(3, 3);
-  EXPECT_TRUE(WatchOf(watch).job_over);
+  EXPECT_EQ(WatchOf(watch).change, EpochChange::kJobOver);
   EXPECT_EQ(WatchOf(watch).reason, "rank 2 on host a failed: exit code 3");
   EXPECT_THAT(StatusOf(exchange), StatusIs(kFailedPrecondition, HasSubstr("exit code 3")));
-  EXPECT_TRUE(WatchOf(Watch(1, 1)).job_over);
+  EXPECT_EQ(WatchOf(Watch(1, 1)).change, EpochChange::kJobOver);
   EXPECT_THAT(StatusOf(Join(1, 1)), StatusIs(kFailedPrecondition, HasSubstr("exit code 3")));
   EXPECT_THAT(StatusOf(Exchange(1, 1, "k", "v")), StatusIs(kFailedPrecondition));
   EXPECT_THAT(StatusOf(Finish(1, 1)), IsOk()) << "it is still finishing";

@@ -142,7 +142,7 @@ void Membership::State::AnswerAllParked() {
     worker.join.reset();
   }
   for (const WatchRequested& watch : watches) {
-    effects.push_back(ReplyWatch{watch.call, true, verdict->summary});
+    effects.push_back(ReplyWatch{watch.call, EpochChange::kJobOver, verdict->summary});
   }
   watches.clear();
   rounds.Close(over, &effects);

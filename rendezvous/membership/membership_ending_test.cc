@@ -99,7 +99,7 @@ TEST_F(MembershipEndingTest, Consequence_WaitsForItsCause) {
   const int watch = Watch(3, 1);
   FailWith(1, 1, "HorovodInternalError: lost rank 1", true);
   Exit(1, 1);
-  EXPECT_FALSE(WatchOf(watch).job_over) << "the epoch is broken, the job not over";
+  EXPECT_EQ(WatchOf(watch).change, EpochChange::kBroken) << "the epoch is broken, the job not over";
   EXPECT_EQ(machine().NextDeadline(), now() + absl::Milliseconds(500));
   EXPECT_THAT(machine().Explain(), HasSubstr("waiting for its cause"));
   Advance(absl::Milliseconds(499));

@@ -53,6 +53,10 @@ struct Membership::State {
   // membership_hosts.cc
   void On(const HostJoined& event, absl::Time now);
   void On(const HostLost& event, absl::Time now);
+  void On(const HostsDiscovered& event, absl::Time now) {}
+  void On(const HostDraining& event, absl::Time now) {}
+  void On(const Restarted& event, absl::Time now) {}
+  void On(const WorkerDying& event, absl::Time now) {}
   void On(const WorkerStarted& event, absl::Time now);
   void StartWhenComplete();
   void LoseStartedHost(const Host& host, absl::string_view reason, absl::Time now);

@@ -85,17 +85,27 @@ absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr&
   pb::AgentCommand command;
   command.mutable_welcome()->set_job_id(job_id_);
   stream->Send(std::move(command));
-  post_(HostJoined{{hello.host(), static_cast<int>(hello.slots())},
-                   Incarnation(hello.incarnation())});
+  HostJoined joined{{hello.host(), static_cast<int>(hello.slots())},
+                    Incarnation(hello.incarnation()),
+                    {}};
+  for (const uint64_t worker : hello.known_workers()) {
+    joined.known_workers.push_back(WorkerId(worker));
+  }
+  post_(std::move(joined));
   return absl::OkStatus();
 }
 
-void AgentService::Received(const pb::AgentMessage& message) {
+void AgentService::Received(const std::string& host, const pb::AgentMessage& message) {
   switch (message.message_case()) {
     case pb::AgentMessage::kStarted:
       return post_(WorkerStarted{WorkerId(message.started().worker_id()), message.started().pid()});
     case pb::AgentMessage::kExited:
       return post_(ToEvent(message.exited()));
+    case pb::AgentMessage::kDying:
+      return post_(WorkerDying{WorkerId(message.dying().worker_id())});
+    case pb::AgentMessage::kDraining:
+      return post_(HostDraining{host, absl::Milliseconds(message.draining().grace_ms()),
+                                message.draining().reason()});
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return;  // says nothing new

@@ -47,7 +47,7 @@ class AgentService final : public pb::Agent::CallbackService {
 
   // Takes the agent in, with the welcome as its first command, or says why not.
   absl::Status Welcome(const pb::AgentHello& hello, const StreamPtr& stream);
-  void Received(const pb::AgentMessage& message);
+  void Received(const std::string& host, const pb::AgentMessage& message);
   // The stream of an agent that was welcomed has ended.
   void Left(const std::string& host, Incarnation agent, const std::string& reason);
   void Forget(const StreamPtr& stream);

@@ -88,7 +88,7 @@ void AgentStream::OnReadDone(bool ok) {
 
 bool AgentStream::TakeMessage() {
   if (!host_.empty()) {
-    service_.Received(incoming_);
+    service_.Received(host_, incoming_);
     return true;
   }
   const absl::Status welcome =

@@ -26,6 +26,19 @@ void ToProto(const WorldMember& member, pb::Member& proto) {
   proto.set_local_size(member.local_size);
   proto.set_cross_rank(member.cross_rank);
   proto.set_cross_size(member.cross_size);
+  proto.set_commit(member.commit);
+}
+
+pb::WatchEpochResponse::Change ToProto(EpochChange change) {
+  switch (change) {
+    case EpochChange::kBroken:
+      return pb::WatchEpochResponse::EPOCH_BROKEN;
+    case EpochChange::kChanging:
+      return pb::WatchEpochResponse::EPOCH_CHANGING;
+    case EpochChange::kJobOver:
+      return pb::WatchEpochResponse::JOB_OVER;
+  }
+  return pb::WatchEpochResponse::CHANGE_UNSPECIFIED;
 }
 
 void ToProto(const Membership::HostView& view, pb::HostStatus& proto) {
@@ -52,7 +65,8 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
                                                        pb::JoinWorldResponse* response) {
   ParkedCall* const call = calls_.Park(response);
   options_.post(JoinRequested{call->id(), ToKey(request->worker()), Epoch(request->last_epoch()),
-                              request->address(), static_cast<int>(request->control_port())});
+                              request->address(), static_cast<int>(request->control_port()),
+                              request->may_defer(), request->commit()});
   return call;
 }
 
@@ -60,7 +74,8 @@ grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerCont
                                                         const pb::WatchEpochRequest* request,
                                                         pb::WatchEpochResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  options_.post(WatchRequested{call->id(), ToKey(request->worker()), Epoch(request->epoch())});
+  options_.post(WatchRequested{call->id(), ToKey(request->worker()), Epoch(request->epoch()),
+                               request->knows_of_change()});
   return call;
 }
 
@@ -125,15 +140,28 @@ void RendezvousService::Handle(const ReplyWorld& effect) {
   calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
     pb::World& world = *response.mutable_world();
     world.set_epoch(effect.world.epoch.value());
+    world.set_sync_state(effect.world.sync_state);
     world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world.epoch.value())));
     for (const WorldMember& member : effect.world.members) ToProto(member, *world.add_members());
   });
 }
 
+void RendezvousService::Handle(const ReplyDeferred& effect) {
+  calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
+    ToProto(effect.place, *response.mutable_deferred()->mutable_place());
+    response.mutable_deferred()->set_size(effect.size);
+  });
+}
+
+void RendezvousService::Handle(const ReplyReleased& effect) {
+  calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
+    response.mutable_released()->set_reason(effect.reason);
+  });
+}
+
 void RendezvousService::Handle(const ReplyWatch& effect) {
   calls_.Answer<pb::WatchEpochResponse>(effect.call, [&](pb::WatchEpochResponse& response) {
-    response.set_change(effect.job_over ? pb::WatchEpochResponse::JOB_OVER
-                                        : pb::WatchEpochResponse::EPOCH_BROKEN);
+    response.set_change(ToProto(effect.change));
     response.set_reason(effect.reason);
   });
 }

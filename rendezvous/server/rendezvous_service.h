@@ -46,6 +46,8 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
 
   // Carry an effect out. One that names a call which has ended is ignored.
   void Handle(const ReplyWorld& effect);
+  void Handle(const ReplyDeferred& effect);
+  void Handle(const ReplyReleased& effect);
   void Handle(const ReplyWatch& effect);
   void Handle(ReplyExchange effect);
   void Handle(const ReplyStatus& effect);

@@ -127,9 +127,12 @@ class ServerImpl final : public Server {
   void CarryOut(const StopWorkersEffect& effect) { agents_.Handle(effect); }
   void CarryOut(const EndJobEffect& effect) { agents_.Handle(effect); }
   void CarryOut(const ReplyWorld& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const ReplyDeferred& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const ReplyReleased& effect) { rendezvous_.Handle(effect); }
   void CarryOut(const ReplyWatch& effect) { rendezvous_.Handle(effect); }
   void CarryOut(ReplyExchange& effect) { rendezvous_.Handle(std::move(effect)); }
   void CarryOut(const ReplyStatus& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const Notice&) {}
   void CarryOut(const JobFinished& effect) {
     over_ = true;
     agents_.JobOver();

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from processes import program
+
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
 
@@ -67,7 +69,7 @@ def test_kill_9_of_horovodrun_with_stubborn_workers(cluster):
 def test_kill_9_of_an_agent(cluster):
     job = start_holding_job(cluster)
     for pid in cluster["b"].find("horovod-agent"):
-        if os.readlink(f"/proc/{pid}/exe").endswith("horovod-agent"):
+        if program(pid).endswith("horovod-agent"):
             os.kill(pid, signal.SIGKILL)
             break
     else:

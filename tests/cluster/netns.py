@@ -10,6 +10,7 @@ killed or not, the kernel kills every process of every host and removes all the 
 /proc shows all the hosts' processes (by their process ids outside) to the test, and /proc/PID/root a host's files.
 """
 
+import contextlib
 import json
 import os
 import pwd
@@ -18,7 +19,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from processes import Running, all_pids, command_line, is_alive, wait_until_none
+from processes import Running, all_pids, command_line, is_alive, program, wait_until_none
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
@@ -159,8 +160,9 @@ class Host:
     def kill_sshd(self):
         """SIGKILL to the listening sshd and to those of all sessions."""
         for pid in self._all_processes():
-            if os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith("sshd"):
-                os.kill(pid, signal.SIGKILL)
+            if os.path.basename(program(pid)).startswith("sshd"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         self._sshd.wait()
 
     # ---- what runs and what is left

@@ -11,6 +11,8 @@ namespace {
 
 struct CallOf {
   std::optional<CallId> operator()(const ReplyWorld& reply) { return reply.call; }
+  std::optional<CallId> operator()(const ReplyDeferred& reply) { return reply.call; }
+  std::optional<CallId> operator()(const ReplyReleased& reply) { return reply.call; }
   std::optional<CallId> operator()(const ReplyWatch& reply) { return reply.call; }
   std::optional<CallId> operator()(const ReplyExchange& reply) { return reply.call; }
   std::optional<CallId> operator()(const ReplyStatus& reply) { return reply.call; }
@@ -24,7 +26,8 @@ std::string MemberText(const WorldMember& m) {
   return absl::StrCat("  rank ", m.rank, ": worker ", m.worker.id.value(), ".",
                       m.worker.incarnation.value(), " on ", m.host, " at ", m.address, ":",
                       m.control_port, ", local ", m.local_rank, "/", m.local_size, ", cross ",
-                      m.cross_rank, "/", m.cross_size, "\n");
+                      m.cross_rank, "/", m.cross_size,
+                      m.commit == 0 ? "" : absl::StrCat(", commit ", m.commit), "\n");
 }
 
 struct Text {
@@ -42,12 +45,26 @@ struct Text {
     return absl::StrCat("end job on ", e.host, ", grace ", absl::FormatDuration(e.grace));
   }
   std::string operator()(const ReplyWorld& e) {
-    std::string text = absl::StrCat("world of epoch ", e.world.epoch.value(), "\n");
+    std::string text = absl::StrCat("world of epoch ", e.world.epoch.value(),
+                                    e.world.sync_state ? ", state to be synchronized" : "", "\n");
     for (const WorldMember& member : e.world.members) text += MemberText(member);
     return text;
   }
+  std::string operator()(const ReplyDeferred& e) {
+    return absl::StrCat("deferred, of ", e.size, "\n", MemberText(e.place));
+  }
+  std::string operator()(const ReplyReleased& e) { return absl::StrCat("released: ", e.reason); }
+  std::string operator()(const Notice& e) { return absl::StrCat("notice: ", e.text); }
   std::string operator()(const ReplyWatch& e) {
-    return absl::StrCat(e.job_over ? "job over: " : "epoch broken: ", e.reason);
+    switch (e.change) {
+      case EpochChange::kBroken:
+        return absl::StrCat("epoch broken: ", e.reason);
+      case EpochChange::kChanging:
+        return absl::StrCat("epoch changing: ", e.reason);
+      case EpochChange::kJobOver:
+        return absl::StrCat("job over: ", e.reason);
+    }
+    return "unknown change";
   }
   std::string operator()(const ReplyExchange& e) {
     return absl::StrCat("values ", absl::StrJoin(e.values, ", "));

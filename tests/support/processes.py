@@ -97,6 +97,14 @@ def command_line(pid):
         return ""
 
 
+def program(pid):
+    """The path of what it runs; empty if it has gone or is a zombie."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def is_alive(pid):
     """Neither gone nor a zombie."""
     try:
