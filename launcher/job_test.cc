@@ -61,6 +61,7 @@ struct FakeDaemon {
   std::function<void(const Verdict&)> on_finished;
   Membership::View view;
   std::vector<StopCall> stops;
+  std::vector<HostSlots> reported;
   bool finished = false;
   bool deaf = false;  // never finishes
 };
@@ -78,6 +79,8 @@ class FakeServer : public Server {
     verdict.summary = "stopped";
     daemon_.on_finished(verdict);
   }
+  void ReportHosts(std::vector<HostSlots> hosts) override { daemon_.reported = std::move(hosts); }
+  void Drain(std::string, absl::Duration, std::string) override {}
   Membership::View Describe() override { return daemon_.view; }
 
  private:

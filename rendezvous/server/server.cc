@@ -102,6 +102,14 @@ class ServerImpl final : public Server {
     Post(StopRequested{std::move(reason), exit_code, grace});
   }
 
+  void ReportHosts(std::vector<HostSlots> hosts) override {
+    Post(HostsDiscovered{std::move(hosts)});
+  }
+
+  void Drain(std::string host, absl::Duration grace, std::string reason) override {
+    Post(HostDraining{std::move(host), grace, std::move(reason)});
+  }
+
   Membership::View Describe() override {
     Membership::View result;
     absl::Notification done;
@@ -132,7 +140,9 @@ class ServerImpl final : public Server {
   void CarryOut(const ReplyWatch& effect) { rendezvous_.Handle(effect); }
   void CarryOut(ReplyExchange& effect) { rendezvous_.Handle(std::move(effect)); }
   void CarryOut(const ReplyStatus& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const Notice&) {}
+  void CarryOut(const Notice& notice) {
+    if (options_.on_notice) options_.on_notice(notice);
+  }
   void CarryOut(const JobFinished& effect) {
     over_ = true;
     agents_.JobOver();

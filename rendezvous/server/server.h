@@ -25,6 +25,9 @@ struct ServerOptions {
   PeerCredentials credentials;
   // Called once, from the server's loop thread, when the job has ended; must not block.
   std::function<void(const Verdict&)> on_finished;
+  // The same for everything that people want to know meanwhile, in the order of happening. May be
+  // null.
+  std::function<void(const Notice&)> on_notice;
 };
 
 // Owns a loop thread and the gRPC server. Thread-safe. The destructor stops everything and waits
@@ -43,6 +46,12 @@ class Server {
   // Ends the job with this exit code; workers get SIGTERM, after `grace` SIGKILL. A second call
   // shortens the grace.
   virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;
+
+  // Elastic jobs: these are the hosts that there are now, all of them.
+  virtual void ReportHosts(std::vector<HostSlots> hosts) = 0;
+
+  // Elastic jobs: has the host leave in good order, within `grace`.
+  virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
 
   virtual Membership::View Describe() = 0;
 };
