@@ -122,6 +122,8 @@ class EngineImpl : public Engine {
     thread_.join();
   }
 
+  void SetWorldChanging() override { loop_.SetWorldChanging(); }
+
   void Abort(absl::Status reason) override { loop_.Abort(reason); }
 
  private:

@@ -83,6 +83,10 @@ class Engine {
   // down"), ends the thread.
   virtual void Shutdown() = 0;
 
+  // From now on commits say that the world is about to change, on every rank, whichever was told.
+  // Does not block.
+  virtual void SetWorldChanging() = 0;
+
   // Breaks the epoch from outside, for the reason given. Does not block.
   virtual void Abort(absl::Status reason) = 0;
 };

@@ -57,6 +57,11 @@ EngineLoop::EngineLoop(const EngineOptions& options, Communicator& communicator,
   }
 }
 
+void EngineLoop::SetWorldChanging() {
+  world_is_changing_.store(true);
+  Wake();
+}
+
 void EngineLoop::Leave() {
   leaving_.store(true);
   Wake();
@@ -135,12 +140,16 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
       (blocked.version != announced_blocked_version_ || seen_sequence_ != announced_sequence_);
   announced_blocked_version_ = blocked.version;
   announcement.blocked_on = std::move(blocked.names);
+  // At once, so that the next commit of anyone says it.
+  announcement.world_is_changing = world_is_changing_.load();
+  const bool changes = announcement.world_is_changing && !announced_change_;
+  announced_change_ = announcement.world_is_changing;
   const bool leaves = leaving_.load() && leave_by_ == absl::InfiniteFuture();
   if (leaves) {
     leave_by_ = Clock::Real().Now() + kLeavePatience;
     announcement.end.emplace(EpochEnd{rank_, LeftWorldError(rank_), EndKind::kLeft});
   }
-  return !announcement.groups.empty() || blocked_anew || leaves ||
+  return !announcement.groups.empty() || blocked_anew || changes || leaves ||
          unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;
 }
 

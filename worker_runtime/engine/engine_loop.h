@@ -40,6 +40,8 @@ class EngineLoop {
 
   // There is something new in the queue or among the blocked waits.
   void Wake() { control_->Wake(); }
+  // See Engine::SetWorldChanging.
+  void SetWorldChanging();
   // Ends the epoch in good order.
   void Leave();
   // Ends it at once. The first reason stays.
@@ -88,12 +90,14 @@ class EngineLoop {
   int unacknowledged_evictions_ = 0;  // plans with evictions since the last announcement
   uint64_t announced_blocked_version_ = 0;
   uint64_t announced_sequence_ = 0;
+  bool announced_change_ = false;
   absl::Time leave_by_ = absl::InfiniteFuture();  // finite once leaving has been announced
   std::deque<ControlChannel::Message> inbox_;     // received, not handled yet
   bool collective_failed_ = false;                // here or, on rank 0, elsewhere
   std::vector<OperationTensor> broken_;           // what the failed collective was about
   std::optional<EpochEnd> end_;                   // as the last plan says
 
+  std::atomic<bool> world_is_changing_{false};
   std::atomic<bool> leaving_{false};
   std::atomic<bool> aborted_{false};
   absl::Mutex mutex_;

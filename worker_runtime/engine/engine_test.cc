@@ -242,6 +242,31 @@ TEST_P(EngineTest, Barrier_NobodyLeavesBeforeAllHaveCome) {
   });
 }
 
+TEST_P(EngineTest, Commit_OneRankWasToldOfAChange_AllRanksHearItAtTheSameCommit) {
+  constexpr int kChangeAt = 3;
+  TestWorld world(size());
+  world.OnEach([&](int rank, Engine& engine) {
+    for (int commit = 0; commit < 6; ++commit) {
+      if (commit == kChangeAt && rank == size() - 1) engine.SetWorldChanging();
+      EXPECT_EQ(RunAndCheck(engine, {Bare("commit", OpKind::kCommit)},
+                            [&](const Results& results) {
+                              EXPECT_EQ(results[0].world_is_changing, commit >= kChangeAt);
+                            }),
+                absl::OkStatus());
+    }
+  });
+}
+
+TEST_P(EngineTest, SetWorldChanging_NothingCommits_ChangesNothing) {
+  TestWorld world(size());
+  world.OnEach([&](int, Engine& engine) {
+    engine.SetWorldChanging();
+    std::vector<float> data{1};
+    EXPECT_EQ(RunOn(engine, {AllReduceOf("sum", data)}), absl::OkStatus());
+    EXPECT_THAT(data, ElementsAre(size()));
+  });
+}
+
 TEST_P(EngineTest, Join_OthersGoOnAndAllLearnTheLast) {
   TestWorld world(size());
   world.OnEach([&](int rank, Engine& engine) {

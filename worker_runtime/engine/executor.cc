@@ -68,6 +68,9 @@ absl::Status Executor::Run(const Batch& batch, const Parts& parts) {
     case OpKind::kJoin:
       part.result().last_joined_rank = first.last_joined_rank;
       return absl::OkStatus();
+    case OpKind::kCommit:
+      part.result().world_is_changing = first.world_is_changing;
+      return absl::OkStatus();
     case OpKind::kBarrier:  // the plan itself is the proof that all ranks have come
     case OpKind::kAllReduce:
       break;

@@ -62,7 +62,9 @@ absl::Status CheckReduction(const TensorRequest& request) {
   return absl::OkStatus();
 }
 
-bool CarriesData(OpKind op) { return op != OpKind::kBarrier && op != OpKind::kJoin; }
+bool CarriesData(OpKind op) {
+  return op != OpKind::kBarrier && op != OpKind::kJoin && op != OpKind::kCommit;
+}
 
 }  // namespace
 

@@ -37,6 +37,7 @@ struct TensorResult {
   void* data = nullptr;                  // request.output, or memory owned by the handle
   std::vector<int32_t> received_splits;  // all-to-all: rows from each rank
   int last_joined_rank = -1;             // join
+  bool world_is_changing = false;        // commit; the same on every rank
 };
 
 // Whether one rank alone can tell that the request is bad.   InvalidArgument: it is; names it and

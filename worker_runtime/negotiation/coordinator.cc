@@ -16,10 +16,10 @@ const SignaturePtr& AnyOf(const Readiness::Tensor& tensor) {
                        [](const SignaturePtr& signature) { return signature != nullptr; });
 }
 
-// Whether the signature alone says what a plan must say of the tensor.
+// Whether the signature alone says what the ranks give.
 bool IsCacheable(OpKind op) {
   return op == OpKind::kAllReduce || op == OpKind::kBroadcast || op == OpKind::kReduceScatter ||
-         op == OpKind::kBarrier;
+         op == OpKind::kBarrier || op == OpKind::kCommit;
 }
 
 std::optional<std::string> FindMismatchInOperation(const Readiness::Operation& operation) {
@@ -71,6 +71,7 @@ absl::Status Coordinator::Announce(int rank, const Announcement& announcement, a
     }
     RETURN_IF_ERROR(readiness_.Add(rank, group, now));
   }
+  world_is_changing_ |= announcement.world_is_changing;
   deadlock_.SetBlocked(rank, announcement.blocked_on, announcement.seen_sequence);
   if (announcement.end.has_value() && !end_.has_value()) end_ = announcement.end;
   return absl::OkStatus();
@@ -166,6 +167,7 @@ void Coordinator::PlanTensor(const Readiness::Tensor& tensor, Plan& plan,
   } else if (op == OpKind::kJoin) {
     planned.last_joined_rank = readiness_.last_joined_rank();
   }
+  planned.world_is_changing = op == OpKind::kCommit && world_is_changing_;
   for (size_t rank = 0; rank < tensor.by_rank.size(); ++rank) {
     if (tensor.by_rank[rank] == nullptr) planned.absent_ranks.push_back(static_cast<int>(rank));
   }

@@ -66,6 +66,7 @@ class Coordinator {
   absl::Time ready_since_ = absl::InfiniteFuture();
   std::vector<Failure> failures_;  // not in a plan yet
   std::vector<std::string> warnings_;
+  bool world_is_changing_ = false;  // some rank has said so
   std::optional<EpochEnd> end_;
   bool ended_ = false;
 };

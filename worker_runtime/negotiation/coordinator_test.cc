@@ -70,6 +70,35 @@ TEST_F(CoordinatorTest, Plan_ComesWhenAllRanksHaveAnnounced) {
   EXPECT_FALSE(coordinator_.NextPlan(At(0)).has_value());
 }
 
+TEST_F(CoordinatorTest, Commit_AnyRankKnowsOfAChange_AllAreTold) {
+  const TensorSignature commit = MakeSignature("commit", {}, OpKind::kCommit);
+  for (int rank : {0, 1}) Submit(rank, {commit, MakeSignature("a")});
+  const auto before = coordinator_.NextPlan(At(0));
+  EXPECT_FALSE(before->batches[0][0].world_is_changing);
+  const SignatureId id = before->batches[0][0].new_id;
+  EXPECT_NE(id, kNoSignatureId);
+  Announcement by_id;
+  by_id.groups = {{AnnouncedTensor{id, nullptr}}};
+  ASSERT_TRUE(coordinator_.Announce(0, by_id, At(0)).ok());
+  by_id.world_is_changing = true;
+  ASSERT_TRUE(coordinator_.Announce(1, by_id, At(0)).ok());
+  const auto after = coordinator_.NextPlan(At(0));
+  EXPECT_EQ(after->batches[0][0].known_id, id);
+  EXPECT_TRUE(after->batches[0][0].world_is_changing);
+}
+
+TEST_F(CoordinatorTest, Commit_ChangeWasAnnouncedBefore_IsNotForgotten) {
+  Announcement change;
+  change.world_is_changing = true;
+  ASSERT_TRUE(coordinator_.Announce(1, change, At(0)).ok());
+  EXPECT_FALSE(coordinator_.NextPlan(At(0)).has_value());
+  for (int rank : {0, 1}) Submit(rank, {MakeSignature("c", {}, OpKind::kCommit)});
+  for (int rank : {0, 1}) Submit(rank, {MakeSignature("a")});
+  const auto plan = coordinator_.NextPlan(At(0));
+  EXPECT_TRUE(plan->batches[0][0].world_is_changing);
+  EXPECT_FALSE(plan->batches[1][0].world_is_changing);
+}
+
 TEST_F(CoordinatorTest, KnownSignature_TravelsAsItsId) {
   for (int rank : {0, 1}) Submit(rank, {MakeSignature("a")});
   const SignatureId id = coordinator_.NextPlan(At(0))->batches[0][0].new_id;

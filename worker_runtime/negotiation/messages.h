@@ -43,6 +43,7 @@ struct Announcement {
   std::vector<std::vector<AnnouncedTensor>> groups;
   std::vector<std::string> blocked_on;
   std::optional<EpochEnd> end;
+  bool world_is_changing = false;
 };
 
 struct PlannedTensor {
@@ -53,6 +54,7 @@ struct PlannedTensor {
   std::vector<int32_t> splits;
   int last_joined_rank = -1;
   std::vector<int> absent_ranks;
+  bool world_is_changing = false;
 };
 
 using Batch = std::vector<PlannedTensor>;

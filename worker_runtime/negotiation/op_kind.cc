@@ -18,6 +18,8 @@ absl::string_view NameOf(OpKind op) {
       return "barrier";
     case OpKind::kJoin:
       return "join";
+    case OpKind::kCommit:
+      return "commit";
   }
   return "unknown operation";
 }

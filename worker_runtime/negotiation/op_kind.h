@@ -16,8 +16,9 @@ enum class OpKind : int32_t {
   kReduceScatter = 4,
   kBarrier = 5,
   kJoin = 6,
+  kCommit = 7,  // a barrier whose plan tells everyone alike whether the world is about to change
 };
-inline constexpr int kOpKindCount = 7;
+inline constexpr int kOpKindCount = 8;
 
 // What users may ask for; the numbers are Horovod's.
 enum class Reduction : int32_t {

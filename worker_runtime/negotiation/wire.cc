@@ -81,6 +81,7 @@ void EncodeTensor(const PlannedTensor& tensor, wire::PlannedTensor& out) {
   out.mutable_splits()->Add(tensor.splits.begin(), tensor.splits.end());
   out.set_last_joined_rank(tensor.last_joined_rank);
   out.mutable_absent_ranks()->Add(tensor.absent_ranks.begin(), tensor.absent_ranks.end());
+  out.set_world_is_changing(tensor.world_is_changing);
 }
 
 absl::Status CheckPerRankParts(const PlannedTensor& tensor, size_t size) {
@@ -114,6 +115,7 @@ absl::StatusOr<PlannedTensor> DecodeTensor(const wire::PlannedTensor& in, int si
   tensor.splits = ToVector<int32_t>(in.splits());
   tensor.last_joined_rank = in.last_joined_rank();
   tensor.absent_ranks = ToVector<int>(in.absent_ranks());
+  tensor.world_is_changing = in.world_is_changing();
   RETURN_IF_ERROR(CheckPerRankParts(tensor, size));
   return tensor;
 }
@@ -135,6 +137,7 @@ std::string Encode(const Announcement& announcement) {
     }
   }
   for (const std::string& name : announcement.blocked_on) out.add_blocked_on(name);
+  out.set_world_is_changing(announcement.world_is_changing);
   if (announcement.end.has_value()) EncodeEnd(*announcement.end, *out.mutable_end());
   return out.SerializeAsString();
 }
@@ -173,6 +176,7 @@ absl::StatusOr<Announcement> DecodeAnnouncement(absl::string_view bytes, int siz
     }
   }
   announcement.blocked_on = ToVector<std::string>(in.blocked_on());
+  announcement.world_is_changing = in.world_is_changing();
   if (in.has_end()) {
     ASSIGN_OR_RETURN(announcement.end, DecodeEnd(in.end(), size));
   }

@@ -21,6 +21,7 @@ TEST(WireTest, Announcement_ComesBackAsItWas) {
   sent.seen_sequence = 9;
   sent.groups = {{AnnouncedTensor{7, nullptr}, AnnouncedTensor{kNoSignatureId, Share(Rich())}}};
   sent.blocked_on = {"x", "y"};
+  sent.world_is_changing = true;
   sent.end = EpochEnd{1, absl::UnavailableError("gone"), EndKind::kCollectiveFailed};
   const auto got = DecodeAnnouncement(Encode(sent), 2);
   ASSERT_TRUE(got.ok()) << got.status();
@@ -29,6 +30,7 @@ TEST(WireTest, Announcement_ComesBackAsItWas) {
   EXPECT_EQ(got->groups[0][0].known_id, 7u);
   EXPECT_EQ(*got->groups[0][1].signature, Rich());
   EXPECT_EQ(got->blocked_on, sent.blocked_on);
+  EXPECT_TRUE(got->world_is_changing);
   EXPECT_EQ(got->end->rank, 1);
   EXPECT_EQ(got->end->status, sent.end->status);
   EXPECT_EQ(got->end->kind, EndKind::kCollectiveFailed);
@@ -44,6 +46,7 @@ TEST(WireTest, Plan_ComesBackWithSignatures) {
   sent.batches = {{Planned(Sig("a")), Planned(Share(Rich()), 6)}};
   sent.batches[0][0].known_id = 5;
   sent.batches[0][0].absent_ranks = {1};
+  sent.batches[0][0].world_is_changing = true;
   sent.batches[0][1].splits = {3, 1, 2, 2};
   sent.failures = {Failure{{"f"}, "why"}};
   sent.evicted_ids = {5};
@@ -52,6 +55,8 @@ TEST(WireTest, Plan_ComesBackWithSignatures) {
   ASSERT_EQ(got->batches[0].size(), 2u);
   EXPECT_EQ(got->batches[0][0].signature->name, "a");
   EXPECT_EQ(got->batches[0][0].absent_ranks, std::vector<int>{1});
+  EXPECT_TRUE(got->batches[0][0].world_is_changing);
+  EXPECT_FALSE(got->batches[0][1].world_is_changing);
   EXPECT_EQ(*got->batches[0][1].signature, Rich());
   EXPECT_EQ(got->batches[0][1].new_id, 6u);
   EXPECT_EQ(got->batches[0][1].splits, sent.batches[0][1].splits);
