@@ -1,0 +1,55 @@
+#include "launcher/discovery/discovered_hosts.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "launcher/discovery/host_list.h"
+
+namespace hvd {
+namespace {
+
+// "fd00::1" would be a host "fd00:" with one slot; an address of version 6 stands in brackets.
+bool NamesSlots(absl::string_view line) {
+  return absl::StrContains(line, ':') && !absl::EndsWith(line, "]");
+}
+
+absl::StatusOr<HostSlots> ParseLine(absl::string_view line, int slots_per_host) {
+  if (NamesSlots(line)) return ParseHost(line);
+  if (slots_per_host > 0) return ParseHost(absl::StrCat(line, ":", slots_per_host));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", line, "' names no number of slots; print ", line,
+                   ":SLOTS, or give --slots-per-host for all such hosts"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<HostSlots>> ParseDiscoveredHosts(absl::string_view text,
+                                                            int slots_per_host) {
+  std::vector<HostSlots> hosts;
+  std::map<std::string, int> seen;
+  int number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty()) continue;
+    absl::StatusOr<HostSlots> host = ParseLine(line, slots_per_host);
+    if (!host.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, ": ", host.status().message()));
+    }
+    const auto [first, is_new] = seen.emplace(host->host, number);
+    if (!is_new) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "line ", number, ": host ", host->host, " comes twice, first in line ", first->second));
+    }
+    hosts.push_back(*std::move(host));
+  }
+  return hosts;
+}
+
+}  // namespace hvd
