@@ -19,7 +19,7 @@ ALLOWED = {
     "base": [],
     "proto": [],
     "rendezvous/membership": ["base/ids.h", "base/status_macros.h"],
-    "rendezvous/journal": ["base", "rendezvous/membership"],
+    "rendezvous/journal": ["base", "proto", "rendezvous/membership"],
     "rendezvous/security": ["base", "proto"],
     "rendezvous/transport": ["base", "proto", "rendezvous/security"],
     "rendezvous/server": [
@@ -30,7 +30,9 @@ ALLOWED = {
     "launcher/discovery": ["base", "rendezvous/membership"],
     "launcher/spawn": ["base", "proto"],
     "launcher/console": ["base", "proto", "rendezvous/server", "rendezvous/membership"],
-    "launcher/agent": ["base", "proto", "rendezvous/client", "rendezvous/security", "launcher/spawn"],
+    "launcher/agent": [
+        "base", "proto", "rendezvous/client", "rendezvous/security", "launcher/spawn", "launcher/console/output_sink.h",
+    ],
     "launcher": [
         "base", "proto", "rendezvous/server", "rendezvous/client", "rendezvous/membership", "rendezvous/security",
         "launcher/discovery", "launcher/spawn", "launcher/console", "launcher/agent",

@@ -1,0 +1,263 @@
+#include "rendezvous/journal/event_codec.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hvd {
+namespace {
+
+// What is taken apart here is so by structured bindings: a field that is added to an event does not
+// compile before it is kept.
+
+void Put(const HostSlots& from, pb::journal::HostSlots& to) {
+  const auto& [host, slots] = from;
+  to.set_host(host);
+  to.set_slots(slots);
+}
+
+HostSlots Get(const pb::journal::HostSlots& from) { return {from.host(), from.slots()}; }
+
+void Put(const WorkerKey& from, pb::journal::WorkerKey& to) {
+  const auto& [id, incarnation] = from;
+  to.set_id(id.value());
+  to.set_incarnation(incarnation.value());
+}
+
+WorkerKey Get(const pb::journal::WorkerKey& from) {
+  return {WorkerId(from.id()), Incarnation(from.incarnation())};
+}
+
+// ---- One pair of functions per kind.
+
+void Put(const HostJoined& from, pb::journal::Event& to) {
+  const auto& [host, agent, known_workers] = from;
+  pb::journal::HostJoined& message = *to.mutable_host_joined();
+  Put(host, *message.mutable_host());
+  message.set_agent(agent.value());
+  for (const WorkerId worker : known_workers) message.add_known_workers(worker.value());
+}
+
+HostJoined Get(const pb::journal::HostJoined& from) {
+  HostJoined event{Get(from.host()), Incarnation(from.agent()), {}};
+  for (const uint64_t worker : from.known_workers()) {
+    event.known_workers.push_back(WorkerId(worker));
+  }
+  return event;
+}
+
+void Put(const HostLost& from, pb::journal::Event& to) {
+  const auto& [host, agent, reason] = from;
+  pb::journal::HostLost& message = *to.mutable_host_lost();
+  message.set_host(host);
+  message.set_agent(agent.value());
+  message.set_reason(reason);
+}
+
+HostLost Get(const pb::journal::HostLost& from) {
+  return {from.host(), Incarnation(from.agent()), from.reason()};
+}
+
+void Put(const HostsDiscovered& from, pb::journal::Event& to) {
+  const auto& [hosts] = from;
+  pb::journal::HostsDiscovered& message = *to.mutable_hosts_discovered();
+  for (const HostSlots& host : hosts) Put(host, *message.add_hosts());
+}
+
+HostsDiscovered Get(const pb::journal::HostsDiscovered& from) {
+  HostsDiscovered event;
+  for (const pb::journal::HostSlots& host : from.hosts()) event.hosts.push_back(Get(host));
+  return event;
+}
+
+void Put(const HostDraining& from, pb::journal::Event& to) {
+  const auto& [host, grace, reason] = from;
+  pb::journal::HostDraining& message = *to.mutable_host_draining();
+  message.set_host(host);
+  message.set_grace_ns(ToNanoseconds(grace));
+  message.set_reason(reason);
+}
+
+HostDraining Get(const pb::journal::HostDraining& from) {
+  return {from.host(), DurationFromNanoseconds(from.grace_ns()), from.reason()};
+}
+
+void Put(const Restarted&, pb::journal::Event& to) { to.mutable_restarted(); }
+
+void Put(const WorkerStarted& from, pb::journal::Event& to) {
+  const auto& [worker, pid] = from;
+  to.mutable_worker_started()->set_worker(worker.value());
+  to.mutable_worker_started()->set_pid(pid);
+}
+
+WorkerStarted Get(const pb::journal::WorkerStarted& from) {
+  return {WorkerId(from.worker()), from.pid()};
+}
+
+void Put(const WorkerDying& from, pb::journal::Event& to) {
+  const auto& [worker] = from;
+  to.set_worker_dying(worker.value());
+}
+
+void Put(const WorkerExited& from, pb::journal::Event& to) {
+  const auto& [worker, exit_code, signal, core_dumped, out_of_memory, stderr_tail, start_error] =
+      from;
+  pb::journal::WorkerExited& message = *to.mutable_worker_exited();
+  message.set_worker(worker.value());
+  message.set_exit_code(exit_code);
+  message.set_signal(signal);
+  message.set_core_dumped(core_dumped);
+  message.set_out_of_memory(out_of_memory);
+  for (const std::string& line : stderr_tail) message.add_stderr_tail(line);
+  message.set_start_error(start_error);
+}
+
+WorkerExited Get(const pb::journal::WorkerExited& from) {
+  return {WorkerId(from.worker()), from.exit_code(),
+          from.signal(),           from.core_dumped(),
+          from.out_of_memory(),    {from.stderr_tail().begin(), from.stderr_tail().end()},
+          from.start_error()};
+}
+
+void Put(const JoinRequested& from, pb::journal::Event& to) {
+  const auto& [call, worker, last_epoch, address, control_port, may_defer, commit] = from;
+  pb::journal::JoinRequested& message = *to.mutable_join_requested();
+  message.set_call(call.value());
+  Put(worker, *message.mutable_worker());
+  message.set_last_epoch(last_epoch.value());
+  message.set_address(address);
+  message.set_control_port(control_port);
+  message.set_may_defer(may_defer);
+  message.set_commit(commit);
+}
+
+JoinRequested Get(const pb::journal::JoinRequested& from) {
+  return {CallId(from.call()), Get(from.worker()),  Epoch(from.last_epoch()),
+          from.address(),      from.control_port(), from.may_defer(),
+          from.commit()};
+}
+
+void Put(const WatchRequested& from, pb::journal::Event& to) {
+  const auto& [call, worker, epoch, knows_of_change] = from;
+  pb::journal::WatchRequested& message = *to.mutable_watch_requested();
+  message.set_call(call.value());
+  Put(worker, *message.mutable_worker());
+  message.set_epoch(epoch.value());
+  message.set_knows_of_change(knows_of_change);
+}
+
+WatchRequested Get(const pb::journal::WatchRequested& from) {
+  return {CallId(from.call()), Get(from.worker()), Epoch(from.epoch()), from.knows_of_change()};
+}
+
+void Put(const ExchangeRequested& from, pb::journal::Event& to) {
+  const auto& [call, worker, epoch, key, value] = from;
+  pb::journal::ExchangeRequested& message = *to.mutable_exchange_requested();
+  message.set_call(call.value());
+  Put(worker, *message.mutable_worker());
+  message.set_epoch(epoch.value());
+  message.set_key(key);
+  message.set_value(value);
+}
+
+ExchangeRequested Get(const pb::journal::ExchangeRequested& from) {
+  return {CallId(from.call()), Get(from.worker()), Epoch(from.epoch()), from.key(), from.value()};
+}
+
+void Put(const Reported& from, pb::journal::Event& to) {
+  const auto& [call, worker, epoch, finished, failure, caused_by_peer] = from;
+  pb::journal::Reported& message = *to.mutable_reported();
+  message.set_call(call.value());
+  Put(worker, *message.mutable_worker());
+  message.set_epoch(epoch.value());
+  message.set_finished(finished);
+  message.set_failure(failure);
+  message.set_caused_by_peer(caused_by_peer);
+}
+
+Reported Get(const pb::journal::Reported& from) {
+  return {CallId(from.call()), Get(from.worker()), Epoch(from.epoch()),
+          from.finished(),     from.failure(),     from.caused_by_peer()};
+}
+
+void Put(const CallCancelled& from, pb::journal::Event& to) {
+  const auto& [call] = from;
+  to.set_call_cancelled(call.value());
+}
+
+void Put(const StopRequested& from, pb::journal::Event& to) {
+  const auto& [reason, exit_code, grace] = from;
+  pb::journal::StopRequested& message = *to.mutable_stop_requested();
+  message.set_reason(reason);
+  message.set_exit_code(exit_code);
+  message.set_grace_ns(ToNanoseconds(grace));
+}
+
+StopRequested Get(const pb::journal::StopRequested& from) {
+  return {from.reason(), from.exit_code(), DurationFromNanoseconds(from.grace_ns())};
+}
+
+void Put(const Tick&, pb::journal::Event& to) { to.mutable_tick(); }
+
+}  // namespace
+
+int64_t ToNanoseconds(absl::Time time) { return absl::ToUnixNanos(time); }
+
+absl::Time TimeFromNanoseconds(int64_t nanoseconds) { return absl::FromUnixNanos(nanoseconds); }
+
+int64_t ToNanoseconds(absl::Duration duration) { return absl::ToInt64Nanoseconds(duration); }
+
+absl::Duration DurationFromNanoseconds(int64_t nanoseconds) {
+  if (nanoseconds == std::numeric_limits<int64_t>::max()) return absl::InfiniteDuration();
+  return absl::Nanoseconds(nanoseconds);
+}
+
+pb::journal::Event ToMessage(const Event& event, absl::Time time) {
+  pb::journal::Event message;
+  message.set_time_ns(ToNanoseconds(time));
+  std::visit([&](const auto& each) { Put(each, message); }, event);
+  return message;
+}
+
+std::optional<Event> FromMessage(const pb::journal::Event& message) {
+  switch (message.kind_case()) {
+    case pb::journal::Event::kHostJoined:
+      return Get(message.host_joined());
+    case pb::journal::Event::kHostLost:
+      return Get(message.host_lost());
+    case pb::journal::Event::kHostsDiscovered:
+      return Get(message.hosts_discovered());
+    case pb::journal::Event::kHostDraining:
+      return Get(message.host_draining());
+    case pb::journal::Event::kRestarted:
+      return Restarted{};
+    case pb::journal::Event::kWorkerStarted:
+      return Get(message.worker_started());
+    case pb::journal::Event::kWorkerDying:
+      return WorkerDying{WorkerId(message.worker_dying())};
+    case pb::journal::Event::kWorkerExited:
+      return Get(message.worker_exited());
+    case pb::journal::Event::kJoinRequested:
+      return Get(message.join_requested());
+    case pb::journal::Event::kWatchRequested:
+      return Get(message.watch_requested());
+    case pb::journal::Event::kExchangeRequested:
+      return Get(message.exchange_requested());
+    case pb::journal::Event::kReported:
+      return Get(message.reported());
+    case pb::journal::Event::kCallCancelled:
+      return CallCancelled{CallId(message.call_cancelled())};
+    case pb::journal::Event::kStopRequested:
+      return Get(message.stop_requested());
+    case pb::journal::Event::kTick:
+      return Tick{};
+    case pb::journal::Event::KIND_NOT_SET:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hvd

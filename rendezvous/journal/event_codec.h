@@ -1,0 +1,31 @@
+// Events and job specs as messages, and back.
+#ifndef RENDEZVOUS_JOURNAL_EVENT_CODEC_H_
+#define RENDEZVOUS_JOURNAL_EVENT_CODEC_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "proto/journal.pb.h"
+#include "rendezvous/membership/events.h"
+#include "rendezvous/membership/job_spec.h"
+
+namespace hvd {
+
+// Everything survives the way there and back; of times and durations, whole nanoseconds.
+pb::journal::Event ToMessage(const Event& event, absl::Time time);
+pb::journal::JobSpec ToMessage(const JobSpec& spec);
+
+// nullopt: a message of no kind that is known here.
+std::optional<Event> FromMessage(const pb::journal::Event& message);
+JobSpec FromMessage(const pb::journal::JobSpec& message);
+
+int64_t ToNanoseconds(absl::Time time);
+absl::Time TimeFromNanoseconds(int64_t nanoseconds);
+// The infinite duration is the largest number.
+int64_t ToNanoseconds(absl::Duration duration);
+absl::Duration DurationFromNanoseconds(int64_t nanoseconds);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_JOURNAL_EVENT_CODEC_H_

@@ -1,0 +1,126 @@
+#include "rendezvous/journal/event_codec.h"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+const WorkerKey kWorker{WorkerId(3), Incarnation(0xFFFFFFFFFFFFFFFF)};
+const std::string kBytes("\xFF\0 not text", 11);
+
+// One of each kind, no field as it is by default.
+std::vector<Event> AllEvents() {
+  return {HostJoined{{"h1", 4}, Incarnation(9), {WorkerId(1), WorkerId(2)}},
+          HostLost{"h1", Incarnation(9), kBytes},
+          HostsDiscovered{{{"h1", 4}, {"h2", 2}}},
+          HostDraining{"h1", absl::InfiniteDuration(), "spot"},
+          Restarted{},
+          WorkerStarted{WorkerId(3), 77},
+          WorkerDying{WorkerId(3)},
+          WorkerExited{WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file"},
+          JoinRequested{CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711, true, 12},
+          WatchRequested{CallId(8), kWorker, Epoch(2), true},
+          ExchangeRequested{CallId(8), kWorker, Epoch(2), "key", kBytes},
+          Reported{CallId(8), kWorker, Epoch(2), true, kBytes, true},
+          CallCancelled{CallId(8)},
+          StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
+          Tick{}};
+}
+
+TEST(EventCodecTest, EveryKind_SurvivesWithAllItsFields) {
+  const std::vector<Event> events = AllEvents();
+  ASSERT_EQ(events.size(), std::variant_size_v<Event>);
+  const absl::Time time = absl::FromUnixNanos(1600000000123456789);
+  for (size_t i = 0; i < events.size(); ++i) {
+    ASSERT_EQ(events[i].index(), i);
+    pb::journal::Event message;
+    ASSERT_TRUE(message.ParseFromString(ToMessage(events[i], time).SerializeAsString()));
+    EXPECT_EQ(TimeFromNanoseconds(message.time_ns()), time);
+    const std::optional<Event> back = FromMessage(message);
+    ASSERT_TRUE(back.has_value()) << i;
+    EXPECT_EQ(back->index(), i);
+    // Nothing got lost on the way back, or this would not be the same.
+    EXPECT_EQ(ToMessage(*back, time).SerializeAsString(), message.SerializeAsString()) << i;
+  }
+}
+
+// Every field of a message, inner ones included, is set: so every field of its event was written.
+void ExpectEveryFieldSet(const google::protobuf::Message& message) {
+  const auto* const descriptor = message.GetDescriptor();
+  const auto* const reflection = message.GetReflection();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const auto* const field = descriptor->field(i);
+    if (field->is_repeated()) {
+      EXPECT_GT(reflection->FieldSize(message, field), 0) << field->full_name();
+    } else {
+      EXPECT_TRUE(reflection->HasField(message, field)) << field->full_name();
+      if (field->message_type() != nullptr) {
+        ExpectEveryFieldSet(reflection->GetMessage(message, field));
+      }
+    }
+  }
+}
+
+TEST(EventCodecTest, EveryField_IsWritten) {
+  for (const Event& event : AllEvents()) {
+    const pb::journal::Event message = ToMessage(event, absl::UnixEpoch());
+    const auto* const reflection = message.GetReflection();
+    const auto* const kind = reflection->GetOneofFieldDescriptor(
+        message, message.GetDescriptor()->FindOneofByName("kind"));
+    if (kind->message_type() != nullptr) {
+      ExpectEveryFieldSet(reflection->GetMessage(message, kind));
+    }
+  }
+}
+
+TEST(EventCodecTest, NoKind_IsNoEvent) {
+  EXPECT_FALSE(FromMessage(pb::journal::Event()).has_value());
+}
+
+JobSpec UnusualSpec() {
+  JobSpec spec;
+  spec.min_workers = 2;
+  spec.max_workers = 5;
+  spec.start_workers = 3;
+  spec.expected_hosts = {{"h1", 4}, {"h2", 1}};
+  spec.start_timeout = absl::Seconds(1);
+  spec.reattach_timeout = absl::InfiniteDuration();
+  spec.settle_time = absl::Seconds(2);
+  spec.failure_grace = absl::Seconds(3);
+  ElasticSpec& elastic = spec.elastic.emplace();
+  elastic.spares = 1;
+  elastic.elastic_timeout = absl::Seconds(4);
+  elastic.rejoin_timeout = absl::Seconds(5);
+  elastic.join_delay = absl::Seconds(6);
+  elastic.drain_grace = absl::Seconds(7);
+  elastic.budget = {8, absl::Seconds(9)};
+  elastic.failures_without_progress = 10;
+  elastic.reset_limit = 11;
+  elastic.cooldown = Cooldown{absl::Seconds(12), absl::Seconds(13)};
+  return spec;
+}
+
+TEST(EventCodecTest, Spec_SurvivesWithAllItsFields) {
+  const pb::journal::JobSpec message = ToMessage(UnusualSpec());
+  ExpectEveryFieldSet(message);
+  const JobSpec back = FromMessage(message);
+  EXPECT_EQ(ToMessage(back).SerializeAsString(), message.SerializeAsString());
+  EXPECT_EQ(back.reattach_timeout, absl::InfiniteDuration());
+}
+
+TEST(EventCodecTest, Spec_WhatIsNotThere_StaysSo) {
+  EXPECT_FALSE(FromMessage(ToMessage(JobSpec())).elastic.has_value());
+  JobSpec spec;
+  spec.elastic.emplace();
+  const JobSpec back = FromMessage(ToMessage(spec));
+  ASSERT_TRUE(back.elastic.has_value());
+  EXPECT_FALSE(back.elastic->reset_limit.has_value());
+  EXPECT_FALSE(back.elastic->cooldown.has_value());
+}
+
+}  // namespace
+}  // namespace hvd

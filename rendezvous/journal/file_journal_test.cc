@@ -1,0 +1,223 @@
+#include "rendezvous/journal/file_journal.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "proto/journal.pb.h"
+#include "rendezvous/journal/event_codec.h"
+#include "rendezvous/journal/record_file.h"
+
+namespace hvd {
+namespace {
+
+const absl::Time kStart = absl::FromUnixNanos(1600000000123456789);
+
+class FileJournalTest : public testing::Test {
+ protected:
+  ~FileJournalTest() override { unlink(path_.c_str()); }
+
+  absl::StatusOr<std::unique_ptr<FileJournal>> Open(const std::string& job = "job") {
+    return FileJournal::Open(path_, job, spec_, kStart);
+  }
+
+  // A journal with these calls cancelled, one second after another.
+  void Fill(const std::vector<uint64_t>& calls) {
+    auto journal = Open();
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    absl::Time time = kStart;
+    for (const uint64_t call : calls) {
+      (*journal)->Append(CallCancelled{CallId(call)}, time += absl::Seconds(1));
+    }
+    ASSERT_TRUE((*journal)->Sync().ok());
+  }
+
+  // The calls cancelled in a journal.
+  static std::vector<uint64_t> Calls(FileJournal& journal) {
+    std::vector<uint64_t> calls;
+    const absl::Status status = journal.Replay([&](const Event& event, absl::Time time) {
+      calls.push_back(std::get<CallCancelled>(event).call.value());
+      EXPECT_EQ(time, kStart + absl::Seconds(calls.size()));
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    return calls;
+  }
+
+  std::string Contents() const {
+    std::ostringstream text;
+    text << std::ifstream(path_, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  void SetContents(const std::string& contents) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << contents;
+  }
+
+  const std::string path_ = testing::TempDir() + "/file_journal_" + std::to_string(getpid());
+  JobSpec spec_;
+};
+
+TEST_F(FileJournalTest, Replay_GivesWhatWasSynced_InOrder_AcrossOpenings) {
+  Fill({1, 2});
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_EQ(Calls(**journal), (std::vector<uint64_t>{1, 2}));
+  (*journal)->Append(CallCancelled{CallId(3)}, kStart + absl::Seconds(3));
+  ASSERT_TRUE((*journal)->Sync().ok());
+  journal = Open();
+  EXPECT_EQ(Calls(**journal), (std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_EQ((*journal)->bytes_cut(), 0);
+}
+
+TEST_F(FileJournalTest, Append_WithoutSync_IsNotKept) {
+  {
+    auto journal = Open();
+    (*journal)->Append(CallCancelled{CallId(1)}, kStart);
+  }
+  EXPECT_TRUE(Calls(**Open()).empty());
+}
+
+TEST_F(FileJournalTest, Started_IsTheFirstOpenings) {
+  ASSERT_TRUE(Open().ok());
+  const auto later = FileJournal::Open(path_, "job", spec_, kStart + absl::Hours(1));
+  EXPECT_EQ((*later)->started(), kStart);
+}
+
+TEST_F(FileJournalTest, File_IsTheOwnersAlone) {
+  ASSERT_TRUE(Open().ok());
+  struct stat info = {};
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(FileJournalTest, TornAnywhereInTheLastRecord_TheRestIsKept_AndItGoesOn) {
+  Fill({1});
+  const size_t whole = Contents().size();
+  Fill({2});  // appends
+  const std::string contents = Contents();
+  for (size_t size = whole; size < contents.size(); ++size) {
+    SetContents(contents.substr(0, size));
+    auto journal = Open();
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    EXPECT_EQ((*journal)->bytes_cut(), static_cast<int64_t>(size - whole));
+    EXPECT_EQ(Calls(**journal), std::vector<uint64_t>{1});
+    (*journal)->Append(CallCancelled{CallId(3)}, kStart + absl::Seconds(2));
+    ASSERT_TRUE((*journal)->Sync().ok());
+    EXPECT_EQ(Calls(**Open()), (std::vector<uint64_t>{1, 3}));
+  }
+}
+
+TEST_F(FileJournalTest, TornInTheFirstRecord_BeginsAnew) {
+  ASSERT_TRUE(Open().ok());
+  const std::string contents = Contents();
+  for (size_t size = 0; size < contents.size(); ++size) {
+    SetContents(contents.substr(0, size));
+    ASSERT_TRUE(Open().ok());
+    EXPECT_EQ(Contents(), contents);
+  }
+}
+
+TEST_F(FileJournalTest, ZerosAtTheEnd_AreCutOff) {
+  Fill({1});
+  const std::string contents = Contents();
+  SetContents(contents + std::string(5000, '\0'));
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_EQ((*journal)->bytes_cut(), 5000);
+  EXPECT_EQ(Contents(), contents);
+}
+
+TEST_F(FileJournalTest, AnyByteFlipped_DataLoss_AndTheFileIsLeftAlone) {
+  Fill({1, 2});
+  const std::string contents = Contents();
+  for (size_t i = 0; i < contents.size(); ++i) {
+    std::string damaged = contents;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    SetContents(damaged);
+    const absl::Status status = Open().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << i << ": " << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
+    EXPECT_EQ(Contents(), damaged);
+  }
+}
+
+TEST_F(FileJournalTest, NoJournal_DataLoss) {
+  SetContents("#!/bin/sh\nexec true\n");
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(FileJournalTest, RecordsOfAnUnknownKind_DataLoss) {
+  ASSERT_TRUE(Open().ok());
+  SetContents(Contents() + EncodeRecord(pb::journal::Event().SerializeAsString()));
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(FileJournalTest, OtherVersionOrFormat_FailedPreconditionAndSaysWhich) {
+  pb::journal::Header header;
+  header.set_format(1);
+  header.set_version("0.0.1");
+  header.set_job_id("job");
+  SetContents(EncodeRecord(header.SerializeAsString()));
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StrContains(Open().status().message(), "0.0.1")) << Open().status();
+}
+
+TEST_F(FileJournalTest, OtherJobOrOptions_FailedPrecondition) {
+  ASSERT_TRUE(Open("job").ok());
+  EXPECT_EQ(Open("another").status().code(), absl::StatusCode::kFailedPrecondition);
+  spec_.max_workers = 2;
+  EXPECT_EQ(Open("job").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(FileJournalTest, LargeValues_Survive) {
+  const std::string value(1 << 20, 'v');
+  {
+    auto journal = Open();
+    for (int i = 0; i < 3; ++i) {
+      (*journal)->Append(ExchangeRequested{CallId(1), {}, Epoch(1), "key", value}, kStart);
+    }
+    ASSERT_TRUE((*journal)->Sync().ok());
+  }
+  int found = 0;
+  ASSERT_TRUE((*Open())
+                  ->Replay([&](const Event& event, absl::Time) {
+                    found += std::get<ExchangeRequested>(event).value == value ? 1 : 0;
+                  })
+                  .ok());
+  EXPECT_EQ(found, 3);
+}
+
+TEST_F(FileJournalTest, NoSuchDirectory_InvalidArgument) {
+  const auto journal = FileJournal::Open(path_ + "/no/such", "job", spec_, kStart);
+  EXPECT_EQ(journal.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FileJournalTest, Sync_NoRoom_FailsForGood_AndWhatWasThereStays) {
+  Fill({1});
+  auto journal = Open();
+  ASSERT_EQ(Calls(**journal).size(), 1u);
+  rlimit old = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none = {Contents().size() + 3, old.rlim_max};  // not even a whole record
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  (*journal)->Append(CallCancelled{CallId(2)}, kStart);
+  const absl::Status full = (*journal)->Sync();
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, previous);
+  EXPECT_EQ(full.code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(absl::StrContains(full.message(), path_)) << full;
+  (*journal)->Append(CallCancelled{CallId(3)}, kStart);
+  EXPECT_EQ((*journal)->Sync(), full);
+  EXPECT_EQ(Calls(**Open()), std::vector<uint64_t>{1});
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,82 @@
+#include <cstdint>
+
+#include "rendezvous/journal/event_codec.h"
+
+namespace hvd {
+namespace {
+
+void Put(const ElasticSpec& from, pb::journal::ElasticSpec& to) {
+  const auto& [spares, elastic_timeout, rejoin_timeout, join_delay, drain_grace, budget,
+               failures_without_progress, reset_limit, cooldown] = from;
+  to.set_spares(spares);
+  to.set_elastic_timeout_ns(ToNanoseconds(elastic_timeout));
+  to.set_rejoin_timeout_ns(ToNanoseconds(rejoin_timeout));
+  to.set_join_delay_ns(ToNanoseconds(join_delay));
+  to.set_drain_grace_ns(ToNanoseconds(drain_grace));
+  to.set_budget_failures(budget.failures);
+  to.set_budget_window_ns(ToNanoseconds(budget.window));
+  to.set_failures_without_progress(failures_without_progress);
+  if (reset_limit.has_value()) to.set_reset_limit(*reset_limit);
+  if (cooldown.has_value()) {
+    to.mutable_cooldown()->set_shortest_ns(ToNanoseconds(cooldown->shortest));
+    to.mutable_cooldown()->set_longest_ns(ToNanoseconds(cooldown->longest));
+  }
+}
+
+ElasticSpec Get(const pb::journal::ElasticSpec& from) {
+  ElasticSpec spec;
+  spec.spares = from.spares();
+  spec.elastic_timeout = DurationFromNanoseconds(from.elastic_timeout_ns());
+  spec.rejoin_timeout = DurationFromNanoseconds(from.rejoin_timeout_ns());
+  spec.join_delay = DurationFromNanoseconds(from.join_delay_ns());
+  spec.drain_grace = DurationFromNanoseconds(from.drain_grace_ns());
+  spec.budget = {from.budget_failures(), DurationFromNanoseconds(from.budget_window_ns())};
+  spec.failures_without_progress = from.failures_without_progress();
+  if (from.has_reset_limit()) spec.reset_limit = from.reset_limit();
+  if (from.has_cooldown()) {
+    spec.cooldown = Cooldown{DurationFromNanoseconds(from.cooldown().shortest_ns()),
+                             DurationFromNanoseconds(from.cooldown().longest_ns())};
+  }
+  return spec;
+}
+
+}  // namespace
+
+// By structured bindings, as events: a field that is added does not compile before it is kept.
+pb::journal::JobSpec ToMessage(const JobSpec& spec) {
+  const auto& [min_workers, max_workers, start_workers, elastic, expected_hosts, start_timeout,
+               reattach_timeout, settle_time, failure_grace] = spec;
+  pb::journal::JobSpec message;
+  message.set_min_workers(min_workers);
+  message.set_max_workers(max_workers);
+  message.set_start_workers(start_workers);
+  if (elastic.has_value()) Put(*elastic, *message.mutable_elastic());
+  for (const HostSlots& host : expected_hosts) {
+    pb::journal::HostSlots& added = *message.add_expected_hosts();
+    added.set_host(host.host);
+    added.set_slots(host.slots);
+  }
+  message.set_start_timeout_ns(ToNanoseconds(start_timeout));
+  message.set_reattach_timeout_ns(ToNanoseconds(reattach_timeout));
+  message.set_settle_time_ns(ToNanoseconds(settle_time));
+  message.set_failure_grace_ns(ToNanoseconds(failure_grace));
+  return message;
+}
+
+JobSpec FromMessage(const pb::journal::JobSpec& message) {
+  JobSpec spec;
+  spec.min_workers = message.min_workers();
+  spec.max_workers = message.max_workers();
+  spec.start_workers = message.start_workers();
+  if (message.has_elastic()) spec.elastic = Get(message.elastic());
+  for (const pb::journal::HostSlots& host : message.expected_hosts()) {
+    spec.expected_hosts.push_back({host.host(), host.slots()});
+  }
+  spec.start_timeout = DurationFromNanoseconds(message.start_timeout_ns());
+  spec.reattach_timeout = DurationFromNanoseconds(message.reattach_timeout_ns());
+  spec.settle_time = DurationFromNanoseconds(message.settle_time_ns());
+  spec.failure_grace = DurationFromNanoseconds(message.failure_grace_ns());
+  return spec;
+}
+
+}  // namespace hvd
