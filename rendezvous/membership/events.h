@@ -36,7 +36,7 @@ struct WorkerKey {
 struct HostJoined {
   HostSlots host;
   Incarnation agent;
-  std::vector<WorkerId> known_workers;  // that it was ever told to start
+  std::vector<WorkerId> known_workers = {};  // that it was ever told to start
 };
 
 // Elastic jobs: the hosts that there are at present, all of them. Those of an earlier list that are

@@ -61,6 +61,10 @@ bool ExchangeRounds::Withdraw(CallId call, const absl::Status& status,
   return false;
 }
 
+void ExchangeRounds::Forget() {
+  for (auto& [key, round] : rounds_) round.gifts.clear();
+}
+
 void ExchangeRounds::Close(const absl::Status& status, std::vector<Effect>* effects) {
   if (!closed_.ok()) return;
   closed_ = status;

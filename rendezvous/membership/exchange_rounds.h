@@ -34,6 +34,9 @@ class ExchangeRounds {
   // is parked.
   bool Withdraw(CallId call, const absl::Status& status, std::vector<Effect>* effects);
 
+  // Nobody waits any more: what was given in rounds that are not over must be given again.
+  void Forget();
+
   // No round will be completed any more: ends all parked calls, and every later one, with `status`.
   // The first close counts. REQUIRES: !status.ok()
   void Close(const absl::Status& status, std::vector<Effect>* effects);

@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
 namespace hvd {
 
 Membership::State::State(JobSpec job_spec, absl::Time now)
-    : spec(std::move(job_spec)), start_deadline(now + spec.start_timeout), rounds(0) {
+    : spec(std::move(job_spec)),
+      start_patience(elastic() ? std::max(spec.start_timeout, spec.elastic->elastic_timeout)
+                               : spec.start_timeout),
+      start_deadline(now + start_patience),
+      rounds(0),
+      budget(elastic() ? spec.elastic->budget : FailureBudget()),
+      health(elastic() ? spec.elastic->cooldown : std::nullopt) {
   for (const HostSlots& slots : spec.expected_hosts) {
     Host host;
     host.slots = slots;
@@ -26,7 +33,31 @@ Membership::State::Worker* Membership::State::Find(WorkerId id) {
 }
 
 std::string Membership::State::Name(const Worker& worker) const {
-  return RankOnHost(worker.place.rank, HostOf(worker).slots.host);
+  const std::string& host = HostOf(worker).slots.host;
+  if (elastic() && worker.last_world == Epoch(0)) {
+    return absl::StrCat("worker ", worker.id.value(), " on host ", host);
+  }
+  return RankOnHost(worker.place.rank, host);
+}
+
+void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* worker,
+                             const Host* host) {
+  if (!elastic()) return;
+  Notice notice;
+  notice.kind = kind;
+  notice.epoch = epoch;
+  notice.text = std::move(text);
+  if (worker != nullptr) {
+    notice.worker = worker->id;
+    notice.rank = worker->last_world > Epoch(0) ? worker->place.rank : -1;
+    notice.host = HostOf(*worker).slots.host;
+  }
+  if (host != nullptr) notice.host = host->slots.host;
+  if (kind == Notice::Kind::kWorldFormed) {
+    notice.size = static_cast<int>(world.members.size());
+    notice.commit = formed_commit;
+  }
+  effects.push_back(std::move(notice));
 }
 
 Membership::Membership(JobSpec spec, absl::Time now)
@@ -35,17 +66,23 @@ Membership::Membership(JobSpec spec, absl::Time now)
 Membership::~Membership() = default;
 
 std::vector<Effect> Membership::Apply(const Event& event, absl::Time now) {
+  state_->last_time = now;
   std::visit([this, now](const auto& e) { state_->On(e, now); }, event);
   // After the event, so that what comes just in time for a late tick still counts.
   state_->CheckDeadlines(now);
+  state_->Reconcile(now);
   return std::exchange(state_->effects, {});
 }
 
 absl::Time Membership::NextDeadline() const {
   if (state_->finished) return absl::InfiniteFuture();
   if (state_->verdict.has_value()) return state_->finish_deadline;
-  if (!state_->started) return state_->start_deadline;
-  return state_->settle_deadline;
+  absl::Time next = state_->settle_deadline;
+  for (const State::Host& host : state_->hosts) {
+    if (host.away.has_value()) next = std::min(next, host.away_until);
+  }
+  if (!state_->started) return std::min(next, state_->start_deadline);
+  return std::min(next, state_->NextElasticDeadline());
 }
 
 std::string Membership::Explain() const { return state_->Explain(); }

@@ -49,7 +49,7 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
 // one.
 absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& worker,
                                             Epoch wanted) const {
-  const bool is_member = epoch > Epoch(0) && wanted == epoch &&
+  const bool is_member = epoch > Epoch(0) && wanted == epoch && worker.last_world == epoch &&
                          key.incarnation == worker.incarnation &&
                          world.members[worker.place.rank].worker.incarnation == key.incarnation;
   if (is_member) return absl::OkStatus();
@@ -75,45 +75,68 @@ void Membership::State::On(const JoinRequested& event, absl::Time now) {
     effects.push_back(ReplyWorld{event.call, world});
     return;
   }
-  Park(worker, event);
+  if (elastic() && DeferOrRelease(worker, event)) return;
+  Park(worker, event, now);
+  if (elastic()) return;
   FormWorldWhenAllAsked();
   FailIfNoWorldCanForm(now);
 }
 
-void Membership::State::Park(Worker* worker, const JoinRequested& event) {
+void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::Time now) {
   if (worker->join.has_value()) {
     Answer(worker->join->call,
            absl::CancelledError(absl::StrCat(Name(*worker), " has asked again in another call")));
   }
   worker->join = event;
-  failures.Retract(worker->place.rank);  // whatever went wrong, it goes on
+  worker->commit = event.commit;
+  worker->ready_since = now;
+  worker->exception.clear();  // whatever went wrong, it goes on
+  worker->caused_by_peer = false;
+  failures.Retract(worker->place.rank);
   // Having finished it has left in good order: others may be about to do the same and must not be
-  // disturbed.
-  if (worker->in_epoch) BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world"));
+  // disturbed. Nor must they if they are about to follow.
+  if (worker->in_epoch && !changing.has_value()) {
+    BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world"));
+  }
 }
 
 void Membership::State::FormWorldWhenAllAsked() {
   for (const Worker& worker : workers) {
     if (!worker.join.has_value()) return;
   }
+  std::vector<Worker*> members;
+  for (Worker& worker : workers) members.push_back(&worker);
+  FormWorld(members, true);
+}
+
+// REQUIRES: `members` are in rank order, their places set, and all have asked.
+void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync_state) {
   const Epoch next(epoch.value() + 1);
   BreakEpoch(absl::StrCat("epoch ", next.value(), " has begun"));
   epoch = next;
   broken.reset();
-  rounds = ExchangeRounds(static_cast<int>(workers.size()));
-  world = World{epoch, {}};
-  for (Worker& worker : workers) {
-    worker.in_epoch = true;
-    const Placement& place = worker.place;
-    world.members.push_back(WorldMember{worker.join->worker, HostOf(worker).slots.host,
-                                        worker.join->address, worker.join->control_port, place.rank,
-                                        place.local_rank, place.local_size, place.cross_rank,
-                                        place.cross_size});
+  changing.reset();
+  rounds = ExchangeRounds(static_cast<int>(members.size()));
+  world = World{epoch, {}, sync_state};
+  for (Worker& worker : workers) worker.in_epoch = false;
+  for (Worker* worker : members) {
+    worker->in_epoch = true;
+    worker->finished = false;
+    worker->last_world = epoch;
+    world.members.push_back(MemberOf(*worker));
   }
-  for (Worker& worker : workers) {
-    effects.push_back(ReplyWorld{worker.join->call, world});
-    worker.join.reset();
+  for (Worker* worker : members) {
+    effects.push_back(ReplyWorld{worker->join->call, world});
+    worker->join.reset();
   }
+}
+
+// As it has asked. REQUIRES: it has.
+WorldMember Membership::State::MemberOf(const Worker& worker) const {
+  const Placement& place = worker.place;
+  return WorldMember{worker.join->worker, HostOf(worker).slots.host, worker.join->address,
+                     worker.join->control_port, place.rank, place.local_rank, place.local_size,
+                     place.cross_rank, place.cross_size, worker.commit};
 }
 
 void Membership::State::BreakEpoch(const std::string& reason) {
@@ -126,6 +149,7 @@ void Membership::State::BreakEpoch(const std::string& reason) {
   rounds.Close(
       absl::FailedPreconditionError(absl::StrCat("epoch ", epoch.value(), " is broken: ", reason)),
       &effects);
+  Note(Notice::Kind::kEpochBroken, reason);
 }
 
 void Membership::State::On(const WatchRequested& event, absl::Time now) {
@@ -147,6 +171,8 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
   }
   if (broken.has_value()) {
     effects.push_back(ReplyWatch{event.call, EpochChange::kBroken, *broken});
+  } else if (changing.has_value() && !event.knows_of_change) {
+    effects.push_back(ReplyWatch{event.call, EpochChange::kChanging, *changing});
   } else {
     watches.push_back(event);
   }
@@ -172,6 +198,8 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     return Answer(event.call, std::move(status));
   }
   if (!event.finished) {
+    worker->exception = OneLine(event.failure);
+    worker->caused_by_peer = event.caused_by_peer;
     failures.Said(worker->place.rank, HostOf(*worker).slots.host, event.failure,
                   event.caused_by_peer);
     if (worker->in_epoch && event.epoch == epoch) {
@@ -188,6 +216,7 @@ void Membership::State::On(const Reported& event, absl::Time now) {
   failures.Retract(worker->place.rank);
   if (worker->in_epoch && event.epoch == epoch) {
     worker->in_epoch = false;
+    worker->finished = true;
     rounds.Close(absl::FailedPreconditionError(
                      absl::StrCat(Name(*worker), " has left epoch ", epoch.value())),
                  &effects);

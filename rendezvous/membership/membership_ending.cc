@@ -24,6 +24,7 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
   const std::string news = absl::StrCat(Name(*worker), " has exited: ", ExitMeaning(event));
   EndCallsOf(worker, absl::FailedPreconditionError(news));
   if (verdict.has_value()) return FinishWhenAllGone();
+  if (elastic()) return EndElasticWorker(worker, event, now);
   const int rank = worker->place.rank;
   if (worker->failed) {
     failures.Exited(rank, HostOf(*worker).slots.host, event);
@@ -67,7 +68,7 @@ void Membership::State::Judge(const std::string& news, absl::Time now) {
   if (failures.IsCertain() || AllGone()) {
     return Conclude(failures.Build(), spec.failure_grace, now);
   }
-  settle_deadline = std::min(settle_deadline, now + spec.settle_time);
+  settle_deadline = std::min(settle_deadline, std::max(dying_deadline, now + spec.settle_time));
   BreakEpoch(news);
 }
 
@@ -112,13 +113,14 @@ void Membership::State::On(const Tick& event, absl::Time now) {}  // CheckDeadli
 
 void Membership::State::CheckDeadlines(absl::Time now) {
   if (finished) return;
+  LoseAwayHosts(now);
   if (verdict.has_value()) {
     if (now >= finish_deadline) FinishAnyway();
   } else if (!started) {
     if (now < start_deadline) return;
     Verdict late;
     late.exit_code = 1;
-    late.summary = absl::StrCat("gave up after ", absl::FormatDuration(spec.start_timeout),
+    late.summary = absl::StrCat("gave up after ", absl::FormatDuration(start_patience),
                                 " of waiting for ", MissingText());
     Conclude(std::move(late), spec.failure_grace, now);
   } else if (now >= settle_deadline) {
@@ -158,7 +160,8 @@ void Membership::State::StopLiveWorkers() {
     for (const Worker& worker : workers) {
       if (&HostOf(worker) == &host && !worker.gone) live.push_back(worker.id);
     }
-    if (live.empty()) continue;
+    // The agent of a host that is away will be told when it is back.
+    if (live.empty() || !host.agent.has_value()) continue;
     effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, live, grace});
   }
 }
@@ -181,6 +184,7 @@ void Membership::State::FinishAnyway() {
     if (!HasLiveWorkers(host)) continue;
     on_hosts.push_back(host.slots.host);
     host.ended = true;
+    if (!host.agent.has_value()) continue;
     effects.push_back(EndJobEffect{*host.agent, host.slots.host, absl::ZeroDuration()});
   }
   absl::StrAppend(&verdict->summary, "; no word that ",

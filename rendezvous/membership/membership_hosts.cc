@@ -8,6 +8,8 @@
 namespace hvd {
 
 void Membership::State::On(const HostJoined& event, absl::Time now) {
+  if (Reattach(event)) return;
+  if (elastic() && !verdict.has_value()) return TakeInHost(event, now);
   const auto known = std::find_if(hosts.begin(), hosts.end(), [&event](const Host& host) {
     return host.slots.host == event.host.host;
   });
@@ -40,6 +42,7 @@ void Membership::State::StartWhenComplete() {
     Worker worker;
     worker.id = WorkerId(static_cast<uint64_t>(place.rank) + 1);
     worker.place = place;
+    worker.slot = place.local_rank;
     workers.push_back(worker);
     const Host& host = hosts[place.host];
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
@@ -54,6 +57,7 @@ void Membership::State::On(const HostLost& event, absl::Time now) {
   });
   if (host == hosts.end()) return;
   host->agent.reset();
+  if (elastic() && !verdict.has_value()) return LoseElasticHost(&*host, event.reason, now);
   if (started) {
     LoseStartedHost(*host, event.reason, now);
   } else if (!host->expected) {
@@ -99,6 +103,7 @@ int Membership::State::AttachedSlots() const {
 
 std::vector<std::string> Membership::State::MissingHosts() const {
   std::vector<std::string> missing;
+  if (elastic()) return missing;  // what matters is how many slots there are
   for (const Host& host : hosts) {
     if (host.expected && !host.agent.has_value()) missing.push_back(host.slots.host);
   }
@@ -109,7 +114,7 @@ std::string Membership::State::MissingText() const {
   const std::vector<std::string> missing = MissingHosts();
   if (missing.empty()) {
     return absl::StrCat("more hosts to attach (", AttachedSlots(), " of ",
-                        Count(spec.max_workers, "slot"), ")");
+                        Count(start_workers(), "slot"), ")");
   }
   const size_t expected = spec.expected_hosts.size();
   return absl::StrCat(Hosts(missing), " to attach (", expected - missing.size(), " of ", expected,

@@ -4,6 +4,7 @@
 #define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,27 +18,46 @@
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/exchange_rounds.h"
 #include "rendezvous/membership/membership.h"
+#include "rendezvous/membership/restart_budget.h"
 #include "rendezvous/membership/root_cause.h"
 #include "rendezvous/membership/slot_plan.h"
+#include "rendezvous/membership/world_plan.h"
 
 namespace hvd {
 
 // Invariants: a parked call is in exactly one of Worker::join, watches and rounds, and leaves it
-// together with the effect that answers it. Every world has all workers in it, so a worker that has
-// gone means that no world can follow.
+// together with the effect that answers it.
+// In a static job every world has all workers in it, so a worker that has gone means that no world
+// can follow.
 struct Membership::State {
+  // For workers on their way to their first world, once there are enough for it without them.
+  static constexpr absl::Duration kFormPatience = absl::Seconds(10);
+
+  struct Drain {
+    absl::Time since;
+    absl::Time deadline;
+    std::string reason;
+    bool by_discovery = false;  // taken back if the host is listed again
+  };
+
   struct Host {
     HostSlots slots;
     bool expected = false;
+    bool discovered = false;  // it was in a list of HostsDiscovered
     std::optional<Incarnation>
         agent;           // of the attached agent; empty before it attaches and after it is lost
     bool ended = false;  // EndJob was sent
+    std::optional<Drain> drain;
+    std::optional<Incarnation> away;  // of the agent that may attach again after Restarted
+    absl::Time away_until;
   };
 
-  // Worker ids are ranks + 1 in a static job; `workers` is in rank order.
+  // Worker ids are never used twice. In a static job they are ranks + 1, and `workers` is in rank
+  // order.
   struct Worker {
     WorkerId id;
-    Placement place;
+    Placement place;  // in its newest world; before its first one: as planned when it was started
+    int slot = 0;     // on its host; two live workers never share one
     int64_t pid = 0;
     std::optional<Incarnation> incarnation;  // of the newest process that has spoken
     std::set<Incarnation> superseded;        // of the processes before it
@@ -45,6 +65,16 @@ struct Membership::State {
     bool in_epoch = false;  // in the current epoch, and has not said that it finished
     bool gone = false;      // it has exited or its host is lost
     bool failed = false;    // ... in failure
+    Epoch last_world;       // the newest that it was in
+    uint64_t commit = 0;    // the newest that it can restore, by its own word
+    bool finished = false;  // said so for last_world
+    bool dying = false;     // WorkerDying was seen
+    bool stopped = false;   // StopWorkers was sent: its end is no news
+    bool released = false;  // told to leave
+    std::string exception;  // its own word on why it fails
+    bool caused_by_peer = false;
+    absl::Time ready_since;  // of its parked call
+    absl::Time stop_at = absl::InfiniteFuture();  // if it has not gone by then
     std::vector<std::string> stderr_tail;  // ... having said this
   };
 
@@ -53,10 +83,6 @@ struct Membership::State {
   // membership_hosts.cc
   void On(const HostJoined& event, absl::Time now);
   void On(const HostLost& event, absl::Time now);
-  void On(const HostsDiscovered& event, absl::Time now) {}
-  void On(const HostDraining& event, absl::Time now) {}
-  void On(const Restarted& event, absl::Time now) {}
-  void On(const WorkerDying& event, absl::Time now) {}
   void On(const WorkerStarted& event, absl::Time now);
   void StartWhenComplete();
   void LoseStartedHost(const Host& host, absl::string_view reason, absl::Time now);
@@ -64,6 +90,20 @@ struct Membership::State {
   std::vector<std::string> MissingHosts() const;
   // "hosts b, c to attach (1 of 3 attached)"
   std::string MissingText() const;
+
+  // membership_hosts_elastic.cc
+  void On(const HostsDiscovered& event, absl::Time now);
+  void On(const HostDraining& event, absl::Time now);
+  void On(const Restarted& event, absl::Time now);
+  void TakeInHost(const HostJoined& event, absl::Time now);
+  bool Reattach(const HostJoined& event);
+  void StopStrangers(const Host& host, const HostJoined& event);
+  void LoseAwayHosts(absl::Time now);
+  void StartDrain(Host* host, absl::Duration grace, const std::string& reason, bool by_discovery,
+                  absl::Time now);
+  void LoseElasticHost(Host* host, const std::string& reason, absl::Time now);
+  void EndDrainedHosts();
+  Host* FindHost(const std::string& name);
 
   // membership_calls.cc
   void On(const JoinRequested& event, absl::Time now);
@@ -74,10 +114,52 @@ struct Membership::State {
   absl::Status Admit(const WorkerKey& key, Worker* worker);
   absl::Status CheckSpeaker(const WorkerKey& key, const Worker* worker) const;
   void Supersede(Worker* worker, Incarnation newer);
-  void Park(Worker* worker, const JoinRequested& event);
+  void Park(Worker* worker, const JoinRequested& event, absl::Time now);
   void FormWorldWhenAllAsked();
+  void FormWorld(const std::vector<Worker*>& members, bool sync_state);
+  WorldMember MemberOf(const Worker& worker) const;
   void BreakEpoch(const std::string& reason);
   absl::Status CheckMember(const WorkerKey& key, const Worker& worker, Epoch wanted) const;
+
+  // membership_worlds.cc: an elastic job's next worlds
+  bool DeferOrRelease(Worker* worker, const JoinRequested& event);
+  bool ComingTogether() const;
+  void FormElasticWorld(absl::Time now);
+  std::optional<std::vector<Worker*>> ReadyForWorld(absl::Time now);
+  std::vector<Candidate> ToCandidates(const std::vector<Worker*>& workers) const;
+  bool MayGoOn(uint64_t commit, absl::Time now);
+  void LeaveOutFinished(absl::Time now);
+  void Release(Worker* worker, absl::Time now);
+  void ReleaseWhenNobodyStays(absl::Time now);
+
+  // membership_change.cc: an elastic job is steered towards what is wanted after every event
+  void Reconcile(absl::Time now);
+  void CheckElasticDeadlines(absl::Time now);
+  absl::Time NextElasticDeadline() const;
+  void EvictLateSurvivors(absl::Time now);
+  void StopOverdueLeavers(absl::Time now);
+  void StopNow(Worker* worker, absl::Duration with_grace);
+  void StartWorkers(absl::Time now);
+  bool IsFree(const Host& host, int slot) const;
+  absl::Time NextFreeSlot() const;
+  void SignalChange(absl::Time now);
+  std::string WantedChange(absl::Time now) const;
+  absl::Time NextChange() const;  // when WantedChange may answer otherwise
+  bool IsLive(const Worker& worker) const;  // runs, and is meant to
+  bool IsLeaving(const Worker& worker) const;
+  bool IsSurvivor(const Worker& worker) const;  // of the newest world
+  bool IsReadyNewcomer(const Worker& worker) const;
+  bool IsFinishing() const;
+  int HostIndex(const Host& host) const { return static_cast<int>(&host - hosts.data()); }
+
+  // membership_failures.cc: how an elastic job takes its workers' ends
+  void On(const WorkerDying& event, absl::Time now);
+  void EndElasticWorker(Worker* worker, const WorkerExited& exited, absl::Time now);
+  void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
+  void Spend(absl::Time now);
+  bool IsUserBug(const Worker& worker);
+  void SucceedWhenDone(absl::Time now);
+  void GiveUp(const std::string& why, absl::Time now);
 
   // membership_ending.cc
   void On(const WorkerExited& event, absl::Time now);
@@ -102,6 +184,12 @@ struct Membership::State {
   std::string StateName() const;
   std::string StateName(const Worker& worker) const;
 
+  void Note(Notice::Kind kind, std::string text, const Worker* worker = nullptr,
+            const Host* host = nullptr);
+  bool elastic() const { return spec.elastic.has_value(); }
+  int start_workers() const {
+    return spec.start_workers > 0 ? spec.start_workers : spec.max_workers;
+  }
   Worker* Find(WorkerId id);
   std::string Name(const Worker& worker) const;
   const Host& HostOf(const Worker& worker) const { return hosts[worker.place.host]; }
@@ -119,11 +207,13 @@ struct Membership::State {
   }
 
   const JobSpec spec;
+  absl::Time last_time;  // of the newest event
   std::vector<Effect> effects;  // of the event in hand
 
   std::vector<Host> hosts;  // expected ones in the spec's order, then others as they come
   std::vector<Worker> workers;
   bool started = false;
+  absl::Duration start_patience;
   absl::Time start_deadline;  // while not started
 
   Epoch epoch;
@@ -135,11 +225,30 @@ struct Membership::State {
   RootCause failures;
   absl::Time settle_deadline =
       absl::InfiniteFuture();  // finite while a consequence waits for its cause
+  absl::Time dying_deadline = absl::InfinitePast();  // for the exit of a dying worker
   std::optional<Verdict> verdict;
   absl::Duration grace;  // of the latest StopWorkers
   absl::Time finish_deadline =
       absl::InfiniteFuture();  // finite from the verdict until all have gone
   bool finished = false;       // JobFinished was sent
+
+  // Elastic jobs only.
+  RestartBudget budget;
+  SlotHealth health;
+  std::map<std::string, int> listed;  // the newest HostsDiscovered
+  std::set<std::string> ever_listed;
+  uint64_t last_worker_id = 0;
+  std::optional<std::string> changing;  // members were told that another world is wanted, and why
+  // While the next world is awaited: since when, else InfiniteFuture.
+  absl::Time together_since = absl::InfiniteFuture();
+  absl::Time quorum_since = absl::InfiniteFuture();  // ... and there are enough for it
+  bool told_waiting = false;           // a notice said that there are too few
+  absl::Time formed_at;                // the newest world
+  uint64_t formed_commit = 0;          // the newest commit at that time
+  bool failed_world = false;           // a failure ended it
+  int without_progress = 0;            // failed worlds in a row that brought no commit
+  Verdict last_failure;
+  std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, host
 };
 
 }  // namespace hvd

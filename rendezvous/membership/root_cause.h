@@ -19,6 +19,9 @@ class RootCause {
   // The worker's own word that it failed; its last word counts.
   void Said(int rank, const std::string& host, absl::string_view exception, bool caused_by_peer);
 
+  // The worker's process is ending, how is not known yet.
+  void Dying(int rank, const std::string& host) { Of(rank, host); }
+
   // The worker's process has ended in failure. With exit code 0 this means: without having
   // finished.
   void Exited(int rank, const std::string& host, const WorkerExited& exited);

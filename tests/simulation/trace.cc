@@ -46,7 +46,7 @@ struct Text {
   }
   std::string operator()(const ReplyWorld& e) {
     std::string text = absl::StrCat("world of epoch ", e.world.epoch.value(),
-                                    e.world.sync_state ? ", state to be synchronized" : "", "\n");
+                                    e.world.sync_state ? "" : ", all have its state", "\n");
     for (const WorldMember& member : e.world.members) text += MemberText(member);
     return text;
   }

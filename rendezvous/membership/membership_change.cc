@@ -1,0 +1,260 @@
+// Steers an elastic job towards what is wanted. Called after every event; looks at what there is and
+// not at what has just happened, so that nothing that was missed once is missed for good.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+namespace {
+
+// For the others, once the first member has come after a planned change: they come at the same step.
+constexpr absl::Duration kFollowTime = absl::Seconds(5);
+// For SIGKILL to be reported.
+constexpr absl::Duration kStopPatience = absl::Seconds(5);
+
+}  // namespace
+
+void Membership::State::Reconcile(absl::Time now) {
+  if (!elastic() || verdict.has_value()) return;
+  CheckElasticDeadlines(now);
+  if (!verdict.has_value()) FormElasticWorld(now);
+  if (!verdict.has_value()) SignalChange(now);
+  if (!verdict.has_value()) ReleaseWhenNobodyStays(now);
+  if (!verdict.has_value()) EndDrainedHosts();
+  if (!verdict.has_value()) StartWorkers(now);
+  if (!verdict.has_value()) SucceedWhenDone(now);
+}
+
+bool Membership::State::IsLeaving(const Worker& worker) const {
+  const Host& host = HostOf(worker);
+  return host.drain.has_value() || worker.slot >= host.slots.slots;
+}
+
+bool Membership::State::IsLive(const Worker& worker) const {
+  return !worker.gone && !worker.dying && !worker.stopped && !worker.released && !worker.finished &&
+         !IsLeaving(worker);
+}
+
+bool Membership::State::IsSurvivor(const Worker& worker) const {
+  return worker.in_epoch && !worker.gone && !worker.dying && !worker.stopped && !worker.released;
+}
+
+bool Membership::State::IsReadyNewcomer(const Worker& worker) const {
+  return worker.join.has_value() && !worker.in_epoch && !worker.gone && !worker.dying &&
+         !worker.stopped && !worker.released && !IsLeaving(worker);
+}
+
+// Some have done their part, and nothing says that the others will not.
+bool Membership::State::IsFinishing() const {
+  return !broken.has_value() &&
+         std::any_of(workers.begin(), workers.end(),
+                     [this](const Worker& w) { return w.finished && w.last_world == epoch; });
+}
+
+void Membership::State::CheckElasticDeadlines(absl::Time now) {
+  StopOverdueLeavers(now);
+  if (together_since == absl::InfiniteFuture()) return;
+  if (changing.has_value() && !broken.has_value() && now >= together_since + kFollowTime) {
+    BreakEpoch(*changing);
+  }
+  EvictLateSurvivors(now);
+  if (verdict.has_value()) return;
+  const auto live = std::count_if(workers.begin(), workers.end(),
+                                  [this](const Worker& w) { return IsLive(w); });
+  const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
+  if (live < needed && !std::exchange(told_waiting, true)) {
+    Note(Notice::Kind::kWaiting, absl::StrCat("waiting for at least ", Count(needed, "worker"),
+                                              " (there are ", live, ")"));
+  }
+  if (now < together_since + spec.elastic->elastic_timeout) return;
+  GiveUp(absl::StrCat(absl::FormatDuration(spec.elastic->elastic_timeout), " of ", Explain()), now);
+}
+
+// A survivor that does not ask for the next world hangs; the others don't wait for it for ever.
+void Membership::State::EvictLateSurvivors(absl::Time now) {
+  if (now < together_since + spec.elastic->rejoin_timeout) return;
+  for (Worker& worker : workers) {
+    if (!IsSurvivor(worker) || worker.join.has_value()) continue;
+    BreakEpoch(absl::StrCat(Name(worker), " does not ask for the next world"));
+    worker.in_epoch = false;
+    failed_world = true;
+    StopNow(&worker, absl::ZeroDuration());
+    Verdict hung;
+    hung.exit_code = 1;
+    hung.rank = worker.place.rank;
+    hung.host = HostOf(worker).slots.host;
+    hung.exit_meaning = "killed";
+    hung.summary = absl::StrCat(Name(worker), " did not ask for the next world within ",
+                                absl::FormatDuration(spec.elastic->rejoin_timeout));
+    worker.exception = absl::StrCat("did not ask for the next world within ",
+                                    absl::FormatDuration(spec.elastic->rejoin_timeout));
+    worker.caused_by_peer = false;
+    Fail(&worker, std::move(hung), now);
+    if (verdict.has_value()) return;
+  }
+}
+
+// The grace of those who were to leave is over.
+void Membership::State::StopOverdueLeavers(absl::Time now) {
+  for (Worker& worker : workers) {
+    if (worker.gone || now < worker.stop_at) continue;
+    worker.stop_at = now + kStopPatience;
+    if (worker.in_epoch) BreakEpoch(absl::StrCat(Name(worker), " has to leave now"));
+    worker.in_epoch = false;
+    StopNow(&worker, worker.stopped ? absl::ZeroDuration() : spec.failure_grace);
+  }
+}
+
+void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
+  EndCallsOf(worker, absl::FailedPreconditionError(absl::StrCat(Name(*worker), " was stopped")));
+  worker->stopped = true;
+  const Host& host = HostOf(*worker);
+  if (!host.agent.has_value()) return;
+  effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
+}
+
+bool Membership::State::IsFree(const Host& host, int slot) const {
+  return std::none_of(workers.begin(), workers.end(), [&](const Worker& w) {
+    return !w.gone && &HostOf(w) == &host && w.slot == slot;
+  });
+}
+
+void Membership::State::StartWorkers(absl::Time now) {
+  if (!started || IsFinishing()) return;
+  int64_t wanted = static_cast<int64_t>(spec.max_workers) + spec.elastic->spares;
+  for (const Worker& worker : workers) {
+    if (IsLive(worker)) --wanted;
+  }
+  const size_t first_new = workers.size();
+  for (const Host& host : hosts) {
+    if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
+    for (int slot = 0; slot < host.slots.slots && wanted > 0; ++slot) {
+      if (!IsFree(host, slot)) continue;
+      if (health.RestsUntil(host.slots.host, slot, now) != absl::InfinitePast()) continue;
+      Worker worker;
+      worker.id = WorkerId(++last_worker_id);
+      worker.slot = slot;
+      worker.place.host = HostIndex(host);
+      workers.push_back(worker);
+      --wanted;
+    }
+  }
+  if (workers.size() == first_new) return;
+  std::vector<Worker*> all;
+  for (Worker& worker : workers) {
+    if (IsLive(worker)) all.push_back(&worker);
+  }
+  for (const PlannedMember& member : PlanWorld(ToCandidates(all), 1 << 30)) {
+    Worker& worker = *all[member.candidate];
+    if (static_cast<size_t>(&worker - workers.data()) < first_new) continue;
+    worker.place = member.place;
+    const Placement& place = worker.place;
+    const Host& host = HostOf(worker);
+    effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
+                                        place.size, place.local_rank, place.local_size,
+                                        place.cross_rank, place.cross_size});
+    Note(Notice::Kind::kWorkerStarted,
+         absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
+  }
+}
+
+// When StartWorkers may find a slot that rests now.
+absl::Time Membership::State::NextFreeSlot() const {
+  absl::Time next = absl::InfiniteFuture();
+  if (!started || IsFinishing()) return next;
+  for (const Host& host : hosts) {
+    if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
+    for (int slot = 0; slot < host.slots.slots; ++slot) {
+      if (!IsFree(host, slot)) continue;
+      const absl::Time rests = health.RestsUntil(host.slots.host, slot, last_time);
+      if (rests != absl::InfinitePast()) next = std::min(next, rests);
+    }
+  }
+  return next;
+}
+
+void Membership::State::SignalChange(absl::Time now) {
+  if (changing.has_value() || ComingTogether()) return;
+  const std::string reason = WantedChange(now);
+  if (reason.empty()) return;
+  changing = reason;
+  for (auto watch = watches.begin(); watch != watches.end();) {
+    if (watch->knows_of_change) {
+      ++watch;
+      continue;
+    }
+    effects.push_back(ReplyWatch{watch->call, EpochChange::kChanging, reason});
+    watch = watches.erase(watch);
+  }
+  Note(Notice::Kind::kEpochChanging, reason);
+}
+
+// Why another world is wanted although this one could go on; empty: none is.
+std::string Membership::State::WantedChange(absl::Time now) const {
+  std::vector<std::string> leaving_hosts;
+  int staying = 0, ready = 0, on_their_way = 0;
+  absl::Time first_ready = absl::InfiniteFuture(), patience_ends = absl::InfiniteFuture();
+  for (const Worker& worker : workers) {
+    if (IsSurvivor(worker) && !IsLeaving(worker)) ++staying;
+    if (IsSurvivor(worker) && IsLeaving(worker)) {
+      const Host& host = HostOf(worker);
+      leaving_hosts.push_back(host.slots.host);
+      const std::optional<Drain>& drain = host.drain;
+      patience_ends = std::min(patience_ends, drain.has_value()
+                                                  ? drain->since + (drain->deadline - drain->since) / 2
+                                                  : absl::InfinitePast());
+    }
+    if (IsReadyNewcomer(worker)) {
+      ++ready;
+      first_ready = std::min(first_ready, worker.ready_since);
+    } else if (IsLive(worker) && !worker.in_epoch) {
+      ++on_their_way;
+    }
+  }
+  if (staying == 0 && leaving_hosts.empty()) return "";
+  leaving_hosts.erase(std::unique(leaving_hosts.begin(), leaving_hosts.end()), leaving_hosts.end());
+  // If nobody would be left, somebody may still come to take over.
+  const bool go = staying > 0 || ready > 0 || now >= patience_ends;
+  if (!leaving_hosts.empty() && go) return absl::StrCat(Hosts(leaving_hosts), " to leave");
+  const int room = spec.max_workers - staying;
+  if (ready == 0 || room <= 0 || IsFinishing()) return "";
+  const bool complete = ready >= room || on_their_way == 0;
+  if (!complete && now < first_ready + spec.elastic->join_delay) return "";
+  return absl::StrCat(Count(std::min(ready, room), "worker"), " to join");
+}
+
+absl::Time Membership::State::NextChange() const {
+  if (changing.has_value() || ComingTogether() || epoch == Epoch(0)) return absl::InfiniteFuture();
+  absl::Time next = absl::InfiniteFuture();
+  for (const Worker& worker : workers) {
+    if (IsReadyNewcomer(worker)) {
+      next = std::min(next, worker.ready_since + spec.elastic->join_delay);
+    }
+    const std::optional<Drain>& drain = HostOf(worker).drain;
+    if (IsSurvivor(worker) && drain.has_value()) {
+      next = std::min(next, drain->since + (drain->deadline - drain->since) / 2);
+    }
+  }
+  return next > last_time ? next : absl::InfiniteFuture();
+}
+
+absl::Time Membership::State::NextElasticDeadline() const {
+  if (!elastic()) return absl::InfiniteFuture();
+  absl::Time next = std::min(NextFreeSlot(), NextChange());
+  for (const Worker& worker : workers) {
+    if (!worker.gone) next = std::min(next, worker.stop_at);
+  }
+  if (together_since == absl::InfiniteFuture()) return next;
+  const bool late = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
+    return IsSurvivor(w) && !w.join.has_value();
+  });
+  if (late) next = std::min(next, together_since + spec.elastic->rejoin_timeout);
+  if (changing.has_value() && !broken.has_value()) next = std::min(next, together_since + kFollowTime);
+  if (quorum_since != absl::InfiniteFuture()) next = std::min(next, quorum_since + kFormPatience);
+  return std::min(next, together_since + spec.elastic->elastic_timeout);
+}
+
+}  // namespace hvd

@@ -1,0 +1,141 @@
+// How an elastic job takes the ends of its workers: what is forgiven, and what ends the job.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/exit_meaning.h"
+#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+namespace {
+
+// From the first sign of a process's end to its exit: some 70 ms a GB.
+constexpr absl::Duration kDyingTime = absl::Seconds(30);
+
+}  // namespace
+
+// Its collectives can't complete any more, though the exit is still to come.
+void Membership::State::On(const WorkerDying& event, absl::Time now) {
+  Worker* worker = Find(event.worker);
+  if (worker == nullptr || worker->gone || worker->dying || verdict.has_value()) return;
+  worker->dying = true;
+  if (!worker->in_epoch) return;
+  BreakEpoch(absl::StrCat(Name(*worker), " is dying"));
+  if (elastic()) {
+    worker->in_epoch = false;
+    return;
+  }
+  // The exit will be judged. The others' ends come before it if it has much memory to free.
+  dying_deadline = now + kDyingTime;
+  failures.Dying(worker->place.rank, HostOf(*worker).slots.host);
+}
+
+void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exited,
+                                         absl::Time now) {
+  const bool member = worker->last_world > Epoch(0) && worker->last_world == epoch;
+  const std::string meaning = ExitMeaning(exited);
+  if (worker->in_epoch) BreakEpoch(absl::StrCat(Name(*worker), " has exited: ", meaning));
+  worker->in_epoch = false;
+  if (worker->stopped || worker->released || IsLeaving(*worker)) {
+    worker->failed = false;
+    return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), " left"), worker);
+  }
+  const bool nobody_waits = RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
+  const bool never_needed_a_world = epoch == Epoch(0) && nobody_waits;
+  if (ExitedWithZero(exited) && ((worker->finished && member) || never_needed_a_world)) {
+    worker->finished = true;
+    worker->failed = false;
+    return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), " finished"), worker);
+  }
+  RootCause cause;
+  const int rank = worker->place.rank;
+  const std::string& host = HostOf(*worker).slots.host;
+  if (!worker->exception.empty()) cause.Said(rank, host, worker->exception, false);
+  cause.Exited(rank, host, exited);
+  failed_world = failed_world || member;
+  Fail(worker, cause.Build(), now);
+}
+
+// It has come to a bad end, and is not in the epoch any more.
+void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now) {
+  worker->failed = true;
+  worker->finished = false;
+  std::string text = absl::StrCat(Name(*worker), " failed: ",
+                                  worker->exception.empty() ? "" : worker->exception + ", ",
+                                  as_verdict.exit_meaning);
+  Note(Notice::Kind::kWorkerFailed, std::move(text), worker);
+  if (worker->caused_by_peer) return;  // whose failure was counted
+  last_failure = std::move(as_verdict);
+  if (IsUserBug(*worker)) return Conclude(last_failure, spec.failure_grace, now);
+  const Host& host = HostOf(*worker);
+  const absl::Duration rest = health.Failed(host.slots.host, worker->slot, now);
+  if (rest > absl::ZeroDuration()) {
+    Note(Notice::Kind::kSlotCooling,
+         absl::StrCat("slot ", worker->slot, " of host ", host.slots.host, " rests for ",
+                      absl::FormatDuration(rest)),
+         nullptr, &host);
+  }
+  // A newcomer that fails while the others train costs them nothing; its slot rests longer and
+  // longer.
+  const bool others_train = epoch > Epoch(0) && !broken.has_value();
+  if (worker->last_world > Epoch(0) || !others_train) Spend(now);
+}
+
+void Membership::State::Spend(absl::Time now) {
+  if (verdict.has_value() || budget.Spend(now)) return;
+  GiveUp(absl::StrCat("more than ", Count(budget.budget().failures, "failure"), " within ",
+                      absl::FormatDuration(budget.budget().window)),
+         now);
+}
+
+// The same exception before the first commit, in two workers, on two hosts if there are so many: no
+// restart will help.
+bool Membership::State::IsUserBug(const Worker& worker) {
+  if (worker.exception.empty() || formed_commit > 0) return false;
+  const std::string& host = HostOf(worker).slots.host;
+  const auto attached = std::count_if(hosts.begin(), hosts.end(),
+                                      [](const Host& h) { return h.agent.has_value(); });
+  for (const auto& [text, other_host] : early_exceptions) {
+    if (text == worker.exception && (attached < 2 || other_host != host)) return true;
+  }
+  early_exceptions.emplace_back(worker.exception, host);
+  return false;
+}
+
+void Membership::State::GiveUp(const std::string& why, absl::Time now) {
+  Verdict failure = last_failure;
+  failure.success = false;
+  if (failure.exit_code == 0) failure.exit_code = 1;
+  failure.summary = failure.summary.empty() ? absl::StrCat("gave up: ", why)
+                                            : absl::StrCat("gave up after ", why, "; the last: ",
+                                                           failure.summary);
+  Conclude(std::move(failure), spec.failure_grace, now);
+}
+
+// Every member of the newest world has said that it finished and has exited with 0; or none ever
+// wanted a world. If some did and the rest failed, nobody is left who could go on.
+void Membership::State::SucceedWhenDone(absl::Time now) {
+  if (workers.empty()) return;
+  int finished_ones = 0;
+  for (const Worker& worker : workers) {
+    if (epoch > Epoch(0) && worker.last_world != epoch) continue;
+    if (epoch > Epoch(0) && !worker.gone) return;
+    if (epoch == Epoch(0) && !worker.gone) return;
+    if (worker.finished) ++finished_ones;
+  }
+  if (finished_ones == 0) return;
+  const int needed = epoch > Epoch(0) ? static_cast<int>(world.members.size()) : finished_ones;
+  if (finished_ones < needed) {
+    return Conclude(last_failure, spec.failure_grace, now);
+  }
+  Verdict success;
+  success.success = true;
+  success.summary = epoch > Epoch(0)
+                        ? absl::StrCat(Count(finished_ones, "rank"), " finished")
+                        : absl::StrCat(Count(finished_ones, "worker"),
+                                       " exited with code 0 without hvd.init()");
+  Conclude(std::move(success), spec.failure_grace, now);
+}
+
+}  // namespace hvd

@@ -1,0 +1,195 @@
+// Hosts of elastic jobs: they come, are drained, leave, are lost, and attach again when the daemon
+// was away.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+
+Membership::State::Host* Membership::State::FindHost(const std::string& name) {
+  for (Host& host : hosts) {
+    if (host.slots.host == name) return &host;
+  }
+  return nullptr;
+}
+
+void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
+  const std::string& name = event.host.host;
+  if (ever_listed.count(name) > 0 && listed.count(name) == 0) {  // it went while its agent came
+    effects.push_back(EndJobEffect{event.agent, name, spec.failure_grace});
+    return;
+  }
+  Host* host = FindHost(name);
+  if (host == nullptr) {
+    hosts.emplace_back();
+    host = &hosts.back();
+  }
+  if (host->agent.has_value()) return;
+  host->slots = event.host;
+  host->agent = event.agent;
+  host->discovered = listed.count(name) > 0;
+  host->ended = false;
+  host->drain.reset();
+  StopStrangers(*host, event);
+  Note(Notice::Kind::kHostJoined, absl::StrCat("host ", name, " joined with ",
+                                               Count(host->slots.slots, "slot")),
+       nullptr, host);
+  if (AttachedSlots() >= start_workers()) started = true;
+}
+
+// Whatever the agent runs that this job does not count on any more.
+void Membership::State::StopStrangers(const Host& host, const HostJoined& event) {
+  std::vector<WorkerId> strangers;
+  for (const WorkerId id : event.known_workers) {
+    const Worker* worker = Find(id);
+    if (worker == nullptr || worker->gone) strangers.push_back(id);
+  }
+  if (strangers.empty()) return;
+  effects.push_back(
+      StopWorkersEffect{event.agent, host.slots.host, strangers, absl::ZeroDuration()});
+}
+
+// The daemon was started again, and this agent was there before. What it did not hear is said
+// again.
+bool Membership::State::Reattach(const HostJoined& event) {
+  Host* host = FindHost(event.host.host);
+  if (host == nullptr || host->away != event.agent) return false;
+  host->away.reset();
+  host->agent = event.agent;
+  StopStrangers(*host, event);
+  std::vector<WorkerId> to_stop;
+  for (const Worker& worker : workers) {
+    if (worker.gone || &HostOf(worker) != host) continue;
+    const bool known = std::count(event.known_workers.begin(), event.known_workers.end(),
+                                  worker.id) > 0;
+    if (verdict.has_value() || worker.stopped) {
+      to_stop.push_back(worker.id);
+    } else if (!known) {
+      const Placement& place = worker.place;
+      effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, place.rank,
+                                          place.size, place.local_rank, place.local_size,
+                                          place.cross_rank, place.cross_size});
+    }
+  }
+  if (!to_stop.empty()) {
+    effects.push_back(StopWorkersEffect{event.agent, host->slots.host, to_stop,
+                                        absl::ZeroDuration()});
+  }
+  if (host->ended || (verdict.has_value() && to_stop.empty())) {
+    host->ended = true;
+    effects.push_back(EndJobEffect{event.agent, host->slots.host, spec.failure_grace});
+  }
+  return true;
+}
+
+void Membership::State::On(const Restarted& event, absl::Time now) {
+  for (Host& host : hosts) {
+    if (host.agent.has_value()) {
+      host.away = host.agent;
+      host.away_until = now + spec.reattach_timeout;
+      host.agent.reset();
+    }
+  }
+  for (Worker& worker : workers) worker.join.reset();
+  watches.clear();
+  rounds.Forget();
+}
+
+void Membership::State::LoseAwayHosts(absl::Time now) {
+  if (verdict.has_value()) return;
+  for (size_t i = 0; i < hosts.size() && !verdict.has_value(); ++i) {
+    if (!hosts[i].away.has_value() || now < hosts[i].away_until) continue;
+    hosts[i].agent = hosts[i].away;
+    hosts[i].away.reset();
+    On(HostLost{hosts[i].slots.host, *hosts[i].agent,
+                absl::StrCat("its agent did not come back within ",
+                             absl::FormatDuration(spec.reattach_timeout),
+                             " of the daemon's restart")},
+       now);
+  }
+}
+
+void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
+  if (!elastic() || verdict.has_value()) return;
+  listed.clear();
+  for (const HostSlots& host : event.hosts) {
+    listed[host.host] = host.slots;
+    ever_listed.insert(host.host);
+  }
+  for (Host& host : hosts) {
+    const auto found = listed.find(host.slots.host);
+    if (found == listed.end()) {
+      const bool went = host.discovered && host.agent.has_value() && !host.ended;
+      if (went) StartDrain(&host, spec.elastic->drain_grace, "is not listed any more", true, now);
+      continue;
+    }
+    host.discovered = true;
+    host.slots.slots = found->second;
+    if (host.drain.has_value() && host.drain->by_discovery && !host.ended) host.drain.reset();
+  }
+}
+
+void Membership::State::On(const HostDraining& event, absl::Time now) {
+  Host* host = FindHost(event.host);
+  if (!elastic() || verdict.has_value() || host == nullptr || !host->agent.has_value()) return;
+  const bool own = event.grace > absl::ZeroDuration();
+  StartDrain(host, own ? event.grace : spec.elastic->drain_grace,
+             event.reason.empty() ? "leaves" : OneLine(event.reason), false, now);
+}
+
+void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::string& reason,
+                                   bool by_discovery, absl::Time now) {
+  if (host->drain.has_value()) {
+    host->drain->by_discovery = host->drain->by_discovery && by_discovery;
+    return;
+  }
+  host->drain = Drain{now, now + grace, reason, by_discovery};
+  for (Worker& worker : workers) {
+    if (!worker.gone && &HostOf(worker) == host) worker.stop_at = now + grace;
+  }
+  Note(Notice::Kind::kHostDraining, absl::StrCat("host ", host->slots.host, " ", reason), nullptr,
+       host);
+}
+
+// Its agent has gone. If it was told to, that is as it should be.
+void Membership::State::LoseElasticHost(Host* host, const std::string& reason, absl::Time now) {
+  const bool in_good_order = host->ended || host->drain.has_value();
+  const std::string name = host->slots.host;
+  const std::string why = absl::StrCat("host ", name, " was lost: ", OneLine(reason));
+  bool had_members = false;
+  for (Worker& worker : workers) {
+    if (worker.gone || &HostOf(worker) != host) continue;
+    const bool member = worker.in_epoch;
+    had_members = had_members || member;
+    worker.gone = worker.failed = true;
+    EndCallsOf(&worker, absl::FailedPreconditionError(why));
+    if (member) BreakEpoch(why);
+    worker.in_epoch = false;
+  }
+  host->drain.reset();
+  host->ended = false;
+  if (in_good_order) {
+    return Note(Notice::Kind::kHostLeft, absl::StrCat("host ", name, " left"), nullptr, host);
+  }
+  Note(Notice::Kind::kHostLost, why, nullptr, host);
+  if (!had_members) return;
+  failed_world = true;
+  last_failure = Verdict();
+  last_failure.exit_code = 1;
+  last_failure.host = name;
+  last_failure.summary = why;
+  Spend(now);
+}
+
+void Membership::State::EndDrainedHosts() {
+  for (Host& host : hosts) {
+    if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
+    if (HasLiveWorkers(host)) continue;
+    host.ended = true;
+    effects.push_back(EndJobEffect{*host.agent, host.slots.host, spec.failure_grace});
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,209 @@
+// How an elastic job gets its next world: who is waited for, who takes part, who is let go.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+
+// Whether a call for the next world has got its answer already.
+bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& event) {
+  if (worker->released || (IsLeaving(*worker) && !worker->in_epoch)) {
+    worker->released = true;
+    effects.push_back(ReplyReleased{
+        event.call, absl::StrCat("host ", HostOf(*worker).slots.host, " leaves the job")});
+    return true;
+  }
+  const bool is_new = worker->last_world == Epoch(0);
+  if (!event.may_defer || !is_new || epoch == Epoch(0)) return false;
+  // The place that it would get if the next world were formed now.
+  std::vector<Worker*> members;
+  size_t self = 0;
+  for (Worker& other : workers) {
+    if (IsSurvivor(other)) members.push_back(&other);
+  }
+  self = members.size();
+  members.push_back(worker);
+  for (const PlannedMember& member : PlanWorld(ToCandidates(members), 1 << 30)) {
+    if (member.candidate != self) continue;
+    worker->place = member.place;
+    const Placement& place = member.place;
+    effects.push_back(ReplyDeferred{
+        event.call,
+        WorldMember{event.worker, HostOf(*worker).slots.host, event.address, event.control_port,
+                    place.rank, place.local_rank, place.local_size, place.cross_rank,
+                    place.cross_size},
+        place.size});
+  }
+  return true;
+}
+
+// Whether the next world is awaited: there was none yet, the newest can't go on, or its members
+// come and ask.
+bool Membership::State::ComingTogether() const {
+  if (!started) return false;
+  if (epoch == Epoch(0) || broken.has_value()) return true;
+  return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
+    return w.join.has_value() && w.last_world == epoch;
+  });
+}
+
+std::vector<Candidate> Membership::State::ToCandidates(const std::vector<Worker*>& members) const {
+  std::vector<Candidate> candidates;
+  for (const Worker* worker : members) {
+    candidates.push_back({worker->place.host, worker->slot,
+                          worker->in_epoch ? worker->place.rank : -1, worker->commit});
+  }
+  return candidates;
+}
+
+// Those of whom the next world would be made now; nullopt: somebody has to be waited for.
+std::optional<std::vector<Membership::State::Worker*>> Membership::State::ReadyForWorld(
+    absl::Time now) {
+  std::vector<Worker*> staying, leaving, newcomers;
+  bool all_asked = true;
+  for (Worker& worker : workers) {
+    if (IsSurvivor(worker)) {
+      if (!worker.join.has_value()) return std::nullopt;
+      (IsLeaving(worker) ? leaving : staying).push_back(&worker);
+    } else if (IsReadyNewcomer(worker)) {
+      newcomers.push_back(&worker);
+    } else if (IsLive(worker)) {
+      all_asked = false;
+    }
+  }
+  const bool has_survivors = !staying.empty() || !leaving.empty();
+  const auto newest = [](const std::vector<Worker*>& some) {
+    uint64_t commit = 0;
+    for (const Worker* worker : some) commit = std::max(commit, worker->commit);
+    return commit;
+  };
+  // Those who leave are needed once more if nobody else has what they have.
+  std::vector<Worker*> members = staying;
+  if (newest(leaving) > newest(staying) || (staying.empty() && !newcomers.empty())) {
+    members.insert(members.end(), leaving.begin(), leaving.end());
+  }
+  members.insert(members.end(), newcomers.begin(), newcomers.end());
+  const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
+  if (members.empty() || static_cast<int>(members.size()) < needed) {
+    quorum_since = absl::InfiniteFuture();
+    return std::nullopt;
+  }
+  quorum_since = std::min(quorum_since, now);
+  const bool wait_for_more = !has_survivors && !all_asked && now < quorum_since + kFormPatience;
+  if (wait_for_more) return std::nullopt;
+  return members;
+}
+
+void Membership::State::FormElasticWorld(absl::Time now) {
+  if (!ComingTogether()) {
+    together_since = quorum_since = absl::InfiniteFuture();
+    told_waiting = false;
+    return;
+  }
+  together_since = std::min(together_since, now);
+  LeaveOutFinished(now);
+  if (verdict.has_value()) return;
+  std::optional<std::vector<Worker*>> ready = ReadyForWorld(now);
+  if (!ready.has_value()) return;
+  uint64_t newest = 0;
+  for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
+  if (!MayGoOn(newest, now)) return;
+  std::vector<Worker*> members;
+  bool sync_state = broken.has_value();
+  for (const PlannedMember& member : PlanWorld(ToCandidates(*ready), spec.max_workers)) {
+    Worker* worker = (*ready)[member.candidate];
+    sync_state = sync_state || !worker->in_epoch || worker->commit != newest;
+    worker->place = member.place;
+    members.push_back(worker);
+  }
+  formed_at = now;
+  formed_commit = newest;
+  failed_world = false;
+  together_since = quorum_since = absl::InfiniteFuture();
+  told_waiting = false;
+  FormWorld(members, sync_state);
+  Note(Notice::Kind::kWorldFormed,
+       absl::StrCat("world of ", Count(static_cast<int>(members.size()), "worker"), " formed"));
+  for (Worker& worker : workers) {
+    if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, now);
+  }
+  workers.erase(std::remove_if(workers.begin(), workers.end(),
+                               [this](const Worker& w) { return w.gone && w.last_world != epoch; }),
+                workers.end());
+}
+
+// Whether the budgets allow another world that starts from this commit; else the job has ended.
+bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
+  if (failed_world) {
+    const bool short_lived = now - formed_at < budget.budget().window;
+    without_progress = commit <= formed_commit && short_lived ? without_progress + 1 : 0;
+    if (without_progress >= spec.elastic->failures_without_progress) {
+      GiveUp(absl::StrCat(Count(without_progress, "failure"),
+                          " in a row without a commit in between"),
+             now);
+      return false;
+    }
+  }
+  const std::optional<int>& limit = spec.elastic->reset_limit;
+  if (limit.has_value() && epoch > Epoch(0) && epoch.value() > static_cast<uint64_t>(*limit)) {
+    GiveUp(absl::StrCat("the number of resets exceeded the limit of ", *limit), now);
+    return false;
+  }
+  return true;
+}
+
+// A member that said that it finished, while the others go on, left them in the middle: if nothing
+// else was wrong, this was.
+void Membership::State::LeaveOutFinished(absl::Time now) {
+  const bool some_go_on = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
+    return IsSurvivor(w) || w.join.has_value();
+  });
+  if (!some_go_on) return;
+  for (Worker& worker : workers) {
+    if (!worker.finished || worker.last_world != epoch || worker.join.has_value()) continue;
+    worker.finished = false;
+    if (!worker.gone) {
+      worker.released = true;
+      worker.stop_at = now + spec.elastic->drain_grace;
+    }
+    if (failed_world) continue;
+    failed_world = epoch > Epoch(0);
+    Verdict left;
+    left.exit_code = 1;
+    left.rank = worker.place.rank;
+    left.host = HostOf(worker).slots.host;
+    left.exit_meaning = "left while others went on";
+    left.summary = absl::StrCat(Name(worker), " left the job while others went on");
+    Fail(&worker, std::move(left), now);
+    if (verdict.has_value()) return;
+  }
+}
+
+// REQUIRES: it has asked for the next world.
+void Membership::State::Release(Worker* worker, absl::Time now) {
+  worker->released = true;
+  worker->in_epoch = false;
+  worker->stop_at = std::min(worker->stop_at, now + spec.elastic->drain_grace);
+  effects.push_back(ReplyReleased{
+      worker->join->call, absl::StrCat("host ", HostOf(*worker).slots.host, " leaves the job")});
+  worker->join.reset();
+}
+
+// Every survivor is to leave and has asked, and no newcomer will come in time to take over.
+void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
+  if (!ComingTogether()) return;
+  for (const Worker& worker : workers) {
+    if (IsSurvivor(worker) && !(worker.join.has_value() && IsLeaving(worker))) return;
+    if (!IsSurvivor(worker) && IsLive(worker)) return;  // one that may
+  }
+  for (Worker& worker : workers) {
+    if (!IsSurvivor(worker)) continue;
+    BreakEpoch("every host leaves");
+    Release(&worker, now);
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,43 @@
+#include "rendezvous/membership/restart_budget.h"
+
+#include <algorithm>
+
+namespace hvd {
+
+bool RestartBudget::Spend(absl::Time now) {
+  while (!spent_.empty() && now - spent_.front() >= budget_.window) spent_.pop_front();
+  spent_.push_back(now);
+  ++total_;
+  return static_cast<int>(spent_.size()) <= budget_.failures;
+}
+
+int RestartBudget::Left(absl::Time now) const {
+  const auto in_window = std::count_if(spent_.begin(), spent_.end(), [this, now](absl::Time time) {
+    return now - time < budget_.window;
+  });
+  return std::max(0, budget_.failures - static_cast<int>(in_window));
+}
+
+absl::Duration SlotHealth::Failed(const std::string& host, int slot, absl::Time now) {
+  Slot& health = slots_[{host, slot}];
+  if (health.failures > 0 && now - health.last > kQuietTime) health.failures = 0;
+  ++health.failures;
+  health.last = now;
+  const Cooldown range = cooldown_.value_or(Cooldown());
+  // The first failure is free unless the user has asked for a cooldown.
+  const int doublings = cooldown_.has_value() ? health.failures - 1 : health.failures - 2;
+  absl::Duration rest = absl::ZeroDuration();
+  if (doublings >= 0) {
+    rest = std::min(range.longest, range.shortest * (1 << std::min(doublings, 20)));
+  }
+  health.rests_until = now + rest;
+  return rest;
+}
+
+absl::Time SlotHealth::RestsUntil(const std::string& host, int slot, absl::Time now) const {
+  const auto health = slots_.find({host, slot});
+  if (health == slots_.end() || health->second.rests_until <= now) return absl::InfinitePast();
+  return health->second.rests_until;
+}
+
+}  // namespace hvd

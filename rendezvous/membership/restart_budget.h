@@ -1,0 +1,60 @@
+// How many failures a job is forgiven, and how soon a slot is used again after one.
+#ifndef RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_
+#define RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "rendezvous/membership/job_spec.h"
+
+namespace hvd {
+
+// Counts failures within a moving window. Not thread-safe.
+class RestartBudget {
+ public:
+  explicit RestartBudget(FailureBudget budget) : budget_(budget) {}
+
+  // Counts one. False: it was one too many.
+  bool Spend(absl::Time now);
+  // How many more would be forgiven now.
+  int Left(absl::Time now) const;
+  int total() const { return total_; }
+  const FailureBudget& budget() const { return budget_; }
+
+ private:
+  const FailureBudget budget_;
+  std::deque<absl::Time> spent_;  // within the window
+  int total_ = 0;
+};
+
+// The health of each slot: after a failure it rests, longer each time, and all is forgotten after a
+// quiet time. Not thread-safe.
+class SlotHealth {
+ public:
+  static constexpr absl::Duration kQuietTime = absl::Minutes(5);
+
+  // Empty: the first failure costs no rest, then Cooldown's defaults apply.
+  explicit SlotHealth(std::optional<Cooldown> cooldown) : cooldown_(cooldown) {}
+
+  // Returns the rest that this failure costs.
+  absl::Duration Failed(const std::string& host, int slot, absl::Time now);
+  // InfinitePast if it may be used.
+  absl::Time RestsUntil(const std::string& host, int slot, absl::Time now) const;
+
+ private:
+  struct Slot {
+    int failures = 0;
+    absl::Time last;
+    absl::Time rests_until;
+  };
+  const std::optional<Cooldown> cooldown_;
+  std::map<std::pair<std::string, int>, Slot> slots_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_

@@ -1,0 +1,39 @@
+// Who gets which rank when a world is formed again.
+#ifndef RENDEZVOUS_MEMBERSHIP_WORLD_PLAN_H_
+#define RENDEZVOUS_MEMBERSHIP_WORLD_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rendezvous/membership/slot_plan.h"
+
+namespace hvd {
+
+// A worker that could be in the next world.
+struct Candidate {
+  int host = 0;           // index into the job's hosts
+  int slot = 0;           // on that host; no two candidates share one
+  int previous_rank = -1;  // in the world before; -1: it was not in that
+  uint64_t commit = 0;    // the newest that it can restore
+};
+
+struct PlannedMember {
+  size_t candidate = 0;  // index into the candidates
+  Placement place;
+};
+
+// The members in rank order, at most `max_workers`: those of the world before come first in the
+// choice, the others in the candidates' order.
+// - The leader, rank 0, holds the newest commit; of several such, the one with the lowest previous
+//   rank.
+// - The members of a host have neighbouring ranks: the leader's host first, then hosts by the lowest
+//   previous rank there, then hosts without one by index.
+// - On a host, members of the world before keep their order (the leader apart), newcomers follow.
+// - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot takes its local
+//   rank, and with it its device, while the survivors keep theirs.
+std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, int max_workers);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_WORLD_PLAN_H_
