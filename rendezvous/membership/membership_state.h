@@ -181,6 +181,8 @@ struct Membership::State {
   // membership_view.cc
   std::string Explain() const;
   View Describe() const;
+  std::string ExplainElastic() const;
+  std::string Condition(const Host& host) const;
   std::string StateName() const;
   std::string StateName(const Worker& worker) const;
 

@@ -21,6 +21,7 @@ std::string Membership::State::Explain() const {
     return absl::StrCat(verdict->summary, "; waiting for ", Ranks(live), " to exit");
   }
   if (!started) return absl::StrCat("waiting for ", MissingText());
+  if (elastic()) return ExplainElastic();
   if (failures.HasEnd()) {
     return absl::StrCat(failures.Build().summary, "; waiting for its cause to show");
   }
@@ -47,19 +48,73 @@ std::string Membership::State::Explain() const {
                       left == 0 ? "" : absl::StrCat("; ", left, " finished"));
 }
 
+std::string Membership::State::ExplainElastic() const {
+  std::vector<int> to_ask;
+  int asked = 0, inside = 0, starting = 0, finished_ones = 0;
+  for (const Worker& worker : workers) {
+    if (worker.gone && !worker.finished) continue;
+    if (IsSurvivor(worker)) ++inside;
+    if (worker.join.has_value()) {
+      ++asked;
+    } else if (IsSurvivor(worker)) {
+      to_ask.push_back(worker.place.rank);
+    } else if (IsLive(worker)) {
+      ++starting;
+    }
+    if (worker.finished && worker.last_world == epoch) ++finished_ones;
+  }
+  if (ComingTogether() && (epoch > Epoch(0) || asked > 0)) {
+    const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
+    if (!to_ask.empty()) {
+      return absl::StrCat("waiting for ", Ranks(to_ask), " to ask for the next world",
+                          broken.has_value() ? absl::StrCat(" (", *broken, ")") : "");
+    }
+    return absl::StrCat("waiting for ", Count(needed, "worker"), ": ", asked,
+                        asked == 1 ? " is" : " are", " ready, ", starting,
+                        starting == 1 ? " is" : " are", " starting");
+  }
+  if (epoch == Epoch(0)) return absl::StrCat(Count(starting, "worker"), " started, none is ready");
+  std::string text = absl::StrCat(RanksRun(inside), " in epoch ", epoch.value());
+  if (finished_ones > 0) absl::StrAppend(&text, "; ", finished_ones, " finished");
+  if (changing.has_value()) absl::StrAppend(&text, "; at the next commit: ", *changing);
+  if (starting > 0) absl::StrAppend(&text, "; ", Count(starting, "worker"), " starting");
+  if (asked > 0) absl::StrAppend(&text, "; ", asked, " ready to join");
+  return text;
+}
+
+std::string Membership::State::Condition(const Host& host) const {
+  if (host.away.has_value()) return "its agent is awaited";
+  if (host.drain.has_value()) return absl::StrCat("draining: ", host.drain->reason);
+  int resting = 0;
+  for (int slot = 0; slot < host.slots.slots; ++slot) {
+    if (IsFree(host, slot) &&
+        health.RestsUntil(host.slots.host, slot, last_time) != absl::InfinitePast()) {
+      ++resting;
+    }
+  }
+  return resting == 0 ? "" : absl::StrCat(Count(resting, "slot"), " resting after failures");
+}
+
 Membership::View Membership::State::Describe() const {
   View view;
   view.epoch = epoch;
   view.state = StateName();
   view.explanation = Explain();
+  view.min_workers = spec.min_workers;
+  view.max_workers = spec.max_workers;
+  view.size = static_cast<int>(world.members.size());
+  view.failures = budget.total();
+  if (elastic()) view.failures_left = budget.Left(last_time);
   for (const Host& host : hosts) {
     HostView host_view;
     host_view.host = host.slots;
     host_view.attached = host.agent.has_value();
+    if (elastic()) host_view.condition = Condition(host);
     for (const Worker& worker : workers) {
       if (&HostOf(worker) != &host) continue;
-      host_view.workers.push_back(
-          WorkerView{worker.id, worker.place.rank, worker.pid, StateName(worker)});
+      const bool has_rank = !elastic() || worker.last_world > Epoch(0);
+      host_view.workers.push_back(WorkerView{worker.id, has_rank ? worker.place.rank : -1,
+                                             worker.pid, StateName(worker)});
     }
     view.hosts.push_back(std::move(host_view));
   }
@@ -68,6 +123,7 @@ Membership::View Membership::State::Describe() const {
 
 std::string Membership::State::StateName() const {
   if (verdict.has_value()) return verdict->success ? "done" : "failed";
+  if (elastic() && epoch > Epoch(0)) return ComingTogether() ? "resetting" : "running";
   const bool somebody_asks =
       !RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
   return epoch == Epoch(0) || somebody_asks ? "forming" : "running";
@@ -75,9 +131,10 @@ std::string Membership::State::StateName() const {
 
 std::string Membership::State::StateName(const Worker& worker) const {
   if (worker.gone) return worker.failed ? "failed" : "finished";
+  if (worker.stopped || worker.released || worker.dying) return "leaving";
   if (worker.join.has_value()) return "joining";
   if (worker.in_epoch) return "running";
-  return epoch == Epoch(0) ? "starting" : "finished";
+  return worker.last_world == Epoch(0) ? "starting" : "finished";
 }
 
 }  // namespace hvd
