@@ -52,8 +52,7 @@ WorkerExited ToEvent(const pb::WorkerExited& exited) {
 
 }  // namespace
 
-AgentService::AgentService(std::string job_id, std::function<void(Event)> post)
-    : job_id_(std::move(job_id)), post_(std::move(post)) {}
+AgentService::AgentService(AgentServiceOptions options) : options_(std::move(options)) {}
 
 grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attach(
     grpc::CallbackServerContext*) {
@@ -71,53 +70,80 @@ grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attac
 
 absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr& stream) {
   if (absl::Status status = CheckHello(hello); !status.ok()) return status;
-  {
-    absl::MutexLock lock(&mu_);
-    if (!closed_.ok()) return closed_;
-    if (job_over_) return absl::FailedPreconditionError("the job is over");
-    const bool added =
-        attached_.insert({hello.host(), {Incarnation(hello.incarnation()), stream}}).second;
-    if (!added) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("another agent has attached as host ", hello.host()));
-    }
+  StreamPtr replaced;
+  if (absl::Status status = TakePlace(hello, stream, replaced); !status.ok()) return status;
+  if (replaced != nullptr) {
+    replaced->Close(absl::AbortedError("the agent has attached again"), AgentStream::Queued::kDrop);
   }
   pb::AgentCommand command;
-  command.mutable_welcome()->set_job_id(job_id_);
+  *command.mutable_welcome() = options_.welcome;
   stream->Send(std::move(command));
-  HostJoined joined{{hello.host(), static_cast<int>(hello.slots())},
-                    Incarnation(hello.incarnation()),
-                    {}};
+  HostJoined joined;
+  joined.host = {hello.host(), static_cast<int>(hello.slots())};
+  joined.agent = Incarnation(hello.incarnation());
   for (const uint64_t worker : hello.known_workers()) {
     joined.known_workers.push_back(WorkerId(worker));
   }
-  post_(std::move(joined));
+  options_.post(std::move(joined));
   return absl::OkStatus();
 }
 
-void AgentService::Received(const std::string& host, const pb::AgentMessage& message) {
+absl::Status AgentService::TakePlace(const pb::AgentHello& hello, const StreamPtr& stream,
+                                     StreamPtr& replaced) {
+  absl::MutexLock lock(&mu_);
+  if (!closed_.ok()) return closed_;
+  if (job_over_) return absl::FailedPreconditionError("the job is over");
+  const Incarnation agent(hello.incarnation());
+  const auto [place, free] = attached_.insert({hello.host(), {agent, stream}});
+  if (free) return absl::OkStatus();
+  if (place->second.agent != agent) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("another agent has attached as host ", hello.host()));
+  }
+  replaced = std::exchange(place->second.stream, stream);
+  return absl::OkStatus();
+}
+
+void AgentService::Received(const AgentStream& stream, const std::string& host,
+                            const pb::AgentMessage& message) {
+  {
+    absl::MutexLock lock(&mu_);
+    const auto found = attached_.find(host);
+    if (found == attached_.end() || found->second.stream.get() != &stream) return;
+  }
   switch (message.message_case()) {
     case pb::AgentMessage::kStarted:
-      return post_(WorkerStarted{WorkerId(message.started().worker_id()), message.started().pid()});
+      return options_.post(
+          WorkerStarted{WorkerId(message.started().worker_id()), message.started().pid()});
     case pb::AgentMessage::kExited:
-      return post_(ToEvent(message.exited()));
+      return options_.post(ToEvent(message.exited()));
     case pb::AgentMessage::kDying:
-      return post_(WorkerDying{WorkerId(message.dying().worker_id())});
+      return options_.post(WorkerDying{WorkerId(message.dying().worker_id())});
     case pb::AgentMessage::kDraining:
-      return post_(HostDraining{host, absl::Milliseconds(message.draining().grace_ms()),
-                                message.draining().reason()});
+      return options_.post(HostDraining{host, absl::Milliseconds(message.draining().grace_ms()),
+                                        message.draining().reason()});
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return;  // says nothing new
   }
 }
 
-void AgentService::Left(const std::string& host, Incarnation agent, const std::string& reason) {
+void AgentService::Left(const AgentStream& stream, const std::string& host,
+                        const std::string& reason) {
+  Incarnation agent;
   {
     absl::MutexLock lock(&mu_);
-    attached_.erase(host);
+    const auto found = attached_.find(host);
+    if (found == attached_.end() || found->second.stream.get() != &stream) return;
+    agent = found->second.agent;
+    attached_.erase(found);
   }
-  post_(HostLost{host, agent, reason});
+  options_.post(HostLost{host, agent, reason});
+}
+
+bool AgentService::busy() {
+  absl::MutexLock lock(&mu_);
+  return !streams_.empty();
 }
 
 void AgentService::Forget(const StreamPtr& stream) {

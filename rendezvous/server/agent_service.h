@@ -18,13 +18,16 @@ namespace hvd {
 
 class AgentStream;
 
+struct AgentServiceOptions {
+  pb::AgentWelcome welcome;         // for every agent that is taken in
+  std::function<void(Event)> post;  // to the machine; from any of gRPC's threads; must not block
+};
+
 // Knows which agents are attached and translates between agent.proto and events.h. Thread-safe.
 // Must outlive the gRPC server it is registered with.
 class AgentService final : public pb::Agent::CallbackService {
  public:
-  // `post` hands an event to the machine; it may be called from any of gRPC's threads and must not
-  // block.
-  AgentService(std::string job_id, std::function<void(Event)> post);
+  explicit AgentService(AgentServiceOptions options);
 
   grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* Attach(
       grpc::CallbackServerContext* context) override;
@@ -41,15 +44,22 @@ class AgentService final : public pb::Agent::CallbackService {
   // out.
   void Close(const absl::Status& status);
 
+  // Whether a stream may still call into this object.
+  bool busy();
+
  private:
   friend class AgentStream;
   using StreamPtr = std::shared_ptr<AgentStream>;
 
-  // Takes the agent in, with the welcome as its first command, or says why not.
+  // Takes the agent in, with the welcome as its first command, or says why not. One that comes
+  // again before its earlier stream was seen to end takes that one's place, unnoticed by the job.
   absl::Status Welcome(const pb::AgentHello& hello, const StreamPtr& stream);
-  void Received(const std::string& host, const pb::AgentMessage& message);
-  // The stream of an agent that was welcomed has ended.
-  void Left(const std::string& host, Incarnation agent, const std::string& reason);
+  absl::Status TakePlace(const pb::AgentHello& hello, const StreamPtr& stream, StreamPtr& replaced);
+  // What an agent that was welcomed says, and that its stream has ended. A stream that was replaced
+  // has no say.
+  void Received(const AgentStream& stream, const std::string& host,
+                const pb::AgentMessage& message);
+  void Left(const AgentStream& stream, const std::string& host, const std::string& reason);
   void Forget(const StreamPtr& stream);
   void Send(const std::string& host, Incarnation agent, pb::AgentCommand command);
 
@@ -58,8 +68,7 @@ class AgentService final : public pb::Agent::CallbackService {
     StreamPtr stream;
   };
 
-  const std::string job_id_;
-  const std::function<void(Event)> post_;
+  const AgentServiceOptions options_;
   absl::Mutex mu_;
   std::set<StreamPtr> streams_ ABSL_GUARDED_BY(mu_);               // all, also those not attached
   std::map<std::string, Attached> attached_ ABSL_GUARDED_BY(mu_);  // by host

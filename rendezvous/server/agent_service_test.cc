@@ -70,8 +70,17 @@ class AgentServiceTest : public testing::Test {
     EXPECT_EQ(NextEvent<HostJoined>(events_).host.host, host);
   }
 
+  AgentServiceOptions Options() {
+    AgentServiceOptions options;
+    options.welcome.set_job_id("job");
+    options.welcome.set_elastic(true);
+    options.welcome.set_reattach_ms(30000);
+    options.post = [this](Event event) { events_.Put(std::move(event)); };
+    return options;
+  }
+
   Inbox<Event> events_;
-  AgentService service_{"job", [this](Event event) { events_.Put(std::move(event)); }};
+  AgentService service_{Options()};
   InProcessServer server_{&service_};
   std::unique_ptr<pb::Agent::Stub> stub_ = pb::Agent::NewStub(server_.channel());
 };
@@ -79,7 +88,8 @@ class AgentServiceTest : public testing::Test {
 TEST_F(AgentServiceTest, Hello_IsWelcomedAndAnnounced) {
   TestAgent agent(*stub_);
   agent.Hello("a", 9, 4);
-  EXPECT_EQ(agent.Next().welcome().job_id(), "job");
+  EXPECT_EQ(agent.Next().ShortDebugString(),
+            "welcome { job_id: \"job\" elastic: true reattach_ms: 30000 }");
   const auto event = NextEvent<HostJoined>(events_);
   EXPECT_EQ(event.host.host, "a");
   EXPECT_EQ(event.host.slots, 4);
@@ -118,6 +128,49 @@ TEST_F(AgentServiceTest, SecondAgentOfAHost_IsRefused_AndTheFirstStays) {
   EXPECT_TRUE(events_.empty());
   service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration()});
   EXPECT_TRUE(first.Next().has_end());
+}
+
+TEST_F(AgentServiceTest, SameAgentAgain_TakesItsOwnPlace_AndNoHostIsLost) {
+  TestAgent first(*stub_);
+  Attach(first, "a", 9);
+  TestAgent second(*stub_);
+  second.Hello("a", 9);
+  EXPECT_TRUE(second.Next().has_welcome());
+  EXPECT_EQ(NextEvent<HostJoined>(events_).agent, Incarnation(9));
+  EXPECT_EQ(first.End().error_code(), grpc::StatusCode::ABORTED);
+  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration()});
+  EXPECT_TRUE(second.Next().has_end());
+  second.HangUp();
+  EXPECT_EQ(NextEvent<HostLost>(events_).agent, Incarnation(9));
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_F(AgentServiceTest, KnownWorkers_AreAnnounced) {
+  TestAgent agent(*stub_);
+  pb::AgentMessage message;
+  message.mutable_hello()->set_version(kVersion);
+  message.mutable_hello()->set_host("a");
+  message.mutable_hello()->set_slots(1);
+  message.mutable_hello()->set_incarnation(9);
+  message.mutable_hello()->add_known_workers(4);
+  agent.Send(message);
+  EXPECT_EQ(NextEvent<HostJoined>(events_).known_workers, std::vector<WorkerId>{WorkerId(4)});
+}
+
+TEST_F(AgentServiceTest, DyingAndDraining_BecomeEvents) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  pb::AgentMessage message;
+  message.mutable_dying()->set_worker_id(3);
+  agent.Send(message);
+  EXPECT_EQ(NextEvent<WorkerDying>(events_).worker, WorkerId(3));
+  message.mutable_draining()->set_grace_ms(1500);
+  message.mutable_draining()->set_reason("spot");
+  agent.Send(message);
+  const auto draining = NextEvent<HostDraining>(events_);
+  EXPECT_EQ(draining.host, "a");
+  EXPECT_EQ(draining.grace, absl::Milliseconds(1500));
+  EXPECT_EQ(draining.reason, "spot");
 }
 
 TEST_F(AgentServiceTest, AfterTheJob_NobodyIsWelcome) {

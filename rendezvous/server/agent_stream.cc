@@ -82,13 +82,13 @@ void AgentStream::OnReadDone(bool ok) {
   // The client ended its side, the connection broke, what came is no message, or this side has
   // finished: gRPC doesn't tell.
   if (host_.empty()) return Close(NoHello(), Queued::kDrop);
-  service_.Left(host_, agent_, "the connection to its agent has ended");
+  service_.Left(*this, host_, "the connection to its agent has ended");
   Close(absl::OkStatus(), Queued::kDrop);
 }
 
 bool AgentStream::TakeMessage() {
   if (!host_.empty()) {
-    service_.Received(host_, incoming_);
+    service_.Received(*this, host_, incoming_);
     return true;
   }
   const absl::Status welcome =
@@ -98,7 +98,6 @@ bool AgentStream::TakeMessage() {
     return false;
   }
   host_ = incoming_.hello().host();
-  agent_ = Incarnation(incoming_.hello().incarnation());
   return true;
 }
 

@@ -54,7 +54,6 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
   // The read flow's: its reactions follow one another.
   pb::AgentMessage incoming_;
   std::string host_;  // empty: not attached
-  Incarnation agent_;
 
   pb::AgentCommand outgoing_;  // the write flow's: whoever has set writing_
 

@@ -39,22 +39,44 @@ void Driver::Loop() {
   }
   std::vector<Item> batch;
   while (Next(batch)) {
-    for (Item& item : batch) {
-      if (stopping()) return;
-      if (const Event* event = std::get_if<Event>(&item)) {
-        Apply(*event);
-      } else {
-        std::get<std::function<void()>>(item)();
-      }
-    }
+    Work(batch);
     batch.clear();
     // Also after a batch, or a busy queue would hold up time.
-    if (clock_.Now() >= machine_.next_deadline()) Apply(Tick{});
+    const absl::Time now = clock_.Now();
+    const Event tick = Tick{};
+    if (now >= NextDeadline() && Record({&tick}, now)) Apply(tick, now);
   }
 }
 
+void Driver::Work(std::vector<Item>& batch) {
+  const absl::Time now = clock_.Now();
+  std::vector<const Event*> events;
+  for (const Item& item : batch) {
+    if (const Event* event = std::get_if<Event>(&item)) events.push_back(event);
+  }
+  const bool safe = Record(events, now);
+  for (Item& item : batch) {
+    if (stopping()) return;
+    const Event* event = std::get_if<Event>(&item);
+    if (event == nullptr) {
+      std::get<std::function<void()>>(item)();
+    } else if (safe) {
+      Apply(*event, now);
+    }
+  }
+}
+
+bool Driver::Record(const std::vector<const Event*>& events, absl::Time now) {
+  if (!unsafe_ && machine_.record && !events.empty()) unsafe_ = !machine_.record(events, now);
+  return !unsafe_;
+}
+
+absl::Time Driver::NextDeadline() const {
+  return unsafe_ ? absl::InfiniteFuture() : machine_.next_deadline();
+}
+
 bool Driver::Next(std::vector<Item>& batch) {
-  const absl::Time deadline = machine_.next_deadline();
+  const absl::Time deadline = NextDeadline();
   absl::MutexLock lock(&mu_);
   clock_.AwaitWithDeadline(mu_, absl::Condition(this, &Driver::Awake), deadline);
   batch.swap(queue_);
@@ -73,8 +95,8 @@ bool Driver::IsLoop() const {
   return loop_ == std::this_thread::get_id();
 }
 
-void Driver::Apply(const Event& event) {
-  for (Effect& effect : machine_.apply(event, clock_.Now())) handler_(std::move(effect));
+void Driver::Apply(const Event& event, absl::Time now) {
+  for (Effect& effect : machine_.apply(event, now)) handler_(std::move(effect));
 }
 
 }  // namespace hvd

@@ -20,11 +20,14 @@ namespace hvd {
 struct Machine {
   std::function<std::vector<Effect>(const Event&, absl::Time)> apply;
   std::function<absl::Time()> next_deadline;
+  // Makes events safe from a crash before they are applied, all that are at hand at a time; null:
+  // nothing is kept. False: it can't, and no event is applied any more.
+  std::function<bool(const std::vector<const Event*>&, absl::Time)> record = nullptr;
 };
 
-// Thread-safe. Its thread applies the posted events in their order and hands each effect to the
-// handler before the next event is applied; when the machine's deadline has passed it applies a
-// Tick. Neither function nor handler is called under a lock.
+// Thread-safe. Its thread applies the posted events in their order, those at hand as of one time,
+// and hands each effect to the handler before the next event is applied; when the machine's
+// deadline has passed it applies a Tick. Neither function nor handler is called under a lock.
 class Driver {
  public:
   using EffectHandler = std::function<void(Effect)>;
@@ -57,7 +60,11 @@ class Driver {
   bool Awake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool stopping() const;
   bool IsLoop() const;
-  void Apply(const Event& event);
+  // False: nothing is to be applied any more.
+  bool Record(const std::vector<const Event*>& events, absl::Time now);
+  void Work(std::vector<Item>& batch);
+  void Apply(const Event& event, absl::Time now);
+  absl::Time NextDeadline() const;
 
   const Machine machine_;
   const EffectHandler handler_;
@@ -66,6 +73,7 @@ class Driver {
   std::thread::id loop_ ABSL_GUARDED_BY(mu_);
   std::vector<Item> queue_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool unsafe_ = false;  // the thread's: events can't be recorded
   std::thread thread_;
 };
 

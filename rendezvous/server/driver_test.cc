@@ -54,6 +54,21 @@ class DriverTest : public testing::Test {
     return {ReplyStatus{call, absl::OkStatus()}, ReplyStatus{call, absl::OkStatus()}};
   }
 
+  // Notes the calls that are recorded, and says whether that worked.
+  Machine Recording(bool works) {
+    Machine machine = Script();
+    machine.record = [this, works](const std::vector<const Event*>& events, absl::Time) {
+      EXPECT_FALSE(events.empty());
+      for (const Event* event : events) {
+        const auto* cancelled = std::get_if<CallCancelled>(event);
+        recorded_.push_back(cancelled == nullptr ? 1000 : cancelled->call.value());
+      }
+      ++records_;
+      return works;
+    };
+    return machine;
+  }
+
   Driver::EffectHandler Collect(size_t expected) {
     return [this, expected](Effect effect) {
       seen_.push_back(std::get<ReplyStatus>(effect).call.value());
@@ -63,6 +78,8 @@ class DriverTest : public testing::Test {
 
   absl::Time deadline_ = absl::InfiniteFuture();  // the loop's
   std::vector<uint64_t> seen_;                    // the loop's until enough_
+  std::vector<uint64_t> recorded_;                // as seen_
+  int records_ = 0;
   absl::Notification enough_;
   ManualClock clock_;
 };
@@ -145,6 +162,52 @@ TEST_F(DriverTest, BusyQueue_TimePassesAllTheSame) {
   ready.Notify();
   driver.Post(CallCancelled{CallId(1)});
   enough_.WaitForNotification();
+}
+
+TEST_F(DriverTest, Record_WholeBatchOnce_BeforeAnyOfItIsApplied) {
+  absl::Notification inside;
+  absl::Notification posted;
+  Driver driver(
+      Recording(true),
+      [&](Effect effect) {
+        EXPECT_EQ(recorded_, (std::vector<uint64_t>{1, 2, 3}));
+        seen_.push_back(std::get<ReplyStatus>(effect).call.value());
+        if (seen_.size() == 6) enough_.Notify();
+      },
+      clock_);
+  driver.Run([&] {
+    inside.Notify();
+    posted.WaitForNotification();
+  });
+  inside.WaitForNotification();
+  for (uint64_t i = 1; i <= 3; ++i) driver.Post(CallCancelled{CallId(i)});
+  posted.Notify();
+  enough_.WaitForNotification();
+  EXPECT_EQ(records_, 1);
+}
+
+TEST_F(DriverTest, Record_Ticks) {
+  deadline_ = clock_.Now();
+  Driver driver(Recording(true), Collect(1), clock_);
+  driver.Run([] {});
+  enough_.WaitForNotification();
+  EXPECT_EQ(recorded_, std::vector<uint64_t>{1000});
+}
+
+TEST_F(DriverTest, Record_Fails_NothingIsAppliedAnyMore_ButTasksAreDone) {
+  deadline_ = clock_.Now() + absl::Seconds(1);
+  Driver driver(
+      Recording(false), [](Effect) { ADD_FAILURE(); }, clock_);
+  driver.Post(CallCancelled{CallId(1)});
+  driver.Post(CallCancelled{CallId(2)});
+  absl::Notification first;
+  driver.Run([&] { first.Notify(); });
+  first.WaitForNotification();
+  clock_.Advance(absl::Seconds(2));
+  driver.Post(CallCancelled{CallId(3)});
+  driver.Run([&] { enough_.Notify(); });
+  enough_.WaitForNotification();
+  EXPECT_EQ(records_, 1);
 }
 
 TEST_F(DriverTest, Run_FromTheLoopItself_IsDoneAtOnce) {

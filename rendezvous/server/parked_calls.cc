@@ -24,11 +24,22 @@ void ParkedCalls::Close(const absl::Status& status) {
   for (const auto& [id, call] : calls) End(*call, status);
 }
 
+bool ParkedCalls::busy() {
+  absl::MutexLock lock(&mu_);
+  return alive_ > 0;
+}
+
+void ParkedCalls::Gone() {
+  absl::MutexLock lock(&mu_);
+  --alive_;
+}
+
 ParkedCall* ParkedCalls::Add(ResponsePtr response) {
   ParkedCall* call = nullptr;
   absl::Status closed;
   {
     absl::MutexLock lock(&mu_);
+    ++alive_;
     call = new ParkedCall(*this, CallId(++last_id_), response);
     closed = closed_;
     if (closed.ok()) calls_.emplace(call->id().value(), call);

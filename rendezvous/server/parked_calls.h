@@ -43,16 +43,20 @@ class ParkedCalls {
   // Ends all calls, and every later one, with `status`.
   void Close(const absl::Status& status);
 
+  // Whether there are calls that gRPC has not yet let go of.
+  bool busy();
+
  private:
   friend class ParkedCall;
   using ResponsePtr =
       std::variant<pb::JoinWorldResponse*, pb::WatchEpochResponse*, pb::ExchangeResponse*,
-                   pb::ReportResponse*, pb::GetStatusResponse*>;
+                   pb::ReportResponse*, pb::GetStatusResponse*, pb::DrainResponse*>;
 
   ParkedCall* Add(ResponsePtr response);
   // The call, which now is the caller's to end; null if it has ended already.
   ParkedCall* Take(CallId id);
   void Cancelled(CallId id);
+  void Gone();
   static ResponsePtr ResponseOf(const ParkedCall& call);
   static void End(ParkedCall& call, const absl::Status& status);
 
@@ -60,6 +64,7 @@ class ParkedCalls {
   absl::Mutex mu_;
   std::unordered_map<uint64_t, ParkedCall*> calls_ ABSL_GUARDED_BY(mu_);
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t alive_ ABSL_GUARDED_BY(mu_) = 0;   // also those that have ended
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed
 };
 
@@ -72,7 +77,11 @@ class ParkedCall final : public grpc::ServerUnaryReactor {
   CallId id() const { return id_; }
 
   void OnCancel() override { table_.Cancelled(id_); }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    ParkedCalls& table = table_;
+    delete this;
+    table.Gone();
+  }
 
  private:
   friend class ParkedCalls;

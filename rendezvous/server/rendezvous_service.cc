@@ -1,10 +1,13 @@
 #include "rendezvous/server/rendezvous_service.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/security/job_credentials.h"
+#include "rendezvous/server/event_log.h"
 
 namespace hvd {
 namespace {
@@ -45,12 +48,35 @@ void ToProto(const Membership::HostView& view, pb::HostStatus& proto) {
   proto.set_host(view.host.host);
   proto.set_slots(static_cast<uint32_t>(view.host.slots));
   proto.set_attached(view.attached);
+  proto.set_condition(view.condition);
   for (const Membership::WorkerView& worker : view.workers) {
     pb::WorkerStatus& added = *proto.add_workers();
     added.set_worker_id(worker.id.value());
     added.set_rank(worker.rank);
     added.set_pid(worker.pid);
     added.set_state(worker.state);
+  }
+}
+
+void ToProto(const JobReport& report, pb::GetStatusResponse& proto) {
+  const Membership::View& view = report.view;
+  proto.set_job_id(report.job_id);
+  proto.set_epoch(view.epoch.value());
+  proto.set_state(view.state);
+  proto.set_explanation(view.explanation);
+  for (const Membership::HostView& host : view.hosts) ToProto(host, *proto.add_hosts());
+  proto.set_min_workers(view.min_workers);
+  proto.set_max_workers(view.max_workers);
+  proto.set_size(view.size);
+  proto.set_worlds(report.history.count(Notice::Kind::kWorldFormed));
+  proto.set_failures(view.failures);
+  proto.set_failures_left(view.failures_left);
+  for (const JobHistory::Entry& entry : report.history.recent()) {
+    pb::Happening& happening = *proto.add_recent();
+    happening.set_kind(std::string(NoticeKindName(entry.notice.kind)));
+    happening.set_text(entry.notice.text);
+    const int64_t age = absl::ToInt64Milliseconds(report.now - entry.time);
+    happening.set_age_ms(static_cast<uint64_t>(std::max<int64_t>(age, 0)));
   }
 }
 
@@ -124,16 +150,39 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
                                                        const pb::GetStatusRequest*,
                                                        pb::GetStatusResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  options_.describe([this, id = call->id()](const Membership::View& view) {
-    calls_.Answer<pb::GetStatusResponse>(id, [&](pb::GetStatusResponse& response) {
-      response.set_job_id(options_.job_id);
-      response.set_epoch(view.epoch.value());
-      response.set_state(view.state);
-      response.set_explanation(view.explanation);
-      for (const Membership::HostView& host : view.hosts) ToProto(host, *response.add_hosts());
-    });
+  options_.report([this, id = call->id()](const JobReport& report) {
+    calls_.Answer<pb::GetStatusResponse>(
+        id, [&](pb::GetStatusResponse& response) { ToProto(report, response); });
   });
   return call;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext*,
+                                                   const pb::DrainRequest* request,
+                                                   pb::DrainResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  HostDraining draining{request->host(), absl::Milliseconds(request->grace_ms()), "is drained"};
+  options_.report([this, id = call->id(), draining](const JobReport& report) {
+    const absl::Status status = CheckDrain(draining.host, report.view);
+    if (status.ok()) options_.post(draining);
+    calls_.Finish(id, status);
+  });
+  return call;
+}
+
+absl::Status RendezvousService::CheckDrain(const std::string& host,
+                                           const Membership::View& view) const {
+  if (!options_.elastic) {
+    return absl::FailedPreconditionError(
+        "the job is not elastic: it can't go on without one of its hosts");
+  }
+  if (view.state == "done" || view.state == "failed") {
+    return absl::FailedPreconditionError("the job is over");
+  }
+  for (const Membership::HostView& each : view.hosts) {
+    if (each.host.host == host) return absl::OkStatus();
+  }
+  return absl::NotFoundError(absl::StrCat("no host \"", host, "\" takes part in the job"));
 }
 
 void RendezvousService::Handle(const ReplyWorld& effect) {

@@ -7,7 +7,8 @@
 
 #include "absl/status/status.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/membership/membership.h"
+#include "rendezvous/membership/events.h"
+#include "rendezvous/server/job_history.h"
 #include "rendezvous/server/parked_calls.h"
 
 namespace hvd {
@@ -15,11 +16,11 @@ namespace hvd {
 // What the service is made of. The functions may be called from any of gRPC's threads and must not
 // block.
 struct RendezvousServiceOptions {
-  std::string job_id;
   std::string secret_key;           // an epoch's secret is made of this and the epoch
+  bool elastic = false;             // hosts may be drained
   std::function<void(Event)> post;  // to the machine
-  // Calls its argument with the machine's view, sometime, from any thread.
-  std::function<void(std::function<void(const Membership::View&)>)> describe;
+  // Calls its argument with the job as it is, sometime, from any thread.
+  std::function<void(const std::function<void(const JobReport&)>&)> report;
 };
 
 // Translates between rendezvous.proto and events.h and decides nothing. Thread-safe. Must outlive
@@ -43,6 +44,9 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const pb::GetStatusRequest* request,
                                       pb::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
+                                  const pb::DrainRequest* request,
+                                  pb::DrainResponse* response) override;
 
   // Carry an effect out. One that names a call which has ended is ignored.
   void Handle(const ReplyWorld& effect);
@@ -55,7 +59,13 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   // Ends all parked calls, and every later one, with `status`.
   void Close(const absl::Status& status);
 
+  // Whether a call may still call into this object.
+  bool busy() { return calls_.busy(); }
+
  private:
+  // Why the host can't be drained.
+  absl::Status CheckDrain(const std::string& host, const Membership::View& view) const;
+
   const RendezvousServiceOptions options_;
   ParkedCalls calls_;
 };

@@ -54,11 +54,25 @@ class RendezvousServiceTest : public testing::Test {
     return member;
   }
 
+  RendezvousServiceOptions Options() {
+    RendezvousServiceOptions options;
+    options.secret_key = "key";
+    options.elastic = true;
+    options.post = [this](Event event) { events_.Put(std::move(event)); };
+    options.report = [this](const std::function<void(const JobReport&)>& use) { use(report_); };
+    return options;
+  }
+
+  static pb::DrainRequest DrainOf(const std::string& host) {
+    pb::DrainRequest request;
+    request.set_host(host);
+    request.set_grace_ms(1500);
+    return request;
+  }
+
   Inbox<Event> events_;
-  Membership::View view_;
-  RendezvousService service_{
-      {"job", "key", [this](Event event) { events_.Put(std::move(event)); },
-       [this](std::function<void(const Membership::View&)> use) { use(view_); }}};
+  JobReport report_;
+  RendezvousService service_{Options()};
   InProcessServer server_{&service_};
   std::unique_ptr<pb::Rendezvous::Stub> stub_ = pb::Rendezvous::NewStub(server_.channel());
 };
@@ -102,19 +116,42 @@ TEST_F(RendezvousServiceTest, ReplyWorld_SecretIsOfTheEpoch) {
 }
 
 TEST_F(RendezvousServiceTest, WatchEpoch_BecomesAnEvent_AndTheEffectItsAnswer) {
-  for (const bool over : {false, true}) {
+  const std::pair<EpochChange, pb::WatchEpochResponse::Change> changes[] = {
+      {EpochChange::kBroken, pb::WatchEpochResponse::EPOCH_BROKEN},
+      {EpochChange::kChanging, pb::WatchEpochResponse::EPOCH_CHANGING},
+      {EpochChange::kJobOver, pb::WatchEpochResponse::JOB_OVER},
+  };
+  for (const auto& [change, expected] : changes) {
     auto request = From<pb::WatchEpochRequest>(5, 6);
     request.set_epoch(2);
+    request.set_knows_of_change(change == EpochChange::kBroken);
     auto outcome = Call(&pb::Rendezvous::Stub::WatchEpoch, request);
     const auto event = NextEvent<WatchRequested>(events_);
     EXPECT_EQ(event.worker.id, WorkerId(5));
     EXPECT_EQ(event.epoch, Epoch(2));
-    service_.Handle(ReplyWatch{event.call, over, "why"});
+    EXPECT_EQ(event.knows_of_change, change == EpochChange::kBroken);
+    service_.Handle(ReplyWatch{event.call, change, "why"});
     const auto got = outcome.get();
-    EXPECT_EQ(got.response.change(),
-              over ? pb::WatchEpochResponse::JOB_OVER : pb::WatchEpochResponse::EPOCH_BROKEN);
+    EXPECT_EQ(got.response.change(), expected);
     EXPECT_EQ(got.response.reason(), "why");
   }
+}
+
+TEST_F(RendezvousServiceTest, JoinWorld_MayBeDeferredOrReleased) {
+  auto request = From<pb::JoinWorldRequest>(5, 6);
+  request.set_may_defer(true);
+  request.set_commit(12);
+  auto deferred = Call(&pb::Rendezvous::Stub::JoinWorld, request);
+  const auto event = NextEvent<JoinRequested>(events_);
+  EXPECT_TRUE(event.may_defer);
+  EXPECT_EQ(event.commit, 12u);
+  service_.Handle(ReplyDeferred{event.call, Member(), 9});
+  const auto got = deferred.get();
+  EXPECT_EQ(got.response.deferred().place().rank(), 1);
+  EXPECT_EQ(got.response.deferred().size(), 9);
+  auto released = Call(&pb::Rendezvous::Stub::JoinWorld, request);
+  service_.Handle(ReplyReleased{NextEvent<JoinRequested>(events_).call, "drained"});
+  EXPECT_EQ(released.get().response.released().reason(), "drained");
 }
 
 TEST_F(RendezvousServiceTest, Exchange_BecomesAnEvent_AndTheEffectItsAnswer) {
@@ -191,16 +228,60 @@ TEST_F(RendezvousServiceTest, NoWorkerNamed_IsTheMachinesToJudge) {
   EXPECT_EQ(outcome.get().status.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(RendezvousServiceTest, GetStatus_ShowsTheView) {
-  view_.epoch = Epoch(3);
-  view_.state = "running";
-  view_.explanation = "all is well";
-  view_.hosts = {{{"a", 2}, true, {{WorkerId(1), 0, 77, "running"}}}};
+TEST_F(RendezvousServiceTest, GetStatus_ShowsTheReport) {
+  report_.job_id = "job";
+  report_.view.epoch = Epoch(3);
+  report_.view.state = "running";
+  report_.view.explanation = "all is well";
+  report_.view.min_workers = 1;
+  report_.view.max_workers = 4;
+  report_.view.size = 2;
+  report_.view.failures = 5;
+  report_.view.failures_left = 6;
+  report_.view.hosts = {{{"a", 2}, true, "draining", {{WorkerId(1), 0, 77, "running"}}}};
+  Notice notice;
+  notice.kind = Notice::Kind::kWorldFormed;
+  notice.text = "2 workers";
+  report_.history.Observe(notice, absl::FromUnixSeconds(1));
+  report_.now = absl::FromUnixSeconds(3);
   const auto got = Call(&pb::Rendezvous::Stub::GetStatus, pb::GetStatusRequest()).get();
   EXPECT_EQ(got.response.ShortDebugString(),
             "job_id: \"job\" epoch: 3 state: \"running\" explanation: \"all is well\" hosts { "
             "host: \"a\" slots: 2 attached: true workers { worker_id: 1 pid: 77 state: "
-            "\"running\" } }");
+            "\"running\" } condition: \"draining\" } min_workers: 1 max_workers: 4 size: 2 "
+            "worlds: 1 failures: 5 failures_left: 6 recent { kind: \"world_formed\" text: "
+            "\"2 workers\" age_ms: 2000 }");
+}
+
+TEST_F(RendezvousServiceTest, Drain_OfAHostThatTakesPart_BecomesAnEvent) {
+  report_.view.hosts = {{{"a", 2}, true, "", {}}};
+  EXPECT_TRUE(Call(&pb::Rendezvous::Stub::Drain, DrainOf("a")).get().status.ok());
+  const auto event = NextEvent<HostDraining>(events_);
+  EXPECT_EQ(event.host, "a");
+  EXPECT_EQ(event.grace, absl::Milliseconds(1500));
+  EXPECT_FALSE(event.reason.empty());
+}
+
+TEST_F(RendezvousServiceTest, Drain_ThatCantBe_IsRefused) {
+  report_.view.hosts = {{{"a", 2}, true, "", {}}};
+  EXPECT_EQ(Call(&pb::Rendezvous::Stub::Drain, DrainOf("b")).get().status.error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  report_.view.state = "failed";
+  EXPECT_EQ(Call(&pb::Rendezvous::Stub::Drain, DrainOf("a")).get().status.error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_F(RendezvousServiceTest, Drain_OfAStaticJob_IsRefused) {
+  RendezvousServiceOptions options = Options();
+  options.elastic = false;
+  RendezvousService service(options);
+  InProcessServer server(&service);
+  const auto stub = pb::Rendezvous::NewStub(server.channel());
+  grpc::ClientContext context;
+  pb::DrainResponse response;
+  EXPECT_EQ(stub->Drain(&context, DrainOf("a"), &response).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
 }
 
 }  // namespace

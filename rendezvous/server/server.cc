@@ -2,19 +2,15 @@
 
 #include <mutex>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "base/status_macros.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "rendezvous/security/tls_credentials.h"
-#include "rendezvous/server/agent_service.h"
-#include "rendezvous/server/driver.h"
+#include "rendezvous/server/job.h"
 #include "rendezvous/server/listen_address.h"
-#include "rendezvous/server/rendezvous_service.h"
 #include "rendezvous/transport/connection.h"
 
 namespace hvd {
@@ -40,27 +36,25 @@ absl::Status CheckOptions(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
+JobOptions ToJobOptions(const ServerOptions& options) {
+  JobOptions job;
+  job.job_id = options.job_id;
+  job.spec = options.job;
+  job.secret_key = options.secret_key.empty() ? RandomBytes(32) : options.secret_key;
+  job.journal = options.journal;
+  job.on_finished = options.on_finished;
+  job.on_notice = options.on_notice;
+  job.on_journal_error = options.on_journal_error;
+  return job;
+}
+
 class ServerImpl final : public Server {
  public:
-  ServerImpl(ServerOptions options, Clock& clock)
-      : options_(std::move(options)),
-        machine_(options_.job, clock.Now()),
-        rendezvous_(
-            {options_.job_id, RandomBytes(32), [this](Event event) { Post(std::move(event)); },
-             [this](std::function<void(const Membership::View&)> use) { View(std::move(use)); }}),
-        agents_(options_.job_id, [this](Event event) { Post(std::move(event)); }),
-        driver_(
-            {[this](const Event& event, absl::Time now) { return machine_.Apply(event, now); },
-             [this] { return machine_.NextDeadline(); }},
-            [this](Effect effect) { Carry(std::move(effect)); }, clock) {}
+  ServerImpl(ServerOptions options, std::unique_ptr<Job> job)
+      : options_(std::move(options)), job_(std::move(job)) {}
 
   ~ServerImpl() override {
-    // First the machine: the ends of calls and streams below are this server's doing and no news of
-    // the job.
-    driver_.Stop();
-    const absl::Status status = absl::FailedPreconditionError("the rendezvous daemon is shut down");
-    rendezvous_.Close(status);
-    agents_.Close(over_ ? absl::OkStatus() : status);
+    job_->Close();
     if (grpc_ == nullptr) return;
     grpc_->Shutdown(gpr_time_from_millis(kShutdownMs, GPR_TIMESPAN));
     grpc_->Wait();
@@ -85,8 +79,8 @@ class ServerImpl final : public Server {
     for (size_t i = 0; i < listen.size(); ++i) {
       builder.AddListeningPort(listen[i].WithPort(listen[i].port), credentials, &ports[i]);
     }
-    builder.RegisterService(&rendezvous_);
-    builder.RegisterService(&agents_);
+    builder.RegisterService(&job_->rendezvous());
+    builder.RegisterService(&job_->agents());
     grpc_ = builder.BuildAndStart();
     if (grpc_ == nullptr) {
       return absl::InvalidArgumentError(
@@ -99,71 +93,32 @@ class ServerImpl final : public Server {
   std::vector<std::string> addresses() const override { return addresses_; }
 
   void RequestStop(std::string reason, int exit_code, absl::Duration grace) override {
-    Post(StopRequested{std::move(reason), exit_code, grace});
+    job_->Post(StopRequested{std::move(reason), exit_code, grace});
   }
 
   void ReportHosts(std::vector<HostSlots> hosts) override {
-    Post(HostsDiscovered{std::move(hosts)});
+    job_->Post(HostsDiscovered{std::move(hosts)});
   }
 
   void Drain(std::string host, absl::Duration grace, std::string reason) override {
-    Post(HostDraining{std::move(host), grace, std::move(reason)});
+    job_->Post(HostDraining{std::move(host), grace, std::move(reason)});
   }
 
-  Membership::View Describe() override {
-    Membership::View result;
-    absl::Notification done;
-    View([&](const Membership::View& view) {
-      result = view;
-      done.Notify();
-    });
-    done.WaitForNotification();  // the driver's thread lives as long as this object
-    return result;
-  }
+  Membership::View Describe() override { return job_->Report().view; }
 
  private:
-  void Post(Event event) { driver_.Post(std::move(event)); }
-
-  void View(std::function<void(const Membership::View&)> use) {
-    driver_.Run([this, use = std::move(use)] { use(machine_.Describe()); });
-  }
-
-  void Carry(Effect effect) {
-    std::visit([this](auto& each) { CarryOut(each); }, effect);
-  }
-  void CarryOut(const StartWorkerEffect& effect) { agents_.Handle(effect); }
-  void CarryOut(const StopWorkersEffect& effect) { agents_.Handle(effect); }
-  void CarryOut(const EndJobEffect& effect) { agents_.Handle(effect); }
-  void CarryOut(const ReplyWorld& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const ReplyDeferred& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const ReplyReleased& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const ReplyWatch& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(ReplyExchange& effect) { rendezvous_.Handle(std::move(effect)); }
-  void CarryOut(const ReplyStatus& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const Notice& notice) {
-    if (options_.on_notice) options_.on_notice(notice);
-  }
-  void CarryOut(const JobFinished& effect) {
-    over_ = true;
-    agents_.JobOver();
-    if (options_.on_finished) options_.on_finished(effect.verdict);
-  }
-
   const ServerOptions options_;
-  Membership machine_;  // the driver's thread's
-  RendezvousService rendezvous_;
-  AgentService agents_;
-  bool over_ = false;  // the driver's thread's
+  const std::unique_ptr<Job> job_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> grpc_;
-  Driver driver_;  // last: its thread uses the others
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options, Clock& clock) {
   RETURN_IF_ERROR(CheckOptions(options));
-  auto server = std::make_unique<ServerImpl>(std::move(options), clock);
+  ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(ToJobOptions(options), clock));
+  auto server = std::make_unique<ServerImpl>(std::move(options), std::move(job));
   RETURN_IF_ERROR(server->Listen());
   return server;
 }

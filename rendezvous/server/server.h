@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "rendezvous/journal/journal.h"
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/security/job_credentials.h"
 
@@ -23,19 +24,28 @@ struct ServerOptions {
   // As issued by JobAuthority::IssueForDaemon. Every call needs its token and a certificate of its
   // CA.
   PeerCredentials credentials;
+  // What epochs' secrets are made of. Empty: something random.
+  std::string secret_key;
+  // Borrowed; the job is taken up from it, and from then on survives this process: agents keep
+  // their workers for a while when the server goes. Null: nothing is kept.
+  Journal* journal = nullptr;
   // Called once, from the server's loop thread, when the job has ended; must not block.
   std::function<void(const Verdict&)> on_finished;
   // The same for everything that people want to know meanwhile, in the order of happening. May be
   // null.
   std::function<void(const Notice&)> on_notice;
+  // The journal can't be written: from now on nothing is decided. May be null.
+  std::function<void(const absl::Status&)> on_journal_error;
 };
 
 // Owns a loop thread and the gRPC server. Thread-safe. The destructor stops everything and waits
-// for it; agents that are still attached see their stream end, which ends their workers.
+// for it; agents that are still attached see their stream end, which ends their workers, unless
+// there is a journal.
 class Server {
  public:
   // InvalidArgument: options that can't work.   Unavailable: an address can't be listened on; says
-  // which and why.
+  // which and why.   FailedPrecondition: by its journal, the job has ended.   Others as
+  // Journal::Replay.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options,
                                                        Clock& clock = Clock::Real());
   virtual ~Server() = default;

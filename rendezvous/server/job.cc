@@ -1,0 +1,164 @@
+#include "rendezvous/server/job.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+uint32_t ToMilliseconds(absl::Duration duration) {
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 0, UINT32_MAX));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& clock) {
+  Recovered recovered;
+  JobHistory history;
+  if (options.journal == nullptr) {
+    recovered.newest = clock.Now();
+    recovered.machine = std::make_unique<Membership>(options.spec, recovered.newest);
+  } else {
+    ASSIGN_OR_RETURN(recovered, Recover(options.spec, *options.journal,
+                                        [&](const Notice& notice, absl::Time time) {
+                                          history.Observe(notice, time);
+                                        }));
+  }
+  if (recovered.verdict.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the job has ended: ", recovered.verdict->summary));
+  }
+  const bool again = recovered.had_events;
+  std::unique_ptr<Job> job(
+      new Job(std::move(options), std::move(recovered), std::move(history), clock));
+  if (again) job->Post(Restarted{});
+  return job;
+}
+
+Job::Job(JobOptions options, Recovered recovered, JobHistory history, Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      // The wall clock may have been set back since; a job's time never goes back.
+      shift_(std::max(absl::ZeroDuration(), recovered.newest - clock.Now())),
+      machine_(std::move(recovered.machine)),
+      history_(std::move(history)),
+      rendezvous_(MakeRendezvousOptions()),
+      agents_(MakeAgentOptions()),
+      driver_(
+          MakeMachine(),
+          [this](Effect effect) { std::visit([this](auto& each) { CarryOut(each); }, effect); },
+          clock) {}
+
+Job::~Job() { Close(); }
+
+RendezvousServiceOptions Job::MakeRendezvousOptions() {
+  RendezvousServiceOptions made;
+  made.secret_key = options_.secret_key;
+  made.elastic = options_.spec.elastic.has_value();
+  made.post = [this](Event event) { Post(std::move(event)); };
+  made.report = [this](const std::function<void(const JobReport&)>& use) { Report(use); };
+  return made;
+}
+
+AgentServiceOptions Job::MakeAgentOptions() {
+  AgentServiceOptions made;
+  made.welcome.set_job_id(options_.job_id);
+  if (options_.journal != nullptr) {
+    made.welcome.set_reattach_ms(ToMilliseconds(options_.spec.reattach_timeout));
+  }
+  if (options_.spec.elastic.has_value()) {
+    made.welcome.set_elastic(true);
+    made.welcome.set_drain_grace_ms(ToMilliseconds(options_.spec.elastic->drain_grace));
+  }
+  made.post = [this](Event event) { Post(std::move(event)); };
+  return made;
+}
+
+Machine Job::MakeMachine() {
+  Machine made;
+  made.apply = [this](const Event& event, absl::Time now) {
+    return machine_->Apply(event, now + shift_);
+  };
+  made.next_deadline = [this] { return machine_->NextDeadline() - shift_; };
+  if (options_.journal != nullptr) {
+    made.record = [this](const std::vector<const Event*>& events, absl::Time now) {
+      return Record(events, now + shift_);
+    };
+  }
+  return made;
+}
+
+bool Job::Record(const std::vector<const Event*>& events, absl::Time now) {
+  bool any = false;
+  for (const Event* event : events) {
+    // A watch that is parked changes nothing, and its caller asks again.
+    if (std::holds_alternative<WatchRequested>(*event)) continue;
+    options_.journal->Append(*event, now);
+    any = true;
+  }
+  if (!any) return true;
+  const absl::Status status = options_.journal->Sync();
+  if (!status.ok() && options_.on_journal_error) options_.on_journal_error(status);
+  return status.ok();
+}
+
+void Job::Post(Event event) { driver_.Post(std::move(event)); }
+
+void Job::Report(const std::function<void(const JobReport&)>& use) {
+  driver_.Run([this, use] {
+    use(JobReport{options_.job_id, machine_->Describe(), history_, Now()});
+  });
+}
+
+JobReport Job::Report() {
+  JobReport result;
+  absl::Notification done;
+  Report([&](const JobReport& report) {
+    result = report;
+    done.Notify();
+  });
+  done.WaitForNotification();  // the driver's thread lives as long as this object
+  return result;
+}
+
+void Job::CarryOut(const Notice& notice) {
+  history_.Observe(notice, Now());
+  if (options_.on_notice) options_.on_notice(notice);
+}
+
+void Job::CarryOut(const JobFinished& effect) {
+  over_ = true;
+  agents_.JobOver();
+  if (options_.on_finished) options_.on_finished(effect.verdict);
+}
+
+absl::Status Job::EndStatus() const {
+  if (over_) return absl::OkStatus();
+  // Agents and workers wait for a daemon that will be back.
+  if (options_.journal != nullptr) return absl::UnavailableError("the rendezvous daemon pauses");
+  return absl::FailedPreconditionError("the rendezvous daemon is shut down");
+}
+
+void Job::Close() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (std::exchange(closed_, true)) return;
+  }
+  // First the machine: the ends of calls and streams below are this object's doing and no news of
+  // the job.
+  driver_.Stop();
+  const absl::Status status = EndStatus();
+  rendezvous_.Close(status.ok() ? absl::FailedPreconditionError("the job is over") : status);
+  agents_.Close(status);
+}
+
+bool Job::busy() { return rendezvous_.busy() || agents_.busy(); }
+
+}  // namespace hvd

@@ -1,0 +1,95 @@
+// One job on a server: its machine, the thread that drives it, and its two services.
+#ifndef RENDEZVOUS_SERVER_JOB_H_
+#define RENDEZVOUS_SERVER_JOB_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "rendezvous/journal/journal.h"
+#include "rendezvous/membership/membership.h"
+#include "rendezvous/server/agent_service.h"
+#include "rendezvous/server/driver.h"
+#include "rendezvous/server/job_history.h"
+#include "rendezvous/server/recovery.h"
+#include "rendezvous/server/rendezvous_service.h"
+
+namespace hvd {
+
+struct JobOptions {
+  std::string job_id;
+  JobSpec spec;
+  std::string secret_key;      // the epochs' secrets are made of it
+  Journal* journal = nullptr;  // borrowed; null: nothing is kept
+  // From the job's thread; must not block; may be null.
+  std::function<void(const Verdict&)> on_finished;
+  std::function<void(const Notice&)> on_notice;
+  std::function<void(const absl::Status&)> on_journal_error;  // nothing is decided any more
+};
+
+// Thread-safe. The services may be called until Close, and late calls until the object is gone.
+class Job {
+ public:
+  // Takes the job up from its journal, if there is one and it has begun.
+  //   FailedPrecondition: by its journal, it has ended; says how.   Others as Journal::Replay.
+  static absl::StatusOr<std::unique_ptr<Job>> Create(JobOptions options, Clock& clock);
+  // Closes. REQUIRES: not busy().
+  ~Job();
+
+  RendezvousService& rendezvous() { return rendezvous_; }
+  AgentService& agents() { return agents_; }
+
+  // Queues an event for the machine.
+  void Post(Event event);
+
+  // Calls `use` between two events, from the job's thread, or at once if that is the caller's.
+  void Report(const std::function<void(const JobReport&)>& use);
+  JobReport Report();
+
+  // Stops the machine, then ends all calls and streams, and every later one. The first call counts.
+  void Close();
+
+  // Whether calls or streams have yet to be let go of by gRPC. Only after Close does this become
+  // false for good.
+  bool busy();
+
+ private:
+  Job(JobOptions options, Recovered recovered, JobHistory history, Clock& clock);
+  RendezvousServiceOptions MakeRendezvousOptions();
+  AgentServiceOptions MakeAgentOptions();
+  Machine MakeMachine();
+  absl::Time Now() const { return clock_.Now() + shift_; }
+  bool Record(const std::vector<const Event*>& events, absl::Time now);
+  absl::Status EndStatus() const;
+
+  void CarryOut(const StartWorkerEffect& effect) { agents_.Handle(effect); }
+  void CarryOut(const StopWorkersEffect& effect) { agents_.Handle(effect); }
+  void CarryOut(const EndJobEffect& effect) { agents_.Handle(effect); }
+  void CarryOut(const ReplyWorld& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const ReplyDeferred& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const ReplyReleased& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const ReplyWatch& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(ReplyExchange& effect) { rendezvous_.Handle(std::move(effect)); }
+  void CarryOut(const ReplyStatus& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const Notice& notice);
+  void CarryOut(const JobFinished& effect);
+
+  const JobOptions options_;
+  Clock& clock_;
+  const absl::Duration shift_;                 // from the clock's time line to the journal's
+  const std::unique_ptr<Membership> machine_;  // the driver's thread's, as the next two
+  JobHistory history_;
+  bool over_ = false;
+  RendezvousService rendezvous_;
+  AgentService agents_;
+  absl::Mutex mu_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  Driver driver_;  // last: its thread uses the others
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_SERVER_JOB_H_

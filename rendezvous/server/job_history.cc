@@ -1,0 +1,12 @@
+#include "rendezvous/server/job_history.h"
+
+namespace hvd {
+
+void JobHistory::Observe(const Notice& notice, absl::Time time) {
+  ++counts_[static_cast<size_t>(notice.kind)];
+  if (notice.kind == Notice::Kind::kWorldFormed) newest_world_ = time;
+  recent_.push_back({notice, time});
+  if (recent_.size() > kRecent) recent_.pop_front();
+}
+
+}  // namespace hvd

@@ -1,0 +1,159 @@
+#include "rendezvous/server/job.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rendezvous/journal/memory_journal_test_util.h"
+#include "rendezvous/server/in_process_test_util.h"
+
+namespace hvd {
+namespace {
+
+// Stands still until it is set.
+class SetClock : public Clock {
+ public:
+  absl::Time Now() override { return absl::FromUnixSeconds(seconds_); }
+  bool AwaitWithDeadline(absl::Mutex& mutex, const absl::Condition& condition,
+                         absl::Time) override {
+    mutex.Await(condition);
+    return true;
+  }
+  void Set(int64_t seconds) { seconds_ = seconds; }
+
+ private:
+  std::atomic<int64_t> seconds_{1000};
+};
+
+class JobTest : public testing::Test {
+ protected:
+  JobOptions Options() {
+    JobOptions options;
+    options.job_id = "job";
+    options.spec.expected_hosts = {{"a", 1}};
+    options.secret_key = "key";
+    options.journal = &journal_;
+    options.on_finished = [this](const Verdict& verdict) { verdicts_.Put(verdict); };
+    options.on_journal_error = [this](const absl::Status& status) { errors_.Put(status); };
+    return options;
+  }
+
+  std::unique_ptr<Job> Start() {
+    auto job = Job::Create(Options(), clock_);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return std::move(job).value();
+  }
+
+  template <typename Kind>
+  int Count() {
+    int count = 0;
+    for (const auto& record : journal_.records()) {
+      if (std::holds_alternative<Kind>(record.first)) ++count;
+    }
+    return count;
+  }
+
+  SetClock clock_;
+  MemoryJournal journal_{absl::FromUnixSeconds(1000)};
+  Inbox<Verdict> verdicts_;
+  Inbox<absl::Status> errors_;
+};
+
+const HostJoined kHostA{{"a", 1}, Incarnation(9), {}};
+
+TEST_F(JobTest, NewJournal_JobBegins_WithoutARestart) {
+  EXPECT_EQ(Start()->Report().view.state, "forming");
+  EXPECT_EQ(Count<Restarted>(), 0);
+}
+
+TEST_F(JobTest, EventsAreJournaled_ExceptWatches) {
+  const auto job = Start();
+  job->Post(kHostA);
+  job->Post(WatchRequested{CallId(1), {WorkerId(1), Incarnation(1)}, Epoch(1)});
+  job->Report();
+  EXPECT_EQ(Count<HostJoined>(), 1);
+  EXPECT_EQ(Count<WatchRequested>(), 0);
+}
+
+TEST_F(JobTest, OldJournal_JobGoesOnWhereItWas) {
+  {
+    const auto job = Start();
+    job->Post(kHostA);
+    ASSERT_EQ(job->Report().view.hosts.size(), 1u);
+    ASSERT_EQ(job->Report().view.hosts[0].workers.size(), 1u);
+  }
+  const auto job = Start();
+  EXPECT_EQ(job->Report().view.hosts.at(0).workers.size(), 1u);
+  EXPECT_EQ(Count<Restarted>(), 1);
+  EXPECT_EQ(Count<HostJoined>(), 1);
+}
+
+TEST_F(JobTest, OldJournal_OfAJobThatEnded_IsRefusedAndSaysHow) {
+  {
+    const auto job = Start();
+    job->Post(StopRequested{"enough", 3, absl::ZeroDuration()});
+    verdicts_.Next();
+  }
+  const auto again = Job::Create(Options(), clock_);
+  EXPECT_EQ(again.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(again.status().message().find("enough"), absl::string_view::npos) << again.status();
+}
+
+TEST_F(JobTest, JournalBreaks_NothingIsDecidedAnyMore) {
+  const auto job = Start();
+  journal_.Break(absl::ResourceExhaustedError("full"));
+  job->Post(kHostA);
+  job->Post(StopRequested{"enough", 3, absl::ZeroDuration()});
+  EXPECT_EQ(errors_.Next().message(), "full");
+  EXPECT_EQ(job->Report().view.state, "forming");
+  EXPECT_TRUE(verdicts_.empty());
+  EXPECT_TRUE(errors_.empty());
+}
+
+TEST_F(JobTest, ClockWasSetBack_TheJobsTimeGoesOn) {
+  clock_.Set(5000);
+  {
+    const auto job = Start();
+    job->Post(kHostA);
+    job->Report();
+  }
+  clock_.Set(4000);
+  const auto job = Start();
+  job->Post(HostLost{"a", Incarnation(9), "gone"});
+  job->Report();
+  absl::Time last = absl::InfinitePast();
+  for (const auto& record : journal_.records()) {
+    EXPECT_GE(record.second, last);
+    last = record.second;
+  }
+  EXPECT_EQ(last, absl::FromUnixSeconds(5000));
+}
+
+// What a stream or call is ended with tells agents and workers whether to wait.
+TEST_F(JobTest, Close_WithAJournal_IsAPause) {
+  const auto job = Start();
+  InProcessServer server(&job->agents());
+  const auto stub = pb::Agent::NewStub(server.channel());
+  grpc::ClientContext context;
+  const auto stream = stub->Attach(&context);
+  job->Close();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(JobTest, Close_WithoutAJournal_IsTheEnd) {
+  JobOptions options = Options();
+  options.journal = nullptr;
+  const auto job = Job::Create(options, clock_);
+  InProcessServer server(&(*job)->agents());
+  const auto stub = pb::Agent::NewStub(server.channel());
+  grpc::ClientContext context;
+  const auto stream = stub->Attach(&context);
+  (*job)->Close();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+}  // namespace
+}  // namespace hvd
