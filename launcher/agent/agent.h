@@ -1,5 +1,5 @@
-// The agent of one host: takes the job's bootstrap from the launcher, attaches to the rendezvous
-// daemon, and runs workers as told.
+// The agent of one host: takes the job's bootstrap, attaches to the rendezvous daemon, and runs
+// workers as told.
 #ifndef LAUNCHER_AGENT_AGENT_H_
 #define LAUNCHER_AGENT_AGENT_H_
 
@@ -11,11 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "launcher/agent/agent_input.h"
+#include "launcher/agent/agent_output.h"
+#include "launcher/agent/attachment.h"
 #include "launcher/agent/bootstrap_socket.h"
-#include "launcher/agent/frame_writer.h"
 #include "launcher/agent/route_finder.h"
 #include "launcher/agent/worker_set.h"
 #include "proto/agent.pb.h"
@@ -28,55 +29,81 @@ namespace hvd {
 // has been started yet.
 void BlockAgentSignals();
 
+struct AgentSettings {
+  // Nobody launched it: it tells the job's end itself, and exits with the job's code.
+  bool alone = false;
+  absl::Duration start_timeout;  // for the daemon to be there; zero: it must be there already
+  absl::Duration drain_grace;    // what it asks for on SIGTERM; zero: the job's own
+  absl::Duration stopped_check_interval = absl::Seconds(1);
+};
+
 // Belongs to the thread that calls Run. The phases: bootstrap awaited, route looked for, attached,
-// ending. Whatever ends it (the end of the job, a closed stdin, a lost daemon, SIGTERM, SIGINT or
-// SIGHUP), no process that it started is left when Run returns.
+// ending. Whatever ends it (the end of the job, a launcher that is gone, a lost daemon, SIGTERM,
+// SIGINT or SIGHUP), no process that it started is left when Run returns. The first SIGTERM in an
+// elastic job only asks the daemon to drain this host, which then ends the agent's part in it.
 class Agent {
  public:
   using OpenLink = std::function<std::unique_ptr<AgentLink>(
       const std::string& address, const PeerCredentials& credentials, const pb::AgentHello& hello,
       AgentLink::Callbacks callbacks)>;
 
-  // `input` and `output` are borrowed. REQUIRES: BlockAgentSignals, BecomeSubreaper, no other
-  // children.
-  Agent(EventLoop& loop, int input, int output, OpenLink open_link);
+  // `output` is borrowed. REQUIRES: BlockAgentSignals, BecomeSubreaper, no other children.
+  Agent(EventLoop& loop, AgentOutput& output, OpenLink open_link, AgentSettings settings);
 
   // Returns the exit code: 0 the job was ended in good order, kAgentRefusedExitCode a refusal was
-  // sent, 128 + a signal's number, else 1.
+  // sent, 128 + a signal's number, the job's own (AgentSettings::alone), else 1.
   int Run();
 
+  // To be called from the loop: Begin once, then LauncherGone at any time, or Refuse instead.
+  void Begin(const pb::AgentBootstrap& bootstrap);
+  void LauncherGone() { Quit(link_done_ ? 0 : 1); }
+  // One line about what is wrong, then the end.
+  void Refuse(const std::string& message);
+
  private:
-  void OnSignal();
-  void OnBootstrap(const pb::AgentBootstrap& bootstrap);
+  // ---- Attaching and working: agent.cc
+  void FindRoute();
   void OnRoute(absl::StatusOr<Route> route);
   absl::Status Attach(const Route& route);
-  pb::WorkerBootstrap AnswerWorker(uint64_t worker_id) const;
+  std::unique_ptr<Attachment> OpenAttachment(const std::string& daemon_address);
+  BootstrapSocket::Response AnswerWorker(uint64_t worker_id, pid_t asker);
   void OnCommand(const pb::AgentCommand& command);
-  void OnLinkClosed(const absl::Status& status);
-  void OnWorkersEmpty();
-  void OnOutputIdle();
+  void OnWelcome(const pb::AgentWelcome& welcome);
+  Attachment::Memory Remember() const;
 
-  // One line to the launcher, then the end.
-  void Refuse(const std::string& message);
+  // ---- Ending: agent_end.cc
+  void OnSignal();
+  bool Drain(bool by_guard);
+  pb::AgentMessage DrainMessage() const;
+  void OnEndJob(const pb::EndJob& end);
+  void OnWorkersEmpty();
+  void OnDetached(const absl::Status& status);
+  void OnLinkClosed(const absl::Status& status);
+  void OnOutputIdle();
+  void Say(const std::string& text);
   // Ends once the launcher has taken everything, or has had enough time to.
   void QuitWhenFlushed(int exit_code);
   void Quit(int exit_code);
   void KillWorkers();
 
   EventLoop& loop_;
+  AgentOutput& output_;
   const OpenLink open_link_;
+  const AgentSettings settings_;
   Fd signals_;
-  FrameWriter writer_;
-  AgentInput input_;
   pb::AgentBootstrap bootstrap_;
   LaunchPlan plan_;
   Route route_;
+  bool daemon_may_come_ = false;  // start_timeout has not passed
   std::optional<RouteFinder> route_finder_;
   std::unique_ptr<BootstrapSocket> socket_;
   std::optional<WorkerSet> workers_;
-  std::unique_ptr<AgentLink> link_;
-  bool welcomed_ = false;
+  std::unique_ptr<Attachment> attachment_;
+  std::optional<pb::AgentWelcome> welcome_;
+  int terms_[2] = {0, 0};  // SIGTERMs in an elastic job: not by the guard, and by the guard
+  bool draining_ = false;
   bool ending_ = false;     // EndJob has come
+  int end_code_ = 0;        // what that means for the exit code
   bool link_done_ = false;  // everything was said to the daemon
   bool quit_when_flushed_ = false;
   int exit_code_ = 1;

@@ -19,7 +19,7 @@
 #include "base/process_tree.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
-#include "launcher/agent/agent.h"
+#include "launcher/agent/stdio_agent.h"
 #include "launcher/spawn/agent_stream.h"
 
 namespace hvd {
@@ -32,11 +32,19 @@ class FakeDaemon {
     hello_ = hello;
     callbacks_ = std::move(callbacks);
     attached_ = true;
+    ++hellos_;
     return std::make_unique<Link>(this);
   }
   pb::AgentHello AwaitHello() {
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(&attached_));
+    return hello_;
+  }
+  // The hello of the `count`th stream, once it has been opened.
+  pb::AgentHello AwaitHello(int count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return hellos_ >= count; };
+    mutex_.Await(absl::Condition(&enough));
     return hello_;
   }
   pb::AgentMessage NextMessage() {
@@ -73,6 +81,7 @@ class FakeDaemon {
   pb::AgentHello hello_;
   AgentLink::Callbacks callbacks_;
   bool attached_ = false;
+  int hellos_ = 0;
   std::deque<pb::AgentMessage> messages_;
 };
 
@@ -114,12 +123,13 @@ class AgentTest : public testing::Test {
   void StartAgent() {
     thread_ = std::thread([this] {
       std::unique_ptr<EventLoop> loop = EventLoop::Create().value();
-      Agent agent(*loop, input_.read.get(), output_.write.get(),
-                  [this](const std::string&, const PeerCredentials&, const pb::AgentHello& hello,
-                         AgentLink::Callbacks callbacks) {
-                    return daemon_.Open(hello, std::move(callbacks));
-                  });
-      exit_code_ = agent.Run();
+      exit_code_ = RunStdioAgent(
+          *loop, input_.read.get(), output_.write.get(),
+          [this](const std::string&, const PeerCredentials&, const pb::AgentHello& hello,
+                 AgentLink::Callbacks callbacks) {
+            return daemon_.Open(hello, std::move(callbacks));
+          },
+          settings_);
       output_.write.reset();
     });
     ASSERT_TRUE(WriteFrame(input_.write.get(), bootstrap_.SerializeAsString()).ok());
@@ -129,11 +139,14 @@ class AgentTest : public testing::Test {
     SetScript(script);
     StartAgent();
     daemon_.AwaitHello();
-    pb::AgentCommand welcome;
-    welcome.mutable_welcome();
-    daemon_.Tell(welcome);
+    TellWelcome();
     TellStart(1);
     ASSERT_EQ(daemon_.NextMessage().started().worker_id(), 1u);
+  }
+  void TellWelcome() {
+    pb::AgentCommand command;
+    *command.mutable_welcome() = welcome_;
+    daemon_.Tell(command);
   }
   void TellStart(uint64_t id) {
     pb::AgentCommand command;
@@ -188,6 +201,8 @@ class AgentTest : public testing::Test {
   const Fd listener_;
   FakeDaemon daemon_;
   pb::AgentBootstrap bootstrap_;
+  pb::AgentWelcome welcome_;
+  AgentSettings settings_;
   Pipe input_ = MakePipe().value();
   Pipe output_ = MakePipe().value();
   AgentStream stream_;

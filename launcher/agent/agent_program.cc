@@ -6,13 +6,16 @@
 #include <cstdio>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/event_loop.h"
 #include "base/process_tree.h"
-#include "base/version.h"
 #include "launcher/agent/guard.h"
+#include "launcher/agent/join.h"
+#include "launcher/agent/join_options.h"
+#include "launcher/agent/stdio_agent.h"
 #include "launcher/spawn/agent_protocol.h"
 
 namespace hvd {
@@ -21,9 +24,10 @@ namespace {
 constexpr char kThisProgram[] = "/proc/self/exe";
 constexpr char kGuardProgram[] = "horovod-guard";
 constexpr char kStdio[] = "--stdio";
-constexpr char kGuarded[] = "--guarded";
+constexpr char kGuarded[] = "--guarded";  // first, before what the guard was given
 
-int RunAgent(Agent::OpenLink open_link) {
+// Without `join`: as horovodrun starts it.
+int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) {
   prctl(PR_SET_NAME, kAgentProgram);
   BlockAgentSignals();
   BecomeSubreaper();
@@ -32,22 +36,27 @@ int RunAgent(Agent::OpenLink open_link) {
     fprintf(stderr, "%s\n", loop.status().ToString().c_str());
     return 1;
   }
-  return Agent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link)).Run();
+  return join.has_value()
+             ? RunJoinedAgent(**loop, *join, std::move(open_link))
+             : RunStdioAgent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link));
 }
 
-int GuardAgent() {
+int GuardAgent(int argc, char** argv) {
   prctl(PR_SET_NAME, kGuardProgram);
   SpawnOptions agent;
   agent.file = kThisProgram;
-  agent.argv = {kAgentProgram, kStdio, kGuarded};
+  agent.argv = {kAgentProgram, kGuarded};
+  agent.argv.insert(agent.argv.end(), argv + 1, argv + argc);
   return RunGuard(agent);
 }
 
 // Once more, under a name of its own: what ends "horovod-agent" by name must not end the guard with
 // it.
-int BecomeGuard() {
-  const char* const argv[] = {kGuardProgram, kStdio, nullptr};
-  execv(kThisProgram, const_cast<char* const*>(argv));
+int BecomeGuard(int argc, char** argv) {
+  std::vector<const char*> arguments = {kGuardProgram};
+  arguments.insert(arguments.end(), argv + 1, argv + argc);
+  arguments.push_back(nullptr);
+  execv(kThisProgram, const_cast<char* const*>(arguments.data()));
   perror(kAgentProgram);
   return 1;
 }
@@ -55,18 +64,23 @@ int BecomeGuard() {
 }  // namespace
 
 int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
-  const absl::string_view option = argc > 1 ? argv[1] : "";
-  if (option == "--version") {
-    printf("%s %s\n", kAgentProgram, kVersion);
-    return 0;
+  const char* const called = argv[0];
+  const bool guarded = argc > 1 && absl::string_view(argv[1]) == kGuarded;
+  if (guarded) {
+    --argc;
+    ++argv;
   }
-  if (option != kStdio) {
-    fprintf(stderr, "usage: %s --version\nhorovodrun starts it on each host, with %s.\n",
-            kAgentProgram, kStdio);
-    return 2;
+  std::optional<JoinOptions> join;
+  if (argc != 2 || absl::string_view(argv[1]) != kStdio) {
+    JoinCommand command = ParseJoinCommand(argc, argv);
+    if (!command.options.has_value()) {
+      std::fputs(command.text.c_str(), command.exit_code == 0 ? stdout : stderr);
+      return command.exit_code;
+    }
+    join = std::move(command.options);
   }
-  if (argc > 2 && absl::string_view(argv[2]) == kGuarded) return RunAgent(std::move(open_link));
-  return absl::EndsWith(argv[0], kGuardProgram) ? GuardAgent() : BecomeGuard();
+  if (guarded) return RunAgent(join, std::move(open_link));
+  return absl::EndsWith(called, kGuardProgram) ? GuardAgent(argc, argv) : BecomeGuard(argc, argv);
 }
 
 }  // namespace hvd

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -171,6 +172,129 @@ TEST_F(AgentProgramTest, InputCloses_LauncherIsGone_LeavesNothing) {
   input_.reset();
   EXPECT_EQ(guard_->Wait().exit_code, 1);
   ExpectNothingLeft();
+}
+
+// An agent without a launcher.
+class JoinProgramTest : public AgentProgramTest {
+ protected:
+  JoinProgramTest() {
+    std::ofstream(token_file_)
+        << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
+    EXPECT_EQ(chmod(token_file_.c_str(), 0600), 0);
+  }
+  ~JoinProgramTest() override { unlink(token_file_.c_str()); }
+
+  // Starts it, with `more` after the options that are needed.
+  void Join(const std::vector<std::string>& more) {
+    Pipe out = MakePipe().value();
+    Pipe err = MakePipe().value();
+    SpawnOptions options;
+    options.file = kScriptedAgent;
+    options.argv = {"horovod-agent", "--join", absl::StrCat("127.0.0.1:", port_), "--token-file",
+                    token_file_};
+    options.argv.insert(options.argv.end(), more.begin(), more.end());
+    options.stdout_fd = out.write.get();
+    options.stderr_fd = err.write.get();
+    guard_.emplace(Process::Spawn(options).value());
+    out_ = std::move(out.read);
+    err_ = std::move(err.read);
+  }
+  static std::string ReadAll(const Fd& fd) {
+    std::string text;
+    char buffer[4096];
+    for (IoResult got; !(got = ReadSome(fd.get(), buffer, sizeof(buffer))).end;) {
+      text.append(buffer, got.bytes);
+    }
+    return text;
+  }
+  static std::string ReadLine(const Fd& fd) {
+    std::string line;
+    for (char byte = 0; byte != '\n' && ReadSome(fd.get(), &byte, 1).bytes == 1;) line += byte;
+    return line;
+  }
+
+  const std::string token_file_ = testing::TempDir() + "/join_program_test_token";
+  Fd out_, err_;
+};
+
+TEST_F(JoinProgramTest, Job_Ends_OutputHasRanksAndTheCodeIsTheJobs) {
+  Join({"--", "sh", "-c", "echo hello; echo oops >&2; exit 7"});
+  EXPECT_EQ(guard_->Wait().exit_code, 7);
+  EXPECT_EQ(ReadAll(out_), "[0]<stdout>:hello\n");
+  const std::string err = ReadAll(err_);
+  EXPECT_NE(err.find("[0]<stderr>:oops\n"), std::string::npos) << err;
+  EXPECT_NE(err.find("a worker failed\n"), std::string::npos) << err;
+}
+
+TEST_F(JoinProgramTest, Success_ExitsZero) {
+  Join({"--host", "h", "--", "sh", "-c", "echo $HOROVOD_HOSTNAME"});
+  EXPECT_EQ(guard_->Wait().exit_code, 0);
+  EXPECT_EQ(ReadAll(out_), "[0]<stdout>:h\n");
+  EXPECT_EQ(ReadAll(err_), "");
+}
+
+TEST_F(JoinProgramTest, BadInput_IsOneLineAndExitCodeTwo) {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--slots", "0", "--", "true"},
+           {"--token-file"},
+           {"--network-interfaces", "203.0.113.0/24", "--", "true"},
+           {"--", "no-such-command"}}) {
+    Join(more);
+    EXPECT_EQ(guard_->Wait().exit_code, 2);
+    const std::string err = ReadAll(err_);
+    EXPECT_EQ(err.find("horovod-agent: "), 0u) << err;
+    EXPECT_EQ(err.find('\n'), err.size() - 1) << err;
+  }
+  ASSERT_EQ(chmod(token_file_.c_str(), 0644), 0);
+  Join({"--", "true"});
+  EXPECT_EQ(guard_->Wait().exit_code, 2);
+  EXPECT_NE(ReadAll(err_).find("chmod 600"), std::string::npos);
+}
+
+TEST_F(JoinProgramTest, StartTimeout_NobodyListens_SaysWhatToCheck) {
+  const Fd bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(name);
+  ASSERT_EQ(bind(bound.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+  ASSERT_EQ(getsockname(bound.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+  port_ = ntohs(name.sin_port);
+  Join({"--start-timeout", "1", "--", "true"});
+  EXPECT_EQ(guard_->Wait().exit_code, 2);
+  const std::string err = ReadAll(err_);
+  EXPECT_NE(err.find("can't reach the rendezvous daemon"), std::string::npos) << err;
+  EXPECT_EQ(err.find('\n'), err.size() - 1) << err;
+}
+
+TEST_F(JoinProgramTest, StartTimeout_DaemonComesLater_IsFound) {
+  const Fd bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(name);
+  ASSERT_EQ(bind(bound.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+  ASSERT_EQ(getsockname(bound.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+  port_ = ntohs(name.sin_port);
+  Join({"--", "echo", "found"});
+  ASSERT_EQ(listen(bound.get(), 8), 0);
+  EXPECT_EQ(guard_->Wait().exit_code, 0);
+  EXPECT_EQ(ReadAll(out_), "[0]<stdout>:found\n");
+}
+
+TEST_F(JoinProgramTest, Sigterm_ToEverybody_IsOneRequestToDrain) {
+  Join({"--host", "elastic", "--", "sh", "-c", "echo up; exec sleep 1000"});
+  EXPECT_EQ(ReadLine(out_), "[0]<stdout>:up\n");
+  kill(-guard_->pid(), SIGTERM);
+  EXPECT_EQ(guard_->Wait().exit_code, 0);
+}
+
+TEST_F(JoinProgramTest, Sigint_ToTheGuard_EndsAtOnce) {
+  Join({"--host", "elastic", "--", "sh", "-c",
+        "trap '' TERM; echo up; while :; do sleep 1000; done"});
+  EXPECT_EQ(ReadLine(out_), "[0]<stdout>:up\n");
+  kill(guard_->pid(), SIGINT);
+  EXPECT_EQ(guard_->Wait().exit_code, 128 + SIGINT);
 }
 
 TEST_F(AgentProgramTest, Sigterm_ToTheGuard_LeavesNothing) {

@@ -17,6 +17,7 @@
 #include "base/version.h"
 #include "gtest/gtest.h"
 #include "launcher/agent/agent_fixture.h"
+#include "launcher/agent/frame_writer.h"
 
 namespace hvd {
 namespace {

@@ -33,9 +33,9 @@ absl::StatusOr<Fd> Listen(const std::string& name) {
   return fd;
 }
 
-pb::WorkerBootstrap Refusal(const std::string& error) {
-  pb::WorkerBootstrap refusal;
-  refusal.set_error(error);
+BootstrapSocket::Response Refusal(const std::string& error) {
+  BootstrapSocket::Response refusal;
+  refusal.bootstrap.set_error(error);
   return refusal;
 }
 
@@ -78,10 +78,10 @@ void BootstrapSocket::OnConnection() {
     return Reply(fd.get(), Refusal(absl::StrCat("this job belongs to user ", user_,
                                                 ", this process to user ", peer.uid)));
   }
-  Admit(std::move(fd));
+  Admit(std::move(fd), peer.pid);
 }
 
-void BootstrapSocket::Admit(Fd fd) {
+void BootstrapSocket::Admit(Fd fd, pid_t pid) {
   if (clients_.size() >= kMaxClients) {
     const auto oldest = std::min_element(
         clients_.begin(), clients_.end(),
@@ -91,7 +91,7 @@ void BootstrapSocket::Admit(Fd fd) {
   const int number = fd.get();
   if (!loop_.Watch(number, EPOLLIN, [this, number](uint32_t) { OnHello(number); }).ok()) return;
   const EventLoop::TimerId patience = loop_.After(kPatience, [this, number] { Drop(number); });
-  clients_.emplace(number, Client{std::move(fd), FrameDecoder(kMaxHelloBytes), patience});
+  clients_.emplace(number, Client{std::move(fd), pid, FrameDecoder(kMaxHelloBytes), patience});
 }
 
 void BootstrapSocket::OnHello(int fd) {
@@ -104,17 +104,31 @@ void BootstrapSocket::OnHello(int fd) {
   if (payload.ok() && !payload->has_value() && !got.end) return;
   if (payload.ok() && payload->has_value()) {
     pb::WorkerHello hello;
-    Reply(fd, hello.ParseFromString(**payload) ? answer_(hello.worker_id())
+    Reply(fd, hello.ParseFromString(**payload) ? answer_(hello.worker_id(), client.pid)
                                                : Refusal("this is not a WorkerHello"));
   }
   Drop(fd);
 }
 
-void BootstrapSocket::Reply(int fd, const pb::WorkerBootstrap& answer) {
+void BootstrapSocket::Reply(int fd, const Response& response) {
   // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
   // and says so.
-  const std::string frame = EncodeFrame(answer.SerializeAsString());
-  (void)send(fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  std::string frame = EncodeFrame(response.bootstrap.SerializeAsString());
+  iovec bytes = {frame.data(), frame.size()};
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (response.page >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &response.page, sizeof(int));
+  }
+  (void)sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void BootstrapSocket::Drop(int fd) {

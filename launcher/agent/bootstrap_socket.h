@@ -28,7 +28,12 @@ class BootstrapSocket {
   // As many may be connected at a time; the longest waiting makes room for a new one.
   static constexpr size_t kMaxClients = 256;
 
-  using Answer = std::function<pb::WorkerBootstrap(uint64_t worker_id)>;
+  struct Response {
+    pb::WorkerBootstrap bootstrap;
+    int page = -1;  // a descriptor to send along, borrowed; -1: none
+  };
+  // `asker` is the process that asks; 0 if it can't be seen from here.
+  using Answer = std::function<Response(uint64_t worker_id, pid_t asker)>;
 
   // Listens under a random name. Only processes of `user` are answered.   ResourceExhausted,
   // Internal: no socket to be had.
@@ -42,15 +47,16 @@ class BootstrapSocket {
  private:
   struct Client {
     Fd fd;
+    pid_t pid;
     FrameDecoder decoder;
     EventLoop::TimerId patience;
   };
 
   BootstrapSocket(EventLoop& loop, uid_t user, Answer answer, std::string name, Fd listener);
   void OnConnection();
-  void Admit(Fd fd);
+  void Admit(Fd fd, pid_t pid);
   void OnHello(int fd);
-  void Reply(int fd, const pb::WorkerBootstrap& answer);
+  static void Reply(int fd, const Response& response);
   void Drop(int fd);
 
   EventLoop& loop_;

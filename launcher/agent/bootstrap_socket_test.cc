@@ -18,8 +18,10 @@ namespace {
 
 constexpr uint64_t kKnownWorker = 5;
 
-pb::WorkerBootstrap AnswerWorker(uint64_t worker_id) {
-  pb::WorkerBootstrap answer;
+BootstrapSocket::Response AnswerWorker(uint64_t worker_id, pid_t asker) {
+  BootstrapSocket::Response response;
+  pb::WorkerBootstrap& answer = response.bootstrap;
+  EXPECT_EQ(asker, getpid());
   answer.set_worker_id(worker_id);
   if (worker_id == kKnownWorker) {
     answer.mutable_credentials()->set_token("secret");
@@ -27,7 +29,7 @@ pb::WorkerBootstrap AnswerWorker(uint64_t worker_id) {
   } else {
     answer.set_error("unknown worker");
   }
-  return answer;
+  return response;
 }
 
 // The loop runs in a thread of its own; the test is the workers.

@@ -33,7 +33,7 @@ void FrameWriter::OnWritable() {
   WriteWhatGoes();
   if (!idle()) return;
   loop_.Change(fd_, 0);
-  if (on_idle_) on_idle_();
+  SayIdle();
 }
 
 void FrameWriter::WriteWhatGoes() {

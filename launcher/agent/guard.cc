@@ -30,7 +30,7 @@ ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals) {
     siginfo_t info;
     const int signal = TEMP_FAILURE_RETRY(sigwaitinfo(&signals, &info));
     if (signal != SIGCHLD) {
-      agent.Signal(SIGTERM);
+      agent.Signal(signal);
       continue;
     }
     for (const pid_t child : ChildrenOf(getpid())) {
@@ -51,7 +51,7 @@ int RunGuard(SpawnOptions agent) {
 
   agent.stdin_fd = STDIN_FILENO;
   agent.group = SpawnOptions::Group::kInherit;
-  agent.death_signal = SIGTERM;
+  agent.death_signal = SIGHUP;
   absl::StatusOr<Process> process = Process::Spawn(agent);
   if (!process.ok()) {
     fprintf(stderr, "%s\n", std::string(process.status().message()).c_str());

@@ -9,8 +9,8 @@ namespace hvd {
 // Starts the agent, hands it this process's stdin and stdout, and waits for its end; then kills
 // every process that the agent has left, in whatever session it hides, and returns the exit code to
 // end with: the agent's own, or 128 + its signal. SIGTERM, SIGINT and SIGHUP are passed on to the
-// agent as SIGTERM. If this process is killed itself, the agent gets SIGTERM. REQUIRES: this
-// process has no other threads or children.
+// agent. If this process is killed itself, the agent gets SIGHUP, which ends it at once. REQUIRES:
+// this process has no other threads or children.
 int RunGuard(SpawnOptions agent);
 
 }  // namespace hvd

@@ -84,6 +84,11 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
       {"HOROVOD_AGENT_SOCKET", place.agent_socket},
   };
   for (const auto& [name, value] : own) environment[name] = value;
+  if (place.elastic) {
+    environment["HOROVOD_ELASTIC"] = "1";
+  } else {
+    environment.erase("HOROVOD_ELASTIC");  // of a job that this one was started in
+  }
   std::vector<std::string> entries;
   for (const auto& [name, value] : environment) entries.push_back(absl::StrCat(name, "=", value));
   return entries;

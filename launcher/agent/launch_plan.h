@@ -32,6 +32,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap);
 struct WorkerPlace {
   std::string daemon_address;  // "address:port"
   std::string agent_socket;
+  bool elastic = false;
 };
 
 // Complete, as "NAME=value".

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "launcher/agent/process_state.h"
 
 namespace hvd {
 
@@ -63,6 +64,30 @@ void Worker::TakeLine(absl::string_view line, bool is_stderr) {
   callbacks_.on_output(std::move(output));
 }
 
+absl::StatusOr<int> Worker::WatchProcess(pid_t asker) {
+  watch_token_ = std::make_shared<int>();
+  const std::weak_ptr<int> token = watch_token_;
+  ASSIGN_OR_RETURN(watch_, LivenessWatch::Start([this, token, loop = &loop_] {
+                     loop->Post([this, token] {
+                       if (!token.expired()) OnDeath();
+                     });
+                   }));
+  asker_ = asker;
+  return watch_->page_fd();
+}
+
+void Worker::OnDeath() {
+  asker_ = 0;  // the number may soon be another's
+  if (!exit_.has_value()) callbacks_.on_dying();
+}
+
+void Worker::CheckStopped() {
+  if (exit_.has_value()) return;
+  const bool stopped = IsStopped(process_.pid()) || (asker_ != 0 && IsStopped(asker_));
+  stopped_checks_ = stopped ? stopped_checks_ + 1 : 0;
+  if (stopped_checks_ >= kStoppedChecks) KillGroup();
+}
+
 void Worker::set_paused(bool paused) {
   out_->set_paused(paused);
   err_->set_paused(paused);
@@ -113,6 +138,9 @@ void Worker::Finish() {
   err_->ReadRest();
   out_->Close();
   err_->Close();
+  if (stopped_checks_ >= kStoppedChecks) {
+    tail_.Append("stopped by a signal (SIGSTOP) for 10 s; killed by horovod-agent\n");
+  }
   // A copy, since it may destroy the worker.
   const auto on_exited = callbacks_.on_exited;
   on_exited(Report());

@@ -12,6 +12,7 @@
 #include "base/event_loop.h"
 #include "base/process.h"
 #include "launcher/agent/launch_plan.h"
+#include "launcher/agent/liveness_watch.h"
 #include "launcher/agent/oom_counter.h"
 #include "launcher/agent/stderr_tail.h"
 #include "launcher/agent/worker_pipe.h"
@@ -25,6 +26,8 @@ class Worker {
  public:
   struct Callbacks {
     std::function<void(pb::WorkerOutput)> on_output;
+    // The process that WatchProcess was called for last is dying.
+    std::function<void()> on_dying;
     // The process has ended, its output is complete, and its process group is gone. Last callback;
     // it may destroy the worker.
     std::function<void(pb::WorkerExited)> on_exited;
@@ -32,6 +35,9 @@ class Worker {
 
   // How long after the process's end others may go on writing to its output before they are killed.
   static constexpr absl::Duration kLingerTime = absl::Milliseconds(200);
+
+  // After so many calls of CheckStopped it is not waited for any longer.
+  static constexpr int kStoppedChecks = 10;
 
   // Starts it in a process group of its own.   Errors as Process::Spawn.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(EventLoop& loop, const LaunchPlan& plan,
@@ -46,6 +52,13 @@ class Worker {
   // an earlier call. Without any grace there is only SIGKILL.
   void Stop(absl::Duration grace);
 
+  // A page for `asker`, a process of this worker, to hold; borrowed. From now on that one's death
+  // counts, and no earlier asker's.   Errors as LivenessWatch::Start.
+  absl::StatusOr<int> WatchProcess(pid_t asker);
+
+  // To be called once a second: kills it if a signal has stopped it all that time.
+  void CheckStopped();
+
   // Whether its output is left in its pipes. Its end is noticed all the same.
   void set_paused(bool paused);
 
@@ -55,6 +68,7 @@ class Worker {
   std::unique_ptr<WorkerPipe> Listen(Pipe pipe, bool is_stderr);
   void TakeLine(absl::string_view line, bool is_stderr);
   void KillGroup();
+  void OnDeath();
   void OnExit();
   void OnPipeEnd();
   void Finish();
@@ -69,6 +83,10 @@ class Worker {
   StderrTail tail_;
   std::unique_ptr<WorkerPipe> out_, err_;
   std::optional<ExitStatus> exit_;
+  pid_t asker_ = 0;  // 0: nobody has asked yet, or it is dead
+  std::unique_ptr<LivenessWatch> watch_;
+  std::shared_ptr<int> watch_token_;  // news of an earlier watch find it expired
+  int stopped_checks_ = 0;            // in a row
   bool killed_by_us_ = false;
   bool terminated_ = false;
   bool finishing_ = false;

@@ -26,31 +26,61 @@ pb::WorkerExited NeverStarted(uint64_t id, const std::string& why) {
 
 }  // namespace
 
-WorkerSet::WorkerSet(EventLoop& loop, FrameWriter& writer, LaunchPlan plan, WorkerPlace place,
+WorkerSet::WorkerSet(EventLoop& loop, AgentOutput& output, LaunchPlan plan, WorkerPlace place,
                      Report report)
     : loop_(loop),
-      writer_(writer),
+      output_(output),
       plan_(std::move(plan)),
       place_(std::move(place)),
       report_(std::move(report)) {}
 
+WorkerSet::~WorkerSet() {
+  if (check_timer_.has_value()) loop_.Cancel(*check_timer_);
+}
+
+void WorkerSet::MakeElastic(absl::Duration check_interval) {
+  place_.elastic = true;
+  check_interval_ = check_interval;
+}
+
 void WorkerSet::Start(const pb::StartWorker& start) {
-  if (Has(start.worker_id())) return;
+  if (!log_.AddKnown(start.worker_id())) return;
+  const uint64_t id = start.worker_id();
   absl::StatusOr<std::unique_ptr<Worker>> worker =
       Worker::Start(loop_, plan_, start, place_,
                     {[this](pb::WorkerOutput output) { OnOutput(std::move(output)); },
+                     [this, id] { OnDying(id); },
                      [this](pb::WorkerExited exited) { OnExited(std::move(exited)); }});
   pb::AgentMessage message;
   if (!worker.ok()) {
-    *message.mutable_exited() =
-        NeverStarted(start.worker_id(), std::string(worker.status().message()));
-    return report_(std::move(message));
+    *message.mutable_exited() = NeverStarted(id, std::string(worker.status().message()));
+    return Tell(std::move(message));
   }
-  message.mutable_started()->set_worker_id(start.worker_id());
+  message.mutable_started()->set_worker_id(id);
   message.mutable_started()->set_pid((*worker)->pid());
   (*worker)->set_paused(paused_);
-  workers_.emplace(start.worker_id(), *std::move(worker));
+  workers_.emplace(id, *std::move(worker));
+  Tell(std::move(message));
+  if (check_interval_ > absl::ZeroDuration() && !check_timer_.has_value()) {
+    check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
+  }
+}
+
+void WorkerSet::Tell(pb::AgentMessage message) {
+  log_.Add(message);
   report_(std::move(message));
+}
+
+void WorkerSet::CheckStopped() {
+  check_timer_.reset();
+  for (const auto& [id, worker] : workers_) worker->CheckStopped();
+  if (!empty()) check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
+}
+
+void WorkerSet::OnDying(uint64_t id) {
+  pb::AgentMessage message;
+  message.mutable_dying()->set_worker_id(id);
+  Tell(std::move(message));
 }
 
 void WorkerSet::Stop(const std::vector<uint64_t>& ids, absl::Duration grace) {
@@ -72,8 +102,8 @@ void WorkerSet::ResumeOutput() {
 void WorkerSet::OnOutput(pb::WorkerOutput output) {
   pb::AgentFrame frame;
   *frame.mutable_output() = std::move(output);
-  writer_.Send(frame);
-  if (paused_ || !writer_.full()) return;
+  output_.Send(frame);
+  if (paused_ || !output_.full()) return;
   paused_ = true;
   for (const auto& [id, worker] : workers_) worker->set_paused(true);
 }
@@ -82,7 +112,7 @@ void WorkerSet::OnExited(pb::WorkerExited exited) {
   workers_.erase(exited.worker_id());
   pb::AgentMessage message;
   *message.mutable_exited() = std::move(exited);
-  report_(std::move(message));
+  Tell(std::move(message));
   ReapOrphans();
   if (empty() && on_empty_) on_empty_();
 }

@@ -6,33 +6,45 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "base/event_loop.h"
-#include "launcher/agent/frame_writer.h"
+#include "launcher/agent/agent_output.h"
 #include "launcher/agent/worker.h"
+#include "launcher/agent/worker_log.h"
 #include "proto/agent.pb.h"
 
 namespace hvd {
 
-// Starts and stops workers, reports on them to the daemon and sends their output to the launcher,
-// no faster than it is taken. Belongs to the loop's thread. REQUIRES: this process is a subreaper,
+// Starts and stops workers, reports on them to the daemon and sends their output on, no faster than
+// it is taken. Belongs to the loop's thread. REQUIRES: this process is a subreaper,
 // and has no other children.
 class WorkerSet {
  public:
-  // Takes WorkerStarted and WorkerExited messages.
+  // Takes WorkerStarted, WorkerDying and WorkerExited messages.
   using Report = std::function<void(pb::AgentMessage)>;
 
-  WorkerSet(EventLoop& loop, FrameWriter& writer, LaunchPlan plan, WorkerPlace place,
+  WorkerSet(EventLoop& loop, AgentOutput& output, LaunchPlan plan, WorkerPlace place,
             Report report);
+  ~WorkerSet();
 
-  // Reports that it was started, or why it could not be.
+  // Workers that are started from now on learn that the job is elastic; one that a signal has
+  // stopped is killed after Worker::kStoppedChecks times `check_interval`.
+  void MakeElastic(absl::Duration check_interval);
+
+  // Reports that it was started, or why it could not be. Ignored if it was asked for before.
   void Start(const pb::StartWorker& start);
   void Stop(const std::vector<uint64_t>& ids, absl::Duration grace);
   void StopAll(absl::Duration grace);
 
-  // Tells its workers to go on writing: the launcher has taken what there was.
+  // As Worker::WatchProcess. REQUIRES: Has(id).
+  absl::StatusOr<int> WatchProcess(uint64_t id, pid_t asker) {
+    return workers_.at(id)->WatchProcess(asker);
+  }
+
+  // Tells its workers to go on writing: what there was has been taken.
   void ResumeOutput();
 
   // Reaps what has come to this process because its parent ended, and kills what has outlived its
@@ -41,21 +53,29 @@ class WorkerSet {
 
   bool Has(uint64_t id) const { return workers_.count(id) > 0; }
   bool empty() const { return workers_.empty(); }
+  // All that it has reported.
+  const WorkerLog& log() const { return log_; }
   // Called each time when the last worker is gone.
   void set_on_empty(std::function<void()> on_empty) { on_empty_ = std::move(on_empty); }
 
  private:
   void OnOutput(pb::WorkerOutput output);
+  void OnDying(uint64_t id);
   void OnExited(pb::WorkerExited exited);
+  void Tell(pb::AgentMessage message);
+  void CheckStopped();
   bool OutlivedItsWorker(pid_t pid) const;
 
   EventLoop& loop_;
-  FrameWriter& writer_;
+  AgentOutput& output_;
   const LaunchPlan plan_;
-  const WorkerPlace place_;
+  WorkerPlace place_;
   const Report report_;
   std::map<uint64_t, std::unique_ptr<Worker>> workers_;
+  WorkerLog log_;
   bool paused_ = false;
+  absl::Duration check_interval_;                  // zero: never
+  std::optional<EventLoop::TimerId> check_timer_;  // only while workers run
   std::function<void()> on_empty_;
 };
 

@@ -8,7 +8,7 @@ namespace hvd {
 
 absl::Duration BackOff::Next(absl::BitGenRef random) {
   const absl::Duration range = range_;
-  range_ = std::min(range_ * 2, absl::Seconds(1));
+  range_ = std::min(range_ * 2, longest_);
   return range * absl::uniform_real_distribution<double>(0.5, 1.0)(random);
 }
 

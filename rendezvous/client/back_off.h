@@ -7,14 +7,17 @@
 
 namespace hvd {
 
-// Pauses that grow from 50 ms to 1 s, each drawn from the upper half of its range, so that a
+// Pauses that grow from 50 ms to `longest`, each drawn from the upper half of its range, so that a
 // thousand workers that lost the daemon together do not come back together. Not thread-safe.
 class BackOff {
  public:
+  explicit BackOff(absl::Duration longest = absl::Seconds(1)) : longest_(longest) {}
+
   // The length of the next pause.
   absl::Duration Next(absl::BitGenRef random);
 
  private:
+  absl::Duration longest_;
   absl::Duration range_ = absl::Milliseconds(50);
 };
 

@@ -21,10 +21,11 @@ namespace {
 
 class GrpcRendezvousClient final : public RendezvousClient {
  public:
-  GrpcRendezvousClient(const std::string& address, const PeerCredentials& credentials, Clock& clock)
+  GrpcRendezvousClient(const std::string& address, std::shared_ptr<grpc::Channel> channel,
+                       Clock& clock)
       : address_(address),
         clock_(clock),
-        channel_(NewChannel(address, credentials)),
+        channel_(std::move(channel)),
         stub_(pb::Rendezvous::NewStub(channel_)) {}
 
   absl::StatusOr<pb::JoinWorldResponse> JoinWorld(const pb::JoinWorldRequest& request,
@@ -143,7 +144,14 @@ class GrpcRendezvousClient final : public RendezvousClient {
 
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& address,
                                                           const PeerCredentials& credentials) {
-  return std::make_unique<GrpcRendezvousClient>(address, credentials, Clock::Real());
+  return GrpcRendezvousClients(address, credentials)();
+}
+
+std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
+    const std::string& address, const PeerCredentials& credentials) {
+  return [address, channel = NewChannel(address, credentials)] {
+    return std::make_unique<GrpcRendezvousClient>(address, channel, Clock::Real());
+  };
 }
 
 }  // namespace hvd

@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_CLIENT_GRPC_RENDEZVOUS_CLIENT_H_
 #define RENDEZVOUS_CLIENT_GRPC_RENDEZVOUS_CLIENT_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,10 @@ namespace hvd {
 // daemon can't be reached, never after it has answered.
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& address,
                                                           const PeerCredentials& credentials);
+
+// Makes such clients; all of them share one connection. Thread-safe.
+std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
+    const std::string& address, const PeerCredentials& credentials);
 
 }  // namespace hvd
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -147,6 +148,21 @@ TEST_F(GrpcRendezvousClientTest, CancelAll_EndsParkedAndLaterCalls) {
   given_up_.Notify();
   EXPECT_EQ(client->GetStatus(absl::InfiniteDuration()).status().code(),
             absl::StatusCode::kCancelled);
+}
+
+TEST_F(GrpcRendezvousClientTest, ClientsOfOneFactory_ShareAConnectionButNotCancelAll) {
+  std::set<std::string> connections;
+  service_.script = [&](int, grpc::ServerContext& context, pb::JoinWorldResponse&) {
+    connections.insert(context.peer());
+    return grpc::Status::OK;
+  };
+  StartServer();
+  const auto new_client = GrpcRendezvousClients(address_, *authority_->IssueForHost("a"));
+  const auto cancelled = new_client(), other = new_client();
+  EXPECT_TRUE(cancelled->JoinWorld({}, absl::Minutes(1)).ok());
+  cancelled->CancelAll();
+  EXPECT_TRUE(other->JoinWorld({}, absl::Minutes(1)).ok());
+  EXPECT_EQ(connections.size(), 1u);
 }
 
 TEST_F(GrpcRendezvousClientTest, CancelAll_EndsTryingAgain) {

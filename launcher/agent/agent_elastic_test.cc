@@ -1,0 +1,214 @@
+// What agents do in elastic jobs only.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "launcher/agent/agent_fixture.h"
+
+namespace hvd {
+namespace {
+
+class ElasticAgentTest : public AgentTest {
+ protected:
+  ElasticAgentTest() {
+    welcome_.set_elastic(true);
+    welcome_.set_reattach_ms(600000);
+    (*bootstrap_.mutable_command()->mutable_environment())["HOLDER"] =
+        absl::StrCat(std::filesystem::current_path().string(), "/launcher/agent/page_holder");
+  }
+};
+
+size_t CountOf(const char* directory) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory)) ++count;
+  return count;
+}
+
+TEST_F(ElasticAgentTest, Environment_Elastic_SaysSo) {
+  StartWorker("echo $HOROVOD_ELASTIC");
+  EXPECT_EQ(NextLine(), "1\n");
+}
+
+TEST_F(AgentTest, Environment_Static_SaysNothing) {
+  (*bootstrap_.mutable_command()->mutable_environment())["HOROVOD_ELASTIC"] = "1";
+  StartWorker("echo =$HOROVOD_ELASTIC=");
+  EXPECT_EQ(NextLine(), "==\n");
+}
+
+TEST_F(AgentTest, Page_StaticJob_ThereIsNone) {
+  (*bootstrap_.mutable_command()->mutable_environment())["HOLDER"] =
+      absl::StrCat(std::filesystem::current_path().string(), "/launcher/agent/page_holder");
+  StartWorker("$HOLDER");
+  EXPECT_EQ(NextLine(), "no page\n");
+}
+
+TEST_F(ElasticAgentTest, Dying_HolderIsKilled_IsToldBeforeTheWorkersEnd) {
+  StartWorker("$HOLDER; exec sleep 1000");
+  kill(NextPid(), SIGKILL);
+  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
+  TellStop(1, 0);
+  EXPECT_EQ(AwaitExited().worker_id(), 1u);
+}
+
+TEST_F(ElasticAgentTest, Dying_LaterAskerSupersedes_EarlierOnesDeathSaysNothing) {
+  const std::string fifo = testing::TempDir() + "/agent_elastic_test_fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  StartWorker(absl::StrCat("$HOLDER & read go <", fifo, "; $HOLDER; exec sleep 1000"));
+  const pid_t first = NextPid();
+  std::ofstream(fifo) << "go\n";
+  const pid_t second = NextPid();
+  unlink(fifo.c_str());
+  kill(first, SIGKILL);
+  kill(second, SIGKILL);
+  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
+  TellStop(1, 0);
+  EXPECT_EQ(AwaitExited().worker_id(), 1u);
+}
+
+TEST_F(ElasticAgentTest, Workers_FiftyOneAfterTheOther_LeaveNeitherThreadNorDescriptor) {
+  StartWorker("$HOLDER leave");
+  size_t descriptors = 0, threads = 0;
+  for (uint64_t id = 1; id <= 51; ++id) {
+    if (id > 1) TellStart(id);
+    EXPECT_GT(NextPid(), 0);
+    for (pb::AgentMessage message; message.exited().worker_id() != id;) {
+      message = daemon_.NextMessage();
+    }
+    if (id == 1) {
+      descriptors = CountOf("/proc/self/fd");
+      threads = CountOf("/proc/self/task");
+    }
+  }
+  // The agent may be at work at this moment.
+  EXPECT_LT(CountOf("/proc/self/fd"), descriptors + 10);
+  EXPECT_LT(CountOf("/proc/self/task"), threads + 10);
+}
+
+TEST_F(ElasticAgentTest, Reattach_LinkLost_WorkersGoOnAndAllIsToldAgain) {
+  StartWorker("test $HOROVOD_RANK = 1 && exit 3; echo $$; exec sleep 1000");
+  const pid_t worker = NextPid();
+  TellStart(2);
+  EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 2u);
+  EXPECT_EQ(AwaitExited().worker_id(), 2u);
+  const uint64_t incarnation = daemon_.AwaitHello(1).incarnation();
+
+  daemon_.Close(absl::UnavailableError("connection reset"));
+  const pb::AgentHello again = daemon_.AwaitHello(2);
+  EXPECT_EQ(again.incarnation(), incarnation);
+  EXPECT_EQ(std::vector<uint64_t>(again.known_workers().begin(), again.known_workers().end()),
+            (std::vector<uint64_t>{1, 2}));
+  const pb::WorkerStarted started = daemon_.NextMessage().started();
+  EXPECT_EQ(started.worker_id(), 1u);
+  EXPECT_EQ(started.pid(), worker);
+  const pb::WorkerExited exited = AwaitExited();
+  EXPECT_EQ(exited.worker_id(), 2u);
+  EXPECT_EQ(exited.exit_code(), 3);
+  EXPECT_FALSE(IsGone(worker));
+
+  TellWelcome();
+  for (const uint64_t id : {1, 2}) TellStart(id);  // the daemon does not know better yet
+  TellStart(4);
+  EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 4u);
+  TellEnd();
+  while (!IsGone(worker)) AwaitExited();
+  EXPECT_EQ(Join(), 0);
+}
+
+TEST_F(ElasticAgentTest, Reattach_WorkerEndsMeanwhile_ItsEndIsTold) {
+  StartWorker("echo $$; exec sleep 1000");
+  const pid_t worker = NextPid();
+  daemon_.Close(absl::UnavailableError("connection reset"));
+  kill(worker, SIGKILL);
+  for (;;) {
+    const pb::AgentMessage message = daemon_.NextMessage();
+    if (!message.has_exited()) continue;
+    EXPECT_EQ(message.exited().worker_id(), 1u);
+    EXPECT_EQ(message.exited().signal(), SIGKILL);
+    break;
+  }
+}
+
+TEST_F(ElasticAgentTest, Reattach_DaemonStaysAway_LeavesNothing) {
+  welcome_.set_reattach_ms(100);
+  StartWorker("trap '' TERM HUP; echo $$; while :; do sleep 1000; done");
+  const pid_t worker = NextPid();
+  daemon_.Close(absl::UnavailableError("connection reset"));
+  EXPECT_EQ(Join(), 1);
+  EXPECT_TRUE(IsGone(worker));
+}
+
+TEST_F(ElasticAgentTest, Reattach_InputCloses_LeavesNothing) {
+  StartWorker("echo $$; exec sleep 1000");
+  const pid_t worker = NextPid();
+  daemon_.Close(absl::UnavailableError("connection reset"));
+  input_.write.reset();
+  EXPECT_EQ(Join(), 1);
+  EXPECT_TRUE(IsGone(worker));
+}
+
+TEST_F(ElasticAgentTest, Sigterm_First_AsksForADrain) {
+  settings_.drain_grace = absl::Seconds(20);
+  StartWorker("echo $$; exec sleep 1000");
+  const pid_t worker = NextPid();
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(daemon_.NextMessage().draining().grace_ms(), 20000u);
+  EXPECT_FALSE(IsGone(worker));
+  daemon_.Close(absl::UnavailableError("connection reset"));
+  daemon_.AwaitHello(2);
+  EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 1u);
+  EXPECT_EQ(daemon_.NextMessage().draining().grace_ms(), 20000u);
+  TellEnd();
+  EXPECT_EQ(Join(), 0);
+  EXPECT_TRUE(IsGone(worker));
+}
+
+TEST_F(ElasticAgentTest, Sigterm_Second_EndsAtOnce) {
+  StartWorker("trap '' TERM; echo $$; while :; do sleep 1000; done");
+  const pid_t worker = NextPid();
+  kill(getpid(), SIGTERM);
+  EXPECT_TRUE(daemon_.NextMessage().has_draining());
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(Join(), 128 + SIGTERM);
+  EXPECT_TRUE(IsGone(worker));
+}
+
+TEST_F(ElasticAgentTest, Sigint_EndsAtOnce) {
+  StartWorker("echo $$; exec sleep 1000");
+  const pid_t worker = NextPid();
+  kill(getpid(), SIGINT);
+  EXPECT_EQ(Join(), 128 + SIGINT);
+  EXPECT_TRUE(IsGone(worker));
+}
+
+TEST_F(ElasticAgentTest, Stopped_ForLong_IsKilledAndSaysWhy) {
+  settings_.stopped_check_interval = absl::Milliseconds(10);
+  StartWorker("echo last words >&2; kill -STOP $$");
+  const pb::WorkerExited exited = AwaitExited();
+  EXPECT_EQ(exited.signal(), SIGKILL);
+  ASSERT_EQ(exited.stderr_tail_size(), 2);
+  EXPECT_EQ(exited.stderr_tail(0), "last words");
+  EXPECT_EQ(exited.stderr_tail(1),
+            "stopped by a signal (SIGSTOP) for 10 s; killed by horovod-agent");
+}
+
+TEST_F(ElasticAgentTest, Stopped_ProcessThatAskedBelowAShell_IsKilled) {
+  settings_.stopped_check_interval = absl::Milliseconds(10);
+  StartWorker("$HOLDER; exit 1");
+  const pid_t holder = NextPid();
+  kill(holder, SIGSTOP);
+  for (pb::AgentMessage message; !message.has_exited(); message = daemon_.NextMessage()) {
+  }
+  TellEnd();
+  EXPECT_EQ(Join(), 0);
+  EXPECT_TRUE(IsGone(holder));
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,22 @@
+// An agent that nobody launches: its bootstrap comes from its own command line, environment and
+// directory.
+#ifndef LAUNCHER_AGENT_JOIN_H_
+#define LAUNCHER_AGENT_JOIN_H_
+
+#include "absl/status/statusor.h"
+#include "launcher/agent/agent.h"
+#include "launcher/agent/join_options.h"
+#include "proto/agent.pb.h"
+
+namespace hvd {
+
+// Reads the token file and asks the resolver for the daemon's addresses.
+//   InvalidArgument: one of them is not to be had; one line for the user.
+absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options);
+
+// The output goes to this process's stdout and stderr. Returns and REQUIRES what Agent does.
+int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, Agent::OpenLink open_link);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_AGENT_JOIN_H_
