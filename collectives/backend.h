@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/cancellation.h"
 #include "collectives/communicator.h"
 #include "collectives/key_exchange.h"
 #include "collectives/types.h"
@@ -23,12 +24,14 @@ class Backend {
 
   // Connects this rank with its peers; every rank of the group must call it. A peer that can't
   // prove knowledge of group.secret is refused. `keys` is used during the call only.
-  //   DeadlineExceeded: not everybody was connected within `timeout`.
+  //   DeadlineExceeded: not everybody was connected within bounds.timeout.   The cancellation's
+  //   status: bounds.cancellation was cancelled; a backend whose peers are in this process need not
+  //   look at it.
   //   Unavailable: a peer can't be reached or went away.   PermissionDenied: a peer gave a wrong
   //   proof.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group,
                                                                 KeyExchange& keys,
-                                                                absl::Duration timeout) = 0;
+                                                                const WaitBounds& bounds) = 0;
 };
 
 }  // namespace hvd

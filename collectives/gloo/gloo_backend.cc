@@ -57,9 +57,12 @@ absl::Status ExchangeProofs(const GroupInfo& group, const std::vector<std::strin
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectPeers(const GroupInfo& group,
-                                                           KeyExchange& keys, absl::Time deadline) {
+                                                           KeyExchange& keys,
+                                                           const WaitBounds& bounds) {
+  const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
   ScopedSigpipeBlock no_sigpipe;  // Gloo's thread and ours inherit it
-  ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh, ConnectMesh(group, keys, deadline));
+  ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh,
+                   ConnectMesh(group, keys, deadline, bounds.cancellation));
   const std::vector<std::string> nonces = mesh->nonces;
   auto links = std::make_unique<GlooLinks>(std::move(mesh), group.rank, group.size);
   RETURN_IF_ERROR(links->Start());
@@ -72,10 +75,10 @@ class GlooBackend : public Backend {
   absl::string_view name() const override { return "gloo"; }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
-                                                        absl::Duration timeout) override {
+                                                        const WaitBounds& bounds) override {
     RETURN_IF_ERROR(CheckGroup(group));
     if (group.size == 1) return MakeSoloCommunicator(group);
-    auto connected = ConnectPeers(group, keys, Clock::Real().Now() + timeout);
+    auto connected = ConnectPeers(group, keys, bounds);
     if (connected.ok()) return connected;
     return absl::Status(
         connected.status().code(),

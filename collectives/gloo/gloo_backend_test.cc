@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <thread>
 
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
@@ -173,6 +174,26 @@ TEST(GlooBackendTest, Connect_SurvivesAConnectionThatIsResetAtOnce) {
     });
     EXPECT_TRUE(Mentions(status, "rank 1")) << status;
   }
+}
+
+TEST(GlooBackendTest, Connect_Cancelled_EndsAtOnceWithThatReason) {
+  KeyExchangeTable keys(2);
+  Cancellation cancellation;
+  // Rank 1 shows where it would wait, and dies.
+  MisleadingExchange exchange(keys.ForRank(0), [&](std::vector<std::string> values) {
+    std::string entry = values[0].substr(0, 16);
+    values[1] = entry + values[0].substr(17) + std::string(1, '\0');
+    cancellation.Cancel(absl::AbortedError("rank 1 has died"));
+    return values;
+  });
+  std::thread rank1([&] {
+    EXPECT_TRUE(keys.ForRank(1)->AllGather("gloo-mesh", "", absl::InfiniteDuration()).ok());
+  });
+  const auto connected = MakeGlooBackend()->Connect(
+      {Epoch(1), 0, 2, "127.0.0.1", "secret"}, exchange, {absl::InfiniteDuration(), &cancellation});
+  rank1.join();
+  EXPECT_EQ(connected.status().code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(Mentions(connected.status(), "rank 1 has died")) << connected.status();
 }
 
 TEST(GlooBackendTest, ErrorsSayWhichCallOfWhichRank) {

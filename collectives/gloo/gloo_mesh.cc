@@ -1,17 +1,22 @@
 #include "collectives/gloo/gloo_mesh.h"
 
 #include <netdb.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <limits>
 #include <thread>  // NOLINT: Gloo's connect() blocks
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_glue.h"
 #include "collectives/gloo/guarded_transport.h"
@@ -107,28 +112,47 @@ class PairConnector {
     missing_[group.rank] = false;
   }
 
-  absl::Status Run(absl::Time deadline) {
-    std::thread worker([this] { ConnectAll(); });
-    {
-      absl::MutexLock lock(&mutex_);
-      Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&done_), deadline);
-      if (!done_) {
-        status_ = absl::DeadlineExceededError(
-            absl::StrCat("no connection in time to ", DescribeMissing()));
-        given_up_ = true;
-      }
-    }
-    // A closed pair makes the connect() that waits for it return.
-    if (given_up_) {
-      for (int peer = 0; peer < group_.size; ++peer) {
-        if (peer != group_.rank) (void)GlooCall([&] { mesh_.context->getPair(peer)->close(); });
-      }
-    }
+  absl::Status Run(absl::Time deadline, const Cancellation* cancellation) {
+    ASSIGN_OR_RETURN(Pipe done, MakePipe());
+    std::thread worker([this, &done] {
+      ConnectAll();
+      done.write.reset();
+    });
+    if (!AwaitEnd(done.read.get(), deadline, cancellation)) GiveUp(cancellation);
     worker.join();
     return status_;
   }
 
  private:
+  // Whether the worker has ended by then.
+  static bool AwaitEnd(int done, absl::Time deadline, const Cancellation* cancellation) {
+    pollfd fds[] = {{done, POLLIN, 0},
+                    {cancellation == nullptr ? -1 : cancellation->fd(), POLLIN, 0}};
+    while (true) {
+      const auto left = GlooTimeout(deadline - Clock::Real().Now()).count();
+      constexpr int64_t kMost = std::numeric_limits<int>::max();
+      const int ready = poll(fds, 2, static_cast<int>(std::min<int64_t>(left, kMost)));
+      if (ready < 0 && errno == EINTR) continue;
+      return fds[0].revents != 0;
+    }
+  }
+
+  void GiveUp(const Cancellation* cancellation) {
+    {
+      absl::MutexLock lock(&mutex_);
+      given_up_ = true;
+      if (cancellation != nullptr) status_ = cancellation->status();
+      if (status_.ok()) {
+        status_ = absl::DeadlineExceededError(
+            absl::StrCat("no connection in time to ", DescribeMissing()));
+      }
+    }
+    // A closed pair makes the connect() that waits for it return.
+    for (int peer = 0; peer < group_.size; ++peer) {
+      if (peer != group_.rank) (void)GlooCall([&] { mesh_.context->getPair(peer)->close(); });
+    }
+  }
+
   void ConnectAll() {
     absl::Status status;
     for (int peer = 0; peer < group_.size && status.ok() && !GivenUp(); ++peer) {
@@ -141,8 +165,6 @@ class PairConnector {
             status.code(), absl::StrCat("can't connect to rank ", peer, ": ", status.message()));
       }
     }
-    absl::MutexLock lock(&mutex_);
-    done_ = true;
   }
 
   bool GivenUp() {
@@ -163,7 +185,6 @@ class PairConnector {
   const std::vector<std::vector<char>> addresses_;
   absl::Mutex mutex_;
   std::vector<bool> missing_;
-  bool done_ = false;
   bool given_up_ = false;
   absl::Status status_;
 };
@@ -190,7 +211,8 @@ void LoopTicker::handleEvents(int events) {
 }
 
 absl::StatusOr<std::unique_ptr<GlooMesh>> ConnectMesh(const GroupInfo& group, KeyExchange& keys,
-                                                      absl::Time deadline) {
+                                                      absl::Time deadline,
+                                                      const Cancellation* cancellation) {
   auto mesh = std::make_unique<GlooMesh>();
   RETURN_IF_ERROR(OpenDevice(group, *mesh));
   ASSIGN_OR_RETURN(const std::vector<std::string> own, Listen(group, *mesh));
@@ -211,7 +233,7 @@ absl::StatusOr<std::unique_ptr<GlooMesh>> ConnectMesh(const GroupInfo& group, Ke
     }
   }
   mesh->ticker.SetActive(true);
-  RETURN_IF_ERROR(PairConnector(group, *mesh, std::move(addresses)).Run(deadline));
+  RETURN_IF_ERROR(PairConnector(group, *mesh, std::move(addresses)).Run(deadline, cancellation));
   mesh->ticker.SetActive(false);
   return mesh;
 }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/cancellation.h"
 #include "collectives/key_exchange.h"
 #include "collectives/types.h"
 #include "gloo/transport/context.h"
@@ -47,7 +48,8 @@ struct GlooMesh {
 //   InvalidArgument: group.address is not a numeric address of this machine.
 //   Otherwise as Backend::Connect and KeyExchange::AllGather; names the ranks that are missing.
 absl::StatusOr<std::unique_ptr<GlooMesh>> ConnectMesh(const GroupInfo& group, KeyExchange& keys,
-                                                      absl::Time deadline);
+                                                      absl::Time deadline,
+                                                      const Cancellation* cancellation);
 
 }  // namespace hvd
 

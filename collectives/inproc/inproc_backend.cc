@@ -17,13 +17,13 @@ class InprocBackend : public Backend {
   absl::string_view name() const override { return "inproc"; }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
-                                                        absl::Duration timeout) override {
+                                                        const WaitBounds& bounds) override {
     if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no rank ", group.rank, " of ", group.size));
     }
     const std::shared_ptr<Hub> hub = HubOf(group);
-    RETURN_IF_ERROR(hub->Join(group.rank, group.secret, Clock::Real().Now() + timeout));
+    RETURN_IF_ERROR(hub->Join(group.rank, group.secret, Clock::Real().Now() + bounds.timeout));
     return std::make_unique<InprocCommunicator>(hub, group);
   }
 

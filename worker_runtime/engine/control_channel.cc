@@ -63,7 +63,7 @@ class TcpControlChannel : public ControlChannel {
   absl::Status Flush(absl::Duration timeout) override;
   absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
   void Wake() override;
-  void Finish(absl::Duration timeout) override;
+  void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up) override;
 
  private:
   // What epoll knows the eventfd by; peers are known by their rank.
@@ -225,10 +225,10 @@ void TcpControlChannel::Wake() {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &once, sizeof(once));
 }
 
-void TcpControlChannel::Finish(absl::Duration timeout) {
+void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up) {
   const absl::Time deadline = Clock::Real().Now() + timeout;
   // Best effort: a peer that does not read can't be helped.
-  Flush(timeout).IgnoreError();
+  if (!give_up()) Flush(timeout).IgnoreError();
   for (const Peer& peer : peers_) {
     if (peer.fd.valid()) shutdown(peer.fd.get(), SHUT_WR);
   }
@@ -239,7 +239,7 @@ void TcpControlChannel::Finish(absl::Duration timeout) {
     return false;
   };
   // Closing a socket with unread data would reset it, and the peer might lose our last words.
-  while (open() && Clock::Real().Now() < deadline && HandleEvents(deadline).ok()) {
+  while (open() && !give_up() && Clock::Real().Now() < deadline && HandleEvents(deadline).ok()) {
     received_.clear();
   }
 }
@@ -254,7 +254,7 @@ absl::StatusOr<std::unique_ptr<ControlListener>> ControlListener::Open(const std
 
 absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
     const GroupInfo& group, ControlListener& listener, const std::string& root_address,
-    int root_port, absl::Duration timeout) {
+    int root_port, const WaitBounds& bounds) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   Fd wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!epoll.valid() || !wake.valid()) {
@@ -262,9 +262,9 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
   }
   std::vector<Fd> sockets;
   if (group.rank == 0) {
-    ASSIGN_OR_RETURN(sockets, AcceptMembers(group, listener.fd(), timeout));
+    ASSIGN_OR_RETURN(sockets, AcceptMembers(group, listener.fd(), bounds));
   } else {
-    ASSIGN_OR_RETURN(Fd root, ConnectToRoot(group, root_address, root_port, timeout));
+    ASSIGN_OR_RETURN(Fd root, ConnectToRoot(group, root_address, root_port, bounds));
     sockets.push_back(std::move(root));
   }
   auto channel = std::make_unique<TcpControlChannel>(group, std::move(sockets), std::move(epoll),

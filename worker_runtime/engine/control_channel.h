@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/cancellation.h"
 #include "collectives/types.h"
 
 namespace hvd {
@@ -35,12 +37,13 @@ class ControlChannel {
   // is read; whoever can't is dropped. A world of one has no links.
   //   DeadlineExceeded: not all peers came; names the missing ranks.
   //   PermissionDenied: what listens there does not know the secret.   Unavailable: rank 0 can't be
-  //   reached, or hung up.   InvalidArgument: not a numeric address.
+  //   reached, or hung up.   InvalidArgument: not a numeric address.   The cancellation's status:
+  //   bounds.cancellation was cancelled.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(const GroupInfo& group,
                                                                  ControlListener& listener,
                                                                  const std::string& root_address,
                                                                  int root_port,
-                                                                 absl::Duration timeout);
+                                                                 const WaitBounds& bounds);
   virtual ~ControlChannel() = default;
 
   virtual int rank() const = 0;
@@ -67,9 +70,10 @@ class ControlChannel {
   virtual void Wake() = 0;
 
   // Ends in good order: sends what is buffered, says that nothing more will come, and drops what
-  // still comes until all peers have said so, too, or `timeout` has passed. Nothing else may be
-  // called afterwards.
-  virtual void Finish(absl::Duration timeout) = 0;
+  // still comes until all peers have said so, too, or `timeout` has passed, or `give_up`, which is
+  // asked first and after every Wake(), says that it is no use. Nothing else may be called
+  // afterwards, except Wake().
+  virtual void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up) = 0;
 };
 
 }  // namespace hvd

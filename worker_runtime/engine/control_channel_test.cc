@@ -112,11 +112,11 @@ TEST(ControlChannelTest, Finish_DeliversWhatWasSentAlthoughThePeerStillTalks) {
   ASSERT_TRUE(star[1]->Send(0, "unread").ok());
   ASSERT_TRUE(star[0]->Send(1, "good bye").ok());
   std::thread leaver([&] {
-    star[0]->Finish(kLong);
+    star[0]->Finish(kLong, [] { return false; });
     star[0].reset();
   });
   EXPECT_EQ(Read(*star[1], 1), std::vector<std::string>{"0:good bye"});
-  star[1]->Finish(kLong);
+  star[1]->Finish(kLong, [] { return false; });
   leaver.join();
 }
 
@@ -124,7 +124,7 @@ TEST(ControlChannelTest, WorldOfOne_NeedsNobody) {
   Star star(1);
   star[0]->Wake();
   EXPECT_TRUE(star[0]->Receive(kLong)->empty());
-  star[0]->Finish(kLong);
+  star[0]->Finish(kLong, [] { return false; });
 }
 
 TEST(ControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
@@ -152,6 +152,28 @@ TEST(ControlChannelTest, Connect_NotAllCome_NamesTheMissing) {
                                             kAddress, 0, absl::Milliseconds(1));
   EXPECT_EQ(root.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(absl::StrContains(root.status().message(), "rank 1, rank 2"));
+}
+
+TEST(ControlChannelTest, Connect_Cancelled_EndsAtOnceWithThatStatus) {
+  const absl::Status why = absl::AbortedError("rank 1 has died");
+  auto listener = *ControlListener::Open(kAddress);
+  auto own = *ControlListener::Open(kAddress);
+  for (int rank : {0, 1}) {  // rank 0 accepts nobody, and nobody answers rank 1
+    Cancellation cancellation;
+    std::thread cancel([&] { cancellation.Cancel(why); });
+    const auto channel =
+        ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret"}, *own, kAddress,
+                                listener->port(), {absl::InfiniteDuration(), &cancellation});
+    cancel.join();
+    EXPECT_TRUE(absl::StrContains(channel.status().message(), why.message())) << channel.status();
+    EXPECT_EQ(channel.status().code(), why.code());
+  }
+}
+
+TEST(ControlChannelTest, Finish_GivenUp_DoesNotWaitForThePeer) {
+  Star star(2);
+  star[0]->Wake();
+  star[0]->Finish(absl::InfiniteDuration(), [] { return true; });
 }
 
 TEST(ControlChannelTest, Connect_NobodyListens_IsUnavailable) {

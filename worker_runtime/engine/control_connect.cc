@@ -46,16 +46,18 @@ class Acceptor {
   Acceptor(const GroupInfo& group, int listener)
       : group_(group), listener_(listener), members_(group.size) {}
 
-  absl::StatusOr<std::vector<Fd>> Run(absl::Duration timeout) {
-    const absl::Time deadline = Clock::Real().Now() + timeout;
+  absl::StatusOr<std::vector<Fd>> Run(const WaitBounds& bounds) {
+    const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
+    const int cancelled = bounds.cancellation == nullptr ? -1 : bounds.cancellation->fd();
     while (missing_ > 0) {
-      std::vector<pollfd> fds{{listener_, POLLIN, 0}};
+      std::vector<pollfd> fds{{listener_, POLLIN, 0}, {cancelled, POLLIN, 0}};
       for (const Stranger& stranger : strangers_) fds.push_back({stranger.fd.get(), POLLIN, 0});
       const int ready = poll(fds.data(), fds.size(), TimeoutUntil(deadline));
       if (ready < 0 && errno == EINTR) continue;
       if (ready < 0) return absl::UnavailableError(absl::StrCat("poll: ", strerror(errno)));
-      if (Clock::Real().Now() >= deadline) return MissingError(timeout);
-      size_t i = 1;
+      if (fds[1].revents != 0) return bounds.cancellation->status();
+      if (Clock::Real().Now() >= deadline) return MissingError(bounds.timeout);
+      size_t i = 2;
       for (auto stranger = strangers_.begin(); stranger != strangers_.end(); ++i) {
         auto next = std::next(stranger);
         if (fds[i].revents != 0) Serve(stranger);
@@ -138,10 +140,11 @@ class Acceptor {
   int refused_ = 0;
 };
 
-absl::StatusOr<std::string> ReadWhole(int fd, size_t wanted, absl::Time deadline) {
+absl::StatusOr<std::string> ReadWhole(int fd, size_t wanted, absl::Time deadline,
+                                      const Cancellation* cancellation) {
   std::string buffer;
   while (true) {
-    RETURN_IF_ERROR(AwaitReady(fd, POLLIN, deadline));
+    RETURN_IF_ERROR(AwaitReady(fd, POLLIN, deadline, cancellation));
     switch (ReadTowards(fd, wanted, buffer)) {
       case ReadOutcome::kWhole:
         return buffer;
@@ -153,13 +156,15 @@ absl::StatusOr<std::string> ReadWhole(int fd, size_t wanted, absl::Time deadline
   }
 }
 
-absl::Status RunMemberHandshake(const GroupInfo& group, int fd, absl::Time deadline) {
+absl::Status RunMemberHandshake(const GroupInfo& group, int fd, absl::Time deadline,
+                                const Cancellation* cancellation) {
   MemberHandshake handshake(group);
   ASSIGN_OR_RETURN(std::string answer, handshake.Start());
   while (true) {
     if (!SendAll(fd, answer)) return absl::UnavailableError("rank 0 hung up");
     if (handshake.wanted() == 0) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::string bytes, ReadWhole(fd, handshake.wanted(), deadline));
+    ASSIGN_OR_RETURN(const std::string bytes,
+                     ReadWhole(fd, handshake.wanted(), deadline, cancellation));
     ASSIGN_OR_RETURN(answer, handshake.Step(bytes));
   }
 }
@@ -167,17 +172,17 @@ absl::Status RunMemberHandshake(const GroupInfo& group, int fd, absl::Time deadl
 }  // namespace
 
 absl::StatusOr<std::vector<Fd>> AcceptMembers(const GroupInfo& group, int listener,
-                                              absl::Duration timeout) {
-  return Acceptor(group, listener).Run(timeout);
+                                              const WaitBounds& bounds) {
+  return Acceptor(group, listener).Run(bounds);
 }
 
 absl::StatusOr<Fd> ConnectToRoot(const GroupInfo& group, const std::string& address, int port,
-                                 absl::Duration timeout) {
-  const absl::Time deadline = Clock::Real().Now() + timeout;
+                                 const WaitBounds& bounds) {
+  const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
   auto connect = [&]() -> absl::StatusOr<Fd> {
-    ASSIGN_OR_RETURN(Fd fd, ConnectTo(address, port, deadline));
+    ASSIGN_OR_RETURN(Fd fd, ConnectTo(address, port, deadline, bounds.cancellation));
     RETURN_IF_ERROR(TuneForMessages(fd.get()));
-    RETURN_IF_ERROR(RunMemberHandshake(group, fd.get(), deadline));
+    RETURN_IF_ERROR(RunMemberHandshake(group, fd.get(), deadline, bounds.cancellation));
     return fd;
   };
   absl::StatusOr<Fd> fd = connect();

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/cancellation.h"
 #include "base/fd.h"
 #include "collectives/types.h"
 
@@ -14,13 +15,13 @@ namespace hvd {
 
 // Rank 0: waits for all members; returns their sockets by rank, none at 0. Who can't prove that it
 // belongs here is dropped, and the waiting goes on.   DeadlineExceeded: names the ranks that have
-// not come.
+// not come.   The cancellation's status: bounds.cancellation was cancelled.
 absl::StatusOr<std::vector<Fd>> AcceptMembers(const GroupInfo& group, int listener,
-                                              absl::Duration timeout);
+                                              const WaitBounds& bounds);
 
 // The others. Errors: those of ControlChannel::Connect.
 absl::StatusOr<Fd> ConnectToRoot(const GroupInfo& group, const std::string& address, int port,
-                                 absl::Duration timeout);
+                                 const WaitBounds& bounds);
 
 }  // namespace hvd
 

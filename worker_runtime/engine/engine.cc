@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/engine_loop.h"
@@ -61,8 +62,9 @@ class EngineImpl : public Engine {
   EngineImpl(const EngineOptions& options, Communicator& communicator,
              std::unique_ptr<ControlChannel> control)
       : size_(communicator.size()),
-        loop_(options, communicator, std::move(control), queue_, blocked_),
-        thread_(StartWithoutSignals(loop_)) {
+        loop_(std::make_unique<EngineLoop>(options, communicator, std::move(control), queue_,
+                                           blocked_)),
+        thread_(StartWithoutSignals(*loop_)) {
     Pin(thread_, options);
   }
 
@@ -80,7 +82,7 @@ class EngineImpl : public Engine {
           std::make_shared<const TensorSignature>(SignatureOf(request)));
     }
     ASSIGN_OR_RETURN(const bool engine_may_sleep, queue_.Push(operation));
-    if (engine_may_sleep) loop_.Wake();
+    if (engine_may_sleep) WithLoop([](EngineLoop& loop) { loop.Wake(); });
     return handles_.Add(std::move(operation));
   }
 
@@ -118,21 +120,32 @@ class EngineImpl : public Engine {
       thread_.detach();
       return;
     }
-    loop_.Leave();
+    WithLoop([](EngineLoop& loop) { loop.Leave(); });
     thread_.join();
+    absl::MutexLock loop_lock(&loop_mutex_);
+    loop_.reset();
   }
 
-  void SetWorldChanging() override { loop_.SetWorldChanging(); }
+  void SetWorldChanging() override {
+    WithLoop([](EngineLoop& loop) { loop.SetWorldChanging(); });
+  }
 
-  void Abort(absl::Status reason) override { loop_.Abort(reason); }
+  void Abort(absl::Status reason) override {
+    WithLoop([&](EngineLoop& loop) { loop.Abort(reason); });
+  }
 
  private:
   void Await(const OperationPtr& operation) {
     if (operation->done.WaitFor(kBlockedAfter)) return;
     blocked_.Add(operation);
-    loop_.Wake();
+    WithLoop([](EngineLoop& loop) { loop.Wake(); });
     operation->done.Wait();
     blocked_.Remove(operation);
+  }
+
+  void WithLoop(absl::FunctionRef<void(EngineLoop&)> f) {
+    absl::MutexLock lock(&loop_mutex_);
+    if (loop_ != nullptr) f(*loop_);
   }
 
   const int size_;
@@ -140,7 +153,9 @@ class EngineImpl : public Engine {
   TensorQueue queue_;
   BlockedWaits blocked_;
   HandleTable handles_;
-  EngineLoop loop_;
+  absl::Mutex loop_mutex_;
+  // Lives as long as its thread: handles may be kept for longer, and they need no sockets.
+  std::unique_ptr<EngineLoop> loop_ ABSL_PT_GUARDED_BY(loop_mutex_);
   absl::Mutex
       shutdown_mutex_;  // held while the thread ends, so that all callers of Shutdown wait for it
   std::thread thread_;

@@ -39,10 +39,14 @@ struct EngineOptions {
   absl::Duration deadlock_time = absl::Seconds(5);
   // Takes warnings for people; called on the engine's thread. Empty: they are dropped.
   std::function<void(const std::string&)> on_warning;
+
+  // Called on the engine's thread when a commit tells that the world is about to change, before the
+  // commit is done. May be empty.
+  std::function<void()> on_world_changing;
 };
 
 // Owns one thread, which sleeps until there is something to do. Thread-safe. The communicator must
-// outlive the engine.
+// live until Shutdown() has returned; from then on the engine holds nothing but what handles hold.
 //
 // Once the epoch is broken (a peer is gone, a collective failed, Abort) every handle in flight and
 // every later Submit fails with one and the same status; a new world needs a new engine. A mismatch

@@ -85,7 +85,9 @@ void EngineLoop::Run() {
   status = Conclude(std::move(status));
   for (const OperationTensor& tensor : broken_) tensor.Finish(status);
   queue_.Close(status);
-  control_->Finish(kFinishPatience);
+  // Who was told from outside that the epoch is over need not wait: so was everyone else, and who
+  // was not may be dead.
+  control_->Finish(kFinishPatience, [this] { return aborted_.load(); });
 }
 
 absl::Status EngineLoop::RunCycle() {
@@ -237,6 +239,8 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
     }
     return status;
   }
+  // Commits travel alone.
+  if (batch.front().world_is_changing && options_.on_world_changing) options_.on_world_changing();
   for (const auto& part : parts) {
     if (part.has_value()) part->Finish(status);
   }

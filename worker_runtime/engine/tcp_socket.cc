@@ -68,14 +68,15 @@ absl::StatusOr<int> PortOf(int fd) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline) {
+absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
+                             const Cancellation* cancellation) {
   ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, port));
   const std::string what = absl::StrCat("can't connect to ", address, " port ", port);
   Fd fd = NewSocket(info->ai_family);
   if (!fd.valid()) return UnavailableErrno(what, errno);
   if (connect(fd.get(), info->ai_addr, info->ai_addrlen) == 0) return fd;
   if (errno != EINPROGRESS) return UnavailableErrno(what, errno);
-  RETURN_IF_ERROR(AwaitReady(fd.get(), POLLOUT, deadline));
+  RETURN_IF_ERROR(AwaitReady(fd.get(), POLLOUT, deadline, cancellation));
   int error = 0;
   socklen_t length = sizeof(error);
   if (getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
@@ -96,11 +97,12 @@ absl::Status TuneForMessages(int fd) {
   return UnavailableErrno("can't set a socket's options", errno);
 }
 
-absl::Status AwaitReady(int fd, short events, absl::Time deadline) {
-  pollfd poll_fd{fd, events, 0};
+absl::Status AwaitReady(int fd, short events, absl::Time deadline,
+                        const Cancellation* cancellation) {
+  pollfd fds[] = {{fd, events, 0}, {cancellation == nullptr ? -1 : cancellation->fd(), POLLIN, 0}};
   while (true) {
-    const int ready = poll(&poll_fd, 1, TimeoutUntil(deadline));
-    if (ready > 0) return absl::OkStatus();
+    const int ready = poll(fds, 2, TimeoutUntil(deadline));
+    if (ready > 0) return fds[1].revents != 0 ? cancellation->status() : absl::OkStatus();
     if (ready == 0) return absl::DeadlineExceededError("no answer in time");
     if (errno != EINTR) return UnavailableErrno("poll", errno);
   }
