@@ -1,6 +1,8 @@
 #include "worker_runtime/api/hvd_c_api.h"
 
+#include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@ namespace {
 
 using hvd::ActiveWorld;
 using hvd::Runtime;
+using Place = hvd::Runtime::Place;
 using hvd::TensorRequest;
 using hvd::TensorResult;
 
@@ -29,6 +32,7 @@ thread_local std::string last_error;
 int32_t ToCode(const absl::Status& status) {
   if (status.ok()) return HVD_OK;
   last_error = std::string(status.message());
+  if (hvd::IsReleased(status)) return HVD_RELEASED;
   return static_cast<int32_t>(status.code());
 }
 
@@ -48,11 +52,17 @@ int32_t Query(Function function, int32_t without_world) {
   return active == nullptr ? without_world : function(*active);
 }
 
+template <typename Function>
+int32_t QueryPlace(Function function, int32_t without_place) {
+  const std::optional<Place> place = TheRuntime().place();
+  return place.has_value() ? function(*place) : without_place;
+}
+
 absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   if (from.name == nullptr || from.ndim < 0 || (from.ndim > 0 && from.shape == nullptr)) {
     return absl::InvalidArgumentError("a request needs a name and a shape");
   }
-  if (from.op < HVD_ALLREDUCE || from.op > HVD_JOIN || from.dtype < HVD_UINT8 ||
+  if (from.op < HVD_ALLREDUCE || from.op > HVD_COMMIT || from.dtype < HVD_UINT8 ||
       from.dtype > HVD_BOOL || from.reduction < HVD_AVERAGE || from.reduction > HVD_PRODUCT) {
     return absl::InvalidArgumentError("operation, element type or reduction out of range");
   }
@@ -81,6 +91,7 @@ void FromResult(const TensorResult& from, hvd_tensor* to) {
   to->received_splits = from.received_splits.data();
   to->received_splits_count = static_cast<int32_t>(from.received_splits.size());
   to->last_joined_rank = from.last_joined_rank;
+  to->world_is_changing = from.world_is_changing ? 1 : 0;
 }
 
 }  // namespace
@@ -97,32 +108,52 @@ int32_t hvd_shutdown(void) {
   return Guarded([] { return TheRuntime().Shutdown(); });
 }
 
+int32_t hvd_join_world(void) {
+  return Guarded([] { return TheRuntime().JoinWorld(); });
+}
+
+int32_t hvd_reset(void) {
+  return Guarded([] { return TheRuntime().Reset(); });
+}
+
+void hvd_set_commit(int64_t number) {
+  TheRuntime().SetCommit(static_cast<uint64_t>(std::max<int64_t>(number, 0)));
+}
+
+int32_t hvd_must_sync_state(void) {
+  return Query([](ActiveWorld& active) { return active.world().sync_state ? 1 : 0; }, 1);
+}
+
+int32_t hvd_is_deferred(void) {
+  return QueryPlace([](const Place& place) { return place.is_deferred ? 1 : 0; }, 0);
+}
+
 int32_t hvd_is_initialized(void) {
-  return Query([](ActiveWorld&) { return 1; }, 0);
+  return QueryPlace([](const Place&) { return 1; }, 0);
 }
 
 int32_t hvd_rank(void) {
-  return Query([](ActiveWorld& active) { return active.world().rank; }, -1);
+  return QueryPlace([](const Place& place) { return place.rank; }, -1);
 }
 
 int32_t hvd_size(void) {
-  return Query([](ActiveWorld& active) { return active.world().size(); }, -1);
+  return QueryPlace([](const Place& place) { return place.size; }, -1);
 }
 
 int32_t hvd_local_rank(void) {
-  return Query([](ActiveWorld& active) { return active.world().self().local_rank; }, -1);
+  return QueryPlace([](const Place& place) { return place.self.local_rank; }, -1);
 }
 
 int32_t hvd_local_size(void) {
-  return Query([](ActiveWorld& active) { return active.world().self().local_size; }, -1);
+  return QueryPlace([](const Place& place) { return place.self.local_size; }, -1);
 }
 
 int32_t hvd_cross_rank(void) {
-  return Query([](ActiveWorld& active) { return active.world().self().cross_rank; }, -1);
+  return QueryPlace([](const Place& place) { return place.self.cross_rank; }, -1);
 }
 
 int32_t hvd_cross_size(void) {
-  return Query([](ActiveWorld& active) { return active.world().self().cross_size; }, -1);
+  return QueryPlace([](const Place& place) { return place.self.cross_size; }, -1);
 }
 
 int64_t hvd_epoch(void) {
@@ -131,7 +162,7 @@ int64_t hvd_epoch(void) {
 }
 
 int32_t hvd_is_homogeneous(void) {
-  return Query([](ActiveWorld& active) { return active.world().IsHomogeneous() ? 1 : 0; }, 1);
+  return QueryPlace([](const Place& place) { return place.is_homogeneous ? 1 : 0; }, 1);
 }
 
 int32_t hvd_world_is_changing(void) {

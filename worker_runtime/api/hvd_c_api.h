@@ -17,9 +17,9 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 1
+#define HVD_ABI_VERSION 2
 
-/* Status codes: absl::StatusCode's numbers. */
+/* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
   HVD_OK = 0,
   HVD_CANCELLED = 1,
@@ -34,7 +34,8 @@ enum {
   HVD_ABORTED = 10,            /* the epoch is over: another rank failed or shut down */
   HVD_UNIMPLEMENTED = 12,
   HVD_INTERNAL = 13,
-  HVD_UNAVAILABLE = 14 /* a peer is gone */
+  HVD_UNAVAILABLE = 14, /* a peer is gone */
+  HVD_RELEASED = 100    /* this worker is not wanted any more and is to exit with 0 */
 };
 
 /* DataType, OpKind and Reduction: collectives/types.h, worker_runtime/engine/engine.h. */
@@ -57,7 +58,8 @@ enum {
   HVD_ALLTOALL = 3,
   HVD_REDUCESCATTER = 4,
   HVD_BARRIER = 5,
-  HVD_JOIN = 6
+  HVD_JOIN = 6,
+  HVD_COMMIT = 7 /* without a tensor; hvd_tensor.world_is_changing is its result */
 };
 enum { HVD_AVERAGE = 0, HVD_SUM = 1, HVD_ADASUM = 2, HVD_MIN = 3, HVD_MAX = 4, HVD_PRODUCT = 5 };
 
@@ -67,16 +69,37 @@ HVD_EXPORT const char* hvd_last_error(void); /* of this thread; valid until its 
 
 /* Joins the next world of the job this process was started in (by an agent), or makes a world of
  * one without one. Blocks until all members are there and connected. Does nothing if a world is up.
+ * In an elastic job that has a world already it returns at once, "deferred": the process has a
+ * provisional place, but is in no world before hvd_join_world or hvd_submit. HVD_RELEASED, here and
+ * in the next two.
  */
 HVD_EXPORT int32_t hvd_init(void);
+
+HVD_EXPORT int32_t hvd_is_deferred(void); /* 1 or 0 */
+
+/* Makes a deferred process a member. Blocks as hvd_init. Does nothing if a world is up.
+ * HVD_FAILED_PRECONDITION: not initialized. */
+HVD_EXPORT int32_t hvd_join_world(void);
+
+/* Leaves the present world, if there is one, for the next one, and joins that. Quick: waits for the
+ * next world, not for peers of the old one. Handles of the old world stay until they are released.
+ */
+HVD_EXPORT int32_t hvd_reset(void);
+
+/* The newest commit that this process can restore, 0 for none: told when it asks for a world. */
+HVD_EXPORT void hvd_set_commit(int64_t number);
+
+/* 1 if some member of the world may not hold the state of rank 0, which holds the newest commit:
+ * all must take it over from there. The same on every rank. 1 if there is no world. */
+HVD_EXPORT int32_t hvd_must_sync_state(void);
 
 /* Leaves the world in good order; hvd_init may follow. Does nothing if there is none. Peers'
  * operations in flight fail with HVD_ABORTED. */
 HVD_EXPORT int32_t hvd_shutdown(void);
 
-HVD_EXPORT int32_t hvd_is_initialized(void); /* 1 or 0 */
+HVD_EXPORT int32_t hvd_is_initialized(void); /* 1 or 0; 1 if deferred */
 
-/* -1 if there is no world. */
+/* Provisional if deferred. -1 if not initialized. */
 HVD_EXPORT int32_t hvd_rank(void);
 HVD_EXPORT int32_t hvd_size(void);
 HVD_EXPORT int32_t hvd_local_rank(void);
@@ -108,7 +131,8 @@ typedef struct hvd_request {
 
 /* Hands over `count` tensors as one group; *handle identifies it until hvd_release. `input` and
  * `output` must stay valid until then. Errors: HVD_INVALID_ARGUMENT, HVD_ALREADY_EXISTS,
- * HVD_FAILED_PRECONDITION, HVD_ABORTED, HVD_UNAVAILABLE. */
+ * HVD_FAILED_PRECONDITION, HVD_ABORTED, HVD_UNAVAILABLE; those of hvd_join_world, which it calls if
+ * this process is deferred. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int64_t* handle);
 
 HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done); /* HVD_NOT_FOUND */
@@ -124,6 +148,8 @@ typedef struct hvd_tensor {
   int32_t received_splits_count;
   const int32_t* received_splits;
   int32_t last_joined_rank;
+  int32_t world_is_changing; /* commit: 1 if another world is wanted, 0 if not; the same on every
+                                rank */
 } hvd_tensor;
 
 /* REQUIRES: hvd_wait(handle) returned HVD_OK. HVD_NOT_FOUND: no such handle or index. */

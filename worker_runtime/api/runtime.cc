@@ -1,9 +1,10 @@
 #include "worker_runtime/api/runtime.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/logging.h"
+#include "base/liveness_page.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/inproc/inproc_backend.h"
@@ -20,16 +21,11 @@ constexpr absl::Duration kBootstrapTimeout = absl::Seconds(30);
 constexpr absl::Duration kReportTimeout = absl::Seconds(1);
 // A worker leaves for good only when the daemon has heard so.
 constexpr absl::Duration kFinishTimeout = absl::Seconds(10);
+// A member that can't be reached although the daemon holds it for alive may be so in the next
+// world.
+constexpr int kMostConnectFailures = 3;
 constexpr char kLoneAddress[] = "127.0.0.1";
-
-// For a world of one, where there is nobody to exchange with.
-class LoneKeyExchange : public KeyExchange {
- public:
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
-                                                     absl::Duration) override {
-    return std::vector<std::string>{std::string(value)};
-  }
-};
+constexpr char kReleasedPayload[] = "hvd.released";
 
 Incarnation NewIncarnation() {
   const std::string bytes = RandomBytes(sizeof(uint64_t));
@@ -38,78 +34,58 @@ Incarnation NewIncarnation() {
   return Incarnation(value | 1);  // 0 means none
 }
 
+// Best effort: without it the agent learns of this process's end a little later. A process that
+// this one has started, and that takes part in its place, finds the page taken.
+void ShowLiveness(Fd fd) {
+  if (!fd.valid()) return;
+  absl::StatusOr<LivenessPage> page = LivenessPage::Map(std::move(fd));
+  if (page.ok()) page->HoldForever().IgnoreError();
+}
+
 absl::StatusOr<std::shared_ptr<Session>> OpenSession(const RuntimeEnv& env) {
-  ASSIGN_OR_RETURN(const pb::WorkerBootstrap bootstrap,
+  ASSIGN_OR_RETURN(AgentAnswer answer,
                    FetchBootstrap(env.agent_socket, WorkerId(env.worker_id), kBootstrapTimeout));
+  ShowLiveness(std::move(answer.liveness_page));
+  const pb::WorkerBootstrap& bootstrap = answer.bootstrap;
   const PeerCredentials credentials{
       bootstrap.credentials().token(), bootstrap.credentials().ca_certificate(),
       bootstrap.credentials().certificate(), bootstrap.credentials().private_key()};
-  return std::make_shared<Session>(WorkerId(bootstrap.worker_id()), NewIncarnation(),
-                                   bootstrap.advertise_address(),
-                                   [address = bootstrap.daemon_address(), credentials] {
-                                     return NewGrpcRendezvousClient(address, credentials);
-                                   });
+  const WorkerStanding standing{WorkerId(bootstrap.worker_id()), bootstrap.advertise_address(),
+                                bootstrap.elastic(), absl::Milliseconds(bootstrap.reattach_ms())};
+  return std::make_shared<Session>(standing, NewIncarnation(),
+                                   GrpcRendezvousClients(bootstrap.daemon_address(), credentials));
 }
 
-EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world) {
-  EngineOptions options;
-  options.fusion_threshold_bytes = env.fusion_threshold_bytes;
-  options.cycle_time = env.cycle_time;
-  options.cache_capacity = env.cache_capacity;
-  options.collective_timeout = env.gloo_timeout;
-  options.thread_affinity = env.thread_affinity;
-  options.local_rank = world.self().local_rank;
-  options.stall_warning_time = env.stall_check ? env.stall_warning_time : absl::InfiniteDuration();
-  if (env.stall_shutdown_time > absl::ZeroDuration()) {
-    options.stall_shutdown_time = env.stall_shutdown_time;
-  }
-  options.on_warning =
-      [logger = MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level,
-                           env.log_hide_time)](const std::string& text) { logger->warn(text); };
-  return options;
+absl::Status NotInitialized() {
+  return absl::FailedPreconditionError("Horovod has not been initialized; use hvd.init().");
+}
+
+// The daemon has ended the epoch, so another one is to be had.
+bool IsDaemonsWord(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsFailedPrecondition(status);
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(const RuntimeEnv& env,
-                                                                  WorkerWorld world,
-                                                                  ControlListener& listener,
-                                                                  Backend& backend,
-                                                                  Session* session) {
-  auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(std::move(world)));
-  const WorkerWorld& w = result->world_;
-  const GroupInfo group{w.epoch, w.rank, w.size(), w.self().address, w.secret};
-  std::unique_ptr<KeyExchange> keys;
-  if (session != nullptr) {
-    keys = session->NewKeyExchange(w.epoch);
-  } else {
-    keys = std::make_unique<LoneKeyExchange>();
-  }
-  ASSIGN_OR_RETURN(result->communicator_, backend.Connect(group, *keys, env.gloo_timeout));
-  const Peer& root = w.peers.front();
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<ControlChannel> control,
-      ControlChannel::Connect(group, listener, root.address, root.control_port, env.gloo_timeout));
-  result->engine_ =
-      Engine::Start(ToEngineOptions(env, w), *result->communicator_, std::move(control));
-  if (session != nullptr) {
-    result->watch_ = session->Watch(w.epoch, [raw = result.get()](const std::string& reason) {
-      raw->changing_.store(true, std::memory_order_relaxed);
-      raw->engine_->Abort(absl::AbortedError(reason));
-    });
-  }
-  return result;
+absl::Status ReleasedError(absl::string_view reason) {
+  absl::Status status =
+      absl::CancelledError(absl::StrCat("this worker is not needed any more: ", reason));
+  status.SetPayload(kReleasedPayload, absl::Cord());
+  return status;
 }
 
-ActiveWorld::~ActiveWorld() { Shutdown(); }
-
-void ActiveWorld::Shutdown() {
-  watch_.reset();
-  if (engine_ != nullptr) engine_->Shutdown();
+bool IsReleased(const absl::Status& status) {
+  return status.GetPayload(kReleasedPayload).has_value();
 }
+
+Runtime::Runtime(RuntimeEnv env, std::shared_ptr<Session> session, std::unique_ptr<Backend> backend)
+    : prepared_(true),
+      env_(std::move(env)),
+      backend_(std::move(backend)),
+      session_(std::move(session)) {}
 
 absl::Status Runtime::Prepare() {
-  if (prepared_) return absl::OkStatus();
+  if (prepared_) return released_;
   ASSIGN_OR_RETURN(env_, ParseRuntimeEnv(ReadRuntimeVariables()));
   if (env_.agent_socket.empty()) {
     backend_ = MakeInprocBackend();
@@ -123,48 +99,104 @@ absl::Status Runtime::Prepare() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<ActiveWorld>> Runtime::NextWorld() {
-  std::shared_ptr<Session> session;
-  {
-    absl::MutexLock lock(&mutex_);
-    session = session_;
+absl::StatusOr<JoinAnswer> Runtime::Ask(const ControlListener& listener, bool may_defer) {
+  const std::shared_ptr<Session> session = this->session();
+  if (session != nullptr) {
+    return session->JoinNextWorld({listener.port(), may_defer, commit_.load(), kJoinTimeout});
   }
-  const std::string address = session == nullptr ? kLoneAddress : session->advertise_address();
-  ASSIGN_OR_RETURN(std::unique_ptr<ControlListener> listener, ControlListener::Open(address));
   WorkerWorld world;
-  if (session == nullptr) {
-    world.epoch = Epoch(++lone_epoch_);
-    world.peers.push_back({"localhost", address, listener->port()});
-  } else {
-    ASSIGN_OR_RETURN(world, session->JoinNextWorld(listener->port(), kJoinTimeout));
+  world.epoch = Epoch(++lone_epoch_);
+  world.peers.push_back({"localhost", kLoneAddress, listener.port()});
+  return world;
+}
+
+absl::Status Runtime::Join(bool may_defer) {
+  const std::shared_ptr<Session> session = this->session();
+  const std::string address =
+      session == nullptr ? kLoneAddress : session->standing().advertise_address;
+  for (int failures = 0;;) {
+    ASSIGN_OR_RETURN(std::unique_ptr<ControlListener> listener, ControlListener::Open(address));
+    ASSIGN_OR_RETURN(JoinAnswer answer, Ask(*listener, may_defer));
+    if (const auto* released = std::get_if<ReleasedFromJob>(&answer)) {
+      return released_ = ReleasedError(released->reason);
+    }
+    if (auto* place = std::get_if<DeferredPlace>(&answer)) {
+      absl::MutexLock lock(&mutex_);
+      deferred_ = std::move(*place);
+      return absl::OkStatus();
+    }
+    auto world = ActiveWorld::Connect(env_, std::get<WorkerWorld>(std::move(answer)), *listener,
+                                      *backend_, session.get());
+    if (world.ok()) {
+      absl::MutexLock lock(&mutex_);
+      active_ = *std::move(world);
+      deferred_.reset();
+      return absl::OkStatus();
+    }
+    if (session == nullptr || !session->standing().elastic) return world.status();
+    if (!IsDaemonsWord(world.status()) && ++failures >= kMostConnectFailures) {
+      return world.status();
+    }
   }
-  return ActiveWorld::Connect(env_, std::move(world), *listener, *backend_, session.get());
 }
 
 absl::Status Runtime::Init() {
   absl::MutexLock init_lock(&init_mutex_);
-  if (active() != nullptr) return absl::OkStatus();
+  if (place().has_value()) return absl::OkStatus();
   RETURN_IF_ERROR(Prepare());
-  ASSIGN_OR_RETURN(std::shared_ptr<ActiveWorld> world, NextWorld());
-  absl::MutexLock lock(&mutex_);
-  active_ = std::move(world);
-  return absl::OkStatus();
+  const std::shared_ptr<Session> session = this->session();
+  // Who was in a world has nothing to get ready.
+  const bool may_defer =
+      session != nullptr && session->standing().elastic && session->last_epoch() == Epoch(0);
+  return Join(may_defer);
+}
+
+absl::Status Runtime::JoinWorld() {
+  absl::MutexLock init_lock(&init_mutex_);
+  if (active() != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(released_);
+  if (!place().has_value()) return NotInitialized();
+  return Join(/*may_defer=*/false);
+}
+
+absl::Status Runtime::Reset() {
+  absl::MutexLock init_lock(&init_mutex_);
+  if (const std::shared_ptr<ActiveWorld> world = TakeActive()) world->LeaveForNext();
+  RETURN_IF_ERROR(Prepare());
+  return Join(/*may_defer=*/false);
 }
 
 absl::Status Runtime::Shutdown() {
   absl::MutexLock init_lock(&init_mutex_);
-  std::shared_ptr<ActiveWorld> world;
-  std::shared_ptr<Session> session;
-  {
-    absl::MutexLock lock(&mutex_);
-    world = std::move(active_);
-    active_ = nullptr;
-    session = session_;
-  }
-  if (world == nullptr) return absl::OkStatus();
-  world->Shutdown();
+  const std::optional<Place> place = this->place();
+  if (!place.has_value()) return absl::OkStatus();
+  const std::shared_ptr<ActiveWorld> world = TakeActive();
+  if (world != nullptr) world->Shutdown();
+  const std::shared_ptr<Session> session = this->session();
   if (session == nullptr) return absl::OkStatus();
-  return session->ReportFinished(world->world().epoch, kFinishTimeout);
+  return session->ReportFinished(world == nullptr ? Epoch(0) : world->world().epoch,
+                                 std::max(kFinishTimeout, session->standing().reattach));
+}
+
+std::shared_ptr<ActiveWorld> Runtime::TakeActive() {
+  absl::MutexLock lock(&mutex_);
+  deferred_.reset();
+  return std::exchange(active_, nullptr);
+}
+
+std::shared_ptr<Session> Runtime::session() const {
+  absl::MutexLock lock(&mutex_);
+  return session_;
+}
+
+std::optional<Runtime::Place> Runtime::place() const {
+  absl::MutexLock lock(&mutex_);
+  if (active_ != nullptr) {
+    const WorkerWorld& world = active_->world();
+    return Place{world.self(), world.rank, world.size(), world.IsHomogeneous(), false};
+  }
+  if (!deferred_.has_value()) return std::nullopt;
+  return Place{deferred_->place, deferred_->rank, deferred_->size, true, true};
 }
 
 std::shared_ptr<ActiveWorld> Runtime::active() const {
@@ -173,9 +205,11 @@ std::shared_ptr<ActiveWorld> Runtime::active() const {
 }
 
 absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<TensorRequest> requests) {
-  const std::shared_ptr<ActiveWorld> world = active();
+  std::shared_ptr<ActiveWorld> world = active();
   if (world == nullptr) {
-    return absl::FailedPreconditionError("Horovod has not been initialized; use hvd.init().");
+    RETURN_IF_ERROR(JoinWorld());
+    world = active();
+    if (world == nullptr) return NotInitialized();  // shut down at this moment
   }
   ASSIGN_OR_RETURN(const Engine::Handle handle, world->engine().Submit(std::move(requests)));
   absl::MutexLock lock(&mutex_);

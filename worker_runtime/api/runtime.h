@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,41 +16,15 @@
 #include "absl/synchronization/mutex.h"
 #include "base/env.h"
 #include "collectives/backend.h"
+#include "worker_runtime/api/active_world.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/session.h"
-#include "worker_runtime/session/world.h"
 
 namespace hvd {
 
-// Everything that lives as long as one world. Shut down when the user leaves it; destroyed when its
-// last handle is released, since results may be memory of the engine's.
-class ActiveWorld {
- public:
-  // Connects this worker with the other members of `world`.   Errors as Backend::Connect and
-  // ControlChannel::Connect.
-  static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(const RuntimeEnv& env,
-                                                              WorkerWorld world,
-                                                              ControlListener& listener,
-                                                              Backend& backend, Session* session);
-  ~ActiveWorld();
-
-  const WorkerWorld& world() const { return world_; }
-  Engine& engine() { return *engine_; }
-  // Whether the daemon has said that this epoch is over. One load.
-  bool changing() const { return changing_.load(std::memory_order_relaxed); }
-
-  // Leaves in good order; what is in flight fails. Idempotent.
-  void Shutdown();
-
- private:
-  explicit ActiveWorld(WorkerWorld world) : world_(std::move(world)) {}
-
-  const WorkerWorld world_;
-  std::atomic<bool> changing_{false};
-  std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<EpochWatch> watch_;  // last: its callback uses the engine
-};
+// The error of a worker that is not wanted any more and is to exit with 0.
+absl::Status ReleasedError(absl::string_view reason);
+bool IsReleased(const absl::Status& status);
 
 // Thread-safe. Handles are numbered over all worlds of the process, so that an old one is never
 // taken for a new one.
@@ -58,18 +33,38 @@ class Runtime {
   using Handle = int64_t;
 
   Runtime() = default;
+  // For tests: with what Init would find out from the environment and the agent. `session` may be
+  // nullptr: a worker without a daemon.
+  Runtime(RuntimeEnv env, std::shared_ptr<Session> session, std::unique_ptr<Backend> backend);
 
   // See hvd_init. Besides the errors of joining and connecting:   InvalidArgument: an environment
-  // variable has a bad value.
+  // variable has a bad value.   IsReleased, here and in the next three.
   absl::Status Init();
+  // See hvd_join_world.   FailedPrecondition: not initialized.
+  absl::Status JoinWorld();
+  // See hvd_reset.
+  absl::Status Reset();
   // See hvd_shutdown.
   absl::Status Shutdown();
+
+  // See hvd_set_commit.
+  void SetCommit(uint64_t number) { commit_.store(number); }
 
   // The world that is up, or nullptr.
   std::shared_ptr<ActiveWorld> active() const;
 
+  // Where this process stands, or is going to once it has joined; nullopt: not initialized.
+  struct Place {
+    Peer self;
+    int rank = 0;
+    int size = 1;
+    bool is_homogeneous = true;
+    bool is_deferred = false;  // in no world yet
+  };
+  std::optional<Place> place() const;
+
   // Engine's operations on the world that is up, or (for handles) on the one that the handle
-  // belongs to.
+  // belongs to. Submit joins first if that was deferred.
   //   FailedPrecondition: there is no world.   NotFound: no such handle.
   absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests);
   absl::StatusOr<bool> Poll(Handle handle);
@@ -88,21 +83,31 @@ class Runtime {
 
   // Reads the environment and meets the agent, the first time.
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  absl::StatusOr<std::shared_ptr<ActiveWorld>> NextWorld()
+  // Asks for the next world until one is connected, and makes it, or the place that was given
+  // instead, the current one.
+  absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  absl::StatusOr<JoinAnswer> Ask(const ControlListener& listener, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  // Leaves no world behind.
+  std::shared_ptr<ActiveWorld> TakeActive();
   absl::StatusOr<Ticket> Find(Handle handle) const;
+  std::shared_ptr<Session> session() const;
 
   // Held while a world is made or left, which blocks; `mutex_` never is held that long.
   absl::Mutex init_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   bool prepared_ ABSL_GUARDED_BY(init_mutex_) = false;
   RuntimeEnv env_ ABSL_GUARDED_BY(init_mutex_);
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
+  absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for good, once it is not OK
   std::unique_ptr<Backend> backend_ ABSL_GUARDED_BY(init_mutex_);
+
+  std::atomic<uint64_t> commit_{0};
 
   mutable absl::Mutex mutex_;
   // Made once; stays. nullptr in a process without an agent.
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);
+  std::optional<DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
   std::map<Handle, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
   Handle next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
 };

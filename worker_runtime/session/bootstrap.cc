@@ -4,8 +4,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/fd.h"
@@ -35,10 +38,47 @@ absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
   return fd;
 }
 
+// One read, with the descriptor that may come along. 0 bytes: end of stream.
+absl::StatusOr<size_t> Receive(int socket, char* buffer, size_t size, Fd& passed) {
+  iovec part = {buffer, size};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t got = TEMP_FAILURE_RETRY(recvmsg(socket, &message, MSG_CMSG_CLOEXEC));
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    return absl::DeadlineExceededError(
+        "the agent that started this process gave no answer in time");
+  }
+  if (got < 0) return absl::UnavailableError(strerror(errno));
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+      header->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int fd = -1;
+    memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+    passed.reset(fd);
+  }
+  return static_cast<size_t>(got);
+}
+
+absl::StatusOr<std::string> ReadAnswer(int socket, Fd& passed) {
+  FrameDecoder decoder(kMaxFrameBytes);
+  while (true) {
+    char buffer[4096];
+    ASSIGN_OR_RETURN(const size_t got, Receive(socket, buffer, sizeof(buffer), passed));
+    if (got == 0) return absl::UnavailableError("the stream has ended");
+    decoder.Append(absl::string_view(buffer, got));
+    ASSIGN_OR_RETURN(std::optional<std::string> answer, decoder.Next());
+    if (answer.has_value()) return *std::move(answer);
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<pb::WorkerBootstrap> FetchBootstrap(const std::string& socket_name, WorkerId worker,
-                                                   absl::Duration timeout) {
+absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
+                                           absl::Duration timeout) {
   ASSIGN_OR_RETURN(const Fd fd, Connect(socket_name, timeout));
   pb::WorkerHello hello;
   hello.set_worker_id(worker.value());
@@ -48,18 +88,20 @@ absl::StatusOr<pb::WorkerBootstrap> FetchBootstrap(const std::string& socket_nam
       static_cast<ssize_t>(question.size())) {
     return absl::UnavailableError("the agent that started this process does not listen");
   }
-  const auto answer = ReadFrame(fd.get(), kMaxFrameBytes);
+  AgentAnswer result;
+  const auto answer = ReadAnswer(fd.get(), result.liveness_page);
   if (!answer.ok()) {
     if (absl::IsDeadlineExceeded(answer.status())) return answer.status();
     return absl::UnavailableError(absl::StrCat(
         "the agent that started this process gave no answer: ", answer.status().message()));
   }
-  pb::WorkerBootstrap bootstrap;
-  if (!bootstrap.ParseFromString(*answer)) {
+  if (!result.bootstrap.ParseFromString(*answer)) {
     return absl::UnavailableError("the agent's answer can't be read; is it of another version?");
   }
-  if (!bootstrap.error().empty()) return absl::PermissionDeniedError(bootstrap.error());
-  return bootstrap;
+  if (!result.bootstrap.error().empty()) {
+    return absl::PermissionDeniedError(result.bootstrap.error());
+  }
+  return result;
 }
 
 }  // namespace hvd

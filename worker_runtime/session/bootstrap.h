@@ -6,16 +6,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/fd.h"
 #include "base/ids.h"
 #include "proto/agent.pb.h"
 
 namespace hvd {
 
+struct AgentAnswer {
+  pb::WorkerBootstrap bootstrap;
+  Fd liveness_page;  // base/liveness_page.h; none if the agent sent none
+};
+
 // Asks at the agent's abstract unix socket (its name without the leading zero byte).
 //   Unavailable: nobody listens there: the agent is gone.   PermissionDenied: refused; the message
 //   is the agent's. DeadlineExceeded: no answer within `timeout`.
-absl::StatusOr<pb::WorkerBootstrap> FetchBootstrap(const std::string& socket_name, WorkerId worker,
-                                                   absl::Duration timeout);
+absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
+                                           absl::Duration timeout);
 
 }  // namespace hvd
 

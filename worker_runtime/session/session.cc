@@ -1,5 +1,6 @@
 #include "worker_runtime/session/session.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace {
 // A parked watch is asked again after this time, so that a reply lost with its connection costs no
 // more.
 constexpr absl::Duration kWatchTimeout = absl::Minutes(5);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 
 class SessionKeyExchange : public KeyExchange {
  public:
@@ -35,8 +37,15 @@ class SessionKeyExchange : public KeyExchange {
   const Epoch epoch_;
 };
 
+Peer ToPeer(const pb::Member& member) {
+  return {member.host(),       member.address(),    static_cast<int>(member.control_port()),
+          member.local_rank(), member.local_size(), member.cross_rank(),
+          member.cross_size()};
+}
+
 absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
   WorkerWorld result;
+  result.sync_state = world.sync_state();
   result.epoch = Epoch(world.epoch());
   result.secret = world.secret();
   result.rank = -1;
@@ -44,9 +53,7 @@ absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
     const int rank = static_cast<int>(result.peers.size());
     if (member.rank() != rank) return absl::InternalError("the world's members are not in order");
     if (member.worker().worker_id() == self.value()) result.rank = rank;
-    result.peers.push_back({member.host(), member.address(),
-                            static_cast<int>(member.control_port()), member.local_rank(),
-                            member.local_size(), member.cross_rank(), member.cross_size()});
+    result.peers.push_back(ToPeer(member));
   }
   if (result.rank < 0) return absl::InternalError("the world does not contain this worker");
   return result;
@@ -55,8 +62,9 @@ absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
 }  // namespace
 
 EpochWatch::EpochWatch(std::unique_ptr<RendezvousClient> client, pb::WatchEpochRequest request,
-                       std::function<void(std::string)> on_change)
+                       absl::Duration reattach, Callback on_change)
     : client_(std::move(client)),
+      reattach_(reattach),
       on_change_(std::move(on_change)),
       thread_([this, request = std::move(request)] { Run(request); }) {}
 
@@ -65,41 +73,76 @@ EpochWatch::~EpochWatch() {
   thread_.join();
 }
 
-void EpochWatch::Run(const pb::WatchEpochRequest& request) {
+void EpochWatch::Run(pb::WatchEpochRequest request) {
+  bool away = false;  // the daemon
   while (true) {
-    const auto response = client_->WatchEpoch(request, kWatchTimeout);
-    if (response.ok()) return on_change_(response->reason());
+    const auto response = client_->WatchEpoch(request, away ? reattach_ : kWatchTimeout);
     if (absl::IsCancelled(response.status())) return;
+    const bool goes_away = absl::IsUnavailable(response.status()) && !away;
+    if (goes_away && reattach_ > absl::ZeroDuration()) {
+      away = true;
+      continue;
+    }
+    away = false;
     if (absl::IsDeadlineExceeded(response.status())) continue;
-    return on_change_(std::string(response.status().message()));
+    if (!response.ok()) {
+      return on_change_(EpochChange::kOver, std::string(response.status().message()));
+    }
+    if (response->change() == pb::WatchEpochResponse::EPOCH_CHANGING) {
+      request.set_knows_of_change(true);
+      on_change_(EpochChange::kChanging, response->reason());
+      continue;
+    }
+    const bool over = response->change() == pb::WatchEpochResponse::JOB_OVER;
+    return on_change_(over ? EpochChange::kOver : EpochChange::kBroken, response->reason());
   }
 }
 
-Session::Session(WorkerId worker_id, Incarnation incarnation, std::string advertise_address,
-                 ClientFactory new_client)
-    : worker_id_(worker_id),
+Session::Session(WorkerStanding standing, Incarnation incarnation, ClientFactory new_client)
+    : standing_(std::move(standing)),
       incarnation_(incarnation),
-      advertise_address_(std::move(advertise_address)),
       new_client_(std::move(new_client)),
       client_(new_client_()) {}
 
-absl::StatusOr<WorkerWorld> Session::JoinNextWorld(int control_port, absl::Duration timeout) {
-  pb::JoinWorldRequest request;
-  FillIdentity(request.mutable_worker());
-  request.set_last_epoch(last_epoch_.value());
-  request.set_address(advertise_address_);
-  request.set_control_port(control_port);
-  const auto response = client_->JoinWorld(request, timeout);
-  if (absl::IsDeadlineExceeded(response.status())) {
-    const auto status = client_->GetStatus(absl::Seconds(5));
+absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& request,
+                                                    absl::Duration timeout) {
+  while (true) {
+    const auto response = client_->JoinWorld(request, std::max(timeout, standing_.reattach));
+    if (!absl::IsDeadlineExceeded(response.status())) return response;
+    const auto status = client_->GetStatus(kStatusTimeout);
+    if (standing_.elastic && status.ok()) continue;
     return absl::DeadlineExceededError(
         absl::StrCat("no world within ", absl::FormatDuration(timeout), ": the daemon is ",
                      status.ok() ? status->explanation() : "not to be reached"));
   }
-  if (!response.ok()) return response.status();
-  ASSIGN_OR_RETURN(WorkerWorld world, ToWorld(response->world(), worker_id_));
+}
+
+absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
+  pb::JoinWorldRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_last_epoch(last_epoch().value());
+  request.set_address(standing_.advertise_address);
+  request.set_control_port(join.control_port);
+  request.set_may_defer(join.may_defer);
+  request.set_commit(join.commit);
+  ASSIGN_OR_RETURN(const pb::JoinWorldResponse response, Join(request, join.timeout));
+  if (response.has_released()) return ReleasedFromJob{response.released().reason()};
+  if (response.has_deferred()) {
+    const pb::Deferred& deferred = response.deferred();
+    if (join.may_defer) {
+      return DeferredPlace{ToPeer(deferred.place()), deferred.place().rank(), deferred.size()};
+    }
+    return absl::InternalError("the daemon puts off a worker that is ready");
+  }
+  ASSIGN_OR_RETURN(WorkerWorld world, ToWorld(response.world(), standing_.id));
+  absl::MutexLock lock(&mutex_);
   last_epoch_ = world.epoch;
   return world;
+}
+
+Epoch Session::last_epoch() const {
+  absl::MutexLock lock(&mutex_);
+  return last_epoch_;
 }
 
 std::unique_ptr<KeyExchange> Session::NewKeyExchange(Epoch epoch) {
@@ -108,12 +151,12 @@ std::unique_ptr<KeyExchange> Session::NewKeyExchange(Epoch epoch) {
   return std::make_unique<SessionKeyExchange>(*client_, std::move(identity), epoch);
 }
 
-std::unique_ptr<EpochWatch> Session::Watch(Epoch epoch,
-                                           std::function<void(std::string)> on_change) {
+std::unique_ptr<EpochWatch> Session::Watch(Epoch epoch, EpochWatch::Callback on_change) {
   pb::WatchEpochRequest request;
   FillIdentity(request.mutable_worker());
   request.set_epoch(epoch.value());
-  return std::make_unique<EpochWatch>(new_client_(), std::move(request), std::move(on_change));
+  return std::make_unique<EpochWatch>(new_client_(), std::move(request), standing_.reattach,
+                                      std::move(on_change));
 }
 
 absl::Status Session::ReportFinished(Epoch epoch, absl::Duration timeout) {
@@ -135,7 +178,7 @@ absl::Status Session::ReportFailure(Epoch epoch, const std::string& message, boo
 }
 
 void Session::FillIdentity(pb::WorkerIdentity* identity) const {
-  identity->set_worker_id(worker_id_.value());
+  identity->set_worker_id(standing_.id.value());
   identity->set_incarnation(incarnation_.value());
 }
 

@@ -7,8 +7,10 @@
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
 #include "collectives/key_exchange.h"
@@ -20,44 +22,67 @@ namespace hvd {
 // Makes a client of its own for each user, so that one can be cancelled without the others.
 using ClientFactory = std::function<std::unique_ptr<RendezvousClient>()>;
 
+// What becomes of an epoch.
+enum class EpochChange {
+  kChanging,  // another world is wanted; this one works on until the members leave it
+  kBroken,    // its collectives can't complete
+  kOver,      // the job is over, or nobody is there to tell
+};
+
 // Waits on a thread of its own for the end of one epoch. The destructor stops the wait and joins
 // the thread.
 class EpochWatch {
  public:
-  // `on_change(reason)` is called at most once, from the watch's thread, when the daemon says that
-  // the epoch is broken or the job over, or when it can't be reached for longer than the client's
-  // retries last. It must not destroy the watch.
+  // Called from the watch's thread, with a reason in one line. The first kBroken or kOver is the
+  // last call. It must not destroy the watch.
+  using Callback = std::function<void(EpochChange, const std::string&)>;
+
+  // A daemon that can't be reached in spite of the client's retries ends the epoch when another
+  // `reattach` has passed.
   EpochWatch(std::unique_ptr<RendezvousClient> client, pb::WatchEpochRequest request,
-             std::function<void(std::string)> on_change);
+             absl::Duration reattach, Callback on_change);
   ~EpochWatch();
 
  private:
-  void Run(const pb::WatchEpochRequest& request);
+  void Run(pb::WatchEpochRequest request);
 
   const std::unique_ptr<RendezvousClient> client_;
-  const std::function<void(std::string)> on_change_;
+  const absl::Duration reattach_;
+  const Callback on_change_;
   std::thread thread_;
+};
+
+// Who a worker is, as its agent told it.
+struct WorkerStanding {
+  WorkerId id;
+  std::string advertise_address;
+  bool elastic = false;
+  absl::Duration reattach;  // how long to go on while the daemon is away
 };
 
 // Thread-safe; one per process. The incarnation is drawn once, so that all worlds of this process
 // belong to one worker.
 class Session {
  public:
-  // `worker_id` and `advertise_address` as the agent gave them.
-  Session(WorkerId worker_id, Incarnation incarnation, std::string advertise_address,
-          ClientFactory new_client);
+  Session(WorkerStanding standing, Incarnation incarnation, ClientFactory new_client);
 
-  // Blocks until the daemon has formed the next world with this worker in it.
+  struct JoinRequest {
+    int control_port = 0;
+    bool may_defer = false;  // a DeferredPlace will do
+    uint64_t commit = 0;     // the newest that this process can restore
+    absl::Duration timeout;  // static jobs; in an elastic one the daemon bounds the wait
+  };
+  // Blocks until the daemon has formed the next world with this worker in it, or answers otherwise.
   //   DeadlineExceeded: not all members came; says whom the daemon waits for.
   //   FailedPrecondition: the job is over or another process took this worker's place.
   //   Unavailable: the daemon can't be reached.   Internal: the daemon's answer makes no sense.
-  absl::StatusOr<WorkerWorld> JoinNextWorld(int control_port, absl::Duration timeout);
+  absl::StatusOr<JoinAnswer> JoinNextWorld(const JoinRequest& join);
 
   // The exchange of one epoch's members; must not outlive the session.
   std::unique_ptr<KeyExchange> NewKeyExchange(Epoch epoch);
 
   // See EpochWatch.
-  std::unique_ptr<EpochWatch> Watch(Epoch epoch, std::function<void(std::string)> on_change);
+  std::unique_ptr<EpochWatch> Watch(Epoch epoch, EpochWatch::Callback on_change);
 
   // This worker leaves `epoch` in good order.   Errors as RendezvousClient::Report.
   absl::Status ReportFinished(Epoch epoch, absl::Duration timeout);
@@ -66,17 +91,21 @@ class Session {
   absl::Status ReportFailure(Epoch epoch, const std::string& message, bool caused_by_peer,
                              absl::Duration timeout);
 
-  const std::string& advertise_address() const { return advertise_address_; }
+  const WorkerStanding& standing() const { return standing_; }
+  // The newest world that this process was told of; 0 if none.
+  Epoch last_epoch() const;
 
  private:
+  absl::StatusOr<pb::JoinWorldResponse> Join(const pb::JoinWorldRequest& request,
+                                             absl::Duration timeout);
   void FillIdentity(pb::WorkerIdentity* identity) const;
 
-  const WorkerId worker_id_;
+  const WorkerStanding standing_;
   const Incarnation incarnation_;
-  const std::string advertise_address_;
   const ClientFactory new_client_;
   const std::unique_ptr<RendezvousClient> client_;
-  Epoch last_epoch_;
+  mutable absl::Mutex mutex_;
+  Epoch last_epoch_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd

@@ -2,8 +2,11 @@
 
 #include <deque>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
@@ -18,8 +21,10 @@ using ::testing::HasSubstr;
 // What the daemon would say, set beforehand; shared by all clients that a test's factory makes.
 struct Script {
   absl::StatusOr<pb::JoinWorldResponse> join = absl::UnavailableError("not set");
-  std::deque<absl::StatusOr<pb::WatchEpochResponse>> watch;  // empty: parks until cancelled
+  std::optional<absl::StatusOr<pb::JoinWorldResponse>> join_again;  // from the second call on
+  std::deque<absl::StatusOr<pb::WatchEpochResponse>> watch;         // empty: parks until cancelled
   pb::JoinWorldRequest last_join;
+  pb::WatchEpochRequest last_watch;
   pb::ReportRequest last_report;
   pb::ExchangeRequest last_exchange;
 };
@@ -31,10 +36,11 @@ class ScriptedClient : public RendezvousClient {
   absl::StatusOr<pb::JoinWorldResponse> JoinWorld(const pb::JoinWorldRequest& request,
                                                   absl::Duration) override {
     script_.last_join = request;
-    return script_.join;
+    return std::exchange(script_.join, script_.join_again.value_or(script_.join));
   }
-  absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest&,
+  absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
                                                     absl::Duration) override {
+    script_.last_watch = request;
     if (script_.watch.empty()) {
       cancelled_.WaitForNotification();
       return absl::CancelledError("cancelled");
@@ -88,14 +94,45 @@ class SessionTest : public ::testing::Test {
   }
 
   Script script_;
-  Session session_{WorkerId(11), Incarnation(99), "127.0.0.1",
-                   [this] { return std::make_unique<ScriptedClient>(script_); }};
+  // What the callback of a watch was told, until the last call.
+  std::vector<std::string> Heard(absl::Duration reattach) {
+    std::vector<std::string> heard;
+    absl::Notification last;
+    EpochWatch watch(std::make_unique<ScriptedClient>(script_), {}, reattach,
+                     [&](EpochChange change, const std::string& reason) {
+                       const char* names[] = {"changing", "broken", "over"};
+                       heard.push_back(absl::StrCat(names[static_cast<int>(change)], ": ", reason));
+                       if (change != EpochChange::kChanging) last.Notify();
+                     });
+    last.WaitForNotification();
+    return heard;
+  }
+  static pb::WatchEpochResponse News(pb::WatchEpochResponse::Change change,
+                                     const std::string& reason) {
+    pb::WatchEpochResponse news;
+    news.set_change(change);
+    news.set_reason(reason);
+    return news;
+  }
+  std::unique_ptr<Session> NewSession(bool elastic) {
+    return std::make_unique<Session>(
+        WorkerStanding{WorkerId(11), "127.0.0.1", elastic, absl::ZeroDuration()}, Incarnation(99),
+        [this] { return std::make_unique<ScriptedClient>(script_); });
+  }
+  absl::StatusOr<WorkerWorld> Join(int control_port) {
+    auto answer = session_.JoinNextWorld({control_port, false, 0, absl::Seconds(1)});
+    if (!answer.ok()) return answer.status();
+    return std::get<WorkerWorld>(*std::move(answer));
+  }
+
+  const std::unique_ptr<Session> owned_ = NewSession(/*elastic=*/false);
+  Session& session_ = *owned_;
 };
 
 TEST_F(SessionTest, JoinNextWorld_FindsItsOwnRank) {
   script_.join.emplace();
   *script_.join->mutable_world() = TwoMembers();
-  const auto world = session_.JoinNextWorld(4242, absl::Seconds(1));
+  const auto world = Join(4242);
   ASSERT_TRUE(world.ok()) << world.status();
   EXPECT_EQ(world->epoch, Epoch(3));
   EXPECT_EQ(world->rank, 1);
@@ -109,15 +146,15 @@ TEST_F(SessionTest, JoinNextWorld_FindsItsOwnRank) {
 TEST_F(SessionTest, JoinNextWorld_SecondTime_TellsTheLastEpoch) {
   script_.join.emplace();
   *script_.join->mutable_world() = TwoMembers();
-  ASSERT_TRUE(session_.JoinNextWorld(1, absl::Seconds(1)).ok());
+  ASSERT_TRUE(Join(1).ok());
   EXPECT_EQ(script_.last_join.last_epoch(), 0u);
-  ASSERT_TRUE(session_.JoinNextWorld(1, absl::Seconds(1)).ok());
+  ASSERT_TRUE(Join(1).ok());
   EXPECT_EQ(script_.last_join.last_epoch(), 3u);
 }
 
 TEST_F(SessionTest, JoinNextWorld_TimesOut_NamesWhomTheDaemonWaitsFor) {
   script_.join = absl::DeadlineExceededError("parked");
-  const auto world = session_.JoinNextWorld(1, absl::Seconds(1));
+  const auto world = Join(1);
   EXPECT_EQ(world.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(world.status().message()), HasSubstr("waiting for rank 1"));
 }
@@ -127,8 +164,7 @@ TEST_F(SessionTest, JoinNextWorld_WorldWithoutThisWorker_IsRefused) {
   world.mutable_members(1)->mutable_worker()->set_worker_id(77);
   script_.join.emplace();
   *script_.join->mutable_world() = world;
-  EXPECT_EQ(session_.JoinNextWorld(1, absl::Seconds(1)).status().code(),
-            absl::StatusCode::kInternal);
+  EXPECT_EQ(Join(1).status().code(), absl::StatusCode::kInternal);
 }
 
 TEST_F(SessionTest, NewKeyExchange_AllGather_CarriesEpochAndKey) {
@@ -140,24 +176,88 @@ TEST_F(SessionTest, NewKeyExchange_AllGather_CarriesEpochAndKey) {
   EXPECT_EQ(script_.last_exchange.key(), "gloo");
 }
 
+TEST_F(SessionTest, JoinNextWorld_CarriesCommitAndWhetherItMayDefer) {
+  script_.join.emplace();
+  pb::Deferred* deferred = script_.join->mutable_deferred();
+  deferred->set_size(3);
+  deferred->mutable_place()->set_rank(2);
+  deferred->mutable_place()->set_local_size(2);
+  const auto answer = session_.JoinNextWorld({1, true, 17, absl::Seconds(1)});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto* place = std::get_if<DeferredPlace>(&*answer);
+  ASSERT_NE(place, nullptr);
+  EXPECT_EQ(place->rank, 2);
+  EXPECT_EQ(place->size, 3);
+  EXPECT_EQ(place->place.local_size, 2);
+  EXPECT_TRUE(script_.last_join.may_defer());
+  EXPECT_EQ(script_.last_join.commit(), 17u);
+  EXPECT_EQ(session_.last_epoch(), Epoch(0));
+}
+
+TEST_F(SessionTest, JoinNextWorld_DeferredAlthoughReady_IsRefused) {
+  script_.join.emplace();
+  script_.join->mutable_deferred();
+  EXPECT_EQ(session_.JoinNextWorld({1, false, 0, absl::Seconds(1)}).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+TEST_F(SessionTest, JoinNextWorld_Released_GivesTheReason) {
+  script_.join.emplace();
+  script_.join->mutable_released()->set_reason("host a is draining");
+  const auto answer = session_.JoinNextWorld({1, false, 0, absl::Seconds(1)});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(std::get<ReleasedFromJob>(*answer).reason, "host a is draining");
+}
+
+TEST_F(SessionTest, JoinNextWorld_TellsWhetherStateMustBeSynced) {
+  pb::World world = TwoMembers();
+  for (bool sync : {true, false}) {
+    world.set_sync_state(sync);
+    script_.join.emplace();
+    *script_.join->mutable_world() = world;
+    EXPECT_EQ(Join(1)->sync_state, sync);
+  }
+}
+
+TEST_F(SessionTest, JoinNextWorld_ElasticAndParkedLong_AsksAgain) {
+  script_.join = absl::DeadlineExceededError("parked");
+  pb::JoinWorldResponse released;
+  released.mutable_released();
+  script_.join_again = released;
+  EXPECT_TRUE(NewSession(/*elastic=*/true)->JoinNextWorld({1, false, 0, absl::Seconds(1)}).ok());
+}
+
 TEST_F(SessionTest, Watch_AskedAgainAfterATimeout_PassesTheReasonOn) {
-  pb::WatchEpochResponse broken;
-  broken.set_reason("rank 0 is gone");
   script_.watch.push_back(absl::DeadlineExceededError("parked"));
-  script_.watch.push_back(broken);
-  std::string reason;
-  absl::Notification called;
-  const auto watch = session_.Watch(Epoch(1), [&](const std::string& text) {
-    reason = text;
-    called.Notify();
-  });
-  called.WaitForNotification();
-  EXPECT_EQ(reason, "rank 0 is gone");
+  script_.watch.push_back(News(pb::WatchEpochResponse::EPOCH_BROKEN, "rank 0 is gone"));
+  EXPECT_THAT(Heard(absl::ZeroDuration()), ElementsAre("broken: rank 0 is gone"));
+}
+
+TEST_F(SessionTest, Watch_Changing_WatchesOnAndSaysThatItKnows) {
+  script_.watch.push_back(News(pb::WatchEpochResponse::EPOCH_CHANGING, "host b has come"));
+  script_.watch.push_back(News(pb::WatchEpochResponse::JOB_OVER, "done"));
+  EXPECT_THAT(Heard(absl::ZeroDuration()), ElementsAre("changing: host b has come", "over: done"));
+  EXPECT_TRUE(script_.last_watch.knows_of_change());
+}
+
+TEST_F(SessionTest, Watch_DaemonAway_EndsTheEpochOnlyIfItIsNotExpectedBack) {
+  script_.watch.push_back(absl::UnavailableError("refused"));
+  script_.watch.push_back(News(pb::WatchEpochResponse::EPOCH_BROKEN, "back"));
+  EXPECT_THAT(Heard(absl::ZeroDuration()), ElementsAre("over: refused"));
+  EXPECT_EQ(script_.watch.size(), 1u);
+  script_.watch.push_front(absl::UnavailableError("refused"));
+  EXPECT_THAT(Heard(absl::Seconds(30)), ElementsAre("broken: back"));
+}
+
+TEST_F(SessionTest, Watch_DaemonStaysAway_EndsTheEpoch) {
+  script_.watch.push_back(absl::UnavailableError("refused"));
+  script_.watch.push_back(absl::UnavailableError("still refused"));
+  EXPECT_THAT(Heard(absl::Seconds(30)), ElementsAre("over: still refused"));
 }
 
 TEST_F(SessionTest, Watch_Destroyed_EndsWithoutACall) {
   bool called = false;
-  session_.Watch(Epoch(1), [&](const std::string&) { called = true; }).reset();
+  session_.Watch(Epoch(1), [&](EpochChange, const std::string&) { called = true; }).reset();
   EXPECT_FALSE(called);
 }
 

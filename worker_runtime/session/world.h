@@ -4,6 +4,7 @@
 #define WORKER_RUNTIME_SESSION_WORLD_H_
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/ids.h"
@@ -25,6 +26,7 @@ struct WorkerWorld {
   int rank = 0;
   std::vector<Peer> peers;  // in rank order, this worker included
   std::string secret;       // of this epoch
+  bool sync_state = true;   // some member may not hold the state of rank 0
 
   int size() const { return static_cast<int>(peers.size()); }
   const Peer& self() const { return peers[rank]; }
@@ -36,6 +38,22 @@ struct WorkerWorld {
     return true;
   }
 };
+
+// The daemon's other answers to who asks for a world.
+
+// The caller is to get ready first and then to ask again; where it would stand now.
+struct DeferredPlace {
+  Peer place;
+  int rank = 0;
+  int size = 1;
+};
+
+// The caller is not wanted any more and is to exit with 0.
+struct ReleasedFromJob {
+  std::string reason;
+};
+
+using JoinAnswer = std::variant<WorkerWorld, DeferredPlace, ReleasedFromJob>;
 
 }  // namespace hvd
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 1
+_ABI_VERSION = 2
 
 # Operations.
-ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN = range(7)
+ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN, COMMIT = range(8)
 # Element types.
 UINT8, INT8, INT16, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, BOOL = range(10)
 # Reductions.
@@ -52,6 +52,7 @@ class _Tensor(ctypes.Structure):
         ("received_splits_count", ctypes.c_int32),
         ("received_splits", ctypes.POINTER(ctypes.c_int32)),
         ("last_joined_rank", ctypes.c_int32),
+        ("world_is_changing", ctypes.c_int32),
     ]
 
 
@@ -78,9 +79,11 @@ def _declare(library: ctypes.CDLL) -> None:
     int32, int64 = ctypes.c_int32, ctypes.c_int64
     queries = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
     actions = ("init", "shutdown", "is_initialized", "is_homogeneous", "world_is_changing")
+    actions += ("is_deferred", "join_world", "reset", "must_sync_state")
     for name in queries + actions:
         getattr(library, "hvd_" + name).argtypes = []
         getattr(library, "hvd_" + name).restype = int32
+    library.hvd_set_commit.argtypes, library.hvd_set_commit.restype = [int64], None
     library.hvd_epoch.argtypes, library.hvd_epoch.restype = [], int64
     library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p

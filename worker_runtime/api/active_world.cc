@@ -1,0 +1,133 @@
+#include "worker_runtime/api/active_world.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/logging.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// For a world of one, where there is nobody to exchange with.
+class LoneKeyExchange : public KeyExchange {
+ public:
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
+                                                     absl::Duration) override {
+    return std::vector<std::string>{std::string(value)};
+  }
+};
+
+EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
+                              std::atomic<bool>& changing) {
+  EngineOptions options;
+  options.fusion_threshold_bytes = env.fusion_threshold_bytes;
+  options.cycle_time = env.cycle_time;
+  options.cache_capacity = env.cache_capacity;
+  options.collective_timeout = env.gloo_timeout;
+  options.thread_affinity = env.thread_affinity;
+  options.local_rank = world.self().local_rank;
+  options.stall_warning_time = env.stall_check ? env.stall_warning_time : absl::InfiniteDuration();
+  if (env.stall_shutdown_time > absl::ZeroDuration()) {
+    options.stall_shutdown_time = env.stall_shutdown_time;
+  }
+  options.on_warning =
+      [logger = MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level,
+                           env.log_hide_time)](const std::string& text) { logger->warn(text); };
+  options.on_world_changing = [&changing] { changing.store(true, std::memory_order_relaxed); };
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(const RuntimeEnv& env,
+                                                                  WorkerWorld world,
+                                                                  ControlListener& listener,
+                                                                  Backend& backend,
+                                                                  Session* session) {
+  auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(std::move(world)));
+  if (session != nullptr) {
+    result->watch_ = session->Watch(
+        result->world_.epoch, [raw = result.get()](EpochChange change, const std::string& reason) {
+          raw->OnChange(change, reason);
+        });
+  }
+  const absl::Status connected = result->ConnectPlanes(env, listener, backend, session);
+  if (connected.ok()) return result;
+  const absl::Status cause = result->broken_->status();
+  return cause.ok() ? connected : cause;
+}
+
+absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& listener,
+                                        Backend& backend, Session* session) {
+  const GroupInfo group{world_.epoch, world_.rank, world_.size(), world_.self().address,
+                        world_.secret};
+  std::unique_ptr<KeyExchange> keys;
+  WaitBounds bounds(env.gloo_timeout, broken_.get());
+  if (session != nullptr) {
+    keys = session->NewKeyExchange(world_.epoch);
+    // The daemon may be away just now.
+    bounds.timeout = std::max(bounds.timeout, session->standing().reattach);
+  } else {
+    keys = std::make_unique<LoneKeyExchange>();
+  }
+  ASSIGN_OR_RETURN(communicator_, backend.Connect(group, *keys, bounds));
+  const Peer& root = world_.peers.front();
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ControlChannel> control,
+      ControlChannel::Connect(group, listener, root.address, root.control_port, bounds));
+  engine_ =
+      Engine::Start(ToEngineOptions(env, world_, changing_), *communicator_, std::move(control));
+  absl::MutexLock lock(&mutex_);
+  engine_is_up_ = true;
+  // What was heard meanwhile.
+  const absl::Status broken = broken_->status();
+  if (!broken.ok()) {
+    engine_->Abort(broken);
+  } else if (changing()) {
+    engine_->SetWorldChanging();
+  }
+  return absl::OkStatus();
+}
+
+void ActiveWorld::OnChange(EpochChange change, const std::string& reason) {
+  absl::MutexLock lock(&mutex_);
+  changing_.store(true, std::memory_order_relaxed);
+  if (change != EpochChange::kChanging) broken_->Cancel(absl::AbortedError(reason));
+  if (!engine_is_up_) return;
+  if (change == EpochChange::kChanging) {
+    engine_->SetWorldChanging();
+  } else {
+    engine_->Abort(broken_->status());
+  }
+}
+
+ActiveWorld::~ActiveWorld() { Shutdown(); }
+
+void ActiveWorld::Shutdown() {
+  // A forked child has inherited the object, but not the threads; the world is its parent's.
+  if (getpid() != process_) {
+    (void)watch_.release();
+    (void)communicator_.release();
+    return;
+  }
+  if (engine_ != nullptr) engine_->Shutdown();
+  watch_.reset();
+  communicator_.reset();
+  broken_.reset();
+}
+
+void ActiveWorld::LeaveForNext() {
+  const bool over = broken_ == nullptr || !broken_->status().ok();
+  if (!changing() || over) {
+    engine_->Abort(absl::AbortedError(
+        absl::StrCat("rank ", world_.rank, " has left this world for the next one")));
+  }
+  Shutdown();
+}
+
+}  // namespace hvd

@@ -1,0 +1,73 @@
+// One world that this worker is a member of, connected and at work.
+#ifndef WORKER_RUNTIME_API_ACTIVE_WORLD_H_
+#define WORKER_RUNTIME_API_ACTIVE_WORLD_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "base/cancellation.h"
+#include "base/env.h"
+#include "collectives/backend.h"
+#include "worker_runtime/engine/engine.h"
+#include "worker_runtime/session/session.h"
+#include "worker_runtime/session/world.h"
+
+namespace hvd {
+
+// Everything that lives as long as one world. Thread-safe. Once it was left no thread and no
+// descriptor of it is there any more; it is destroyed when its last handle is released, since
+// results may be memory of the engine's.
+class ActiveWorld {
+ public:
+  // Connects this worker with the other members of `world`. Listens to the daemon meanwhile, so
+  // that nobody waits for a member that has died.   Aborted: the daemon has said that the epoch is
+  // over. Otherwise errors as Backend::Connect and ControlChannel::Connect. `session` is nullptr in
+  // a world of one that no daemon knows of; else it must outlive the world.
+  static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(const RuntimeEnv& env,
+                                                              WorkerWorld world,
+                                                              ControlListener& listener,
+                                                              Backend& backend, Session* session);
+  ~ActiveWorld();
+
+  const WorkerWorld& world() const { return world_; }
+  Engine& engine() { return *engine_; }
+  // Whether the epoch is over or another one is wanted, as far as this rank was told. A few loads.
+  bool changing() const { return changing_.load(std::memory_order_relaxed); }
+
+  // Leaves in good order; what is in flight fails. Idempotent.
+  void Shutdown();
+
+  // Leaves for the next world. If all others are about to do so, too, in good order; else at once,
+  // waiting for no peer.
+  void LeaveForNext();
+
+ private:
+  explicit ActiveWorld(WorkerWorld world) : world_(std::move(world)) {}
+
+  absl::Status ConnectPlanes(const RuntimeEnv& env, ControlListener& listener, Backend& backend,
+                             Session* session);
+  // What the watch's thread hears.
+  void OnChange(EpochChange change, const std::string& reason);
+
+  const WorkerWorld world_;
+  const pid_t process_ = getpid();
+  std::atomic<bool> changing_{false};
+  // Cancelled when the daemon says that the epoch is over. Until Shutdown.
+  std::unique_ptr<Cancellation> broken_ = std::make_unique<Cancellation>();
+  std::unique_ptr<Communicator> communicator_;
+  absl::Mutex mutex_;
+  bool engine_is_up_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<Engine> engine_;     // set once
+  std::unique_ptr<EpochWatch> watch_;  // last: its callback uses the rest
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_API_ACTIVE_WORLD_H_

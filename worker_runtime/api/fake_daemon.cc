@@ -1,0 +1,186 @@
+#include "worker_runtime/api/fake_daemon.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hvd {
+
+// What one user of the daemon holds; CancelAll ends its calls only.
+class FakeDaemonClient : public RendezvousClient {
+ public:
+  explicit FakeDaemonClient(FakeDaemon& daemon) : daemon_(daemon) {}
+
+  absl::StatusOr<pb::JoinWorldResponse> JoinWorld(const pb::JoinWorldRequest& request,
+                                                  absl::Duration) override {
+    return daemon_.Join(request, cancelled_);
+  }
+  absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
+                                                    absl::Duration) override {
+    return daemon_.Watch(request, cancelled_);
+  }
+  absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
+                                                absl::Duration) override {
+    return daemon_.Exchange(request, cancelled_);
+  }
+  absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request,
+                                            absl::Duration) override {
+    daemon_.Report(request);
+    return pb::ReportResponse();
+  }
+  absl::StatusOr<pb::GetStatusResponse> GetStatus(absl::Duration) override {
+    return pb::GetStatusResponse();
+  }
+  void CancelAll() override { daemon_.Cancel(cancelled_); }
+
+ private:
+  FakeDaemon& daemon_;
+  bool cancelled_ = false;  // under the daemon's lock
+};
+
+ClientFactory FakeDaemon::NewClients() {
+  return [this] { return std::make_unique<FakeDaemonClient>(*this); };
+}
+
+void FakeDaemon::AnswerNextJoin(uint64_t worker, pb::JoinWorldResponse answer) {
+  absl::MutexLock lock(&mutex_);
+  answers_[worker].push_back(std::move(answer));
+}
+
+void FakeDaemon::SetSize(int size) {
+  absl::MutexLock lock(&mutex_);
+  size_ = size;
+  FormWorld();
+}
+
+void FakeDaemon::Break(const std::string& reason) {
+  absl::MutexLock lock(&mutex_);
+  broken_ = true;
+  reason_ = reason;
+}
+
+void FakeDaemon::Change(const std::string& reason) {
+  absl::MutexLock lock(&mutex_);
+  changing_ = true;
+  reason_ = reason;
+}
+
+void FakeDaemon::AwaitJoins(int count) {
+  absl::MutexLock lock(&mutex_);
+  auto enough = [this, count] { return static_cast<int>(waiting_.size()) >= count; };
+  mutex_.Await(absl::Condition(&enough));
+}
+
+void FakeDaemon::AwaitExchanges(int count) {
+  absl::MutexLock lock(&mutex_);
+  auto enough = [this, count] {
+    return std::any_of(rounds_.begin(), rounds_.end(), [count](const auto& round) {
+      return static_cast<int>(round.second.size()) >= count;
+    });
+  };
+  mutex_.Await(absl::Condition(&enough));
+}
+
+std::vector<pb::JoinWorldRequest> FakeDaemon::joins() const {
+  absl::MutexLock lock(&mutex_);
+  return joins_;
+}
+
+std::vector<pb::ReportRequest> FakeDaemon::reports() const {
+  absl::MutexLock lock(&mutex_);
+  return reports_;
+}
+
+absl::StatusOr<pb::JoinWorldResponse> FakeDaemon::Join(const pb::JoinWorldRequest& request,
+                                                       const bool& cancelled) {
+  absl::MutexLock lock(&mutex_);
+  const uint64_t worker = request.worker().worker_id();
+  joins_.push_back(request);
+  if (answers_[worker].empty()) {
+    waiting_[worker] = request;
+    // Who asks for the next world leaves the present one.
+    if (request.last_epoch() == world_.epoch() && world_.epoch() > 0 && !changing_) {
+      broken_ = true;
+      reason_ = "a member has left";
+    }
+    FormWorld();
+  }
+  auto answered = [&] { return !answers_[worker].empty() || cancelled; };
+  mutex_.Await(absl::Condition(&answered));
+  if (cancelled) return absl::CancelledError("cancelled");
+  pb::JoinWorldResponse answer = std::move(answers_[worker].front());
+  answers_[worker].pop_front();
+  return answer;
+}
+
+void FakeDaemon::FormWorld() {
+  if (static_cast<int>(waiting_.size()) < size_) return;
+  pb::World world;
+  world.set_epoch(world_.epoch() + 1);
+  world.set_secret("secret");
+  for (const auto& [worker, request] : waiting_) {
+    pb::Member* member = world.add_members();
+    *member->mutable_worker() = request.worker();
+    member->set_host("localhost");
+    member->set_address(request.address());
+    member->set_control_port(request.control_port());
+    member->set_rank(world.members_size() - 1);
+    member->set_local_rank(member->rank());
+    member->set_local_size(static_cast<int>(waiting_.size()));
+    member->set_cross_size(1);
+  }
+  for (const auto& [worker, request] : std::exchange(waiting_, {})) {
+    *answers_[worker].emplace_back().mutable_world() = world;
+  }
+  world_ = world;
+  broken_ = changing_ = false;
+  rounds_.clear();
+}
+
+absl::StatusOr<pb::WatchEpochResponse> FakeDaemon::Watch(const pb::WatchEpochRequest& request,
+                                                         const bool& cancelled) {
+  absl::MutexLock lock(&mutex_);
+  auto news = [&] {
+    mutex_.AssertHeld();
+    return cancelled || IsOver(request.epoch()) || (changing_ && !request.knows_of_change());
+  };
+  mutex_.Await(absl::Condition(&news));
+  if (cancelled) return absl::CancelledError("cancelled");
+  pb::WatchEpochResponse response;
+  response.set_change(IsOver(request.epoch()) ? pb::WatchEpochResponse::EPOCH_BROKEN
+                                              : pb::WatchEpochResponse::EPOCH_CHANGING);
+  response.set_reason(reason_);
+  return response;
+}
+
+absl::StatusOr<pb::ExchangeResponse> FakeDaemon::Exchange(const pb::ExchangeRequest& request,
+                                                          const bool& cancelled) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Status over = absl::FailedPreconditionError("the epoch is over");
+  if (IsOver(request.epoch())) return over;
+  int rank = 0;
+  while (world_.members(rank).worker().worker_id() != request.worker().worker_id()) ++rank;
+  const auto size = static_cast<size_t>(world_.members_size());
+  rounds_[request.key()][rank] = request.value();
+  auto done = [&] {
+    mutex_.AssertHeld();
+    return cancelled || IsOver(request.epoch()) || rounds_[request.key()].size() == size;
+  };
+  mutex_.Await(absl::Condition(&done));
+  if (cancelled) return absl::CancelledError("cancelled");
+  if (IsOver(request.epoch())) return over;
+  pb::ExchangeResponse response;
+  for (const auto& [_, value] : rounds_[request.key()]) response.add_values(value);
+  return response;
+}
+
+void FakeDaemon::Report(const pb::ReportRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  reports_.push_back(request);
+}
+
+void FakeDaemon::Cancel(bool& cancelled) {
+  absl::MutexLock lock(&mutex_);
+  cancelled = true;
+}
+
+}  // namespace hvd

@@ -1,0 +1,76 @@
+// A rendezvous daemon in memory, for tests: does what it is told and decides nothing.
+#ifndef WORKER_RUNTIME_API_FAKE_DAEMON_H_
+#define WORKER_RUNTIME_API_FAKE_DAEMON_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "rendezvous/client/rendezvous_client.h"
+#include "worker_runtime/session/session.h"
+
+namespace hvd {
+
+// Thread-safe; must outlive its clients.
+class FakeDaemon {
+ public:
+  // Worlds form when `size` workers have asked; ranks in order of the workers' ids.
+  explicit FakeDaemon(int size) : size_(size) {}
+
+  ClientFactory NewClients();
+
+  // What a worker's next JoinWorld is answered, instead of a world.
+  void AnswerNextJoin(uint64_t worker, pb::JoinWorldResponse answer);
+  void SetSize(int size);
+  // The present epoch can't go on. Ends its watches and exchanges.
+  void Break(const std::string& reason);
+  // Another world is wanted.
+  void Change(const std::string& reason);
+  // Blocks until as many workers are parked in JoinWorld.
+  void AwaitJoins(int count);
+  // Blocks until as many workers of the present epoch have given a value to an exchange.
+  void AwaitExchanges(int count);
+
+  std::vector<pb::JoinWorldRequest> joins() const;
+  std::vector<pb::ReportRequest> reports() const;
+
+ private:
+  friend class FakeDaemonClient;
+
+  absl::StatusOr<pb::JoinWorldResponse> Join(const pb::JoinWorldRequest& request,
+                                             const bool& cancelled);
+  absl::StatusOr<pb::WatchEpochResponse> Watch(const pb::WatchEpochRequest& request,
+                                               const bool& cancelled);
+  absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
+                                                const bool& cancelled);
+  void Report(const pb::ReportRequest& request);
+  void Cancel(bool& cancelled);
+
+  void FormWorld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsOver(uint64_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return epoch != world_.epoch() || broken_;
+  }
+
+  mutable absl::Mutex mutex_;
+  int size_ ABSL_GUARDED_BY(mutex_);
+  pb::World world_ ABSL_GUARDED_BY(mutex_);
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool changing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, pb::JoinWorldRequest> waiting_ ABSL_GUARDED_BY(mutex_);  // by worker
+  std::map<uint64_t, std::deque<pb::JoinWorldResponse>> answers_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::map<int, std::string>> rounds_ ABSL_GUARDED_BY(mutex_);
+  std::vector<pb::JoinWorldRequest> joins_ ABSL_GUARDED_BY(mutex_);
+  std::vector<pb::ReportRequest> reports_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_API_FAKE_DAEMON_H_

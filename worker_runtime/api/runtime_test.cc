@@ -1,0 +1,231 @@
+#include "worker_runtime/api/runtime.h"
+
+#include <dirent.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "collectives/gloo/gloo_backend.h"
+#include "collectives/inproc/inproc_backend.h"
+#include "gtest/gtest.h"
+#include "worker_runtime/api/fake_daemon.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint64_t kFirstWorker = 10;
+
+// Workers of one elastic job in one process. Control and data connections are real.
+class RuntimeTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Runtime> NewWorker(uint64_t id) {
+    const WorkerStanding standing{WorkerId(id), "127.0.0.1", /*elastic=*/true, absl::Seconds(1)};
+    return std::make_unique<Runtime>(
+        RuntimeEnv(), std::make_shared<Session>(standing, Incarnation(id), daemon_.NewClients()),
+        MakeGlooBackend());
+  }
+
+  // Calls f for the first `count` workers, each in a thread of its own.
+  void OnEach(size_t count, const std::function<void(int, Runtime&)>& f) {
+    while (workers_.size() < count) workers_.push_back(NewWorker(kFirstWorker + workers_.size()));
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] { f(static_cast<int>(i), *workers_[i]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  FakeDaemon daemon_{2};
+  std::vector<std::unique_ptr<Runtime>> workers_;
+};
+
+TensorRequest Request(OpKind op, const std::string& name, std::vector<float>* data = nullptr) {
+  TensorRequest request;
+  request.op = op;
+  request.name = name;
+  if (data == nullptr) return request;
+  request.shape = {static_cast<int64_t>(data->size())};
+  request.input = request.output = data->data();
+  return request;
+}
+
+absl::Status RunOn(Runtime& worker, TensorRequest request, bool* world_is_changing = nullptr) {
+  const auto handle = worker.Submit({std::move(request)});
+  if (!handle.ok()) return handle.status();
+  const absl::Status status = worker.Wait(*handle);
+  if (status.ok() && world_is_changing != nullptr) {
+    *world_is_changing = (*worker.Results(*handle))->front().world_is_changing;
+  }
+  worker.Release(*handle);
+  return status;
+}
+
+// What an all-reduce of ones gives; 0 if it fails.
+float CountRanks(Runtime& worker) {
+  std::vector<float> ones{1};
+  return RunOn(worker, Request(OpKind::kAllReduce, "ones", &ones)).ok() ? ones[0] : 0;
+}
+
+int CountEntries(const char* directory) {
+  int count = 0;
+  DIR* const dir = opendir(directory);
+  while (readdir(dir) != nullptr) ++count;
+  closedir(dir);
+  return count;
+}
+
+TEST_F(RuntimeTest, Init_AllAsk_WorldComesUp) {
+  OnEach(2, [](int rank, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    EXPECT_EQ(worker.place()->rank, rank);
+    EXPECT_EQ(worker.place()->size, 2);
+    EXPECT_FALSE(worker.place()->is_deferred);
+    EXPECT_EQ(CountRanks(worker), 2);
+    EXPECT_EQ(worker.Init(), absl::OkStatus());
+    EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
+    EXPECT_FALSE(worker.place().has_value());
+  });
+  for (const auto& join : daemon_.joins()) EXPECT_TRUE(join.may_defer());
+  EXPECT_EQ(daemon_.reports().size(), 2u);
+}
+
+TEST_F(RuntimeTest, Reset_EpochBroken_NextWorldWorksAndNobodyHasFinished) {
+  OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
+  daemon_.Break("rank 1 was killed");
+  OnEach(2, [](int, Runtime& worker) {
+    std::vector<float> data{1};
+    // Until the news has come; at the latest the other's reset brings it.
+    while (CountRanks(worker) == 2) {
+    }
+    EXPECT_TRUE(worker.active()->changing());
+    worker.SetCommit(41);
+    ASSERT_EQ(worker.Reset(), absl::OkStatus());
+    EXPECT_EQ(worker.active()->world().epoch, Epoch(2));
+    EXPECT_FALSE(worker.active()->changing());
+    EXPECT_EQ(CountRanks(worker), 2);
+  });
+  EXPECT_TRUE(daemon_.reports().empty());
+  EXPECT_EQ(daemon_.joins().back().last_epoch(), 1u);
+  EXPECT_EQ(daemon_.joins().back().commit(), 41u);
+  EXPECT_FALSE(daemon_.joins().back().may_defer());
+}
+
+TEST_F(RuntimeTest, Commit_WorldIsChanging_AllHearItAtTheSameCommitAndNothingFails) {
+  OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
+  constexpr int kWorlds = 20;
+  std::vector<int> commits[2];
+  for (int world = 0; world < kWorlds; ++world) {
+    std::thread change([&] { daemon_.Change("a host has come"); });
+    OnEach(2, [&](int rank, Runtime& worker) {
+      int commit = 0;
+      for (bool changing = false; !changing; ++commit) {
+        ASSERT_EQ(CountRanks(worker), 2);
+        ASSERT_EQ(RunOn(worker, Request(OpKind::kCommit, "commit"), &changing), absl::OkStatus());
+      }
+      EXPECT_TRUE(worker.active()->changing());
+      commits[rank].push_back(commit);
+      ASSERT_EQ(worker.Reset(), absl::OkStatus());
+    });
+    change.join();
+  }
+  EXPECT_EQ(commits[0], commits[1]);
+}
+
+TEST_F(RuntimeTest, Init_MemberDiesWhileOthersConnect_TheyAreInTheNextWorld) {
+  daemon_.SetSize(3);
+  std::thread dying([&] {
+    // It asks for a world and is never seen again.
+    pb::JoinWorldRequest request;
+    request.mutable_worker()->set_worker_id(1);
+    request.set_address("127.0.0.1");
+    request.set_control_port(1);
+    EXPECT_TRUE(daemon_.NewClients()()->JoinWorld(request, absl::InfiniteDuration()).ok());
+    daemon_.AwaitExchanges(2);
+    daemon_.Break("worker 1 was killed");
+    daemon_.SetSize(2);
+  });
+  OnEach(2, [](int rank, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    EXPECT_EQ(worker.place()->rank, rank);
+    EXPECT_EQ(CountRanks(worker), 2);
+  });
+  dying.join();
+}
+
+TEST_F(RuntimeTest, Init_Deferred_FirstOperationJoins) {
+  pb::JoinWorldResponse deferred;
+  deferred.mutable_deferred()->set_size(7);
+  deferred.mutable_deferred()->mutable_place()->set_rank(5);
+  deferred.mutable_deferred()->mutable_place()->set_local_rank(3);
+  daemon_.AnswerNextJoin(kFirstWorker, deferred);
+  OnEach(2, [](int rank, Runtime& worker) {
+    if (rank == 0) {
+      ASSERT_EQ(worker.Init(), absl::OkStatus());
+      EXPECT_TRUE(worker.place()->is_deferred);
+      EXPECT_EQ(worker.place()->rank, 5);
+      EXPECT_EQ(worker.place()->size, 7);
+      EXPECT_EQ(worker.place()->self.local_rank, 3);
+      EXPECT_EQ(worker.active(), nullptr);
+      EXPECT_EQ(worker.Init(), absl::OkStatus());
+    } else {
+      ASSERT_EQ(worker.Init(), absl::OkStatus());
+    }
+    EXPECT_EQ(CountRanks(worker), 2);
+    EXPECT_FALSE(worker.place()->is_deferred);
+    EXPECT_EQ(worker.JoinWorld(), absl::OkStatus());
+  });
+}
+
+TEST_F(RuntimeTest, Released_IsToldOnceAndForAll) {
+  OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
+  pb::JoinWorldResponse released;
+  released.mutable_released()->set_reason("host b leaves");
+  for (int i : {0, 1}) daemon_.AnswerNextJoin(kFirstWorker + i, released);
+  OnEach(2, [](int, Runtime& worker) {
+    const absl::Status status = worker.Reset();
+    EXPECT_TRUE(IsReleased(status));
+    EXPECT_TRUE(absl::StrContains(status.message(), "host b leaves"));
+    EXPECT_TRUE(IsReleased(worker.Init()));
+    EXPECT_TRUE(IsReleased(worker.JoinWorld()));
+    EXPECT_TRUE(IsReleased(worker.Submit({Request(OpKind::kBarrier, "b")}).status()));
+    EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
+  });
+  EXPECT_TRUE(daemon_.reports().empty());
+}
+
+TEST_F(RuntimeTest, JoinWorld_NotInitialized_IsFailedPrecondition) {
+  Runtime worker(RuntimeEnv(), nullptr, MakeInprocBackend());
+  EXPECT_EQ(worker.JoinWorld().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(worker.Submit({Request(OpKind::kBarrier, "b")}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_EQ(worker.Init(), absl::OkStatus());
+  EXPECT_EQ(CountRanks(worker), 1);
+  ASSERT_EQ(worker.Reset(), absl::OkStatus());
+  EXPECT_EQ(worker.active()->world().epoch, Epoch(2));
+  EXPECT_TRUE(worker.active()->world().sync_state);
+}
+
+// Also if users forget the handles of what has failed.
+TEST_F(RuntimeTest, Reset_ManyTimes_LeavesNoThreadAndNoDescriptor) {
+  OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
+  const int threads = CountEntries("/proc/self/task"), fds = CountEntries("/proc/self/fd");
+  for (int i = 0; i < 100; ++i) {
+    if (i % 3 == 0) daemon_.Break("test");
+    OnEach(2, [](int rank, Runtime& worker) {
+      // Rank 1 never submits it.
+      if (rank == 0) worker.Submit({Request(OpKind::kBarrier, "forgotten")}).IgnoreError();
+      ASSERT_EQ(worker.Reset(), absl::OkStatus());
+      ASSERT_EQ(CountRanks(worker), 2);
+    });
+  }
+  EXPECT_EQ(CountEntries("/proc/self/task"), threads);
+  EXPECT_EQ(CountEntries("/proc/self/fd"), fds);
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,128 @@
+#include "worker_runtime/session/bootstrap.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/frames.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+// An agent that answers one worker as the test says.
+class BootstrapTest : public ::testing::Test {
+ protected:
+  using Answer = std::function<void(int socket)>;
+
+  absl::StatusOr<AgentAnswer> Fetch(const Answer& answer,
+                                    absl::Duration timeout = absl::Minutes(1)) {
+    Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    socklen_t length = sizeof(sa_family_t);
+    // The kernel chooses a name.
+    EXPECT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(listen(listener.get(), 1), 0);
+    length = sizeof(address);
+    getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+    const std::string name(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
+    std::thread agent([&] {
+      const Fd worker(accept(listener.get(), nullptr, nullptr));
+      hello_.ParseFromString(ReadFrame(worker.get(), kMaxFrameBytes).value());
+      answer(worker.get());
+    });
+    absl::StatusOr<AgentAnswer> result = FetchBootstrap(name, WorkerId(7), timeout);
+    agent.join();
+    return result;
+  }
+
+  static std::string Frame(const std::string& token) {
+    pb::WorkerBootstrap bootstrap;
+    bootstrap.mutable_credentials()->set_token(token);
+    bootstrap.set_elastic(true);
+    return EncodeFrame(bootstrap.SerializeAsString());
+  }
+
+  static void SendWithDescriptor(int socket, std::string bytes, int fd) {
+    iovec part = {&bytes[0], bytes.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    EXPECT_EQ(sendmsg(socket, &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+
+  pb::WorkerHello hello_;
+};
+
+TEST_F(BootstrapTest, Fetch_AnswerWithoutAPage_IsEnough) {
+  const auto answer = Fetch([](int socket) {
+    const std::string frame = Frame("secret");
+    // In two pieces.
+    send(socket, frame.data(), 5, MSG_NOSIGNAL);
+    send(socket, frame.data() + 5, frame.size() - 5, MSG_NOSIGNAL);
+  });
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(hello_.worker_id(), 7u);
+  EXPECT_EQ(answer->bootstrap.credentials().token(), "secret");
+  EXPECT_TRUE(answer->bootstrap.elastic());
+  EXPECT_FALSE(answer->liveness_page.valid());
+}
+
+TEST_F(BootstrapTest, Fetch_LongAnswerWithADescriptor_GivesBoth) {
+  Pipe pipe = MakePipe().value();
+  const std::string token(20000, 't');
+  const auto answer =
+      Fetch([&](int socket) { SendWithDescriptor(socket, Frame(token), pipe.read.get()); });
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->bootstrap.credentials().token(), token);
+  struct stat sent = {}, received = {};
+  ASSERT_EQ(fstat(pipe.read.get(), &sent), 0);
+  ASSERT_EQ(fstat(answer->liveness_page.get(), &received), 0);
+  EXPECT_EQ(received.st_ino, sent.st_ino);
+}
+
+TEST_F(BootstrapTest, Fetch_Refused_GivesTheAgentsWords) {
+  const auto answer = Fetch([](int socket) {
+    pb::WorkerBootstrap bootstrap;
+    bootstrap.set_error("unknown worker");
+    EXPECT_TRUE(WriteFrame(socket, bootstrap.SerializeAsString()).ok());
+  });
+  EXPECT_EQ(answer.status(), absl::PermissionDeniedError("unknown worker"));
+}
+
+TEST_F(BootstrapTest, Fetch_AgentHangsUp_IsUnavailable) {
+  EXPECT_EQ(Fetch([](int) {}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Fetch([](int socket) { send(socket, "\0\0", 2, MSG_NOSIGNAL); }).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(BootstrapTest, Fetch_AgentSaysNothing_DeadlineExceeded) {
+  char byte;
+  const auto answer =
+      Fetch([&](int socket) { (void)!read(socket, &byte, 1); },  // until it gives up
+            absl::Milliseconds(10));
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(BootstrapTest, Fetch_NobodyListens_IsUnavailable) {
+  EXPECT_EQ(FetchBootstrap("no-such-agent", WorkerId(1), absl::Minutes(1)).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace hvd
