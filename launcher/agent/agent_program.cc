@@ -5,6 +5,8 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,9 +28,20 @@ constexpr char kGuardProgram[] = "horovod-guard";
 constexpr char kStdio[] = "--stdio";
 constexpr char kGuarded[] = "--guarded";  // first, before what the guard was given
 
+int Complain(const absl::Status& status) {
+  fprintf(stderr, "%s: %s\n", kAgentProgram, std::string(status.message()).c_str());
+  return kAgentRefusedExitCode;
+}
+
 // Without `join`: as horovodrun starts it.
 int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) {
   prctl(PR_SET_NAME, kAgentProgram);
+  absl::StatusOr<pb::AgentBootstrap> bootstrap;
+  if (join.has_value()) {
+    // While signals still end this process: the resolver may take its time.
+    bootstrap = MakeJoinBootstrap(*join);
+    if (!bootstrap.ok()) return Complain(bootstrap.status());
+  }
   BlockAgentSignals();
   BecomeSubreaper();
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
@@ -37,7 +50,7 @@ int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) 
     return 1;
   }
   return join.has_value()
-             ? RunJoinedAgent(**loop, *join, std::move(open_link))
+             ? RunJoinedAgent(**loop, *join, *bootstrap, std::move(open_link))
              : RunStdioAgent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link));
 }
 

@@ -11,8 +11,7 @@
 namespace hvd {
 
 // Workers' lines with "[rank]<stdout>:" in front; the agent's own words to stderr. Belongs to the
-// loop's thread; REQUIRES: the loop has stopped for good, or runs, when this is destroyed on its
-// thread.
+// loop's thread. REQUIRES: the loop runs no more when it is destroyed.
 class ConsoleWriter : public AgentOutput {
  public:
   static constexpr size_t kFullBytes = 1 << 20;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -17,7 +16,6 @@
 #include "base/version.h"
 #include "launcher/agent/console_writer.h"
 #include "launcher/agent/token_file.h"
-#include "launcher/spawn/agent_protocol.h"
 
 namespace hvd {
 namespace {
@@ -86,20 +84,15 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
   return bootstrap;
 }
 
-int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, Agent::OpenLink open_link) {
-  const absl::StatusOr<pb::AgentBootstrap> bootstrap = MakeJoinBootstrap(options);
-  if (!bootstrap.ok()) {
-    const std::string message(bootstrap.status().message());
-    fprintf(stderr, "%s: %s\n", kAgentProgram, message.c_str());
-    return kAgentRefusedExitCode;
-  }
+int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,
+                   Agent::OpenLink open_link) {
   AgentSettings settings;
   settings.alone = true;
   settings.start_timeout = options.start_timeout;
   settings.drain_grace = options.grace;
   ConsoleWriter writer(loop, STDOUT_FILENO, STDERR_FILENO);
   Agent agent(loop, writer, std::move(open_link), settings);
-  loop.Post([&] { agent.Begin(*bootstrap); });
+  loop.Post([&] { agent.Begin(bootstrap); });
   return agent.Run();
 }
 

@@ -10,12 +10,13 @@
 
 namespace hvd {
 
-// Reads the token file and asks the resolver for the daemon's addresses.
+// Reads the token file and asks the resolver for the daemon's addresses, for as long as that takes.
 //   InvalidArgument: one of them is not to be had; one line for the user.
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options);
 
 // The output goes to this process's stdout and stderr. Returns and REQUIRES what Agent does.
-int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, Agent::OpenLink open_link);
+int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,
+                   Agent::OpenLink open_link);
 
 }  // namespace hvd
 
