@@ -156,6 +156,38 @@ TEST_F(RuntimeTest, Init_MemberDiesWhileOthersConnect_TheyAreInTheNextWorld) {
   dying.join();
 }
 
+// A process that was killed: it answers nothing any more, and its connections are open as long as
+// the kernel is busy freeing its memory.
+TEST_F(RuntimeTest, Reset_DeadMembersConnectionsAreStillOpen_NobodyWaitsForThem) {
+  daemon_.SetSize(3);
+  std::unique_ptr<Backend> backend = MakeGlooBackend();
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<ControlChannel> control;
+  std::thread dying([&] {
+    Session session({WorkerId(kFirstWorker + 2), "127.0.0.1", true, absl::ZeroDuration()},
+                    Incarnation(1), daemon_.NewClients());
+    const auto listener = *ControlListener::Open("127.0.0.1");
+    const auto answer = session.JoinNextWorld({listener->port(), true, 0, absl::Minutes(1)});
+    const auto world = std::get<WorkerWorld>(*answer);
+    const GroupInfo group{world.epoch, world.rank, 3, "127.0.0.1", world.secret};
+    communicator = *backend->Connect(group, *session.NewKeyExchange(world.epoch), absl::Minutes(1));
+    control = *ControlChannel::Connect(group, *listener, "127.0.0.1", world.peers[0].control_port,
+                                       absl::Minutes(1));
+  });
+  OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
+  dying.join();
+  std::thread news([&] {
+    daemon_.Break("worker 12 was killed");
+    daemon_.SetSize(2);
+  });
+  OnEach(2, [](int, Runtime& worker) {
+    EXPECT_EQ(CountRanks(worker), 0);
+    ASSERT_EQ(worker.Reset(), absl::OkStatus());
+    EXPECT_EQ(CountRanks(worker), 2);
+  });
+  news.join();
+}
+
 TEST_F(RuntimeTest, Init_Deferred_FirstOperationJoins) {
   pb::JoinWorldResponse deferred;
   deferred.mutable_deferred()->set_size(7);
