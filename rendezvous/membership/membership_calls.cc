@@ -43,6 +43,7 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
     }
   }
   worker->incarnation = newer;
+  worker->dying = false;
 }
 
 // Whether this process is one of those in the given epoch's world, and that epoch is the current

@@ -1,5 +1,5 @@
-// Steers an elastic job towards what is wanted. Called after every event; looks at what there is and
-// not at what has just happened, so that nothing that was missed once is missed for good.
+// Steers an elastic job towards what is wanted. Called after every event; looks at what there is
+// and not at what has just happened, so that nothing that was missed once is missed for good.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,8 @@
 namespace hvd {
 namespace {
 
-// For the others, once the first member has come after a planned change: they come at the same step.
+// For the others, once the first member has come after a planned change: they come at the same
+// step.
 constexpr absl::Duration kFollowTime = absl::Seconds(5);
 // For SIGKILL to be reported.
 constexpr absl::Duration kStopPatience = absl::Seconds(5);
@@ -19,13 +20,14 @@ constexpr absl::Duration kStopPatience = absl::Seconds(5);
 
 void Membership::State::Reconcile(absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
+  started = started || AttachedSlots() >= start_workers();
   CheckElasticDeadlines(now);
   if (!verdict.has_value()) FormElasticWorld(now);
   if (!verdict.has_value()) SignalChange(now);
   if (!verdict.has_value()) ReleaseWhenNobodyStays(now);
   if (!verdict.has_value()) EndDrainedHosts();
-  if (!verdict.has_value()) StartWorkers(now);
   if (!verdict.has_value()) SucceedWhenDone(now);
+  if (!verdict.has_value()) StartWorkers(now);
 }
 
 bool Membership::State::IsLeaving(const Worker& worker) const {
@@ -47,11 +49,19 @@ bool Membership::State::IsReadyNewcomer(const Worker& worker) const {
          !worker.stopped && !worker.released && !IsLeaving(worker);
 }
 
-// Some have done their part, and nothing says that the others will not.
+bool Membership::State::SomeGoOn() const {
+  return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
+    return IsSurvivor(w) || (w.join.has_value() && w.last_world == epoch && epoch > Epoch(0));
+  });
+}
+
+// Some have done their part, and nothing says that the others will not; or nobody is left who
+// could.
 bool Membership::State::IsFinishing() const {
-  return !broken.has_value() &&
-         std::any_of(workers.begin(), workers.end(),
-                     [this](const Worker& w) { return w.finished && w.last_world == epoch; });
+  const bool some_finished = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
+    return w.finished && w.last_world == epoch;
+  });
+  return some_finished && (!broken.has_value() || !SomeGoOn());
 }
 
 void Membership::State::CheckElasticDeadlines(absl::Time now) {
@@ -62,12 +72,12 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   }
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
-  const auto live = std::count_if(workers.begin(), workers.end(),
-                                  [this](const Worker& w) { return IsLive(w); });
+  const auto live =
+      std::count_if(workers.begin(), workers.end(), [this](const Worker& w) { return IsLive(w); });
   const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
   if (live < needed && !std::exchange(told_waiting, true)) {
-    Note(Notice::Kind::kWaiting, absl::StrCat("waiting for at least ", Count(needed, "worker"),
-                                              " (there are ", live, ")"));
+    Note(Notice::Kind::kWaiting,
+         absl::StrCat("waiting for at least ", Count(needed, "worker"), " (there are ", live, ")"));
   }
   if (now < together_since + spec.elastic->elastic_timeout) return;
   GiveUp(absl::StrCat(absl::FormatDuration(spec.elastic->elastic_timeout), " of ", Explain()), now);
@@ -194,18 +204,18 @@ void Membership::State::SignalChange(absl::Time now) {
 
 // Why another world is wanted although this one could go on; empty: none is.
 std::string Membership::State::WantedChange(absl::Time now) const {
-  std::vector<std::string> leaving_hosts;
+  std::vector<std::string> leaving_hosts, shrunk_hosts;
   int staying = 0, ready = 0, on_their_way = 0;
   absl::Time first_ready = absl::InfiniteFuture(), patience_ends = absl::InfiniteFuture();
   for (const Worker& worker : workers) {
     if (IsSurvivor(worker) && !IsLeaving(worker)) ++staying;
     if (IsSurvivor(worker) && IsLeaving(worker)) {
       const Host& host = HostOf(worker);
-      leaving_hosts.push_back(host.slots.host);
+      (host.drain.has_value() ? leaving_hosts : shrunk_hosts).push_back(host.slots.host);
       const std::optional<Drain>& drain = host.drain;
-      patience_ends = std::min(patience_ends, drain.has_value()
-                                                  ? drain->since + (drain->deadline - drain->since) / 2
-                                                  : absl::InfinitePast());
+      patience_ends = std::min(
+          patience_ends, drain.has_value() ? drain->since + (drain->deadline - drain->since) / 2
+                                           : absl::InfinitePast());
     }
     if (IsReadyNewcomer(worker)) {
       ++ready;
@@ -214,11 +224,17 @@ std::string Membership::State::WantedChange(absl::Time now) const {
       ++on_their_way;
     }
   }
-  if (staying == 0 && leaving_hosts.empty()) return "";
-  leaving_hosts.erase(std::unique(leaving_hosts.begin(), leaving_hosts.end()), leaving_hosts.end());
-  // If nobody would be left, somebody may still come to take over.
-  const bool go = staying > 0 || ready > 0 || now >= patience_ends;
-  if (!leaving_hosts.empty() && go) return absl::StrCat(Hosts(leaving_hosts), " to leave");
+  const bool some_leave = !leaving_hosts.empty() || !shrunk_hosts.empty();
+  if (staying == 0 && !some_leave) return "";
+  for (std::vector<std::string>* some : {&leaving_hosts, &shrunk_hosts}) {
+    some->erase(std::unique(some->begin(), some->end()), some->end());
+  }
+  // If too few would be left, somebody may still come to take over.
+  const bool go = staying + ready >= spec.min_workers || now >= patience_ends;
+  if (some_leave && go) {
+    return leaving_hosts.empty() ? absl::StrCat("fewer slots on ", Hosts(shrunk_hosts))
+                                 : absl::StrCat(Hosts(leaving_hosts), " to leave");
+  }
   const int room = spec.max_workers - staying;
   if (ready == 0 || room <= 0 || IsFinishing()) return "";
   const bool complete = ready >= room || on_their_way == 0;
@@ -249,10 +265,11 @@ absl::Time Membership::State::NextElasticDeadline() const {
   }
   if (together_since == absl::InfiniteFuture()) return next;
   const bool late = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return IsSurvivor(w) && !w.join.has_value();
+    return (IsSurvivor(w) && !w.join.has_value()) || MayComeAgain(w);
   });
   if (late) next = std::min(next, together_since + spec.elastic->rejoin_timeout);
-  if (changing.has_value() && !broken.has_value()) next = std::min(next, together_since + kFollowTime);
+  if (changing.has_value() && !broken.has_value())
+    next = std::min(next, together_since + kFollowTime);
   if (quorum_since != absl::InfiniteFuture()) next = std::min(next, quorum_since + kFormPatience);
   return std::min(next, together_since + spec.elastic->elastic_timeout);
 }

@@ -21,6 +21,8 @@ void Membership::State::On(const WorkerDying& event, absl::Time now) {
   if (worker == nullptr || worker->gone || worker->dying || verdict.has_value()) return;
   worker->dying = true;
   if (!worker->in_epoch) return;
+  // By the time of its exit the others may be in another world.
+  failed_world = failed_world || !(worker->stopped || worker->released || IsLeaving(*worker));
   BreakEpoch(absl::StrCat(Name(*worker), " is dying"));
   if (elastic()) {
     worker->in_epoch = false;
@@ -61,9 +63,9 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
 void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now) {
   worker->failed = true;
   worker->finished = false;
-  std::string text = absl::StrCat(Name(*worker), " failed: ",
-                                  worker->exception.empty() ? "" : worker->exception + ", ",
-                                  as_verdict.exit_meaning);
+  std::string text = absl::StrCat(
+      Name(*worker), " failed: ", worker->exception.empty() ? "" : worker->exception + ", ",
+      as_verdict.exit_meaning);
   Note(Notice::Kind::kWorkerFailed, std::move(text), worker);
   if (worker->caused_by_peer) return;  // whose failure was counted
   last_failure = std::move(as_verdict);
@@ -90,16 +92,21 @@ void Membership::State::Spend(absl::Time now) {
 }
 
 // The same exception before the first commit, in two workers, on two hosts if there are so many: no
-// restart will help.
+// restart will help. What fails before hvd.init() can't say its exception, but prints it.
 bool Membership::State::IsUserBug(const Worker& worker) {
-  if (worker.exception.empty() || formed_commit > 0) return false;
+  const bool others_train = epoch > Epoch(0) && worker.last_world == Epoch(0);
+  if (formed_commit > 0 || others_train) return false;
+  const bool printed = worker.last_world == Epoch(0) && !worker.stderr_tail.empty();
+  const std::string text =
+      worker.exception.empty() && printed ? OneLine(worker.stderr_tail.back()) : worker.exception;
+  if (text.empty()) return false;
   const std::string& host = HostOf(worker).slots.host;
-  const auto attached = std::count_if(hosts.begin(), hosts.end(),
-                                      [](const Host& h) { return h.agent.has_value(); });
-  for (const auto& [text, other_host] : early_exceptions) {
-    if (text == worker.exception && (attached < 2 || other_host != host)) return true;
+  const auto attached =
+      std::count_if(hosts.begin(), hosts.end(), [](const Host& h) { return h.agent.has_value(); });
+  for (const auto& [other_text, other_host] : early_exceptions) {
+    if (other_text == text && (attached < 2 || other_host != host)) return true;
   }
-  early_exceptions.emplace_back(worker.exception, host);
+  early_exceptions.emplace_back(text, host);
   return false;
 }
 
@@ -107,9 +114,9 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
   Verdict failure = last_failure;
   failure.success = false;
   if (failure.exit_code == 0) failure.exit_code = 1;
-  failure.summary = failure.summary.empty() ? absl::StrCat("gave up: ", why)
-                                            : absl::StrCat("gave up after ", why, "; the last: ",
-                                                           failure.summary);
+  failure.summary = failure.summary.empty()
+                        ? absl::StrCat("gave up: ", why)
+                        : absl::StrCat("gave up after ", why, "; the last: ", failure.summary);
   Conclude(std::move(failure), spec.failure_grace, now);
 }
 
@@ -127,14 +134,15 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
   if (finished_ones == 0) return;
   const int needed = epoch > Epoch(0) ? static_cast<int>(world.members.size()) : finished_ones;
   if (finished_ones < needed) {
-    return Conclude(last_failure, spec.failure_grace, now);
+    if (!last_failure.summary.empty()) return Conclude(last_failure, spec.failure_grace, now);
+    return GiveUp(absl::StrCat("only ", finished_ones, " of ", Count(needed, "rank"), " finished"),
+                  now);
   }
   Verdict success;
   success.success = true;
-  success.summary = epoch > Epoch(0)
-                        ? absl::StrCat(Count(finished_ones, "rank"), " finished")
-                        : absl::StrCat(Count(finished_ones, "worker"),
-                                       " exited with code 0 without hvd.init()");
+  success.summary = epoch > Epoch(0) ? absl::StrCat(Count(finished_ones, "rank"), " finished")
+                                     : absl::StrCat(Count(finished_ones, "worker"),
+                                                    " exited with code 0 without hvd.init()");
   Conclude(std::move(success), spec.failure_grace, now);
 }
 

@@ -27,16 +27,19 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
     host = &hosts.back();
   }
   if (host->agent.has_value()) return;
+  if (host->away.has_value()) {
+    LoseAwayHost(host, "another agent came in place of its own", now);
+    if (verdict.has_value()) return On(HostJoined(event), now);
+  }
   host->slots = event.host;
   host->agent = event.agent;
   host->discovered = listed.count(name) > 0;
   host->ended = false;
   host->drain.reset();
   StopStrangers(*host, event);
-  Note(Notice::Kind::kHostJoined, absl::StrCat("host ", name, " joined with ",
-                                               Count(host->slots.slots, "slot")),
-       nullptr, host);
-  if (AttachedSlots() >= start_workers()) started = true;
+  Note(Notice::Kind::kHostJoined,
+       absl::StrCat("host ", name, " joined with ", Count(host->slots.slots, "slot")), nullptr,
+       host);
 }
 
 // Whatever the agent runs that this job does not count on any more.
@@ -62,8 +65,8 @@ bool Membership::State::Reattach(const HostJoined& event) {
   std::vector<WorkerId> to_stop;
   for (const Worker& worker : workers) {
     if (worker.gone || &HostOf(worker) != host) continue;
-    const bool known = std::count(event.known_workers.begin(), event.known_workers.end(),
-                                  worker.id) > 0;
+    const bool known =
+        std::count(event.known_workers.begin(), event.known_workers.end(), worker.id) > 0;
     if (verdict.has_value() || worker.stopped) {
       to_stop.push_back(worker.id);
     } else if (!known) {
@@ -74,8 +77,8 @@ bool Membership::State::Reattach(const HostJoined& event) {
     }
   }
   if (!to_stop.empty()) {
-    effects.push_back(StopWorkersEffect{event.agent, host->slots.host, to_stop,
-                                        absl::ZeroDuration()});
+    effects.push_back(
+        StopWorkersEffect{event.agent, host->slots.host, to_stop, absl::ZeroDuration()});
   }
   if (host->ended || (verdict.has_value() && to_stop.empty())) {
     host->ended = true;
@@ -95,20 +98,28 @@ void Membership::State::On(const Restarted& event, absl::Time now) {
   for (Worker& worker : workers) worker.join.reset();
   watches.clear();
   rounds.Forget();
+  // Nobody could ask meanwhile, so the waiting begins again.
+  if (!started) start_deadline = now + start_patience;
+  if (together_since != absl::InfiniteFuture()) together_since = now;
+  quorum_since = absl::InfiniteFuture();
 }
 
 void Membership::State::LoseAwayHosts(absl::Time now) {
   if (verdict.has_value()) return;
   for (size_t i = 0; i < hosts.size() && !verdict.has_value(); ++i) {
     if (!hosts[i].away.has_value() || now < hosts[i].away_until) continue;
-    hosts[i].agent = hosts[i].away;
-    hosts[i].away.reset();
-    On(HostLost{hosts[i].slots.host, *hosts[i].agent,
-                absl::StrCat("its agent did not come back within ",
-                             absl::FormatDuration(spec.reattach_timeout),
-                             " of the daemon's restart")},
-       now);
+    LoseAwayHost(
+        &hosts[i],
+        absl::StrCat("its agent did not come back within ",
+                     absl::FormatDuration(spec.reattach_timeout), " of the daemon's restart"),
+        now);
   }
+}
+
+void Membership::State::LoseAwayHost(Host* host, const std::string& reason, absl::Time now) {
+  host->agent = host->away;
+  host->away.reset();
+  On(HostLost{host->slots.host, *host->agent, reason}, now);
 }
 
 void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
@@ -121,19 +132,21 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
   for (Host& host : hosts) {
     const auto found = listed.find(host.slots.host);
     if (found == listed.end()) {
-      const bool went = host.discovered && host.agent.has_value() && !host.ended;
+      const bool there = host.agent.has_value() || host.away.has_value();
+      const bool went = host.discovered && there && !host.ended;
       if (went) StartDrain(&host, spec.elastic->drain_grace, "is not listed any more", true, now);
       continue;
     }
     host.discovered = true;
     host.slots.slots = found->second;
-    if (host.drain.has_value() && host.drain->by_discovery && !host.ended) host.drain.reset();
+    if (host.drain.has_value() && host.drain->by_discovery && !host.ended) UndoDrain(&host);
   }
 }
 
 void Membership::State::On(const HostDraining& event, absl::Time now) {
   Host* host = FindHost(event.host);
-  if (!elastic() || verdict.has_value() || host == nullptr || !host->agent.has_value()) return;
+  if (!elastic() || verdict.has_value() || host == nullptr) return;
+  if (!host->agent.has_value() && !host->away.has_value()) return;
   const bool own = event.grace > absl::ZeroDuration();
   StartDrain(host, own ? event.grace : spec.elastic->drain_grace,
              event.reason.empty() ? "leaves" : OneLine(event.reason), false, now);
@@ -151,6 +164,16 @@ void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::
   }
   Note(Notice::Kind::kHostDraining, absl::StrCat("host ", host->slots.host, " ", reason), nullptr,
        host);
+}
+
+// Those who were told to leave already do leave.
+void Membership::State::UndoDrain(Host* host) {
+  host->drain.reset();
+  for (Worker& worker : workers) {
+    if (&HostOf(worker) == host && !worker.stopped && !worker.released) {
+      worker.stop_at = absl::InfiniteFuture();
+    }
+  }
 }
 
 // Its agent has gone. If it was told to, that is as it should be.

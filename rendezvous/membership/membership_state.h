@@ -73,9 +73,9 @@ struct Membership::State {
     bool released = false;  // told to leave
     std::string exception;  // its own word on why it fails
     bool caused_by_peer = false;
-    absl::Time ready_since;  // of its parked call
+    absl::Time ready_since;                       // of its parked call
     absl::Time stop_at = absl::InfiniteFuture();  // if it has not gone by then
-    std::vector<std::string> stderr_tail;  // ... having said this
+    std::vector<std::string> stderr_tail;         // ... having said this
   };
 
   State(JobSpec job_spec, absl::Time now);
@@ -99,6 +99,8 @@ struct Membership::State {
   bool Reattach(const HostJoined& event);
   void StopStrangers(const Host& host, const HostJoined& event);
   void LoseAwayHosts(absl::Time now);
+  void LoseAwayHost(Host* host, const std::string& reason, absl::Time now);
+  void UndoDrain(Host* host);
   void StartDrain(Host* host, absl::Duration grace, const std::string& reason, bool by_discovery,
                   absl::Time now);
   void LoseElasticHost(Host* host, const std::string& reason, absl::Time now);
@@ -124,6 +126,7 @@ struct Membership::State {
   // membership_worlds.cc: an elastic job's next worlds
   bool DeferOrRelease(Worker* worker, const JoinRequested& event);
   bool ComingTogether() const;
+  bool MayComeAgain(const Worker& worker) const;
   void FormElasticWorld(absl::Time now);
   std::optional<std::vector<Worker*>> ReadyForWorld(absl::Time now);
   std::vector<Candidate> ToCandidates(const std::vector<Worker*>& workers) const;
@@ -144,11 +147,12 @@ struct Membership::State {
   absl::Time NextFreeSlot() const;
   void SignalChange(absl::Time now);
   std::string WantedChange(absl::Time now) const;
-  absl::Time NextChange() const;  // when WantedChange may answer otherwise
+  absl::Time NextChange() const;            // when WantedChange may answer otherwise
   bool IsLive(const Worker& worker) const;  // runs, and is meant to
   bool IsLeaving(const Worker& worker) const;
   bool IsSurvivor(const Worker& worker) const;  // of the newest world
   bool IsReadyNewcomer(const Worker& worker) const;
+  bool SomeGoOn() const;  // members of the newest world, to the next
   bool IsFinishing() const;
   int HostIndex(const Host& host) const { return static_cast<int>(&host - hosts.data()); }
 
@@ -209,7 +213,7 @@ struct Membership::State {
   }
 
   const JobSpec spec;
-  absl::Time last_time;  // of the newest event
+  absl::Time last_time;         // of the newest event
   std::vector<Effect> effects;  // of the event in hand
 
   std::vector<Host> hosts;  // expected ones in the spec's order, then others as they come
@@ -244,11 +248,11 @@ struct Membership::State {
   // While the next world is awaited: since when, else InfiniteFuture.
   absl::Time together_since = absl::InfiniteFuture();
   absl::Time quorum_since = absl::InfiniteFuture();  // ... and there are enough for it
-  bool told_waiting = false;           // a notice said that there are too few
-  absl::Time formed_at;                // the newest world
-  uint64_t formed_commit = 0;          // the newest commit at that time
-  bool failed_world = false;           // a failure ended it
-  int without_progress = 0;            // failed worlds in a row that brought no commit
+  bool told_waiting = false;                         // a notice said that there are too few
+  absl::Time formed_at;                              // the newest world
+  uint64_t formed_commit = 0;                        // the newest commit at that time
+  bool failed_world = false;                         // a failure ended it
+  int without_progress = 0;  // failed worlds in a row that brought no commit
   Verdict last_failure;
   std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, host
 };

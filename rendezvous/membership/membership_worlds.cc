@@ -30,24 +30,31 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
     if (member.candidate != self) continue;
     worker->place = member.place;
     const Placement& place = member.place;
-    effects.push_back(ReplyDeferred{
-        event.call,
-        WorldMember{event.worker, HostOf(*worker).slots.host, event.address, event.control_port,
-                    place.rank, place.local_rank, place.local_size, place.cross_rank,
-                    place.cross_size},
-        place.size});
+    effects.push_back(
+        ReplyDeferred{event.call,
+                      WorldMember{event.worker, HostOf(*worker).slots.host, event.address,
+                                  event.control_port, place.rank, place.local_rank,
+                                  place.local_size, place.cross_rank, place.cross_size},
+                      place.size});
   }
   return true;
 }
 
 // Whether the next world is awaited: there was none yet, the newest can't go on, or its members
-// come and ask.
+// come and ask. If those who could go on have finished, none is.
 bool Membership::State::ComingTogether() const {
   if (!started) return false;
-  if (epoch == Epoch(0) || broken.has_value()) return true;
+  if (epoch == Epoch(0)) return true;
+  if (broken.has_value()) return !IsFinishing();
   return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
     return w.join.has_value() && w.last_world == epoch;
   });
+}
+
+// A member that has called hvd.shutdown() and is followed by hvd.init(), or by another process.
+bool Membership::State::MayComeAgain(const Worker& worker) const {
+  return !broken.has_value() && worker.finished && worker.last_world == epoch &&
+         !worker.join.has_value() && !worker.gone && !worker.stopped && !worker.released;
 }
 
 std::vector<Candidate> Membership::State::ToCandidates(const std::vector<Worker*>& members) const {
@@ -65,6 +72,7 @@ std::optional<std::vector<Membership::State::Worker*>> Membership::State::ReadyF
   std::vector<Worker*> staying, leaving, newcomers;
   bool all_asked = true;
   for (Worker& worker : workers) {
+    if (MayComeAgain(worker)) return std::nullopt;
     if (IsSurvivor(worker)) {
       if (!worker.join.has_value()) return std::nullopt;
       (IsLeaving(worker) ? leaving : staying).push_back(&worker);
@@ -80,10 +88,16 @@ std::optional<std::vector<Membership::State::Worker*>> Membership::State::ReadyF
     for (const Worker* worker : some) commit = std::max(commit, worker->commit);
     return commit;
   };
-  // Those who leave are needed once more if nobody else has what they have.
+  // One of those who leave is needed once more if nobody else has its state, to hand it over.
   std::vector<Worker*> members = staying;
-  if (newest(leaving) > newest(staying) || (staying.empty() && !newcomers.empty())) {
-    members.insert(members.end(), leaving.begin(), leaving.end());
+  const bool nobody_takes_over = staying.empty() && newcomers.empty();
+  if (!leaving.empty() && !nobody_takes_over &&
+      (staying.empty() || newest(leaving) > newest(staying))) {
+    members.push_back(
+        *std::max_element(leaving.begin(), leaving.end(), [](const Worker* a, const Worker* b) {
+          return std::make_pair(a->commit, -a->place.rank) <
+                 std::make_pair(b->commit, -b->place.rank);
+        }));
   }
   members.insert(members.end(), newcomers.begin(), newcomers.end());
   const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
@@ -92,7 +106,9 @@ std::optional<std::vector<Membership::State::Worker*>> Membership::State::ReadyF
     return std::nullopt;
   }
   quorum_since = std::min(quorum_since, now);
-  const bool wait_for_more = !has_survivors && !all_asked && now < quorum_since + kFormPatience;
+  const bool wait_for_more = !has_survivors && !all_asked &&
+                             static_cast<int>(members.size()) < spec.max_workers &&
+                             now < quorum_since + kFormPatience;
   if (wait_for_more) return std::nullopt;
   return members;
 }
@@ -141,9 +157,9 @@ bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
     const bool short_lived = now - formed_at < budget.budget().window;
     without_progress = commit <= formed_commit && short_lived ? without_progress + 1 : 0;
     if (without_progress >= spec.elastic->failures_without_progress) {
-      GiveUp(absl::StrCat(Count(without_progress, "failure"),
-                          " in a row without a commit in between"),
-             now);
+      GiveUp(
+          absl::StrCat(Count(without_progress, "failure"), " in a row without a commit in between"),
+          now);
       return false;
     }
   }
@@ -158,12 +174,10 @@ bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
 // A member that said that it finished, while the others go on, left them in the middle: if nothing
 // else was wrong, this was.
 void Membership::State::LeaveOutFinished(absl::Time now) {
-  const bool some_go_on = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return IsSurvivor(w) || w.join.has_value();
-  });
-  if (!some_go_on) return;
+  if (!SomeGoOn()) return;
   for (Worker& worker : workers) {
     if (!worker.finished || worker.last_world != epoch || worker.join.has_value()) continue;
+    if (MayComeAgain(worker) && now < together_since + spec.elastic->rejoin_timeout) continue;
     worker.finished = false;
     if (!worker.gone) {
       worker.released = true;

@@ -1,5 +1,6 @@
 #include "tests/simulation/cluster_sim.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -22,6 +23,42 @@ std::vector<int> ParseWorkers(const std::string& text) {
   return workers;
 }
 
+// "a:2,b:1"; empty if it is malformed.
+std::optional<std::vector<HostSlots>> ParseHosts(const std::string& text) {
+  std::vector<HostSlots> hosts;
+  for (const absl::string_view host : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::vector<std::string> parts = absl::StrSplit(host, ':');
+    int slots = 0;
+    if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &slots)) return std::nullopt;
+    hosts.push_back({parts[0], slots});
+  }
+  return hosts;
+}
+
+// Asks for every knob, so that a misspelt one shows.
+ElasticSpec ParseElastic(Command& command) {
+  ElasticSpec spec;
+  spec.spares = static_cast<int>(command.Number("spares"));
+  spec.elastic_timeout = command.Time("elastic-timeout", spec.elastic_timeout);
+  spec.rejoin_timeout = command.Time("rejoin", spec.rejoin_timeout);
+  spec.join_delay = command.Time("join-delay", spec.join_delay);
+  spec.drain_grace = command.Time("drain-grace", spec.drain_grace);
+  spec.budget.failures = static_cast<int>(command.Number("failures", spec.budget.failures));
+  spec.budget.window = command.Time("window", spec.budget.window);
+  spec.failures_without_progress =
+      static_cast<int>(command.Number("no-progress", spec.failures_without_progress));
+  if (command.IsGiven("reset-limit")) {
+    spec.reset_limit = static_cast<int>(command.Number("reset-limit"));
+  }
+  const std::vector<std::string> rests = absl::StrSplit(command.Text("cooldown"), ',');
+  Cooldown cooldown;
+  if (rests.size() == 2 && absl::ParseDuration(rests[0], &cooldown.shortest) &&
+      absl::ParseDuration(rests[1], &cooldown.longest)) {
+    spec.cooldown = cooldown;
+  }
+  return spec;
+}
+
 bool IsCall(const std::string& name) {
   return name == "join" || name == "watch" || name == "exchange" || name == "finish" ||
          name == "fail";
@@ -34,6 +71,7 @@ std::string ClusterSim::Run(Command& command) {
   if (name == "job") return NewJob(command);
   if (machine_ == nullptr) return "error: there is no job yet";
   if (name == "attach" || name == "lose") return Hosts(command);
+  if (name == "discover" || name == "drain" || name == "restart") return Outside(command);
   if (name == "advance") return Advance(command);
   if (name == "explain") return machine_->Explain();
   if (name == "status") return ToText(machine_->Describe());
@@ -53,25 +91,31 @@ std::string ClusterSim::Run(Command& command) {
                                static_cast<int>(command.Number("code", 130)),
                                command.Time("grace", absl::Seconds(5))});
   }
-  if (name == "exit" || name == "started" || IsCall(name)) return Workers(command);
+  if (name == "exit" || name == "started" || name == "dying" || IsCall(name))
+    return Workers(command);
   return absl::StrCat("error: unknown command ", name);
 }
 
 std::string ClusterSim::NewJob(Command& command) {
   JobSpec spec;
+  const std::optional<std::vector<HostSlots>> hosts = ParseHosts(command.Text("hosts"));
+  if (!hosts.has_value()) return "error: hosts=HOST:SLOTS,...";
+  spec.expected_hosts = *hosts;
   slots_.clear();
   int all_slots = 0;
-  for (const absl::string_view host :
-       absl::StrSplit(command.Text("hosts"), ',', absl::SkipEmpty())) {
-    const std::vector<std::string> parts = absl::StrSplit(host, ':');
-    int slots = 0;
-    if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &slots)) return "error: hosts=HOST:SLOTS";
-    spec.expected_hosts.push_back({parts[0], slots});
-    slots_[parts[0]] = slots;
-    all_slots += slots;
+  for (const HostSlots& host : *hosts) {
+    slots_[host.host] = host.slots;
+    all_slots += host.slots;
   }
-  spec.max_workers = static_cast<int>(command.Number("np", all_slots));
-  spec.min_workers = spec.max_workers;
+  const int np = static_cast<int>(command.Number("np", all_slots));
+  spec.max_workers = spec.min_workers = np;
+  if (command.IsGiven("min") || command.IsGiven("max")) {
+    spec.min_workers = static_cast<int>(command.Number("min", 1));
+    spec.max_workers = static_cast<int>(command.Number("max", np));
+    spec.start_workers = np;
+    spec.elastic = ParseElastic(command);
+  }
+  spec.reattach_timeout = command.Time("reattach", spec.reattach_timeout);
   spec.start_timeout = command.Time("start-timeout", spec.start_timeout);
   spec.settle_time = command.Time("settle", spec.settle_time);
   spec.failure_grace = command.Time("grace", spec.failure_grace);
@@ -81,13 +125,34 @@ std::string ClusterSim::NewJob(Command& command) {
   return "";
 }
 
+// What comes from outside the job.
+std::string ClusterSim::Outside(Command& command) {
+  if (command.name() == "restart") return Apply(Restarted{});
+  const std::string subject = command.positional().empty() ? "" : command.positional()[0];
+  if (command.name() == "drain") {
+    return Apply(
+        HostDraining{subject, command.Time("grace", absl::ZeroDuration()), command.Text("reason")});
+  }
+  const std::optional<std::vector<HostSlots>> hosts = ParseHosts(subject);
+  if (!hosts.has_value()) return "error: discover HOST:SLOTS,...";
+  for (const HostSlots& host : *hosts) slots_[host.host] = host.slots;
+  return Apply(HostsDiscovered{*hosts});
+}
+
 std::string ClusterSim::Hosts(Command& command) {
+  std::vector<WorkerId> known;
+  for (const absl::string_view text :
+       absl::StrSplit(command.Text("known"), ',', absl::SkipEmpty())) {
+    uint64_t worker = 0;
+    if (!absl::SimpleAtoi(text, &worker)) return "error: known=WORKER,...";
+    known.push_back(WorkerId(worker));
+  }
   std::string output;
   for (const std::string& host : command.positional()) {
     const Incarnation agent(command.Number("agent", host[0]));
     if (command.name() == "attach") {
       const int slots = static_cast<int>(command.Number("slots", slots_[host]));
-      output += Apply(HostJoined{{host, slots}, agent});
+      output += Apply(HostJoined{{host, slots}, agent, known});
     } else {
       output += Apply(HostLost{host, agent, command.Text("reason", "connection closed")});
     }
@@ -106,6 +171,7 @@ std::string ClusterSim::Workers(Command& command) {
 
 Event ClusterSim::WorkerEvent(Command& command, int worker) {
   if (command.name() == "exit") return ExitEvent(command, worker);
+  if (command.name() == "dying") return WorkerDying{WorkerId(worker)};
   if (command.name() == "started") return WorkerStarted{WorkerId(worker), command.Number("pid")};
   return CallEvent(command, worker);
 }
@@ -128,10 +194,17 @@ Event ClusterSim::CallEvent(Command& command, int worker) {
   calls_[call] = absl::StrCat(name, " ", worker);
   const WorkerKey key{WorkerId(worker), Incarnation(command.Number("inc", 100 * worker))};
   if (name == "join") {
-    return JoinRequested{call, key, Epoch(command.Number("last")), absl::StrCat("10.0.0.", worker),
-                         4000 + worker};
+    return JoinRequested{call,
+                         key,
+                         Epoch(command.Number("last")),
+                         absl::StrCat("10.0.0.", worker),
+                         4000 + worker,
+                         command.Has("defer"),
+                         static_cast<uint64_t>(command.Number("commit"))};
   }
-  if (name == "watch") return WatchRequested{call, key, Epoch(command.Number("epoch"))};
+  if (name == "watch") {
+    return WatchRequested{call, key, Epoch(command.Number("epoch")), command.Has("knows")};
+  }
   if (name != "exchange") return ReportEvent(command, key);
   const int64_t bytes = command.Number("bytes");
   const std::string value = command.Text("value", absl::StrCat("from-", worker));

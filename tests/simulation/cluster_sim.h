@@ -15,15 +15,22 @@
 namespace hvd {
 
 // Commands. WORKERS are worker ids, such as `2` or `1-4`. `inc=` is the incarnation, by default 100
-// times the worker id.
-//   job hosts=a:2,b:2 [np=N] [start-timeout=] [settle=] [grace=]    a new job; np: as many as there
-//   are slots attach HOST... [slots=N] [agent=N]      lose HOST [reason=] [agent=N] started WORKERS
-//   pid=N                   exit WORKERS [code=] [signal=] [core] [oom] [start-error=] [tail=] join
-//   WORKERS [last=EPOCH] [inc=]        watch WORKERS epoch= [inc=] exchange WORKERS epoch= key=
-//   [value=] [bytes=N] [inc=]          value: by default "from-WORKER" finish WORKERS epoch= [inc=]
-//   fail WORKERS epoch= [message=] [by-peer] [inc=] cancel CALL                             stop
-//   [reason=] [code=] [grace=] advance DURATION                        ticks at each deadline on
-//   the way explain    deadline    status
+// times the worker id; `agent=` is the agent's, by default the first letter of the host.
+//   job hosts=a:2,b:2 [np=N] [start-timeout=] [settle=] [grace=] [reattach=]
+//       a new job; np: as many as there are slots. It is elastic if min= or max= is given, with
+//       [spares=] [elastic-timeout=] [rejoin=] [join-delay=] [drain-grace=] [failures=N]
+//       [window=] [no-progress=N] [reset-limit=N] [cooldown=SHORTEST,LONGEST]
+//   attach HOST... [slots=N] [agent=N] [known=WORKER,...]   lose HOST [reason=] [agent=N]
+//   discover [HOST:SLOTS,...]        drain HOST [grace=] [reason=]        restart
+//   started WORKERS pid=N            dying WORKERS
+//   exit WORKERS [code=] [signal=] [core] [oom] [start-error=] [tail=]
+//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=N]
+//   watch WORKERS epoch= [inc=] [knows]
+//   exchange WORKERS epoch= key= [value=] [bytes=N] [inc=]  value: by default "from-WORKER"
+//   finish WORKERS epoch= [inc=]     fail WORKERS epoch= [message=] [by-peer] [inc=]
+//   cancel CALL                      stop [reason=] [code=] [grace=]
+//   advance DURATION                 ticks at each deadline on the way
+//   explain    deadline    status
 // Each prints the effects, one a line. Calls are numbered from 1; a world that was printed already
 // is not printed again.
 class ClusterSim {
@@ -32,6 +39,7 @@ class ClusterSim {
 
  private:
   std::string NewJob(Command& command);
+  std::string Outside(Command& command);
   std::string Hosts(Command& command);
   std::string Workers(Command& command);
   std::string Advance(Command& command);

@@ -96,7 +96,8 @@ std::string ToText(const Membership::View& view) {
       absl::StrCat(view.state, ", epoch ", view.epoch.value(), ": ", view.explanation, "\n");
   for (const Membership::HostView& host : view.hosts) {
     absl::StrAppend(&text, "  host ", host.host.host, ", slots ", host.host.slots,
-                    host.attached ? ", attached" : ", not attached", "\n");
+                    host.attached ? ", attached" : ", not attached",
+                    host.condition.empty() ? "" : absl::StrCat(", ", host.condition), "\n");
     for (const Membership::WorkerView& worker : host.workers) {
       absl::StrAppend(&text, "    worker ", worker.id.value(), ", rank ", worker.rank, ", pid ",
                       worker.pid, ", ", worker.state, "\n");
