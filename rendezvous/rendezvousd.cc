@@ -7,24 +7,32 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/status_macros.h"
-#include "rendezvous/credentials_bundle.h"
-#include "rendezvous/security/job_credentials.h"
+#include "rendezvous/journal/file_journal.h"
+#include "rendezvous/kept_job.h"
+#include "rendezvous/server/event_log.h"
+#include "rendezvous/server/recovery.h"
 #include "rendezvous/server/server.h"
+#include "rendezvous/state_dir.h"
+#include "rendezvous/token_file.h"
 
 namespace hvd {
 namespace {
 
-// People and schedulers start the agents, and not in a hurry.
-constexpr absl::Duration kStartTimeout = absl::Minutes(10);
 // For workers to end by themselves after the first signal.
 constexpr absl::Duration kStopGrace = absl::Seconds(5);
+
+void Say(absl::string_view text) {
+  std::fprintf(stderr, "horovod-rendezvousd: %s\n", std::string(text).c_str());
+}
 
 // Blocks SIGTERM and SIGINT, here and in threads started later, and makes them readable.
 absl::StatusOr<Fd> TakeStopSignals() {
@@ -37,19 +45,6 @@ absl::StatusOr<Fd> TakeStopSignals() {
   if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor for signals is left");
   signal(SIGPIPE, SIG_IGN);
   return fd;
-}
-
-ServerOptions ToServerOptions(const RendezvousdOptions& options, const std::string& job_id,
-                              PeerCredentials credentials) {
-  ServerOptions server;
-  server.job_id = job_id;
-  server.job.min_workers = options.np;
-  server.job.max_workers = options.np;
-  server.job.expected_hosts = options.hosts;
-  server.job.start_timeout = kStartTimeout;
-  server.listen = options.listen;
-  server.credentials = std::move(credentials);
-  return server;
 }
 
 // Ends the job at the first signal, at once at any further one.
@@ -72,33 +67,117 @@ class StopOnSignal {
   absl::Duration grace_ = kStopGrace;
 };
 
+// The daemon's parts, in the order in which they are made; they go in the opposite one.
+class Daemon {
+ public:
+  explicit Daemon(const RendezvousdOptions& options) : options_(options) {}
+
+  // Returns the job's exit code. Errors as RunRendezvousd.
+  absl::StatusOr<int> Run() {
+    ASSIGN_OR_RETURN(const Fd signals, TakeStopSignals());
+    ASSIGN_OR_RETURN(loop_, EventLoop::Create());
+    RETURN_IF_ERROR(OpenJob());
+    if (journal_ != nullptr) {
+      ASSIGN_OR_RETURN(const Recovered found, Recover(options_.job, *journal_, nullptr));
+      if (found.verdict.has_value()) {
+        Say(absl::StrCat("the job of ", options_.state_dir,
+                         " has ended: ", found.verdict->summary));
+        return found.verdict->exit_code;
+      }
+    }
+    if (!options_.event_log.empty()) {
+      ASSIGN_OR_RETURN(event_log_, EventLog::Open(options_.event_log));
+    }
+    RETURN_IF_ERROR(Serve());
+    StopOnSignal stop(signals.get(), *server_);
+    RETURN_IF_ERROR(loop_->Watch(signals.get(), EPOLLIN, [&stop](uint32_t) { stop(); }));
+    loop_->Run();
+    if (!journal_error_.ok()) {
+      token_file_->Keep();  // for the next daemon
+      return journal_error_;
+    }
+    Say(verdict_.summary);
+    return verdict_.exit_code;
+  }
+
+ private:
+  absl::Status OpenJob() {
+    if (options_.state_dir.empty()) {
+      ASSIGN_OR_RETURN(job_, NewJob(options_.listen));
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(state_dir_, StateDir::Open(options_.state_dir));
+    ASSIGN_OR_RETURN(job_, OpenKeptJob(*state_dir_, options_.job, options_.listen));
+    ASSIGN_OR_RETURN(journal_, FileJournal::Open(state_dir_->journal_path(), job_.job_id,
+                                                 options_.job, Clock::Real().Now()));
+    if (journal_->bytes_cut() > 0) {
+      Say(absl::StrCat(state_dir_->journal_path(), ": the last record was not complete; cut off ",
+                       journal_->bytes_cut(), " bytes"));
+    }
+    return absl::OkStatus();
+  }
+
+  ServerOptions MakeServerOptions() {
+    ServerOptions made;
+    made.job_id = job_.job_id;
+    made.job = options_.job;
+    made.listen = job_.listen;
+    made.credentials = job_.daemon;
+    made.secret_key = job_.secret_key;
+    made.journal = journal_.get();
+    made.on_finished = [this](const Verdict& verdict) {
+      if (event_log_ != nullptr) event_log_->Write(verdict);
+      loop_->Post([this, verdict] {
+        verdict_ = verdict;
+        loop_->Stop();
+      });
+    };
+    made.on_notice = [this](const Notice& notice) {
+      if (event_log_ != nullptr) event_log_->Write(notice);
+    };
+    made.on_journal_error = [this](const absl::Status& status) {
+      loop_->Post([this, status] {
+        journal_error_ = status;
+        loop_->Stop();
+      });
+    };
+    return made;
+  }
+
+  absl::Status Serve() {
+    ASSIGN_OR_RETURN(token_file_, TokenFile::Write(options_.token_file, job_.hosts));
+    const absl::Status status = Listen();
+    // Nothing has begun that the next daemon could not begin as well; but a job of before goes on.
+    if (!status.ok() && state_dir_ != nullptr) token_file_->Keep();
+    return status;
+  }
+
+  absl::Status Listen() {
+    ASSIGN_OR_RETURN(server_, Server::Start(MakeServerOptions()));
+    if (state_dir_ != nullptr) {
+      RETURN_IF_ERROR(KeepAddresses(*state_dir_, server_->addresses()));
+    }
+    for (const std::string& address : server_->addresses()) std::printf("%s\n", address.c_str());
+    std::fflush(stdout);
+    return absl::OkStatus();
+  }
+
+  const RendezvousdOptions& options_;
+  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<StateDir> state_dir_;
+  KeptJob job_;
+  std::unique_ptr<FileJournal> journal_;
+  std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<TokenFile> token_file_;
+  Verdict verdict_;  // the loop's thread's, as the next
+  absl::Status journal_error_;
+  std::unique_ptr<Server> server_;
+};
+
 }  // namespace
 
 absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options) {
-  ASSIGN_OR_RETURN(const Fd signals, TakeStopSignals());
-  ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  const std::string job_id = NewJobId();
-  ASSIGN_OR_RETURN(const std::unique_ptr<JobAuthority> authority, JobAuthority::Create(job_id));
-  ASSIGN_OR_RETURN(PeerCredentials own, authority->IssueForDaemon());
-  ASSIGN_OR_RETURN(const PeerCredentials hosts, authority->IssueForHost("any host"));
-  ASSIGN_OR_RETURN(const auto bundle, CredentialsBundle::Write(options.credentials_out, hosts));
-
-  Verdict verdict;
-  ServerOptions server_options = ToServerOptions(options, job_id, std::move(own));
-  server_options.on_finished = [&](const Verdict& found) {
-    loop->Post([&loop, &verdict, found] {
-      verdict = found;
-      loop->Stop();
-    });
-  };
-  ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(std::move(server_options)));
-  StopOnSignal stop(signals.get(), *server);
-  RETURN_IF_ERROR(loop->Watch(signals.get(), EPOLLIN, [&stop](uint32_t) { stop(); }));
-  for (const std::string& address : server->addresses()) std::printf("%s\n", address.c_str());
-  std::fflush(stdout);
-  loop->Run();
-  std::fprintf(stderr, "horovod-rendezvousd: %s\n", verdict.summary.c_str());
-  return verdict.exit_code;
+  return Daemon(options).Run();
 }
 
 }  // namespace hvd

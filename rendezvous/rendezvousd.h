@@ -8,10 +8,11 @@
 namespace hvd {
 
 // Serves one job: prints the addresses to stdout, waits for the verdict, prints its summary to
-// stderr and returns its exit code. SIGTERM and SIGINT end the job. REQUIRES: the process has one
-// thread.
-//   InvalidArgument, AlreadyExists: options that can't work.   Unavailable: an address can't be
-//   listened on.
+// stderr and returns its exit code; that of a job which has ended before is returned at once.
+// SIGTERM and SIGINT end the job. REQUIRES: the process has one thread.
+//   InvalidArgument, AlreadyExists, FailedPrecondition, DataLoss: options that can't work, or not
+//   with what is in the state directory.   Unavailable: an address can't be listened on.
+//   Internal: the journal can't be written any more; the job can be taken up again.
 absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options);
 
 }  // namespace hvd

@@ -15,8 +15,14 @@ int main(int argc, char** argv) {
   if (exit_code.ok()) return *exit_code;
   const std::string message(exit_code.status().message());
   std::fprintf(stderr, "horovod-rendezvousd: %s\n", message.c_str());
-  const bool input = exit_code.status().code() == absl::StatusCode::kInvalidArgument ||
-                     exit_code.status().code() == absl::StatusCode::kAlreadyExists ||
-                     exit_code.status().code() == absl::StatusCode::kUnavailable;
-  return input ? 2 : 1;
+  switch (exit_code.status().code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kUnavailable:
+      return 2;
+    default:
+      return 1;
+  }
 }

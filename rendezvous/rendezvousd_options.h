@@ -6,15 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/membership/events.h"
+#include "rendezvous/membership/job_spec.h"
 
 namespace hvd {
 
 struct RendezvousdOptions {
   std::vector<std::string> listen;
-  int np = 0;
-  std::vector<HostSlots> hosts;  // empty: whoever comes
-  std::string credentials_out;
+  JobSpec job;
+  std::string token_file;
+  std::string state_dir;  // empty: nothing is kept
+  std::string metrics;    // an address; empty: none
+  std::string event_log;  // a file; empty: none
 };
 
 // What a command line asks for: a daemon, or else a text for the user and an exit code (0: --help

@@ -23,22 +23,25 @@ void ExpectRefusal(const RendezvousdCommand& command, const std::string& expecte
   EXPECT_NE(command.text.find(expected), std::string::npos) << command.text;
 }
 
-TEST(RendezvousdOptionsTest, AllOptions) {
+TEST(RendezvousdOptionsTest, StaticJob) {
   const auto command = Parse({"--listen", "10.0.0.1:0", "--listen=[::1]:7", "--np", "3", "--hosts",
-                              "h1:2,h2:1", "--credentials-out", "f"});
+                              "h1:2,h2:1", "--token-file", "f"});
   ASSERT_TRUE(command.options.has_value()) << command.text;
   EXPECT_EQ(command.options->listen, (std::vector<std::string>{"10.0.0.1:0", "[::1]:7"}));
-  EXPECT_EQ(command.options->np, 3);
-  ASSERT_EQ(command.options->hosts.size(), 2u);
-  EXPECT_EQ(command.options->hosts[1].host, "h2");
-  EXPECT_EQ(command.options->hosts[1].slots, 1);
-  EXPECT_EQ(command.options->credentials_out, "f");
+  const JobSpec& job = command.options->job;
+  EXPECT_EQ(job.min_workers, 3);
+  EXPECT_EQ(job.max_workers, 3);
+  EXPECT_FALSE(job.elastic.has_value());
+  ASSERT_EQ(job.expected_hosts.size(), 2u);
+  EXPECT_EQ(job.expected_hosts[1].host, "h2");
+  EXPECT_EQ(job.expected_hosts[1].slots, 1);
+  EXPECT_EQ(command.options->token_file, "f");
 }
 
 TEST(RendezvousdOptionsTest, WithoutHosts_AnybodyMayCome) {
-  const auto command = Parse({"--listen", "10.0.0.1:0", "--np", "3", "--credentials-out", "f"});
+  const auto command = Parse({"--listen", "10.0.0.1:0", "--np", "3", "--token-file", "f"});
   ASSERT_TRUE(command.options.has_value()) << command.text;
-  EXPECT_TRUE(command.options->hosts.empty());
+  EXPECT_TRUE(command.options->job.expected_hosts.empty());
 }
 
 TEST(RendezvousdOptionsTest, HelpAndVersion_SucceedOnStdout) {
@@ -52,21 +55,20 @@ TEST(RendezvousdOptionsTest, HelpAndVersion_SucceedOnStdout) {
 
 TEST(RendezvousdOptionsTest, MissingOrUnknownOption_IsNamed) {
   ExpectRefusal(Parse({}), "--listen");
-  ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1"}), "--credentials-out");
-  ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1", "--credentials-out", "f", "--x"}),
-                "--x");
+  ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1"}), "--token-file");
+  ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1", "--token-file", "f", "--x"}), "--x");
 }
 
 TEST(RendezvousdOptionsTest, BadNp_IsRefused) {
   for (const char* np : {"0", "-1", "x", "", "99999999999"}) {
-    ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", np, "--credentials-out", "f"}), "--np");
+    ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", np, "--token-file", "f"}), "--np");
   }
 }
 
 TEST(RendezvousdOptionsTest, BadHosts_AreRefused) {
   for (const char* hosts :
        {"", "h", "h:", ":2", "h:0", "h:-1", "h:x", "h:2,", "h:1,h:2", "h:70000"}) {
-    ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1", "--credentials-out", "f",
+    ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1", "--token-file", "f",
                          (std::string("--hosts=") + hosts).c_str()}),
                   "--hosts");
   }
@@ -74,8 +76,82 @@ TEST(RendezvousdOptionsTest, BadHosts_AreRefused) {
 
 TEST(RendezvousdOptionsTest, MoreWorkersThanSlots_IsRefused) {
   ExpectRefusal(
-      Parse({"--listen", "1.1.1.1:0", "--np", "4", "--credentials-out", "f", "--hosts", "a:1,b:2"}),
+      Parse({"--listen", "1.1.1.1:0", "--np", "4", "--token-file", "f", "--hosts", "a:1,b:2"}),
       "3 slots");
+}
+
+std::vector<const char*> With(std::vector<const char*> more) {
+  std::vector<const char*> all = {"--listen", "1.1.1.1:0", "-np", "4", "--token-file", "f"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST(RendezvousdOptionsTest, ElasticJob) {
+  const auto command =
+      Parse(With({"--min-np", "2", "--max-np", "6", "--spares", "1", "--elastic-timeout", "60",
+                  "--reset-limit", "7", "--max-failures", "5/2h", "--grace", "1.5"}));
+  ASSERT_TRUE(command.options.has_value()) << command.text;
+  const JobSpec& job = command.options->job;
+  EXPECT_EQ(job.min_workers, 2);
+  EXPECT_EQ(job.max_workers, 6);
+  EXPECT_EQ(job.start_workers, 4);
+  ASSERT_TRUE(job.elastic.has_value());
+  EXPECT_EQ(job.elastic->spares, 1);
+  EXPECT_EQ(job.elastic->elastic_timeout, absl::Seconds(60));
+  EXPECT_EQ(job.elastic->reset_limit, 7);
+  EXPECT_EQ(job.elastic->budget.failures, 5);
+  EXPECT_EQ(job.elastic->budget.window, absl::Hours(2));
+  EXPECT_EQ(job.elastic->drain_grace, absl::Milliseconds(1500));
+}
+
+TEST(RendezvousdOptionsTest, MinOrMaxAlone_MakesAJobElastic) {
+  const auto min = Parse(With({"--min-np", "2"}));
+  ASSERT_TRUE(min.options.has_value()) << min.text;
+  EXPECT_TRUE(min.options->job.elastic.has_value());
+  EXPECT_GT(min.options->job.max_workers, 1000);
+  const auto max = Parse(With({"--max-np", "5"}));
+  ASSERT_TRUE(max.options.has_value()) << max.text;
+  EXPECT_TRUE(max.options->job.elastic.has_value());
+  EXPECT_EQ(max.options->job.min_workers, 4);
+}
+
+TEST(RendezvousdOptionsTest, StateDirAndItsTimeout) {
+  const auto command = Parse(With({"--state-dir", "d", "--reattach-timeout", "9", "--metrics",
+                                   "127.0.0.1:0", "--event-log", "e"}));
+  ASSERT_TRUE(command.options.has_value()) << command.text;
+  EXPECT_EQ(command.options->state_dir, "d");
+  EXPECT_EQ(command.options->job.reattach_timeout, absl::Seconds(9));
+  EXPECT_EQ(command.options->metrics, "127.0.0.1:0");
+  EXPECT_EQ(command.options->event_log, "e");
+  ExpectRefusal(Parse(With({"--reattach-timeout", "9"})), "--state-dir");
+}
+
+TEST(RendezvousdOptionsTest, SizesThatContradictEachOther_AreRefused) {
+  ExpectRefusal(Parse(With({"--min-np", "5"})), "--min-np");
+  ExpectRefusal(Parse(With({"--max-np", "3"})), "--max-np");
+  ExpectRefusal(Parse(With({"--min-np", "0"})), "--min-np");
+  ExpectRefusal(Parse(With({"--max-np", "0"})), "--max-np");
+  ExpectRefusal(Parse(With({"--min-np", "2", "--spares", "1"})), "--max-np");
+  ExpectRefusal(Parse(With({"--max-np", "9", "--spares", "-1"})), "--spares");
+}
+
+TEST(RendezvousdOptionsTest, ElasticOptionsOfAStaticJob_AreRefused) {
+  ExpectRefusal(Parse(With({"--grace", "3"})), "--grace");
+  ExpectRefusal(Parse(With({"--reset-limit", "3"})), "--reset-limit");
+  ExpectRefusal(Parse(With({"--max-failures", "3/1m"})), "--max-failures");
+}
+
+TEST(RendezvousdOptionsTest, BadValues_AreRefusedByName) {
+  for (const char* budget : {"", "5", "5/", "/1m", "-1/1m", "5/0s", "5/x", "x/1m"}) {
+    ExpectRefusal(Parse(With({"--min-np", "1", "--max-failures", budget})), "--max-failures");
+  }
+  for (const char* seconds : {"-1", "x", "nan", "inf", "1e9"}) {
+    ExpectRefusal(Parse(With({"--min-np", "1", "--elastic-timeout", seconds})),
+                  "--elastic-timeout");
+  }
+  ExpectRefusal(Parse(With({"--min-np", "1", "--reset-limit", "-1"})), "--reset-limit");
+  ExpectRefusal(Parse(With({"--state-dir", ""})), "--state-dir");
+  ExpectRefusal(Parse(With({"--event-log="})), "--event-log");
 }
 
 }  // namespace

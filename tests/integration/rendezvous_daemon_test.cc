@@ -69,10 +69,30 @@ class Daemon {
 
 class RendezvousDaemonTest : public testing::Test {
  protected:
-  ~RendezvousDaemonTest() override { unlink(file_.c_str()); }
+  ~RendezvousDaemonTest() override {
+    unlink(file_.c_str());
+    for (const char* name : {"/job.pb", "/journal", "/lock"}) unlink((dir_ + name).c_str());
+    rmdir(dir_.c_str());
+  }
+
+  std::vector<std::string> WithStateDir() const {
+    std::vector<std::string> arguments = Arguments();
+    arguments.insert(arguments.end(), {"--state-dir", dir_});
+    return arguments;
+  }
+
+  static pb::AgentHello Hello(const std::vector<uint64_t>& known_workers = {}) {
+    pb::AgentHello hello;
+    hello.set_version(kVersion);
+    hello.set_host("a");
+    hello.set_slots(1);
+    hello.set_incarnation(1);
+    for (const uint64_t worker : known_workers) hello.add_known_workers(worker);
+    return hello;
+  }
 
   std::vector<std::string> Arguments(const std::string& listen = "127.0.0.1:0") const {
-    return {"--listen", listen, "--np", "1", "--hosts", "a:1", "--credentials-out", file_};
+    return {"--listen", listen, "--np", "1", "--hosts", "a:1", "--token-file", file_};
   }
 
   PeerCredentials Credentials() const {
@@ -94,6 +114,7 @@ class RendezvousDaemonTest : public testing::Test {
     EXPECT_TRUE(absl::StrContains(errors, expected)) << errors;
   }
 
+  const std::string dir_ = testing::TempDir() + "/rendezvousd_dir_" + std::to_string(getpid());
   const std::string file_ = testing::TempDir() + "/rendezvousd_" + std::to_string(getpid());
 };
 
@@ -121,15 +142,10 @@ TEST_F(RendezvousDaemonTest, EndsWithTheJobsVerdict) {
   for (const int code : {0, 7}) {
     Daemon daemon(Arguments());
     const std::string address = daemon.Line();
-    pb::AgentHello hello;
-    hello.set_version(kVersion);
-    hello.set_host("a");
-    hello.set_slots(1);
-    hello.set_incarnation(1);
     absl::Notification opened;
     absl::Notification closed;
     std::unique_ptr<AgentLink> link;
-    link = AgentLink::Open(address, Credentials(), hello,
+    link = AgentLink::Open(address, Credentials(), Hello(),
                            {[&](const pb::AgentCommand& command) {
                               if (!command.has_start()) return;
                               opened.WaitForNotification();
@@ -169,6 +185,99 @@ TEST_F(RendezvousDaemonTest, TwoAddresses_AreBothServed) {
   }
   daemon.Signal(SIGTERM);
   daemon.Wait();
+}
+
+TEST_F(RendezvousDaemonTest, KilledAndStartedAgain_SameJobSameAddressSameCredentials) {
+  uint64_t worker = 0;
+  std::string address;
+  PeerCredentials credentials;
+  {
+    Daemon daemon(WithStateDir());
+    address = daemon.Line();
+    credentials = Credentials();
+    absl::Notification started;
+    absl::Notification closed;
+    const auto link = AgentLink::Open(address, credentials, Hello(),
+                                      {[&](const pb::AgentCommand& command) {
+                                         if (command.has_welcome()) {
+                                           EXPECT_EQ(command.welcome().reattach_ms(), 30000u);
+                                         }
+                                         if (!command.has_start()) return;
+                                         worker = command.start().worker_id();
+                                         started.Notify();
+                                       },
+                                       [&](absl::Status) { closed.Notify(); }});
+    started.WaitForNotification();
+    daemon.Signal(SIGKILL);
+    daemon.Wait();
+    closed.WaitForNotification();
+  }
+  EXPECT_TRUE(FileExists());
+  {
+    Daemon daemon(WithStateDir());
+    EXPECT_EQ(daemon.Line(), address);
+    EXPECT_EQ(Credentials().token, credentials.token);
+    EXPECT_EQ(Credentials().private_key, credentials.private_key);
+    const auto status =
+        NewGrpcRendezvousClient(address, credentials)->GetStatus(absl::InfiniteDuration());
+    ASSERT_TRUE(status.ok()) << status.status();
+    ASSERT_EQ(status->hosts_size(), 1);
+    ASSERT_EQ(status->hosts(0).workers_size(), 1);
+    EXPECT_EQ(status->hosts(0).workers(0).worker_id(), worker);
+    absl::Notification opened;
+    absl::Notification closed;
+    std::unique_ptr<AgentLink> link;
+    link = AgentLink::Open(address, credentials, Hello({worker}),
+                           {[&](const pb::AgentCommand& command) {
+                              EXPECT_FALSE(command.has_start()) << "it is running";
+                              if (!command.has_welcome()) return;
+                              opened.WaitForNotification();
+                              pb::AgentMessage message;
+                              message.mutable_exited()->set_worker_id(worker);
+                              message.mutable_exited()->set_exit_code(7);
+                              link->Send(message);
+                            },
+                            [&](absl::Status) { closed.Notify(); }});
+    opened.Notify();
+    EXPECT_EQ(daemon.Wait().exit_code, 7) << daemon.Errors();
+    closed.WaitForNotification();
+    EXPECT_FALSE(FileExists());
+  }
+  Daemon late(WithStateDir());
+  EXPECT_EQ(late.Wait().exit_code, 7);
+  EXPECT_TRUE(absl::StrContains(late.Errors(), "has ended"));
+}
+
+TEST_F(RendezvousDaemonTest, StateDir_InUseOrOfAnotherJob_IsRefused) {
+  Daemon daemon(WithStateDir());
+  daemon.Line();
+  ExpectRefusal(Daemon(WithStateDir()), dir_);
+  daemon.Signal(SIGKILL);
+  daemon.Wait();
+  std::vector<std::string> other = WithStateDir();
+  other[3] = "2";  // --np
+  other[5] = "a:2";
+  ExpectRefusal(Daemon(other), "other options");
+  std::ofstream(dir_ + "/journal", std::ios::app) << "damage, and enough of it";
+  ExpectRefusal(Daemon(WithStateDir()), "damaged");
+  EXPECT_TRUE(FileExists()) << "agents still have use for it";
+}
+
+TEST_F(RendezvousDaemonTest, EventLog_TellsTheEnd) {
+  std::vector<std::string> arguments = Arguments();
+  const std::string log = file_ + ".log";
+  arguments.insert(arguments.end(), {"--event-log", log});
+  Daemon daemon(arguments);
+  daemon.Line();
+  daemon.Signal(SIGTERM);
+  daemon.Wait();
+  std::ostringstream text;
+  text << std::ifstream(log).rdbuf();
+  unlink(log.c_str());
+  EXPECT_TRUE(absl::StrContains(text.str(),
+                                "\"kind\":\"job_finished\",\"success\":false,"
+                                "\"exit_code\":143"))
+      << text.str();
 }
 
 }  // namespace
