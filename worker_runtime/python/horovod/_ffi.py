@@ -64,6 +64,7 @@ class Result(NamedTuple):
     shape: Tuple[int, ...]
     received_splits: Tuple[int, ...]
     last_joined_rank: int
+    world_is_changing: bool  # of a commit: the same on every rank
 
 
 def _library_path() -> str:
@@ -78,13 +79,14 @@ def _library_path() -> str:
 def _declare(library: ctypes.CDLL) -> None:
     int32, int64 = ctypes.c_int32, ctypes.c_int64
     queries = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
-    actions = ("init", "shutdown", "is_initialized", "is_homogeneous", "world_is_changing")
-    actions += ("is_deferred", "join_world", "reset", "must_sync_state")
-    for name in queries + actions:
+    actions = ("init", "shutdown", "join_world", "reset")
+    states = ("is_initialized", "is_homogeneous", "is_deferred")
+    states += ("world_is_changing", "must_sync_state")
+    for name in queries + actions + states:
         getattr(library, "hvd_" + name).argtypes = []
         getattr(library, "hvd_" + name).restype = int32
-    library.hvd_set_commit.argtypes, library.hvd_set_commit.restype = [int64], None
     library.hvd_epoch.argtypes, library.hvd_epoch.restype = [], int64
+    library.hvd_set_commit.argtypes, library.hvd_set_commit.restype = [int64], None
     library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p
     for name, argtypes in (
@@ -131,8 +133,33 @@ def _check(code: int) -> None:
 
 
 def init() -> None:
-    """Joins the next world. Blocks until all members are there."""
+    """Joins the next world. Blocks until all members are there, unless the process is deferred."""
     _check(_library.hvd_init())
+
+
+def is_deferred() -> bool:
+    """Whether :func:`init` gave this process only a provisional place: the others are training."""
+    return _library.hvd_is_deferred() != 0
+
+
+def join_world() -> None:
+    """Makes a deferred process a member of the next world. Blocks until that is up."""
+    _check(_library.hvd_join_world())
+
+
+def reset() -> None:
+    """Leaves the present world, which is broken or about to change, for the next one; blocks."""
+    _check(_library.hvd_reset())
+
+
+def set_commit(number: int) -> None:
+    """Says which commit this process can restore, for the next world's choice of rank 0; 0: none."""
+    _library.hvd_set_commit(number)
+
+
+def must_sync_state() -> bool:
+    """Whether some member of this world lacks rank 0's state. The same on every rank."""
+    return _library.hvd_must_sync_state() != 0
 
 
 def shutdown() -> None:
@@ -231,6 +258,7 @@ def result(handle: int, index: int) -> Result:
             else ()
         ),
         tensor.last_joined_rank,
+        tensor.world_is_changing != 0,
     )
 
 

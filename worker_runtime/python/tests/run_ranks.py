@@ -10,8 +10,14 @@ import sys
 from horovod.runner.launch import find_program
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-# Start worlds of their own, so they run in one process.
-_SINGLE = ("test_import_order.py", "test_run_api.py")
+# Start or make up worlds of their own, so they run in one process.
+_SINGLE = (
+    "test_elastic_loop.py",
+    "test_elastic_sampler.py",
+    "test_import_order.py",
+    "test_run_api.py",
+    "test_torch_checkpoints.py",
+)
 
 
 def command(ranks, files, arguments=()):

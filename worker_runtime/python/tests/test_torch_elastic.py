@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import horovod.torch as hvd
+from horovod.common import commits, ops
 from horovod.common.elastic import notification_manager
 from horovod.common.exceptions import (
     HorovodInternalError,
@@ -101,6 +102,80 @@ def test_sync_gives_all_ranks_what_rank_0_has_now():
         model.weight.fill_(5)
     state.restore()  # sync saves
     assert (model.weight == 0).all() and state.batch == 10
+
+
+def test_sync_gives_newcomers_any_optimizers_state():
+    """Several models and optimizers of several kinds; only rank 0 has trained."""
+    torch.manual_seed(hvd.rank())
+    models = [torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2)) for _ in "ab"]
+    kinds = [torch.optim.SGD, torch.optim.Adam]
+    optimizers = [
+        kind(model.parameters(), lr=0.1, **more)
+        for kind, model, more in zip(kinds, models, [dict(momentum=0.9), dict(amsgrad=True)])
+    ]
+    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizers[0], [1, 1, 3])
+    state = hvd.elastic.TorchState(
+        model=models[0], second=models[1], first=optimizers[0], other=optimizers[1], lr=scheduler
+    )
+    if hvd.rank() == 0:
+        for _ in range(3):
+            for model, optimizer in zip(models, optimizers):
+                step(model, optimizer)
+            scheduler.step()
+    state.sync()
+    mine = [snapshot(*pair) for pair in zip(models, optimizers)]
+    for theirs in hvd.allgather_object((mine, scheduler.state_dict())):
+        assert_equal(theirs, (mine, scheduler.state_dict()))
+    assert mine[0][1][3]["momentum_buffer"].abs().sum() > 0 and scheduler.last_epoch == 3
+    for model, optimizer in zip(models, optimizers):
+        step(model, optimizer)
+    state.restore()
+    assert_equal([snapshot(*pair) for pair in zip(models, optimizers)], mine)
+
+
+@pytest.mark.several_ranks
+def test_sync_takes_a_handful_of_collectives(monkeypatch):
+    model = torch.nn.Sequential(*(torch.nn.Linear(9, 9) for _ in range(20)))
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 9)).sum().backward()
+    optimizer.step()
+    state = hvd.elastic.TorchState(model, optimizer, batch=0)
+    submitted = []
+    submit = ops.submit
+    monkeypatch.setattr(ops, "submit", lambda *args: submitted.append(1) or submit(*args))
+    state._sync_in_loop()
+    assert len(submitted) <= 4
+
+
+def test_restore_drops_what_a_broken_step_left():
+    model, optimizer = training()
+    state = hvd.elastic.TorchState(model, optimizer)
+    model(torch.ones(4, 3)).sum().backward()
+    state.restore()
+    assert all((p.grad == 0).all() for p in model.parameters())
+    step(model, optimizer)
+
+
+def test_restore_keeps_the_type_of_odd_values():
+    """Bit for bit, and whatever torch's optimizers and schedulers put into their state."""
+    model = torch.nn.BatchNorm1d(4).to(torch.float64)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([float("nan"), -0.0, float("inf"), 5e-324]))
+    expected = model.weight.detach().clone().view(torch.int64)
+    state = hvd.elastic.TorchState(model)
+    state.commit()
+    with torch.no_grad():
+        model.weight.zero_()
+    state.restore()
+    assert torch.equal(model.weight.detach().view(torch.int64), expected)
+
+
+def test_commit_numbers_are_the_same_on_all_ranks():
+    state = hvd.elastic.ObjectState(epoch=0)
+    before = commits.newest()
+    for _ in range(3):
+        state.commit()
+    assert set(hvd.allgather_object(commits.newest())) == {before + 3}
 
 
 def test_assigning_a_handled_value():

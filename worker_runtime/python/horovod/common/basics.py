@@ -3,10 +3,10 @@
 import atexit
 import os
 import sys
-from typing import Any, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
 from horovod import _ffi
-from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError
+from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
 
 
 class _World(NamedTuple):
@@ -25,6 +25,9 @@ class _Process:
 
     def __init__(self) -> None:
         self.world: Optional[_World] = None
+        self.deferred = False  # `world` is provisional
+        self.moved = False  # the world gave another place than the provisional one
+        self.released = False  # and about to end
         self.pid = 0  # that called init; 0: none did
         self.hooked = False
         self.failed = False  # an exception or sys.exit(nonzero) is ending this process
@@ -35,8 +38,22 @@ _process = _Process()
 
 
 def on_init(callback) -> None:
-    """Has `callback()` called at each :func:`init` that makes a world."""
+    """Has `callback()` called whenever this process comes into a world: at init, join and reset."""
     _process.on_init.append(callback)
+
+
+def _enter(call: Callable[[], None]) -> None:
+    try:
+        call()
+    except WorkerReleased:
+        _process.released = True
+        raise
+
+
+def _note_world() -> None:
+    for callback in _process.on_init:
+        callback()
+    _process.world = _World(*(_ffi.query(field) for field in _World._fields))
 
 
 def check_not_forked() -> None:
@@ -60,6 +77,10 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
 
     Blocks until all ranks are there. Does nothing if a world is up.
 
+    In an elastic job that is training already, the process gets a provisional rank and size at once,
+    and the others train on. It becomes a member of the world at its first collective, or when a
+    function decorated with ``hvd.elastic.run`` starts; ranks and sizes may change then.
+
     Args:
       comm: None, or the list of all ranks. Subsets of ranks and MPI communicators are not
         supported.
@@ -70,6 +91,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
       ValueError: `comm` is a subset of the ranks, or an environment variable of Horovod's has a bad
         value.
       HorovodInternalError: the world could not be joined.
+      WorkerReleased: this process is not wanted any more; it ends with code 0.
     """
     check_not_forked()
     if process_sets:
@@ -78,15 +100,55 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         raise NotImplementedError("hvd.init(comm=...): this Horovod is built without MPI.")
     if _process.world is not None:
         return
-    _ffi.init()
+    _enter(_ffi.init)
     if comm and sorted(comm) != list(range(_ffi.query("size"))):
         _ffi.shutdown()
         raise ValueError("hvd.init(comm=...): a subset of the ranks is not supported.")
     _process.pid = os.getpid()
     _install_hooks()
-    for callback in _process.on_init:
-        callback()
-    _process.world = _World(*(_ffi.query(field) for field in _World._fields))
+    _process.deferred = _ffi.is_deferred()
+    _note_world()
+
+
+def join_world() -> None:
+    """Makes a process that :func:`init` has deferred a member of the next world; blocks until that
+    is up. Ranks and sizes may change.
+
+    Does nothing if the process is in a world, or before init. Raises as :func:`reset`.
+    """
+    if not _process.deferred:
+        return
+    check_not_forked()
+    provisional = _process.world
+    _enter(_ffi.join_world)
+    _process.deferred = False
+    _note_world()
+    _process.moved = _process.world != provisional
+
+
+def take_move() -> bool:
+    """Whether joining the world gave this process other ranks or sizes than init; true once only."""
+    moved, _process.moved = _process.moved, False
+    return moved
+
+
+def reset() -> None:
+    """Goes from the present world, which is broken or about to change, to the next one; blocks until
+    that is up.
+
+    Ranks and sizes are the old ones if it fails.
+
+    Raises:
+      HorovodInternalError: the next world could not be joined, or it broke while it formed.
+      WorkerReleased: this process is not wanted any more; it ends with code 0.
+    """
+    check_not_forked()
+    if _process.world is None:
+        init()
+        return
+    _enter(_ffi.reset)
+    _process.deferred = False
+    _note_world()
 
 
 def shutdown() -> None:
@@ -96,6 +158,7 @@ def shutdown() -> None:
         return
     check_not_forked()
     _process.world = None
+    _process.deferred = False
     _ffi.shutdown()
 
 
@@ -222,7 +285,7 @@ def _install_hooks() -> None:
 
 
 def _at_exit() -> None:
-    if _process.world is None or _process.pid != os.getpid():
+    if _process.world is None or _process.released or _process.pid != os.getpid():
         return
     if _process.failed:
         from horovod.common import ops

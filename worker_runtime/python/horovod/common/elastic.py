@@ -1,17 +1,27 @@
 """Elastic training: state that can be committed and restored, and the loop that survives changes of
 the world."""
 
+import contextlib
 import copy
 import functools
 import threading
-from typing import Any, Callable, Dict, Iterable, List
+from typing import Any, Callable, Dict, Iterable, Iterator, List
 
 from horovod import _ffi
+from horovod.common import basics, commits
 from horovod.common.exceptions import (
+    CANCELLED,
+    FAILED_PRECONDITION,
+    NOT_FOUND,
+    PERMISSION_DENIED,
     HorovodInternalError,
     HorovodRequestError,
     HostsUpdatedInterrupt,
 )
+
+# Another try to reset would not help: the job is over, or does not know this process.
+_FINAL = (CANCELLED, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION)
+_MAX_FAILED_RESETS = 10  # in a row; the daemon gives up earlier, if it can be reached
 
 
 class _NotificationManager:
@@ -47,7 +57,16 @@ notification_manager = _NotificationManager()
 
 class State:
     """What training needs in order to go on somewhere else. Subclasses say how it is saved,
-    restored and synchronized."""
+    restored and synchronized.
+
+    A commit is kept on all ranks or on none, as far as they live to tell: it is an operation that
+    all take part in, like a collective.
+    """
+
+    # Whether save() can be taken back until _publish(): it can then go on during the operation.
+    _can_stage = False
+    _staging = False
+    _interrupted_at_commit = False
 
     def __init__(
         self, bcast_object: Callable[..., Any] = None, get_rank: Callable[[], int] = None
@@ -74,19 +93,38 @@ class State:
         self._hosts_updated = True
 
     def commit(self) -> None:
-        """Saves the state, then :meth:`check_host_updates`. Call it where training can go on from,
-        e.g. after a step."""
-        self.save()
-        self.check_host_updates()
+        """Saves the state. Call it where training can go on from, e.g. after a step, on all ranks.
+
+        Raises:
+          HostsUpdatedInterrupt: the state is saved, and the world is about to change. All ranks see
+            it at the same commit.
+          HorovodInternalError: the world is broken; the last commit is the one before.
+        """
+        operation = commits.begin()
+        try:
+            if self._can_stage:
+                with self._staged():
+                    self.save()
+        except BaseException:
+            commits.abandon(operation)
+            raise
+        changing = commits.end(operation)
+        self._keep_commit()
+        self._interrupt_if(changing)
 
     def check_host_updates(self) -> None:
-        """Raises :class:`HostsUpdatedInterrupt` if the world is about to change. No
-        communication."""
-        if self._hosts_updated or _ffi.world_is_changing():
-            raise HostsUpdatedInterrupt()
+        """Looks, together with all ranks, whether the world is about to change, and commits only
+        then. Cheaper than :meth:`commit`. Raises as that."""
+        changing = commits.end(commits.begin())
+        if changing or self._hosts_updated:
+            if self._can_stage:
+                with self._staged():
+                    self.save()
+            self._keep_commit()
+        self._interrupt_if(changing)
 
     def save(self) -> None:
-        """Copies the state to host memory."""
+        """Copies the state to host memory. :meth:`commit` does so on all ranks."""
         raise NotImplementedError
 
     def restore(self) -> None:
@@ -94,11 +132,54 @@ class State:
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Makes all ranks' states what rank 0's is."""
+        """Makes all ranks' states what rank 0's is now, and saves it."""
         raise NotImplementedError
 
     def reset(self) -> None:
         """Called after a change of the world, before the reset callbacks."""
+
+    @contextlib.contextmanager
+    def _staged(self) -> Iterator[None]:
+        """A context in which what is saved is put aside until :meth:`_publish`."""
+        self._staging = True
+        try:
+            yield
+        finally:
+            self._staging = False
+
+    def _publish(self) -> None:
+        """Makes what was put aside the last save."""
+
+    def _committed(self, number: int) -> None:
+        """Called after each commit."""
+
+    def _known_commit(self) -> int:
+        """The number of the commit that the state was taken from before a sync; 0: from none."""
+        return 0
+
+    def _keep_commit(self) -> None:
+        commits.count()
+        self._keep()
+        self._committed(commits.newest())
+
+    def _keep(self) -> None:
+        if self._can_stage:
+            self._publish()
+        else:
+            self.save()
+        commits.keep()
+
+    def _interrupt_if(self, changing: bool) -> None:
+        if changing or self._hosts_updated:
+            self._interrupted_at_commit = True
+            raise HostsUpdatedInterrupt()
+
+    def _sync_in_loop(self) -> None:
+        """Synchronizes; the saves become the last ones when all ranks have got all."""
+        with self._staged():
+            self.sync()
+        commits.agree(self._known_commit())
+        self._keep()
 
 
 class ObjectState(State):
@@ -108,22 +189,23 @@ class ObjectState(State):
     Values are copied deeply by save and restore.
     """
 
+    _can_stage = True
+
     def __init__(
         self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any
     ) -> None:
         super().__init__(bcast_object, get_rank)
+        self._pending: Any = None
         self._saved_state: Dict[str, Any] = dict(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
         self._saved_state = copy.deepcopy(self._saved_state)
 
-    def _current(self) -> Dict[str, Any]:
-        return {name: getattr(self, name) for name in self._saved_state}
-
     def save(self) -> None:
-        self._saved_state = copy.deepcopy(self._current())
+        self._stage(self._copied())
 
     def restore(self) -> None:
+        self._pending = None
         for name, value in copy.deepcopy(self._saved_state).items():
             setattr(self, name, value)
 
@@ -133,15 +215,39 @@ class ObjectState(State):
                 setattr(self, name, value)
         self.save()
 
+    def _current(self) -> Dict[str, Any]:
+        return {name: getattr(self, name) for name in self._saved_state}
+
+    def _copied(self) -> Any:
+        return copy.deepcopy(self._current())
+
+    def _stage(self, copied: Any) -> None:
+        self._pending = copied
+        if not self._staging:
+            # The ranks' copies need not be of the same moment, for all that we know.
+            commits.forget()
+            self._publish()
+
+    def _publish(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            self._take(pending)
+
+    def _take(self, copied: Any) -> None:
+        """Makes `copied`, which :meth:`_copied` has made, the last save."""
+        self._saved_state = copied
+
 
 def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
     """Returns `func`, whose first argument is a :class:`State`, made to survive changes of the
     world.
 
-    The state is synchronized before each call. A :class:`HorovodInternalError` restores the last
-    commit, a :class:`HostsUpdatedInterrupt` keeps the state; then `reset` joins the next world and
-    `func` is called again. Requests that do not match (:class:`HorovodRequestError`) would not
-    match again: that error, like any other, ends the run.
+    The state is synchronized before the first call, and again whenever some rank of a new world
+    lacks it. A :class:`HorovodInternalError` restores the last commit, a
+    :class:`HostsUpdatedInterrupt` keeps the state; then `reset` joins the next world and `func` is
+    called again. A worker that is not wanted any more ends here, with code 0. Requests that do not
+    match (:class:`HorovodRequestError`) would not match again: that error, like any other, ends the
+    run.
     """
 
     @functools.wraps(func)
@@ -149,19 +255,61 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
         notification_manager.init()
         notification_manager.register_listener(state)
         try:
-            while True:
-                try:
-                    state.sync()
-                    return func(state, *args, **kwargs)
-                except HorovodRequestError:
-                    raise
-                except HorovodInternalError:
-                    state.restore()
-                except HostsUpdatedInterrupt:
-                    pass
-                reset()
-                state.on_reset()
+            return _loop(functools.partial(func, state, *args, **kwargs), reset, state)
         finally:
             notification_manager.remove_listener(state)
 
     return wrapper
+
+
+def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> Any:
+    entering = True
+    lost = None
+    while True:
+        try:
+            if entering:
+                entering = False
+                _enter(state)
+            else:
+                _reset(reset)
+                state.on_reset()
+                if _ffi.must_sync_state():
+                    state._sync_in_loop()
+            return call()
+        except HorovodRequestError:
+            raise
+        except _ResetFailed as failure:
+            raise failure.error from lost
+        except HorovodInternalError as error:
+            lost = error
+            state.restore()
+        except HostsUpdatedInterrupt:
+            if not state._interrupted_at_commit:
+                commits.forget()  # nothing says that the others are just as far
+            state._interrupted_at_commit = False
+
+
+def _enter(state: State) -> None:
+    basics.join_world()
+    if basics.take_move():
+        state.on_reset()
+    # What was committed in another run is not where this one begins.
+    commits.forget()
+    state._sync_in_loop()
+
+
+class _ResetFailed(Exception):
+    def __init__(self, error: HorovodInternalError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _reset(reset: Callable[[], None]) -> None:
+    """Joins the next world; once more if that breaks while it forms."""
+    for failed in range(1, _MAX_FAILED_RESETS + 1):
+        try:
+            return reset()
+        except HorovodInternalError as error:
+            final = isinstance(error, HorovodRequestError) or error.code in _FINAL
+            if final or failed == _MAX_FAILED_RESETS:
+                raise _ResetFailed(error)

@@ -3,12 +3,16 @@
 from typing import Optional
 
 # Status codes of hvd_c_api.h that this package tells apart.
+CANCELLED = 1
 INVALID_ARGUMENT = 3
+NOT_FOUND = 5
 ALREADY_EXISTS = 6
+PERMISSION_DENIED = 7
 FAILED_PRECONDITION = 9
 ABORTED = 10
 UNIMPLEMENTED = 12
 UNAVAILABLE = 14
+RELEASED = 100
 
 NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
 _SHUT_DOWN = (
@@ -58,6 +62,21 @@ class HostsUpdatedInterrupt(RuntimeError):
         self.skip_sync = skip_sync
 
 
+class WorkerReleased(SystemExit):
+    """This process is not wanted any more, e.g. because its host leaves the job.
+
+    It ends the process quietly, with code 0, wherever it is raised; it is no error. `reason` is one
+    line.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(0)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class HorovodVersionMismatchError(ImportError):
     """A framework's version is not the one expected."""
 
@@ -70,9 +89,11 @@ class HorovodVersionMismatchError(ImportError):
         self.installed_version = installed_version
 
 
-def error_of_status(code: int, message: str) -> Exception:
+def error_of_status(code: int, message: str) -> BaseException:
     """The exception for a failed call of the runtime, except for waiting (see
     :func:`error_of_wait`)."""
+    if code == RELEASED:
+        return WorkerReleased(message)
     if code == INVALID_ARGUMENT:
         return ValueError(message)
     if code == ALREADY_EXISTS:

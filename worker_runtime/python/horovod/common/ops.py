@@ -1,5 +1,6 @@
 """Handles, names and waiting: the part of every collective that knows no framework."""
 
+import array
 import collections
 import itertools
 import threading
@@ -40,7 +41,8 @@ basics.on_init(reset_names)
 
 def name_or_default(kind: str, name: Any) -> str:
     """`name`, or ``<kind>.noname.<n>`` if there is none; n counts the unnamed operations of that
-    kind."""
+    kind in this world."""
+    basics.join_world()
     if name is not None and name != "":
         return str(name)
     with _lock:
@@ -48,10 +50,13 @@ def name_or_default(kind: str, name: Any) -> str:
 
 
 def check_ready() -> None:
-    """Raises :class:`HorovodInternalError` if collectives can't be used here."""
+    """Joins the world if that is still to be done; whoever asks for ranks in order to take part in a
+    collective calls this before. Raises :class:`HorovodInternalError` if collectives can't be used
+    here."""
     if not basics.is_initialized():
         raise HorovodInternalError(NOT_INITIALIZED)
     basics.check_not_forked()
+    basics.join_world()
 
 
 def submit(requests: Sequence[_ffi.Request], finish: Callable[[int], Any], keep_alive: Any) -> int:
@@ -134,3 +139,26 @@ def join() -> int:
     last = synchronize(submit([_ffi.request("horovod.join", _ffi.JOIN)], finish, None))
     reset_names()  # ranks that joined early have counted less
     return last
+
+
+def commit_async() -> int:
+    """Starts an operation without data that every rank takes part in at the same step. Its value is
+    whether the world is about to change, the same on all ranks."""
+
+    def finish(handle: int) -> bool:
+        changing = _ffi.result(handle, 0).world_is_changing
+        _ffi.release(handle)
+        return changing
+
+    return submit([_ffi.request("horovod.commit", _ffi.COMMIT)], finish, None)
+
+
+def max_over_ranks(value: int) -> int:
+    """The largest of the ranks' numbers. Also a barrier."""
+    numbers = array.array("q", [value])
+    address = numbers.buffer_info()[0]
+    request = _ffi.request(
+        "horovod.max", _ffi.ALLREDUCE, _ffi.INT64, (1,), address, address, reduction=_ffi.MAX
+    )
+    synchronize(submit([request], _ffi.release, numbers))
+    return numbers[0]

@@ -7,7 +7,9 @@ import cloudpickle
 import torch
 
 from horovod import _ffi
+from horovod.common import ops
 from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.torch import _trees
 from horovod.torch.mpi_ops import (
     allgather,
     broadcast_,
@@ -57,40 +59,6 @@ def _broadcast_tensors(named: Iterable[Tuple[Optional[str], torch.Tensor]], root
             tensor.copy_(buffer)
 
 
-class _Placeholder:
-    """Stands for a tensor in what is broadcast of a state dict."""
-
-    def __init__(self, index: int, tensor: torch.Tensor) -> None:
-        self.index = index
-        self.shape = tuple(tensor.shape)
-        self.dtype = tensor.dtype
-
-
-def _take_tensors(value: Any, tensors: List[torch.Tensor]) -> Any:
-    """A copy of `value` in which tensors are placeholders; they are appended to `tensors`."""
-    if isinstance(value, torch.Tensor):
-        tensors.append(value.detach().cpu().contiguous())
-        return _Placeholder(len(tensors) - 1, value)
-    if isinstance(value, dict):
-        return {key: _take_tensors(item, tensors) for key, item in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_take_tensors(item, tensors) for item in value)
-    return value
-
-
-def _put_tensors(value: Any, tensors: Dict[int, torch.Tensor]) -> Any:
-    """Undoes _take_tensors; makes new, uninitialized tensors for placeholders and adds them to
-    `tensors`."""
-    if isinstance(value, _Placeholder):
-        tensors[value.index] = torch.empty(value.shape, dtype=value.dtype)
-        return tensors[value.index]
-    if isinstance(value, dict):
-        return {key: _put_tensors(item, tensors) for key, item in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_put_tensors(item, tensors) for item in value)
-    return value
-
-
 def broadcast_optimizer_state(
     optimizer: torch.optim.Optimizer,
     root_rank: int,
@@ -105,22 +73,27 @@ def broadcast_optimizer_state(
       root_rank: the rank whose state all get.
       model: not used; scripts for older versions pass it.
     """
-    name = "broadcast_optimizer_state"
-    if rank() == root_rank:
-        tensors: List[torch.Tensor] = []
-        schema = _take_tensors(optimizer.state_dict(), tensors)
-        broadcast_object(schema, root_rank, name + ".schema")
-        named = enumerate(tensors)
-    else:
-        received: Dict[int, torch.Tensor] = {}
-        schema = broadcast_object(None, root_rank, name + ".schema")
-        state_dict = _put_tensors(schema, received)
-        named = sorted(received.items())
-    _broadcast_tensors(
-        [("{}.{}".format(name, index), tensor) for index, tensor in named], root_rank
-    )
-    if rank() != root_rank:
-        optimizer.load_state_dict(state_dict)
+    ops.check_ready()
+    is_root = rank() == root_rank
+    state_dict = optimizer.state_dict() if is_root else None
+    received = broadcast_tree(state_dict, root_rank, "broadcast_optimizer_state")
+    if not is_root:
+        optimizer.load_state_dict(received)
+
+
+def broadcast_tree(tree: Any, root_rank: int, name: str) -> Any:
+    """Returns a copy of rank `root_rank`'s `tree` on all ranks, the root included: nested dicts,
+    lists and tuples of tensors and other values. Its tensors are views of one buffer in host memory,
+    which is all that is sent apart from the rest, pickled."""
+    is_root = rank() == root_rank
+    schema, tensors, size = _trees.take_tensors(tree) if is_root else (None, [], 0)
+    schema, size = broadcast_object((schema, size), root_rank, name + ".schema")
+    buffer = _trees.new_buffer(size)
+    if is_root:
+        _trees.pack(tensors, buffer)
+    if size > 0:
+        broadcast_(buffer, root_rank, name + ".tensors")
+    return _trees.put_tensors(schema, buffer)
 
 
 def _to_bytes(obj: Any) -> torch.Tensor:
@@ -142,6 +115,7 @@ def broadcast_object(
     """Returns rank `root_rank`'s `obj` on all ranks. It is pickled (cloudpickle); the other ranks'
     is not looked at."""
     name = name or "broadcast_object"
+    ops.check_ready()
     is_root = rank() == root_rank
     data = _to_bytes(obj) if is_root else None
     length = torch.tensor([data.numel() if is_root else 0])

@@ -1,20 +1,27 @@
-"""A sampler that deals out what is left of an epoch when the number of ranks changes."""
+"""Deals out the samples of a dataset, and what is left of an epoch again when the number of ranks
+changes."""
 
 import math
-from typing import Any, Dict, Iterator, List
+from typing import Any, Iterator, List, Optional, Tuple
 
 import torch
 
-from horovod.torch.mpi_ops import rank, size
+from horovod.torch.elastic._cursor import JobCursor
 
 
-class ElasticSampler(torch.utils.data.Sampler):
+class ElasticSampler(JobCursor, torch.utils.data.Sampler):
     """Deals out a dataset to the ranks, and what is not yet processed of it again after a change of
     the world.
 
     Put it into a ``TorchState``; call :meth:`record_batch` after each batch, before commit, and
-    :meth:`set_epoch` at the end of an epoch. Indices are repeated from the front where they can't
-    be dealt out evenly.
+    :meth:`set_epoch` at the end of an epoch. Use the same batch size on all ranks.
+
+    What is guaranteed: the progress is one number for the whole job, saved and restored with the
+    weights. So, through any sequence of commits, failures and changes of the world, each index is
+    part of the committed work of an epoch exactly once, except for up to ``num_replicas - 1`` indices
+    at the very end, repeated so that all ranks get equally many. A batch that was processed but not
+    committed when a worker failed is undone with the weights: its indices are dealt again, perhaps to
+    other ranks.
 
     Args:
       dataset: anything with a length.
@@ -26,56 +33,45 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.dataset = dataset
         self.shuffle = shuffle
         self.seed = seed
-        self.epoch = 0
-        self.processed_num = 0
-        self.num_replicas = 0
-        self.rank = 0
-        self.remaining_indices: List[int] = []
-        self.num_samples = 0
-        self.total_size = 0
-        self.reset()
+        self._order_of: Optional[Tuple[int, int, int]] = None  # what the order was made of
+        self._order: List[int] = []
+        JobCursor.__init__(self)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Starts epoch number `epoch`: nothing is processed yet. Call it at the end of the one
-        before."""
-        self.epoch = epoch
-        self.processed_num = 0
-        self.reset()
+    @property
+    def remaining_indices(self) -> List[int]:
+        """What all ranks together have not processed yet, in order."""
+        return self._ordered()[self.processed_num :]
 
-    def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """Notes that every rank has processed a batch of `batch_size` samples."""
-        self.processed_num += batch_size * self.num_replicas
+    @property
+    def num_samples(self) -> int:
+        """How many indices are left for this rank, as dealt in the present world."""
+        return math.ceil(max(0, len(self.dataset) - self.processed_num) / self.num_replicas)
 
-    def state_dict(self) -> Dict[str, int]:
-        """The progress: epoch, and samples processed in it by all ranks."""
-        return {"epoch": self.epoch, "processed_num": self.processed_num}
+    @property
+    def total_size(self) -> int:
+        """How many indices are left for all ranks, repeated ones included."""
+        return self.num_samples * self.num_replicas
 
-    def load_state_dict(self, state_dict: Dict[str, int]) -> None:
-        """Goes to that progress, in the present world."""
-        self.epoch = state_dict["epoch"]
-        self.processed_num = state_dict["processed_num"]
-        self.reset()
+    def _end(self) -> int:
+        return len(self.dataset)
 
-    def reset(self) -> None:
-        """Deals out what is not processed to the ranks of the present world."""
-        self.num_replicas = size()
-        self.rank = rank()
-        self.remaining_indices = self._order()[self.processed_num :]
-        self.num_samples = math.ceil(len(self.remaining_indices) / self.num_replicas)
-        self.total_size = self.num_samples * self.num_replicas
-
-    def _order(self) -> List[int]:
+    def _ordered(self) -> List[int]:
+        length = len(self.dataset)
         if not self.shuffle:
-            return list(range(len(self.dataset)))
-        generator = torch.Generator()
-        generator.manual_seed(self.seed + self.epoch)
-        return torch.randperm(len(self.dataset), generator=generator).tolist()
+            return list(range(length))
+        if self._order_of != (length, self.seed, self.epoch):
+            generator = torch.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            self._order = torch.randperm(length, generator=generator).tolist()
+            self._order_of = (length, self.seed, self.epoch)
+        return self._order
 
     def __iter__(self) -> Iterator[int]:
-        indices = list(self.remaining_indices)
-        while len(indices) < self.total_size:
-            indices += indices[: self.total_size - len(indices)]
-        return iter(indices[self.rank : self.total_size : self.num_replicas])
+        indices = self.remaining_indices
+        total = self.total_size
+        while len(indices) < total:
+            indices += indices[: total - len(indices)]
+        return iter(indices[self.rank : total : self.num_replicas])
 
     def __len__(self) -> int:
         return self.num_samples

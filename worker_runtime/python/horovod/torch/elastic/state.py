@@ -1,45 +1,19 @@
 """The state of a training with torch: models, optimizers, samplers and plain values."""
 
 import copy
-from typing import Any, Dict, List, Optional, Tuple, Type
+from collections import OrderedDict
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type
 
 import torch
 
+from horovod.common import commits, ops
 from horovod.common.elastic import ObjectState as _ObjectState
 from horovod.common.elastic import State  # noqa: F401 - hvd.elastic.State
-from horovod.torch.elastic.sampler import ElasticSampler
-from horovod.torch.functions import (
-    broadcast_object,
-    broadcast_optimizer_state,
-    broadcast_parameters,
-)
-from horovod.torch.mpi_ops import rank
-
-
-def _copied(value: Any, spare: Any = None) -> Any:
-    """A copy of `value` in host memory, tensors in the memory of `spare` (an older copy) where they
-    fit."""
-    if isinstance(value, torch.Tensor):
-        fits = (
-            isinstance(spare, torch.Tensor)
-            and spare.shape == value.shape
-            and spare.dtype == value.dtype
-            and spare.layout == value.layout == torch.strided
-        )
-        if fits:
-            return spare.copy_(value.detach())
-        return value.detach().to("cpu", copy=True)
-    if isinstance(value, dict):
-        spare = spare if isinstance(spare, dict) else {}
-        return {key: _copied(item, spare.get(key)) for key, item in value.items()}
-    if type(value) in (list, tuple):
-        spare = (
-            spare
-            if type(spare) is type(value) and len(spare) == len(value)
-            else [None] * len(value)
-        )
-        return type(value)(_copied(item, old) for item, old in zip(value, spare))
-    return copy.deepcopy(value)
+from horovod.torch import _trees
+from horovod.torch.elastic._cursor import JobCursor
+from horovod.torch.elastic.checkpoints import Checkpoints
+from horovod.torch.functions import broadcast_object, broadcast_tree
+from horovod.torch.mpi_ops import rank, size
 
 
 class StateHandler:
@@ -60,15 +34,21 @@ class StateHandler:
         """Makes all ranks' values what rank 0's is."""
         raise NotImplementedError
 
+    def reset(self) -> None:
+        """Called in a new world, before anything else looks at the value."""
+
     def set_value(self, value: Any) -> None:
         """Handles another value from now on."""
         self.value = value
         self.save()
 
 
-class _StateDictHandler(StateHandler):
-    """For values that have state_dict and load_state_dict. Copies are in host memory; two buffers
-    take turns, so that a save which is interrupted leaves the one before intact."""
+class StateDictHandler(StateHandler):
+    """For values that have state_dict and load_state_dict.
+
+    Copies are in host memory. Two take turns, so that a copy that is interrupted leaves the one
+    before intact, and no memory is asked for at each save.
+    """
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
@@ -77,46 +57,74 @@ class _StateDictHandler(StateHandler):
         self.save()
 
     def save(self) -> None:
-        copied = _copied(self.value.state_dict(), self._spare)
-        self._saved, self._spare = copied, self._saved
+        self.keep(self.copied())
 
     def restore(self) -> None:
+        self.load(self._saved)
+
+    def sync(self) -> None:
+        ops.check_ready()
+        is_root = rank() == 0
+        tree = broadcast_tree(self.value.state_dict() if is_root else None, 0, "horovod.state")
+        if not is_root:
+            self.load(tree)
+
+    def copied(self) -> Any:
+        """A copy of the state dict as it is now; it is no save until :meth:`keep`."""
+        return _trees.copied(self.value.state_dict(), self._spare)
+
+    def keep(self, copied: Any, busy: Iterable[Any] = ()) -> None:
+        """Makes `copied` the last save. The one before is written to later on, unless it is one of
+        `busy`."""
+        self._spare = None if any(self._saved is tree for tree in busy) else self._saved
+        self._saved = copied
+
+    def saved(self) -> Any:
+        """The last save; not to be changed."""
+        return self._saved
+
+    def load(self, saved: Any) -> None:
+        """Gives the value the state `saved`, which stays as it is."""
         # A copy: some load_state_dict keep what they are given.
-        self.value.load_state_dict(_copied(self._saved))
+        self.value.load_state_dict(_trees.copied(saved))
 
 
-class ModelStateHandler(_StateDictHandler):
+class ModelStateHandler(StateDictHandler):
     """For torch.nn.Module."""
 
-    def sync(self) -> None:
-        tensors = {
-            name: value
-            for name, value in self.value.state_dict().items()
-            if isinstance(value, torch.Tensor)
-        }
-        broadcast_parameters(tensors, root_rank=0)
+    def load(self, saved: Any) -> None:
+        # Modules copy what they are given. They look for the versions of their state's layout.
+        state_dict = OrderedDict(saved)
+        state_dict._metadata = getattr(self.value.state_dict(), "_metadata", {})
+        self.value.load_state_dict(state_dict)
 
 
-class OptimizerStateHandler(_StateDictHandler):
+class OptimizerStateHandler(StateDictHandler):
     """For torch.optim.Optimizer, distributed or not."""
 
-    def sync(self) -> None:
-        broadcast_optimizer_state(self.value, root_rank=0)
 
+class SamplerStateHandler(StateDictHandler):
+    """For ElasticSampler and ElasticIterableDataset."""
 
-class SamplerStateHandler(_StateDictHandler):
-    """For ElasticSampler."""
-
-    def sync(self) -> None:
-        self.value.load_state_dict(broadcast_object(self.value.state_dict(), root_rank=0))
+    def reset(self) -> None:
+        self.value.reset()
 
 
 Registry = List[Tuple[type, Type[StateHandler]]]
 
+
+def _with_state_dict() -> List[type]:
+    """Learning rate schedulers and gradient scalers, by the names that torch's versions have."""
+    modules = (torch.optim.lr_scheduler, torch.amp, torch.cuda.amp)
+    names = ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau", "GradScaler")
+    return [getattr(module, name) for module in modules for name in names if hasattr(module, name)]
+
+
 _handler_registry: Registry = [
     (torch.nn.Module, ModelStateHandler),
     (torch.optim.Optimizer, OptimizerStateHandler),
-    (ElasticSampler, SamplerStateHandler),
+    (JobCursor, SamplerStateHandler),
+    *((kind, StateDictHandler) for kind in _with_state_dict()),
 ]
 
 
@@ -146,24 +154,47 @@ class ObjectState(_ObjectState):
         super().__init__(broadcast_object, rank, **kwargs)
 
 
+class _Snapshot(NamedTuple):
+    """A copy of all that a TorchState holds."""
+
+    values: Dict[str, Any]
+    trees: Dict[str, Any]  # state dicts, by the handlers' names
+
+
 class TorchState(ObjectState):
     """State of a training: ``TorchState(model, optimizer, sampler=sampler, epoch=0, batch=0)``.
 
-    Arguments that are a Module, Optimizer or ElasticSampler (or of a type in the handler registry)
-    are saved by their state dict; all others are plain values, copied deeply. All are attributes of
-    the state. A save is a real copy in host memory; restore gives exactly what the last save saw;
-    sync gives all ranks what rank 0 has now.
+    Arguments that are a Module, Optimizer, ElasticSampler, ElasticIterableDataset, learning rate
+    scheduler or GradScaler (or of a type in the handler registry) are saved by their state dict; all
+    others are plain values, copied deeply. All are attributes of the state. A save is a real copy in host memory;
+    restore gives exactly what the last save saw, and gradients of zero; sync gives all ranks what
+    rank 0 has now, all of it of the same moment.
+
+    With `checkpoint_dir`, rank 0 also writes every so many commits to a file there while the training
+    goes on, and keeps the newest two. A job that starts with files there begins with the newest one
+    that is whole, so a job whose workers are all gone can be started again. Give all hosts the same
+    folder, and nobody else access to it: values other than numbers, strings, tensors, lists, tuples
+    and dicts of them are pickled, so whoever can write there can run code in the job.
 
     Args:
       model: a torch.nn.Module.
       optimizer: a torch.optim.Optimizer, distributed or not.
+      checkpoint_dir: the folder for checkpoints, made if there is none; None for none.
+      checkpoint_every: how many commits apart they are, at least. One that is still being written
+        delays the next.
       kwargs: any further values.
+
+    Raises:
+      OSError: `checkpoint_dir` can't be made.
+      ValueError: `checkpoint_every` is not a positive number.
     """
 
     def __init__(
         self,
         model: Optional[torch.nn.Module] = None,
         optimizer: Optional[torch.optim.Optimizer] = None,
+        checkpoint_dir: Optional[str] = None,
+        checkpoint_every: int = 1,
         **kwargs: Any,
     ) -> None:
         kwargs.update(model=model, optimizer=optimizer)
@@ -176,6 +207,10 @@ class TorchState(ObjectState):
         vars(self)["_handlers"] = handlers
         for name, handler in handlers.items():
             vars(self)[name] = handler.value
+        self._checkpoints: Optional[Checkpoints] = None
+        self._loaded_commit = 0
+        if checkpoint_dir is not None:
+            self._checkpoints = Checkpoints(checkpoint_dir, checkpoint_every)
         super().__init__(**kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -183,18 +218,128 @@ class TorchState(ObjectState):
         handler = self._handlers.get(name)
         if handler is not None:
             handler.set_value(value)
-
-    def save(self) -> None:
-        super().save()
-        for handler in self._handlers.values():
-            handler.save()
+            commits.forget()  # the last save is no longer that of a commit
 
     def restore(self) -> None:
         for handler in self._handlers.values():
             handler.restore()
         super().restore()
+        self._drop_gradients()
 
     def sync(self) -> None:
-        for handler in self._handlers.values():
+        ops.check_ready()
+        if rank() == 0:
+            self._load_checkpoint()
+        trees = self._sync_trees() if size() > 1 else None
+        for handler in self._others():
             handler.sync()
-        super().sync()  # saves all
+        if trees is None:
+            self.save()
+        else:
+            self._stage(_Snapshot(copy.deepcopy(self._current()), trees))
+
+    def on_reset(self) -> None:
+        for handler in self._handlers.values():
+            if isinstance(handler, StateHandler):
+                handler.reset()
+        super().on_reset()
+
+    # Saving.
+
+    def _by_state_dict(self) -> Dict[str, StateDictHandler]:
+        return {
+            name: handler
+            for name, handler in self._handlers.items()
+            if isinstance(handler, StateDictHandler)
+        }
+
+    def _others(self) -> List[StateHandler]:
+        """Handlers of kinds that are not ours."""
+        return [h for h in self._handlers.values() if not isinstance(h, StateDictHandler)]
+
+    def _copied(self) -> _Snapshot:
+        trees = {name: handler.copied() for name, handler in self._by_state_dict().items()}
+        return _Snapshot(super()._copied(), trees)
+
+    def _take(self, copied: _Snapshot) -> None:
+        for handler in self._others():
+            handler.save()
+        busy = self._checkpoints.in_use() if self._checkpoints else ()
+        for name, handler in self._by_state_dict().items():
+            handler.keep(copied.trees[name], busy)
+        super()._take(copied.values)
+
+    def _drop_gradients(self) -> None:
+        """What a step that was broken off has left must not be added to."""
+        parameters = {}
+        for handler in self._handlers.values():
+            value = handler.value
+            if isinstance(value, torch.nn.Module):
+                parameters.update((id(p), p) for p in value.parameters())
+            elif isinstance(value, torch.optim.Optimizer):
+                groups = value.param_groups
+                parameters.update((id(p), p) for group in groups for p in group["params"])
+        for p in parameters.values():
+            if p.grad is not None:
+                p.grad.detach().zero_()
+
+    # Synchronizing.
+
+    def _sync_trees(self) -> Dict[str, Any]:
+        """Gives this rank rank 0's values and state dicts; returns copies of the latter."""
+        is_root = rank() == 0
+        handlers = self._by_state_dict()
+        mine = None
+        if is_root:
+            trees = {name: handler.value.state_dict() for name, handler in handlers.items()}
+            mine = (_Opaque(self._current()), trees)
+        values, trees = broadcast_tree(mine, 0, "horovod.state")
+        if not is_root:
+            self._check_names(values.value, trees)
+            self._load(_Snapshot(values.value, trees))
+        return trees
+
+    def _check_names(self, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
+        theirs = set(values) | set(trees)
+        mine = set(self._saved_state) | set(self._by_state_dict())
+        if theirs != mine:
+            raise ValueError(
+                "only one of the two has {}".format(", ".join(sorted(theirs ^ mine)))
+            )
+
+    def _load(self, snapshot: _Snapshot) -> None:
+        for name, handler in self._by_state_dict().items():
+            handler.load(snapshot.trees[name])
+        for name, value in snapshot.values.items():
+            setattr(self, name, value)
+
+    # Checkpoints.
+
+    def _load_checkpoint(self) -> None:
+        if self._checkpoints is None or commits.newest() > 0:
+            return
+        found = self._checkpoints.load_newest()
+        if found is None:
+            return
+        try:
+            self._check_names(found.values, found.trees)
+            self._load(_Snapshot(found.values, found.trees))
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise ValueError(
+                "checkpoint {} does not fit this state: {}".format(found.path, error)
+            ) from error
+        self._loaded_commit = found.commit
+
+    def _known_commit(self) -> int:
+        return self._loaded_commit
+
+    def _committed(self, number: int) -> None:
+        if self._checkpoints is not None and rank() == 0:
+            trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
+            self._checkpoints.offer(number, self._saved_state, trees)
+
+
+class _Opaque(NamedTuple):
+    """Values that are sent as they are: they need not be what their tensors and dicts look like."""
+
+    value: Any

@@ -1,6 +1,8 @@
 """The same training, able to go on when workers come and go:
 
-horovodrun -np 2 python examples/pytorch_elastic_mnist.py
+horovodrun -np 2 --min-np 1 python examples/pytorch_mnist_elastic.py
+
+With --checkpoint-dir it can be started again even after all workers were lost.
 """
 
 import argparse
@@ -21,15 +23,18 @@ parser.add_argument(
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--batch-size", type=int, default=64, help="images per worker and step")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate of one worker")
+parser.add_argument(
+    "--batches-per-commit", type=int, default=5, help="a failure costs no more batches than these"
+)
+parser.add_argument("--checkpoint-dir", help="a folder that all hosts share, for checkpoints")
 args = parser.parse_args()
 
 hvd.init()
 torch.manual_seed(42)
 torch.set_num_threads(1)
 
-train_set, test_set = digits.load(args.data_dir, train=True), digits.load(
-    args.data_dir, train=False
-)
+train_set = digits.load(args.data_dir, train=True)
+test_set = digits.load(args.data_dir, train=False)
 model = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=args.lr * hvd.size(), momentum=0.5)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
@@ -49,10 +54,16 @@ def train(state):
             loss.backward()
             state.optimizer.step()
             state.sampler.record_batch(index, args.batch_size)
-            state.commit()
+            if (index + 1) % args.batches_per_commit == 0:
+                state.commit()
         accuracy = test()
         if hvd.rank() == 0:
-            print("epoch {}: test accuracy {:.2%}".format(state.epoch, accuracy), flush=True)
+            print(
+                "epoch {}: test accuracy {:.2%}, {} workers".format(
+                    state.epoch, accuracy, hvd.size()
+                ),
+                flush=True,
+            )
         state.epoch += 1
         state.sampler.set_epoch(state.epoch)
         state.commit()
@@ -71,6 +82,8 @@ def on_reset():
         group["lr"] = args.lr * hvd.size()
 
 
-state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=1)
+state = hvd.elastic.TorchState(
+    model, optimizer, sampler=sampler, epoch=1, checkpoint_dir=args.checkpoint_dir
+)
 state.register_reset_callbacks([on_reset])
 train(state)

@@ -1,0 +1,73 @@
+"""The commits of the job: their numbers are the same on all ranks, so that the job knows who holds the
+newest state."""
+
+from typing import Optional
+
+from horovod import _ffi
+from horovod.common import basics, ops
+from horovod.common.exceptions import HorovodInternalError
+
+_newest = 0
+
+
+def newest() -> int:
+    """The number of the newest commit that this process knows of; 0: there is none."""
+    return _newest
+
+
+def begin() -> Optional[int]:
+    """Starts the operation by which all ranks agree on a commit, and on whether the world is about
+    to change. Returns its handle; None in a world of one, which needs no communication.
+
+    Raises HorovodInternalError if the world is broken.
+    """
+    if basics.is_initialized():
+        ops.check_ready()
+        if basics.size() > 1:
+            return ops.commit_async()
+    return None
+
+
+def end(operation: Optional[int]) -> bool:
+    """Waits for the operation; whether the world is about to change, the same on all ranks.
+
+    Raises HorovodInternalError if it failed.
+    """
+    return _ffi.world_is_changing() if operation is None else ops.synchronize(operation)
+
+
+def count() -> None:
+    """Notes that a commit has been agreed on. Each rank calls it once for each."""
+    global _newest
+    _newest += 1
+
+
+def abandon(operation: Optional[int]) -> None:
+    """Waits for the operation of a commit that this process can't keep: it counts if the others may
+    keep it."""
+    try:
+        end(operation)
+    except (ValueError, HorovodInternalError):
+        return
+    count()
+
+
+def keep() -> None:
+    """Says that this process can restore the newest commit from now on."""
+    _ffi.set_commit(_newest)
+
+
+def forget() -> None:
+    """Says that what this process can restore is no commit of the job."""
+    _ffi.set_commit(0)
+
+
+def agree(known: int) -> None:
+    """Makes the newest commit known to any rank, this one's `known` included, that of all. Also a
+    barrier.
+
+    Raises HorovodInternalError if the world is broken.
+    """
+    global _newest
+    number = max(_newest, known)
+    _newest = ops.max_over_ranks(number) if basics.is_initialized() and basics.size() > 1 else number

@@ -1,0 +1,59 @@
+"""How far the job is in an epoch of its data, whoever takes part in it."""
+
+from typing import Dict, Optional
+
+from horovod.torch.mpi_ops import rank, size
+
+
+class JobCursor:
+    """Counts what all ranks together have processed of an epoch, from the front of the epoch's order.
+
+    Attributes:
+      epoch: its number.
+      processed_num: how many items of the epoch all ranks together have processed.
+      num_replicas, rank: the world that the rest is dealt out to.
+    """
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.processed_num = 0
+        self.num_replicas = 0
+        self.rank = 0
+        self.reset()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Starts epoch number `epoch`: nothing is processed yet. Call it at the end of the one
+        before, before commit."""
+        self.epoch = epoch
+        self.processed_num = 0
+        self.reset()
+
+    def record_batch(self, batch_idx: int, batch_size: int) -> None:
+        """Notes that every rank has processed a batch of `batch_size` items.
+
+        `batch_size` is the same on all ranks. The last batch of an epoch may be shorter than is said
+        here: the count ends where the data does.
+        """
+        processed = self.processed_num + batch_size * self.num_replicas
+        end = self._end()
+        self.processed_num = processed if end is None else min(processed, end)
+
+    def state_dict(self) -> Dict[str, int]:
+        """The progress: epoch, and items processed in it by all ranks."""
+        return {"epoch": self.epoch, "processed_num": self.processed_num}
+
+    def load_state_dict(self, state_dict: Dict[str, int]) -> None:
+        """Goes to that progress, in the present world."""
+        self.epoch = state_dict["epoch"]
+        self.processed_num = state_dict["processed_num"]
+        self.reset()
+
+    def reset(self) -> None:
+        """Deals out what is not processed to the ranks of the present world. Iterators made before
+        go on as they were."""
+        self.num_replicas = size()
+        self.rank = rank()
+
+    def _end(self) -> Optional[int]:
+        """How many items an epoch has; None: not known."""
+        raise NotImplementedError

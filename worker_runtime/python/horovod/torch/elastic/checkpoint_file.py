@@ -1,0 +1,164 @@
+"""The file of a checkpoint: a header in JSON and, after it, tensors as raw bytes, each with a checksum.
+
+    magic, format version, header's CRC32, header's size     24 bytes, little-endian
+    header: {"commit", "size" of the file, "state", "sections": [{kind, offset, size, crc, ...}]}
+    sections, each at a multiple of 64 bytes
+
+In "state" dicts, lists, tuples and scalars are JSON (see _encode); tensors and pickles refer to a section.
+Only values that are none of these are pickled.
+"""
+
+import json
+import os
+import pickle
+import struct
+import zlib
+from collections import OrderedDict
+from typing import Any, BinaryIO, Dict, List, NamedTuple, Tuple
+
+import cloudpickle
+import torch
+
+from horovod import _ffi
+from horovod.torch import _trees
+
+_MAGIC = b"HVDCKPT\n"
+_VERSION = 1
+_PREFIX = struct.Struct("<8sIIQ")
+_ALIGNMENT = 64
+_MAX_HEADER = 1 << 30
+
+
+class Damaged(Exception):
+    """A file is not a whole checkpoint; the message says why."""
+
+
+class Checkpoint(NamedTuple):
+    """What a file holds."""
+
+    path: str
+    commit: int
+    values: Dict[str, Any]
+    trees: Dict[str, Any]
+
+
+# State to JSON. A node is a list: what it is, then of what.
+
+
+def _encode(value: Any, sections: List[Tuple[Dict[str, Any], Any]]) -> List[Any]:
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return ["value", value]
+    if kind is float:
+        return ["float", value.hex()]
+    if _trees.is_dict(value):
+        items = [[_encode(k, sections), _encode(v, sections)] for k, v in value.items()]
+        return ["dict" if kind is dict else "ordered", items]
+    if kind in (list, tuple):
+        return [kind.__name__, [_encode(item, sections) for item in value]]
+    if kind is torch.Tensor and _trees.is_plain(value) and not value.requires_grad:
+        if value.device.type == "cpu":
+            what = {"kind": "tensor", "dtype": str(value.dtype)[6:], "shape": list(value.shape)}
+            sections.append((what, _bytes_of(value)))
+            return ["section", len(sections) - 1]
+    sections.append(({"kind": "pickle"}, cloudpickle.dumps(value)))
+    return ["section", len(sections) - 1]
+
+
+def _decode(node: List[Any], sections: List[Any]) -> Any:
+    kind, what = node
+    if kind == "section":
+        return sections[what]
+    if kind in ("dict", "ordered"):
+        pairs = [(_decode(k, sections), _decode(v, sections)) for k, v in what]
+        return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+    if kind in ("list", "tuple"):
+        items = [_decode(item, sections) for item in what]
+        return items if kind == "list" else tuple(items)
+    return float.fromhex(what) if kind == "float" else what
+
+
+def _bytes_of(tensor: torch.Tensor) -> Any:
+    """The tensor's bytes as a buffer, without a copy if it is contiguous."""
+    tensor = tensor.contiguous()
+    size = tensor.numel() * tensor.element_size()
+    if size == 0:
+        return bytearray()
+    return _ffi.memory(tensor.data_ptr(), size, tensor)
+
+
+def write(file: BinaryIO, commit: int, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
+    """Writes a checkpoint to `file`, open for writing and empty. Raises OSError, and whatever
+    pickling does."""
+    sections: List[Tuple[Dict[str, Any], Any]] = []
+    state = _encode({"values": values, "trees": trees}, sections)
+    offset = 0  # from the end of the header, until that is known
+    for what, data in sections:
+        what.update(offset=offset, size=len(data), crc=zlib.crc32(data))
+        offset += -(-len(data) // _ALIGNMENT) * _ALIGNMENT
+    header = {"commit": commit, "size": offset, "state": state}
+    header["sections"] = [what for what, _ in sections]
+    text = json.dumps(header).encode()
+    text += b" " * (-(_PREFIX.size + len(text)) % _ALIGNMENT)
+    file.write(_PREFIX.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
+    file.write(text)
+    for what, data in sections:
+        file.write(data)
+        file.write(bytes(-len(data) % _ALIGNMENT))
+
+
+def read(path: str) -> Checkpoint:
+    """Reads a checkpoint. Nothing is unpickled before all checksums are found right.
+
+    Raises:
+      OSError: it can't be read.
+      Damaged: it is not whole, or of another version.
+    """
+    with open(path, "rb") as file:
+        header, start = _read_header(file)
+        found = os.fstat(file.fileno()).st_size - start
+        if found != header["size"]:
+            raise Damaged("{} of its {} bytes are there".format(found, header["size"]))
+        raw = [_read_section(file, start, what) for what in header["sections"]]
+    sections = [
+        _as_tensor(data, what) if what["kind"] == "tensor" else _unpickled(data)
+        for data, what in zip(raw, header["sections"])
+    ]
+    state = _decode(header["state"], sections)
+    return Checkpoint(path, header["commit"], state["values"], state["trees"])
+
+
+def _read_header(file: BinaryIO) -> Tuple[Dict[str, Any], int]:
+    prefix = file.read(_PREFIX.size)
+    if len(prefix) < _PREFIX.size:
+        raise Damaged("it ends within its header")
+    magic, version, crc, size = _PREFIX.unpack(prefix)
+    if magic != _MAGIC:
+        raise Damaged("it is no checkpoint of Horovod's")
+    if version != _VERSION:
+        raise Damaged("it has format {}, this Horovod reads {}".format(version, _VERSION))
+    text = file.read(size) if size <= _MAX_HEADER else b""
+    if len(text) != size:
+        raise Damaged("it ends within its header")
+    if zlib.crc32(text) != crc:
+        raise Damaged("its header does not match its checksum")
+    return json.loads(text), _PREFIX.size + size
+
+
+def _read_section(file: BinaryIO, start: int, what: Dict[str, Any]) -> torch.Tensor:
+    data = torch.empty(what["size"], dtype=torch.uint8)
+    view = _bytes_of(data)
+    file.seek(start + what["offset"])
+    if file.readinto(view) != what["size"]:
+        raise Damaged("it ends within its data")
+    if zlib.crc32(view) != what["crc"]:
+        raise Damaged("a {} in it does not match its checksum".format(what["kind"]))
+    return data
+
+
+def _as_tensor(data: torch.Tensor, what: Dict[str, Any]) -> torch.Tensor:
+    return data.view(getattr(torch, what["dtype"])).reshape(what["shape"])
+
+
+def _unpickled(data: torch.Tensor) -> Any:
+    return pickle.loads(_bytes_of(data))

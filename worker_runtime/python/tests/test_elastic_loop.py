@@ -1,0 +1,256 @@
+"""The loop of hvd.elastic.run and its commits, with the runtime's answers given by the test. In one
+process."""
+
+import subprocess
+import sys
+
+import pytest
+
+import horovod.torch as hvd
+from horovod import _ffi
+from horovod.common import basics, commits, ops
+from horovod.common.elastic import State, run_fn
+from horovod.common.exceptions import (
+    FAILED_PRECONDITION,
+    RELEASED,
+    UNAVAILABLE,
+    HorovodInternalError,
+    HostsUpdatedInterrupt,
+    WorkerReleased,
+    error_of_status,
+)
+
+
+class Recording(State):
+    """Notes what is asked of it; has one value."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.value, self.saved = [], 0, 0
+        self.register_reset_callbacks([lambda: self.calls.append("callback")])
+
+    def save(self):
+        self.saved = self.value
+
+    def restore(self):
+        self.calls.append("restore")
+        self.value = self.saved
+
+    def sync(self):
+        self.calls.append("sync")
+
+    def reset(self):
+        self.calls.append("reset")
+
+
+class Runtime:
+    """What the runtime answers, and what it is told."""
+
+    def __init__(self, monkeypatch):
+        self.must_sync, self.changing, self.told, self.failures = True, False, [], []
+        monkeypatch.setattr(_ffi, "must_sync_state", lambda: self.must_sync)
+        monkeypatch.setattr(_ffi, "world_is_changing", lambda: self.changing)
+        monkeypatch.setattr(_ffi, "set_commit", self.told.append)
+        monkeypatch.setattr(commits, "_newest", 0)
+
+    def reset(self):
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+@pytest.fixture
+def runtime(monkeypatch):
+    return Runtime(monkeypatch)
+
+
+def raising(*errors):
+    """A function that raises these, one after another, and then returns "done"."""
+    left = list(errors)
+
+    def func(state):
+        state.calls.append("call")
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    return func
+
+
+def run(runtime, func, state):
+    return run_fn(func, runtime.reset)(state)
+
+
+def test_failure_restores_then_resets_then_syncs(runtime):
+    state = Recording()
+    assert run(runtime, raising(HorovodInternalError()), state) == "done"
+    again = ["restore", "reset", "callback", "sync", "call"]
+    assert state.calls == ["sync", "call"] + again
+
+
+def test_planned_change_keeps_the_state_and_skips_a_needless_sync(runtime):
+    state = Recording()
+    runtime.must_sync = False
+    assert run(runtime, raising(HostsUpdatedInterrupt()), state) == "done"
+    assert state.calls == ["sync", "call", "reset", "callback", "call"]
+
+
+def test_entering_always_syncs(runtime):
+    state = Recording()
+    runtime.must_sync = False
+    run(runtime, raising(), state)
+    run(runtime, raising(), state)
+    assert state.calls == ["sync", "call"] * 2
+
+
+def test_failure_while_the_world_forms_tries_again(runtime):
+    state = Recording()
+    runtime.failures = [HorovodInternalError("a peer", code=UNAVAILABLE)] * 3
+    assert run(runtime, raising(HorovodInternalError()), state) == "done"
+    assert state.calls.count("restore") == 1 and state.calls.count("reset") == 1
+
+
+def test_failure_of_a_sync_restores_and_resets(runtime):
+    state = Recording()
+    failing = [HorovodInternalError(code=UNAVAILABLE)] * 2
+
+    def sync():
+        state.calls.append("sync")
+        if failing:
+            raise failing.pop()
+
+    state.sync = sync
+    assert run(runtime, raising(), state) == "done"
+    assert state.calls == ["sync", "restore", "reset", "callback"] * 2 + ["sync", "call"]
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [
+        [HorovodInternalError("the job is over", code=FAILED_PRECONDITION)],
+        [HorovodInternalError("nobody there", code=UNAVAILABLE)] * 100,
+    ],
+)
+def test_reset_that_can_not_succeed_ends_the_run(runtime, failures):
+    lost, state = HorovodInternalError("a peer is gone", code=UNAVAILABLE), Recording()
+    runtime.failures = list(failures)
+    with pytest.raises(HorovodInternalError, match=str(failures[0])) as caught:
+        run(runtime, raising(lost), state)
+    assert caught.value.__cause__ is lost and state.calls.count("call") == 1
+
+
+def test_deferred_process_joins_first_and_is_reset_only_if_it_moved(runtime, monkeypatch):
+    for moved in (False, True):
+        state, joined = Recording(), []
+        monkeypatch.setattr(basics, "join_world", lambda: joined.append(list(state.calls)))
+        monkeypatch.setattr(basics._process, "moved", moved)
+        run(runtime, raising(), state)
+        assert joined[0] == []
+        assert state.calls == ["reset", "callback"] * moved + ["sync", "call"]
+
+
+def test_join_gives_the_ranks_of_the_world(monkeypatch):
+    numbers = dict.fromkeys(basics._World._fields, 3)
+    monkeypatch.setattr(_ffi, "query", lambda what: numbers[what])
+    monkeypatch.setattr(_ffi, "join_world", lambda: numbers.update(rank=5))
+    before = basics._process.world
+    monkeypatch.setattr(basics._process, "world", basics._World(*numbers.values()))
+    monkeypatch.setattr(basics._process, "deferred", True)
+    names = [ops.name_or_default("kind", None)]  # joins
+    assert hvd.rank() == 5 and basics.take_move() and not basics.take_move()
+    names.append(ops.name_or_default("kind", None))
+    assert names == ["kind.noname.0", "kind.noname.1"]
+    assert not basics._process.deferred and before is not None
+
+
+def test_commits_are_counted_and_told(runtime):
+    state = Recording()
+    for _ in range(3):
+        state.value += 1
+        state.commit()
+    state.check_host_updates()
+    assert runtime.told == [1, 2, 3] and state.saved == 3 and commits.newest() == 3
+
+
+def test_failed_commit_keeps_the_one_before(runtime, monkeypatch):
+    state = hvd.elastic.TorchState(value=1)
+    state.commit()
+    state.value = 2
+
+    def broken(operation):
+        raise HorovodInternalError(code=UNAVAILABLE)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commits, "end", broken)
+        with pytest.raises(HorovodInternalError):
+            state.commit()
+    state.restore()
+    assert state.value == 1 and runtime.told == [1]
+    state._publish()  # what the failed commit had put aside is gone
+    state.restore()
+    assert state.value == 1
+
+
+@pytest.mark.parametrize("method", ["commit", "check_host_updates"])
+def test_interruption_is_a_commit(runtime, method):
+    """So that ranks that were not interrupted, because a peer died then, are known to be behind."""
+    state = hvd.elastic.TorchState(value=1)
+    runtime.changing = True
+    state.value = 2
+    with pytest.raises(HostsUpdatedInterrupt):
+        getattr(state, method)()
+    state.value = 3
+    state.restore()
+    assert state.value == 2 and runtime.told == [1]
+
+
+def test_interruption_at_no_commit_disowns_the_commit(runtime):
+    state = Recording()
+    state.commit()
+    run(runtime, raising(HostsUpdatedInterrupt()), state)
+    # 0 on entering; 1 after the sync; 0 for the interruption; 1 again after the next sync
+    assert runtime.told == [1, 0, 1, 0, 1]
+
+
+def test_save_without_commit_is_no_commit(runtime):
+    state = hvd.elastic.TorchState(value=1)
+    state.commit()
+    state.save()
+    assert runtime.told == [1, 0]
+
+
+def test_status_of_a_released_worker():
+    error = error_of_status(RELEASED, "its host leaves")
+    assert isinstance(error, WorkerReleased) and not isinstance(error, Exception)
+    assert error.code == 0 and str(error) == "its host leaves"
+
+
+_RELEASED_IN_LOOP = """
+import horovod.torch as hvd
+from horovod import _ffi
+from horovod.common.exceptions import HorovodInternalError, error_of_status
+
+def released():
+    raise error_of_status(100, "its host leaves")
+
+hvd.init()
+_ffi.{call} = released
+{rest}
+print("not reached")
+"""
+
+
+@pytest.mark.parametrize(
+    "call, rest",
+    [
+        ("init", "hvd.shutdown(); hvd.init()"),
+        (
+            "reset",
+            "@hvd.elastic.run\ndef train(state):\n    raise hvd.HorovodInternalError()\n"
+            "train(hvd.elastic.TorchState(epoch=0))",
+        ),
+    ],
+)
+def test_released_worker_ends_quietly(call, rest):
+    script = _RELEASED_IN_LOOP.format(call=call, rest=rest)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=100)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")

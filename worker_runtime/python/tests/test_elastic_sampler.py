@@ -1,0 +1,151 @@
+"""ElasticSampler and ElasticIterableDataset through changes of the world, which the test makes up. In
+one process."""
+
+import random
+import types
+
+import pytest
+import torch
+
+from horovod.torch.elastic import ElasticIterableDataset, ElasticSampler, TorchState, _cursor
+
+
+class World:
+    """The ranks of one job, each with a cursor of its own."""
+
+    def __init__(self, monkeypatch, make, size):
+        self._make, self.cursors = make, []
+        self.rank = self.size = 0
+        monkeypatch.setattr(_cursor, "rank", lambda: self.rank)
+        monkeypatch.setattr(_cursor, "size", lambda: self.size)
+        self.resize(size, None)
+
+    def resize(self, size, progress):
+        """Some go, some come; all get `progress`, as by a sync."""
+        survivors = self.cursors[: min(size, len(self.cursors))]
+        self.size, self.cursors = size, survivors
+        while len(self.cursors) < size:
+            self.cursors.append(self._make())
+        for self.rank, cursor in enumerate(self.cursors):
+            cursor.load_state_dict(progress) if progress else cursor.reset()
+
+    def batches(self, batch_size):
+        """For each step what each rank works on, to the end of the epoch."""
+        dealt = [list(cursor) for cursor in self.cursors]
+        assert len({len(items) for items in dealt}) == 1  # else some would wait for others
+        for start in range(0, len(dealt[0]), batch_size):
+            yield [items[start : start + batch_size] for items in dealt]
+
+
+def make_sampler(length):
+    return lambda: ElasticSampler(range(length))
+
+
+def make_iterable(length):
+    return lambda: ElasticIterableDataset(range(length))
+
+
+def epoch_with_changes(world, choose, length):
+    """Works through an epoch amid commits, failures and changes; returns what was committed, and by
+    how many ranks at last."""
+    size, committed, uncommitted, progress = 0, [], [], world.cursors[0].state_dict()
+    while True:
+        batch_size = choose.randint(1, 5)
+        changed = False
+        for index, batch in enumerate(world.batches(batch_size)):
+            uncommitted += [item for items in batch for item in items]
+            for cursor in world.cursors:
+                cursor.record_batch(index, batch_size)
+            what = choose.random()
+            if what < 0.4:
+                committed += uncommitted
+                uncommitted, progress, size = [], world.cursors[0].state_dict(), world.size
+            if what < 0.1 or what > 0.9:  # a planned change, at a commit, or a failure
+                changed, uncommitted = True, []
+                world.resize(choose.randint(1, 5), progress)
+                break
+        if not changed:
+            committed += uncommitted
+            size = world.size if uncommitted else size
+            assert all(c.processed_num >= length for c in world.cursors)
+            return committed, size
+
+
+@pytest.mark.parametrize("make", [make_sampler, make_iterable])
+def test_each_index_is_committed_once_whatever_happens(make, monkeypatch):
+    for seed in range(100):
+        choose = random.Random(seed)
+        length = choose.randint(0, 60)
+        world = World(monkeypatch, make(length), choose.randint(1, 5))
+        for epoch in range(2):
+            committed, size = epoch_with_changes(world, choose, length)
+            repeated = len(committed) - len(set(committed))
+            assert set(committed) == set(range(length)), seed
+            assert repeated < max(size, 1), seed
+            for world.rank, cursor in enumerate(world.cursors):
+                cursor.set_epoch(epoch + 1)
+
+
+def test_reset_of_the_state_deals_again_without_a_sync(monkeypatch):
+    world = World(monkeypatch, make_sampler(10), 2)
+    sampler = world.cursors[0]
+    state, seen = TorchState(sampler=sampler), []
+    state.register_reset_callbacks([lambda: seen.append(len(sampler))])
+    world.rank, world.size = 0, 1
+    state.on_reset()
+    assert seen == [10] and len(list(sampler)) == 10
+
+
+def test_record_batch_ends_with_the_data(monkeypatch):
+    world = World(monkeypatch, make_sampler(10), 2)
+    sampler = world.cursors[0]
+    for index in range(2):
+        sampler.record_batch(index, 4)
+    assert sampler.processed_num == 10
+    assert sampler.remaining_indices == [] and list(sampler) == [] and len(sampler) == 0
+
+
+def test_progress_is_one_number_for_all(monkeypatch):
+    world = World(monkeypatch, make_sampler(100), 4)
+    for cursor in world.cursors:
+        cursor.record_batch(0, 5)
+    states = [cursor.state_dict() for cursor in world.cursors]
+    assert states == [{"epoch": 0, "processed_num": 20}] * 4
+
+
+def test_shuffled_order_is_the_same_everywhere_and_another_each_epoch(monkeypatch):
+    world = World(monkeypatch, make_sampler(50), 2)
+    orders = [cursor.remaining_indices for cursor in world.cursors]
+    assert orders[0] == orders[1] != list(range(50))
+    world.cursors[0].set_epoch(1)
+    assert world.cursors[0].remaining_indices != orders[0]
+    assert ElasticSampler(range(5), shuffle=False).remaining_indices == [0, 1, 2, 3, 4]
+
+
+def test_iterable_with_loader(monkeypatch):
+    World(monkeypatch, make_iterable(0), 1)
+    dataset = ElasticIterableDataset(range(10))
+    dataset.processed_num = 4
+    for workers in (0, 1):
+        loader = torch.utils.data.DataLoader(dataset, batch_size=4, num_workers=workers)
+        assert [batch.tolist() for batch in loader] == [[4, 5, 6, 7], [8, 9]]
+    two = types.SimpleNamespace(num_workers=2)
+    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: two)
+    with pytest.raises(ValueError, match="num_workers=0 or 1"):
+        iter(dataset)
+
+
+def test_iterable_is_told_the_epoch(monkeypatch):
+    World(monkeypatch, make_iterable(0), 1)
+
+    class Source:
+        def set_epoch(self, epoch):
+            self.epoch = epoch
+
+        def __iter__(self):
+            return iter(range(10 * self.epoch, 10 * self.epoch + 3))
+
+    dataset = ElasticIterableDataset(Source())
+    assert list(dataset) == [0, 1, 2]
+    dataset.set_epoch(2)
+    assert list(dataset) == [20, 21, 22]
