@@ -21,9 +21,11 @@ ALLOWED = {
     "rendezvous/membership": ["base/ids.h", "base/status_macros.h"],
     "rendezvous/journal": ["base", "proto", "rendezvous/membership"],
     "rendezvous/security": ["base", "proto"],
+    "rendezvous/bootstrap": ["base", "proto", "rendezvous/security"],
     "rendezvous/transport": ["base", "proto", "rendezvous/security"],
     "rendezvous/server": [
         "base", "proto", "rendezvous/membership", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
+        "rendezvous/bootstrap",
     ],
     "rendezvous/client": ["base", "proto", "rendezvous/security", "rendezvous/transport"],
     "rendezvous": ["base", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/journal", "rendezvous/security"],
@@ -31,7 +33,8 @@ ALLOWED = {
     "launcher/spawn": ["base", "proto"],
     "launcher/console": ["base", "proto", "rendezvous/server", "rendezvous/membership"],
     "launcher/agent": [
-        "base", "proto", "rendezvous/client", "rendezvous/security", "launcher/spawn", "launcher/console/output_sink.h",
+        "base", "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "launcher/spawn",
+        "launcher/console/output_sink.h",
     ],
     "launcher": [
         "base", "proto", "rendezvous/server", "rendezvous/client", "rendezvous/membership", "rendezvous/security",

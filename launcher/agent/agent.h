@@ -16,10 +16,10 @@
 #include "base/fd.h"
 #include "launcher/agent/agent_output.h"
 #include "launcher/agent/attachment.h"
-#include "launcher/agent/bootstrap_socket.h"
 #include "launcher/agent/route_finder.h"
 #include "launcher/agent/worker_set.h"
 #include "proto/agent.pb.h"
+#include "rendezvous/bootstrap/bootstrap_socket.h"
 #include "rendezvous/client/agent_link.h"
 #include "rendezvous/security/job_credentials.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/bootstrap_socket.h"
+#include "rendezvous/bootstrap/bootstrap_socket.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

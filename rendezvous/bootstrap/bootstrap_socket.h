@@ -1,7 +1,7 @@
 // Where this host's workers ask for their credentials: an abstract unix socket, so that nothing
 // stays behind in the file system.
-#ifndef LAUNCHER_AGENT_BOOTSTRAP_SOCKET_H_
-#define LAUNCHER_AGENT_BOOTSTRAP_SOCKET_H_
+#ifndef RENDEZVOUS_BOOTSTRAP_BOOTSTRAP_SOCKET_H_
+#define RENDEZVOUS_BOOTSTRAP_BOOTSTRAP_SOCKET_H_
 
 #include <sys/types.h>
 
@@ -69,4 +69,4 @@ class BootstrapSocket {
 
 }  // namespace hvd
 
-#endif  // LAUNCHER_AGENT_BOOTSTRAP_SOCKET_H_
+#endif  // RENDEZVOUS_BOOTSTRAP_BOOTSTRAP_SOCKET_H_
