@@ -70,19 +70,31 @@ class GrpcRendezvousClient final : public RendezvousClient {
     const absl::Time deadline = clock_.Now() + timeout;
     BackOff back_off;
     std::mt19937 random{std::random_device{}()};
+    grpc::Status away;  // how an attempt ended that did not find the daemon
     while (true) {
       Response response;
-      const grpc::Status status = Attempt(
+      grpc::Status status = Attempt(
           [&](grpc::ClientContext* context) {
+            // A channel whose connection is lost makes a new one only while a call waits for it.
+            context->set_wait_for_ready(!away.ok());
             return (stub_.get()->*method)(context, request, &response);
           },
           deadline - clock_.Now());
       if (status.ok()) return response;
+      if (!away.ok() && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+          !connected()) {
+        status = away;  // says more
+      }
       if (status.error_code() != grpc::StatusCode::UNAVAILABLE || clock_.Now() >= deadline) {
         return Explain(name, status, timeout);
       }
+      away = std::move(status);
       if (!Pause(std::min(deadline, clock_.Now() + back_off.Next(random)))) return Cancelled();
     }
+  }
+
+  bool connected() const {
+    return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
   }
 
   // One try, which CancelAll can end.
@@ -112,9 +124,9 @@ class GrpcRendezvousClient final : public RendezvousClient {
   absl::Status Explain(absl::string_view name, const grpc::Status& status, absl::Duration timeout) {
     const std::string daemon = absl::StrCat("the rendezvous daemon at ", address_);
     // A call that never found a connection ends with either code.
-    const bool unreachable = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-                             (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
-                              channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY);
+    const bool unreachable =
+        status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+        (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !connected());
     if (unreachable) {
       return absl::UnavailableError(absl::StrCat(name, ": ", daemon, " was not reached within ",
                                                  absl::FormatDuration(timeout), ": ",

@@ -35,12 +35,11 @@ class GrpcRendezvousClientTest : public testing::Test {
  protected:
   ~GrpcRendezvousClientTest() override { StopServer(); }
 
-  void StartServer() {
+  void StartServer(const std::string& address = "127.0.0.1:0") {
     grpc::ServerBuilder builder;
     ConfigureConnections(builder);
     int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", MakeServerCredentials(*authority_->IssueForDaemon()),
-                             &port);
+    builder.AddListeningPort(address, MakeServerCredentials(*authority_->IssueForDaemon()), &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     address_ = "127.0.0.1:" + std::to_string(port);
@@ -100,6 +99,22 @@ TEST_F(GrpcRendezvousClientTest, Unavailable_IsTriedAgain) {
   StartServer();
   EXPECT_TRUE(NewClient()->JoinWorld({}, absl::Minutes(1)).ok());
   EXPECT_EQ(service_.calls, 3);
+}
+
+TEST_F(GrpcRendezvousClientTest, DaemonGoesAndComesBack_CallGoesThrough) {
+  service_.script = [](int, grpc::ServerContext&, pb::JoinWorldResponse&) {
+    return grpc::Status::OK;
+  };
+  StartServer();
+  const auto client = NewClient();
+  EXPECT_TRUE(client->JoinWorld({}, absl::Minutes(1)).ok());
+  StopServer();
+  EXPECT_EQ(client->JoinWorld({}, absl::Milliseconds(300)).status().code(),
+            absl::StatusCode::kUnavailable);
+  auto later = std::async(std::launch::async,
+                          [&] { return client->JoinWorld({}, absl::Seconds(20)).status(); });
+  StartServer(address_);
+  EXPECT_EQ(later.get(), absl::OkStatus());
 }
 
 TEST_F(GrpcRendezvousClientTest, EachMethod_ReachesItsOwn) {
