@@ -113,7 +113,7 @@ void Membership::State::FormWorldWhenAllAsked() {
 // REQUIRES: `members` are in rank order, their places set, and all have asked.
 void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync_state) {
   const Epoch next(epoch.value() + 1);
-  BreakEpoch(absl::StrCat("epoch ", next.value(), " has begun"));
+  EndEpoch(absl::StrCat("epoch ", next.value(), " has begun"));
   epoch = next;
   broken.reset();
   changing.reset();
@@ -142,6 +142,13 @@ WorldMember Membership::State::MemberOf(const Worker& worker) const {
 
 void Membership::State::BreakEpoch(const std::string& reason) {
   if (epoch == Epoch(0) || broken.has_value()) return;
+  EndEpoch(reason);
+  Note(Notice::Kind::kEpochBroken, reason);
+}
+
+// Whoever still waits for something of this epoch hears that it is over.
+void Membership::State::EndEpoch(const std::string& reason) {
+  if (epoch == Epoch(0) || broken.has_value()) return;
   broken = reason;
   for (const WatchRequested& watch : watches) {
     effects.push_back(ReplyWatch{watch.call, EpochChange::kBroken, reason});
@@ -150,7 +157,6 @@ void Membership::State::BreakEpoch(const std::string& reason) {
   rounds.Close(
       absl::FailedPreconditionError(absl::StrCat("epoch ", epoch.value(), " is broken: ", reason)),
       &effects);
-  Note(Notice::Kind::kEpochBroken, reason);
 }
 
 void Membership::State::On(const WatchRequested& event, absl::Time now) {

@@ -51,7 +51,7 @@ bool Membership::State::IsReadyNewcomer(const Worker& worker) const {
 
 bool Membership::State::SomeGoOn() const {
   return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return IsSurvivor(w) || (w.join.has_value() && w.last_world == epoch && epoch > Epoch(0));
+    return IsSurvivor(w) || (w.join.has_value() && w.last_world == epoch);
   });
 }
 

@@ -134,7 +134,7 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
     if (found == listed.end()) {
       const bool there = host.agent.has_value() || host.away.has_value();
       const bool went = host.discovered && there && !host.ended;
-      if (went) StartDrain(&host, spec.elastic->drain_grace, "is not listed any more", true, now);
+      if (went) StartDrain(&host, spec.elastic->drain_grace, "it is not listed any more", true, now);
       continue;
     }
     host.discovered = true;
@@ -149,7 +149,7 @@ void Membership::State::On(const HostDraining& event, absl::Time now) {
   if (!host->agent.has_value() && !host->away.has_value()) return;
   const bool own = event.grace > absl::ZeroDuration();
   StartDrain(host, own ? event.grace : spec.elastic->drain_grace,
-             event.reason.empty() ? "leaves" : OneLine(event.reason), false, now);
+             event.reason.empty() ? "it was asked to" : OneLine(event.reason), false, now);
 }
 
 void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::string& reason,
@@ -162,8 +162,8 @@ void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::
   for (Worker& worker : workers) {
     if (!worker.gone && &HostOf(worker) == host) worker.stop_at = now + grace;
   }
-  Note(Notice::Kind::kHostDraining, absl::StrCat("host ", host->slots.host, " ", reason), nullptr,
-       host);
+  Note(Notice::Kind::kHostDraining, absl::StrCat("host ", host->slots.host, " leaves: ", reason),
+       nullptr, host);
 }
 
 // Those who were told to leave already do leave.

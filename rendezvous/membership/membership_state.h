@@ -121,6 +121,7 @@ struct Membership::State {
   void FormWorld(const std::vector<Worker*>& members, bool sync_state);
   WorldMember MemberOf(const Worker& worker) const;
   void BreakEpoch(const std::string& reason);
+  void EndEpoch(const std::string& reason);
   absl::Status CheckMember(const WorkerKey& key, const Worker& worker, Epoch wanted) const;
 
   // membership_worlds.cc: an elastic job's next worlds
