@@ -46,6 +46,16 @@ class Stream:
                     raise AssertionError(f"{'ended' if self._ended else f'{timeout} s passed'} without /{pattern}/ in:\n{self._text}")
                 self._changed.wait(left)
 
+    def wait_until(self, condition, timeout, what):
+        """Until `condition(text)` holds, which is looked at after each new line. AssertionError with all that was said, if it does not."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while not condition(self._text):
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0:
+                    raise AssertionError(f"{'ended' if self._ended else f'{timeout} s passed'} without {what} in:\n{self._text[-20000:]}")
+                self._changed.wait(left)
+
     def wait_end(self, timeout):
         self._thread.join(timeout)
 

@@ -1,0 +1,120 @@
+"""Elastic jobs: workers and hosts come and go, and nothing trained is lost."""
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from processes import command_line, program
+from training_log import TrainingLog
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+TRAIN = SCRIPTS / "elastic_train.py"
+KILLS = int(os.environ.get("ELASTIC_TEST_KILLS", "4"))
+
+
+def workers_on(host):
+    """Process ids of the training processes themselves."""
+    return [pid for pid in host.find("elastic_train.py") if "python" in program(pid) and "elastic_train.py" in command_line(pid)]
+
+
+class ElasticJob:
+    """horovodrun with the training script on the host "launcher"."""
+
+    def __init__(self, cluster, flags, script_flags=()):
+        self.cluster = cluster
+        self.running = cluster["launcher"].start_command(
+            ["horovodrun", *flags, "python", TRAIN, *script_flags], env={"OMP_NUM_THREADS": "1"}
+        )
+        self.log = TrainingLog(self.running.stdout)
+
+    def wait_for(self, condition, timeout, what):
+        try:
+            self.log.wait_until(condition, timeout, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.running.stderr.text}") from None
+
+    def wait_for_step(self, step, timeout=60):
+        self.wait_for(lambda: self.log.last_step() >= step, timeout, f"step {step}")
+
+    def wait_for_size(self, size, timeout=60):
+        """Until the newest world has so many members, all of them training."""
+        self.wait_for(lambda: self.log.trains_with(size), timeout, f"world of {size}")
+
+    def finish(self, samples, epochs, timeout=120):
+        """Waits for success and checks that the training adds up; returns the number of steps rolled back."""
+        assert self.running.wait(timeout) == 0, self.running.everything()
+        rolled_back = self.log.check_samples(samples, epochs)
+        assert self.cluster.leftovers() == []
+        return rolled_back
+
+
+def test_killed_workers_are_replaced(cluster):
+    """kill -9 of any worker, rank 0 included, again and again."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    epochs, samples = 3 + KILLS * 6, 240
+    job = ElasticJob(
+        cluster,
+        ["-np", "4", "--min-np", "1", "-H", "a:2,b:2", "--max-failures", "1000/10m"],
+        ["--epochs", epochs, "--samples", samples, "--step-seconds", 0.02],
+    )
+    for kill in range(KILLS):
+        job.wait_for_size(4)
+        steps = job.log.last_step()
+        job.wait_for_step(steps + dice.randrange(1, 10))
+        victim = dice.choice(workers_on(cluster["a"]) + workers_on(cluster["b"]))
+        world = job.log.newest_world()
+        os.kill(victim, signal.SIGKILL)
+        job.wait_for(lambda: job.log.newest_world() > world, 30, f"world after kill {kill + 1}")
+    job.finish(samples, epochs, timeout=60 + 10 * KILLS)
+
+
+def test_discovery_script_grows_and_shrinks_the_job(cluster, tmp_path):
+    hosts = tmp_path / "hosts"
+    script = tmp_path / "discover.sh"
+    script.write_text(f"#!/bin/sh\ncat {hosts}\n")
+    script.chmod(0o755)
+    hosts.write_text("a:2\nb:2\n")
+    job = ElasticJob(
+        cluster,
+        ["-np", "4", "--min-np", "2", "--max-np", "4", "--host-discovery-script", script],
+        ["--epochs", 12, "--samples", 480, "--step-seconds", 0.05],
+    )
+    job.wait_for_size(4)
+    hosts.write_text("a:2\n")
+    job.wait_for_size(2)
+    assert workers_on(cluster["b"]) == [] or job.wait_for(lambda: workers_on(cluster["b"]) == [], 20, "host b without workers") is None
+    hosts.write_text("a:2\nb:2\n")
+    job.wait_for_size(4)
+    assert job.finish(480, 12) == 0, "a planned change rolls nothing back"
+
+
+def test_drain_loses_no_step(cluster):
+    job = ElasticJob(
+        cluster,
+        ["-np", "4", "--min-np", "1", "-H", "a:2,b:2"],
+        ["--epochs", 4, "--samples", 480, "--step-seconds", 0.05],
+    )
+    job.wait_for_size(4)
+    drained = cluster["launcher"].run(["horovodrun", "drain", "b"])
+    assert drained.returncode == 0, drained.stderr
+    job.wait_for_size(2)
+    assert job.finish(480, 4) == 0
+    assert "failed" not in job.running.stderr.text, job.running.everything()
+
+
+@pytest.mark.parametrize("victim", ["a", "b"])
+def test_lost_host(cluster, victim):
+    """The link of a host is cut for good: the others go on without it."""
+    job = ElasticJob(
+        cluster,
+        ["-np", "4", "--min-np", "1", "-H", "a:2,b:2"],
+        ["--epochs", 4, "--samples", 480, "--step-seconds", 0.05],
+    )
+    job.wait_for_size(4)
+    cluster[victim].cut()
+    job.wait_for_size(2)
+    assert job.running.wait(120) == 0, job.running.everything()

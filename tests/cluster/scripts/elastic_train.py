@@ -1,0 +1,104 @@
+"""A training for tests of elastic jobs: small, deterministic, and written down.
+
+    elastic_train.py [--epochs N] [--samples N] [--batch N] ...; see below
+
+Every process prints JSON lines (time: CLOCK_REALTIME in seconds):
+  {"world": EPOCH, "rank": R, "size": N, "steps": S}    it begins to train in this world, S steps being committed
+  {"event": "stepped", "world": EPOCH, "step": S, "epoch": E, "samples": [...]}   it has trained on these samples in step S, and commits them next
+  {"done": true, "digest": "..."}   the training is over, the weights being these
+and what the time of a recovery is made of: the events restore, restored, reset.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import time
+
+import horovod.torch as hvd
+import torch
+from horovod import _ffi
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=2)
+parser.add_argument("--samples", type=int, default=240)
+parser.add_argument("--batch", type=int, default=4)
+parser.add_argument("--step-seconds", type=float, default=0.05)
+parser.add_argument("--megabytes", type=float, default=1.0, help="of parameters")
+parser.add_argument("--ballast-megabytes", type=int, default=0, help="of resident memory beside")
+parser.add_argument("--checkpoint-dir")
+parser.add_argument("--checkpoint-every", type=int, default=1)
+args = parser.parse_args()
+
+
+def log(**entry):
+    # In one write, so that it is one line whatever happens to this process.
+    os.write(1, (json.dumps({"time": time.time(), "pid": os.getpid(), **entry}) + "\n").encode())
+
+
+log(started=True)
+ballast = bytearray(args.ballast_megabytes << 20)
+for offset in range(0, len(ballast), 4096):
+    ballast[offset] = 1
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return args.samples
+
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        return index, torch.randn(16, generator=generator), index % 4
+
+
+class State(hvd.elastic.TorchState):
+    """Says when what happens."""
+
+    def restore(self):
+        log(event="restore")
+        super().restore()
+        log(event="restored")
+
+    def on_reset(self):
+        log(event="reset")
+        super().on_reset()
+
+
+hvd.init()
+torch.manual_seed(1 + hvd.rank())
+width = max(1, int(args.megabytes * (1 << 20) / 4 / 20))
+model = torch.nn.Sequential(torch.nn.Linear(16, width), torch.nn.ReLU(), torch.nn.Linear(width, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+dataset = Samples()
+sampler = hvd.elastic.ElasticSampler(dataset, shuffle=True, seed=7)
+durable = {"checkpoint_dir": args.checkpoint_dir, "checkpoint_every": args.checkpoint_every} if args.checkpoint_dir else {}
+state = State(model, optimizer, sampler=sampler, epoch=0, steps=0, **durable)
+state.register_reset_callbacks([lambda: [group.update(lr=0.01 * hvd.size()) for group in optimizer.param_groups]])
+
+
+@hvd.elastic.run
+def train(state):
+    world = _ffi.query("epoch")
+    log(world=world, rank=hvd.rank(), size=hvd.size(), steps=state.steps)
+    loader = None
+    while state.epoch < args.epochs:
+        loader = torch.utils.data.DataLoader(dataset, batch_size=args.batch, sampler=state.sampler)
+        for index, (samples, inputs, labels) in enumerate(loader):
+            if args.step_seconds:
+                time.sleep(args.step_seconds)  # what a larger model would take
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+            state.sampler.record_batch(index, len(samples))
+            state.steps += 1
+            log(event="stepped", world=world, step=state.steps, epoch=state.epoch, samples=samples.tolist())
+            state.commit()
+        state.epoch += 1
+        state.sampler.set_epoch(state.epoch)
+        state.commit()
+
+
+train(state)
+digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
+log(done=True, digest=digest, rank=hvd.rank(), size=hvd.size())

@@ -1,0 +1,102 @@
+"""What the processes of tests/cluster/scripts/elastic_train.py print, and whether it adds up."""
+
+import json
+from collections import Counter
+
+
+class TrainingLog:
+    """Reads along with a job's output (a processes.Stream), whose lines have prefixes such as `[3]<stdout>:`."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._read = 0
+        self._entries = []
+        self._last_step = 0
+        self._newest_world = 0
+        self._newest_members = {}  # rank: size
+
+    def _read_on(self, text):
+        end = text.rfind("\n") + 1
+        for line in text[self._read : end].splitlines():
+            prefix, brace, rest = line.partition("{")
+            if brace and prefix.endswith(">:"):
+                self._take(json.loads(brace + rest))
+        self._read = end
+
+    def _take(self, entry):
+        self._entries.append(entry)
+        self._last_step = max(self._last_step, entry.get("step", 0))
+        if "rank" in entry and entry.get("world", 0) >= self._newest_world:
+            if entry["world"] > self._newest_world:
+                self._newest_world, self._newest_members = entry["world"], {}
+            self._newest_members[entry["rank"]] = entry["size"]
+
+    def all(self, key):
+        """The entries so far that have this key, in order of time."""
+        self._read_on(self._stream.text)
+        return sorted((entry for entry in self._entries if key in entry), key=lambda entry: entry["time"])
+
+    def wait_until(self, condition, timeout, what):
+        """Until `condition()` holds, which is looked at after each new line."""
+
+        def look(text):
+            self._read_on(text)
+            return condition()
+
+        self._stream.wait_until(look, timeout, what)
+
+    def worlds(self):
+        """By epoch: (size, steps committed when it began), as all its members say alike."""
+        worlds = {}
+        for entry in self.all("world"):
+            if "rank" in entry:
+                worlds.setdefault(entry["world"], set()).add((entry["size"], entry["steps"]))
+        for world, views in worlds.items():
+            assert len(views) == 1, f"members of epoch {world} do not agree: {views}"
+        return {world: next(iter(views)) for world, views in sorted(worlds.items())}
+
+    def last_step(self):
+        self._read_on(self._stream.text)
+        return self._last_step
+
+    def trains_with(self, size):
+        """Whether all members of the newest world have begun, and there are so many."""
+        self._read_on(self._stream.text)
+        return self._newest_members == {rank: size for rank in range(size)}
+
+    def forget(self):
+        """Drops the entries of the past, for runs that go on for long and look at the present only."""
+        self._entries = []
+
+    def newest_world(self):
+        self._read_on(self._stream.text)
+        return self._newest_world
+
+    def check_samples(self, samples, epochs):
+        """Every sample counts once in every epoch: what was rolled back was dealt again, nothing else was, and all processes
+        have the same weights. Returns how many steps were rolled back."""
+        worlds = self.worlds()
+        next_start = {}
+        for world, following in zip(list(worlds), [*list(worlds)[1:], None]):
+            next_start[world] = worlds[following][1] if following else None
+        counts = {epoch: Counter() for epoch in range(epochs)}
+        rolled_back = set()
+        for entry in self.all("step"):
+            limit = next_start[entry["world"]]
+            if limit is not None and entry["step"] > limit:
+                rolled_back.add((entry["world"], entry["step"]))
+                continue
+            counts[entry["epoch"]].update(entry["samples"])
+        for epoch, counter in counts.items():
+            missing = [sample for sample in range(samples) if counter[sample] == 0]
+            assert not missing, f"epoch {epoch}: samples {missing[:10]} were never trained on"
+            # The last batch of an epoch is filled up from the front, by less than one sample a rank.
+            extra = sum(counter.values()) - samples
+            largest = max(size for size, _ in worlds.values())
+            assert extra < largest, f"epoch {epoch}: {extra} samples too many: {[s for s in counter if counter[s] > 1][:20]}"
+        for world, _ in Counter(world for world, _ in rolled_back).items():
+            lost = {step for w, step in rolled_back if w == world}
+            assert len(lost) <= 1, f"epoch {world}: steps {sorted(lost)} were rolled back, more than one commit"
+        digests = {entry["digest"] for entry in self.all("done")}
+        assert len(digests) == 1, f"the weights differ: {digests}"
+        return len(rolled_back)
