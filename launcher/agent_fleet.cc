@@ -11,8 +11,9 @@
 
 namespace hvd {
 
-absl::Status AgentFleet::Start(const AgentTarget& target, const pb::AgentBootstrap& bootstrap) {
-  const size_t agent = agents_.size();
+absl::StatusOr<size_t> AgentFleet::Start(const AgentTarget& target,
+                                         const pb::AgentBootstrap& bootstrap) {
+  const size_t agent = next_;
   AgentProcess::Callbacks callbacks;
   callbacks.on_ready = [this, agent](const std::string& warning) {
     events_.Post(AgentIsReady{agent, warning});
@@ -28,24 +29,26 @@ absl::Status AgentFleet::Start(const AgentTarget& target, const pb::AgentBootstr
   };
   ASSIGN_OR_RETURN(std::unique_ptr<AgentProcess> process,
                    start_(target, bootstrap, std::move(callbacks)));
-  agents_.push_back({target, false, false, std::move(process)});
-  return absl::OkStatus();
+  agents_[next_++] = {target, false, false, std::move(process)};
+  return agent;
 }
 
-bool AgentFleet::AllReady() const {
-  return std::all_of(agents_.begin(), agents_.end(), [](const Agent& a) { return a.ready; });
+std::vector<size_t> AgentFleet::agents() const {
+  std::vector<size_t> result;
+  for (const auto& [agent, unused] : agents_) result.push_back(agent);
+  return result;
 }
 
 bool AgentFleet::AllExited() const {
-  return std::all_of(agents_.begin(), agents_.end(), [](const Agent& a) { return a.exited; });
+  return std::all_of(agents_.begin(), agents_.end(), [](const auto& a) { return a.second.exited; });
 }
 
 void AgentFleet::CloseAllInputs() {
-  for (Agent& agent : agents_) agent.process->CloseInput();
+  for (auto& [unused, agent] : agents_) agent.process->CloseInput();
 }
 
 void AgentFleet::KillAll() {
-  for (Agent& agent : agents_) agent.process->Kill();
+  for (auto& [unused, agent] : agents_) agent.process->Kill();
 }
 
 std::string DescribeExit(const AgentExit& exit) {

@@ -1,8 +1,9 @@
-// The agents of a job, one per host, as the launcher sees them.
+// The agents of a job as the launcher sees them.
 #ifndef LAUNCHER_AGENT_FLEET_H_
 #define LAUNCHER_AGENT_FLEET_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,21 +27,23 @@ class AgentFleet {
   AgentFleet(StartAgent start, JobEventQueue& events, OutputSink& output)
       : start_(std::move(start)), events_(events), output_(output) {}
 
-  // Starts the next host's agent; errors as AgentProcess::Start.
-  absl::Status Start(const AgentTarget& target, const pb::AgentBootstrap& bootstrap);
+  // Starts an agent and returns its number, which is never used again: 0, 1, ... Errors as
+  // AgentProcess::Start.
+  absl::StatusOr<size_t> Start(const AgentTarget& target, const pb::AgentBootstrap& bootstrap);
 
-  void MarkReady(size_t agent) { agents_[agent].ready = true; }
-  void MarkExited(size_t agent) { agents_[agent].exited = true; }
+  void MarkReady(size_t agent) { agents_.at(agent).ready = true; }
+  void MarkExited(size_t agent) { agents_.at(agent).exited = true; }
+  // It has exited and nobody will ask for it any more.
+  void Forget(size_t agent) { agents_.erase(agent); }
 
-  size_t size() const { return agents_.size(); }
-  const AgentTarget& target(size_t agent) const { return agents_[agent].target; }
-  bool ready(size_t agent) const { return agents_[agent].ready; }
-  bool AllReady() const;
+  std::vector<size_t> agents() const;
+  const AgentTarget& target(size_t agent) const { return agents_.at(agent).target; }
+  bool ready(size_t agent) const { return agents_.at(agent).ready; }
   bool AllExited() const;
 
   // See AgentProcess.
-  void CloseInput(size_t agent) { agents_[agent].process->CloseInput(); }
-  void Kill(size_t agent) { agents_[agent].process->Kill(); }
+  void CloseInput(size_t agent) { agents_.at(agent).process->CloseInput(); }
+  void Kill(size_t agent) { agents_.at(agent).process->Kill(); }
   void CloseAllInputs();
   void KillAll();
 
@@ -55,7 +58,8 @@ class AgentFleet {
   const StartAgent start_;
   JobEventQueue& events_;
   OutputSink& output_;
-  std::vector<Agent> agents_;
+  size_t next_ = 0;
+  std::map<size_t, Agent> agents_;
 };
 
 // "exit code 3" or "killed by signal 9 (Killed)", and the last line it said, if any.

@@ -67,8 +67,18 @@ TEST_F(AgentFleetTest, FailedStartAddsNoAgent) {
   agents_.FailOn("c", absl::NotFoundError("no ssh"));
   AgentTarget target;
   target.host = "c";
-  EXPECT_EQ(fleet_.Start(target, {}).message(), "no ssh");
-  EXPECT_EQ(fleet_.size(), 2u);
+  EXPECT_EQ(fleet_.Start(target, {}).status().message(), "no ssh");
+  EXPECT_EQ(fleet_.agents(), (std::vector<size_t>{0, 1}));
+}
+
+TEST_F(AgentFleetTest, ForgottenAgentsNumberIsNotUsedAgain) {
+  agents_.Exit("a");
+  fleet_.Forget(0);
+  EXPECT_EQ(fleet_.agents(), (std::vector<size_t>{1}));
+  AgentTarget target;
+  target.host = "a";
+  EXPECT_EQ(*fleet_.Start(target, {}), 2u);
+  EXPECT_EQ(fleet_.target(2).host, "a");
 }
 
 TEST(DescribeExit, SaysHowAndWhatItSaid) {

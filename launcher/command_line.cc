@@ -114,6 +114,17 @@ absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::st
   return Unknown(flags, found.written);
 }
 
+absl::Status TakeExtraValues(const std::vector<std::string>& args, size_t* next, Found* found) {
+  for (int i = 0; i < found->flag->extra_values; ++i) {
+    if (*next == args.size() || (IsOption(args[*next]) && !IsNegativeNumber(args[*next]))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(found->written, " needs ", found->flag->extra_values + 1, " values"));
+    }
+    absl::StrAppend(&found->value, " ", args[(*next)++]);
+  }
+  return absl::OkStatus();
+}
+
 std::string Canonical(const Found& found) {
   if (!found.flag->takes_value) return found.flag->name;
   return absl::StrCat(found.flag->name, found.flag->name.size() > 2 ? "=" : "", found.value);
@@ -146,6 +157,7 @@ absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& fla
       return absl::InvalidArgumentError(
           absl::StrCat(found.written, " needs a value, not an empty one"));
     }
+    RETURN_IF_ERROR(TakeExtraValues(args, &next, &found));
     result.options.push_back(Canonical(found));
   }
   result.command.assign(args.begin() + next, args.end());

@@ -16,6 +16,7 @@ struct FlagSpec {
   std::vector<std::string> spellings;  // every accepted spelling, `name` included
   bool takes_value = false;
   std::string unavailable;  // not empty: known, but refused with this text
+  int extra_values = 0;     // after the first; joined by blanks
 };
 
 struct SplitCommandLine {

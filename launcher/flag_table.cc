@@ -66,6 +66,12 @@ void FlagTable::Value(const std::string& names, const std::string& kind, const s
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void FlagTable::TwoValues(const std::string& name, const std::string& kind, const std::string& help,
+                          Handler handler) {
+  two_values_.insert(name);
+  Value(name, kind, help, std::move(handler));
+}
+
 void FlagTable::Flag(const std::string& names, const std::string& help,
                      std::function<void()> action) {
   app_.add_flag_callback(names, std::move(action), help)
@@ -100,6 +106,7 @@ std::vector<FlagSpec> FlagTable::Specs() const {
     for (const std::string& name : option->get_snames()) spec.spellings.push_back("-" + name);
     spec.name = spec.spellings.front();
     spec.takes_value = option->get_items_expected_max() > 0;
+    spec.extra_values = two_values_.count(spec.name) > 0 ? 1 : 0;
     specs.push_back(std::move(spec));
   }
   return specs;

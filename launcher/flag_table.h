@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ class FlagTable {
   // A flag with a value; `handler` takes each value in turn.
   void Value(const std::string& names, const std::string& kind, const std::string& help,
              Handler handler);
+  // A flag with two of them; `handler` takes both, with a blank between.
+  void TwoValues(const std::string& name, const std::string& kind, const std::string& help,
+                 Handler handler);
   // A flag without one.
   void Flag(const std::string& names, const std::string& help, std::function<void()> action);
   // A flag that asks for what is so anyway; not shown in the help text.
@@ -53,6 +57,7 @@ class FlagTable {
   CLI::App app_;
   std::vector<FlagSpec> refused_;
   std::map<std::string, std::string> single_dash_;
+  std::set<std::string> two_values_;
   absl::Status status_;
 };
 

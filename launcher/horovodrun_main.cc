@@ -1,15 +1,21 @@
 // horovodrun: runs a command on several hosts as the workers of one Horovod job.
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/env.h"
 #include "base/version.h"
 #include "launcher/check_build.h"
+#include "launcher/control.h"
+#include "launcher/control_options.h"
+#include "launcher/host_search.h"
 #include "launcher/job.h"
+#include "launcher/job_file.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
 #include "launcher/stop_signals.h"
+#include "rendezvous/server/event_log.h"
 
 namespace hvd {
 namespace {
@@ -24,18 +30,36 @@ int Print(const std::string& text) {
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
+int RunControl(const std::vector<std::string>& args, const std::string& job_directory) {
+  const absl::StatusOr<ControlOptions> options = ParseControlOptions(args);
+  if (!options.ok()) return Refuse(options.status());
+  if (options->action == ControlOptions::Action::kShowHelp) return Print(ControlHelpText(args[0]));
+  const absl::StatusOr<std::string> text = Control(*options, job_directory);
+  return text.ok() ? Print(*text) : Refuse(text.status());
+}
+
 int Main(const std::vector<std::string>& args) {
   const Environment environment = ReadEnvironment();
+  if (IsControlCommand(args)) return RunControl(args, JobFileDirectory(environment));
   const absl::StatusOr<Options> options = ParseOptions(args, environment);
   if (!options.ok()) return Refuse(options.status());
   if (options->action == Options::Action::kShowHelp) return Print(HelpText());
   if (options->action == Options::Action::kShowVersion) return Print(std::string(kVersion) + "\n");
   if (options->action == Options::Action::kCheckBuild) return Print(CheckBuildTable(AskPython()));
   PrepareProcess();
-  const absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
+  absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
-  auto files = RankFiles::Create(options->output_directory, plan->num_proc);
+  plan->job_directory = JobFileDirectory(environment);
+  auto files = RankFiles::Create(
+      options->output_directory, plan->num_proc,
+      plan->elastic.has_value() ? RankFiles::Ranks::kMayGrow : RankFiles::Ranks::kFixed);
   if (!files.ok()) return Refuse(files.status());
+  std::unique_ptr<EventLog> event_log;
+  if (!options->event_log.empty()) {
+    auto opened = EventLog::Open(options->event_log);
+    if (!opened.ok()) return Refuse(opened.status());
+    event_log = *std::move(opened);
+  }
   OutputSinkOptions sink;
   sink.files = *std::move(files);
   sink.timestamps = options->prefix_timestamp;
@@ -49,6 +73,8 @@ int Main(const std::vector<std::string>& args) {
   JobDependencies dependencies;
   dependencies.start_server = [](ServerOptions o) { return Server::Start(std::move(o)); };
   dependencies.start_agent = AgentProcess::Start;
+  dependencies.search_hosts = [&plan](OnHostsFound found) { return SearchHosts(*plan, found); };
+  dependencies.event_log = event_log.get();
   return RunJob(*plan, dependencies, events, output);
 }
 

@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "launcher/console/root_cause.h"
-#include "launcher/job_start.h"
+#include "base/status_macros.h"
+#include "launcher/job_run.h"
 
 namespace hvd {
 namespace {
@@ -22,95 +22,17 @@ constexpr absl::Duration kInterruptGrace = absl::Seconds(5);
 constexpr absl::Duration kVerdictTime = absl::Seconds(10);
 // The same if the daemon never knew that agent.
 constexpr absl::Duration kUnattachedTime = absl::Seconds(2);
-// What the daemon adds to a grace before it gives its verdict anyway.
-constexpr absl::Duration kDaemonPatience = absl::Seconds(6);
-// For an agent that has no more work to exit, then the same once its input is closed.
-constexpr absl::Duration kAgentExitTime = absl::Seconds(3);
-// After a second Ctrl-C: for agents to kill their workers before they are killed themselves.
-constexpr absl::Duration kHurryTime = absl::Milliseconds(500);
 
-std::set<std::string> AttachedHosts(Server& server) {
-  std::set<std::string> attached;
-  for (const Membership::HostView& view : server.Describe().hosts) {
-    if (view.attached) attached.insert(view.host.host);
-  }
-  return attached;
-}
+std::string Processes(int n) { return absl::StrCat(n, n == 1 ? " process" : " processes"); }
 
 std::string SignalName(int signal) { return absl::StrCat("SIG", sigabbrev_np(signal)); }
 
-// One pass through the phases, in order. For one thread.
-class Job {
- public:
-  Job(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
-      OutputSink& output)
-      : plan_(plan),
-        events_(events),
-        output_(output),
-        clock_(events.clock()),
-        start_time_(clock_.Now()),
-        dependencies_(dependencies),
-        fleet_(dependencies.start_agent, events, output) {}
+}  // namespace
 
-  int Run();
-
- private:
-  enum class Phase {
-    kStarting,  // until every host has attached or the start's time is up
-    kRunning,
-    kEnding,   // the daemon winds up; agents exit by themselves
-    kClosing,  // those that did not have lost their launcher
-    kKilling,
-  };
-
-  void Start();
-  void Handle(const JobEvent& event);
-  void On(const AgentIsReady& event);
-  void On(const AgentHasRefused& event);
-  void On(const AgentHasExited& event);
-  void On(const JobHasFinished& event);
-  void On(const StopSignal& event);
-  void On(const OutputIsBroken& event);
-  void On(const OutputIsDrained& event) { drained_ = true; }
-
-  void OnDeadline();
-  void CheckStarted();
-  void Fail(absl::string_view message, int exit_code);
-  void Stop(const std::string& reason, int exit_code, absl::Duration grace);
-  void EndUnattached();
-  void Hurry();
-  void Escalate();
-  void Report();
-  void Flush();
-
-  bool Ending() const { return phase_ >= Phase::kEnding; }
-  void SetDeadline(absl::Duration from_now) { deadline_ = clock_.Now() + from_now; }
-  void Verbose(absl::string_view text);
-
-  const JobPlan& plan_;
-  JobEventQueue& events_;
-  OutputSink& output_;
-  Clock& clock_;
-  const absl::Time start_time_;
-  const JobDependencies& dependencies_;
-  std::unique_ptr<Server> server_;
-  AgentFleet fleet_;  // ends before the server
-
-  Phase phase_ = Phase::kStarting;
-  absl::Time deadline_ = absl::InfiniteFuture();       // of the phase
-  absl::Time lost_deadline_ = absl::InfiniteFuture();  // for the verdict on a lost agent
-  std::vector<std::string> lost_;                      // agents that ended too early, and how
-  std::optional<Verdict> verdict_;
-  int exit_code_ = 1;
-  bool explained_ = false;  // why it ends has been said
-  int stop_signals_ = 0;
-  bool drained_ = false;
-};
-
-int Job::Run() {
+int JobRun::Run() {
   Start();
   while (!Ending() || !fleet_.AllExited()) {
-    const std::optional<JobEvent> event = events_.Next(std::min(deadline_, lost_deadline_));
+    const std::optional<JobEvent> event = events_.Next(NextDeadline());
     if (event.has_value()) {
       Handle(*event);
     } else {
@@ -118,53 +40,101 @@ int Job::Run() {
     }
   }
   Verbose("every agent has exited");
+  job_file_.reset();
   server_.reset();
   Report();
   Flush();
   return exit_code_;
 }
 
-void Job::Start() {
+void JobRun::Start() {
   deadline_ = start_time_ + plan_.start_timeout;
   if (plan_.verbose) output_.Say(absl::StrCat("horovodrun: ", PlanTable(plan_)));
-  absl::StatusOr<StartedDaemon> daemon =
-      StartDaemon(plan_, dependencies_.start_server,
-                  [this](const Verdict& verdict) { events_.Post(JobHasFinished{verdict}); });
+  absl::StatusOr<StartedDaemon> daemon = StartDaemon(
+      plan_, dependencies_.start_server,
+      [this](const Verdict& verdict) {
+        if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(verdict);
+        events_.Post(JobHasFinished{verdict});
+      },
+      [this](const Notice& notice) {
+        if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(notice);
+        events_.Post(NoticeHappened{notice, clock_.Now()});
+      });
   if (!daemon.ok()) return Fail(daemon.status().message(), 1);
-  server_ = std::move(daemon->server);
+  daemon_ = *std::move(daemon);
+  server_ = std::move(daemon_.server);
   Verbose(absl::StrCat("the daemon listens on ", absl::StrJoin(server_->addresses(), ", ")));
-  for (const PlannedHost& host : plan_.hosts) {
-    const absl::StatusOr<pb::AgentBootstrap> bootstrap =
-        MakeBootstrap(plan_, host, *daemon->authority, daemon->job_id, server_->addresses());
-    if (!bootstrap.ok()) return Fail(bootstrap.status().message(), 1);
-    const absl::Status started = fleet_.Start(host.target, *bootstrap);
-    if (!started.ok()) return Fail(started.message(), kUsageError);
+  auto job_file = WriteJobFile(plan_, *daemon_.authority, daemon_.job_id, server_->addresses());
+  if (job_file.ok()) {
+    job_file_ = *std::move(job_file);
+  } else {
+    Verbose(absl::StrCat("horovodrun status won't find this job: ", job_file.status().message()));
   }
-  Verbose(absl::StrCat("agents started: ", fleet_.size()));
+  if (plan_.elastic.has_value()) return StartElasticFleet();
+  const absl::Status started = StartFleet();
+  if (!started.ok()) return Fail(started.message(), kUsageError);
+  Verbose(absl::StrCat("agents started: ", fleet_.agents().size()));
 }
 
-void Job::Handle(const JobEvent& event) {
+absl::Status JobRun::StartFleet() {
+  for (const PlannedHost& host : plan_.hosts) {
+    ASSIGN_OR_RETURN(
+        const pb::AgentBootstrap bootstrap,
+        MakeBootstrap(plan_, host, *daemon_.authority, daemon_.job_id, server_->addresses()));
+    RETURN_IF_ERROR(fleet_.Start(host.target, bootstrap).status());
+  }
+  return absl::OkStatus();
+}
+
+void JobRun::StartElasticFleet() {
+  elastic_.emplace(
+      fleet_, *server_, clock_,
+      [this](const PlannedHost& host) {
+        return MakeBootstrap(plan_, host, *daemon_.authority, daemon_.job_id, server_->addresses());
+      },
+      [this](const std::string& line) { Warn(line); });
+  if (plan_.elastic->script.empty()) {
+    elastic_->SetHosts(plan_.hosts);
+    return CheckRefused();
+  }
+  auto search = dependencies_.search_hosts([this](absl::StatusOr<std::vector<PlannedHost>> hosts) {
+    events_.Post(HostsFound{std::move(hosts)});
+  });
+  if (!search.ok()) return Fail(search.status().message(), kUsageError);
+  search_ = *std::move(search);
+}
+
+absl::Time JobRun::NextDeadline() const {
+  const absl::Time deadline = std::min(deadline_, lost_deadline_);
+  return elastic_.has_value() && !Ending() ? std::min(deadline, elastic_->NextDue()) : deadline;
+}
+
+void JobRun::Handle(const JobEvent& event) {
   std::visit([this](const auto& e) { On(e); }, event);
 }
 
-void Job::On(const AgentIsReady& event) {
+void JobRun::On(const AgentIsReady& event) {
   fleet_.MarkReady(event.agent);
-  if (!event.warning.empty()) {
-    output_.Say(absl::StrCat("horovodrun: warning: ", event.warning, "\n"));
-  }
+  if (elastic_.has_value() && !Ending()) elastic_->OnReady(event.agent);
+  if (!event.warning.empty()) Warn(event.warning);
   Verbose(absl::StrCat("the agent on ", fleet_.target(event.agent).host, " is ready"));
 }
 
-void Job::On(const AgentHasRefused& event) {
+void JobRun::On(const AgentHasRefused& event) {
   if (Ending()) return;
+  if (elastic_.has_value()) return elastic_->OnRefused(event.agent, event.message);
   const std::string& host = fleet_.target(event.agent).host;
   const bool names_host = absl::StrContains(event.message, host);
   Fail(names_host ? event.message : absl::StrCat(host, ": ", event.message), kUsageError);
 }
 
-void Job::On(const AgentHasExited& event) {
+void JobRun::On(const AgentHasExited& event) {
   fleet_.MarkExited(event.agent);
   if (Ending()) return;
+  if (elastic_.has_value()) {
+    elastic_->OnExited(event.agent, event.exit);
+    return CheckRefused();
+  }
   const AgentTarget& target = fleet_.target(event.agent);
   if (!fleet_.ready(event.agent)) return Fail(ExplainEarlyExit(target, event.exit), kUsageError);
   if (event.exit.exit_code != 0 || event.exit.signal != 0) {
@@ -179,23 +149,43 @@ void Job::On(const AgentHasExited& event) {
   lost_deadline_ = std::min(lost_deadline_, clock_.Now() + time);
 }
 
-void Job::On(const JobHasFinished& event) {
+void JobRun::On(const JobHasFinished& event) {
   Verbose(absl::StrCat("verdict: ", event.verdict.summary));
   verdict_ = event.verdict;
   if (!explained_ || stop_signals_ > 0) exit_code_ = event.verdict.exit_code;
   if (phase_ > Phase::kEnding) return;
-  phase_ = Phase::kEnding;
-  lost_deadline_ = absl::InfiniteFuture();
-  SetDeadline(kAgentExitTime);
+  BeginEnd(kAgentExitTime);
   EndUnattached();
 }
 
-void Job::On(const StopSignal& event) {
+void JobRun::On(const NoticeHappened& event) {
+  const JobProgress::Line line = progress_.Tell(event.notice, event.when);
+  if (line.important && elastic_.has_value()) {
+    output_.Say(absl::StrCat("horovodrun: ", line.text, "\n"));
+  } else {
+    Verbose(line.text);
+  }
+}
+
+void JobRun::On(const HostsFound& event) {
+  if (Ending()) return;
+  const std::string warning = search_warnings_.Judge(event.hosts.status());
+  if (event.hosts.ok()) {
+    elastic_->SetHosts(*event.hosts);
+    CheckRefused();
+  } else if (!search_warnings_.ever_succeeded()) {
+    Fail(event.hosts.status().message(), kUsageError);
+  } else if (!warning.empty()) {
+    Warn(warning);
+  }
+}
+
+void JobRun::On(const StopSignal& event) {
   ++stop_signals_;
   if (Ending()) return Hurry();
   output_.Say(absl::StrCat(event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ",
-                           SignalName(event.signal), "; stopping ", plan_.num_proc,
-                           plan_.num_proc == 1 ? " process" : " processes",
+                           SignalName(event.signal), "; stopping ",
+                           plan_.elastic.has_value() ? "the job" : Processes(plan_.num_proc),
                            " (Ctrl-C again to kill at once)\n"));
   explained_ = true;
   Stop(absl::StrCat("horovodrun was interrupted by ", SignalName(event.signal)), 128 + event.signal,
@@ -203,14 +193,18 @@ void Job::On(const StopSignal& event) {
 }
 
 // As with any program whose reader has gone: an end without many words.
-void Job::On(const OutputIsBroken&) {
+void JobRun::On(const OutputIsBroken&) {
   if (Ending()) return;
   explained_ = true;
   Stop("nobody reads horovodrun's output any more", 128 + SIGPIPE, kInterruptGrace);
 }
 
-void Job::OnDeadline() {
+void JobRun::OnDeadline() {
   if (Ending()) return Escalate();
+  if (elastic_.has_value() && clock_.Now() >= elastic_->NextDue()) {
+    elastic_->StartDue();
+    return CheckRefused();
+  }
   if (clock_.Now() >= lost_deadline_) {
     return Fail(absl::StrCat(lost_.empty() ? "an agent has ended" : absl::StrJoin(lost_, "; "),
                              ", and the job with it"),
@@ -219,11 +213,23 @@ void Job::OnDeadline() {
   CheckStarted();
 }
 
-// The time to start is up: either all hosts take part by now, or the job ends here.
-void Job::CheckStarted() {
-  const std::set<std::string> attached = AttachedHosts(*server_);
+// The time to start is up: either the job can begin by now, or it ends here.
+void JobRun::CheckStarted() {
+  const absl::Status started = elastic_.has_value() ? elastic_->Unusable() : AllStarted();
+  if (!started.ok()) {
+    return Fail(
+        absl::StrCat("gave up after ", absl::FormatDuration(plan_.start_timeout),
+                     " of waiting for ", started.message(), "; --start-timeout gives more time"),
+        kUsageError);
+  }
+  phase_ = Phase::kRunning;
+  deadline_ = absl::InfiniteFuture();
+}
+
+absl::Status JobRun::AllStarted() {
+  const std::set<std::string> attached = AttachedHosts();
   std::vector<std::string> late;
-  for (size_t i = 0; i < fleet_.size(); ++i) {
+  for (const size_t i : fleet_.agents()) {
     const AgentTarget& target = fleet_.target(i);
     if (attached.count(target.host) > 0) continue;
     if (fleet_.ready(i)) {
@@ -235,83 +241,20 @@ void Job::CheckStarted() {
                                                             : " (no answer through ssh yet)"));
     }
   }
-  if (!late.empty()) {
-    return Fail(absl::StrCat("gave up after ", absl::FormatDuration(plan_.start_timeout),
-                             " of waiting for ", absl::StrJoin(late, ", "),
-                             "; --start-timeout gives more time"),
-                kUsageError);
-  }
-  phase_ = Phase::kRunning;
-  deadline_ = absl::InfiniteFuture();
+  return late.empty() ? absl::OkStatus() : absl::UnavailableError(absl::StrJoin(late, ", "));
 }
 
-// Says in one line why there is no job, and ends what there is of it.
-void Job::Fail(absl::string_view message, int exit_code) {
-  output_.Say(absl::StrCat("horovodrun: error: ", message, "\n"));
-  explained_ = true;
-  Stop(std::string(message), exit_code, absl::ZeroDuration());
+// A mistake that no host forgives, such as a command that there is nowhere, won't heal by waiting.
+void JobRun::CheckRefused() {
+  const absl::Status refused = elastic_->Refused();
+  if (!refused.ok()) Fail(refused.message(), kUsageError);
 }
 
-void Job::Stop(const std::string& reason, int exit_code, absl::Duration grace) {
-  exit_code_ = exit_code;
-  phase_ = Phase::kEnding;
-  lost_deadline_ = absl::InfiniteFuture();
-  SetDeadline(grace + kDaemonPatience);
-  if (server_ == nullptr) return;
-  server_->RequestStop(reason, exit_code, grace);
-  EndUnattached();
+void JobRun::Warn(absl::string_view text) {
+  output_.Say(absl::StrCat("horovodrun: warning: ", text, "\n"));
 }
 
-// Agents that the daemon does not know hear nothing from it. No worker runs under them.
-void Job::EndUnattached() {
-  const std::set<std::string> attached = AttachedHosts(*server_);
-  for (size_t i = 0; i < fleet_.size(); ++i) {
-    if (attached.count(fleet_.target(i).host) > 0) continue;
-    fleet_.CloseInput(i);
-    // An ssh that still connects does not look at its input.
-    if (!fleet_.ready(i)) fleet_.Kill(i);
-  }
-}
-
-void Job::Hurry() {
-  // The first time, what is left to read may still be read.
-  if (stop_signals_ > 1) output_.Abandon();
-  if (server_ != nullptr) server_->RequestStop("killed", exit_code_, absl::ZeroDuration());
-  fleet_.CloseAllInputs();
-  phase_ = Phase::kClosing;
-  SetDeadline(kHurryTime);
-}
-
-void Job::Escalate() {
-  if (stop_signals_ < 2 && output_.HasBacklog()) return SetDeadline(kAgentExitTime);
-  if (phase_ == Phase::kEnding) {
-    fleet_.CloseAllInputs();
-    phase_ = Phase::kClosing;
-    return SetDeadline(kAgentExitTime);
-  }
-  fleet_.KillAll();
-  phase_ = Phase::kKilling;
-  SetDeadline(kAgentExitTime);
-}
-
-void Job::Report() {
-  if (!verdict_.has_value() || verdict_->success || (explained_ && verdict_->rank < 0)) return;
-  if (explained_ && stop_signals_ == 0) return;
-  for (const std::string& line : lost_) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
-  output_.Say(RootCauseBlock(*verdict_));
-}
-
-// All that was said gets read, unless the user does not want to wait for that.
-void Job::Flush() {
-  output_.NotifyDrained([this] { events_.Post(OutputIsDrained{}); });
-  while (!drained_) {
-    const std::optional<JobEvent> event = events_.Next(absl::InfiniteFuture());
-    if (std::holds_alternative<StopSignal>(*event)) output_.Abandon();
-    if (std::holds_alternative<OutputIsDrained>(*event)) drained_ = true;
-  }
-}
-
-void Job::Verbose(absl::string_view text) {
+void JobRun::Verbose(absl::string_view text) {
   if (!plan_.verbose) return;
   output_.Say(absl::StrCat(
       "horovodrun: ",
@@ -319,11 +262,9 @@ void Job::Verbose(absl::string_view text) {
       text, "\n"));
 }
 
-}  // namespace
-
 int RunJob(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
            OutputSink& output) {
-  return Job(plan, dependencies, events, output).Run();
+  return JobRun(plan, dependencies, events, output).Run();
 }
 
 }  // namespace hvd

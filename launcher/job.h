@@ -9,21 +9,27 @@
 #include "absl/status/statusor.h"
 #include "launcher/agent_fleet.h"
 #include "launcher/console/output_sink.h"
+#include "launcher/host_search.h"
 #include "launcher/job_events.h"
 #include "launcher/plan.h"
+#include "rendezvous/server/event_log.h"
 #include "rendezvous/server/server.h"
 
 namespace hvd {
 
-// The two things that a job starts; tests have their own.
+// What a job starts; tests have their own.
 struct JobDependencies {
   std::function<absl::StatusOr<std::unique_ptr<Server>>(ServerOptions)> start_server;
   StartAgent start_agent;
+  // Needed if the plan names a script: SearchHosts for the plan, or a test's own.
+  std::function<absl::StatusOr<std::unique_ptr<HostScript>>(OnHostsFound)> search_hosts;
+  EventLog* event_log = nullptr;  // may be null
 };
 
 // Runs the job to its end and returns horovodrun's exit code: the verdict's; 2 if a host could not
-// be used, in which case no worker was started; 128 + signal after a stop signal. Everything that
-// was started has ended, and all output is written or given up, when it returns.
+// be used (elastic: none could), in which case no worker was started; 128 + signal after a stop
+// signal. Everything that was started has ended, and all output is written or given up, when it
+// returns.
 //
 // `events` carries signals and broken output from outside; `output` must tell its OnBroken there.
 int RunJob(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,

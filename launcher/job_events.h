@@ -8,17 +8,20 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "launcher/plan.h"
 #include "launcher/spawn/agent_process.h"
 #include "rendezvous/membership/events.h"
 
 namespace hvd {
 
-// Agents go by their host's index in the plan.
+// Agents go by their numbers in AgentFleet.
 struct AgentIsReady {
   size_t agent;
   std::string warning;  // one line for the user, or empty
@@ -34,6 +37,15 @@ struct AgentHasExited {
 struct JobHasFinished {
   Verdict verdict;
 };
+struct NoticeHappened {
+  Notice notice;
+  absl::Time when;
+};
+// Host discovery has found these, or says in one line why it found none. InvalidArgument: what it
+// was told is no list of hosts; other codes: it failed.
+struct HostsFound {
+  absl::StatusOr<std::vector<PlannedHost>> hosts;
+};
 // SIGINT, SIGTERM or SIGHUP.
 struct StopSignal {
   int signal;
@@ -42,8 +54,9 @@ struct StopSignal {
 struct OutputIsBroken {};
 struct OutputIsDrained {};
 
-using JobEvent = std::variant<AgentIsReady, AgentHasRefused, AgentHasExited, JobHasFinished,
-                              StopSignal, OutputIsBroken, OutputIsDrained>;
+using JobEvent =
+    std::variant<AgentIsReady, AgentHasRefused, AgentHasExited, JobHasFinished, NoticeHappened,
+                 HostsFound, StopSignal, OutputIsBroken, OutputIsDrained>;
 
 // Thread-safe.
 class JobEventQueue {

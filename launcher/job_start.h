@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "launcher/job_file.h"
 #include "launcher/plan.h"
 #include "rendezvous/security/job_credentials.h"
 #include "rendezvous/server/server.h"
@@ -25,7 +26,13 @@ struct StartedDaemon {
 absl::StatusOr<StartedDaemon> StartDaemon(
     const JobPlan& plan,
     const std::function<absl::StatusOr<std::unique_ptr<Server>>(ServerOptions)>& start_server,
-    std::function<void(const Verdict&)> on_finished);
+    std::function<void(const Verdict&)> on_finished, std::function<void(const Notice&)> on_notice);
+
+// For `horovodrun status` and its like. Null if the plan names no directory; errors as
+// JobFile::Write and JobAuthority::IssueForHost.
+absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const JobPlan& plan, JobAuthority& authority,
+                                                      const std::string& job_id,
+                                                      const std::vector<std::string>& addresses);
 
 // Errors as JobAuthority::IssueForHost.
 absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const JobPlan& plan, const PlannedHost& host,

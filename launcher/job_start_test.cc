@@ -1,5 +1,7 @@
 #include "launcher/job_start.h"
 
+#include <unistd.h>
+
 #include "base/version.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,7 +37,7 @@ TEST(StartDaemon, AsksForExactlyThePlan) {
         seen = std::move(options);
         return nullptr;
       },
-      [](const Verdict&) {});
+      [](const Verdict&) {}, nullptr);
   ASSERT_TRUE(daemon.ok()) << daemon.status();
   EXPECT_EQ(seen.job_id, daemon->job_id);
   EXPECT_EQ(seen.job.min_workers, 3);
@@ -54,8 +56,48 @@ TEST(StartDaemon, PassesErrorsOn) {
       [](ServerOptions) -> absl::StatusOr<std::unique_ptr<Server>> {
         return absl::UnavailableError("can't listen");
       },
-      [](const Verdict&) {});
+      [](const Verdict&) {}, nullptr);
   EXPECT_EQ(daemon.status().message(), "can't listen");
+}
+
+TEST(WriteJobFile, TellsWhereTheDaemonIs) {
+  auto authority = JobAuthority::Create("job");
+  ASSERT_TRUE(authority.ok());
+  JobPlan plan = TwoHosts();
+  EXPECT_EQ(*WriteJobFile(plan, **authority, "job", {"10.0.0.1:99"}), nullptr);
+  plan.job_directory = ::testing::TempDir() + "/job_start_test";
+  {
+    auto file = WriteJobFile(plan, **authority, "job", {"10.0.0.1:99"});
+    ASSERT_TRUE(file.ok()) << file.status();
+    const auto jobs = RunningJobs(plan.job_directory);
+    ASSERT_EQ(jobs->size(), 1u);
+    EXPECT_THAT((*jobs)[0].addresses(), ElementsAre("10.0.0.1:99"));
+    EXPECT_EQ((*jobs)[0].command(), "python x.py");
+    EXPECT_THAT((*jobs)[0].credentials().private_key(), HasSubstr("PRIVATE KEY"));
+  }
+  EXPECT_EQ(rmdir(plan.job_directory.c_str()), 0);
+}
+
+TEST(StartDaemon, ElasticJobHasItsBoundsAndItsRules) {
+  JobPlan plan = TwoHosts();
+  plan.elastic.emplace();
+  plan.elastic->min_workers = 1;
+  plan.elastic->max_workers = 8;
+  plan.elastic->spec.spares = 2;
+  JobSpec seen;
+  ASSERT_TRUE(StartDaemon(
+                  plan,
+                  [&](ServerOptions options) -> absl::StatusOr<std::unique_ptr<Server>> {
+                    seen = options.job;
+                    return nullptr;
+                  },
+                  [](const Verdict&) {}, nullptr)
+                  .ok());
+  EXPECT_EQ(seen.min_workers, 1);
+  EXPECT_EQ(seen.start_workers, 3);
+  EXPECT_EQ(seen.max_workers, 8);
+  ASSERT_TRUE(seen.elastic.has_value());
+  EXPECT_EQ(seen.elastic->spares, 2);
 }
 
 TEST(MakeBootstrap, HasAllThatAnAgentNeeds) {

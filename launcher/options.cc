@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "launcher/elastic_options.h"
 #include "launcher/flag_table.h"
 #include "launcher/network.h"
 #include "launcher/unavailable_flags.h"
@@ -24,6 +25,7 @@ class Parser {
         flags_("horovodrun [options] <command> [arguments]", UnavailableFlags()) {
     DeclareGeneral();
     DeclareHosts();
+    elastic_.Declare(flags_);
     DeclareOutput();
     DeclareTuneables();
     DeclareRuntime();
@@ -76,6 +78,7 @@ class Parser {
 
   const Environment& environment_;
   FlagTable flags_;
+  ElasticFlags elastic_;
   Options options_;
   bool has_num_proc_ = false;
   bool has_start_timeout_ = false;
@@ -165,6 +168,8 @@ void Parser::DeclareOutput() {
   flags_.Flag("--prefix-timestamp,--prefix-output-with-timestamp", "Begin each line with the time",
               [this] { options_.prefix_timestamp = true; });
   flags_.SingleDash("--prefix-timestamp", "-prefix-timestamp");
+  Text("--event-log", "FILE", "Write what happens to the job, a JSON object a line",
+       &options_.event_log);
   flags_.Flag("--verbose", "Show plan, addresses and the time of each phase",
               [this] { options_.verbose = true; });
   flags_.Value("--log-level", "LEVEL", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL",
@@ -214,7 +219,10 @@ void Parser::DeclareRuntime() {
 
 void Parser::DeclareFooter() {
   std::string text =
-      "Example: horovodrun -np 4 -H host1:2,host2:2 python train.py\n\n"
+      "Examples: horovodrun -np 4 -H host1:2,host2:2 python train.py\n"
+      "          horovodrun -np 4 --min-np 2 --host-discovery-script ./hosts.sh python train.py\n"
+      "          horovodrun status; horovodrun drain host2   (of a job that runs on this "
+      "machine)\n\n"
       "Horovod's flags that this version refuses, each with the reason:";
   size_t column = 1000;
   for (const FlagSpec& flag : UnavailableFlags()) {
@@ -260,6 +268,8 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args) {
   if (options_.action != Options::Action::kRunJob) return std::move(options_);
   RETURN_IF_ERROR(ReadStartTimeout());
   RETURN_IF_ERROR(Check());
+  const bool lists_hosts = !options_.hosts.empty() || !options_.hostfile.empty();
+  ASSIGN_OR_RETURN(options_.elastic, elastic_.Finish(options_.num_proc, lists_hosts, environment_));
   if (log_with_time_ || log_without_time_) {
     Tune("HOROVOD_LOG_HIDE_TIME", log_without_time_ ? "1" : "0");
   }

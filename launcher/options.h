@@ -3,12 +3,14 @@
 #ifndef LAUNCHER_OPTIONS_H_
 #define LAUNCHER_OPTIONS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/env.h"
+#include "launcher/elastic_options.h"
 #include "launcher/environment.h"
 
 namespace hvd {
@@ -25,6 +27,9 @@ struct Options {
   absl::Duration start_timeout = absl::Seconds(30);
   std::vector<std::string> networks;  // interface names and CIDRs
 
+  std::optional<ElasticOptions> elastic;  // empty: a static job
+
+  std::string event_log;         // a file; empty: none
   std::string output_directory;  // empty: no files
   bool prefix_timestamp = false;
   bool verbose = false;

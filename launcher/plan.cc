@@ -7,9 +7,12 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/process.h"
 #include "base/status_macros.h"
 #include "launcher/discovery/host_list.h"
 #include "launcher/discovery/hostfile.h"
@@ -18,10 +21,15 @@ namespace hvd {
 namespace {
 
 constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
+// Stands for no limit.
+constexpr int kVeryMany = 1 << 20;
 
 absl::StatusOr<std::vector<HostSlots>> ListedHosts(const Options& options) {
   if (!options.hostfile.empty()) return ReadHostfile(options.hostfile);
-  if (options.hosts.empty()) return std::vector<HostSlots>{{"localhost", options.num_proc}};
+  if (options.hosts.empty()) {
+    const int spares = options.elastic.has_value() ? options.elastic->spec.spares : 0;
+    return std::vector<HostSlots>{{"localhost", options.num_proc + spares}};
+  }
   absl::StatusOr<std::vector<HostSlots>> hosts = ParseHostList(options.hosts);
   if (hosts.ok()) return hosts;
   return absl::InvalidArgumentError(absl::StrCat("-H: ", hosts.status().message()));
@@ -40,15 +48,57 @@ absl::Status CheckIdentityFile(const std::string& file) {
   return absl::NotFoundError(absl::StrCat("--ssh-identity-file: can't read ", file, ": ", why));
 }
 
-AgentTarget MakeTarget(const std::string& host, bool local, const Options& options) {
-  AgentTarget target;
-  target.host = host;
-  target.local = local;
-  target.ssh.port = options.ssh_port;
-  target.ssh.identity_file = options.ssh_identity_file;
-  target.ssh.connect_timeout_seconds = static_cast<int>(std::min<int64_t>(
-      target.ssh.connect_timeout_seconds, absl::ToInt64Seconds(options.start_timeout)));
-  return target;
+SshOptions MakeSshOptions(const Options& options) {
+  SshOptions ssh;
+  ssh.port = options.ssh_port;
+  ssh.identity_file = options.ssh_identity_file;
+  ssh.connect_timeout_seconds = static_cast<int>(
+      std::min<int64_t>(ssh.connect_timeout_seconds, absl::ToInt64Seconds(options.start_timeout)));
+  return ssh;
+}
+
+// The script as an absolute path. Without a '/' it is looked for here, then where commands are.
+absl::StatusOr<std::string> FindScript(const std::string& script, const Environment& environment,
+                                       const std::string& directory) {
+  absl::StatusOr<std::string> found = FindExecutable("./" + script, "", directory);
+  if (absl::StrContains(script, '/')) {
+    found = FindExecutable(script, "", directory);
+  } else if (!found.ok()) {
+    const auto path = environment.find("PATH");
+    const auto command =
+        FindExecutable(script, path == environment.end() ? "" : path->second, directory);
+    if (command.ok()) found = command;
+  }
+  if (found.ok()) return (std::filesystem::path(directory) / *found).lexically_normal().string();
+  return absl::Status(found.status().code(),
+                      absl::StrCat("--host-discovery-script: ", script,
+                                   absl::IsPermissionDenied(found.status())
+                                       ? " is not executable; chmod +x makes it so"
+                                       : " does not exist"));
+}
+
+absl::StatusOr<ElasticPlan> MakeElasticPlan(const ElasticOptions& options,
+                                            const Environment& environment,
+                                            const std::string& directory) {
+  ElasticPlan plan;
+  plan.min_workers = options.min_workers;
+  plan.max_workers = options.max_workers > 0 ? options.max_workers : kVeryMany;
+  plan.spec = options.spec;
+  plan.slots_per_host = options.slots_per_host;
+  if (!options.script.empty()) {
+    ASSIGN_OR_RETURN(plan.script, FindScript(options.script, environment, directory));
+  }
+  return plan;
+}
+
+// The hosts that are known now. An elastic job has use for slots beyond -np.
+absl::StatusOr<std::vector<HostSlots>> HostsToUse(const Options& options) {
+  if (options.elastic.has_value() && !options.elastic->script.empty()) {
+    return std::vector<HostSlots>{};
+  }
+  ASSIGN_OR_RETURN(std::vector<HostSlots> listed, ListedHosts(options));
+  ASSIGN_OR_RETURN(std::vector<HostSlots> needed, TakeSlots(listed, options.num_proc));
+  return options.elastic.has_value() ? listed : needed;
 }
 
 // This machine's addresses on the way to the remote hosts, as far as their names are known here.
@@ -65,7 +115,41 @@ std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
   return sources;
 }
 
+absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
+                                                  const std::vector<std::string>& networks,
+                                                  const Machine& machine, const NameTable& names) {
+  const bool all_local = std::all_of(plan.hosts.begin(), plan.hosts.end(),
+                                     [](const PlannedHost& host) { return host.target.local; });
+  const bool searches = plan.elastic.has_value() && !plan.elastic->script.empty();
+  auto listen = ListenAddresses(machine.interfaces, networks, all_local && !searches,
+                                SourceAddresses(plan.hosts, names, machine));
+  // Whatever a script finds can only be this machine if it is in no network.
+  if (!listen.ok() && searches && networks.empty()) {
+    return ListenAddresses(machine.interfaces, networks, /*all_local=*/true, {});
+  }
+  return listen;
+}
+
 }  // namespace
+
+std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const SshOptions& ssh,
+                                    const Machine& machine, NameTable& names) {
+  std::vector<std::string> unknown;
+  for (const HostSlots& host : hosts) {
+    if (!IsLocalHost(host.host, machine.host_name, machine.interfaces, {})) {
+      unknown.push_back(host.host);
+    }
+  }
+  if (!unknown.empty()) names = machine.resolve(unknown);
+  std::vector<PlannedHost> placed;
+  int rank = 0;
+  for (const HostSlots& host : hosts) {
+    const bool local = IsLocalHost(host.host, machine.host_name, machine.interfaces, names);
+    placed.push_back({{host.host, local, ssh}, host.slots, rank});
+    rank += host.slots;
+  }
+  return placed;
+}
 
 absl::StatusOr<Machine> ThisMachine() {
   Machine machine;
@@ -86,26 +170,17 @@ absl::StatusOr<Machine> ThisMachine() {
 absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
                                  const Machine& machine) {
   JobPlan plan;
-  ASSIGN_OR_RETURN(std::vector<HostSlots> listed, ListedHosts(options));
-  ASSIGN_OR_RETURN(std::vector<HostSlots> used, TakeSlots(listed, options.num_proc));
   RETURN_IF_ERROR(CheckIdentityFile(options.ssh_identity_file));
-
-  std::vector<std::string> unknown;
-  for (const HostSlots& host : used) {
-    if (!IsLocalHost(host.host, machine.host_name, machine.interfaces, {})) {
-      unknown.push_back(host.host);
-    }
+  plan.num_proc = options.num_proc;
+  plan.ssh = MakeSshOptions(options);
+  if (options.elastic.has_value()) {
+    ASSIGN_OR_RETURN(plan.elastic,
+                     MakeElasticPlan(*options.elastic, environment, machine.working_directory));
   }
-  const NameTable names = unknown.empty() ? NameTable{} : machine.resolve(unknown);
-  bool all_local = true;
-  for (const HostSlots& host : used) {
-    const bool local = IsLocalHost(host.host, machine.host_name, machine.interfaces, names);
-    all_local = all_local && local;
-    plan.hosts.push_back({MakeTarget(host.host, local, options), host.slots, plan.num_proc});
-    plan.num_proc += host.slots;
-  }
-  ASSIGN_OR_RETURN(plan.listen, ListenAddresses(machine.interfaces, options.networks, all_local,
-                                                SourceAddresses(plan.hosts, names, machine)));
+  ASSIGN_OR_RETURN(const std::vector<HostSlots> hosts, HostsToUse(options));
+  NameTable names;
+  plan.hosts = PlaceHosts(hosts, plan.ssh, machine, names);
+  ASSIGN_OR_RETURN(plan.listen, ListenOn(plan, options.networks, machine, names));
   plan.networks = options.networks;
   plan.command = options.command;
   plan.environment = WorkerEnvironment(environment, options.tunables, options.exports);
@@ -122,13 +197,24 @@ absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& 
 }
 
 std::string PlanTable(const JobPlan& plan) {
-  std::string table =
-      absl::StrCat(plan.num_proc, " processes: ", absl::StrJoin(plan.command, " "), "\n");
+  std::string table = absl::StrCat(plan.num_proc, " processes");
+  if (plan.elastic.has_value()) {
+    const bool bounded = plan.elastic->max_workers < kVeryMany;
+    absl::StrAppend(&table, " (at least ", plan.elastic->min_workers,
+                    bounded ? absl::StrCat(", at most ", plan.elastic->max_workers) : "", ")");
+  }
+  absl::StrAppend(&table, ": ", absl::StrJoin(plan.command, " "), "\n");
+  if (plan.elastic.has_value() && !plan.elastic->script.empty()) {
+    absl::StrAppend(&table, "  on hosts that ", plan.elastic->script, " finds\n");
+  }
   for (const PlannedHost& host : plan.hosts) {
     const int last = host.first_rank + host.slots - 1;
-    const std::string ranks = host.slots == 1 ? absl::StrCat("rank ", last)
-                                              : absl::StrCat("ranks ", host.first_rank, "-", last);
-    absl::StrAppendFormat(&table, "  %-16s %s (%s)\n", ranks, host.target.host,
+    std::string place = host.slots == 1 ? absl::StrCat("rank ", last)
+                                        : absl::StrCat("ranks ", host.first_rank, "-", last);
+    if (plan.elastic.has_value()) {
+      place = absl::StrCat(host.slots, host.slots == 1 ? " slot" : " slots");
+    }
+    absl::StrAppendFormat(&table, "  %-16s %s (%s)\n", place, host.target.host,
                           host.target.local ? "this machine" : "over ssh");
   }
   return table;

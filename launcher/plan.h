@@ -4,6 +4,7 @@
 #define LAUNCHER_PLAN_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "launcher/network.h"
 #include "launcher/options.h"
 #include "launcher/spawn/agent_process.h"
+#include "rendezvous/membership/membership.h"
 
 namespace hvd {
 
@@ -30,24 +32,42 @@ absl::StatusOr<Machine> ThisMachine();
 
 struct PlannedHost {
   AgentTarget target;
-  int slots = 0;  // in use
-  int first_rank = 0;
+  int slots = 0;       // in use
+  int first_rank = 0;  // static jobs
+};
+
+// What elastic jobs have beside.
+struct ElasticPlan {
+  int min_workers = 0;
+  int max_workers = 0;  // very many if there is no limit
+  ElasticSpec spec;
+  std::string script;  // an absolute path; empty: the hosts are those of the plan
+  int slots_per_host = 0;
 };
 
 struct JobPlan {
-  int num_proc = 0;
+  int num_proc = 0;                // elastic: of the first world
   std::vector<PlannedHost> hosts;  // in rank order
+  std::optional<ElasticPlan> elastic;
+  SshOptions ssh;
   std::vector<std::string> listen;
   std::vector<std::string> networks;
   std::vector<std::string> command;
   Environment environment;  // of every worker, before the agent adds its own
   std::string working_directory;
+  std::string job_directory;  // for this job's JobFile; empty: none is written
   absl::Duration start_timeout;
   bool verbose = false;
 };
 
+// How each host is reached. Asks the resolver for names that are not clearly this machine's own;
+// what it says goes into `names`.
+std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const SshOptions& ssh,
+                                    const Machine& machine, NameTable& names);
+
 // REQUIRES: options.action is kRunJob.
-//   InvalidArgument, NotFound: one line that says which host, file, network or variable is wrong.
+//   InvalidArgument, NotFound: one line that says which host, file, script, network or variable is
+//   wrong.
 absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
                                  const Machine& machine);
 

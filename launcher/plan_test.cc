@@ -125,6 +125,76 @@ TEST(PlanTable, ListsRanksByHost) {
             "  rank 2           localhost (this machine)\n");
 }
 
+Options AskElastic(int num_proc, const std::string& hosts) {
+  Options options = Ask(num_proc, hosts);
+  options.elastic.emplace();
+  options.elastic->min_workers = 1;
+  return options;
+}
+
+TEST(MakePlan, ElasticJobTakesAllSlotsOfFixedHosts) {
+  auto plan = MakePlan(AskElastic(2, "localhost:2,far:4"), {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_proc, 2);
+  ASSERT_EQ(plan->hosts.size(), 2u);
+  EXPECT_EQ(plan->hosts[1].slots, 4);
+  EXPECT_GT(plan->elastic->max_workers, 6);
+  EXPECT_THAT(plan->listen, ElementsAre("192.168.7.5:0", "10.0.0.5:0"));
+  EXPECT_EQ(Error(AskElastic(3, "a:1,b:1")),
+            "Requested more processes (3) than there are available slots (2)");
+}
+
+TEST(MakePlan, ElasticJobOfThisMachineHasRoomForSpares) {
+  Options options = AskElastic(2, "");
+  options.elastic->spec.spares = 1;
+  options.elastic->max_workers = 2;
+  auto plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->hosts[0].slots, 3);
+  EXPECT_EQ(plan->elastic->max_workers, 2);
+}
+
+TEST(MakePlan, DiscoveryScriptMakesTheDaemonReachable) {
+  Options options = AskElastic(2, "");
+  options.elastic->script = "/bin/true";
+  auto plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->hosts.empty());
+  EXPECT_THAT(plan->listen, ElementsAre("10.0.0.5:0", "192.168.7.5:0"));
+  Machine alone = Box();
+  alone.interfaces.resize(1);
+  EXPECT_THAT(MakePlan(options, {}, alone)->listen, ElementsAre("127.0.0.1:0"));
+}
+
+TEST(MakePlan, DiscoveryScriptIsFoundHereOrWhereCommandsAre) {
+  Options options = AskElastic(2, "");
+  options.elastic->script = "sh";
+  Machine machine = Box();
+  EXPECT_EQ(MakePlan(options, {{"PATH", "/bin"}}, machine)->elastic->script, "/bin/sh");
+  machine.working_directory = "/bin";
+  EXPECT_EQ(MakePlan(options, {}, machine)->elastic->script, "/bin/sh");
+}
+
+TEST(MakePlan, DiscoveryScriptThatCantRunIsRefused) {
+  Options options = AskElastic(2, "");
+  options.elastic->script = "./hosts.sh";
+  EXPECT_EQ(Error(options), "--host-discovery-script: ./hosts.sh does not exist");
+  options.elastic->script = "hosts.sh";
+  EXPECT_EQ(Error(options), "--host-discovery-script: hosts.sh does not exist");
+  options.elastic->script = "/etc/passwd";
+  EXPECT_EQ(Error(options),
+            "--host-discovery-script: /etc/passwd is not executable; chmod +x makes it so");
+}
+
+TEST(PlanTable, ElasticListsSlotsAndBounds) {
+  Options options = AskElastic(3, "far:2,localhost:1");
+  options.elastic->max_workers = 8;
+  EXPECT_EQ(PlanTable(*MakePlan(options, {}, Box())),
+            "3 processes (at least 1, at most 8): python train.py\n"
+            "  2 slots          far (over ssh)\n"
+            "  1 slot           localhost (this machine)\n");
+}
+
 TEST(ThisMachine, KnowsItself) {
   auto machine = ThisMachine();
   ASSERT_TRUE(machine.ok()) << machine.status();

@@ -3,8 +3,6 @@
 namespace hvd {
 namespace {
 
-constexpr char kElastic[] =
-    "this version runs static jobs only; use -np with -H or --hostfile instead";
 constexpr char kAutotune[] =
     "there is no tuner; set --fusion-threshold-mb and --cycle-time-ms by hand instead";
 constexpr char kNcclAlgorithm[] =
@@ -19,13 +17,6 @@ FlagSpec WithoutValue(const char* name, const char* why) { return {name, {name},
 
 const std::vector<FlagSpec>& UnavailableFlags() {
   static const auto* const flags = new std::vector<FlagSpec>{
-      {"--min-np", {"--min-np", "--min-num-proc"}, true, kElastic},
-      {"--max-np", {"--max-np", "--max-num-proc"}, true, kElastic},
-      WithValue("--slots-per-host", kElastic),
-      WithValue("--elastic-timeout", kElastic),
-      WithValue("--reset-limit", kElastic),
-      WithValue("--blacklist-cooldown-range", kElastic),
-      WithValue("--host-discovery-script", kElastic),
       WithValue("--config-file", "give its settings as flags instead"),
       WithoutValue("--autotune", kAutotune),
       WithValue("--autotune-log-file", kAutotune),

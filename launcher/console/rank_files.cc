@@ -31,41 +31,44 @@ absl::Status FileError(const std::string& path, const std::string& why) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankFiles>> RankFiles::Create(const std::string& directory,
-                                                             int num_proc) {
+                                                             int num_proc, Ranks ranks) {
   if (directory.empty()) return nullptr;
-  if (num_proc > 256) AllowManyFiles();
-  auto files = absl::WrapUnique(new RankFiles);
-  for (int rank = 0; rank < num_proc; ++rank) {
-    const std::string path = absl::StrCat(directory, "/", RankDirectory(rank, num_proc));
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) return FileError(path, error.message());
-    RETURN_IF_ERROR(files->Open(path + "/stdout"));
-    RETURN_IF_ERROR(files->Open(path + "/stderr"));
-  }
+  if (num_proc > 256 || ranks == Ranks::kMayGrow) AllowManyFiles();
+  auto files = absl::WrapUnique(new RankFiles(directory, num_proc, ranks));
+  for (int rank = 0; rank < num_proc; ++rank) RETURN_IF_ERROR(files->OpenRank(rank));
   return files;
 }
 
-RankFiles::~RankFiles() {
-  for (const File& file : files_) close(file.fd);
-}
-
-absl::Status RankFiles::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return FileError(path, std::strerror(errno));
-  files_.push_back({path, fd});
+absl::Status RankFiles::OpenRank(int rank) {
+  const std::string path = absl::StrCat(directory_, "/", RankDirectory(rank, num_proc_));
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return FileError(path, error.message());
+  std::array<File, 2> files;
+  RETURN_IF_ERROR(Open(path + "/stdout", &files[0]));
+  RETURN_IF_ERROR(Open(path + "/stderr", &files[1]));
+  files_[rank] = std::move(files);
   return absl::OkStatus();
 }
 
+absl::Status RankFiles::Open(const std::string& path, File* file) {
+  file->path = path;
+  file->fd.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  return file->fd.valid() ? absl::OkStatus() : FileError(path, std::strerror(errno));
+}
+
 absl::Status RankFiles::Write(int rank, bool is_stderr, absl::string_view data) {
-  const size_t index = static_cast<size_t>(rank) * 2 + (is_stderr ? 1 : 0);
-  if (rank < 0 || index >= files_.size()) {
-    return absl::InternalError(absl::StrCat("--output-filename: there is no rank ", rank));
+  if (files_.count(rank) == 0) {
+    if (rank < 0 || ranks_ == Ranks::kFixed) {
+      return absl::InternalError(absl::StrCat("--output-filename: there is no rank ", rank));
+    }
+    RETURN_IF_ERROR(OpenRank(rank));
   }
+  const File& file = files_[rank][is_stderr ? 1 : 0];
   while (!data.empty()) {
-    const ssize_t written = write(files_[index].fd, data.data(), data.size());
+    const ssize_t written = write(file.fd.get(), data.data(), data.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError(files_[index].path, std::strerror(errno));
+    if (written < 0) return FileError(file.path, std::strerror(errno));
     data.remove_prefix(written);
   }
   return absl::OkStatus();

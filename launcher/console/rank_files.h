@@ -2,39 +2,48 @@
 #ifndef LAUNCHER_CONSOLE_RANK_FILES_H_
 #define LAUNCHER_CONSOLE_RANK_FILES_H_
 
+#include <array>
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/fd.h"
 
 namespace hvd {
 
 // Not thread-safe.
 class RankFiles {
  public:
+  // Whether ranks beyond the first `num_proc` may come, as in elastic jobs.
+  enum class Ranks { kFixed, kMayGrow };
+
   // Makes the directories and empties the files of every rank; null if no directory is given.
   // Internal: one can't be made; says which and why.
   static absl::StatusOr<std::unique_ptr<RankFiles>> Create(const std::string& directory,
-                                                           int num_proc);
-  ~RankFiles();
-  RankFiles(const RankFiles&) = delete;
-  RankFiles& operator=(const RankFiles&) = delete;
-
-  // Appends.   Internal: says which file and why; what did not fit is lost.
+                                                           int num_proc,
+                                                           Ranks ranks = Ranks::kFixed);
+  // Appends; a rank that comes later begins its files anew.   Internal: says which file and why;
+  // what did not fit is lost.
   absl::Status Write(int rank, bool is_stderr, absl::string_view data);
 
  private:
   struct File {
     std::string path;
-    int fd = -1;
+    Fd fd;
   };
-  RankFiles() = default;
-  absl::Status Open(const std::string& path);
+  RankFiles(std::string directory, int num_proc, Ranks ranks)
+      : directory_(std::move(directory)), num_proc_(num_proc), ranks_(ranks) {}
+  absl::Status OpenRank(int rank);
+  absl::Status Open(const std::string& path, File* file);
 
-  std::vector<File> files_;  // stdout and stderr of rank 0, of rank 1, ...
+  const std::string directory_;
+  const int num_proc_;
+  const Ranks ranks_;
+  std::map<int, std::array<File, 2>> files_;  // by rank: stdout, stderr
 };
 
 }  // namespace hvd

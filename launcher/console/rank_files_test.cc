@@ -57,6 +57,17 @@ TEST_F(RankFilesTest, OldContentGoes) {
   EXPECT_EQ(Read("rank.0/stdout"), "");
 }
 
+TEST_F(RankFilesTest, LaterRankBeginsAnewAndIsAppendedTo) {
+  std::filesystem::create_directory(directory_ + "/rank.2");
+  std::ofstream(directory_ + "/rank.2/stdout") << "of an earlier job";
+  auto files = RankFiles::Create(directory_, 2, RankFiles::Ranks::kMayGrow);
+  ASSERT_TRUE(files.ok());
+  ASSERT_TRUE((*files)->Write(2, false, "a").ok());
+  ASSERT_TRUE((*files)->Write(2, false, "b").ok());
+  EXPECT_EQ(Read("rank.2/stdout"), "ab");
+  EXPECT_FALSE((*files)->Write(-1, false, "x").ok());
+}
+
 TEST_F(RankFilesTest, ImpossibleDirectoryIsNamed) {
   std::ofstream(directory_ + "/file") << "x";
   auto files = RankFiles::Create(directory_ + "/file", 1);

@@ -1,0 +1,111 @@
+#include "launcher/console/job_progress.h"
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using Kind = Notice::Kind;
+
+Notice Make(Notice::Kind kind, uint64_t epoch, const std::string& host = "", uint64_t worker = 0,
+            int rank = -1) {
+  Notice notice;
+  notice.kind = kind;
+  notice.epoch = Epoch(epoch);
+  notice.host = host;
+  notice.worker = WorkerId(worker);
+  notice.rank = rank;
+  return notice;
+}
+
+class JobProgressTest : public ::testing::Test {
+ protected:
+  std::string Say(const Notice& notice) {
+    const JobProgress::Line line = progress_.Tell(notice, now_);
+    return line.important ? line.text : "(" + line.text + ")";
+  }
+  std::string World(uint64_t epoch, int size) {
+    Notice notice = Make(Kind::kWorldFormed, epoch);
+    notice.size = size;
+    return Say(notice);
+  }
+  std::string Failed(int rank, const std::string& text) {
+    Notice notice = Make(Kind::kWorkerFailed, 1, "b", 9, rank);
+    notice.text = text;
+    return Say(notice);
+  }
+  std::string Host(Kind kind, const std::string& text = "") {
+    Notice notice = Make(kind, 1, "c");
+    notice.text = text;
+    return Say(notice);
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(100);
+  JobProgress progress_{2};
+};
+
+TEST_F(JobProgressTest, Tell_Failure_SaysHowManyGoOn) {
+  EXPECT_EQ(World(6, 4), "world of 4 workers formed (epoch 6)");
+  EXPECT_EQ(Failed(1, "killed by signal 9 (SIGKILL)"),
+            "rank 1 on host b failed: killed by signal 9 (SIGKILL); going on with 3 workers");
+  EXPECT_EQ(Failed(2, "exit code 3"),
+            "rank 2 on host b failed: exit code 3; going on with 2 workers");
+  EXPECT_EQ(Failed(0, "exit code 3"),
+            "rank 0 on host b failed: exit code 3; 1 of 4 workers remain");
+}
+
+TEST_F(JobProgressTest, Tell_FailureOutsideOfTheWorld_CostsNoMember) {
+  EXPECT_EQ(Failed(-1, "exit code 1"), "worker 9 on host b failed: exit code 1");
+  World(1, 4);
+  EXPECT_EQ(Failed(-1, "exit code 1"), "worker 9 on host b failed: exit code 1");
+  EXPECT_EQ(Failed(3, "x"), "rank 3 on host b failed: x; going on with 3 workers");
+}
+
+TEST_F(JobProgressTest, Tell_Hosts_AreNewsOnceTheJobRuns) {
+  EXPECT_EQ(Host(Kind::kHostJoined), "(host c joined)");
+  World(1, 2);
+  EXPECT_EQ(Host(Kind::kHostJoined), "host c joined");
+  EXPECT_EQ(Host(Kind::kHostDraining, "SIGTERM"), "host c is to leave: SIGTERM");
+  EXPECT_EQ(Host(Kind::kHostLeft), "host c has left");
+  EXPECT_EQ(Host(Kind::kHostLost, "no heartbeat"), "host c was lost: no heartbeat");
+}
+
+TEST_F(JobProgressTest, Tell_Details_AreForThoseWhoAsk) {
+  EXPECT_EQ(Say(Make(Kind::kWorkerStarted, 1, "c", 3, 2)), "(rank 2 on host c started)");
+  EXPECT_EQ(Say(Make(Kind::kEpochBroken, 4)), "(epoch 4 is broken)");
+}
+
+TEST_F(JobProgressTest, Summary_WithoutAWorld_IsEmpty) {
+  Failed(-1, "exit code 1");
+  EXPECT_EQ(progress_.Summary(), "");
+}
+
+TEST_F(JobProgressTest, Summary_QuietJob_IsShort) {
+  Host(Kind::kHostJoined);
+  World(1, 2);
+  EXPECT_EQ(progress_.Summary(), "1 world");
+}
+
+TEST_F(JobProgressTest, Summary_CountsCausesHostsAndTime) {
+  World(1, 4);
+  Failed(1, "exit code 3");
+  Say(Make(Kind::kEpochBroken, 1));
+  now_ += absl::Milliseconds(300);
+  Say(Make(Kind::kEpochBroken, 1));  // another one, on the way
+  Failed(2, "exit code 3");
+  now_ += absl::Milliseconds(200);
+  World(2, 2);
+  Host(Kind::kHostLost);
+  Host(Kind::kHostJoined);
+  Failed(1, "killed by signal 9 (SIGKILL)");
+  Say(Make(Kind::kEpochBroken, 2));
+  now_ += absl::Milliseconds(100);
+  World(3, 4);
+  Host(Kind::kHostLeft);
+  EXPECT_EQ(progress_.Summary(),
+            "3 worlds; 3 failures (2 x exit code 3, 1 x killed by signal 9 (SIGKILL)); 1 host "
+            "joined; 1 host left; 1 host lost; 600ms without a world (longest 500ms)");
+}
+
+}  // namespace
+}  // namespace hvd

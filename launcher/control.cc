@@ -1,0 +1,114 @@
+#include "launcher/control.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "launcher/agent/address.h"
+#include "launcher/agent/token_file.h"
+#include "launcher/console/status_table.h"
+#include "launcher/job_file.h"
+#include "launcher/network.h"
+#include "rendezvous/client/control_calls.h"
+
+namespace hvd {
+namespace {
+
+constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
+constexpr absl::Duration kCallTimeout = absl::Seconds(5);
+
+// A daemon's possible addresses, and what it takes to be let in.
+struct Daemon {
+  std::vector<std::string> addresses;
+  PeerCredentials credentials;
+};
+
+PeerCredentials FromProto(const pb::Credentials& message) {
+  return {message.token(), message.ca_certificate(), message.certificate(), message.private_key()};
+}
+
+absl::StatusOr<Daemon> DaemonElsewhere(const ControlOptions& options) {
+  Daemon daemon;
+  ASSIGN_OR_RETURN(const pb::Credentials credentials, ReadTokenFile(options.token_file));
+  daemon.credentials = FromProto(credentials);
+  const HostPort where = SplitHostPort(options.connect);
+  if (where.host.empty() || where.port.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--connect: '", options.connect, "' is not of the form HOST:PORT"));
+  }
+  NameTable names = ResolveNames({where.host}, kResolveTimeout);
+  for (const std::string& address : names[where.host]) {
+    const bool ipv6 = absl::StrContains(address, ':');
+    daemon.addresses.push_back(ipv6 ? absl::StrCat("[", address, "]:", where.port)
+                                    : absl::StrCat(address, ":", where.port));
+  }
+  if (!daemon.addresses.empty()) return daemon;
+  return absl::NotFoundError(
+      absl::StrCat("--connect: the host name ", where.host, " can't be resolved"));
+}
+
+absl::StatusOr<Daemon> DaemonHere(const ControlOptions& options, const std::string& directory) {
+  ASSIGN_OR_RETURN(const std::vector<pb::JobFile> jobs, RunningJobs(directory));
+  std::vector<pb::JobFile> meant;
+  for (const pb::JobFile& job : jobs) {
+    if (absl::StartsWith(job.job_id(), options.job)) meant.push_back(job);
+  }
+  if (meant.size() == 1) {
+    return Daemon{{meant[0].addresses().begin(), meant[0].addresses().end()},
+                  FromProto(meant[0].credentials())};
+  }
+  if (meant.empty()) {
+    return absl::NotFoundError(
+        jobs.empty() ? "you run no job on this machine; --connect and --token-file reach others"
+                     : absl::StrCat("no job of yours has an id that begins with ", options.job));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("several jobs run; which one? ",
+                   absl::StrJoin(meant, " or ", [](std::string* out, const pb::JobFile& job) {
+                     absl::StrAppend(out, "--job ", job.job_id().substr(0, 8), " (pid ", job.pid(),
+                                     ": ", job.command(), ")");
+                   })));
+}
+
+// The daemon listens on one or more of these; `call` is tried with each until one answers.
+template <typename Call>
+auto CallAny(const std::vector<std::string>& addresses, Call call) -> decltype(call("")) {
+  absl::Status last = absl::NotFoundError("the job has no address");
+  for (const std::string& address : addresses) {
+    auto answer = call(address);
+    const bool silent =
+        absl::IsUnavailable(answer.status()) || absl::IsDeadlineExceeded(answer.status());
+    if (!silent) return answer;
+    last = answer.status();
+  }
+  return last;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Control(const ControlOptions& options,
+                                    const std::string& job_directory) {
+  ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_directory)
+                                                                : DaemonElsewhere(options));
+  if (options.action == ControlOptions::Action::kStatus) {
+    ASSIGN_OR_RETURN(const pb::GetStatusResponse status,
+                     CallAny(daemon.addresses, [&](const std::string& address) {
+                       return AskStatus(address, daemon.credentials, kCallTimeout);
+                     }));
+    return StatusTable(status);
+  }
+  pb::DrainRequest request;
+  request.set_host(options.host);
+  request.set_grace_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options.grace)));
+  RETURN_IF_ERROR(CallAny(daemon.addresses, [&](const std::string& address) {
+                    return AskToDrain(address, daemon.credentials, request, kCallTimeout);
+                  }).status());
+  return absl::StrCat("host ", options.host,
+                      " is to leave: its workers stop at the next commit of all and exit with 0, "
+                      "and the job goes on without them\n");
+}
+
+}  // namespace hvd

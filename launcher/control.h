@@ -1,0 +1,21 @@
+// `horovodrun status` and `horovodrun drain HOST`.
+#ifndef LAUNCHER_CONTROL_H_
+#define LAUNCHER_CONTROL_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "launcher/control_options.h"
+
+namespace hvd {
+
+// Asks the job's daemon and returns the text to print. `job_directory`: see JobFileDirectory.
+//   NotFound: no such job, host or file.   InvalidArgument: several jobs run, and which one is
+//   meant? FailedPrecondition: the job is not elastic, or is over.   Unavailable, DeadlineExceeded:
+//   its daemon does not answer. One line each.
+absl::StatusOr<std::string> Control(const ControlOptions& options,
+                                    const std::string& job_directory);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_CONTROL_H_

@@ -1,0 +1,117 @@
+#include "launcher/control.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "launcher/job_file.h"
+#include "rendezvous/server/server.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ControlTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "/control.XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    auto authority = *JobAuthority::Create("4711abcdef");
+    ServerOptions options;
+    options.job_id = "4711abcdef";
+    options.listen = {"127.0.0.1:0"};
+    options.credentials = *authority->IssueForDaemon();
+    auto server = Server::Start(options);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    const PeerCredentials issued = *authority->IssueForHost("control");
+    job_.set_job_id(options.job_id);
+    job_.set_pid(7);
+    job_.set_command("python train.py");
+    job_.add_addresses(server_->addresses()[0]);
+    job_.mutable_credentials()->set_token(issued.token);
+    job_.mutable_credentials()->set_ca_certificate(issued.ca_certificate);
+    job_.mutable_credentials()->set_certificate(issued.certificate);
+    job_.mutable_credentials()->set_private_key(issued.private_key);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::unique_ptr<JobFile> Register(const std::string& id) {
+    pb::JobFile job = job_;
+    job.set_job_id(id);
+    return *JobFile::Write(directory_, job);
+  }
+  std::string Error() {
+    const absl::Status status = Control(options_, directory_).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(status.message().find('\n'), absl::string_view::npos) << status;
+    return std::string(status.message());
+  }
+
+  std::string directory_;
+  std::unique_ptr<Server> server_;
+  pb::JobFile job_;
+  ControlOptions options_;
+};
+
+TEST_F(ControlTest, Status_OnlyJobHere_IsShown) {
+  const auto file = Register("4711abcdef");
+  auto text = Control(options_, directory_);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("job 4711abcdef: forming"));
+}
+
+TEST_F(ControlTest, Status_NoJob_SaysSo) {
+  EXPECT_THAT(Error(), HasSubstr("you run no job on this machine"));
+}
+
+TEST_F(ControlTest, Status_SeveralJobs_AreListedAndOneCanBeChosen) {
+  const auto first = Register("4711abcdef");
+  const auto second = Register("4811abcdef");
+  EXPECT_EQ(Error(),
+            "several jobs run; which one? --job 4711abcd (pid 7: python train.py) or --job "
+            "4811abcd (pid 7: python train.py)");
+  options_.job = "48";
+  EXPECT_TRUE(Control(options_, directory_).ok());
+  options_.job = "49";
+  EXPECT_EQ(Error(), "no job of yours has an id that begins with 49");
+}
+
+TEST_F(ControlTest, Status_DeadAddress_NextOneIsTried) {
+  job_.add_addresses(job_.addresses(0));
+  job_.set_addresses(0, "127.0.0.1:1");
+  const auto file = Register("4711abcdef");
+  EXPECT_TRUE(Control(options_, directory_).ok());
+  server_.reset();
+  EXPECT_THAT(Error(), HasSubstr("can't be reached"));
+}
+
+TEST_F(ControlTest, Status_DaemonElsewhere_IsReachedByItsTokenFile) {
+  options_.connect = server_->addresses()[0];
+  options_.token_file = directory_ + "/token";
+  EXPECT_THAT(Error(), HasSubstr("--token-file"));
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(job_.credentials(), &text);
+  std::ofstream(options_.token_file) << text;
+  ASSERT_EQ(chmod(options_.token_file.c_str(), 0600), 0);
+  EXPECT_TRUE(Control(options_, directory_).ok());
+  options_.connect = "nowhere";
+  EXPECT_THAT(Error(), HasSubstr("HOST:PORT"));
+}
+
+TEST_F(ControlTest, Drain_StaticJob_SaysWhyNot) {
+  const auto file = Register("4711abcdef");
+  options_.action = ControlOptions::Action::kDrain;
+  options_.host = "b";
+  EXPECT_THAT(Error(), HasSubstr("elastic"));
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,57 @@
+#include "rendezvous/client/control_calls.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/client_context.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/transport/connection.h"
+#include "rendezvous/transport/grpc_status.h"
+
+namespace hvd {
+namespace {
+
+template <typename Request, typename Response>
+using Method = grpc::Status (pb::Rendezvous::StubInterface::*)(grpc::ClientContext*, const Request&,
+                                                               Response*);
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> Call(const std::string& address, const PeerCredentials& credentials,
+                              Method<Request, Response> method, const Request& request,
+                              absl::Duration timeout) {
+  const std::unique_ptr<pb::Rendezvous::StubInterface> stub =
+      pb::Rendezvous::NewStub(NewChannel(address, credentials));
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
+  Response response;
+  const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+  if (status.ok()) return response;
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return absl::UnavailableError(absl::StrCat("the rendezvous daemon at ", address,
+                                               " can't be reached: ", status.error_message()));
+  }
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return absl::DeadlineExceededError(absl::StrCat("the rendezvous daemon at ", address,
+                                                    " has not answered within ",
+                                                    absl::FormatDuration(timeout)));
+  }
+  return FromGrpcStatus(status);
+}
+
+}  // namespace
+
+absl::StatusOr<pb::GetStatusResponse> AskStatus(const std::string& address,
+                                                const PeerCredentials& credentials,
+                                                absl::Duration timeout) {
+  return Call(address, credentials, &pb::Rendezvous::StubInterface::GetStatus,
+              pb::GetStatusRequest(), timeout);
+}
+
+absl::StatusOr<pb::DrainResponse> AskToDrain(const std::string& address,
+                                             const PeerCredentials& credentials,
+                                             const pb::DrainRequest& request,
+                                             absl::Duration timeout) {
+  return Call(address, credentials, &pb::Rendezvous::StubInterface::Drain, request, timeout);
+}
+
+}  // namespace hvd

@@ -1,0 +1,28 @@
+// What people and schedulers ask of a job's daemon.
+#ifndef RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
+#define RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/rendezvous.pb.h"
+#include "rendezvous/security/job_credentials.h"
+
+namespace hvd {
+
+// Each makes one call, without retries, to the daemon at `address` (numeric "address:port") and
+// waits for its answer. Thread-safe. Errors as in proto/rendezvous.proto, and
+//   Unavailable: nobody answers there, or somebody who is not this job's daemon; names the address.
+//   DeadlineExceeded: there is no answer within `timeout`.
+absl::StatusOr<pb::GetStatusResponse> AskStatus(const std::string& address,
+                                                const PeerCredentials& credentials,
+                                                absl::Duration timeout);
+absl::StatusOr<pb::DrainResponse> AskToDrain(const std::string& address,
+                                             const PeerCredentials& credentials,
+                                             const pb::DrainRequest& request,
+                                             absl::Duration timeout);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
