@@ -34,6 +34,8 @@ struct AgentSettings {
   bool alone = false;
   absl::Duration start_timeout;  // for the daemon to be there; zero: it must be there already
   absl::Duration drain_grace;    // what it asks for on SIGTERM; zero: the job's own
+  // For the daemon to end the drain, once its grace has passed.
+  absl::Duration drain_margin = absl::Seconds(5);
   absl::Duration stopped_check_interval = absl::Seconds(1);
 };
 

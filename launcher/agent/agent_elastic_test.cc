@@ -179,6 +179,17 @@ TEST_F(ElasticAgentTest, Sigterm_Second_EndsAtOnce) {
   EXPECT_TRUE(IsGone(worker));
 }
 
+TEST_F(ElasticAgentTest, Sigterm_DaemonDoesNotEndTheDrain_EndsAfterItsGrace) {
+  settings_.drain_margin = absl::Milliseconds(10);
+  welcome_.set_drain_grace_ms(10);
+  StartWorker("trap '' TERM; echo $$; while :; do sleep 1000; done");
+  const pid_t worker = NextPid();
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(daemon_.NextMessage().draining().grace_ms(), 0u);
+  EXPECT_EQ(Join(), 128 + SIGTERM);
+  EXPECT_TRUE(IsGone(worker));
+}
+
 TEST_F(ElasticAgentTest, Sigint_EndsAtOnce) {
   StartWorker("echo $$; exec sleep 1000");
   const pid_t worker = NextPid();

@@ -18,8 +18,6 @@ namespace {
 constexpr absl::Duration kFarewellTime = absl::Seconds(5);
 // If neither the agent's settings nor the daemon say how long a drain takes.
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
-// For the daemon to end a drain, once its grace has passed.
-constexpr absl::Duration kDrainMargin = absl::Seconds(5);
 
 std::string Printable(const absl::Status& status) {
   return ToUtf8({status.message().data(), status.message().size()});
@@ -48,7 +46,7 @@ bool Agent::Drain(bool by_guard) {
   absl::Duration grace = settings_.drain_grace;
   if (grace <= absl::ZeroDuration()) grace = absl::Milliseconds(welcome_->drain_grace_ms());
   if (grace <= absl::ZeroDuration()) grace = kDrainGrace;
-  loop_.After(grace + kDrainMargin, [this] {
+  loop_.After(grace + settings_.drain_margin, [this] {
     if (!ending_) Quit(128 + SIGTERM);
   });
   return true;
