@@ -181,16 +181,16 @@ TEST_F(ElasticJobTest, LaterDiscoveryFails_HostsStayAndOneWarningIsGiven) {
 TEST_F(ElasticJobTest, NoticesAreToldAndSummedUp) {
   MakeElastic();
   ThenFound({"alpha"});
-  ThenNotice(Notice::Kind::kHostJoined, "alpha");
-  ThenNotice(Notice::Kind::kWorldFormed, "", -1, 4);
-  ThenNotice(Notice::Kind::kWorkerFailed, "alpha", 1);
+  ThenNotice(Notice::Kind::kHostJoined, "host alpha joined");
+  ThenNotice(Notice::Kind::kWorldFormed, "world of 4 workers formed", -1, 4);
+  ThenNotice(Notice::Kind::kWorkerFailed, "rank 1 on host alpha failed: exit code 3", 1);
   ThenVerdict(Success());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);
   EXPECT_EQ(stderr_,
             "horovodrun: world of 4 workers formed (epoch 7)\n"
-            "horovodrun: rank 1 on host alpha failed; going on with 3 workers\n"
-            "horovodrun: 1 world; 1 failure (1 x unknown)\n");
+            "horovodrun: rank 1 on host alpha failed: exit code 3; going on with 3 workers\n"
+            "horovodrun: 1 world; 1 failure (1 x exit code 3)\n");
 }
 
 }  // namespace

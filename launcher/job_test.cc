@@ -230,7 +230,7 @@ TEST_F(JobTest, NoticesOfAStaticJobAreForVerboseAndTheLogOnly) {
   ASSERT_TRUE(log.ok());
   dependencies_.event_log = log->get();
   ThenAllReady();
-  ThenNotice(Notice::Kind::kWorldFormed, "", -1, 4);
+  ThenNotice(Notice::Kind::kWorldFormed, "world of 4 workers formed", -1, 4);
   ThenVerdict(Success());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);

@@ -85,6 +85,7 @@ class FakeServer : public Server {
   }
   void Drain(std::string, absl::Duration, std::string) override {}
   Membership::View Describe() override { return daemon_.view; }
+  std::string Metrics() override { return ""; }
 
  private:
   FakeDaemon& daemon_;
@@ -155,17 +156,14 @@ class JobTest : public ::testing::Test {
   void ThenSearchFails(absl::Status status) {
     Then([this, status] { found_(status); });
   }
-  void ThenNotice(Notice::Kind kind, const std::string& host, int rank = -1, int size = 0) {
-    Then([this, kind, host, rank, size] {
-      Notice notice;
-      notice.kind = kind;
-      notice.epoch = Epoch(7);
-      notice.host = host;
-      notice.worker = WorkerId(3);
-      notice.rank = rank;
-      notice.size = size;
-      daemon_.on_notice(notice);
-    });
+  void ThenNotice(Notice::Kind kind, const std::string& text, int rank = -1, int size = 0) {
+    Notice notice;
+    notice.kind = kind;
+    notice.epoch = Epoch(7);
+    notice.rank = rank;
+    notice.size = size;
+    notice.text = text;
+    Then([this, notice] { daemon_.on_notice(notice); });
   }
   void ThenAllReady() {
     Then([this] {

@@ -14,70 +14,57 @@ std::string Count(int n, absl::string_view what) {
   return absl::StrCat(n, " ", what, n == 1 ? "" : "s");
 }
 
-// "worker 12 on host b", with its rank if it has one.
-std::string Who(const Notice& notice) {
-  std::string who = notice.rank >= 0 ? absl::StrCat("rank ", notice.rank)
-                                     : absl::StrCat("worker ", notice.worker.value());
-  if (!notice.host.empty()) absl::StrAppend(&who, " on host ", notice.host);
-  return who;
-}
-
-std::string WithText(const std::string& what, const Notice& notice) {
-  return notice.text.empty() ? what : absl::StrCat(what, ": ", notice.text);
+// "rank 1 on host b failed: exit code 3" -> "exit code 3"
+std::string Cause(absl::string_view text) {
+  constexpr absl::string_view kFailed = " failed: ";
+  const size_t found = text.find(kFailed);
+  return std::string(found == absl::string_view::npos ? text : text.substr(found + kFailed.size()));
 }
 
 }  // namespace
 
 JobProgress::Line JobProgress::Tell(const Notice& notice, absl::Time now) {
-  const bool began = worlds_ > 0;
   switch (notice.kind) {
     case Notice::Kind::kHostJoined:
-      if (began) ++hosts_joined_;
-      return {WithText(absl::StrCat("host ", notice.host, " joined"), notice), began};
+      if (worlds_ > 0) ++hosts_joined_;
+      return {notice.text, worlds_ > 0};
     case Notice::Kind::kHostLost:
       ++hosts_lost_;
-      return {WithText(absl::StrCat("host ", notice.host, " was lost"), notice), true};
-    case Notice::Kind::kHostDraining:
-      return {WithText(absl::StrCat("host ", notice.host, " is to leave"), notice), true};
+      remaining_ = 0;  // it does not say how many workers went with it
+      return {notice.text, true};
     case Notice::Kind::kHostLeft:
       ++hosts_left_;
-      return {WithText(absl::StrCat("host ", notice.host, " has left"), notice), true};
-    case Notice::Kind::kWorkerStarted:
-      return {WithText(Who(notice) + " started", notice), false};
+      return {notice.text, true};
     case Notice::Kind::kWorkerFailed:
       return Failed(notice);
-    case Notice::Kind::kWorkerLeft:
-      return {WithText(Who(notice) + " left", notice), false};
     case Notice::Kind::kEpochBroken:
       if (!broken_since_.has_value()) broken_since_ = now;
-      return {WithText(absl::StrCat("epoch ", notice.epoch.value(), " is broken"), notice), false};
+      return {absl::StrCat("epoch ", notice.epoch.value(), " is broken: ", notice.text), false};
     case Notice::Kind::kEpochChanging:
-      return {WithText("another world is wanted", notice), false};
+      return {absl::StrCat("another world is wanted: ", notice.text), false};
     case Notice::Kind::kWorldFormed:
       return Formed(notice, now);
+    case Notice::Kind::kHostDraining:
     case Notice::Kind::kWaiting:
-      return {WithText("waiting", notice), true};
     case Notice::Kind::kSlotCooling:
-      return {notice.text.empty() ? absl::StrCat("host ", notice.host, " rests after failures")
-                                  : notice.text,
-              true};
+      return {notice.text, true};
+    case Notice::Kind::kWorkerStarted:
+    case Notice::Kind::kWorkerLeft:
+      return {notice.text, false};
   }
   return {notice.text, false};
 }
 
 JobProgress::Line JobProgress::Failed(const Notice& notice) {
   ++failures_;
-  ++causes_[notice.text.empty() ? "unknown" : notice.text];
-  std::string line = WithText(Who(notice) + " failed", notice);
+  ++causes_[Cause(notice.text)];
   // One that was in no world yet takes nothing from those that are.
-  if (notice.rank < 0 || remaining_ == 0) return {line, true};
+  if (notice.rank < 0 || remaining_ == 0) return {notice.text, true};
   --remaining_;
   if (remaining_ > 0 && remaining_ >= min_workers_) {
-    absl::StrAppend(&line, "; going on with ", Count(remaining_, "worker"));
-  } else {
-    absl::StrAppend(&line, "; ", remaining_, " of ", size_, " workers remain");
+    return {absl::StrCat(notice.text, "; going on with ", Count(remaining_, "worker")), true};
   }
-  return {line, true};
+  return {absl::StrCat(notice.text, "; ", remaining_, " of ", size_, " workers remain"), true};
 }
 
 JobProgress::Line JobProgress::Formed(const Notice& notice, absl::Time now) {
@@ -90,10 +77,7 @@ JobProgress::Line JobProgress::Formed(const Notice& notice, absl::Time now) {
     without_world_ += time;
     longest_break_ = std::max(longest_break_, time);
   }
-  return {WithText(absl::StrCat("world of ", Count(size_, "worker"), " formed (epoch ",
-                                notice.epoch.value(), ")"),
-                   notice),
-          true};
+  return {absl::StrCat(notice.text, " (epoch ", notice.epoch.value(), ")"), true};
 }
 
 std::string JobProgress::Summary() const {

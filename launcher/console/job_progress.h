@@ -1,5 +1,5 @@
 // What a user wants to know of a job that changes while it runs: a line for each thing that
-// happens, and a summary at the end. Pure.
+// happens, and a summary at the end; both from notices, whose texts are sentences. Pure.
 #ifndef LAUNCHER_CONSOLE_JOB_PROGRESS_H_
 #define LAUNCHER_CONSOLE_JOB_PROGRESS_H_
 

@@ -1,5 +1,6 @@
 #include "launcher/console/job_progress.h"
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace hvd {
@@ -27,15 +28,17 @@ class JobProgressTest : public ::testing::Test {
   std::string World(uint64_t epoch, int size) {
     Notice notice = Make(Kind::kWorldFormed, epoch);
     notice.size = size;
+    notice.text = absl::StrCat("world of ", size, " workers formed");
     return Say(notice);
   }
-  std::string Failed(int rank, const std::string& text) {
+  std::string Failed(int rank, const std::string& how) {
     Notice notice = Make(Kind::kWorkerFailed, 1, "b", 9, rank);
-    notice.text = text;
+    notice.text = absl::StrCat(rank >= 0 ? absl::StrCat("rank ", rank) : "worker 9",
+                               " on host b failed: ", how);
     return Say(notice);
   }
-  std::string Host(Kind kind, const std::string& text = "") {
-    Notice notice = Make(kind, 1, "c");
+  std::string Say(Kind kind, const std::string& text, uint64_t epoch = 1) {
+    Notice notice = Make(kind, epoch, "c");
     notice.text = text;
     return Say(notice);
   }
@@ -62,17 +65,22 @@ TEST_F(JobProgressTest, Tell_FailureOutsideOfTheWorld_CostsNoMember) {
 }
 
 TEST_F(JobProgressTest, Tell_Hosts_AreNewsOnceTheJobRuns) {
-  EXPECT_EQ(Host(Kind::kHostJoined), "(host c joined)");
+  EXPECT_EQ(Say(Kind::kHostJoined, "host c joined"), "(host c joined)");
   World(1, 2);
-  EXPECT_EQ(Host(Kind::kHostJoined), "host c joined");
-  EXPECT_EQ(Host(Kind::kHostDraining, "SIGTERM"), "host c is to leave: SIGTERM");
-  EXPECT_EQ(Host(Kind::kHostLeft), "host c has left");
-  EXPECT_EQ(Host(Kind::kHostLost, "no heartbeat"), "host c was lost: no heartbeat");
+  EXPECT_EQ(Say(Kind::kHostJoined, "host c joined"), "host c joined");
+  EXPECT_EQ(Say(Kind::kHostDraining, "host c leaves: SIGTERM"), "host c leaves: SIGTERM");
+  EXPECT_EQ(Say(Kind::kHostLeft, "host c left"), "host c left");
+}
+
+TEST_F(JobProgressTest, Tell_FailureAfterALostHost_CountsNobody) {
+  World(1, 4);
+  EXPECT_EQ(Say(Kind::kHostLost, "host c was lost: cut"), "host c was lost: cut");
+  EXPECT_EQ(Failed(1, "exit code 3"), "rank 1 on host b failed: exit code 3");
 }
 
 TEST_F(JobProgressTest, Tell_Details_AreForThoseWhoAsk) {
-  EXPECT_EQ(Say(Make(Kind::kWorkerStarted, 1, "c", 3, 2)), "(rank 2 on host c started)");
-  EXPECT_EQ(Say(Make(Kind::kEpochBroken, 4)), "(epoch 4 is broken)");
+  EXPECT_EQ(Say(Kind::kWorkerStarted, "worker 3 started"), "(worker 3 started)");
+  EXPECT_EQ(Say(Kind::kEpochBroken, "host c was lost", 4), "(epoch 4 is broken: host c was lost)");
 }
 
 TEST_F(JobProgressTest, Summary_WithoutAWorld_IsEmpty) {
@@ -81,7 +89,7 @@ TEST_F(JobProgressTest, Summary_WithoutAWorld_IsEmpty) {
 }
 
 TEST_F(JobProgressTest, Summary_QuietJob_IsShort) {
-  Host(Kind::kHostJoined);
+  Say(Kind::kHostJoined, "host c joined");
   World(1, 2);
   EXPECT_EQ(progress_.Summary(), "1 world");
 }
@@ -89,19 +97,19 @@ TEST_F(JobProgressTest, Summary_QuietJob_IsShort) {
 TEST_F(JobProgressTest, Summary_CountsCausesHostsAndTime) {
   World(1, 4);
   Failed(1, "exit code 3");
-  Say(Make(Kind::kEpochBroken, 1));
+  Say(Kind::kEpochBroken, "why", 1);
   now_ += absl::Milliseconds(300);
-  Say(Make(Kind::kEpochBroken, 1));  // another one, on the way
+  Say(Kind::kEpochBroken, "why", 1);  // another one, on the way
   Failed(2, "exit code 3");
   now_ += absl::Milliseconds(200);
   World(2, 2);
-  Host(Kind::kHostLost);
-  Host(Kind::kHostJoined);
+  Say(Kind::kHostLost, "host c was lost: cut");
+  Say(Kind::kHostJoined, "host c joined");
   Failed(1, "killed by signal 9 (SIGKILL)");
-  Say(Make(Kind::kEpochBroken, 2));
+  Say(Kind::kEpochBroken, "why", 2);
   now_ += absl::Milliseconds(100);
   World(3, 4);
-  Host(Kind::kHostLeft);
+  Say(Kind::kHostLeft, "host c left");
   EXPECT_EQ(progress_.Summary(),
             "3 worlds; 3 failures (2 x exit code 3, 1 x killed by signal 9 (SIGKILL)); 1 host "
             "joined; 1 host left; 1 host lost; 600ms without a world (longest 500ms)");
