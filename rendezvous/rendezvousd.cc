@@ -19,6 +19,8 @@
 #include "rendezvous/journal/file_journal.h"
 #include "rendezvous/kept_job.h"
 #include "rendezvous/server/event_log.h"
+#include "rendezvous/server/http_listener.h"
+#include "rendezvous/server/metrics.h"
 #include "rendezvous/server/recovery.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/state_dir.h"
@@ -66,6 +68,24 @@ class StopOnSignal {
   Server& server_;
   absl::Duration grace_ = kStopGrace;
 };
+
+HttpResponse AnswerPage(const std::string& path, Server& server) {
+  HttpResponse response;
+  if (path == "/metrics") {
+    response.content_type = kMetricsContentType;
+    response.body = server.Metrics();
+  } else if (path == "/healthz") {
+    response.body = "ok\n";
+  } else if (path == "/readyz") {
+    const Membership::View view = server.Describe();
+    if (view.state == "done" || view.state == "failed") response.code = 503;
+    response.body = absl::StrCat(view.state, ": ", view.explanation, "\n");
+  } else {
+    response.code = 404;
+    response.body = "there are /metrics, /healthz and /readyz\n";
+  }
+  return response;
+}
 
 // The daemon's parts, in the order in which they are made; they go in the opposite one.
 class Daemon {
@@ -157,6 +177,13 @@ class Daemon {
     if (state_dir_ != nullptr) {
       RETURN_IF_ERROR(KeepAddresses(*state_dir_, server_->addresses()));
     }
+    if (!options_.metrics.empty()) {
+      ASSIGN_OR_RETURN(metrics_,
+                       HttpListener::Start(options_.metrics, [this](const std::string& path) {
+                         return AnswerPage(path, *server_);
+                       }));
+      Say(absl::StrCat("metrics at http://", metrics_->address(), "/metrics"));
+    }
     for (const std::string& address : server_->addresses()) std::printf("%s\n", address.c_str());
     std::fflush(stdout);
     return absl::OkStatus();
@@ -172,6 +199,7 @@ class Daemon {
   Verdict verdict_;  // the loop's thread's, as the next
   absl::Status journal_error_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<HttpListener> metrics_;
 };
 
 }  // namespace

@@ -13,25 +13,24 @@ namespace {
 
 class TokenCheck : public grpc::AuthMetadataProcessor {
  public:
-  explicit TokenCheck(std::string token) : token_(std::move(token)) {}
+  using IsValid = std::function<bool(absl::string_view)>;
+
+  explicit TokenCheck(IsValid is_valid) : is_valid_(std::move(is_valid)) {}
 
   bool IsBlocking() const override { return false; }
 
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext*, OutputMetadata* consumed,
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext*, OutputMetadata*,
                        OutputMetadata*) override {
     const auto [first, last] = metadata.equal_range(kTokenMetadataKey);
     const bool one = first != last && std::next(first) == last;
-    if (!one || !ConstantTimeEquals(
-                    token_, absl::string_view(first->second.data(), first->second.size()))) {
+    if (!one || !is_valid_({first->second.data(), first->second.size()})) {
       return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no valid job token");
     }
-    // Services need not see it, and so can't let it slip.
-    consumed->emplace(kTokenMetadataKey, token_);
     return grpc::Status::OK;
   }
 
  private:
-  const std::string token_;
+  const IsValid is_valid_;
 };
 
 class TokenSource : public grpc::MetadataCredentialsPlugin {
@@ -63,13 +62,20 @@ void KeepGrpc() {
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredentials& credentials) {
+  return MakeServerCredentials(credentials, [token = credentials.token](absl::string_view given) {
+    return ConstantTimeEquals(token, given);
+  });
+}
+
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredentials& credentials,
+                                                               TokenCheck::IsValid is_valid) {
   KeepGrpc();
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = credentials.ca_certificate;
   options.pem_key_cert_pairs.push_back({credentials.private_key, credentials.certificate});
   auto made = grpc::SslServerCredentials(options);
-  made->SetAuthMetadataProcessor(std::make_shared<TokenCheck>(credentials.token));
+  made->SetAuthMetadataProcessor(std::make_shared<TokenCheck>(std::move(is_valid)));
   return made;
 }
 

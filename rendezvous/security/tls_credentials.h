@@ -2,21 +2,28 @@
 #ifndef RENDEZVOUS_SECURITY_TLS_CREDENTIALS_H_
 #define RENDEZVOUS_SECURITY_TLS_CREDENTIALS_H_
 
+#include <functional>
 #include <memory>
 
+#include "absl/strings/string_view.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 #include "rendezvous/security/job_credentials.h"
 
 namespace hvd {
 
-// The metadata key of the token.
+// The metadata key of the token. Services must not let it slip.
 inline constexpr char kTokenMetadataKey[] = "x-horovod-token";
 
-// For a server: asks every client for a certificate of the job's CA, and every call for the job's
-// token. The check sits below the services, so that it covers all of them, the health service and
-// methods that don't exist included; who fails it gets UNAUTHENTICATED. Thread-safe.
+// For a server of one job: asks every client for a certificate of the job's CA, and every call for
+// the job's token. The check sits below the services, so that it covers all of them, the health
+// service and methods that don't exist included; who fails it gets UNAUTHENTICATED. Thread-safe.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredentials& credentials);
+
+// The same for a server of several jobs: `is_valid` judges each call's token, from any thread and
+// without blocking. Services see the token (kTokenMetadataKey), which tells them the job.
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+    const PeerCredentials& credentials, std::function<bool(absl::string_view)> is_valid);
 
 // For a channel: shows the certificate, accepts only a server with a certificate of the job's CA,
 // and adds the token to every call. The channel must expect the name kDaemonTlsName (see

@@ -24,7 +24,11 @@ struct JobOptions {
   JobSpec spec;
   std::string secret_key;      // the epochs' secrets are made of it
   Journal* journal = nullptr;  // borrowed; null: nothing is kept
-  // From the job's thread; must not block; may be null.
+  // Who carries these out instead of agents; all or none.
+  std::function<void(const StartWorkerEffect&)> start_worker;
+  std::function<void(const StopWorkersEffect&)> stop_workers;
+  std::function<void(const EndJobEffect&)> end_host;
+  // From the job's thread, as those above; must not block; may be null.
   std::function<void(const Verdict&)> on_finished;
   std::function<void(const Notice&)> on_notice;
   std::function<void(const absl::Status&)> on_journal_error;  // nothing is decided any more
@@ -39,6 +43,7 @@ class Job {
   // Closes. REQUIRES: not busy().
   ~Job();
 
+  const std::string& id() const { return options_.job_id; }
   RendezvousService& rendezvous() { return rendezvous_; }
   AgentService& agents() { return agents_; }
 
@@ -65,9 +70,15 @@ class Job {
   bool Record(const std::vector<const Event*>& events, absl::Time now);
   absl::Status EndStatus() const;
 
-  void CarryOut(const StartWorkerEffect& effect) { agents_.Handle(effect); }
-  void CarryOut(const StopWorkersEffect& effect) { agents_.Handle(effect); }
-  void CarryOut(const EndJobEffect& effect) { agents_.Handle(effect); }
+  void CarryOut(const StartWorkerEffect& effect) {
+    options_.start_worker ? options_.start_worker(effect) : agents_.Handle(effect);
+  }
+  void CarryOut(const StopWorkersEffect& effect) {
+    options_.stop_workers ? options_.stop_workers(effect) : agents_.Handle(effect);
+  }
+  void CarryOut(const EndJobEffect& effect) {
+    options_.end_host ? options_.end_host(effect) : agents_.Handle(effect);
+  }
   void CarryOut(const ReplyWorld& effect) { rendezvous_.Handle(effect); }
   void CarryOut(const ReplyDeferred& effect) { rendezvous_.Handle(effect); }
   void CarryOut(const ReplyReleased& effect) { rendezvous_.Handle(effect); }

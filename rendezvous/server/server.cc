@@ -1,24 +1,15 @@
 #include "rendezvous/server/server.h"
 
-#include <mutex>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
-#include "rendezvous/security/tls_credentials.h"
+#include "rendezvous/server/check_spec.h"
+#include "rendezvous/server/front_door.h"
 #include "rendezvous/server/job.h"
-#include "rendezvous/server/listen_address.h"
-#include "rendezvous/transport/connection.h"
+#include "rendezvous/server/metrics.h"
 
 namespace hvd {
 namespace {
-
-// For replies and last commands to go out when the server is destroyed; what has not gone by then
-// is cancelled.
-constexpr int kShutdownMs = 2000;
 
 absl::Status CheckOptions(const ServerOptions& options) {
   const PeerCredentials& credentials = options.credentials;
@@ -28,12 +19,7 @@ absl::Status CheckOptions(const ServerOptions& options) {
     return absl::InvalidArgumentError("the server's credentials are incomplete");
   }
   if (options.listen.empty()) return absl::InvalidArgumentError("no address to listen on");
-  if (options.job.min_workers < 1 || options.job.max_workers < options.job.min_workers) {
-    return absl::InvalidArgumentError(absl::StrCat("a job can't have from ",
-                                                   options.job.min_workers, " to ",
-                                                   options.job.max_workers, " workers"));
-  }
-  return absl::OkStatus();
+  return CheckSpec(options.job);
 }
 
 JobOptions ToJobOptions(const ServerOptions& options) {
@@ -50,47 +36,14 @@ JobOptions ToJobOptions(const ServerOptions& options) {
 
 class ServerImpl final : public Server {
  public:
-  ServerImpl(ServerOptions options, std::unique_ptr<Job> job)
-      : options_(std::move(options)), job_(std::move(job)) {}
-
-  ~ServerImpl() override {
-    job_->Close();
-    if (grpc_ == nullptr) return;
-    grpc_->Shutdown(gpr_time_from_millis(kShutdownMs, GPR_TIMESPAN));
-    grpc_->Wait();
-  }
-
   // Errors as Server::Start.
-  absl::Status Listen() {
-    // gRPC's switch for its own health service; it is the same for all servers of a process.
-    static std::once_flag health;
-    std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
-    std::vector<ListenAddress> listen;
-    for (const std::string& text : options_.listen) {
-      ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
-      // gRPC would say only that it could not start, and log the reason.
-      RETURN_IF_ERROR(TryToListen(address));
-      listen.push_back(std::move(address));
-    }
-    grpc::ServerBuilder builder;
-    ConfigureConnections(builder);
-    std::vector<int> ports(listen.size(), 0);
-    const auto credentials = MakeServerCredentials(options_.credentials);
-    for (size_t i = 0; i < listen.size(); ++i) {
-      builder.AddListeningPort(listen[i].WithPort(listen[i].port), credentials, &ports[i]);
-    }
-    builder.RegisterService(&job_->rendezvous());
-    builder.RegisterService(&job_->agents());
-    grpc_ = builder.BuildAndStart();
-    if (grpc_ == nullptr) {
-      return absl::InvalidArgumentError(
-          "can't serve with these credentials, or an address is listed twice");
-    }
-    for (size_t i = 0; i < listen.size(); ++i) addresses_.push_back(listen[i].WithPort(ports[i]));
-    return absl::OkStatus();
+  absl::Status Begin(const ServerOptions& options, Clock& clock) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(ToJobOptions(options), clock));
+    job_ = door_.Add(options.credentials.token, std::move(job));
+    return door_.Listen(options.listen, options.credentials);
   }
 
-  std::vector<std::string> addresses() const override { return addresses_; }
+  std::vector<std::string> addresses() const override { return door_.addresses(); }
 
   void RequestStop(std::string reason, int exit_code, absl::Duration grace) override {
     job_->Post(StopRequested{std::move(reason), exit_code, grace});
@@ -106,20 +59,19 @@ class ServerImpl final : public Server {
 
   Membership::View Describe() override { return job_->Report().view; }
 
+  std::string Metrics() override { return RenderMetrics({job_->Report()}); }
+
  private:
-  const ServerOptions options_;
-  const std::unique_ptr<Job> job_;
-  std::vector<std::string> addresses_;
-  std::unique_ptr<grpc::Server> grpc_;
+  std::shared_ptr<Job> job_;
+  FrontDoor door_;  // last: it closes the job
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options, Clock& clock) {
   RETURN_IF_ERROR(CheckOptions(options));
-  ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(ToJobOptions(options), clock));
-  auto server = std::make_unique<ServerImpl>(std::move(options), std::move(job));
-  RETURN_IF_ERROR(server->Listen());
+  auto server = std::make_unique<ServerImpl>();
+  RETURN_IF_ERROR(server->Begin(options, clock));
   return server;
 }
 

@@ -1,8 +1,22 @@
-// The rendezvous server of one job: what horovodrun, horovod-rendezvousd and a cluster scheduler
-// embed.
+// The rendezvous server as a library: what horovodrun, horovod-rendezvousd and cluster schedulers
+// embed. Server is one job whose owner has its own credentials; RendezvousServer is any number of
+// jobs behind one listener, for schedulers.
+//
+//   auto server = RendezvousServer::Start({"127.0.0.1:0"});
+//   ServedJobOptions options;
+//   options.spec.min_workers = 1;  // to 4, and so on
+//   options.start_worker = [](const WorkerStart& start) { ... fork, with start.environment ... };
+//   options.stop_worker = [](WorkerId worker, absl::Duration grace) { ... SIGTERM, later SIGKILL };
+//   auto job = (*server)->AddJob(options);
+//   (*job)->OfferSlots({{"localhost", 4}});
+//   ... (*job)->ReportExit(...) for each process that has ended ...
+//
+// Everything here is thread-safe. Callbacks come from a job's own thread, one at a time; they must
+// not block and must not destroy a job or a server, but may call everything else.
 #ifndef RENDEZVOUS_SERVER_SERVER_H_
 #define RENDEZVOUS_SERVER_SERVER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/env.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/security/job_credentials.h"
@@ -64,6 +79,91 @@ class Server {
   virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
 
   virtual Membership::View Describe() = 0;
+
+  // The job in Prometheus' text format; the names are in metrics.h.
+  virtual std::string Metrics() = 0;
+};
+
+// A worker process that a job wants to run.
+struct WorkerStart {
+  WorkerId worker;          // to name it by from now on
+  std::string host;         // as offered
+  Environment environment;  // what it must find in its environment, besides what is its own
+};
+
+struct ServedJobOptions {
+  std::string job_id;  // empty: a random one
+  JobSpec spec;        // `expected_hosts` stays empty: they are offered
+
+  // Who starts processes. Either the scheduler does, on the machine and as the user that this
+  // process runs on: then both are set. Or agents do, on any machine, which the scheduler starts as
+  // "horovod-agent --join" with the job's credentials: then neither is.
+  std::function<void(const WorkerStart&)> start_worker;
+  // SIGTERM now, SIGKILL after `grace`. Every worker that was started must be reported to have
+  // exited, whether it was stopped or not.
+  std::function<void(WorkerId worker, absl::Duration grace)> stop_worker;
+  // The job has left this host, which was withdrawn, drained or is not needed any more: its slots
+  // are free. May be null.
+  std::function<void(const std::string& host)> on_host_free;
+
+  // Once, at the end. May be null, as the next.
+  std::function<void(const Verdict&)> on_finished;
+  std::function<void(const Notice&)> on_notice;
+};
+
+// A job on a RendezvousServer, which must outlive it. The destructor takes the job off the server;
+// no callback comes after it. What it had started is the scheduler's to stop.
+class ServedJob {
+ public:
+  virtual ~ServedJob() = default;
+
+  virtual const std::string& id() const = 0;
+
+  // What agents and workers need to take part in this job, and a secret.
+  virtual const PeerCredentials& credentials() const = 0;
+
+  // The hosts and slots that the job may use now, all of them. A host that is named for the first
+  // time, or again after it was free, joins; one that is not named any more is drained. Only for
+  // jobs with start_worker; in a job that is not elastic hosts can't be withdrawn.
+  virtual void OfferSlots(const std::vector<HostSlots>& hosts) = 0;
+
+  // What became of a process that start_worker asked for.
+  virtual void ReportStarted(WorkerId worker, int64_t pid) = 0;
+  virtual void ReportExit(WorkerExited exit) = 0;
+
+  // As Server's.
+  virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
+  virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;
+  virtual Membership::View Describe() = 0;
+
+  // As RendezvousServer's, of this job alone.
+  virtual std::string Metrics() = 0;
+};
+
+// Owns the gRPC server, and an authority that its own certificate and those of all jobs' hosts come
+// from. It is the tokens that tell jobs apart, one a job, checked with every call: a certificate
+// gets its holder to the door, the token decides which job's door opens, and a job's data
+// connections prove knowledge of the epoch's secret on top. An authority per job would keep out
+// nobody whom the token lets in, and roots can't be added to a TLS server that is already up.
+class RendezvousServer {
+ public:
+  // `listen` as in ServerOptions.
+  //   InvalidArgument, Unavailable: as Server::Start.   Internal: OpenSSL failed.
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(
+      const std::vector<std::string>& listen, Clock& clock = Clock::Real());
+  virtual ~RendezvousServer() = default;
+
+  // As Server's.
+  virtual const std::vector<std::string>& addresses() const = 0;
+
+  // Begins a job.
+  //   InvalidArgument: a spec that can't work, or only one of start_worker and stop_worker.
+  //   AlreadyExists: there is a job of this id.   Internal, ResourceExhausted: no certificate or no
+  //   socket to be had.
+  virtual absl::StatusOr<std::unique_ptr<ServedJob>> AddJob(ServedJobOptions options) = 0;
+
+  // All jobs, in Prometheus' text format; the names are in metrics.h.
+  virtual std::string Metrics() = 0;
 };
 
 }  // namespace hvd

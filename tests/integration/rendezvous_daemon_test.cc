@@ -1,4 +1,6 @@
 // horovod-rendezvousd as a process: its output, its file, its exit codes.
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,19 +42,14 @@ class Daemon {
     err_ = std::move(err.read);
   }
 
-  // The next line of stdout.
-  std::string Line() {
-    std::string line;
-    char c = 0;
-    while (read(out_.get(), &c, 1) == 1 && c != '\n') line.push_back(c);
-    return line;
-  }
+  // The next line of stdout, or stderr.
+  std::string Line() { return LineOf(out_); }
+  std::string ErrorLine() { return LineOf(err_); }
 
   std::string Errors() { return ReadAll(err_); }
   void Signal(int signal) { process_->Signal(signal); }
   ExitStatus Wait() { return process_->Wait(); }
 
- private:
   static std::string ReadAll(const Fd& fd) {
     std::string text;
     char buffer[4096];
@@ -60,6 +57,14 @@ class Daemon {
       text.append(buffer, static_cast<size_t>(got));
     }
     return text;
+  }
+
+ private:
+  static std::string LineOf(const Fd& fd) {
+    std::string line;
+    char c = 0;
+    while (read(fd.get(), &c, 1) == 1 && c != '\n') line.push_back(c);
+    return line;
   }
 
   std::unique_ptr<Process> process_;
@@ -261,6 +266,34 @@ TEST_F(RendezvousDaemonTest, StateDir_InUseOrOfAnotherJob_IsRefused) {
   std::ofstream(dir_ + "/journal", std::ios::app) << "damage, and enough of it";
   ExpectRefusal(Daemon(WithStateDir()), "damaged");
   EXPECT_TRUE(FileExists()) << "agents still have use for it";
+}
+
+TEST_F(RendezvousDaemonTest, Metrics_AreServed_WhereItSays) {
+  std::vector<std::string> arguments = Arguments();
+  arguments.insert(arguments.end(), {"--metrics", "127.0.0.1:0"});
+  Daemon daemon(arguments);
+  daemon.Line();
+  const std::string where = daemon.ErrorLine();
+  const size_t start = where.find("http://127.0.0.1:");
+  ASSERT_NE(start, std::string::npos) << where;
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(where.substr(start + 17))));
+  for (const auto& [path, expected] : {std::pair("/metrics", "\nhorovod_epoch{job="),
+                                       {"/healthz", "\r\n\r\nok\n"},
+                                       {"/readyz", "200 OK"},
+                                       {"/else", "404 Not Found"}}) {
+    const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    const std::string request = std::string("GET ") + path + " HTTP/1.1\r\n\r\n";
+    ASSERT_EQ(send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    const std::string answer = Daemon::ReadAll(fd);
+    EXPECT_TRUE(absl::StrContains(answer, expected)) << answer;
+  }
+  daemon.Signal(SIGTERM);
+  daemon.Wait();
 }
 
 TEST_F(RendezvousDaemonTest, EventLog_TellsTheEnd) {

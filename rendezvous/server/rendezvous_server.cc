@@ -1,0 +1,208 @@
+// RendezvousServer: many jobs, for schedulers.
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "rendezvous/server/check_spec.h"
+#include "rendezvous/server/front_door.h"
+#include "rendezvous/server/job.h"
+#include "rendezvous/server/metrics.h"
+#include "rendezvous/server/server.h"
+#include "rendezvous/server/worker_door.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kRandomBytes = 32;
+
+// Where workers of this machine reach a server that listens at `address`.
+std::string ReachableFromHere(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  if (host == "0.0.0.0") return absl::StrCat("127.0.0.1", address.substr(colon));
+  if (host == "[::]") return absl::StrCat("[::1]", address.substr(colon));
+  return address;
+}
+
+// "127.0.0.1" of "127.0.0.1:80", "::1" of "[::1]:80".
+std::string HostOf(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  return absl::StartsWith(host, "[") ? host.substr(1, host.size() - 2) : host;
+}
+
+class ServedJobImpl final : public ServedJob {
+ public:
+  ServedJobImpl(ServedJobOptions options, PeerCredentials credentials, FrontDoor& door)
+      : options_(std::move(options)), credentials_(std::move(credentials)), door_(door) {}
+
+  ~ServedJobImpl() override {
+    if (job_ != nullptr) door_.Remove(job_);
+  }
+
+  // Errors as AddJob.
+  absl::Status Begin(Clock& clock) {
+    if (options_.start_worker) {
+      ASSIGN_OR_RETURN(worker_door_, WorkerDoor::Open(MakeBootstrap()));
+    }
+    ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
+    job_ = door_.Add(credentials_.token, std::move(job));
+    return absl::OkStatus();
+  }
+
+  const std::string& id() const override { return options_.job_id; }
+  const PeerCredentials& credentials() const override { return credentials_; }
+
+  void OfferSlots(const std::vector<HostSlots>& hosts) override {
+    absl::MutexLock lock(&mu_);  // two offers must not cross
+    if (options_.spec.elastic.has_value()) job_->Post(HostsDiscovered{hosts});
+    offered_.clear();
+    for (const HostSlots& host : hosts) {
+      offered_[host.host] = host.slots;
+      JoinIfNew(host.host);
+    }
+  }
+
+  void ReportStarted(WorkerId worker, int64_t pid) override {
+    job_->Post(WorkerStarted{worker, pid});
+  }
+
+  void ReportExit(WorkerExited exit) override {
+    if (worker_door_ != nullptr) worker_door_->Forget(exit.worker);
+    job_->Post(std::move(exit));
+  }
+
+  void Drain(std::string host, absl::Duration grace, std::string reason) override {
+    job_->Post(HostDraining{std::move(host), grace, std::move(reason)});
+  }
+
+  void RequestStop(std::string reason, int exit_code, absl::Duration grace) override {
+    job_->Post(StopRequested{std::move(reason), exit_code, grace});
+  }
+
+  Membership::View Describe() override { return job_->Report().view; }
+  std::string Metrics() override { return RenderMetrics({job_->Report()}); }
+
+ private:
+  pb::WorkerBootstrap MakeBootstrap() const {
+    const std::string address = ReachableFromHere(door_.addresses().front());
+    pb::WorkerBootstrap bootstrap;
+    bootstrap.set_job_id(options_.job_id);
+    bootstrap.mutable_credentials()->set_token(credentials_.token);
+    bootstrap.mutable_credentials()->set_ca_certificate(credentials_.ca_certificate);
+    bootstrap.mutable_credentials()->set_certificate(credentials_.certificate);
+    bootstrap.mutable_credentials()->set_private_key(credentials_.private_key);
+    bootstrap.set_daemon_address(address);
+    bootstrap.set_advertise_address(HostOf(address));
+    bootstrap.set_elastic(options_.spec.elastic.has_value());
+    return bootstrap;
+  }
+
+  JobOptions MakeJobOptions() {
+    JobOptions made;
+    made.job_id = options_.job_id;
+    made.spec = options_.spec;
+    made.secret_key = RandomBytes(kRandomBytes);
+    made.on_finished = options_.on_finished;
+    made.on_notice = options_.on_notice;
+    if (!options_.start_worker) return made;
+    made.start_worker = [this](const StartWorkerEffect& effect) {
+      options_.start_worker({effect.worker, effect.host, worker_door_->Expect(effect)});
+    };
+    made.stop_workers = [this](const StopWorkersEffect& effect) {
+      for (const WorkerId worker : effect.workers) options_.stop_worker(worker, effect.grace);
+    };
+    made.end_host = [this](const EndJobEffect& effect) { OnHostFree(effect); };
+    return made;
+  }
+
+  // The place of an agent: a host joins under an incarnation of its own.
+  void JoinIfNew(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto [place, is_new] = joined_.try_emplace(host, Incarnation(last_incarnation_ + 1));
+    if (!is_new) return;
+    ++last_incarnation_;
+    HostJoined event;
+    event.host = {host, offered_.at(host)};
+    event.agent = place->second;
+    job_->Post(std::move(event));
+  }
+
+  void OnHostFree(const EndJobEffect& effect) {
+    {
+      absl::MutexLock lock(&mu_);
+      const auto found = joined_.find(effect.host);
+      if (found == joined_.end() || found->second != effect.agent) return;
+      joined_.erase(found);
+    }
+    job_->Post(HostLost{effect.host, effect.agent, "its slots were given back"});
+    if (options_.on_host_free) options_.on_host_free(effect.host);
+  }
+
+  const ServedJobOptions options_;
+  const PeerCredentials credentials_;
+  FrontDoor& door_;
+  std::unique_ptr<WorkerDoor> worker_door_;
+  std::shared_ptr<Job> job_;
+  absl::Mutex mu_;
+  std::map<std::string, int> offered_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Incarnation> joined_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_incarnation_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+class RendezvousServerImpl final : public RendezvousServer {
+ public:
+  explicit RendezvousServerImpl(Clock& clock) : clock_(clock) {}
+
+  // Errors as Start.
+  absl::Status Begin(const std::vector<std::string>& listen) {
+    if (listen.empty()) return absl::InvalidArgumentError("no address to listen on");
+    ASSIGN_OR_RETURN(authority_, JobAuthority::Create(NewJobId()));
+    ASSIGN_OR_RETURN(const PeerCredentials own, authority_->IssueForDaemon());
+    return door_.Listen(listen, own);
+  }
+
+  const std::vector<std::string>& addresses() const override { return door_.addresses(); }
+
+  absl::StatusOr<std::unique_ptr<ServedJob>> AddJob(ServedJobOptions options) override {
+    RETURN_IF_ERROR(CheckSpec(options.spec));
+    if (static_cast<bool>(options.start_worker) != static_cast<bool>(options.stop_worker)) {
+      return absl::InvalidArgumentError("who starts workers must stop them, and the other way");
+    }
+    if (options.job_id.empty()) options.job_id = NewJobId();
+    for (const std::shared_ptr<Job>& job : door_.jobs()) {
+      if (job->id() != options.job_id) continue;
+      return absl::AlreadyExistsError(absl::StrCat("there is a job ", options.job_id));
+    }
+    ASSIGN_OR_RETURN(PeerCredentials credentials, authority_->IssueForHost(options.job_id));
+    credentials.token = absl::BytesToHexString(RandomBytes(kRandomBytes));
+    auto job = std::make_unique<ServedJobImpl>(std::move(options), std::move(credentials), door_);
+    RETURN_IF_ERROR(job->Begin(clock_));
+    return job;
+  }
+
+  std::string Metrics() override {
+    std::vector<JobReport> reports;
+    for (const std::shared_ptr<Job>& job : door_.jobs()) reports.push_back(job->Report());
+    return RenderMetrics(reports);
+  }
+
+ private:
+  Clock& clock_;
+  std::unique_ptr<JobAuthority> authority_;
+  FrontDoor door_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
+    const std::vector<std::string>& listen, Clock& clock) {
+  auto server = std::make_unique<RendezvousServerImpl>(clock);
+  RETURN_IF_ERROR(server->Begin(listen));
+  return server;
+}
+
+}  // namespace hvd

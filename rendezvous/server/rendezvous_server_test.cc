@@ -1,0 +1,211 @@
+// RendezvousServer: many jobs behind one listener, and workers that no agent started.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstddef>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "base/fd.h"
+#include "base/frames.h"
+#include "gtest/gtest.h"
+#include "proto/agent.pb.h"
+#include "rendezvous/client/grpc_rendezvous_client.h"
+#include "rendezvous/server/in_process_test_util.h"
+#include "rendezvous/server/server.h"
+
+namespace hvd {
+namespace {
+
+// What a job asks of its scheduler.
+struct Scheduler {
+  Inbox<WorkerStart> starts;
+  Inbox<WorkerId> stops;
+  Inbox<std::string> free_hosts;
+  Inbox<Verdict> verdicts;
+
+  ServedJobOptions Options(int min, int max) {
+    ServedJobOptions options;
+    options.spec.min_workers = min;
+    options.spec.max_workers = max;
+    options.spec.start_workers = min;
+    options.spec.elastic.emplace();
+    options.start_worker = [this](const WorkerStart& start) { starts.Put(start); };
+    options.stop_worker = [this](WorkerId worker, absl::Duration) { stops.Put(worker); };
+    options.on_host_free = [this](const std::string& host) { free_hosts.Put(host); };
+    options.on_finished = [this](const Verdict& verdict) { verdicts.Put(verdict); };
+    return options;
+  }
+};
+
+class RendezvousServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = RendezvousServer::Start({"127.0.0.1:0"});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = std::move(server).value();
+  }
+
+  std::unique_ptr<ServedJob> Add(ServedJobOptions options) {
+    auto job = server_->AddJob(std::move(options));
+    EXPECT_TRUE(job.ok()) << job.status();
+    return std::move(job).value();
+  }
+
+  absl::StatusOr<pb::GetStatusResponse> StatusBy(const PeerCredentials& credentials) {
+    return NewGrpcRendezvousClient(server_->addresses()[0], credentials)
+        ->GetStatus(absl::InfiniteDuration());
+  }
+
+  // What a worker with this environment is told.
+  static pb::WorkerBootstrap Bootstrap(const Environment& environment) {
+    const std::string& name = environment.at("HOROVOD_AGENT_SOCKET");
+    const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path + 1, name.data(), name.size());
+    const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+    pb::WorkerHello hello;
+    hello.set_worker_id(std::stoull(environment.at("HOROVOD_WORKER_ID")));
+    EXPECT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
+    pb::WorkerBootstrap answer;
+    const auto frame = ReadFrame(fd.get(), kMaxFrameBytes);
+    EXPECT_TRUE(frame.ok() && answer.ParseFromString(*frame)) << frame.status();
+    return answer;
+  }
+
+  // A worker's whole part: joins the world; its place in it.
+  static std::future<absl::StatusOr<pb::JoinWorldResponse>> Join(const pb::WorkerBootstrap& told) {
+    return std::async(std::launch::async, [told] {
+      const pb::Credentials& given = told.credentials();
+      const auto client = NewGrpcRendezvousClient(
+          told.daemon_address(),
+          {given.token(), given.ca_certificate(), given.certificate(), given.private_key()});
+      pb::JoinWorldRequest request;
+      request.mutable_worker()->set_worker_id(told.worker_id());
+      request.mutable_worker()->set_incarnation(100 + told.worker_id());
+      request.set_address(told.advertise_address());
+      request.set_control_port(1);
+      return client->JoinWorld(request, absl::InfiniteDuration());
+    });
+  }
+
+  std::unique_ptr<RendezvousServer> server_;
+};
+
+TEST_F(RendezvousServerTest, TokenSelectsTheJob) {
+  Scheduler scheduler;
+  ServedJobOptions options = scheduler.Options(1, 1);
+  options.job_id = "one";
+  const auto one = Add(options);
+  options.job_id = "two";
+  const auto two = Add(options);
+  EXPECT_EQ(StatusBy(one->credentials())->job_id(), "one");
+  EXPECT_EQ(StatusBy(two->credentials())->job_id(), "two");
+  PeerCredentials mixed = one->credentials();  // any of the server's certificates will do
+  mixed.token = two->credentials().token;
+  EXPECT_EQ(StatusBy(mixed)->job_id(), "two");
+  mixed.token.back() = mixed.token.back() == '0' ? '1' : '0';
+  EXPECT_EQ(StatusBy(mixed).status().code(), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(RendezvousServerTest, JobThatIsGone_LetsNobodyIn_AndTheOthersStay) {
+  Scheduler scheduler;
+  auto one = Add(scheduler.Options(1, 1));
+  const auto two = Add(scheduler.Options(1, 1));
+  const PeerCredentials credentials = one->credentials();
+  one.reset();
+  EXPECT_EQ(StatusBy(credentials).status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_TRUE(StatusBy(two->credentials()).ok());
+}
+
+TEST_F(RendezvousServerTest, OfferedSlots_WorkersStart_AndFormAWorldWithoutAnAgent) {
+  Scheduler scheduler;
+  const auto job = Add(scheduler.Options(2, 2));
+  job->OfferSlots({{"here", 2}});
+  std::vector<std::future<absl::StatusOr<pb::JoinWorldResponse>>> joins;
+  for (int i = 0; i < 2; ++i) {
+    const WorkerStart start = scheduler.starts.Next();
+    EXPECT_EQ(start.host, "here");
+    EXPECT_EQ(start.environment.at("HOROVOD_ELASTIC"), "1");
+    const pb::WorkerBootstrap told = Bootstrap(start.environment);
+    EXPECT_EQ(told.error(), "");
+    EXPECT_EQ(told.worker_id(), start.worker.value());
+    EXPECT_EQ(told.host(), "here");
+    joins.push_back(Join(told));
+  }
+  for (auto& join : joins) {
+    const auto answer = join.get();
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->world().members_size(), 2);
+  }
+  EXPECT_EQ(job->Describe().state, "running");
+  EXPECT_TRUE(absl::StrContains(server_->Metrics(), "horovod_world_size{job=\"" + job->id()));
+}
+
+TEST_F(RendezvousServerTest, Bootstrap_OfAWorkerThatIsNotExpected_IsRefused) {
+  Scheduler scheduler;
+  const auto job = Add(scheduler.Options(1, 1));
+  job->OfferSlots({{"here", 1}});
+  WorkerStart start = scheduler.starts.Next();
+  start.environment["HOROVOD_WORKER_ID"] = "77";
+  EXPECT_NE(Bootstrap(start.environment).error(), "");
+}
+
+TEST_F(RendezvousServerTest, RequestStop_StopsWorkers_ThenSlotsAreFree_ThenTheVerdict) {
+  Scheduler scheduler;
+  const auto job = Add(scheduler.Options(1, 1));
+  job->OfferSlots({{"here", 1}});
+  const WorkerId worker = scheduler.starts.Next().worker;
+  job->ReportStarted(worker, 4711);
+  job->RequestStop("enough", 3, absl::Seconds(5));
+  EXPECT_EQ(scheduler.stops.Next(), worker);
+  WorkerExited exit;
+  exit.worker = worker;
+  exit.signal = 15;
+  job->ReportExit(exit);
+  EXPECT_EQ(scheduler.free_hosts.Next(), "here");
+  EXPECT_EQ(scheduler.verdicts.Next().exit_code, 3);
+}
+
+TEST_F(RendezvousServerTest, WithdrawnHost_IsFreed_AndJoinsAgainWhenOfferedAgain) {
+  Scheduler scheduler;
+  const auto job = Add(scheduler.Options(1, 2));
+  job->OfferSlots({{"a", 1}});
+  const WorkerStart first = scheduler.starts.Next();
+  ASSERT_TRUE(Join(Bootstrap(first.environment)).get().ok());
+  job->OfferSlots({{"a", 1}, {"b", 1}});
+  const WorkerStart second = scheduler.starts.Next();
+  EXPECT_EQ(second.host, "b");
+  const pb::WorkerBootstrap told = Bootstrap(second.environment);
+  job->OfferSlots({{"a", 1}});  // before its worker was in any world
+  const auto answer = Join(told).get();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->has_released()) << answer->ShortDebugString();
+  WorkerExited exit;
+  exit.worker = second.worker;
+  job->ReportExit(exit);
+  EXPECT_EQ(scheduler.free_hosts.Next(), "b");
+  job->OfferSlots({{"a", 1}, {"b", 1}});
+  EXPECT_EQ(scheduler.starts.Next().host, "b");
+}
+
+TEST_F(RendezvousServerTest, AddJob_ThatCantBe_IsRefused) {
+  Scheduler scheduler;
+  EXPECT_EQ(server_->AddJob(scheduler.Options(2, 1)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ServedJobOptions options = scheduler.Options(1, 1);
+  options.stop_worker = nullptr;
+  EXPECT_EQ(server_->AddJob(options).status().code(), absl::StatusCode::kInvalidArgument);
+  options = scheduler.Options(1, 1);
+  options.job_id = "one";
+  const auto job = Add(options);
+  EXPECT_EQ(server_->AddJob(options).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+}  // namespace
+}  // namespace hvd
