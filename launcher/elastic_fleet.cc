@@ -80,7 +80,8 @@ void ElasticFleet::OnExited(size_t agent, const AgentExit& exit) {
 }
 
 void ElasticFleet::Fail(const std::string& host, const std::string& why, bool refused) {
-  if (!roster_.Failed(host, why, refused, clock_.Now())) return;
+  // If the job ends for it, that says it all.
+  if (!roster_.Failed(host, why, refused, clock_.Now()) || !Refused().ok()) return;
   warn_(absl::StrCat(absl::StrContains(why, host) ? "" : absl::StrCat(host, ": "), why,
                      "; trying again as long as there is this host"));
 }

@@ -68,7 +68,8 @@ std::string StatusTable(const pb::GetStatusResponse& status) {
   for (const pb::Happening& happening : status.recent()) {
     const absl::Duration age =
         absl::Trunc(absl::Milliseconds(happening.age_ms()), absl::Seconds(1));
-    absl::StrAppend(&text, absl::FormatDuration(age), " ago  ", happening.text(), "\n");
+    const std::string ago = age > absl::ZeroDuration() ? absl::FormatDuration(age) : "0s";
+    absl::StrAppend(&text, ago, " ago  ", happening.text(), "\n");
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "launcher/discovery/host_list.h"
 
 namespace hvd {
@@ -21,6 +22,7 @@ bool NamesSlots(absl::string_view line) {
 absl::StatusOr<HostSlots> ParseLine(absl::string_view line, int slots_per_host) {
   if (NamesSlots(line)) return ParseHost(line);
   if (slots_per_host > 0) return ParseHost(absl::StrCat(line, ":", slots_per_host));
+  RETURN_IF_ERROR(ParseHost(absl::StrCat(line, ":1")).status());  // not even a name
   return absl::InvalidArgumentError(
       absl::StrCat("'", line, "' names no number of slots; print ", line,
                    ":SLOTS, or give --slots-per-host for all such hosts"));

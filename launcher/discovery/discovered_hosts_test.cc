@@ -46,6 +46,7 @@ TEST(ParseDiscoveredHosts, Rubbish_IsRefusedAsAWholeAndNamed) {
       {"a:1\nb:1\na:2\n", "line 3: host a comes twice, first in line 1"},
       {"a:1\na:1\n", "line 2: host a comes twice"},
       {"a b:1\n", "is not a host name"},
+      {"no hosts\n", "'no hosts' is not a host name"},
       {"-oProxyCommand=x:1\n", "is not a host name"},
       {":2\n", "line 1: "},
       {"fd00::1\n", "is not a host name"},
