@@ -153,7 +153,8 @@ def reset() -> None:
 
 
 def set_commit(number: int) -> None:
-    """Says which commit this process can restore, for the next world's choice of rank 0; 0: none."""
+    """Says which commit this process can restore, 0 for none: the next world's rank 0 has the
+    newest."""
     _library.hvd_set_commit(number)
 
 

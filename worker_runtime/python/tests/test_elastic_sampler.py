@@ -1,5 +1,5 @@
-"""ElasticSampler and ElasticIterableDataset through changes of the world, which the test makes up. In
-one process."""
+"""ElasticSampler and ElasticIterableDataset through changes of the world, which the test makes up.
+In one process."""
 
 import random
 import types

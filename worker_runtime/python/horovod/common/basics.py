@@ -77,9 +77,9 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
 
     Blocks until all ranks are there. Does nothing if a world is up.
 
-    In an elastic job that is training already, the process gets a provisional rank and size at once,
-    and the others train on. It becomes a member of the world at its first collective, or when a
-    function decorated with ``hvd.elastic.run`` starts; ranks and sizes may change then.
+    In an elastic job that is training already, the process gets a provisional rank and size at
+    once, and the others train on. It becomes a member of the world at its first collective, or when
+    a function decorated with ``hvd.elastic.run`` starts; ranks and sizes may change then.
 
     Args:
       comm: None, or the list of all ranks. Subsets of ranks and MPI communicators are not
@@ -127,14 +127,14 @@ def join_world() -> None:
 
 
 def take_move() -> bool:
-    """Whether joining the world gave this process other ranks or sizes than init; true once only."""
+    """Whether joining the world gave this process other ranks or sizes than init; true once."""
     moved, _process.moved = _process.moved, False
     return moved
 
 
 def reset() -> None:
-    """Goes from the present world, which is broken or about to change, to the next one; blocks until
-    that is up.
+    """Goes from the present world, which is broken or about to change, to the next one; blocks
+    until that is up.
 
     Ranks and sizes are the old ones if it fails.
 

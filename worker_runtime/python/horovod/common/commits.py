@@ -1,5 +1,5 @@
-"""The commits of the job: their numbers are the same on all ranks, so that the job knows who holds the
-newest state."""
+"""The commits of the job: their numbers are the same on all ranks, so that the job knows who holds
+the newest state."""
 
 from typing import Optional
 
@@ -70,4 +70,6 @@ def agree(known: int) -> None:
     """
     global _newest
     number = max(_newest, known)
-    _newest = ops.max_over_ranks(number) if basics.is_initialized() and basics.size() > 1 else number
+    if basics.is_initialized() and basics.size() > 1:
+        number = ops.max_over_ranks(number)
+    _newest = number

@@ -54,7 +54,8 @@ class HorovodRequestError(HorovodInternalError):
 class HostsUpdatedInterrupt(RuntimeError):
     """The world is about to change; ``hvd.elastic.run`` joins the next one.
 
-    `skip_sync` is kept for scripts that read it; states are always synchronized after a change.
+    `skip_sync` is kept for scripts that read it. Whether states are synchronized after a change is
+    decided for all ranks alike.
     """
 
     def __init__(self, skip_sync: bool = False) -> None:

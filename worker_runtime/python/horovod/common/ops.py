@@ -50,9 +50,9 @@ def name_or_default(kind: str, name: Any) -> str:
 
 
 def check_ready() -> None:
-    """Joins the world if that is still to be done; whoever asks for ranks in order to take part in a
-    collective calls this before. Raises :class:`HorovodInternalError` if collectives can't be used
-    here."""
+    """Joins the world if that is still to be done; whoever asks for ranks in order to take part in
+    a collective calls this before. Raises :class:`HorovodInternalError` if collectives can't be
+    used here."""
     if not basics.is_initialized():
         raise HorovodInternalError(NOT_INITIALIZED)
     basics.check_not_forked()

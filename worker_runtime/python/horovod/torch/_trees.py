@@ -1,5 +1,5 @@
-"""State dicts: nested dicts, lists and tuples with tensors among their values, taken apart, copied and
-put together."""
+"""State dicts: nested dicts, lists and tuples with tensors among their values, taken apart, copied
+and put together."""
 
 import copy
 from collections import OrderedDict

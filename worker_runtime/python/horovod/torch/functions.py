@@ -83,8 +83,8 @@ def broadcast_optimizer_state(
 
 def broadcast_tree(tree: Any, root_rank: int, name: str) -> Any:
     """Returns a copy of rank `root_rank`'s `tree` on all ranks, the root included: nested dicts,
-    lists and tuples of tensors and other values. Its tensors are views of one buffer in host memory,
-    which is all that is sent apart from the rest, pickled."""
+    lists and tuples of tensors and other values. Its tensors are views of one buffer in host
+    memory, which is sent in one piece; all else is pickled."""
     is_root = rank() == root_rank
     schema, tensors, size = _trees.take_tensors(tree) if is_root else (None, [], 0)
     schema, size = broadcast_object((schema, size), root_rank, name + ".schema")

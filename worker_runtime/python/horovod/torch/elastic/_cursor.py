@@ -6,7 +6,8 @@ from horovod.torch.mpi_ops import rank, size
 
 
 class JobCursor:
-    """Counts what all ranks together have processed of an epoch, from the front of the epoch's order.
+    """Counts what all ranks together have processed of an epoch, from the front of the epoch's
+    order.
 
     Attributes:
       epoch: its number.
@@ -31,8 +32,8 @@ class JobCursor:
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
         """Notes that every rank has processed a batch of `batch_size` items.
 
-        `batch_size` is the same on all ranks. The last batch of an epoch may be shorter than is said
-        here: the count ends where the data does.
+        `batch_size` is the same on all ranks. The last batch of an epoch may be shorter than is
+        said here: the count ends where the data does.
         """
         processed = self.processed_num + batch_size * self.num_replicas
         end = self._end()

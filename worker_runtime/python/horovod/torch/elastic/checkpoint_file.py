@@ -1,11 +1,12 @@
-"""The file of a checkpoint: a header in JSON and, after it, tensors as raw bytes, each with a checksum.
+"""The file of a checkpoint: a header in JSON and, after it, tensors as raw bytes, each with a
+checksum.
 
     magic, format version, header's CRC32, header's size     24 bytes, little-endian
     header: {"commit", "size" of the file, "state", "sections": [{kind, offset, size, crc, ...}]}
     sections, each at a multiple of 64 bytes
 
-In "state" dicts, lists, tuples and scalars are JSON (see _encode); tensors and pickles refer to a section.
-Only values that are none of these are pickled.
+In "state" dicts, lists, tuples and scalars are JSON (see _encode); tensors and pickles refer to a
+section. Only values that are none of these are pickled.
 """
 
 import json

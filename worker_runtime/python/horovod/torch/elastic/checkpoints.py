@@ -46,8 +46,8 @@ class Checkpoints:
         os.makedirs(self._folder, exist_ok=True)
 
     def offer(self, commit: int, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
-        """Starts writing commit number `commit` if it is time for that and no file is being written.
-        Neither `values` nor `trees` may change as long as they are :meth:`in_use`."""
+        """Starts writing commit number `commit` if it is time for that and no file is being
+        written. Neither `values` nor `trees` may change as long as they are :meth:`in_use`."""
         if commit // self._every <= self._newest // self._every or self._writing():
             return
         if self._thread is None:
@@ -69,8 +69,8 @@ class Checkpoints:
             self._thread.join(_MAX_WAIT_S)
 
     def load_newest(self) -> Optional[Checkpoint]:
-        """The newest checkpoint that is whole, or None. One line on stderr says which was taken, and
-        which were skipped and why. No file may be being written."""
+        """The newest checkpoint that is whole, or None. One line on stderr says which was taken,
+        and which were skipped and why. No file may be being written."""
         self._remove_unfinished()
         for name, commit in self._found():
             path = os.path.join(self._folder, name)

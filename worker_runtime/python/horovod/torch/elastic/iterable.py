@@ -1,4 +1,5 @@
-"""Deals out a stream of items, and what is left of an epoch again when the number of ranks changes."""
+"""Deals out a stream of items, and what is left of an epoch again when the number of ranks
+changes."""
 
 import itertools
 from typing import Any, Iterable, Iterator, Optional
@@ -13,16 +14,16 @@ class ElasticIterableDataset(JobCursor, torch.utils.data.IterableDataset):
     :class:`ElasticSampler` for data without a length.
 
     Put it into a ``TorchState`` and a DataLoader with at most one worker; call :meth:`record_batch`
-    after each batch, before commit, and :meth:`set_epoch` at the end of an epoch. Use the same batch
-    size on all ranks.
+    after each batch, before commit, and :meth:`set_epoch` at the end of an epoch. Use the same
+    batch size on all ranks.
 
-    What is guaranteed is what :class:`ElasticSampler` guarantees: each item is part of the committed
-    work of an epoch exactly once, except for up to ``num_replicas - 1`` items at the very end,
-    repeated so that all ranks get equally many; what was processed but not committed when a worker
-    failed is dealt again.
+    What is guaranteed is what :class:`ElasticSampler` guarantees: each item is part of the
+    committed work of an epoch exactly once, except for up to ``num_replicas - 1`` items at the very
+    end, repeated so that all ranks get equally many; what was processed but not committed when a
+    worker failed is dealt again.
 
-    Every rank goes through all items and keeps its own, and goes through those of the committed work
-    again after a change.
+    Every rank goes through all items and keeps its own, and goes through those of the committed
+    work again after a change.
 
     Args:
       source: gives an iterator over the same items in the same order on every rank, as often as it

@@ -18,10 +18,10 @@ class ElasticSampler(JobCursor, torch.utils.data.Sampler):
 
     What is guaranteed: the progress is one number for the whole job, saved and restored with the
     weights. So, through any sequence of commits, failures and changes of the world, each index is
-    part of the committed work of an epoch exactly once, except for up to ``num_replicas - 1`` indices
-    at the very end, repeated so that all ranks get equally many. A batch that was processed but not
-    committed when a worker failed is undone with the weights: its indices are dealt again, perhaps to
-    other ranks.
+    part of the committed work of an epoch exactly once, except for up to ``num_replicas - 1``
+    indices at the very end, repeated so that all ranks get equally many. A batch that was processed
+    but not committed when a worker failed is undone with the weights: its indices are dealt again,
+    perhaps to other ranks.
 
     Args:
       dataset: anything with a length.

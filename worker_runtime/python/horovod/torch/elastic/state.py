@@ -92,10 +92,15 @@ class StateDictHandler(StateHandler):
 class ModelStateHandler(StateDictHandler):
     """For torch.nn.Module."""
 
+    def copied(self) -> Any:
+        state_dict = self.value.state_dict()
+        # The versions of the state's layout, which modules look for when they load it.
+        self._metadata = getattr(state_dict, "_metadata", {})
+        return _trees.copied(state_dict, self._spare)
+
     def load(self, saved: Any) -> None:
-        # Modules copy what they are given. They look for the versions of their state's layout.
-        state_dict = OrderedDict(saved)
-        state_dict._metadata = getattr(self.value.state_dict(), "_metadata", {})
+        state_dict = OrderedDict(saved)  # no copy of tensors: modules copy what they are given
+        state_dict._metadata = self._metadata
         self.value.load_state_dict(state_dict)
 
 
@@ -165,16 +170,17 @@ class TorchState(ObjectState):
     """State of a training: ``TorchState(model, optimizer, sampler=sampler, epoch=0, batch=0)``.
 
     Arguments that are a Module, Optimizer, ElasticSampler, ElasticIterableDataset, learning rate
-    scheduler or GradScaler (or of a type in the handler registry) are saved by their state dict; all
-    others are plain values, copied deeply. All are attributes of the state. A save is a real copy in host memory;
-    restore gives exactly what the last save saw, and gradients of zero; sync gives all ranks what
-    rank 0 has now, all of it of the same moment.
+    scheduler or GradScaler (or of a type in the handler registry) are saved by their state dict;
+    all others are plain values, copied deeply. All are attributes of the state. A save is a real
+    copy in host memory; restore gives exactly what the last save saw, and gradients of zero; sync
+    gives all ranks what rank 0 has now, all of it of the same moment.
 
-    With `checkpoint_dir`, rank 0 also writes every so many commits to a file there while the training
-    goes on, and keeps the newest two. A job that starts with files there begins with the newest one
-    that is whole, so a job whose workers are all gone can be started again. Give all hosts the same
-    folder, and nobody else access to it: values other than numbers, strings, tensors, lists, tuples
-    and dicts of them are pickled, so whoever can write there can run code in the job.
+    With `checkpoint_dir`, rank 0 also writes every so many commits to a file there while the
+    training goes on, and keeps the newest two. A job that starts with files there begins with the
+    newest one that is whole, so a job whose workers are all gone can be started again. Give all
+    hosts the same folder, and nobody else access to it: values other than numbers, strings,
+    tensors, lists, tuples and dicts of them are pickled, so whoever can write there can run code in
+    the job.
 
     Args:
       model: a torch.nn.Module.
