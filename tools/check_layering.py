@@ -59,6 +59,7 @@ ALLOWED = {
         "collectives/hierarchical", "collectives/adasum",
         "worker_runtime/negotiation", "worker_runtime/engine", "worker_runtime/session", "worker_runtime/state",
     ],
+    "examples/scheduler": ["base", "rendezvous/server/server.h"],
 }  # fmt: skip
 
 # These may include anything, and nothing but tests may include them. What a folder offers to tests only is named *_test_util.h or lies in testing/.

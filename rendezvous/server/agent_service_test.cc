@@ -126,7 +126,7 @@ TEST_F(AgentServiceTest, SecondAgentOfAHost_IsRefused_AndTheFirstStays) {
   Attach(first, "a", 9);
   EXPECT_EQ(RefusalOf("a", 10, 1, kVersion), grpc::StatusCode::ALREADY_EXISTS);
   EXPECT_TRUE(events_.empty());
-  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration()});
+  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
   EXPECT_TRUE(first.Next().has_end());
 }
 
@@ -138,7 +138,7 @@ TEST_F(AgentServiceTest, SameAgentAgain_TakesItsOwnPlace_AndNoHostIsLost) {
   EXPECT_TRUE(second.Next().has_welcome());
   EXPECT_EQ(NextEvent<HostJoined>(events_).agent, Incarnation(9));
   EXPECT_EQ(first.End().error_code(), grpc::StatusCode::ABORTED);
-  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration()});
+  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
   EXPECT_TRUE(second.Next().has_end());
   second.HangUp();
   EXPECT_EQ(NextEvent<HostLost>(events_).agent, Incarnation(9));
@@ -209,18 +209,19 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
   Attach(agent, "a", 9);
   service_.Handle(StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 2, 8, 1, 4, 0, 2});
   service_.Handle(StopWorkersEffect{Incarnation(9), "a", {WorkerId(1)}, absl::Seconds(2)});
-  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::InfiniteDuration()});
+  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::InfiniteDuration(), 7, "why"});
   EXPECT_EQ(agent.Next().ShortDebugString(),
             "start { worker_id: 1 rank: 2 size: 8 local_rank: 1 local_size: 4 cross_size: 2 }");
   EXPECT_EQ(agent.Next().ShortDebugString(), "stop { worker_ids: 1 grace_ms: 2000 }");
-  EXPECT_EQ(agent.Next().end().grace_ms(), UINT32_MAX);
+  EXPECT_EQ(agent.Next().ShortDebugString(),
+            "end { grace_ms: 4294967295 exit_code: 7 summary: \"why\" }");
 }
 
 TEST_F(AgentServiceTest, EffectForAnAgentOfBefore_IsNotSentToTheOneOfNow) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
-  service_.Handle(EndJobEffect{Incarnation(8), "a", absl::ZeroDuration()});
-  service_.Handle(EndJobEffect{Incarnation(9), "b", absl::ZeroDuration()});
+  service_.Handle(EndJobEffect{Incarnation(8), "a", absl::ZeroDuration(), 7, "why"});
+  service_.Handle(EndJobEffect{Incarnation(9), "b", absl::ZeroDuration(), 7, "why"});
   service_.Handle(StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
   EXPECT_TRUE(agent.Next().has_stop());
 }
@@ -254,7 +255,7 @@ TEST_F(AgentServiceTest, Close_SendsWhatIsQueuedThenEndsTheStream) {
   for (int i = 0; i < 50; ++i) {
     service_.Handle(StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
   }
-  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration()});
+  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
   service_.Close(absl::OkStatus());
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(agent.Next().has_stop());
   EXPECT_TRUE(agent.Next().has_end());

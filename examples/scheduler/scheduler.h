@@ -1,0 +1,73 @@
+// A scheduler of elastic jobs on one machine's slots: what a cluster scheduler does with
+// rendezvous/server/server.h, in small.
+#ifndef EXAMPLES_SCHEDULER_SCHEDULER_H_
+#define EXAMPLES_SCHEDULER_SCHEDULER_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/event_loop.h"
+#include "base/process.h"
+#include "rendezvous/server/server.h"
+
+struct JobRequest {
+  std::string name;
+  int min = 1;
+  int max = 1;
+  std::string command;  // for sh
+};
+
+// Belongs to the thread that calls Run; jobs' callbacks come over by the loop. Each slot is a host
+// of its own to its job, so that slots come and go one by one.
+class Scheduler {
+ public:
+  Scheduler(hvd::EventLoop& loop, hvd::RendezvousServer& server, int slots);
+
+  // Errors as RendezvousServer::AddJob.
+  absl::Status Add(const JobRequest& request);
+
+  // Runs all jobs to their ends. The exit code is that of the first job that failed, else 0.
+  int Run();
+
+  // Ends all jobs; the second call at once.
+  void Stop();
+
+ private:
+  struct Worker {
+    std::string slot;
+    hvd::Process process;
+  };
+  struct Job {
+    JobRequest request;
+    bool running = false;
+    bool ending = false;  // it gives back slots that it may keep: it needs no more
+    bool ended = false;
+    std::set<std::string> slots;    // that it holds, also those that it is leaving
+    std::set<std::string> offered;  // that it may use
+    std::map<hvd::WorkerId, Worker> workers;
+    std::unique_ptr<hvd::ServedJob> served;
+  };
+
+  void Decide();
+  void Resize(Job& job, int share);
+  void StartWorker(Job& job, const hvd::WorkerStart& start);
+  void StopWorker(Job& job, hvd::WorkerId worker, absl::Duration grace);
+  void OnWorkerExit(Job& job, hvd::WorkerId worker);
+  void OnSlotFree(Job& job, const std::string& slot);
+  void OnFinished(Job& job, const hvd::Verdict& verdict);
+
+  hvd::EventLoop& loop_;
+  hvd::RendezvousServer& server_;
+  const int slots_;
+  std::set<std::string> free_;
+  std::vector<std::unique_ptr<Job>> jobs_;  // by priority
+  bool stopping_ = false;
+  int exit_code_ = 0;
+};
+
+#endif  // EXAMPLES_SCHEDULER_SCHEDULER_H_
