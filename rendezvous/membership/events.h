@@ -187,7 +187,9 @@ struct StopWorkersEffect {
 struct EndJobEffect {
   Incarnation agent;
   std::string host;
-  absl::Duration grace;
+  absl::Duration grace = {};
+  int exit_code = 0;    // the verdict's; 0 for a host that leaves before there is one
+  std::string summary = {};  // likewise
 };
 
 struct ReplyWorld {

@@ -61,6 +61,10 @@ absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& 
 
 void Membership::State::On(const JoinRequested& event, absl::Time now) {
   Worker* worker = Find(event.worker.id);
+  if (elastic() && verdict.has_value() && verdict->success) {  // it came too late to be needed
+    effects.push_back(ReplyReleased{event.call, verdict->summary});
+    return;
+  }
   if (absl::Status status = Admit(event.worker, worker); !status.ok()) {
     return Answer(event.call, std::move(status));
   }

@@ -28,6 +28,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) EndDrainedHosts();
   if (!verdict.has_value()) SucceedWhenDone(now);
   if (!verdict.has_value()) StartWorkers(now);
+  if (!verdict.has_value()) TellOfWaiting();
 }
 
 bool Membership::State::IsLeaving(const Worker& worker) const {
@@ -72,15 +73,19 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   }
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
+  if (now < together_since + spec.elastic->elastic_timeout) return;
+  GiveUp(absl::StrCat(absl::FormatDuration(spec.elastic->elastic_timeout), " of ", Explain()), now);
+}
+
+void Membership::State::TellOfWaiting() {
+  if (together_since == absl::InfiniteFuture() || told_waiting) return;
   const auto live =
       std::count_if(workers.begin(), workers.end(), [this](const Worker& w) { return IsLive(w); });
   const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
-  if (live < needed && !std::exchange(told_waiting, true)) {
-    Note(Notice::Kind::kWaiting,
-         absl::StrCat("waiting for at least ", Count(needed, "worker"), " (there are ", live, ")"));
-  }
-  if (now < together_since + spec.elastic->elastic_timeout) return;
-  GiveUp(absl::StrCat(absl::FormatDuration(spec.elastic->elastic_timeout), " of ", Explain()), now);
+  if (live >= needed) return;
+  told_waiting = true;
+  Note(Notice::Kind::kWaiting,
+       absl::StrCat("waiting for at least ", Count(needed, "worker"), " (there are ", live, ")"));
 }
 
 // A survivor that does not ask for the next world hangs; the others don't wait for it for ever.
@@ -96,11 +101,9 @@ void Membership::State::EvictLateSurvivors(absl::Time now) {
     hung.exit_code = 1;
     hung.rank = worker.place.rank;
     hung.host = HostOf(worker).slots.host;
-    hung.exit_meaning = "killed";
-    hung.summary = absl::StrCat(Name(worker), " did not ask for the next world within ",
-                                absl::FormatDuration(spec.elastic->rejoin_timeout));
-    worker.exception = absl::StrCat("did not ask for the next world within ",
-                                    absl::FormatDuration(spec.elastic->rejoin_timeout));
+    hung.exit_meaning = absl::StrCat("did not ask for the next world within ",
+                                     absl::FormatDuration(spec.elastic->rejoin_timeout));
+    hung.summary = absl::StrCat(Name(worker), " ", hung.exit_meaning);
     worker.caused_by_peer = false;
     Fail(&worker, std::move(hung), now);
     if (verdict.has_value()) return;

@@ -140,7 +140,11 @@ void Membership::State::Conclude(Verdict final_verdict, absl::Duration with_grac
 void Membership::State::AnswerAllParked() {
   const absl::Status over = OverError();
   for (Worker& worker : workers) {
-    if (worker.join.has_value()) Answer(worker.join->call, over);
+    if (worker.join.has_value() && elastic() && verdict->success) {
+      effects.push_back(ReplyReleased{worker.join->call, verdict->summary});
+    } else if (worker.join.has_value()) {
+      Answer(worker.join->call, over);
+    }
     worker.join.reset();
   }
   for (const WatchRequested& watch : watches) {
@@ -170,11 +174,24 @@ void Membership::State::FinishWhenAllGone() {
   for (Host& host : hosts) {
     if (!host.agent.has_value() || host.ended || HasLiveWorkers(host)) continue;
     host.ended = true;
-    effects.push_back(EndJobEffect{*host.agent, host.slots.host, grace});
+    EndHost(*host.agent, host.slots.host, grace);
   }
   if (finished || !AllGone()) return;
   finished = true;
   effects.push_back(JobFinished{*verdict});
+}
+
+void Membership::State::EndHost(Incarnation agent, const std::string& host,
+                                absl::Duration with_grace) {
+  EndJobEffect effect;
+  effect.agent = agent;
+  effect.host = host;
+  effect.grace = with_grace;
+  if (verdict.has_value()) {
+    effect.exit_code = verdict->exit_code;
+    effect.summary = verdict->summary;
+  }
+  effects.push_back(std::move(effect));
 }
 
 // Somebody does not go, or its agent does not say so. The launcher must not wait for it forever.
@@ -185,7 +202,7 @@ void Membership::State::FinishAnyway() {
     on_hosts.push_back(host.slots.host);
     host.ended = true;
     if (!host.agent.has_value()) continue;
-    effects.push_back(EndJobEffect{*host.agent, host.slots.host, absl::ZeroDuration()});
+    EndHost(*host.agent, host.slots.host, absl::ZeroDuration());
   }
   absl::StrAppend(&verdict->summary, "; no word that ",
                   Ranks(RanksWhere([](const Worker& w) { return !w.gone; })), " on ",

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/membership_state.h"
@@ -62,7 +63,6 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
 // It has come to a bad end, and is not in the epoch any more.
 void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now) {
   worker->failed = true;
-  worker->finished = false;
   std::string text = absl::StrCat(
       Name(*worker), " failed: ", worker->exception.empty() ? "" : worker->exception + ", ",
       as_verdict.exit_meaning);
@@ -91,14 +91,20 @@ void Membership::State::Spend(absl::Time now) {
          now);
 }
 
+// What a failed worker's own fault was; empty if it may be its host's.
+std::string Membership::State::Complaint(const Worker& worker) const {
+  if (!worker.exception.empty() || worker.last_world > Epoch(0)) return worker.exception;
+  if (!worker.stderr_tail.empty()) return OneLine(worker.stderr_tail.back());
+  const bool by_itself = absl::StartsWith(last_failure.exit_meaning, "exit code");
+  return by_itself ? last_failure.exit_meaning : "";
+}
+
 // The same exception before the first commit, in two workers, on two hosts if there are so many: no
 // restart will help. What fails before hvd.init() can't say its exception, but prints it.
 bool Membership::State::IsUserBug(const Worker& worker) {
   const bool others_train = epoch > Epoch(0) && worker.last_world == Epoch(0);
   if (formed_commit > 0 || others_train) return false;
-  const bool printed = worker.last_world == Epoch(0) && !worker.stderr_tail.empty();
-  const std::string text =
-      worker.exception.empty() && printed ? OneLine(worker.stderr_tail.back()) : worker.exception;
+  const std::string text = Complaint(worker);
   if (text.empty()) return false;
   const std::string& host = HostOf(worker).slots.host;
   const auto attached =
@@ -120,19 +126,29 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
   Conclude(std::move(failure), spec.failure_grace, now);
 }
 
+// Before its first world: by another worker in its slot.
+bool Membership::State::WasReplaced(const Worker& worker) const {
+  return epoch == Epoch(0) &&
+         std::any_of(workers.begin(), workers.end(), [&worker](const Worker& other) {
+           return other.id > worker.id && other.place.host == worker.place.host &&
+                  other.slot == worker.slot;
+         });
+}
+
 // Every member of the newest world has said that it finished and has exited with 0; or none ever
 // wanted a world. If some did and the rest failed, nobody is left who could go on.
 void Membership::State::SucceedWhenDone(absl::Time now) {
   if (workers.empty()) return;
-  int finished_ones = 0;
+  int needed = 0, finished_ones = 0;
+  bool nobody_said_so = true;
   for (const Worker& worker : workers) {
-    if (epoch > Epoch(0) && worker.last_world != epoch) continue;
-    if (epoch > Epoch(0) && !worker.gone) return;
-    if (epoch == Epoch(0) && !worker.gone) return;
-    if (worker.finished) ++finished_ones;
+    if (worker.last_world != epoch || WasReplaced(worker)) continue;
+    if (!worker.gone) return;
+    ++needed;
+    nobody_said_so = nobody_said_so && !worker.finished;
+    if (worker.finished && !worker.failed) ++finished_ones;
   }
-  if (finished_ones == 0) return;
-  const int needed = epoch > Epoch(0) ? static_cast<int>(world.members.size()) : finished_ones;
+  if (nobody_said_so) return;
   if (finished_ones < needed) {
     if (!last_failure.summary.empty()) return Conclude(last_failure, spec.failure_grace, now);
     return GiveUp(absl::StrCat("only ", finished_ones, " of ", Count(needed, "rank"), " finished"),

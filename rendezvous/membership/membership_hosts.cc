@@ -17,7 +17,7 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
   if (attached && !verdict.has_value()) return;
   if (verdict.has_value() || started) {
     // There is no work for it: all places are taken.
-    effects.push_back(EndJobEffect{event.agent, event.host.host, spec.failure_grace});
+    EndHost(event.agent, event.host.host, spec.failure_grace);
     return;
   }
   if (known != hosts.end()) {

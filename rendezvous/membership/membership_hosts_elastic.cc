@@ -18,7 +18,7 @@ Membership::State::Host* Membership::State::FindHost(const std::string& name) {
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
   if (ever_listed.count(name) > 0 && listed.count(name) == 0) {  // it went while its agent came
-    effects.push_back(EndJobEffect{event.agent, name, spec.failure_grace});
+    EndHost(event.agent, name, spec.failure_grace);
     return;
   }
   Host* host = FindHost(name);
@@ -82,7 +82,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
   }
   if (host->ended || (verdict.has_value() && to_stop.empty())) {
     host->ended = true;
-    effects.push_back(EndJobEffect{event.agent, host->slots.host, spec.failure_grace});
+    EndHost(event.agent, host->slots.host, spec.failure_grace);
   }
   return true;
 }
@@ -186,7 +186,8 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
     if (worker.gone || &HostOf(worker) != host) continue;
     const bool member = worker.in_epoch;
     had_members = had_members || member;
-    worker.gone = worker.failed = true;
+    worker.gone = true;
+    worker.failed = !worker.finished;
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
     if (member) BreakEpoch(why);
     worker.in_epoch = false;
@@ -211,7 +212,7 @@ void Membership::State::EndDrainedHosts() {
     if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
     if (HasLiveWorkers(host)) continue;
     host.ended = true;
-    effects.push_back(EndJobEffect{*host.agent, host.slots.host, spec.failure_grace});
+    EndHost(*host.agent, host.slots.host, spec.failure_grace);
   }
 }
 

@@ -140,6 +140,7 @@ struct Membership::State {
   void Reconcile(absl::Time now);
   void CheckElasticDeadlines(absl::Time now);
   absl::Time NextElasticDeadline() const;
+  void TellOfWaiting();
   void EvictLateSurvivors(absl::Time now);
   void StopOverdueLeavers(absl::Time now);
   void StopNow(Worker* worker, absl::Duration with_grace);
@@ -162,7 +163,9 @@ struct Membership::State {
   void EndElasticWorker(Worker* worker, const WorkerExited& exited, absl::Time now);
   void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
   void Spend(absl::Time now);
+  std::string Complaint(const Worker& worker) const;
   bool IsUserBug(const Worker& worker);
+  bool WasReplaced(const Worker& worker) const;
   void SucceedWhenDone(absl::Time now);
   void GiveUp(const std::string& why, absl::Time now);
 
@@ -178,6 +181,7 @@ struct Membership::State {
   void AnswerAllParked();
   absl::Status OverError() const;
   void StopLiveWorkers();
+  void EndHost(Incarnation agent, const std::string& host, absl::Duration with_grace);
   bool HasLiveWorkers(const Host& host) const;
   void FinishWhenAllGone();
   void FinishAnyway();

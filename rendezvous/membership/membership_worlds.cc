@@ -128,8 +128,12 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
   if (!MayGoOn(newest, now)) return;
   std::vector<Worker*> members;
-  bool sync_state = broken.has_value();
-  for (const PlannedMember& member : PlanWorld(ToCandidates(*ready), spec.max_workers)) {
+  bool sync_state = newest == 0;  // nobody has said what it holds
+  // A lone worker that leaves can't hand over its state unless both are in one world.
+  const bool hands_over = std::any_of(ready->begin(), ready->end(),
+                                      [this](const Worker* w) { return IsLeaving(*w); });
+  const int limit = hands_over ? std::max(spec.max_workers, 2) : spec.max_workers;
+  for (const PlannedMember& member : PlanWorld(ToCandidates(*ready), limit)) {
     Worker* worker = (*ready)[member.candidate];
     sync_state = sync_state || !worker->in_epoch || worker->commit != newest;
     worker->place = member.place;
@@ -179,6 +183,7 @@ void Membership::State::LeaveOutFinished(absl::Time now) {
     if (!worker.finished || worker.last_world != epoch || worker.join.has_value()) continue;
     if (MayComeAgain(worker) && now < together_since + spec.elastic->rejoin_timeout) continue;
     worker.finished = false;
+    if (worker.failed) continue;  // and has been judged for that
     if (!worker.gone) {
       worker.released = true;
       worker.stop_at = now + spec.elastic->drain_grace;

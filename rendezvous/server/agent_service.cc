@@ -176,6 +176,8 @@ void AgentService::Handle(const StopWorkersEffect& effect) {
 void AgentService::Handle(const EndJobEffect& effect) {
   pb::AgentCommand command;
   command.mutable_end()->set_grace_ms(ToMilliseconds(effect.grace));
+  command.mutable_end()->set_exit_code(effect.exit_code);
+  command.mutable_end()->set_summary(effect.summary);
   Send(effect.host, effect.agent, std::move(command));
 }
 
