@@ -13,7 +13,7 @@ class TrainingLog:
         self._entries = []
         self._last_step = 0
         self._newest_world = 0
-        self._newest_members = {}  # rank: size
+        self._newest_members = {}  # rank: (size, pid)
 
     def _read_on(self, text):
         end = text.rfind("\n") + 1
@@ -29,7 +29,7 @@ class TrainingLog:
         if "rank" in entry and entry.get("world", 0) >= self._newest_world:
             if entry["world"] > self._newest_world:
                 self._newest_world, self._newest_members = entry["world"], {}
-            self._newest_members[entry["rank"]] = entry["size"]
+            self._newest_members[entry["rank"]] = entry["size"], entry["pid"]
 
     def all(self, key):
         """The entries so far that have this key, in order of time."""
@@ -62,11 +62,16 @@ class TrainingLog:
     def trains_with(self, size):
         """Whether all members of the newest world have begun, and there are so many."""
         self._read_on(self._stream.text)
-        return self._newest_members == {rank: size for rank in range(size)}
+        return {rank: said for rank, (said, _) in self._newest_members.items()} == {rank: size for rank in range(size)}
 
     def forget(self):
         """Drops the entries of the past, for runs that go on for long and look at the present only."""
         self._entries = []
+
+    def process_ids(self):
+        """By rank, in the newest world."""
+        self._read_on(self._stream.text)
+        return {rank: pid for rank, (_, pid) in self._newest_members.items()}
 
     def newest_world(self):
         self._read_on(self._stream.text)

@@ -70,7 +70,7 @@ def kill_one(job, log, args):
     world = log.newest_world()
     steps = log.last_step()
     log.wait_until(lambda: log.last_step() > steps + 3, 120, "more steps")
-    pids = {entry["rank"]: entry["pid"] for entry in log.all("world") if entry["world"] == world and "rank" in entry}
+    pids = log.process_ids()
     victim = pids.pop(random.randrange(args.workers))
     time.sleep(random.random() * (0.02 + args.step_seconds))  # any moment of a step
     killed_at = time.time()
@@ -85,8 +85,8 @@ def kill_one(job, log, args):
     log.wait_until(all_stepped, 60, "next step of all survivors")
     log.wait_until(lambda: log.trains_with(args.workers), 120, "full size")
     full_world = log.newest_world()
-    full = max(entry["time"] for entry in log.all("world") if entry["world"] == full_world and "rank" in entry) - killed_at
     entries = log.all("time")
+    full = max(entry["time"] for entry in entries if entry.get("world") == full_world and "rank" in entry) - killed_at
     phases = [phases_of(entries, killed_at, pid, world) for pid in pids.values()]
     slowest = max(phases, key=lambda p: p.get("stepped", 0))
     log.forget()

@@ -245,7 +245,8 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
     The state is synchronized before the first call, and again whenever some rank of a new world
     lacks it. A :class:`HorovodInternalError` restores the last commit, a
     :class:`HostsUpdatedInterrupt` keeps the state; then `reset` joins the next world and `func` is
-    called again. A worker that is not wanted any more ends here, with code 0. Requests that do not
+    called again. It returns when all ranks' calls have returned. A worker that is not wanted any
+    more ends here, with code 0. Requests that do not
     match (:class:`HorovodRequestError`) would not match again: that error, like any other, ends the
     run.
     """
@@ -275,7 +276,11 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
                 state.on_reset()
                 if _ffi.must_sync_state():
                     state._sync_in_loop()
-            return call()
+            result = call()
+            # None leaves before all are done: as long as one is not, the others may have to go on
+            # with it from the last commit.
+            commits.end(commits.begin())
+            return result
         except HorovodRequestError:
             raise
         except _ResetFailed as failure:
