@@ -31,7 +31,6 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=sched_min_interval=0,batch_sched_delay=0
 SlurmdParameters=config_overrides
-SlurmdTimeout=5
 ReturnToService=2
 {nodes}
 PartitionName=all Nodes=ALL Default=YES
@@ -45,6 +44,7 @@ class Slurm:
     def __init__(self, control, nodes, directory):
         self._control = control
         self.directory = directory
+        self._node_count = len(nodes)
         self._configure(nodes)
         self._env = {"SLURM_CONF": str(directory / "slurm.conf")}
         self._start_munged()
@@ -85,6 +85,17 @@ class Slurm:
         result = self.run(["sbatch", *argv], directory)
         assert result.returncode == 0, result.stderr
         return Job(self, re.fullmatch(r"Submitted batch job (\d+)\n", result.stdout)[1], directory)
+
+    def wait_until_idle(self, timeout):
+        """Until no job has anything left on any node: a job that wants all of them for itself comes to its turn."""
+        nodes = f"--nodes={self._node_count}"
+        result = self.run(["srun", nodes, "--exclusive", f"--immediate={timeout}", "true"], "/", timeout=timeout + 20)
+        assert result.returncode == 0, result.stderr
+
+    def set_down(self, host):
+        """What Slurm does itself with a node that it has not heard from for a while."""
+        result = self.run(["scontrol", "update", f"NodeName={host.name}", "State=DOWN", "Reason=lost"], "/")
+        assert result.returncode == 0, result.stderr
 
     def follow(self, path):
         """The Stream of a file's lines."""

@@ -35,8 +35,8 @@ def work(tmp_path):
 class Training:
     """The batch script with the test's training."""
 
-    def __init__(self, slurm, work, *flags):
-        self.job = slurm.submit([EXAMPLE / "train.sbatch", *TRAIN, *map(str, flags)], work)
+    def __init__(self, slurm, work, *flags, script=EXAMPLE / "train.sbatch"):
+        self.job = slurm.submit([script, *TRAIN, *map(str, flags)], work)
         self.log = TrainingLog(self.job.output)
 
     def wait_for_size(self, size):
@@ -59,26 +59,33 @@ def test_lost_node_does_not_end_the_job(cluster, slurm, work):
     training.wait_for_step(2)
     cluster["b"].cut()  # the batch script runs on a
     training.wait_for_size(2)
+    slurm.set_down(cluster["b"])
     assert training.job.wait(60) == "COMPLETED 0:0"
     training.log.check_samples(160, 4)
     assert list(work.glob(".horovod*")) == []
 
 
 def test_drained_node_and_time_limit_lose_no_step(cluster, slurm, work):
-    training = Training(slurm, work, "--epochs", 4, "--checkpoint-dir", work / "checkpoints")
+    script = work / "train.sbatch"
+    # When all leave they wait for successors, half of the grace.
+    script.write_text((EXAMPLE / "train.sbatch").read_text().replace("grace=60", "grace=6"))
+    training = Training(slurm, work, "--epochs", 100, "--checkpoint-dir", work / "checkpoints", script=script)
     training.wait_for_size(4)
-    training.wait_for_step(2)
-    drained = slurm.run(["srun", "--overlap", f"--jobid={training.job.number}", "-N1", "-w", "b", "pkill", "-TERM", "-o", "horovod-agent"], work)
+    drain = ["srun", "--overlap", f"--jobid={training.job.number}", "-N1", "-w", "b", "pkill", "-TERM", "-o", "horovod-agent"]
+    drained = slurm.run(drain, work)
     assert drained.returncode == 0, drained.stderr
     training.wait_for_size(2)
-    slurm.run(["scancel", "--batch", "--signal=USR1", training.job.number], work)  # as shortly before the time limit
+    slurm.run(["scancel", "--batch", "--signal=USR1", training.job.number], work)  # as it is shortly before the time limit
     slurm.wait_for_controller(f"Requeuing JobId={training.job.number}", 60)
     before = training.log.last_step()
     assert '"event": "restore"' not in training.job.output.text
-    slurm.run(["scontrol", "update", f"JobId={training.job.number}", "StartTime=now"], work)
+    slurm.wait_until_idle(60)
+    sooner = slurm.run(["scontrol", "update", f"JobId={training.job.number}", "StartTime=now"], work)
+    assert sooner.returncode == 0, sooner.stderr
     again = training.job.output.wait_for(r'"rank": 0, "size": 4, "steps": ([1-9]\d*)', 60)
     assert int(again[1]) == before
-    assert training.job.wait(60) == "COMPLETED 0:0"
+    slurm.run(["scancel", training.job.number], work)
+    slurm.wait_until_idle(60)
     check_nothing_is_left(cluster, work)
 
 
