@@ -1,0 +1,155 @@
+"""The manifests of examples/kubernetes: they agree with themselves and with our programs, and their commands work as containers on test hosts."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from netns import REPOSITORY, Cluster, child_of
+from training_log import TrainingLog
+
+EXAMPLE = REPOSITORY / "examples/kubernetes"
+TRAIN = ["python", Path(__file__).resolve().parent / "scripts/elastic_train.py"]
+
+
+def documents(name):
+    return {document["kind"]: document for document in yaml.safe_load_all((EXAMPLE / name).read_text())}
+
+
+RENDEZVOUS, WORKERS = documents("rendezvous.yaml"), documents("workers.yaml")
+
+
+def pod_of(manifest):
+    return manifest["Job"]["spec"]["template"]
+
+
+def container_of(manifest):
+    (container,) = pod_of(manifest)["spec"]["containers"]
+    return container
+
+
+def command_of(manifest):
+    container = container_of(manifest)
+    return [*container["command"], *container["args"]]
+
+
+def option(manifest, name):
+    (value,) = re.findall(rf"{name}=(\S+)", "\n".join(command_of(manifest)))
+    return value
+
+
+@pytest.mark.parametrize("manifest, program", [(RENDEZVOUS, "horovod-rendezvousd"), (WORKERS, "horovod-agent")])
+def test_every_flag_is_known(manifest, program):
+    text = "\n".join(command_of(manifest))
+    assert program in text
+    known = subprocess.run([program, "--help"], check=True, capture_output=True, text=True, timeout=30).stdout
+    flags = re.findall(r"(?<!\S)(--[a-z-]+)=", text)
+    assert flags and [flag for flag in flags if flag not in re.findall(r"--[a-z-]+", known)] == []
+
+
+@pytest.mark.parametrize("manifest", [RENDEZVOUS, WORKERS])
+def test_volumes_are_mounted_where_the_command_looks(manifest):
+    volumes = {volume["name"] for volume in pod_of(manifest)["spec"]["volumes"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in container_of(manifest)["volumeMounts"]}
+    assert set(mounts) == volumes
+    for path in set(mounts.values()) - {"/dev/shm"}:
+        assert f"{path}/" in "\n".join(command_of(manifest))
+
+
+def test_service_leads_to_the_daemon():
+    service = RENDEZVOUS["Service"]
+    assert service["spec"]["selector"].items() <= pod_of(RENDEZVOUS)["metadata"]["labels"].items()
+    ports = {port["name"]: port["containerPort"] for port in container_of(RENDEZVOUS)["ports"]}
+    (port,) = service["spec"]["ports"]
+    assert option(WORKERS, "--join") == f"{service['metadata']['name']}:{port['port']}"
+    assert option(RENDEZVOUS, "--listen").endswith(f":{ports[port['targetPort']]}")
+    assert option(RENDEZVOUS, "--metrics").endswith(f":{ports['metrics']}")
+    assert pod_of(RENDEZVOUS)["metadata"]["annotations"]["prometheus.io/port"] == str(ports["metrics"])
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container_of(RENDEZVOUS)[probe]["httpGet"]["port"] in ports
+
+
+def test_state_and_secret_are_those_of_the_readme():
+    (state,) = pod_of(RENDEZVOUS)["spec"]["volumes"]
+    assert state["persistentVolumeClaim"]["claimName"] == RENDEZVOUS["PersistentVolumeClaim"]["metadata"]["name"]
+    secret = pod_of(WORKERS)["spec"]["volumes"][0]["secret"]["secretName"]
+    readme = (EXAMPLE / "README.md").read_text()
+    name = RENDEZVOUS["Job"]["metadata"]["name"]
+    made = f"kubectl exec job/{name} -- cat {option(RENDEZVOUS, '--token-file')} | kubectl create secret generic {secret} --from-file=token=/dev/stdin"
+    assert made in readme
+
+
+def test_pods_have_the_time_to_drain():
+    grace = int(option(WORKERS, "--grace"))
+    assert grace == int(option(RENDEZVOUS, "--grace"))
+    assert pod_of(WORKERS)["spec"]["terminationGracePeriodSeconds"] > grace + 5
+
+
+class Container:
+    """The command of a manifest's container on a test host, as process 1 of its own process namespace."""
+
+    def __init__(self, host, manifest, directory, log):
+        argv = [self._local(word, directory) for word in command_of(manifest)]
+        contained = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *argv]
+        self.running = host.start_command(["sh", "-c", 'exec "$@" >>"$0" 2>&1', log, *contained], env={"OMP_NUM_THREADS": "1"})
+
+    @staticmethod
+    def _local(word, directory):
+        word = re.sub("/(state|secret)/", rf"{directory}/\1/", word)
+        return word.replace("python train.py", shlex.join(map(str, [*TRAIN, "--epochs", 20])))
+
+    def signal(self, number):
+        """As the kubelet does: to process 1."""
+        os.kill(child_of(self.running.pid), number)
+
+
+def test_training_with_pods_that_come_and_go(tmp_path):
+    for name in ("state", "secret"):
+        (tmp_path / name).mkdir()
+    log = tmp_path / "log"
+    log.touch()
+    # A pod's host name is new each time; that of the daemon is the Service's.
+    with Cluster(["training", "pod-1", "pod-2", "pod-3"], tmp_path) as cluster:
+
+        def start(host, manifest):
+            return Container(cluster[host], manifest, tmp_path, log)
+
+        output = cluster["training"].start_command(["tail", "-n", "+1", "-f", log]).stdout
+        training = TrainingLog(output)
+        daemon = start("training", RENDEZVOUS)
+        output.wait_for(r"^\S+:4711$", 30)
+        secret = Path(shutil.copy(tmp_path / "state/token", tmp_path / "secret"))
+        secret.chmod(0o440)  # as it is for a pod that has an fsGroup
+        first, second = start("pod-1", WORKERS), start("pod-2", WORKERS)
+        training.wait_until(lambda: training.trains_with(4), 60, "a world of 4")
+        probe(cluster["training"])
+
+        daemon.signal(signal.SIGTERM)  # its pod is evicted
+        daemon.signal(signal.SIGKILL)
+        daemon.running.wait(20)
+        daemon = start("training", RENDEZVOUS)
+        output.wait_for(r"^\S+:4711$", 30, count=2)
+
+        second.signal(signal.SIGTERM)
+        training.wait_until(lambda: training.trains_with(2), 60, "a world of 2")
+        assert second.running.wait(60) == 143
+        third = start("pod-3", WORKERS)
+        training.wait_until(lambda: training.trains_with(4), 60, "another world of 4")
+
+        assert [container.running.wait(90) for container in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
+        assert training.check_samples(240, 20) == 0, "nothing was rolled back"
+        assert not (tmp_path / "state/token").exists()
+
+
+def probe(host):
+    """The kubelet's probes, and what Prometheus asks for."""
+    port = option(RENDEZVOUS, "--metrics").rpartition(":")[2]
+    paths = [container_of(RENDEZVOUS)[name]["httpGet"]["path"] for name in ("readinessProbe", "livenessProbe")]
+    for path in [*paths, pod_of(RENDEZVOUS)["metadata"]["annotations"]["prometheus.io/path"]]:
+        code = f"import urllib.request as r; print(r.urlopen('http://127.0.0.1:{port}{path}', timeout=10).status)"
+        assert host.run(["python3", "-c", code]).stdout == "200\n", path
