@@ -1,0 +1,335 @@
+// A run, and the daemon in it.
+#include "tests/simulation/control_plane.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "tests/simulation/trace.h"
+
+namespace hvd {
+namespace {
+
+// Everything that the machine may wait for after the last fault has a shorter deadline than this.
+constexpr Micros kPatience = 1200 * kSecond;
+// For agents to wind up once the job has ended, be they out of reach.
+constexpr Micros kWindUp = 120 * kSecond;
+
+}  // namespace
+
+ControlPlane::ControlPlane(uint64_t seed, bool traced) : traced_(traced), dice_(seed) {
+  tally_.runs = 1;
+  SetUp();
+}
+
+void ControlPlane::SetUp() {
+  gentle_ = dice_.Chance(25);
+  forgiving_ = gentle_ || dice_.Chance(60);
+  discovery_ = dice_.Chance(60);
+  recovers_ = forgiving_ || dice_.Chance(90);
+  goal_ = static_cast<uint64_t>(dice_.Between(3, 30));
+  step_time_ = dice_.Between(20, 900) * kMilli;
+  const int hosts = static_cast<int>(dice_.Between(1, 4));
+  for (int host = 0; host < hosts; ++host) {
+    Machine machine;
+    machine.name = std::string(1, static_cast<char>('a' + host));
+    machine.slots = static_cast<int>(dice_.Between(1, 3));
+    machines_.push_back(machine);
+    listed_.insert(machine.name);
+  }
+  spec_ = MakeSpec();
+  machine_ = std::make_unique<Membership>(spec_, Time());
+  Log("job of ", spec_.start_workers, " workers, ", spec_.min_workers, " to ", spec_.max_workers,
+      ", ", spec_.elastic->spares, " spares, ", goal_, " commits; ",
+      gentle_      ? "gentle"
+      : forgiving_ ? "forgiving"
+                   : "strict",
+      discovery_ ? ", discovered hosts" : "");
+  if (discovery_) time_.After(0, [this] { Discover(); });
+  for (int host = 0; host < hosts; ++host) {
+    time_.After(dice_.Between(0, kSecond), [this, host] { StartAgent(host); });
+  }
+  time_.After(2 * kSecond, [this] { LauncherRound(); });
+  PlanFaults();
+}
+
+JobSpec ControlPlane::MakeSpec() {
+  JobSpec spec;
+  int slots = 0;
+  for (const Machine& machine : machines_) {
+    slots += machine.slots;
+    if (!discovery_) spec.expected_hosts.push_back({machine.name, machine.slots});
+  }
+  spec.start_workers = static_cast<int>(dice_.Between(1, slots));
+  spec.min_workers = static_cast<int>(dice_.Between(1, spec.start_workers));
+  spec.max_workers = static_cast<int>(dice_.Between(spec.start_workers, slots + 1));
+  ElasticSpec elastic;
+  elastic.spares = dice_.Chance(20) ? 1 : 0;
+  elastic.elastic_timeout = absl::Minutes(5);
+  elastic.rejoin_timeout = absl::Seconds(dice_.Between(10, 60));
+  elastic.join_delay = absl::Milliseconds(dice_.Between(0, 500));
+  elastic.drain_grace = absl::Seconds(dice_.Between(gentle_ ? 20 : 5, 40));
+  if (forgiving_) {
+    elastic.budget.failures = 10000;
+    elastic.failures_without_progress = 10000;
+  } else {
+    elastic.budget.failures = static_cast<int>(dice_.Between(1, 20));
+    if (dice_.Chance(10)) elastic.reset_limit = static_cast<int>(dice_.Between(1, 5));
+    if (dice_.Chance(20)) elastic.cooldown = Cooldown();
+  }
+  spec.elastic = elastic;
+  return spec;
+}
+
+std::string ControlPlane::Run() {
+  const auto limit = [this] {
+    if (verdict_.has_value()) return last_fault_ + kPatience + kWindUp;
+    return last_fault_ + kPatience;
+  };
+  while (wrong_.empty() && time_.RunNext()) {
+    if (time_.now() > limit()) break;
+  }
+  if (wrong_.empty()) wrong_ = CheckEnd();
+  if (!wrong_.empty()) Log("WRONG: ", wrong_);
+  return wrong_;
+}
+
+std::string ControlPlane::CheckEnd() const {
+  if (!verdict_.has_value()) return absl::StrCat("the job hangs: ", machine_->Explain());
+  for (const Process& process : processes_) {
+    if (process.alive) return absl::StrCat("worker ", process.id.value(), " was left behind");
+  }
+  for (const Agent& agent : agents_) {
+    if (agent.alive) return absl::StrCat("the agent on ", machines_[agent.host].name, " was left");
+  }
+  if (verdict_->success) return "";
+  const bool excused = stop_requested_ || !recovers_ || EndedInTheMiddleOfFinishing();
+  if (forgiving_ && !excused) return "everything was to be forgiven, but " + verdict_->summary;
+  return "";
+}
+
+// Nobody was left who could go on: some members had finished, the others failed.
+bool ControlPlane::EndedInTheMiddleOfFinishing() const {
+  bool some_finished = false, some_failed = false;
+  if (!newest_world_.has_value()) return false;
+  for (const WorldMember& member : newest_world_->members) {
+    const Process* process = FindProcess(member.worker.id);
+    const bool finished = process->said_finished && process->exit_code == 0 && process->signal == 0;
+    some_finished = some_finished || process->said_finished;
+    some_failed = some_failed || !finished;
+  }
+  return some_finished && some_failed;
+}
+
+// The daemon's loop around the machine. What happens is journaled first.
+void ControlPlane::Apply(const Event& event) {
+  NoteEvent(event);
+  ++tally_.events;
+  journal_.emplace_back(event, Time());
+  const std::vector<Effect> effects = machine_->Apply(event, Time());
+  for (const Effect& effect : effects) {
+    if (traced_) Log("    ", ToText(effect));
+    Carry(effect);
+  }
+  if (machine_->NextDeadline() <= Time()) Fail("the next deadline does not lie ahead");
+  if (dice_.Chance(3)) ProbeEarlyTick();
+  ArmTick();
+}
+
+void ControlPlane::ProbeEarlyTick() {
+  const absl::Time deadline = machine_->NextDeadline();
+  journal_.emplace_back(Tick{}, Time());
+  if (!machine_->Apply(Tick{}, Time()).empty()) Fail("a tick before its time had effects");
+  if (machine_->NextDeadline() != deadline) Fail("a tick before its time moved the deadline");
+}
+
+// What the checks want to know of it.
+void ControlPlane::NoteEvent(const Event& event) {
+  if (const auto* lost = std::get_if<HostLost>(&event)) {
+    for (Process& process : processes_) {
+      if (agents_[process.agent].incarnation == lost->agent) process.seen_gone = true;
+    }
+  } else if (const auto* joined = std::get_if<HostJoined>(&event)) {
+    Machine& machine = machines_[FindHost(joined->host.host)];
+    if (machine.heard_of != joined->agent) {
+      machine.drained = false;
+      machine.leaving = discovery_ && listed_.count(machine.name) == 0;
+      for (Process& process : processes_) {
+        const bool of_another = agents_[process.agent].incarnation != joined->agent;
+        if (&machines_[process.host] == &machine && of_another) process.seen_gone = true;
+      }
+    }
+    machine.heard_of = joined->agent;
+  } else if (const auto* exited = std::get_if<WorkerExited>(&event)) {
+    if (Process* process = FindProcess(exited->worker)) process->seen_gone = true;
+  } else if (const auto* dying = std::get_if<WorkerDying>(&event)) {
+    if (Process* process = FindProcess(dying->worker)) process->seen_dying = true;
+  } else if (const auto* said = std::get_if<Reported>(&event)) {
+    Process* process = FindProcess(said->worker.id);
+    if (process == nullptr || process->incarnation != said->worker.incarnation) return;
+    if (process->seen_gone || verdict_.has_value()) return;
+    process->said_finished = process->said_finished || said->finished;
+    process->said_failed = process->said_failed || !said->finished;
+  }
+}
+
+void ControlPlane::ArmTick() {
+  const absl::Time deadline = machine_->NextDeadline();
+  if (deadline == armed_) return;
+  armed_ = deadline;
+  if (deadline == absl::InfiniteFuture()) return;
+  const Micros delay =
+      absl::ToInt64Microseconds(absl::Ceil(deadline - Time(), absl::Microseconds(1)));
+  time_.After(delay, [this, deadline, life = daemon_life_] {
+    if (!daemon_alive_ || life != daemon_life_ || armed_ != deadline) return;
+    armed_ = absl::InfiniteFuture();
+    Log("tick");
+    Apply(Tick{});
+  });
+}
+
+void ControlPlane::Carry(const Effect& effect) {
+  if (const auto* start = std::get_if<StartWorkerEffect>(&effect)) return CarryStart(*start);
+  if (const auto* stop = std::get_if<StopWorkersEffect>(&effect)) return CarryStop(*stop);
+  if (const auto* end = std::get_if<EndJobEffect>(&effect)) {
+    CheckAgentOf(end->host, end->agent);
+    if (!wrong_.empty()) return;
+    const int stream = attached_[end->host];
+    const Micros grace = absl::ToInt64Microseconds(end->grace);
+    SendDown(stream, [this, stream, grace] { EndAgent(streams_[stream].agent, grace); });
+  } else if (const auto* world = std::get_if<ReplyWorld>(&effect)) {
+    CheckNewWorld(world->world);
+    Answer(world->call, CallKind::kJoin, [this, epoch = world->world.epoch.value()](int process) {
+      Enter(process, groups_[epoch].world);
+    });
+  } else if (const auto* deferred = std::get_if<ReplyDeferred>(&effect)) {
+    Answer(deferred->call, CallKind::kJoin, [this](int process) {
+      processes_[process].phase = Phase::kStarting;
+      Later(process, dice_.Between(50 * kMilli, 2 * kSecond),
+            [this, process] { Join(process, false); });
+    });
+  } else if (const auto* released = std::get_if<ReplyReleased>(&effect)) {
+    ++tally_.released;
+    processes_[calls_[released->call.value() - 1].process].released = true;
+    Answer(released->call, CallKind::kJoin, [this](int process) {
+      processes_[process].phase = Phase::kEnding;
+      Later(process, dice_.Between(kMilli, 500 * kMilli), [this, process] { Die(process, 0, 0); });
+    });
+  } else if (const auto* watch = std::get_if<ReplyWatch>(&effect)) {
+    Answer(watch->call, CallKind::kWatch,
+           [this, reply = *watch](int process) { Hear(process, reply); });
+  } else if (const auto* exchange = std::get_if<ReplyExchange>(&effect)) {
+    Answer(exchange->call, CallKind::kExchange,
+           [this](int process) { Submit(process, Operation::kConnect); });
+  } else if (const auto* status = std::get_if<ReplyStatus>(&effect)) {
+    const CallKind kind = calls_[status->call.value() - 1].kind;
+    Answer(status->call, kind,
+           [this, kind, text = status->status](int process) { HearStatus(process, kind, text); });
+  } else if (const auto* finished = std::get_if<JobFinished>(&effect)) {
+    Finish(finished->verdict);
+  } else if (const auto* notice = std::get_if<Notice>(&effect)) {
+    if (notice->kind == Notice::Kind::kEpochChanging) ++tally_.planned_changes;
+  }
+}
+
+void ControlPlane::CarryStart(const StartWorkerEffect& effect) {
+  CheckAgentOf(effect.host, effect.agent);
+  if (!wrong_.empty()) return;
+  const int stream = attached_[effect.host];
+  SendDown(stream, [this, stream, worker = effect.worker] {
+    StartProcess(streams_[stream].agent, worker);
+  });
+}
+
+void ControlPlane::CarryStop(const StopWorkersEffect& effect) {
+  CheckAgentOf(effect.host, effect.agent);
+  if (!wrong_.empty()) return;
+  const int stream = attached_[effect.host];
+  for (const WorkerId worker : effect.workers) {
+    if (Process* process = FindProcess(worker)) process->told_to_stop = true;
+    if (effect.grace == absl::ZeroDuration()) ++tally_.evicted;
+    SendDown(stream, [this, stream, worker, grace = absl::ToInt64Microseconds(effect.grace)] {
+      for (const int process : agents_[streams_[stream].agent].processes) {
+        if (processes_[process].id == worker) StopProcess(process, grace);
+      }
+    });
+  }
+}
+
+void ControlPlane::KillDaemon(Micros away) {
+  if (!daemon_alive_) return;
+  Log("the daemon is killed");
+  ++tally_.restarts_of_daemon;
+  daemon_alive_ = false;
+  ++daemon_life_;
+  attached_.clear();
+  for (size_t stream = 0; stream < streams_.size(); ++stream) {
+    if (!streams_[stream].open_at_daemon) continue;
+    streams_[stream].open_at_daemon = false;
+    streams_[stream].lost = true;
+    time_.After(Delay(), [this, stream] { EndAtAgent(static_cast<int>(stream)); });
+  }
+  for (uint64_t call = 1; call <= calls_.size(); ++call) {
+    const Call& known = calls_[call - 1];
+    if (known.at_daemon && !known.over) time_.After(Delay(), [this, call] { FailCall(call); });
+  }
+  time_.After(away, [this] { RestartDaemon(); });
+}
+
+void ControlPlane::RestartDaemon() {
+  auto again = std::make_unique<Membership>(spec_, absl::UnixEpoch());
+  for (const auto& [event, when] : journal_) again->Apply(event, when);
+  if (ToText(again->Describe()) != ToText(machine_->Describe()) ||
+      again->NextDeadline() != machine_->NextDeadline()) {
+    return Fail("the replayed machine differs:\n" + ToText(machine_->Describe()) + "but\n" +
+                ToText(again->Describe()));
+  }
+  machine_ = std::move(again);
+  daemon_alive_ = true;
+  armed_ = absl::InfiniteFuture();
+  last_fault_ = std::max(last_fault_, time_.now());
+  Log("the daemon is started again");
+  Apply(Restarted{});
+  if (discovery_) Discover();
+}
+
+void ControlPlane::Discover() {
+  if (!daemon_alive_) return;
+  HostsDiscovered event;
+  std::string text;
+  for (Machine& machine : machines_) {
+    const bool listed = listed_.count(machine.name) > 0;
+    machine.leaving = machine.drained || !listed;
+    if (!listed) continue;
+    event.hosts.push_back({machine.name, machine.slots});
+    absl::StrAppend(&text, " ", machine.name, ":", machine.slots);
+  }
+  Log("discovered:", text);
+  Apply(event);
+}
+
+void ControlPlane::Finish(const Verdict& verdict) {
+  if (verdict_.has_value()) return Fail("the job finished twice");
+  verdict_ = verdict;
+  last_fault_ = time_.now();
+  if (verdict.summary.empty()) return Fail("a verdict without a summary");
+  if (verdict.success != (verdict.exit_code == 0)) return Fail("the wrong exit code");
+  for (uint64_t call = 1; call <= calls_.size(); ++call) {
+    const Call& known = calls_[call - 1];
+    if (known.at_daemon && known.life == daemon_life_ && !known.answered) {
+      return Fail(absl::StrCat("call ", call, " was never answered"));
+    }
+  }
+  if (gentle_ && machine_->Describe().failures > 0) Fail("planned changes cost budget");
+  if (!verdict.success) return;
+  ++tally_.successes;
+  if (!newest_world_.has_value()) return Fail("success without a world");
+  for (const WorldMember& member : newest_world_->members) {
+    const Process* process = FindProcess(member.worker.id);
+    if (process == nullptr || !process->said_finished) {
+      return Fail(absl::StrCat("success, but rank ", member.rank, " never finished"));
+    }
+    if (process->commit != goal_) Fail(absl::StrCat("rank ", member.rank, " lacks commits"));
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,295 @@
+// A whole elastic job in one thread: a daemon around the real membership machine, agents, workers,
+// a network that delays, loses and comes back, and a launcher, all in virtual time. One seed is one
+// run.
+//
+// What must hold, checked all the time:
+// - in one epoch all members are told the same world; ranks 0..n-1 are held once, local ranks are
+//   dense on each host; no two processes act with the same rank; epoch numbers grow by one;
+// - rank 0 holds the newest commit that any survivor holds; survivors keep their order (the
+//   leader and its host apart), also on their hosts; none is forgotten;
+// - where the world says that nobody needs the state, all have it; all members do the same
+//   collectives;
+// - no command goes to an agent that is not attached; calls are answered once, and in their way;
+// - a tick before NextDeadline changes nothing, and the deadline lies ahead;
+// - a daemon that replays its journal is in the same state;
+// - planned changes cost no budget and roll nothing back;
+// - the job ends within a bounded time after the last fault: with success only if all members of
+//   its last world said that they finished, else with a verdict that says why; if everything that
+//   happened is to be forgiven, with success. Nothing is left behind.
+#ifndef TESTS_SIMULATION_CONTROL_PLANE_H_
+#define TESTS_SIMULATION_CONTROL_PLANE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "rendezvous/membership/membership.h"
+#include "tests/simulation/virtual_time.h"
+
+namespace hvd {
+
+// Not thread-safe; runs are independent.
+class ControlPlane {
+ public:
+  // A traced one keeps a text of everything that happens.
+  ControlPlane(uint64_t seed, bool traced);
+
+  // Returns what was wrong; empty: nothing.
+  std::string Run();
+
+  const std::string& trace() const { return trace_; }
+
+  // What happened, for checking that the runs reach what they should.
+  struct Tally {
+    int64_t runs = 0;
+    int64_t successes = 0;
+    int64_t worlds = 0;
+    int64_t events = 0;  // of the machine
+    int64_t faults = 0;
+    int64_t rollbacks = 0;
+    int64_t restarts_of_daemon = 0;
+    int64_t released = 0;
+    int64_t evicted = 0;
+    int64_t planned_changes = 0;
+
+    void Add(const Tally& other);
+    std::string ToText() const;
+  };
+  const Tally& tally() const { return tally_; }
+
+ private:
+  enum class CallKind { kJoin, kWatch, kExchange, kReport };
+  enum class Phase { kStarting, kJoining, kConnecting, kTraining, kEnding };
+  enum class Operation { kConnect, kSync, kStep, kCommit, kBarrier };
+
+  struct Machine {  // a host
+    std::string name;
+    int slots = 0;
+    bool powered = true;
+    bool cut_up = false;    // towards the daemon
+    bool cut_down = false;  // from the daemon
+    int cut_count = 0;      // changes with every cut and healing
+    int agent = -1;         // index; -1: none runs
+    Micros no_agent_before = 0;
+    bool drained = false;  // it was announced that it leaves
+    bool leaving = false;  // ... or it is not listed any more, as far as the daemon knows
+    bool resized = false;  // has another number of slots than at first
+    bool shrunk = false;   // had more slots once
+    Incarnation heard_of;  // the newest agent that the daemon has heard of
+  };
+
+  struct Stream {  // between an agent and the daemon
+    int agent = 0;
+    bool open_at_agent = true;
+    bool open_at_daemon = false;
+    bool lost = false;  // with the host: what is under way never arrives
+    uint64_t life = 0;  // of the daemon
+    Micros last_up = 0, last_down = 0;
+    std::vector<std::function<void()>> held_up, held_down;  // while the link is cut
+  };
+
+  struct Agent {
+    int host = 0;
+    Incarnation incarnation;
+    bool alive = true;
+    bool ending = false;
+    int stream = -1;
+    Micros detached_since = 0;
+    std::vector<int> processes;  // that it was told to start
+  };
+
+  struct Process {
+    WorkerId id;
+    Incarnation incarnation;
+    int host = 0;
+    int agent = 0;
+    bool alive = true;
+    bool exit_told = false;  // to the agent
+    int exit_code = 0, signal = 0;
+    bool frozen = false;
+    Phase phase = Phase::kStarting;
+    int turn = 0;  // changes when what it was about to do is off
+    uint64_t epoch = 0;
+    int rank = -1;
+    int slot = -1;      // once it is known
+    int operation = 0;  // index in its group
+    uint64_t commit = 0;
+    bool in_step = false;      // did something since its newest commit
+    bool knows_of_change = false;
+    bool defers = true;
+    bool threw = false;
+    std::vector<uint64_t> calls;  // not ended on its side
+    // As far as the daemon knows.
+    bool told_to_stop = false, released = false, seen_dying = false, seen_gone = false;
+    bool said_finished = false, said_failed = false;
+  };
+
+  struct Call {
+    int process = 0;
+    CallKind kind = CallKind::kJoin;
+    int turn = 0;
+    bool at_daemon = false;
+    bool answered = false;  // by the daemon
+    bool over = false;      // for the process
+    uint64_t life = 0;
+  };
+
+  struct Group {  // a world, as its members see it
+    World world;
+    std::vector<int> processes;  // by rank
+    std::vector<bool> acting;
+    bool broken = false;
+    Operation kind = Operation::kConnect;
+    int operation = 0;
+    int arrived = 0;
+    bool any_changing = false;
+    uint64_t commit = 0;
+  };
+
+  // control_plane.cc: the run and the daemon
+  void SetUp();
+  JobSpec MakeSpec();
+  void Apply(const Event& event);
+  void NoteEvent(const Event& event);
+  void ArmTick();
+  void ProbeEarlyTick();
+  void Carry(const Effect& effect);
+  void CarryStart(const StartWorkerEffect& effect);
+  void CarryStop(const StopWorkersEffect& effect);
+  void KillDaemon(Micros away);
+  void RestartDaemon();
+  void Discover();
+  void Finish(const Verdict& verdict);
+  std::string CheckEnd() const;
+  bool EndedInTheMiddleOfFinishing() const;
+  absl::Time Time() const { return absl::UnixEpoch() + absl::Microseconds(time_.now()); }
+
+  // control_plane_agents.cc: agents, their streams, the launcher that starts them
+  void LauncherRound();
+  void StartAgent(int host);
+  void Attach(int agent);
+  void Admit(int stream);
+  void TellAgain(int agent);
+  void SendUp(int stream, std::function<void()> action);
+  void SendDown(int stream, std::function<void()> action);
+  void EndAtDaemon(int stream, const std::string& reason);
+  void EndAtAgent(int stream);
+  void StartProcess(int agent, WorkerId worker);
+  void StopProcess(int process, Micros grace);
+  void EndAgent(int agent, Micros grace);
+  void KillAgent(int agent);
+  void LeaveWhenEmpty(int agent);
+  void Die(int process, int exit_code, int signal);
+  void TellExit(int process);
+  void PowerOff(int host, Micros away);
+  void Cut(int host, bool up, bool down, Micros duration);
+  void Heal(int host);
+  void FailCallsOf(int host);
+
+  // control_plane_workers.cc: workers and their collectives
+  void Ask(int process, CallKind kind, std::function<Event(CallId)> event);
+  void FailCall(uint64_t call);
+  void Answer(CallId call, CallKind kind, std::function<void(int)> action);
+  void DropCalls(int process, bool host_gone);
+  void Later(int process, Micros delay, std::function<void()> action);
+  void Join(int process, bool may_defer);
+  void Watch(int process);
+  void Enter(int process, const World& world);
+  void ExchangeAddresses(int process);
+  void Hear(int process, const ReplyWatch& reply);
+  void HearStatus(int process, CallKind kind, const absl::Status& status);
+  void Submit(int process, Operation kind);
+  void TryComplete(Group* group);
+  void Complete(int process, Operation kind, uint64_t commit, bool changing);
+  void NextOperation(int process);
+  void Abort(int process);
+  void BreakGroup(uint64_t epoch, int except);
+  int OwnExitCode(int process) const;
+  void ReportFinished(int process);
+  void ThrowException(int process, const std::string& text);
+
+  // control_plane_faults.cc
+  void PlanFaults();
+  void StrikeOnce();
+  void StrikeDiscovery();
+  void StrikeWorker();
+  bool TearCommit(const Group& group);
+  void StrikeHost();
+  void StrikePlanned();
+  void Recover();
+  int RandomProcess();
+  bool SomebodyElseTrains(int process) const;
+
+  // control_plane_checks.cc
+  void Fail(const std::string& what);
+  void CheckNewWorld(const World& world);
+  void CheckPlaces(const World& world);
+  void CheckSlot(const WorldMember& member, Process* process);
+  void CheckOrder(const World& world);
+  void CheckSurvivors(const World& world);
+  void CheckAnswered(uint64_t call, CallKind kind);
+  void CheckAgentOf(const std::string& host, Incarnation agent);
+  bool InGoodStanding(const Process& process) const;
+
+  template <typename... Parts>
+  void Log(const Parts&... parts) {
+    if (!traced_) return;
+    absl::StrAppend(&trace_, absl::FormatDuration(absl::Microseconds(time_.now())), "  ", parts...,
+                    "\n");
+  }
+  int FindHost(const std::string& name) const;
+  const Process* FindProcess(WorkerId worker) const;
+  Process* FindProcess(WorkerId worker);
+  Micros Delay() { return dice_.Between(100, dice_.Chance(5) ? 200 * kMilli : 3 * kMilli); }
+
+  const bool traced_;
+  Dice dice_;
+  std::string trace_;
+  std::string wrong_;
+  Tally tally_;
+  VirtualTime time_;
+
+  // What this run is like.
+  bool gentle_ = false;     // nothing breaks, everything is planned
+  bool forgiving_ = false;  // no budget can run out
+  bool discovery_ = false;
+  bool recovers_ = true;
+  uint64_t goal_ = 10;  // commits
+  Micros step_time_ = kSecond;
+  Micros last_fault_ = 0;
+  JobSpec spec_;
+
+  std::deque<Machine> machines_;
+  std::deque<Stream> streams_;
+  std::deque<Agent> agents_;
+  std::deque<Process> processes_;
+  std::map<uint64_t, int> by_worker_;  // index of the newest process of a worker id
+  std::deque<Call> calls_;
+  std::map<uint64_t, Group> groups_;  // by epoch
+  std::set<std::string> listed_;      // by the discovery
+  uint64_t next_incarnation_ = 1000;
+
+  // The daemon.
+  std::unique_ptr<Membership> machine_;
+  bool daemon_alive_ = true;
+  uint64_t daemon_life_ = 1;
+  std::vector<std::pair<Event, absl::Time>> journal_;
+  absl::Time armed_ = absl::InfiniteFuture();
+  std::map<std::string, int> attached_;  // host to stream
+  std::optional<World> newest_world_;
+  bool stop_requested_ = false;
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace hvd
+
+#endif  // TESTS_SIMULATION_CONTROL_PLANE_H_

@@ -1,0 +1,188 @@
+// What must hold; see control_plane.h.
+#include <algorithm>
+
+#include "tests/simulation/control_plane.h"
+
+namespace hvd {
+
+void ControlPlane::Tally::Add(const Tally& other) {
+  runs += other.runs;
+  successes += other.successes;
+  worlds += other.worlds;
+  events += other.events;
+  faults += other.faults;
+  rollbacks += other.rollbacks;
+  restarts_of_daemon += other.restarts_of_daemon;
+  released += other.released;
+  evicted += other.evicted;
+  planned_changes += other.planned_changes;
+}
+
+std::string ControlPlane::Tally::ToText() const {
+  return absl::StrCat(runs, " jobs, ", successes, " succeeded; ", worlds, " worlds, ", faults,
+                      " faults, ", planned_changes, " planned changes, ", rollbacks, " rollbacks, ",
+                      restarts_of_daemon, " restarts of the daemon, ", released, " released, ",
+                      evicted, " stopped at once; ", events, " events\n");
+}
+
+void ControlPlane::Fail(const std::string& what) {
+  if (wrong_.empty()) wrong_ = what;
+}
+
+int ControlPlane::FindHost(const std::string& name) const { return name[0] - 'a'; }
+
+const ControlPlane::Process* ControlPlane::FindProcess(WorkerId worker) const {
+  const auto found = by_worker_.find(worker.value());
+  return found == by_worker_.end() ? nullptr : &processes_[found->second];
+}
+
+ControlPlane::Process* ControlPlane::FindProcess(WorkerId worker) {
+  return const_cast<Process*>(std::as_const(*this).FindProcess(worker));
+}
+
+void ControlPlane::CheckAnswered(uint64_t call, CallKind kind) {
+  if (call == 0 || call > calls_.size()) return Fail("an answer to nobody");
+  if (calls_[call - 1].answered) return Fail(absl::StrCat("call ", call, " is answered twice"));
+  if (calls_[call - 1].kind != kind) Fail(absl::StrCat("call ", call, " gets a wrong answer"));
+}
+
+void ControlPlane::CheckAgentOf(const std::string& host, Incarnation agent) {
+  const auto attached = attached_.find(host);
+  if (attached == attached_.end() ||
+      agents_[streams_[attached->second].agent].incarnation != agent) {
+    Fail(absl::StrCat("a command for host ", host, ", whose agent is not there"));
+  }
+}
+
+bool ControlPlane::InGoodStanding(const Process& process) const {
+  const auto attached = attached_.find(machines_[process.host].name);
+  return process.alive && !process.seen_gone && !process.seen_dying && !process.told_to_stop &&
+         !process.released && !process.said_finished && !process.said_failed &&
+         attached != attached_.end() && streams_[attached->second].agent == process.agent;
+}
+
+void ControlPlane::CheckNewWorld(const World& world) {
+  const uint64_t epoch = world.epoch.value();
+  const auto known = groups_.find(epoch);
+  if (known != groups_.end()) {
+    const World& first = known->second.world;
+    const bool same = first.sync_state == world.sync_state &&
+                      std::equal(first.members.begin(), first.members.end(), world.members.begin(),
+                                 world.members.end(), [](const auto& a, const auto& b) {
+                                   return a.worker.incarnation == b.worker.incarnation &&
+                                          a.worker.id == b.worker.id && a.rank == b.rank &&
+                                          a.local_rank == b.local_rank;
+                                 });
+    if (!same || epoch != newest_world_->epoch.value()) Fail("members are told different worlds");
+    return;
+  }
+  const uint64_t previous = newest_world_.has_value() ? newest_world_->epoch.value() : 0;
+  if (epoch != previous + 1) Fail(absl::StrCat("epoch ", epoch, " after ", previous));
+  ++tally_.worlds;
+  const int size = static_cast<int>(world.members.size());
+  const int least = previous == 0 ? spec_.start_workers : spec_.min_workers;
+  const Machine& leading = machines_[FindHost(world.members[0].host)];
+  const bool hands_over = size == 2 && (leading.leaving || leading.shrunk);
+  if (size < least || (size > spec_.max_workers && !hands_over)) {
+    Fail(absl::StrCat("a world of ", size));
+  }
+  CheckPlaces(world);
+  if (wrong_.empty()) CheckSurvivors(world);
+  if (wrong_.empty() && newest_world_.has_value()) CheckOrder(world);
+  Group& group = groups_[epoch];
+  group.world = world;
+  group.processes.assign(world.members.size(), -1);
+  group.acting.assign(world.members.size(), false);
+  newest_world_ = world;
+}
+
+void ControlPlane::CheckPlaces(const World& world) {
+  std::map<std::string, std::set<int>> local_ranks;
+  std::string host;
+  std::set<std::string> hosts;
+  for (size_t rank = 0; rank < world.members.size(); ++rank) {
+    const WorldMember& member = world.members[rank];
+    if (member.rank != static_cast<int>(rank)) Fail("ranks are not in order");
+    if (!local_ranks[member.host].insert(member.local_rank).second) Fail("a local rank held twice");
+    if (member.host != host && !hosts.insert(member.host).second) Fail("a host's ranks are apart");
+    host = member.host;
+    Process* process = FindProcess(member.worker.id);
+    if (process == nullptr || process->incarnation != member.worker.incarnation) {
+      return Fail(absl::StrCat("rank ", rank, " is nobody"));
+    }
+    if (process->seen_gone || process->seen_dying || process->told_to_stop || process->released) {
+      return Fail(absl::StrCat("rank ", rank, " has gone"));
+    }
+    CheckSlot(member, process);
+    if (machines_[process->host].name != member.host) Fail("a rank on another host than its own");
+  }
+  for (const WorldMember& member : world.members) {
+    const std::set<int>& local = local_ranks[member.host];
+    const int size = static_cast<int>(local.size());
+    if (*local.begin() != 0 || *local.rbegin() != size - 1 || member.local_size != size) {
+      Fail(absl::StrCat("local ranks on host ", member.host, " are not dense"));
+    }
+  }
+}
+
+// A worker keeps its slot, and on a host that is full it shows: local ranks are the slots.
+void ControlPlane::CheckSlot(const WorldMember& member, Process* process) {
+  const Machine& machine = machines_[process->host];
+  if (machine.resized || member.local_size != machine.slots) return;
+  if (process->slot < 0) process->slot = member.local_rank;
+  if (process->slot != member.local_rank) {
+    Fail(absl::StrCat("worker ", process->id.value(), " has changed its slot"));
+  }
+}
+
+void ControlPlane::CheckSurvivors(const World& world) {
+  std::map<uint64_t, const WorldMember*> members;
+  const uint64_t newest = world.members[0].commit;
+  for (const WorldMember& member : world.members) {
+    members[member.worker.id.value()] = &member;
+    if (member.commit > newest) Fail("rank 0 does not hold the newest commit");
+    if (!world.sync_state && member.commit != newest)
+      Fail("a rank lacks a state that nobody gives");
+  }
+  if (!newest_world_.has_value()) return;
+  for (const WorldMember& member : newest_world_->members) {
+    const Process* process = FindProcess(member.worker.id);
+    if (process == nullptr || !InGoodStanding(*process)) continue;
+    const bool stays = members.count(member.worker.id.value()) > 0;
+    const Machine& machine = machines_[process->host];
+    const std::string who = absl::StrCat("worker ", process->id.value());
+    if (!stays && !machine.leaving && !machine.shrunk) Fail(who + " was forgotten");
+    if (process->commit > newest)
+      Fail(absl::StrCat(who, "'s commit ", process->commit, " is lost"));
+  }
+}
+
+// Those who were in the world before keep their order, except that rank 0's host comes first, and
+// rank 0 first of it.
+void ControlPlane::CheckOrder(const World& world) {
+  std::map<uint64_t, const WorldMember*> before;
+  for (const WorldMember& member : newest_world_->members) {
+    before[member.worker.id.value()] = &member;
+  }
+  const std::string& leading = world.members[0].host;
+  int newest_there = -1, newest_elsewhere = -1;
+  std::map<std::string, std::map<int, int>> local_ranks;  // by host: before to now
+  for (const WorldMember& member : world.members) {
+    const auto was = before.find(member.worker.id.value());
+    if (was == before.end()) continue;
+    local_ranks[member.host][was->second->local_rank] = member.local_rank;
+    if (member.rank == 0) continue;
+    int& newest = member.host == leading ? newest_there : newest_elsewhere;
+    if (was->second->rank < newest) Fail("survivors have changed places");
+    newest = was->second->rank;
+  }
+  for (const auto& [host, ranks] : local_ranks) {
+    int newest = -1;
+    for (const auto& [old_rank, new_rank] : ranks) {
+      if (new_rank < newest) Fail("survivors have changed places on host " + host);
+      newest = new_rank;
+    }
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,167 @@
+// What goes wrong, and what is planned.
+#include <algorithm>
+
+#include "tests/simulation/control_plane.h"
+
+namespace hvd {
+namespace {
+
+constexpr Micros kTearingEnds = 60 * kSecond;
+constexpr Micros kAllHealed = 90 * kSecond;
+
+}  // namespace
+
+void ControlPlane::PlanFaults() {
+  // Most of them while it trains, some of them close together.
+  const Micros training = 3 * kSecond + static_cast<Micros>(goal_) * step_time_;
+  const Micros end = std::min(dice_.Chance(30) ? training / 3 : training * 2, 40 * kSecond);
+  const int faults = static_cast<int>(dice_.Between(0, 7));
+  for (int fault = 0; fault < faults; ++fault) {
+    time_.After(dice_.Between(kSecond / 2, end), [this] { StrikeOnce(); });
+  }
+  last_fault_ = kAllHealed;
+  time_.After(kAllHealed, [this] { Recover(); });
+}
+
+void ControlPlane::StrikeOnce() {
+  if (verdict_.has_value()) return;
+  ++tally_.faults;
+  const int64_t die = dice_.Roll(100);
+  if (gentle_) {
+    if (die < 20) return KillDaemon(dice_.Between(200 * kMilli, 4 * kSecond));
+    return StrikePlanned();
+  }
+  if (die < 45) return StrikeWorker();
+  if (die < 70) return StrikeHost();
+  if (die < 80) return KillDaemon(dice_.Between(200 * kMilli, 15 * kSecond));
+  if (die < 98 || !daemon_alive_) return StrikePlanned();
+  stop_requested_ = true;
+  Log("stop");
+  Apply(StopRequested{"Ctrl-C", 130, absl::Seconds(dice_.Between(0, 5))});
+}
+
+int ControlPlane::RandomProcess() {
+  std::vector<int> alive;
+  for (size_t process = 0; process < processes_.size(); ++process) {
+    if (processes_[process].alive) alive.push_back(static_cast<int>(process));
+  }
+  return alive.empty() ? -1 : alive[dice_.Roll(static_cast<int64_t>(alive.size()))];
+}
+
+bool ControlPlane::SomebodyElseTrains(int index) const {
+  const Process& process = processes_[index];
+  const auto trains = [](const Process& p) {
+    return p.alive && !p.frozen && (p.phase == Phase::kConnecting || p.phase == Phase::kTraining);
+  };
+  return trains(process) &&
+         std::any_of(processes_.begin(), processes_.end(), [&](const Process& other) {
+           return &other != &process && other.epoch == process.epoch && trains(other);
+         });
+}
+
+void ControlPlane::StrikeWorker() {
+  const int index = RandomProcess();
+  if (index < 0) return;
+  Process& process = processes_[index];
+  const int64_t die = dice_.Roll(100);
+  if (die < 40) return Die(index, 0, 9);
+  if (die < 50) return Die(index, OwnExitCode(index), 0);
+  if (die < 55 && newest_world_.has_value()) return Die(index, 0, 0);
+  if (die < 70) {
+    return ThrowException(index, forgiving_ ? absl::StrCat("error of worker ", process.id.value())
+                                            : std::string("ValueError"));
+  }
+  if (die < 85) {
+    // Nobody would notice if it were alone, or if the others can finish without it.
+    if (!SomebodyElseTrains(index) || process.commit + 1 >= goal_) return;
+    Log("worker ", process.id.value(), " hangs");
+    process.frozen = true;
+    return;
+  }
+  const int percent = dice_.Chance(30) ? 100 : 50;
+  for (size_t other = 0; other < processes_.size(); ++other) {
+    if (processes_[other].alive && dice_.Chance(percent)) Die(static_cast<int>(other), 0, 9);
+  }
+}
+
+// A member may die when some have the commit already and others have not.
+bool ControlPlane::TearCommit(const Group& group) {
+  if (gentle_ || time_.now() > kTearingEnds || !dice_.Chance(2)) return false;
+  ++tally_.faults;
+  const int victim = group.processes[dice_.Roll(static_cast<int64_t>(group.processes.size()))];
+  time_.After(dice_.Between(0, 50 * kMilli), [this, victim] { Die(victim, 0, 9); });
+  return true;
+}
+
+void ControlPlane::StrikeHost() {
+  const int host = static_cast<int>(dice_.Roll(static_cast<int64_t>(machines_.size())));
+  Machine& machine = machines_[host];
+  const Micros duration = dice_.Between(100 * kMilli, 12 * kSecond);
+  switch (dice_.Roll(5)) {
+    case 0:
+      if (machine.agent >= 0) KillAgent(machine.agent);
+      return;
+    case 1:
+      return PowerOff(host, dice_.Between(kSecond, 20 * kSecond));
+    case 2:
+      return Cut(host, true, false, duration);
+    case 3:
+      return Cut(host, false, true, duration);
+    default:
+      return Cut(host, true, true, duration);
+  }
+}
+
+void ControlPlane::StrikePlanned() {
+  if (discovery_ && dice_.Chance(60)) return StrikeDiscovery();
+  const int host = static_cast<int>(dice_.Roll(static_cast<int64_t>(machines_.size())));
+  Machine& machine = machines_[host];
+  if (machine.agent < 0 || agents_[machine.agent].stream < 0) return;
+  const Micros grace = dice_.Between(gentle_ ? 20 * kSecond : 2 * kSecond, 40 * kSecond);
+  machine.no_agent_before = time_.now() + dice_.Between(0, 30 * kSecond);
+  SendUp(agents_[machine.agent].stream, [this, host, grace] {
+    Machine& leaving = machines_[host];
+    Log("host ", leaving.name, " is drained");
+    leaving.drained = leaving.leaving = true;
+    Apply(HostDraining{leaving.name, absl::Microseconds(grace), "spot instance reclaimed"});
+  });
+}
+
+void ControlPlane::StrikeDiscovery() {
+  const int host = static_cast<int>(dice_.Roll(static_cast<int64_t>(machines_.size())));
+  Machine& machine = machines_[host];
+  if (dice_.Chance(30)) {
+    const int slots = static_cast<int>(dice_.Between(0, 4));
+    machine.shrunk = machine.shrunk || slots < machine.slots;
+    machine.resized = true;
+    machine.slots = slots;
+    return Discover();
+  }
+  const std::string name = machine.name;
+  listed_.erase(name);
+  Discover();
+  time_.After(dice_.Between(100 * kMilli, 25 * kSecond), [this, name] {
+    if (verdict_.has_value()) return;
+    listed_.insert(name);
+    Discover();
+  });
+}
+
+// From now on all is well; or there is nothing left to work on.
+void ControlPlane::Recover() {
+  if (verdict_.has_value()) return;
+  for (size_t host = 0; host < machines_.size(); ++host) {
+    Machine& machine = machines_[host];
+    if (recovers_) {
+      if (discovery_) machine.resized = true;
+      if (discovery_) machine.slots = std::max(machine.slots, 3);
+      listed_.insert(machine.name);
+      continue;
+    }
+    machine.no_agent_before = last_fault_ * 100;
+    PowerOff(static_cast<int>(host), kSecond);
+  }
+  if (discovery_) Discover();
+}
+
+}  // namespace hvd

@@ -1,0 +1,43 @@
+// Simulated jobs; see control_plane.h for what must hold in each. To repeat one with its trace:
+//   bazel run -c opt //tests/simulation:simulate -- --seed N --trace
+#include "tests/simulation/control_plane.h"
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint64_t kJobs = 20000;
+
+TEST(ControlPlaneTest, SimulatedJobs_KeepTheInvariants) {
+  ControlPlane::Tally total;
+  for (uint64_t seed = 1; seed <= kJobs; ++seed) {
+    ControlPlane plane(seed, /*traced=*/false);
+    EXPECT_EQ(plane.Run(), "") << "seed " << seed;
+    if (HasFailure()) return;
+    total.Add(plane.tally());
+  }
+  // Checks that found nothing to check prove nothing.
+  EXPECT_GT(total.successes, kJobs / 2) << total.ToText();
+  EXPECT_GT(total.runs - total.successes, kJobs / 100) << total.ToText();
+  EXPECT_GT(total.worlds, kJobs * 3 / 2) << total.ToText();
+  EXPECT_GT(total.planned_changes, kJobs / 5) << total.ToText();
+  EXPECT_GT(total.rollbacks, kJobs / 2) << total.ToText();
+  EXPECT_GT(total.restarts_of_daemon, kJobs / 5) << total.ToText();
+  EXPECT_GT(total.released, kJobs / 20) << total.ToText();
+  EXPECT_GT(total.evicted, kJobs / 100) << total.ToText();
+}
+
+TEST(ControlPlaneTest, SameSeed_SameRun) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    ControlPlane once(seed, /*traced=*/true);
+    ControlPlane again(seed, /*traced=*/true);
+    EXPECT_EQ(once.Run(), again.Run());
+    EXPECT_EQ(once.trace(), again.trace());
+  }
+}
+
+}  // namespace
+}  // namespace hvd

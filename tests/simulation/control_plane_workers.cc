@@ -1,0 +1,330 @@
+// Workers, as the Python wrapper makes them behave, and their collectives.
+#include <algorithm>
+#include <utility>
+
+#include "tests/simulation/control_plane.h"
+
+namespace hvd {
+namespace {
+
+constexpr Micros kUnavailable = 3 * kSecond;  // until a cut connection is noticed
+constexpr Micros kCollectiveTimeout = 20 * kSecond;
+constexpr Micros kConnectTimeout = 40 * kSecond;
+
+}  // namespace
+
+void ControlPlane::Ask(int index, CallKind kind, std::function<Event(CallId)> event) {
+  Process& process = processes_[index];
+  calls_.emplace_back();
+  const uint64_t id = calls_.size();
+  calls_.back().process = index;
+  calls_.back().kind = kind;
+  calls_.back().turn = process.turn;
+  process.calls.push_back(id);
+  time_.After(Delay(), [this, id, event = std::move(event)] {
+    Call& call = calls_[id - 1];
+    if (call.over) return;
+    const Machine& machine = machines_[processes_[call.process].host];
+    if (!daemon_alive_) {
+      time_.After(Delay(), [this, id] { FailCall(id); });
+    } else if (machine.cut_up) {
+      time_.After(kUnavailable, [this, id] { FailCall(id); });
+    } else {
+      call.at_daemon = true;
+      call.life = daemon_life_;
+      Log("worker ", processes_[call.process].id.value(), " calls (", id, ")");
+      Apply(event(CallId(id)));
+    }
+  });
+}
+
+// Unavailable. The same is asked again a little later, unless it does not matter any more.
+void ControlPlane::FailCall(uint64_t id) {
+  Call& call = calls_[id - 1];
+  if (call.over) return;
+  call.over = true;
+  const int index = call.process;
+  Process& process = processes_[index];
+  process.calls.erase(std::remove(process.calls.begin(), process.calls.end(), id),
+                      process.calls.end());
+  if (call.at_daemon && !call.answered) {
+    time_.After(Delay(), [this, id] {
+      const Call& known = calls_[id - 1];
+      if (daemon_alive_ && known.life == daemon_life_ && !known.answered) {
+        Apply(CallCancelled{CallId(id)});
+      }
+    });
+  }
+  if (call.turn != process.turn) return;
+  const CallKind kind = call.kind;
+  Later(index, dice_.Between(100 * kMilli, kSecond), [this, index, kind] {
+    if (kind == CallKind::kJoin) Join(index, processes_[index].defers);
+    if (kind == CallKind::kWatch) Watch(index);
+    if (kind == CallKind::kExchange) ExchangeAddresses(index);
+    if (kind == CallKind::kReport && !processes_[index].threw) ReportFinished(index);
+  });
+}
+
+void ControlPlane::Answer(CallId call, CallKind kind, std::function<void(int)> action) {
+  const uint64_t id = call.value();
+  CheckAnswered(id, kind);
+  if (!wrong_.empty()) return;
+  calls_[id - 1].answered = true;
+  time_.After(Delay(), [this, id, action = std::move(action)] {
+    Call& known = calls_[id - 1];
+    if (known.over || known.life != daemon_life_) return;
+    Process& process = processes_[known.process];
+    if (machines_[process.host].cut_down) {
+      time_.After(kUnavailable, [this, id] { FailCall(id); });
+      return;
+    }
+    known.over = true;
+    process.calls.erase(std::remove(process.calls.begin(), process.calls.end(), id),
+                        process.calls.end());
+    if (process.alive && !process.frozen && process.turn == known.turn) action(known.process);
+  });
+}
+
+// The process has ended; the daemon notices its connections.
+void ControlPlane::DropCalls(int index, bool host_gone) {
+  for (const uint64_t id : std::exchange(processes_[index].calls, {})) {
+    calls_[id - 1].over = true;
+    if (!calls_[id - 1].at_daemon || calls_[id - 1].answered) continue;
+    time_.After(host_gone ? 10 * kSecond : Delay(), [this, id] {
+      const Call& known = calls_[id - 1];
+      if (daemon_alive_ && known.life == daemon_life_ && !known.answered) {
+        Apply(CallCancelled{CallId(id)});
+      }
+    });
+  }
+}
+
+// Unless something else comes between.
+void ControlPlane::Later(int index, Micros delay, std::function<void()> action) {
+  time_.After(delay, [this, index, turn = processes_[index].turn, action = std::move(action)] {
+    const Process& process = processes_[index];
+    if (process.alive && !process.frozen && process.turn == turn) action();
+  });
+}
+
+void ControlPlane::Join(int index, bool may_defer) {
+  Process& process = processes_[index];
+  process.phase = Phase::kJoining;
+  process.defers = may_defer;
+  Ask(index, CallKind::kJoin, [this, index, may_defer](CallId call) {
+    const Process& asking = processes_[index];
+    return JoinRequested{call,
+                         {asking.id, asking.incarnation},
+                         Epoch(asking.epoch),
+                         "10.0.0.1",
+                         4000,
+                         may_defer,
+                         asking.commit};
+  });
+}
+
+void ControlPlane::Watch(int index) {
+  Ask(index, CallKind::kWatch, [this, index](CallId call) {
+    const Process& asking = processes_[index];
+    return WatchRequested{
+        call, {asking.id, asking.incarnation}, Epoch(asking.epoch), asking.knows_of_change};
+  });
+}
+
+// It has got its world.
+void ControlPlane::Enter(int index, const World& world) {
+  Process& process = processes_[index];
+  ++process.turn;
+  const bool is_new = process.epoch == 0;
+  process.epoch = world.epoch.value();
+  process.knows_of_change = false;
+  process.operation = 0;
+  process.phase = Phase::kConnecting;
+  Group& group = groups_[process.epoch];
+  for (const WorldMember& member : world.members) {
+    if (member.worker.id != process.id) continue;
+    process.rank = member.rank;
+    if (member.worker.incarnation != process.incarnation) Fail("a world for another process");
+    if (group.acting[member.rank]) Fail(absl::StrCat("rank ", member.rank, " is held twice"));
+    group.acting[member.rank] = true;
+    group.processes[member.rank] = index;
+  }
+  if (!world.sync_state && (is_new || process.in_step)) {
+    Fail(absl::StrCat("rank ", process.rank, " needs the state, but the world says otherwise"));
+  }
+  Watch(index);
+  ExchangeAddresses(index);
+  Later(index, kConnectTimeout, [this, index] {
+    if (processes_[index].operation == 0) Abort(index);
+  });
+}
+
+void ControlPlane::ExchangeAddresses(int index) {
+  Ask(index, CallKind::kExchange, [this, index](CallId call) {
+    const Process& asking = processes_[index];
+    return ExchangeRequested{
+        call, {asking.id, asking.incarnation}, Epoch(asking.epoch), "mesh", "x"};
+  });
+}
+
+void ControlPlane::Hear(int index, const ReplyWatch& reply) {
+  Process& process = processes_[index];
+  if (process.phase != Phase::kConnecting && process.phase != Phase::kTraining) return;
+  if (reply.change == EpochChange::kChanging) {
+    process.knows_of_change = true;
+    return Watch(index);
+  }
+  if (reply.change == EpochChange::kBroken) return Abort(index);
+  ++process.turn;
+  process.phase = Phase::kEnding;
+  Later(index, dice_.Between(100 * kMilli, kSecond),
+        [this, index] { Die(index, OwnExitCode(index), 0); });
+}
+
+void ControlPlane::HearStatus(int index, CallKind kind, const absl::Status& status) {
+  Process& process = processes_[index];
+  if (kind == CallKind::kReport) {
+    if (!process.threw) {
+      Later(index, dice_.Between(kMilli, 2 * kSecond), [this, index] { Die(index, 0, 0); });
+    }
+    return;
+  }
+  if (kind == CallKind::kExchange) return Abort(index);
+  if (status.code() == absl::StatusCode::kCancelled) return;  // another call took its place
+  if (kind == CallKind::kWatch) return Abort(index);
+  ++process.turn;
+  process.phase = Phase::kEnding;
+  Later(index, dice_.Between(kMilli, 100 * kMilli),
+        [this, index] { Die(index, OwnExitCode(index), 0); });
+}
+
+// It has come to its next collective.
+void ControlPlane::Submit(int index, Operation kind) {
+  Process& process = processes_[index];
+  Group& group = groups_[process.epoch];
+  process.phase = Phase::kTraining;
+  if (kind == Operation::kConnect) process.phase = Phase::kConnecting;
+  if (group.operation != process.operation) return Fail("a collective was left out");
+  if (group.arrived > 0 && group.kind != kind) {
+    return Fail(absl::StrCat("in epoch ", process.epoch, " rank ", process.rank,
+                             " does another collective than the others"));
+  }
+  group.kind = kind;
+  ++group.arrived;
+  group.any_changing = group.any_changing || process.knows_of_change;
+  if (kind == Operation::kSync && process.rank == 0) group.commit = process.commit;
+  Later(index, kCollectiveTimeout, [this, index, operation = process.operation] {
+    if (processes_[index].operation == operation) Abort(index);
+  });
+  TryComplete(&group);
+}
+
+void ControlPlane::TryComplete(Group* group) {
+  if (group->broken || group->arrived < static_cast<int>(group->processes.size())) return;
+  const Operation kind = group->kind;
+  const bool changing = kind == Operation::kCommit && group->any_changing;
+  const bool torn = kind == Operation::kCommit && TearCommit(*group);
+  for (const int process : group->processes) {
+    Later(process, dice_.Between(kMilli / 2, torn ? 100 * kMilli : 5 * kMilli),
+          [this, process, kind, commit = group->commit, changing] {
+            Complete(process, kind, commit, changing);
+          });
+  }
+  ++group->operation;
+  group->arrived = 0;
+  group->any_changing = false;
+}
+
+void ControlPlane::Complete(int index, Operation kind, uint64_t commit, bool changing) {
+  Process& process = processes_[index];
+  ++process.operation;
+  if (kind == Operation::kBarrier) {
+    ++process.turn;
+    process.phase = Phase::kEnding;
+    return Later(index, dice_.Between(0, 50 * kMilli), [this, index] { ReportFinished(index); });
+  }
+  if (kind == Operation::kSync) {
+    if (process.commit > commit) Fail(absl::StrCat("commit ", process.commit, " was rolled back"));
+    process.commit = commit;
+  }
+  if (kind == Operation::kStep) process.in_step = true;
+  if (kind == Operation::kSync) process.in_step = false;
+  if (kind == Operation::kCommit) {
+    ++process.commit;
+    process.in_step = false;
+    if (changing) {
+      ++process.turn;
+      return Join(index, false);
+    }
+  }
+  NextOperation(index);
+}
+
+// The same on every rank, since all have the same state.
+void ControlPlane::NextOperation(int index) {
+  Process& process = processes_[index];
+  const Group& group = groups_[process.epoch];
+  if (process.operation == 1 && group.world.sync_state) return Submit(index, Operation::kSync);
+  if (process.in_step) return Submit(index, Operation::kCommit);
+  if (process.commit >= goal_) return Submit(index, Operation::kBarrier);
+  Later(index, step_time_ + dice_.Between(0, step_time_ / 4),
+        [this, index] { Submit(index, Operation::kStep); });
+}
+
+// Collectives fail: back to the newest commit, and to the next world.
+void ControlPlane::Abort(int index) {
+  Process& process = processes_[index];
+  if (process.phase != Phase::kConnecting && process.phase != Phase::kTraining) return;
+  ++process.turn;
+  ++tally_.rollbacks;
+  if (gentle_)
+    Fail(absl::StrCat("worker ", process.id.value(), " rolls back for a planned change"));
+  Log("worker ", process.id.value(), " rolls back to commit ", process.commit);
+  process.in_step = false;
+  process.phase = Phase::kJoining;
+  BreakGroup(process.epoch, index);
+  Later(index, dice_.Between(kMilli, 100 * kMilli), [this, index] { Join(index, false); });
+}
+
+// Two alike would pass for a mistake of the user's.
+int ControlPlane::OwnExitCode(int index) const {
+  return forgiving_ ? 1 + static_cast<int>(processes_[index].id.value() % 200) : 1;
+}
+
+// The others see its connections close.
+void ControlPlane::BreakGroup(uint64_t epoch, int except) {
+  Group& group = groups_[epoch];
+  if (std::exchange(group.broken, true)) return;
+  for (const int member : group.processes) {
+    if (member < 0 || member == except || dice_.Chance(20)) continue;
+    Later(member, dice_.Between(100, 20 * kMilli), [this, member, epoch] {
+      if (processes_[member].epoch == epoch) Abort(member);
+    });
+  }
+}
+
+void ControlPlane::ReportFinished(int index) {
+  Ask(index, CallKind::kReport, [this, index](CallId call) {
+    const Process& asking = processes_[index];
+    return Reported{call, {asking.id, asking.incarnation}, Epoch(asking.epoch), true, "", false};
+  });
+}
+
+// Of the user's script.
+void ControlPlane::ThrowException(int index, const std::string& text) {
+  Process& process = processes_[index];
+  if (!process.alive || process.frozen || process.phase == Phase::kEnding) return;
+  Log("worker ", process.id.value(), " throws ", text);
+  if (process.epoch > 0 && process.phase != Phase::kJoining) BreakGroup(process.epoch, index);
+  ++process.turn;
+  process.phase = Phase::kEnding;
+  process.threw = true;
+  Ask(index, CallKind::kReport, [this, index, text](CallId call) {
+    const Process& asking = processes_[index];
+    return Reported{call, {asking.id, asking.incarnation}, Epoch(asking.epoch), false, text, false};
+  });
+  Later(index, dice_.Between(10 * kMilli, 500 * kMilli),
+        [this, index] { Die(index, OwnExitCode(index), 0); });
+}
+
+}  // namespace hvd

@@ -1,0 +1,90 @@
+// Runs many simulated jobs, on all cores, or repeats one with its trace:
+//   bazel run -c opt //tests/simulation:simulate -- --seeds 1000000 [--first N] [--jobs N]
+//   bazel run -c opt //tests/simulation:simulate -- --seed N --trace
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "tests/simulation/control_plane.h"
+
+namespace hvd {
+namespace {
+
+struct Options {
+  uint64_t first = 1;
+  uint64_t seeds = 10000;
+  uint64_t jobs = std::thread::hardware_concurrency();
+  bool trace = false;
+};
+
+bool Parse(int argc, char** argv, Options* options) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view flag = argv[i];
+    if (flag == "--trace") {
+      options->trace = true;
+      continue;
+    }
+    uint64_t number = 0;
+    if (i + 1 >= argc || !absl::SimpleAtoi(argv[++i], &number)) return false;
+    if (flag == "--seed") {
+      options->first = number;
+      options->seeds = 1;
+    } else if (flag == "--first") {
+      options->first = number;
+    } else if (flag == "--seeds") {
+      options->seeds = number;
+    } else if (flag == "--jobs") {
+      options->jobs = number;
+    } else {
+      return false;
+    }
+  }
+  return options->jobs > 0;
+}
+
+// Returns whether all was well. The first few failures are printed.
+bool RunAll(const Options& options) {
+  std::atomic<uint64_t> next{options.first};
+  std::mutex mutex;  // guards total and failures
+  ControlPlane::Tally total;
+  int failures = 0;
+  const auto work = [&] {
+    ControlPlane::Tally own;
+    for (uint64_t seed; (seed = next++) < options.first + options.seeds;) {
+      ControlPlane plane(seed, options.trace);
+      const std::string wrong = plane.Run();
+      own.Add(plane.tally());
+      if (options.trace) std::fputs(plane.trace().c_str(), stdout);
+      if (wrong.empty()) continue;
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (++failures <= 10) std::printf("seed %" PRIu64 ": %s\n", seed, wrong.c_str());
+      if (failures == 10) next = options.first + options.seeds;
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    total.Add(own);
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t job = 0; job < options.jobs; ++job) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  std::printf("%s", total.ToText().c_str());
+  std::printf("%d failed\n", failures);
+  return failures == 0;
+}
+
+}  // namespace
+}  // namespace hvd
+
+int main(int argc, char** argv) {
+  hvd::Options options;
+  if (!hvd::Parse(argc, argv, &options)) {
+    std::fprintf(stderr,
+                 "usage: simulate [--seeds N] [--first N] [--jobs N] [--seed N] [--trace]\n");
+    return 2;
+  }
+  return hvd::RunAll(options) ? 0 : 1;
+}
