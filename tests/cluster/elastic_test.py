@@ -73,7 +73,7 @@ def test_killed_workers_are_replaced(cluster):
 
 
 def test_discovery_script_grows_and_shrinks_the_job(cluster, tmp_path):
-    hosts = tmp_path / "hosts"
+    hosts = tmp_path / "present"
     script = tmp_path / "discover.sh"
     script.write_text(f"#!/bin/sh\ncat {hosts}\n")
     script.chmod(0o755)
