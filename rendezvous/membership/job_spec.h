@@ -33,7 +33,7 @@ struct ElasticSpec {
   FailureBudget budget;
   int failures_without_progress = 3;   // so many failures, and no commit in between, end the job
   std::optional<int> reset_limit;      // worlds after the first
-  std::optional<Cooldown> cooldown;    // empty: one failure is free, then Cooldown's defaults
+  std::optional<Cooldown> cooldown;    // empty: a slot rests when it alone spends the budget
 };
 
 // What is asked for. A static job has min_workers == max_workers and no `elastic`: the first failure

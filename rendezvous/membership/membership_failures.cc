@@ -71,7 +71,10 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   last_failure = std::move(as_verdict);
   if (IsUserBug(*worker)) return Conclude(last_failure, spec.failure_grace, now);
   const Host& host = HostOf(*worker);
-  const absl::Duration rest = health.Failed(host.slots.host, worker->slot, now);
+  // No slot is to spend the budget alone. One that lets nobody get to a world rests sooner.
+  const bool was_member = worker->last_world > Epoch(0);
+  const int free = was_member ? std::max(1, budget.budget().failures / 4) : 1;
+  const absl::Duration rest = health.Failed(host.slots.host, worker->slot, free, now);
   if (rest > absl::ZeroDuration()) {
     Note(Notice::Kind::kSlotCooling,
          absl::StrCat("slot ", worker->slot, " of host ", host.slots.host, " rests for ",
@@ -81,7 +84,7 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   // A newcomer that fails while the others train costs them nothing; its slot rests longer and
   // longer.
   const bool others_train = epoch > Epoch(0) && !broken.has_value();
-  if (worker->last_world > Epoch(0) || !others_train) Spend(now);
+  if (was_member || !others_train) Spend(now);
 }
 
 void Membership::State::Spend(absl::Time now) {

@@ -18,14 +18,13 @@ int RestartBudget::Left(absl::Time now) const {
   return std::max(0, budget_.failures - static_cast<int>(in_window));
 }
 
-absl::Duration SlotHealth::Failed(const std::string& host, int slot, absl::Time now) {
+absl::Duration SlotHealth::Failed(const std::string& host, int slot, int free, absl::Time now) {
   Slot& health = slots_[{host, slot}];
   if (health.failures > 0 && now - health.last > kQuietTime) health.failures = 0;
   ++health.failures;
   health.last = now;
   const Cooldown range = cooldown_.value_or(Cooldown());
-  // The first failure is free unless the user has asked for a cooldown.
-  const int doublings = cooldown_.has_value() ? health.failures - 1 : health.failures - 2;
+  const int doublings = health.failures - 1 - (cooldown_.has_value() ? 0 : free);
   absl::Duration rest = absl::ZeroDuration();
   if (doublings >= 0) {
     rest = std::min(range.longest, range.shortest * (1 << std::min(doublings, 20)));
