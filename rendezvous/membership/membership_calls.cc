@@ -139,9 +139,11 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
 // As it has asked. REQUIRES: it has.
 WorldMember Membership::State::MemberOf(const Worker& worker) const {
   const Placement& place = worker.place;
-  return WorldMember{worker.join->worker, HostOf(worker).slots.host, worker.join->address,
-                     worker.join->control_port, place.rank, place.local_rank, place.local_size,
-                     place.cross_rank, place.cross_size, worker.commit};
+  return WorldMember{worker.join->worker,  HostOf(worker).slots.host,
+                     worker.join->address, worker.join->control_port,
+                     place.rank,           place.local_rank,
+                     place.local_size,     place.cross_rank,
+                     place.cross_size,     worker.commit};
 }
 
 void Membership::State::BreakEpoch(const std::string& reason) {
@@ -173,8 +175,8 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
     return Answer(event.call, std::move(status));
   }
   if (event.epoch > Epoch(0) && event.epoch < epoch) {
-    effects.push_back(
-        ReplyWatch{event.call, EpochChange::kBroken, absl::StrCat("epoch ", epoch.value(), " has begun")});
+    effects.push_back(ReplyWatch{event.call, EpochChange::kBroken,
+                                 absl::StrCat("epoch ", epoch.value(), " has begun")});
     return;
   }
   if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
@@ -225,7 +227,9 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     }
   }
   failures.Retract(worker->place.rank);
-  if (worker->in_epoch && event.epoch == epoch) {
+  // An elastic job may have given it up already; its word counts all the same.
+  const bool is_member = worker->in_epoch || (elastic() && epoch > Epoch(0));
+  if (is_member && event.epoch == epoch) {
     worker->in_epoch = false;
     worker->finished = true;
     rounds.Close(absl::FailedPreconditionError(

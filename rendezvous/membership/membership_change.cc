@@ -78,7 +78,7 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
 }
 
 void Membership::State::TellOfWaiting() {
-  if (together_since == absl::InfiniteFuture() || told_waiting) return;
+  if (together_since == absl::InfiniteFuture() || told_waiting || IsFinishing()) return;
   const auto live =
       std::count_if(workers.begin(), workers.end(), [this](const Worker& w) { return IsLive(w); });
   const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;

@@ -63,12 +63,13 @@ bool Membership::State::Reattach(const HostJoined& event) {
   host->agent = event.agent;
   StopStrangers(*host, event);
   std::vector<WorkerId> to_stop;
-  for (const Worker& worker : workers) {
+  for (Worker& worker : workers) {
     if (worker.gone || &HostOf(worker) != host) continue;
     const bool known =
         std::count(event.known_workers.begin(), event.known_workers.end(), worker.id) > 0;
     if (verdict.has_value() || worker.stopped) {
-      to_stop.push_back(worker.id);
+      if (known) to_stop.push_back(worker.id);
+      worker.gone = !known;  // it never heard of it and will not say that it ended
     } else if (!known) {
       const Placement& place = worker.place;
       effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, place.rank,
@@ -80,7 +81,10 @@ bool Membership::State::Reattach(const HostJoined& event) {
     effects.push_back(
         StopWorkersEffect{event.agent, host->slots.host, to_stop, absl::ZeroDuration()});
   }
-  if (host->ended || (verdict.has_value() && to_stop.empty())) {
+  if (verdict.has_value()) {
+    host->ended = false;  // it may not have heard so
+    FinishWhenAllGone();
+  } else if (host->ended) {
     host->ended = true;
     EndHost(event.agent, host->slots.host, spec.failure_grace);
   }
@@ -134,7 +138,8 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
     if (found == listed.end()) {
       const bool there = host.agent.has_value() || host.away.has_value();
       const bool went = host.discovered && there && !host.ended;
-      if (went) StartDrain(&host, spec.elastic->drain_grace, "it is not listed any more", true, now);
+      if (went)
+        StartDrain(&host, spec.elastic->drain_grace, "it is not listed any more", true, now);
       continue;
     }
     host.discovered = true;

@@ -130,8 +130,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   std::vector<Worker*> members;
   bool sync_state = newest == 0;  // nobody has said what it holds
   // A lone worker that leaves can't hand over its state unless both are in one world.
-  const bool hands_over = std::any_of(ready->begin(), ready->end(),
-                                      [this](const Worker* w) { return IsLeaving(*w); });
+  const bool hands_over =
+      std::any_of(ready->begin(), ready->end(), [this](const Worker* w) { return IsLeaving(*w); });
   const int limit = hands_over ? std::max(spec.max_workers, 2) : spec.max_workers;
   for (const PlannedMember& member : PlanWorld(ToCandidates(*ready), limit)) {
     Worker* worker = (*ready)[member.candidate];
@@ -178,7 +178,10 @@ bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
 // A member that said that it finished, while the others go on, left them in the middle: if nothing
 // else was wrong, this was.
 void Membership::State::LeaveOutFinished(absl::Time now) {
-  if (!SomeGoOn()) return;
+  const bool some_ask = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
+    return w.join.has_value() && w.last_world == epoch;
+  });
+  if (!some_ask) return;  // the others may be about to finish as well
   for (Worker& worker : workers) {
     if (!worker.finished || worker.last_world != epoch || worker.join.has_value()) continue;
     if (MayComeAgain(worker) && now < together_since + spec.elastic->rejoin_timeout) continue;
@@ -194,8 +197,9 @@ void Membership::State::LeaveOutFinished(absl::Time now) {
     left.exit_code = 1;
     left.rank = worker.place.rank;
     left.host = HostOf(worker).slots.host;
-    left.exit_meaning = "left while others went on";
-    left.summary = absl::StrCat(Name(worker), " left the job while others went on");
+    left.exit_meaning = epoch > Epoch(0) ? "left while others went on"
+                                         : "exited with code 0 before it called hvd.init()";
+    left.summary = absl::StrCat(Name(worker), " ", left.exit_meaning);
     Fail(&worker, std::move(left), now);
     if (verdict.has_value()) return;
   }

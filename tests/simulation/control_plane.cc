@@ -243,6 +243,7 @@ void ControlPlane::CarryStart(const StartWorkerEffect& effect) {
 void ControlPlane::CarryStop(const StopWorkersEffect& effect) {
   CheckAgentOf(effect.host, effect.agent);
   if (!wrong_.empty()) return;
+  hurried_ = true;
   const int stream = attached_[effect.host];
   for (const WorkerId worker : effect.workers) {
     if (Process* process = FindProcess(worker)) process->told_to_stop = true;

@@ -123,7 +123,7 @@ class ControlPlane {
     int slot = -1;      // once it is known
     int operation = 0;  // index in its group
     uint64_t commit = 0;
-    bool in_step = false;      // did something since its newest commit
+    bool in_step = false;  // did something since its newest commit
     bool knows_of_change = false;
     bool defers = true;
     bool threw = false;
@@ -287,6 +287,7 @@ class ControlPlane {
   std::map<std::string, int> attached_;  // host to stream
   std::optional<World> newest_world_;
   bool stop_requested_ = false;
+  bool hurried_ = false;  // some were stopped before they could leave by themselves
   std::optional<Verdict> verdict_;
 };
 

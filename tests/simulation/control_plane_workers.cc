@@ -277,7 +277,7 @@ void ControlPlane::Abort(int index) {
   if (process.phase != Phase::kConnecting && process.phase != Phase::kTraining) return;
   ++process.turn;
   ++tally_.rollbacks;
-  if (gentle_)
+  if (gentle_ && !hurried_)
     Fail(absl::StrCat("worker ", process.id.value(), " rolls back for a planned change"));
   Log("worker ", process.id.value(), " rolls back to commit ", process.commit);
   process.in_step = false;
