@@ -175,6 +175,7 @@ struct StartWorkerEffect {
   int local_size = 0;
   int cross_rank = 0;
   int cross_size = 0;
+  int slot = 0;  // on its host: that of the worker whose place it takes
 };
 
 struct StopWorkersEffect {

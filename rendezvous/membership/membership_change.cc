@@ -168,7 +168,7 @@ void Membership::State::StartWorkers(absl::Time now) {
     const Host& host = HostOf(worker);
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
                                         place.size, place.local_rank, place.local_size,
-                                        place.cross_rank, place.cross_size});
+                                        place.cross_rank, place.cross_size, worker.slot});
     Note(Notice::Kind::kWorkerStarted,
          absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
   }

@@ -47,7 +47,7 @@ void Membership::State::StartWhenComplete() {
     const Host& host = hosts[place.host];
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
                                         place.size, place.local_rank, place.local_size,
-                                        place.cross_rank, place.cross_size});
+                                        place.cross_rank, place.cross_size, worker.slot});
   }
 }
 

@@ -161,6 +161,7 @@ void AgentService::Handle(const StartWorkerEffect& effect) {
   start.set_local_size(effect.local_size);
   start.set_cross_rank(effect.cross_rank);
   start.set_cross_size(effect.cross_size);
+  start.set_slot(effect.slot);
   Send(effect.host, effect.agent, std::move(command));
 }
 
