@@ -80,8 +80,8 @@ def test_state_and_secret_are_those_of_the_readme():
     secret = pod_of(WORKERS)["spec"]["volumes"][0]["secret"]["secretName"]
     readme = (EXAMPLE / "README.md").read_text()
     name = RENDEZVOUS["Job"]["metadata"]["name"]
-    made = f"kubectl exec job/{name} -- cat {option(RENDEZVOUS, '--token-file')} | kubectl create secret generic {secret} --from-file=token=/dev/stdin"
-    assert made in readme
+    token = option(RENDEZVOUS, "--token-file")
+    assert f"kubectl exec job/{name} -- cat {token} | kubectl create secret generic {secret} --from-file=token=/dev/stdin" in readme
 
 
 def test_pods_have_the_time_to_drain():
@@ -125,9 +125,9 @@ def test_training_with_pods_that_come_and_go(tmp_path):
         output.wait_for(r"^\S+:4711$", 30)
         secret = Path(shutil.copy(tmp_path / "state/token", tmp_path / "secret"))
         secret.chmod(0o440)  # as it is for a pod that has an fsGroup
+        probe(cluster["training"])  # the README waits for a ready daemon before there are workers
         first, second = start("pod-1", WORKERS), start("pod-2", WORKERS)
         training.wait_until(lambda: training.trains_with(4), 60, "a world of 4")
-        probe(cluster["training"])
 
         daemon.signal(signal.SIGTERM)  # its pod is evicted
         daemon.signal(signal.SIGKILL)
@@ -142,6 +142,7 @@ def test_training_with_pods_that_come_and_go(tmp_path):
         training.wait_until(lambda: training.trains_with(4), 60, "another world of 4")
 
         assert [container.running.wait(90) for container in (first, third, daemon)] == [0, 0, 0], output.text[-5000:]
+        training.wait_until(lambda: len(training.all("done")) == 4, 20, "the last words of 4 workers")
         assert training.check_samples(240, 20) == 0, "nothing was rolled back"
         assert not (tmp_path / "state/token").exists()
 

@@ -61,7 +61,8 @@ def test_lost_node_does_not_end_the_job(cluster, slurm, work):
     training.wait_for_size(2)
     slurm.set_down(cluster["b"])
     assert training.job.wait(60) == "COMPLETED 0:0"
-    training.log.check_samples(160, 4)
+    training.log.wait_until(lambda: len(training.log.all("done")) == 2, 20, "the last words of 2 workers")
+    assert len({entry["digest"] for entry in training.log.all("done")}) == 1
     assert list(work.glob(".horovod*")) == []
 
 
@@ -69,7 +70,8 @@ def test_drained_node_and_time_limit_lose_no_step(cluster, slurm, work):
     script = work / "train.sbatch"
     # When all leave they wait for successors, half of the grace.
     script.write_text((EXAMPLE / "train.sbatch").read_text().replace("grace=60", "grace=6"))
-    training = Training(slurm, work, "--epochs", 100, "--checkpoint-dir", work / "checkpoints", script=script)
+    flags = ["--epochs", 100, "--checkpoint-dir", work / "checkpoints"]
+    training = Training(slurm, work, *flags, script=script)
     training.wait_for_size(4)
     drain = ["srun", "--overlap", f"--jobid={training.job.number}", "-N1", "-w", "b", "pkill", "-TERM", "-o", "horovod-agent"]
     drained = slurm.run(drain, work)
@@ -77,14 +79,14 @@ def test_drained_node_and_time_limit_lose_no_step(cluster, slurm, work):
     training.wait_for_size(2)
     slurm.run(["scancel", "--batch", "--signal=USR1", training.job.number], work)  # as it is shortly before the time limit
     slurm.wait_for_controller(f"Requeuing JobId={training.job.number}", 60)
-    before = training.log.last_step()
+    slurm.run(["scancel", training.job.number], work)  # which would wait for two minutes now
+    again = Training(slurm, work, *flags, script=script)
+    again.wait_for_size(4)
+    ((_, steps),) = again.log.worlds().values()
+    training.wait_for_step(steps)
+    assert training.log.last_step() == steps
     assert '"event": "restore"' not in training.job.output.text
-    slurm.wait_until_idle(60)
-    sooner = slurm.run(["scontrol", "update", f"JobId={training.job.number}", "StartTime=now"], work)
-    assert sooner.returncode == 0, sooner.stderr
-    again = training.job.output.wait_for(r'"rank": 0, "size": 4, "steps": ([1-9]\d*)', 60)
-    assert int(again[1]) == before
-    slurm.run(["scancel", training.job.number], work)
+    slurm.run(["scancel", again.job.number], work)
     slurm.wait_until_idle(60)
     check_nothing_is_left(cluster, work)
 
