@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
 #include "base/status_macros.h"
-#include "rendezvous/journal/crc32c.h"
 
 namespace hvd {
 namespace {

@@ -1,0 +1,44 @@
+#include "base/crc32c.h"
+
+#include <random>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using internal::Crc32cKernel;
+
+// RFC 3720, B.4, and the customary check value.
+TEST(Crc32cTest, KnownValues) {
+  EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);
+  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AAu);
+  EXPECT_EQ(Crc32c(std::string(32, '\xFF')), 0x62A8AB43u);
+  EXPECT_EQ(Crc32c(""), 0u);
+  EXPECT_EQ(ExtendCrc32c(Crc32c("1234"), "56789"), 0xE3069283u);
+}
+
+TEST(Crc32cTest, Kernels_AllLengths_AgreeAndCopy) {
+  std::mt19937 random(3);
+  std::string text(3000, '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  alignas(64) char copy[3000 + 1];
+  for (size_t size = 0; size < text.size(); size += 1 + random() % 7) {
+    const absl::string_view data(text.data() + random() % (text.size() - size + 1), size);
+    const auto before = static_cast<uint32_t>(random());
+    const uint32_t expected = internal::RunCrc32c(Crc32cKernel::kPortable, before, nullptr, data);
+    for (const Crc32cKernel kernel :
+         {Crc32cKernel::kPortable, Crc32cKernel::kClmul128, Crc32cKernel::kClmul512}) {
+      if (!internal::Supports(kernel)) continue;
+      EXPECT_EQ(internal::RunCrc32c(kernel, before, nullptr, data), expected) << size;
+      copy[size] = '!';
+      EXPECT_EQ(internal::RunCrc32c(kernel, before, copy, data), expected) << size;
+      EXPECT_EQ(absl::string_view(copy, size), data);
+      EXPECT_EQ(copy[size], '!') << "written beyond the end";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hvd
