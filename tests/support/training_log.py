@@ -5,10 +5,12 @@ from collections import Counter
 
 
 class TrainingLog:
-    """Reads along with a job's output (a processes.Stream), whose lines have prefixes such as `[3]<stdout>:`."""
+    """Reads along with a job's output (a processes.Stream), whose lines may have prefixes such as `[3]<stdout>:`. `job` is the
+    script's --job, if several share the output."""
 
-    def __init__(self, stream):
+    def __init__(self, stream, job=None):
         self._stream = stream
+        self._job = job
         self._read = 0
         self._entries = []
         self._last_step = 0
@@ -19,8 +21,10 @@ class TrainingLog:
         end = text.rfind("\n") + 1
         for line in text[self._read : end].splitlines():
             prefix, brace, rest = line.partition("{")
-            if brace and prefix.endswith(">:"):
-                self._take(json.loads(brace + rest))
+            if brace and (not prefix or prefix.endswith(">:")):
+                entry = json.loads(brace + rest)
+                if entry.get("job") == self._job:
+                    self._take(entry)
         self._read = end
 
     def _take(self, entry):

@@ -20,6 +20,7 @@ import torch
 from horovod import _ffi
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--job", help="a name for this training, in every line")
 parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--samples", type=int, default=240)
 parser.add_argument("--batch", type=int, default=4)
@@ -33,7 +34,7 @@ args = parser.parse_args()
 
 def log(**entry):
     # In one write, so that it is one line whatever happens to this process.
-    os.write(1, (json.dumps({"time": time.time(), "pid": os.getpid(), **entry}) + "\n").encode())
+    os.write(1, (json.dumps({"time": time.time(), "pid": os.getpid(), "job": args.job, **entry}) + "\n").encode())
 
 
 log(started=True)
