@@ -50,8 +50,32 @@ class ElasticJob:
         return rolled_back
 
 
-def test_killed_workers_are_replaced(cluster):
-    """kill -9 of any worker, rank 0 included, again and again."""
+def footprint(pid):
+    """Resident megabytes, descriptors, threads and shared-memory mappings of a process."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return {
+        "MB": round(int(status["VmRSS"].split()[0]) / 1024, 1),
+        "fds": len(os.listdir(f"/proc/{pid}/fd")),
+        "threads": int(status["Threads"]),
+        "memfds": maps.count("/memfd:"),
+    }
+
+
+def footprints(job, cluster, kept):
+    """Of all that lives through the whole job: `kept`, a worker that is spared, the agents and horovodrun."""
+    processes = {"worker": kept, "horovodrun": job.running.pid}
+    for name in "ab":
+        processes[f"agent {name}"] = next(pid for pid in cluster[name].find("horovod-agent") if program(pid).endswith("horovod-agent"))
+    return {name: footprint(pid) for name, pid in processes.items()}
+
+
+@pytest.mark.parametrize("spared", [False, True])
+def test_killed_workers_are_replaced(cluster, spared):
+    """kill -9 of any worker, rank 0 included, again and again; or of all but one, which lives through all the worlds.
+
+    ELASTIC_TEST_KILLS=200 for a soak.
+    """
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     dice = random.Random(seed)
@@ -61,14 +85,26 @@ def test_killed_workers_are_replaced(cluster):
         ["-np", "4", "--min-np", "1", "-H", "a:2,b:2", "--max-failures", "1000/10m"],
         ["--epochs", epochs, "--samples", samples, "--step-seconds", 0.02],
     )
+    kept = None
     for kill in range(KILLS):
         job.wait_for_size(4)
+        if spared and kill in (0, KILLS // 10):
+            kept = kept or dice.choice(workers_on(cluster["a"]) + workers_on(cluster["b"]))
+            before = footprints(job, cluster, kept)
+            print(f"after {kill} kills: {before}")
         steps = job.log.last_step()
         job.wait_for_step(steps + dice.randrange(1, 10))
-        victim = dice.choice(workers_on(cluster["a"]) + workers_on(cluster["b"]))
+        victim = dice.choice([pid for pid in workers_on(cluster["a"]) + workers_on(cluster["b"]) if pid != kept])
         world = job.log.newest_world()
         os.kill(victim, signal.SIGKILL)
         job.wait_for(lambda: job.log.newest_world() > world, 30, f"world after kill {kill + 1}")
+    if spared:
+        job.wait_for_size(4)
+        after = footprints(job, cluster, kept)
+        print(f"after {KILLS} kills: {after}")
+        for name in before:
+            for what in ("fds", "threads", "memfds"):
+                assert after[name][what] <= before[name][what] + 2, f"{what} of {name}: {before[name]}, later {after[name]}"
     job.finish(samples, epochs, timeout=60 + 10 * KILLS)
 
 
