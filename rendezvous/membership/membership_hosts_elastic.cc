@@ -54,11 +54,11 @@ void Membership::State::StopStrangers(const Host& host, const HostJoined& event)
       StopWorkersEffect{event.agent, host.slots.host, strangers, absl::ZeroDuration()});
 }
 
-// The daemon was started again, and this agent was there before. What it did not hear is said
-// again.
+// The daemon was started again and this agent was there before, or it has only opened another
+// stream. What it did not hear is said again.
 bool Membership::State::Reattach(const HostJoined& event) {
   Host* host = FindHost(event.host.host);
-  if (host == nullptr || host->away != event.agent) return false;
+  if (host == nullptr || (host->away != event.agent && host->agent != event.agent)) return false;
   host->away.reset();
   host->agent = event.agent;
   StopStrangers(*host, event);
