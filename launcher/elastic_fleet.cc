@@ -75,14 +75,15 @@ void ElasticFleet::OnExited(size_t agent, const AgentExit& exit) {
   if (!refusal.empty()) return Fail(target.host, refusal.mapped(), /*refused=*/true);
   if (!was_ready) return Fail(target.host, ExplainEarlyExit(target, exit), /*refused=*/false);
   if (exit.exit_code == 0 && exit.signal == 0) return roster_.Left(target.host);
-  Fail(target.host, absl::StrCat("the agent there has ended: ", DescribeExit(exit)),
+  Fail(target.host, absl::StrCat(target.host, ": its agent has ended: ", DescribeExit(exit)),
        /*refused=*/false);
 }
 
 void ElasticFleet::Fail(const std::string& host, const std::string& why, bool refused) {
   // If the job ends for it, that says it all.
   if (!roster_.Failed(host, why, refused, clock_.Now()) || !Refused().ok()) return;
-  warn_(absl::StrCat(absl::StrContains(why, host) ? "" : absl::StrCat(host, ": "), why,
+  const std::string prefix = absl::StrCat(host, ": ");
+  warn_(absl::StrCat(absl::StartsWith(why, prefix) ? "" : prefix, why,
                      "; trying again as long as there is this host"));
 }
 

@@ -90,7 +90,7 @@ std::string HostRoster::WhyNone() const {
     if (host.why.empty()) {
       reasons.push_back(absl::StrCat(name, ": no answer yet"));
     } else {
-      const bool names_host = absl::StrContains(host.why, name);
+      const bool names_host = absl::StartsWith(host.why, absl::StrCat(name, ":"));
       reasons.push_back(names_host ? host.why : absl::StrCat(name, ": ", host.why));
     }
   }

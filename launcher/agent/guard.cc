@@ -10,7 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "base/process_tree.h"
+#include "launcher/agent/process_state.h"
 
 namespace hvd {
 namespace {
@@ -22,26 +24,35 @@ void LetGoOfPipes() {
   dup2(null.get(), STDOUT_FILENO);
 }
 
-// Waits until the agent has ended, and reaps the orphans that come here meanwhile.
-ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals) {
+void ReapOrphans(const Process& agent) {
+  for (const pid_t child : ChildrenOf(getpid())) {
+    if (child != agent.pid()) waitpid(child, nullptr, WNOHANG);
+  }
+}
+
+// Waits until the agent has ended, which it does not as long as it is stopped. The kernel says
+// SIGCHLD when it is stopped and when it is continued.
+ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals,
+                      absl::Duration stopped_patience) {
+  const timespec patience = absl::ToTimespec(stopped_patience);
   for (;;) {
     const std::optional<ExitStatus> status = agent.PeekExit();
     if (status.has_value()) return *status;
     siginfo_t info;
-    const int signal = TEMP_FAILURE_RETRY(sigwaitinfo(&signals, &info));
-    if (signal != SIGCHLD) {
-      agent.Signal(signal);
-      continue;
-    }
-    for (const pid_t child : ChildrenOf(getpid())) {
-      if (child != agent.pid()) waitpid(child, nullptr, WNOHANG);
+    const bool stopped = IsStopped(agent.pid());
+    const int signal =
+        TEMP_FAILURE_RETRY(sigtimedwait(&signals, &info, stopped ? &patience : nullptr));
+    if (signal == SIGCHLD) {
+      ReapOrphans(agent);
+    } else {
+      agent.Signal(signal > 0 ? signal : SIGKILL);
     }
   }
 }
 
 }  // namespace
 
-int RunGuard(SpawnOptions agent) {
+int RunGuard(SpawnOptions agent, absl::Duration stopped_patience) {
   // Blocked before there is a child, so that no news of it is lost.
   sigset_t signals;
   sigemptyset(&signals);
@@ -58,7 +69,7 @@ int RunGuard(SpawnOptions agent) {
     return 1;
   }
   LetGoOfPipes();
-  const ExitStatus status = AwaitAgent(*process, signals);
+  const ExitStatus status = AwaitAgent(*process, signals, stopped_patience);
   KillDescendants();
   return status.signal != 0 ? 128 + status.signal : status.exit_code;
 }

@@ -58,8 +58,8 @@ JobProgress::Line JobProgress::Tell(const Notice& notice, absl::Time now) {
 JobProgress::Line JobProgress::Failed(const Notice& notice) {
   ++failures_;
   ++causes_[Cause(notice.text)];
-  // One that was in no world yet takes nothing from those that are.
-  if (notice.rank < 0 || remaining_ == 0) return {notice.text, true};
+  // One that is not in the world takes nothing from those that are.
+  if (notice.rank < 0 || remaining_ == 0 || notice.epoch != epoch_) return {notice.text, true};
   --remaining_;
   if (remaining_ > 0 && remaining_ >= min_workers_) {
     return {absl::StrCat(notice.text, "; going on with ", Count(remaining_, "worker")), true};
@@ -69,6 +69,7 @@ JobProgress::Line JobProgress::Failed(const Notice& notice) {
 
 JobProgress::Line JobProgress::Formed(const Notice& notice, absl::Time now) {
   ++worlds_;
+  epoch_ = notice.epoch;
   size_ = notice.size;
   remaining_ = notice.size;
   if (broken_since_.has_value()) {

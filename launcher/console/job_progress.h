@@ -35,6 +35,7 @@ class JobProgress {
 
   const int min_workers_;
   int worlds_ = 0;
+  Epoch epoch_;        // of the newest world
   int size_ = 0;       // of the newest world
   int remaining_ = 0;  // of its members
   std::map<std::string, int> causes_;

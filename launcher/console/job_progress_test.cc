@@ -31,8 +31,8 @@ class JobProgressTest : public ::testing::Test {
     notice.text = absl::StrCat("world of ", size, " workers formed");
     return Say(notice);
   }
-  std::string Failed(int rank, const std::string& how) {
-    Notice notice = Make(Kind::kWorkerFailed, 1, "b", 9, rank);
+  std::string Failed(int rank, const std::string& how, uint64_t epoch = 1) {
+    Notice notice = Make(Kind::kWorkerFailed, epoch, "b", 9, rank);
     notice.text = absl::StrCat(rank >= 0 ? absl::StrCat("rank ", rank) : "worker 9",
                                " on host b failed: ", how);
     return Say(notice);
@@ -49,11 +49,11 @@ class JobProgressTest : public ::testing::Test {
 
 TEST_F(JobProgressTest, Tell_Failure_SaysHowManyGoOn) {
   EXPECT_EQ(World(6, 4), "world of 4 workers formed (epoch 6)");
-  EXPECT_EQ(Failed(1, "killed by signal 9 (SIGKILL)"),
+  EXPECT_EQ(Failed(1, "killed by signal 9 (SIGKILL)", 6),
             "rank 1 on host b failed: killed by signal 9 (SIGKILL); going on with 3 workers");
-  EXPECT_EQ(Failed(2, "exit code 3"),
+  EXPECT_EQ(Failed(2, "exit code 3", 6),
             "rank 2 on host b failed: exit code 3; going on with 2 workers");
-  EXPECT_EQ(Failed(0, "exit code 3"),
+  EXPECT_EQ(Failed(0, "exit code 3", 6),
             "rank 0 on host b failed: exit code 3; 1 of 4 workers remain");
 }
 
@@ -62,6 +62,12 @@ TEST_F(JobProgressTest, Tell_FailureOutsideOfTheWorld_CostsNoMember) {
   World(1, 4);
   EXPECT_EQ(Failed(-1, "exit code 1"), "worker 9 on host b failed: exit code 1");
   EXPECT_EQ(Failed(3, "x"), "rank 3 on host b failed: x; going on with 3 workers");
+}
+
+TEST_F(JobProgressTest, Tell_FailureInAnEarlierWorld_CostsNoMember) {
+  World(1, 4);
+  World(2, 3);
+  EXPECT_EQ(Failed(3, "exit code 3", 1), "rank 3 on host b failed: exit code 3");
 }
 
 TEST_F(JobProgressTest, Tell_Hosts_AreNewsOnceTheJobRuns) {
@@ -105,7 +111,7 @@ TEST_F(JobProgressTest, Summary_CountsCausesHostsAndTime) {
   World(2, 2);
   Say(Kind::kHostLost, "host c was lost: cut");
   Say(Kind::kHostJoined, "host c joined");
-  Failed(1, "killed by signal 9 (SIGKILL)");
+  Failed(1, "killed by signal 9 (SIGKILL)", 2);
   Say(Kind::kEpochBroken, "why", 2);
   now_ += absl::Milliseconds(100);
   World(3, 4);
