@@ -105,6 +105,7 @@ class Host:
         )
         self._started = []
         self._sshd = None
+        self._link = None
 
     def start(self, home_files):
         self._namespace.started(json.dumps(self._spec(home_files)) + "\n")
@@ -222,6 +223,27 @@ class Host:
         """From now on no packet passes between this host and the others."""
         self._cluster.in_switch("ip", "link", "set", f"port-{self.name}", "down")
 
+    def set_link(self, **faults):
+        """Makes this host's cable as bad as told, until told otherwise: from_host= and to_host= each {"loss": SHARE, "delay": SECONDS}."""
+        if not self._link:
+            self._link = BadLink(self._cluster, self)
+        self._link.set(**faults)
+
+    def cut_from(self):
+        """Nothing that this host sends arrives; it hears all."""
+        self.set_link(from_host={"loss": 1})
+
+    def cut_to(self):
+        """This host hears nothing; what it sends arrives."""
+        self.set_link(to_host={"loss": 1})
+
+    def cut_both(self):
+        """As cut(), but the interface does not know it."""
+        self.set_link(from_host={"loss": 1}, to_host={"loss": 1})
+
+    def heal(self):
+        self.set_link(from_host={}, to_host={})
+
     def hide(self, path):
         """Puts an empty directory over `path`, on this host only."""
         result = self.run(["mount", "-t", "tmpfs", "tmpfs", path])
@@ -233,9 +255,45 @@ class Host:
         assert result.returncode == 0, result.stderr
 
     def close(self):
+        if self._link:
+            self._link.close()
         self._namespace.close()
         for running in self._started:
             running.end()
+
+
+class BadLink:
+    """Between a host and the switch from now on: see bad_link.py."""
+
+    def __init__(self, cluster, host):
+        here, there, port = f"bad-{host.name}", f"bridged-{host.name}", f"port-{host.name}"
+        program = [sys.executable, str(HERE / "bad_link.py")]
+        turned_off = host.run([*program, "--without-offloads", host.interface])
+        assert turned_off.returncode == 0, turned_off.stderr
+        cluster.in_switch("ip", "link", "add", here, "up", "type", "veth", "peer", "name", there)
+        cluster.in_switch(*program, "--without-offloads", there)
+        cluster.in_switch("ip", "link", "set", port, "nomaster")
+        cluster.in_switch("ip", "link", "set", there, "master", "bridge", "up")
+        self._process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *cluster.switch_argv(*program, port, here)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self._expect("ready")
+
+    def _expect(self, line):
+        said = self._process.stdout.readline()
+        assert said == line + "\n", f"the link said {said!r}"
+
+    def set(self, **faults):
+        self._process.stdin.write(json.dumps(faults) + "\n")
+        self._process.stdin.flush()
+        self._expect("done")
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
 
 
 class Cluster:
@@ -296,8 +354,11 @@ class Cluster:
             ".ssh/known_hosts": [known, 0o600],
         }
 
+    def switch_argv(self, *argv):
+        return ["nsenter", "--target", str(self._switch.pid), "--net", "--", *argv]
+
     def in_switch(self, *argv):
-        subprocess.run(["nsenter", "--target", str(self._switch.pid), "--net", "--", *argv], check=True)
+        subprocess.run(self.switch_argv(*argv), check=True)
 
     def plug(self, host):
         """Joins a host to the bridge."""

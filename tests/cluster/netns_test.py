@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from processes import all_pids, command_line, environment_of, wait_until_none
 
 
@@ -55,6 +56,29 @@ def test_cut_host_is_not_reached(cluster):
     cluster["a"].cut()
     result = cluster["launcher"].run(["ssh", "-o", "ConnectTimeout=1", "a", "true"])
     assert result.returncode == 255
+
+
+def reaches(source, target, attempts=1):
+    """Whether a command there says something, in more than one frame."""
+    options = ["-o", "ConnectTimeout=2", "-o", f"ConnectionAttempts={attempts}"]
+    return source.run(["ssh", *options, target, "head -c 200000 /dev/zero"]).returncode == 0
+
+
+@pytest.mark.parametrize("cut", ["cut_from", "cut_to", "cut_both"])
+def test_cut_link_heals(cluster, cut):
+    host = cluster["a"]
+    getattr(host, cut)()
+    assert not reaches(cluster["b"], "a")
+    host.heal()
+    assert reaches(cluster["b"], "a", attempts=5)  # a neighbour that did not answer is not asked for a moment
+    assert reaches(host, "b")
+
+
+def test_slow_and_lossy_link_still_carries(cluster):
+    cluster["a"].set_link(from_host={"delay": 0.1, "loss": 0.1}, to_host={"delay": 0.1, "loss": 0.1})
+    started = time.monotonic()
+    assert reaches(cluster["b"], "a")
+    assert time.monotonic() - started > 0.4, "two round trips at the least"
 
 
 def test_nothing_is_left_when_the_test_process_is_killed(tmp_path):
