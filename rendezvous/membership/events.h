@@ -273,7 +273,7 @@ struct Notice {
     kSlotCooling,     // a slot or host is not used for a while
   };
   Kind kind;
-  Epoch epoch;
+  Epoch epoch;         // the present one; kWorkerFailed: of the newest world it was in, if any
   std::string host;    // empty: not about a host
   WorkerId worker;     // 0: not about a worker
   int rank = -1;       // of that worker; -1: it has none

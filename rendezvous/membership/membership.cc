@@ -49,7 +49,10 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
   notice.text = std::move(text);
   if (worker != nullptr) {
     notice.worker = worker->id;
-    notice.rank = worker->last_world > Epoch(0) ? worker->place.rank : -1;
+    const bool was_member = worker->last_world > Epoch(0);
+    notice.rank = was_member ? worker->place.rank : -1;
+    // By the time of its exit the others may be in another world.
+    if (kind == Notice::Kind::kWorkerFailed && was_member) notice.epoch = worker->last_world;
     notice.host = HostOf(*worker).slots.host;
   }
   if (host != nullptr) notice.host = host->slots.host;
