@@ -26,11 +26,12 @@ parser.add_argument("--lr", type=float, default=0.05, help="learning rate of one
 parser.add_argument(
     "--batches-per-commit", type=int, default=5, help="a failure costs no more batches than these"
 )
+parser.add_argument("--seed", type=int, default=42, help="of the first weights and the order of data")
 parser.add_argument("--checkpoint-dir", help="a folder that all hosts share, for checkpoints")
 args = parser.parse_args()
 
 hvd.init()
-torch.manual_seed(42)
+torch.manual_seed(args.seed)
 torch.set_num_threads(1)
 
 train_set = digits.load(args.data_dir, train=True)
@@ -39,7 +40,7 @@ model = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64,
 optimizer = torch.optim.SGD(model.parameters(), lr=args.lr * hvd.size(), momentum=0.5)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 # Deals out what is left of an epoch again when the number of workers changes.
-sampler = hvd.elastic.ElasticSampler(train_set)
+sampler = hvd.elastic.ElasticSampler(train_set, seed=args.seed)
 loader = torch.utils.data.DataLoader(train_set, batch_size=args.batch_size, sampler=sampler)
 
 

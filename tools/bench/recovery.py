@@ -10,6 +10,9 @@ that the job is at full size, and prints medians and 99th percentiles in millise
   formed    they are in the next world, and connected
   synced    they have the newest commit's state
   stepped   the next step is done
+
+"full size" is the time until as many workers train as before; "switched in" how long the survivors stood still for the newcomer then, from the end of their
+last step without it to the end of the first one with it.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import os
 import random
 import signal
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -64,9 +68,27 @@ def phases_of(entries, killed_at, survivor, old_world):
     return {phase: at - killed_at for phase, at in times.items() if at is not None}
 
 
+def wait_for_spares(spares):
+    """Until horovodrun says that all of them are ready; they themselves say nothing."""
+    while spares and f"{spares} ready to join" not in subprocess.run(["horovodrun", "status"], capture_output=True, text=True, check=True).stdout:
+        time.sleep(0.2)
+
+
+def standstill(entries, survivors, world):
+    """The longest time between a survivor's last step before this world and its first one in it; None if the world came by the failure itself."""
+    gaps = []
+    for pid in survivors:
+        steps = [entry for entry in entries if entry["pid"] == pid and "step" in entry]
+        before = [entry["time"] for entry in steps if entry["world"] < world]
+        after = [entry["time"] for entry in steps if entry["world"] == world]
+        gaps.append(after[0] - before[-1])
+    return max(gaps)
+
+
 def kill_one(job, log, args):
-    """One kill: the phases of the slowest survivor, and the seconds until the job was at full size again."""
+    """One kill: the phases of the slowest survivor, the seconds until the job was at full size again, and the standstill then."""
     log.wait_until(lambda: log.trains_with(args.workers), 120, f"world of {args.workers}")
+    wait_for_spares(args.spares)
     world = log.newest_world()
     steps = log.last_step()
     log.wait_until(lambda: log.last_step() > steps + 3, 120, "more steps")
@@ -85,23 +107,32 @@ def kill_one(job, log, args):
     log.wait_until(all_stepped, 60, "next step of all survivors")
     log.wait_until(lambda: log.trains_with(args.workers), 120, "full size")
     full_world = log.newest_world()
+    survivors = set(pids.values())
+    log.wait_until(lambda: survivors <= {entry["pid"] for entry in log.all("step") if entry["world"] >= full_world}, 60, "steps at full size")
     entries = log.all("time")
     full = max(entry["time"] for entry in entries if entry.get("world") == full_world and "rank" in entry) - killed_at
     phases = [phases_of(entries, killed_at, pid, world) for pid in pids.values()]
     slowest = max(phases, key=lambda p: p.get("stepped", 0))
+    switched = standstill(entries, survivors, full_world) if full_world > next_world else None
     log.forget()
-    return slowest, full
+    return slowest, full, switched
 
 
-def table(results, fulls):
+def row(name, seconds):
+    values = sorted(1000 * value for value in seconds)
+    p99 = values[min(len(values) - 1, int(len(values) * 0.99))]
+    return f"{name:>18}  {statistics.median(values):8.1f}  {p99:8.1f}  {values[-1]:8.1f}"
+
+
+def table(results, fulls, standstills):
     lines = [f"{'ms after the kill':>18}  {'median':>8}  {'p99':>8}  {'worst':>8}"]
     for phase in PHASES:
-        values = sorted(1000 * result[phase] for result in results if phase in result)
+        values = [result[phase] for result in results if phase in result]
         if values:
-            p99 = values[min(len(values) - 1, int(len(values) * 0.99))]
-            lines.append(f"{phase:>18}  {statistics.median(values):8.1f}  {p99:8.1f}  {values[-1]:8.1f}")
-    values = sorted(1000 * full for full in fulls)
-    lines.append(f"{'full size':>18}  {statistics.median(values):8.1f}  {values[int(len(values) * 0.99)]:8.1f}  {values[-1]:8.1f}")
+            lines.append(row(phase, values))
+    lines.append(row("full size", fulls))
+    if standstills:
+        lines.append(row("switched in", standstills))
     return "\n".join(lines)
 
 
@@ -125,9 +156,10 @@ def main():
         job.popen.send_signal(signal.SIGINT)
         job.popen.wait(30)
     results, fulls = [outcome[0] for outcome in outcomes], [outcome[1] for outcome in outcomes]
+    standstills = [outcome[2] for outcome in outcomes if outcome[2] is not None]
     print(f"{args.kills} kills, {args.workers} workers, {args.spares} spares, {args.megabytes:g} MB of parameters, "
           f"{args.ballast_megabytes} MB of ballast, a commit every step")
-    print(table(results, fulls))
+    print(table(results, fulls, standstills))
     if args.json:
         Path(args.json).write_text(json.dumps({"phases": results, "full": fulls}))
 
