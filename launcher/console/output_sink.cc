@@ -17,6 +17,10 @@ namespace hvd {
 
 OutputSink::OutputSink(OutputSinkOptions options)
     : options_(std::move(options)), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (options_.has_status_line) {
+    line_.emplace(options_.stderr_fd);
+    meets_line_[0] = isatty(options_.stdout_fd) != 0;
+  }
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -59,6 +63,13 @@ void OutputSink::Enqueue(Chunk chunk, bool may_wait) {
   queue_.push_back(std::move(chunk));
 }
 
+void OutputSink::SetStatus(absl::string_view text) {
+  absl::MutexLock lock(&mutex_);
+  if (abandoned_ || !options_.has_status_line || status_ == text) return;
+  status_ = std::string(text);
+  status_is_new_ = true;
+}
+
 bool OutputSink::HasBacklog() {
   absl::MutexLock lock(&mutex_);
   return writing_ || !queue_.empty();
@@ -89,21 +100,29 @@ void OutputSink::Abandon() {
   }
 }
 
+// False: there is no more.
+bool OutputSink::AwaitWork(std::deque<Chunk>& batch, std::string& status) {
+  absl::MutexLock lock(&mutex_);
+  writing_ = false;
+  mutex_.Await(absl::Condition(
+      +[](OutputSink* sink) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sink->mutex_) {
+        return sink->stopping_ || sink->status_is_new_ || !sink->queue_.empty();
+      },
+      this));
+  if (queue_.empty() && stopping_) return false;
+  writing_ = !queue_.empty();
+  batch.swap(queue_);
+  status = status_;
+  status_is_new_ = false;
+  return true;
+}
+
 void OutputSink::Run() {
   std::deque<Chunk> batch;
-  while (true) {
-    {
-      absl::MutexLock lock(&mutex_);
-      writing_ = false;
-      mutex_.Await(absl::Condition(
-          +[](OutputSink* sink) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sink->mutex_) {
-            return sink->stopping_ || !sink->queue_.empty();
-          },
-          this));
-      if (queue_.empty()) return;
-      writing_ = true;
-      batch.swap(queue_);
-    }
+  std::string status;
+  while (AwaitWork(batch, status)) {
+    // Else it may be there still when somebody hears that all is written.
+    if (line_.has_value() && status.empty()) PutRaw(Target::kStderr, line_->Erase());
     for (const Chunk& chunk : batch) {
       if (chunk.on_drained) {
         chunk.on_drained();
@@ -114,7 +133,9 @@ void OutputSink::Run() {
       backlog_bytes_ -= std::min(backlog_bytes_, chunk.text.size());
     }
     batch.clear();
+    if (line_.has_value()) PutRaw(Target::kStderr, line_->Draw(status));
   }
+  if (line_.has_value()) PutRaw(Target::kStderr, line_->Erase());
 }
 
 void OutputSink::Put(const Chunk& chunk) {
@@ -131,6 +152,13 @@ void OutputSink::Put(const Chunk& chunk) {
 }
 
 void OutputSink::PutConsole(Target target, absl::string_view data) {
+  const bool meets_line = line_.has_value() && meets_line_[target == Target::kStderr];
+  if (meets_line) PutRaw(Target::kStderr, line_->Erase());
+  PutRaw(target, data);
+  if (meets_line) line_->Passed(data);
+}
+
+void OutputSink::PutRaw(Target target, absl::string_view data) {
   bool& broken = broken_[target == Target::kStderr];
   if (broken ||
       WriteAll(target == Target::kStdout ? options_.stdout_fd : options_.stderr_fd, data)) {

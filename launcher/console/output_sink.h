@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "launcher/console/rank_files.h"
+#include "launcher/console/terminal_line.h"
 
 namespace hvd {
 
@@ -24,6 +26,7 @@ struct OutputSinkOptions {
   bool timestamps = false;
   std::function<absl::Time()> wall_now;  // needed with timestamps
   std::unique_ptr<RankFiles> files;      // may be null
+  bool has_status_line = false;          // needs a stderr for which CanHaveTerminalLine holds
   size_t max_backlog_bytes = 8 << 20;
 };
 
@@ -47,6 +50,12 @@ class OutputSink {
   // The launcher's own words, to stderr, as they are. Never waits.
   void Say(absl::string_view text);
 
+  // What the status line says from now on, empty: there is none. It is on the terminal whenever
+  // nothing else is to be written there, and never in between; gone when the sink is. Never waits.
+  // Does nothing if has_status_line() is false.
+  void SetStatus(absl::string_view text);
+  bool has_status_line() const { return options_.has_status_line; }
+
   // Whether some of it is not written yet.
   bool HasBacklog();
 
@@ -68,8 +77,10 @@ class OutputSink {
 
   void Enqueue(Chunk chunk, bool may_wait);
   void Run();
+  bool AwaitWork(std::deque<Chunk>& batch, std::string& status);
   void Put(const Chunk& chunk);
   void PutConsole(Target target, absl::string_view data);
+  void PutRaw(Target target, absl::string_view data);
   bool WriteAll(int fd, absl::string_view data);
   bool AwaitWritable(int fd);
 
@@ -78,7 +89,9 @@ class OutputSink {
   bool broken_[2] = {false, false};  // of the writing thread alone, as the next
   bool told_broken_ = false;
   bool told_file_error_ = false;
-  int wake_fd_;  // an eventfd: readable once abandoned
+  std::optional<TerminalLine> line_;
+  bool meets_line_[2] = {false, true};  // what is written there comes to where the line is
+  int wake_fd_;                         // an eventfd: readable once abandoned
 
   absl::Mutex mutex_;
   std::deque<Chunk> queue_ ABSL_GUARDED_BY(mutex_);
@@ -86,6 +99,8 @@ class OutputSink {
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string status_ ABSL_GUARDED_BY(mutex_);
+  bool status_is_new_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

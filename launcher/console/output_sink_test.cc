@@ -163,6 +163,57 @@ TEST_F(OutputSinkTest, FullBacklogHoldsTheWriterUntilRead) {
   EXPECT_TRUE(written.HasBeenNotified());
 }
 
+TEST_F(OutputSinkTest, StatusLine_IsErasedForOtherWordsAndDrawnAfterThem) {
+  OutputSinkOptions options;
+  options.has_status_line = true;
+  Make(std::move(options));
+  sink_->SetStatus("one");
+  EXPECT_EQ(Read(err_[0]), "\rone\x1b[J\r");
+  sink_->SetStatus("one");
+  sink_->Say("word\n");
+  Drain();
+  sink_->SetStatus("");
+  sink_->Say("last\n");
+  Drain();
+  const std::string all = Read(err_[0]);
+  EXPECT_EQ(all.find("\r\x1b[Jword\n\rone\x1b[J\r"), 0u) << all;
+  EXPECT_EQ(all.substr(all.size() - 8), "\x1b[Jlast\n") << all;
+}
+
+TEST_F(OutputSinkTest, StatusLine_StdoutElsewhere_StaysWhereItIs) {
+  OutputSinkOptions options;
+  options.has_status_line = true;
+  Make(std::move(options));
+  sink_->SetStatus("one");
+  EXPECT_EQ(Read(err_[0]), "\rone\x1b[J\r");
+  sink_->Write(0, false, "hello\n");
+  Drain();
+  EXPECT_EQ(Read(out_[0]), "[0]<stdout>:hello\n");
+  sink_.reset();
+  EXPECT_EQ(Read(err_[0]), "\r\x1b[J");
+}
+
+TEST_F(OutputSinkTest, StatusLine_NotAskedFor_IsNotThere) {
+  Make();
+  EXPECT_FALSE(sink_->has_status_line());
+  sink_->SetStatus("one");
+  sink_->Say("word\n");
+  Drain();
+  EXPECT_EQ(Read(err_[0]), "word\n");
+}
+
+TEST_F(OutputSinkTest, StatusLine_NobodyReads_HoldsNobodyUp) {
+  OutputSinkOptions options;
+  options.has_status_line = true;
+  Make(std::move(options));
+  fcntl(err_[1], F_SETPIPE_SZ, 4096);
+  for (int i = 0; i < 1000; ++i) sink_->SetStatus(std::to_string(i));
+  sink_->Say(std::string(10000, 'x') + "\n");
+  EXPECT_TRUE(sink_->HasBacklog());
+  for (int i = 0; i < 1000; ++i) sink_->SetStatus(std::to_string(i));
+  sink_.reset();
+}
+
 TEST_F(OutputSinkTest, AbandonReleasesEverybody) {
   OutputSinkOptions options;
   options.max_backlog_bytes = 1;

@@ -1,0 +1,22 @@
+// What a running job is doing, in one line for a terminal. Pure.
+#ifndef LAUNCHER_CONSOLE_STATUS_LINE_H_
+#define LAUNCHER_CONSOLE_STATUS_LINE_H_
+
+#include <string>
+
+#include "rendezvous/membership/membership.h"
+
+namespace hvd {
+
+struct StatusLine {
+  std::string text;  // without a newline; the most important comes first, in case it gets cut
+  // Nothing of it can change unless the job tells of it by a notice.
+  bool settled = false;
+};
+
+// REQUIRES: it is an elastic job.
+StatusLine MakeStatusLine(const Membership::View& view);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_CONSOLE_STATUS_LINE_H_
