@@ -2,10 +2,10 @@
 
     bad_link.py HOST_SIDE NETWORK_SIDE
 
-Started by netns.py in the network namespace of the switch; ends with its standard input. Each line of that is JSON, {"from_host": {"loss": 0.3,
-"delay": 0.5}, "to_host": {"loss": 1}}: the share of frames that are lost and the seconds that the others take, none where nothing is said.
-Answers each with a line once it holds. In user space, because not every kernel has netem. Both senders have to leave nothing to their
-hardware (frames whole, checksums in them): see without_offloads().
+Started by netns.py in the network namespace of the switch; ends with its standard input. Each line of that is JSON,
+{"from_host": {"loss": 0.3, "delay": 0.5}, "to_host": {"loss": 1}}: the share of frames that are lost and the seconds that the others take, none
+where nothing is said. Answers each with a line once it holds. In user space, because not every kernel has netem. Both senders have to leave
+nothing to their hardware (frames whole, checksums in them): see without_offloads().
 """
 
 import ctypes

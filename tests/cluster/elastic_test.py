@@ -3,74 +3,13 @@
 import os
 import random
 import signal
-from pathlib import Path
 
 import pytest
-from processes import command_line, program
-from training_log import TrainingLog
+from elastic_job import ElasticJob, workers_on
 
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
-TRAIN = SCRIPTS / "elastic_train.py"
 KILLS = int(os.environ.get("ELASTIC_TEST_KILLS", "4"))
 
 
-def workers_on(host):
-    """Process ids of the training processes themselves."""
-    return [pid for pid in host.find("elastic_train.py") if "python" in program(pid) and "elastic_train.py" in command_line(pid)]
-
-
-class ElasticJob:
-    """horovodrun with the training script on the host "launcher"."""
-
-    def __init__(self, cluster, flags, script_flags=()):
-        self.cluster = cluster
-        self.running = cluster["launcher"].start_command(
-            ["horovodrun", *flags, "python", TRAIN, *script_flags], env={"OMP_NUM_THREADS": "1"}
-        )
-        self.log = TrainingLog(self.running.stdout)
-
-    def wait_for(self, condition, timeout, what):
-        try:
-            self.log.wait_until(condition, timeout, what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.running.stderr.text}") from None
-
-    def wait_for_step(self, step, timeout=60):
-        self.wait_for(lambda: self.log.last_step() >= step, timeout, f"step {step}")
-
-    def wait_for_size(self, size, timeout=60):
-        """Until the newest world has so many members, all of them training."""
-        self.wait_for(lambda: self.log.trains_with(size), timeout, f"world of {size}")
-
-    def finish(self, samples, epochs, timeout=120):
-        """Waits for success and checks that the training adds up; returns the number of steps rolled back."""
-        assert self.running.wait(timeout) == 0, self.running.everything()
-        rolled_back = self.log.check_samples(samples, epochs)
-        assert self.cluster.leftovers() == []
-        return rolled_back
-
-
-def footprint(pid):
-    """Resident megabytes, descriptors, threads and shared-memory mappings of a process."""
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    maps = Path(f"/proc/{pid}/maps").read_text()
-    return {
-        "MB": round(int(status["VmRSS"].split()[0]) / 1024, 1),
-        "fds": len(os.listdir(f"/proc/{pid}/fd")),
-        "threads": int(status["Threads"]),
-        "memfds": maps.count("/memfd:"),
-    }
-
-
-def footprints(job, cluster, kept):
-    """Of all that lives through the whole job: `kept`, a worker that is spared, the agents and horovodrun."""
-    processes = {"worker": kept, "horovodrun": job.running.pid}
-    for name in "ab":
-        processes[f"agent {name}"] = next(pid for pid in cluster[name].find("horovod-agent") if program(pid).endswith("horovod-agent"))
-    return {name: footprint(pid) for name, pid in processes.items()}
-
-
-@pytest.mark.parametrize("spared", [False, True])
 def test_killed_workers_are_replaced(cluster, spared):
     """kill -9 of any worker, rank 0 included, again and again; or of all but one, which lives through all the worlds.
 

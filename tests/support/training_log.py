@@ -4,6 +4,11 @@ import json
 from collections import Counter
 
 
+class _Text:
+    def __init__(self, text):
+        self.text = text
+
+
 class TrainingLog:
     """Reads along with a job's output (a processes.Stream), whose lines may have prefixes such as `[3]<stdout>:`. `job` is the
     script's --job, if several share the output."""
@@ -16,6 +21,12 @@ class TrainingLog:
         self._last_step = 0
         self._newest_world = 0
         self._newest_members = {}  # rank: (size, pid)
+
+    @classmethod
+    def of_files(cls, paths):
+        """What the processes have written with --log-dir, as it is now. A process that was killed may have left half a line."""
+        lines = [line for path in paths for line in path.read_text().splitlines(keepends=True)]
+        return cls(_Text("".join(f"[?]<file>:{line}" for line in lines if line.endswith("}\n"))))
 
     def _read_on(self, text):
         end = text.rfind("\n") + 1
@@ -51,10 +62,12 @@ class TrainingLog:
 
     def worlds(self):
         """By epoch: (size, steps committed when it began), as all its members say alike."""
-        worlds = {}
+        worlds, members = {}, {}
         for entry in self.all("world"):
             if "rank" in entry:
                 worlds.setdefault(entry["world"], set()).add((entry["size"], entry["steps"]))
+                member = members.setdefault((entry["world"], entry["rank"]), entry["pid"])
+                assert member == entry["pid"], f"epoch {entry['world']} has two processes of rank {entry['rank']}"
         for world, views in worlds.items():
             assert len(views) == 1, f"members of epoch {world} do not agree: {views}"
         return {world: next(iter(views)) for world, views in sorted(worlds.items())}
@@ -76,6 +89,10 @@ class TrainingLog:
         """By rank, in the newest world."""
         self._read_on(self._stream.text)
         return {rank: pid for rank, (_, pid) in self._newest_members.items()}
+
+    def resets(self):
+        """How often a process has said that it goes into another world."""
+        return sum(entry["event"] == "reset" for entry in self.all("event"))
 
     def newest_world(self):
         self._read_on(self._stream.text)

@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import sys
 import time
 
 import horovod.torch as hvd
@@ -20,6 +21,10 @@ import torch
 from horovod import _ffi
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--log-dir", help="for a file with the same lines, one a process")
+parser.add_argument("--end-file", help="the training ends after the epoch in which this file is there")
+parser.add_argument("--fail-at-start-file", help="processes that start while this file is there exit with 7")
+parser.add_argument("--trouble", default="", help="Python code to run before each step; knows world, rank and step")
 parser.add_argument("--job", help="a name for this training, in every line")
 parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--samples", type=int, default=240)
@@ -32,12 +37,22 @@ parser.add_argument("--checkpoint-every", type=int, default=1)
 args = parser.parse_args()
 
 
+own_log = None
+if args.log_dir:
+    own_log = os.open(os.path.join(args.log_dir, f"{os.uname().nodename}-{os.getpid()}"), os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+
+
 def log(**entry):
     # In one write, so that it is one line whatever happens to this process.
-    os.write(1, (json.dumps({"time": time.time(), "pid": os.getpid(), "job": args.job, **entry}) + "\n").encode())
+    line = (json.dumps({"time": time.time(), "pid": os.getpid(), "job": args.job, **entry}) + "\n").encode()
+    if own_log is not None:
+        os.write(own_log, line)
+    os.write(1, line)
 
 
 log(started=True)
+if args.fail_at_start_file and os.path.exists(args.fail_at_start_file):
+    sys.exit(7)
 ballast = bytearray(args.ballast_megabytes << 20)
 for offset in range(0, len(ballast), 4096):
     ballast[offset] = 1
@@ -78,16 +93,25 @@ state = State(model, optimizer, sampler=sampler, epoch=0, steps=0, **durable)
 state.register_reset_callbacks([lambda: [group.update(lr=0.01 * hvd.size()) for group in optimizer.param_groups]])
 
 
+def told_to_end():
+    """Alike on all ranks."""
+    return bool(args.end_file) and hvd.allreduce(torch.tensor([float(os.path.exists(args.end_file))]), name="told_to_end").item() > 0
+
+
+trouble = compile(args.trouble, "trouble", "exec")
+
+
 @hvd.elastic.run
 def train(state):
     world = _ffi.query("epoch")
     log(world=world, rank=hvd.rank(), size=hvd.size(), steps=state.steps)
     loader = None
-    while state.epoch < args.epochs:
+    while state.epoch < args.epochs and not told_to_end():
         loader = torch.utils.data.DataLoader(dataset, batch_size=args.batch, sampler=state.sampler)
         for index, (samples, inputs, labels) in enumerate(loader):
             if args.step_seconds:
                 time.sleep(args.step_seconds)  # what a larger model would take
+            exec(trouble, {"world": world, "rank": hvd.rank(), "step": state.steps, "os": os, "sys": sys})
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(model(inputs), labels).backward()
             optimizer.step()

@@ -1,0 +1,165 @@
+"""Elastic jobs on test hosts, as tests/cluster/scripts/elastic_train.py trains them."""
+
+import signal
+import time
+from pathlib import Path
+
+from processes import command_line, program
+from training_log import TrainingLog
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+TRAIN = SCRIPTS / "elastic_train.py"
+
+
+def workers_on(host):
+    """Process ids of the training processes themselves, oldest first."""
+    return sorted(pid for pid in host.find("elastic_train.py") if "python" in program(pid) and "elastic_train.py" in command_line(pid))
+
+
+def agents_on(host):
+    return [pid for pid in host.find("horovod-agent") if program(pid).endswith("horovod-agent")]
+
+
+class Training:
+    """What its processes say, read along. Subclasses start it; `running` is the process whose stdout is the job's."""
+
+    def __init__(self, cluster, running):
+        self.cluster = cluster
+        self.running = running
+        self.log = TrainingLog(running.stdout)
+
+    def explain(self):
+        return self.running.stderr.text
+
+    def wait_for(self, condition, timeout, what):
+        try:
+            self.log.wait_until(condition, timeout, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.explain()}") from None
+
+    def wait_for_step(self, step, timeout=60):
+        self.wait_for(lambda: self.log.last_step() >= step, timeout, f"step {step}")
+
+    def wait_for_size(self, size, timeout=60):
+        """Until the newest world has so many members, all of them training."""
+        self.wait_for(lambda: self.log.trains_with(size), timeout, f"world of {size}")
+
+    def wait_for_steps(self, count, timeout=60):
+        self.wait_for_step(self.log.last_step() + count, timeout)
+
+    def wait_for_world_after(self, world, timeout=60):
+        self.wait_for(lambda: self.log.newest_world() > world, timeout, f"world after epoch {world}")
+
+
+class ElasticJob(Training):
+    """horovodrun with the training script on the host "launcher"."""
+
+    def __init__(self, cluster, flags, script_flags=()):
+        command = ["horovodrun", *flags, "python", TRAIN, *script_flags]
+        super().__init__(cluster, cluster["launcher"].start_command(command, env={"OMP_NUM_THREADS": "1"}))
+
+    def finish(self, samples, epochs, timeout=120):
+        """Waits for success and checks that the training adds up; returns the number of steps rolled back."""
+        assert self.running.wait(timeout) == 0, self.running.everything()
+        rolled_back = self.log.check_samples(samples, epochs)
+        assert self.cluster.leftovers() == []
+        return rolled_back
+
+
+class OpenEnded:
+    """Mixed into a Training: it trains until told to end, and writes what it does where no trouble of network or agent loses it."""
+
+    SAMPLES = 240
+
+    @staticmethod
+    def flags(cluster):
+        logs = cluster.directory / "logs"
+        logs.mkdir()
+        return ["--samples", OpenEnded.SAMPLES, "--epochs", 1000000, "--log-dir", logs, "--end-file", cluster.directory / "end"]
+
+    def begin_trouble(self):
+        """From here on seconds_to_recover() counts."""
+        self.trouble = time.time(), self.log.newest_world()
+
+    def seconds_to_recover(self):
+        """From begin_trouble() to the first step of a later world, and the longest time without a step since."""
+        began, world = self.trouble
+        steps = [entry for entry in self.complete_log().all("step") if entry["time"] > began]
+        later = [entry["time"] - began for entry in steps if entry["world"] > world]
+        times = [began, *(entry["time"] for entry in steps)]
+        longest = max((after - before for before, after in zip(times, times[1:])), default=None)
+        return min(later, default=None), longest
+
+    def complete_log(self):
+        return TrainingLog.of_files(sorted((self.cluster.directory / "logs").iterdir()))
+
+    def tell_to_end(self):
+        (self.cluster.directory / "end").touch()
+
+    def check(self):
+        """That the training adds up; returns the number of steps rolled back."""
+        log = self.complete_log()
+        epochs = 1 + max(entry["epoch"] for entry in log.all("step"))
+        return log.check_samples(self.SAMPLES, epochs)
+
+
+class FaultyJob(OpenEnded, ElasticJob):
+    def __init__(self, cluster, flags=(), script_flags=(), hosts=("-H", "a:2,b:2")):
+        super().__init__(cluster, ["-np", "4", "--min-np", "1", *hosts, *flags], [*self.flags(cluster), *script_flags])
+
+    def finish(self, timeout=120):
+        """Ends the training, which is to succeed, add up, and leave nothing. Returns the number of steps rolled back."""
+        self.tell_to_end()
+        assert self.running.wait(timeout) == 0, self.running.everything()
+        rolled_back = self.check()
+        assert self.cluster.leftovers() == []
+        return rolled_back
+
+
+class JoinedJob(OpenEnded, Training):
+    """A horovod-rendezvousd with a state directory on the host "launcher", and agents on a and b that join it."""
+
+    def __init__(self, cluster):
+        self._directory = cluster.directory
+        self._log = cluster.directory / "output"
+        self._log.touch()
+        self.daemon = None
+        self._host = cluster["launcher"]
+        self.start_daemon()
+        super().__init__(cluster, self._host.start_command(["tail", "-n", "+1", "-f", self._log]))
+        script_flags = self.flags(cluster)
+        self._agents = [self._start_agent(cluster[name], script_flags) for name in ("a", "b")]
+
+    def explain(self):
+        return self.daemon.everything()
+
+    def start_daemon(self):
+        """For the first time, or again with what the last one has left behind."""
+        self.daemon = self._host.start_command(
+            ["horovod-rendezvousd", "--listen", f"{self._host.address}:0", "--np", "4", "--min-np", "1",
+             "--token-file", self._directory / "token", "--state-dir", self._directory / "state"]
+        )  # fmt: skip
+        try:
+            self._address = self.daemon.stdout.wait_for(r"^\S+:\d+$", 20).group()
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.daemon.stderr.text}") from None
+
+    def kill_daemon(self, signal_number):
+        self.daemon.signal(signal_number)
+        self.daemon.wait(10)
+
+    def _start_agent(self, host, script_flags):
+        agent = ["horovod-agent", "--join", self._address, "--token-file", self._directory / "token",
+                 "--slots", "2", "--host", host.name, "--", "python", TRAIN, *script_flags]  # fmt: skip
+        return host.start_command(["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env={"OMP_NUM_THREADS": "1"})
+
+    def finish(self, timeout=120):
+        """As FaultyJob.finish()."""
+        self.tell_to_end()
+        assert self.daemon.wait(timeout) == 0, self.explain()
+        assert [agent.wait(60) for agent in self._agents] == [0, 0], self._log.read_text()
+        rolled_back = self.check()
+        self.running.signal(signal.SIGTERM)
+        self.running.wait(10)
+        assert self.cluster.leftovers() == []
+        return rolled_back
