@@ -173,6 +173,9 @@ BootstrapSocket::Response Agent::AnswerWorker(uint64_t worker_id, pid_t asker) {
     // Without a page its death is noticed too, only later.
     const absl::StatusOr<int> page = workers_->WatchProcess(worker_id, asker);
     if (page.ok()) response.page = *page;
+    // Without an arena its commits die with it, and others' count.
+    const absl::StatusOr<int> arena = workers_->CommitArena(worker_id);
+    if (arena.ok()) response.arena = *arena;
   }
   return response;
 }

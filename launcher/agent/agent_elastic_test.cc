@@ -49,6 +49,16 @@ TEST_F(AgentTest, Page_StaticJob_ThereIsNone) {
   EXPECT_EQ(NextLine(), "no page\n");
 }
 
+TEST_F(ElasticAgentTest, Commits_NextWorkerOfASlot_FindsThoseOfTheOneBefore) {
+  StartWorker("$HOLDER arena");
+  const std::string first = NextLine();
+  TellStart(2, /*slot=*/1);
+  const std::string other = NextLine();
+  TellStart(3, /*slot=*/0);
+  EXPECT_NE(first, other);
+  EXPECT_EQ(NextLine(), first);
+}
+
 TEST_F(ElasticAgentTest, Dying_HolderIsKilled_IsToldBeforeTheWorkersEnd) {
   StartWorker("$HOLDER; exec sleep 1000");
   kill(NextPid(), SIGKILL);

@@ -1,14 +1,18 @@
 // For tests: asks the agent as a worker does, holds the liveness page that comes with the answer,
-// prints its number, and waits for its end. With an argument it ends by itself at once.
+// prints its number, and waits for its end. With the argument "leave" it ends by itself at once;
+// with "arena" it only prints which file holds the commits.
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "base/env.h"
@@ -31,39 +35,46 @@ Fd Ask(const std::string& name, uint64_t worker_id) {
   return WriteFrame(fd.get(), hello.SerializeAsString()).ok() ? std::move(fd) : Fd();
 }
 
-// The descriptor that comes with the first bytes of the answer.
-Fd TakePage(const Fd& fd) {
+// The descriptors that come with the first bytes of the answer: page and arena.
+std::pair<Fd, Fd> TakeDescriptors(const Fd& fd) {
   char byte = 0;
   iovec bytes = {&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr message = {};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
-  if (recvmsg(fd.get(), &message, MSG_CMSG_CLOEXEC) != 1) return Fd();
+  if (recvmsg(fd.get(), &message, MSG_CMSG_CLOEXEC) != 1) return {};
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return Fd();
-  int page = -1;
-  memcpy(&page, CMSG_DATA(header), sizeof(page));
-  return Fd(page);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return {};
+  int descriptors[2] = {-1, -1};
+  memcpy(descriptors, CMSG_DATA(header),
+         std::min(sizeof(descriptors), static_cast<size_t>(header->cmsg_len - CMSG_LEN(0))));
+  return {Fd(descriptors[0]), Fd(descriptors[1])};
 }
 
-int Run(bool leave) {
+int Run(const std::string& what) {
   const RuntimeEnv env = ParseRuntimeEnv(ReadRuntimeVariables()).value();
-  absl::StatusOr<LivenessPage> page =
-      LivenessPage::Map(TakePage(Ask(env.agent_socket, env.worker_id)));
+  auto [page_fd, arena] = TakeDescriptors(Ask(env.agent_socket, env.worker_id));
+  if (what == "arena") {
+    struct stat info = {};
+    if (fstat(arena.get(), &info) != 0) return 1;
+    printf("%lu\n", static_cast<unsigned long>(info.st_ino));
+    return 0;
+  }
+  absl::StatusOr<LivenessPage> page = LivenessPage::Map(std::move(page_fd));
   if (!page.ok() || !page->HoldForever().ok()) {
     puts("no page");
     return 1;
   }
   printf("%d\n", getpid());
   fflush(stdout);
-  while (!leave) pause();
+  while (what != "leave") pause();
   return 0;
 }
 
 }  // namespace
 }  // namespace hvd
 
-int main(int argc, char**) { return hvd::Run(argc > 1); }
+int main(int argc, char** argv) { return hvd::Run(argc > 1 ? argv[1] : ""); }

@@ -31,6 +31,7 @@ Worker::Worker(EventLoop& loop, const pb::StartWorker& start, Process process, C
     : loop_(loop),
       id_(start.worker_id()),
       rank_(start.rank()),
+      slot_(start.slot()),
       process_(std::move(process)),
       callbacks_(std::move(callbacks)),
       oom_(process_.pid()) {}

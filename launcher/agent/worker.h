@@ -47,6 +47,7 @@ class Worker {
   ~Worker();
 
   pid_t pid() const { return process_.pid(); }
+  uint32_t slot() const { return slot_; }
 
   // SIGTERM to the group now (once), SIGKILL after `grace`, or after what is left of the grace of
   // an earlier call. Without any grace there is only SIGKILL.
@@ -77,6 +78,7 @@ class Worker {
   EventLoop& loop_;
   const uint64_t id_;
   const int rank_;
+  const uint32_t slot_;
   Process process_;
   const Callbacks callbacks_;
   const OomCounter oom_;

@@ -1,8 +1,10 @@
 #include "launcher/agent/worker_set.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <string>
@@ -92,6 +94,13 @@ void WorkerSet::Stop(const std::vector<uint64_t>& ids, absl::Duration grace) {
 
 void WorkerSet::StopAll(absl::Duration grace) {
   for (const auto& [id, worker] : workers_) worker->Stop(grace);
+}
+
+absl::StatusOr<int> WorkerSet::CommitArena(uint64_t id) {
+  Fd& arena = arenas_[workers_.at(id)->slot()];
+  if (!arena.valid()) arena.reset(memfd_create("hvd-commits", MFD_CLOEXEC));
+  if (!arena.valid()) return absl::ErrnoToStatus(errno, "no memory for commits");
+  return arena.get();
 }
 
 void WorkerSet::ResumeOutput() {

@@ -9,8 +9,10 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/event_loop.h"
+#include "base/fd.h"
 #include "launcher/agent/agent_output.h"
 #include "launcher/agent/worker.h"
 #include "launcher/agent/worker_log.h"
@@ -44,6 +46,11 @@ class WorkerSet {
     return workers_.at(id)->WatchProcess(asker);
   }
 
+  // The memory in which worker `id` finds the commits of its predecessors in its slot, and keeps
+  // its own; borrowed. It is freed when this object and all workers are gone. REQUIRES: Has(id).
+  //   Codes of errno: no memory or descriptor to be had.
+  absl::StatusOr<int> CommitArena(uint64_t id);
+
   // Tells its workers to go on writing: what there was has been taken.
   void ResumeOutput();
 
@@ -72,6 +79,7 @@ class WorkerSet {
   WorkerPlace place_;
   const Report report_;
   std::map<uint64_t, std::unique_ptr<Worker>> workers_;
+  std::map<uint32_t, Fd> arenas_;  // by slot
   WorkerLog log_;
   bool paused_ = false;
   absl::Duration check_interval_;                  // zero: never

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -110,7 +111,13 @@ void BootstrapSocket::OnHello(int fd) {
   Drop(fd);
 }
 
-void BootstrapSocket::Reply(int fd, const Response& response) {
+void BootstrapSocket::Reply(int fd, Response response) {
+  std::vector<int> passed;
+  for (const int descriptor : {response.page, response.arena}) {
+    if (descriptor >= 0) passed.push_back(descriptor);
+  }
+  response.bootstrap.set_has_liveness_page(response.page >= 0);
+  response.bootstrap.set_has_commit_arena(response.arena >= 0);
   // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
   // and says so.
   std::string frame = EncodeFrame(response.bootstrap.SerializeAsString());
@@ -118,15 +125,16 @@ void BootstrapSocket::Reply(int fd, const Response& response) {
   msghdr message = {};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (response.page >= 0) {
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  const size_t passed_bytes = passed.size() * sizeof(int);
+  if (!passed.empty()) {
     message.msg_control = control;
-    message.msg_controllen = sizeof(control);
+    message.msg_controllen = CMSG_SPACE(passed_bytes);
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &response.page, sizeof(int));
+    header->cmsg_len = CMSG_LEN(passed_bytes);
+    memcpy(CMSG_DATA(header), passed.data(), passed_bytes);
   }
   (void)sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

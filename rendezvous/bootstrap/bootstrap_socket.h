@@ -30,7 +30,9 @@ class BootstrapSocket {
 
   struct Response {
     pb::WorkerBootstrap bootstrap;
-    int page = -1;  // a descriptor to send along, borrowed; -1: none
+    // Descriptors to send along, borrowed; -1: none. `bootstrap` says which there are.
+    int page = -1;
+    int arena = -1;
   };
   // `asker` is the process that asks; 0 if it can't be seen from here.
   using Answer = std::function<Response(uint64_t worker_id, pid_t asker)>;
@@ -56,7 +58,7 @@ class BootstrapSocket {
   void OnConnection();
   void Admit(Fd fd, pid_t pid);
   void OnHello(int fd);
-  static void Reply(int fd, const Response& response);
+  static void Reply(int fd, Response response);
   void Drop(int fd);
 
   EventLoop& loop_;

@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 2
+#define HVD_ABI_VERSION 3
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -30,6 +30,7 @@ enum {
   HVD_NOT_FOUND = 5,         /* unknown handle */
   HVD_ALREADY_EXISTS = 6,    /* a request of that name is in flight */
   HVD_PERMISSION_DENIED = 7,
+  HVD_RESOURCE_EXHAUSTED = 8,  /* no memory */
   HVD_FAILED_PRECONDITION = 9, /* not initialized, or already shut down */
   HVD_ABORTED = 10,            /* the epoch is over: another rank failed or shut down */
   HVD_UNIMPLEMENTED = 12,
@@ -86,8 +87,25 @@ HVD_EXPORT int32_t hvd_join_world(void);
  */
 HVD_EXPORT int32_t hvd_reset(void);
 
-/* The newest commit that this process can restore, 0 for none: told when it asks for a world. */
+/* The newest commit that this process can restore, 0 for none: told when it asks for a world. At
+ * first the one in the store. */
 HVD_EXPORT void hvd_set_commit(int64_t number);
+
+/* The store: memory, owned by the agent, in which commits outlive this process; a process that
+ * takes its place finds them. Each of these returns HVD_UNIMPLEMENTED if there is none: no agent,
+ * or the job is not elastic.
+ *
+ * hvd_store_begin makes room for a commit of `bytes` and gives where it is going to be, which stays
+ * readable for ever; never where the newest sealed commit is, nor `keep` (may be NULL), an address
+ * within an earlier one. HVD_RESOURCE_EXHAUSTED.
+ * hvd_store_append copies parts into it, each to the next multiple of 64 bytes.
+ * hvd_store_seal makes it the newest commit; a death before leaves the one before.
+ * hvd_store_newest gives the newest one, of this process or one before it, whose checksum is right:
+ * checks it, so it takes its time. HVD_NOT_FOUND: there is none. */
+HVD_EXPORT int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory);
+HVD_EXPORT int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count);
+HVD_EXPORT int32_t hvd_store_seal(int64_t number);
+HVD_EXPORT int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number);
 
 /* 1 if some member of the world may not hold the state of rank 0, which holds the newest commit:
  * all must take it over from there. The same on every rank. 1 if there is no world. */

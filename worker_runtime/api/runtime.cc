@@ -42,11 +42,15 @@ void ShowLiveness(Fd fd) {
   if (page.ok()) page->HoldForever().IgnoreError();
 }
 
-absl::StatusOr<std::shared_ptr<Session>> OpenSession(const RuntimeEnv& env) {
-  ASSIGN_OR_RETURN(AgentAnswer answer,
-                   FetchBootstrap(env.agent_socket, WorkerId(env.worker_id), kBootstrapTimeout));
-  ShowLiveness(std::move(answer.liveness_page));
-  const pb::WorkerBootstrap& bootstrap = answer.bootstrap;
+// Best effort: without it this worker's commits end with it, as those of a process that this one
+// has started do.
+std::unique_ptr<CommitArena> OpenStore(Fd fd, const std::string& job) {
+  if (!fd.valid()) return nullptr;
+  absl::StatusOr<std::unique_ptr<CommitArena>> arena = CommitArena::Open(std::move(fd), job);
+  return arena.ok() ? *std::move(arena) : nullptr;
+}
+
+std::shared_ptr<Session> OpenSession(const pb::WorkerBootstrap& bootstrap) {
   const PeerCredentials credentials{
       bootstrap.credentials().token(), bootstrap.credentials().ca_certificate(),
       bootstrap.credentials().certificate(), bootstrap.credentials().private_key()};
@@ -90,13 +94,31 @@ absl::Status Runtime::Prepare() {
   if (env_.agent_socket.empty()) {
     backend_ = MakeInprocBackend();
   } else {
-    ASSIGN_OR_RETURN(std::shared_ptr<Session> session, OpenSession(env_));
+    RETURN_IF_ERROR(MeetAgent());
     backend_ = MakeGlooBackend();
-    absl::MutexLock lock(&mutex_);
-    session_ = std::move(session);
   }
   prepared_ = true;
   return absl::OkStatus();
+}
+
+absl::Status Runtime::MeetAgent() {
+  ASSIGN_OR_RETURN(AgentAnswer answer,
+                   FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id), kBootstrapTimeout));
+  ShowLiveness(std::move(answer.liveness_page));
+  std::unique_ptr<CommitArena> store =
+      OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
+  // So that the world's rank 0 is one who has the newest.
+  if (store != nullptr) commit_ = store->Newest().value_or(CommitArena::Commit()).number;
+  std::shared_ptr<Session> session = OpenSession(answer.bootstrap);
+  absl::MutexLock lock(&mutex_);
+  store_ = std::move(store);
+  session_ = std::move(session);
+  return absl::OkStatus();
+}
+
+CommitArena* Runtime::store() const {
+  absl::MutexLock lock(&mutex_);
+  return store_.get();
 }
 
 absl::StatusOr<JoinAnswer> Runtime::Ask(const ControlListener& listener, bool may_defer) {

@@ -19,6 +19,7 @@
 #include "worker_runtime/api/active_world.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/session.h"
+#include "worker_runtime/state/commit_arena.h"
 
 namespace hvd {
 
@@ -49,6 +50,10 @@ class Runtime {
 
   // See hvd_set_commit.
   void SetCommit(uint64_t number) { commit_.store(number); }
+
+  // Where this worker's commits outlive it, and those of its predecessors are found; nullptr: they
+  // don't. Borrowed; there from Init on.
+  CommitArena* store() const;
 
   // The world that is up, or nullptr.
   std::shared_ptr<ActiveWorld> active() const;
@@ -83,6 +88,7 @@ class Runtime {
 
   // Reads the environment and meets the agent, the first time.
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  absl::Status MeetAgent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Asks for the next world until one is connected, and makes it, or the place that was given
   // instead, the current one.
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
@@ -106,6 +112,7 @@ class Runtime {
   mutable absl::Mutex mutex_;
   // Made once; stays. nullptr in a process without an agent.
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<CommitArena> store_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);
   std::optional<DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
   std::map<Handle, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/fd.h"
@@ -38,10 +39,13 @@ absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
   return fd;
 }
 
-// One read, with the descriptor that may come along. 0 bytes: end of stream.
-absl::StatusOr<size_t> Receive(int socket, char* buffer, size_t size, Fd& passed) {
+// As many as an agent sends at most.
+constexpr size_t kMostDescriptors = 2;
+
+// One read, with the descriptors that may come along. 0 bytes: end of stream.
+absl::StatusOr<size_t> Receive(int socket, char* buffer, size_t size, std::vector<Fd>& passed) {
   iovec part = {buffer, size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -54,16 +58,17 @@ absl::StatusOr<size_t> Receive(int socket, char* buffer, size_t size, Fd& passed
   }
   if (got < 0) return absl::UnavailableError(strerror(errno));
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-      header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-    passed.reset(fd);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+    for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));
+      passed.emplace_back(fd);
+    }
   }
   return static_cast<size_t>(got);
 }
 
-absl::StatusOr<std::string> ReadAnswer(int socket, Fd& passed) {
+absl::StatusOr<std::string> ReadAnswer(int socket, std::vector<Fd>& passed) {
   FrameDecoder decoder(kMaxFrameBytes);
   while (true) {
     char buffer[4096];
@@ -89,7 +94,8 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
     return absl::UnavailableError("the agent that started this process does not listen");
   }
   AgentAnswer result;
-  const auto answer = ReadAnswer(fd.get(), result.liveness_page);
+  std::vector<Fd> passed;
+  const auto answer = ReadAnswer(fd.get(), passed);
   if (!answer.ok()) {
     if (absl::IsDeadlineExceeded(answer.status())) return answer.status();
     return absl::UnavailableError(absl::StrCat(
@@ -100,6 +106,13 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   }
   if (!result.bootstrap.error().empty()) {
     return absl::PermissionDeniedError(result.bootstrap.error());
+  }
+  auto next = passed.begin();
+  if (result.bootstrap.has_liveness_page() && next != passed.end()) {
+    result.liveness_page = std::move(*next++);
+  }
+  if (result.bootstrap.has_commit_arena() && next != passed.end()) {
+    result.commit_arena = std::move(*next++);
   }
   return result;
 }

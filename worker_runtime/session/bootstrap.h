@@ -14,7 +14,9 @@ namespace hvd {
 
 struct AgentAnswer {
   pb::WorkerBootstrap bootstrap;
-  Fd liveness_page;  // base/liveness_page.h; none if the agent sent none
+  // None if the agent sent none.
+  Fd liveness_page;  // base/liveness_page.h
+  Fd commit_arena;   // worker_runtime/state/commit_arena.h
 };
 
 // Asks at the agent's abstract unix socket (its name without the leading zero byte).

@@ -1,5 +1,6 @@
 #include "worker_runtime/session/bootstrap.h"
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/frames.h"
 #include "gtest/gtest.h"
@@ -43,26 +45,28 @@ class BootstrapTest : public ::testing::Test {
     return result;
   }
 
-  static std::string Frame(const std::string& token) {
+  static std::string Frame(const std::string& token, bool page = false, bool arena = false) {
     pb::WorkerBootstrap bootstrap;
+    bootstrap.set_has_liveness_page(page);
+    bootstrap.set_has_commit_arena(arena);
     bootstrap.mutable_credentials()->set_token(token);
     bootstrap.set_elastic(true);
     return EncodeFrame(bootstrap.SerializeAsString());
   }
 
-  static void SendWithDescriptor(int socket, std::string bytes, int fd) {
+  static void SendWithDescriptors(int socket, std::string bytes, const std::vector<int>& fds) {
     iovec part = {&bytes[0], bytes.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
     msghdr message = {};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     message.msg_control = control;
-    message.msg_controllen = sizeof(control);
+    message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
     EXPECT_EQ(sendmsg(socket, &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
 
@@ -83,17 +87,31 @@ TEST_F(BootstrapTest, Fetch_AnswerWithoutAPage_IsEnough) {
   EXPECT_FALSE(answer->liveness_page.valid());
 }
 
-TEST_F(BootstrapTest, Fetch_LongAnswerWithADescriptor_GivesBoth) {
-  Pipe pipe = MakePipe().value();
+ino_t FileBehind(int fd) {
+  struct stat info = {};
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
+TEST_F(BootstrapTest, Fetch_LongAnswerWithDescriptors_GivesAll) {
+  const Fd page(memfd_create("page", 0)), arena(memfd_create("arena", 0));
   const std::string token(20000, 't');
-  const auto answer =
-      Fetch([&](int socket) { SendWithDescriptor(socket, Frame(token), pipe.read.get()); });
+  const auto answer = Fetch([&](int socket) {
+    SendWithDescriptors(socket, Frame(token, true, true), {page.get(), arena.get()});
+  });
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->bootstrap.credentials().token(), token);
-  struct stat sent = {}, received = {};
-  ASSERT_EQ(fstat(pipe.read.get(), &sent), 0);
-  ASSERT_EQ(fstat(answer->liveness_page.get(), &received), 0);
-  EXPECT_EQ(received.st_ino, sent.st_ino);
+  EXPECT_EQ(FileBehind(answer->liveness_page.get()), FileBehind(page.get()));
+  EXPECT_EQ(FileBehind(answer->commit_arena.get()), FileBehind(arena.get()));
+}
+
+TEST_F(BootstrapTest, Fetch_OneDescriptor_IsWhatTheAnswerSays) {
+  const Fd arena(memfd_create("arena", 0));
+  const auto answer = Fetch([&](int socket) {
+    SendWithDescriptors(socket, Frame("secret", false, true), {arena.get()});
+  });
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_FALSE(answer->liveness_page.valid());
+  EXPECT_EQ(FileBehind(answer->commit_arena.get()), FileBehind(arena.get()));
 }
 
 TEST_F(BootstrapTest, Fetch_Refused_GivesTheAgentsWords) {

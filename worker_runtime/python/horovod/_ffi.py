@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 2
+_ABI_VERSION = 3
 
 # Operations.
 ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN, COMMIT = range(8)
@@ -21,6 +21,9 @@ UINT8, INT8, INT16, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, BOOL = ra
 AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
 
 _OK = 0
+_NOT_FOUND = 5
+_RESOURCE_EXHAUSTED = 8
+_UNIMPLEMENTED = 12
 
 
 class Request(ctypes.Structure):
@@ -95,6 +98,13 @@ def _declare(library: ctypes.CDLL) -> None:
         ("wait", [int64]),
         ("result", [int64, int32, ctypes.POINTER(_Tensor)]),
         ("release", [int64]),
+        ("store_begin", [int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+        ("store_append", [ctypes.c_void_p, ctypes.c_void_p, int32]),
+        ("store_seal", [int64]),
+        (
+            "store_newest",
+            [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(int64), ctypes.POINTER(int64)],
+        ),
         ("report_failure", [ctypes.c_char_p, int32]),
         ("built", [ctypes.c_char_p]),
     ):
@@ -156,6 +166,61 @@ def set_commit(number: int) -> None:
     """Says which commit this process can restore, 0 for none: the next world's rank 0 has the
     newest."""
     _library.hvd_set_commit(number)
+
+
+class Stored(NamedTuple):
+    """A commit in the store: memory that stays readable."""
+
+    number: int
+    address: int
+    size: int
+
+
+def store_begin(size: int, keep: int = 0) -> Optional[int]:
+    """Makes room for a commit in the memory that outlives this process: where it is going to be, but
+    neither where the newest one is nor in the one that `keep` (0: none) is an address of. None if
+    there is no such memory.
+
+    Raises MemoryError if there is too little of it.
+    """
+    address = ctypes.c_void_p()
+    code = _library.hvd_store_begin(size, keep or None, ctypes.byref(address))
+    if code == _UNIMPLEMENTED:
+        return None
+    if code == _RESOURCE_EXHAUSTED:
+        raise MemoryError(_library.hvd_last_error().decode("utf-8", "replace"))
+    _check(code)
+    return address.value
+
+
+def address_of(data: bytes) -> int:
+    """Where `data` lies, as long as it lives."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
+
+
+def store_append(addresses: Sequence[int], sizes: Sequence[int]) -> None:
+    """Copies parts into the commit that was begun, each to the next multiple of 64 bytes."""
+    count = len(addresses)
+    _check(
+        _library.hvd_store_append(
+            (ctypes.c_void_p * count)(*addresses), (ctypes.c_int64 * count)(*sizes), count
+        )
+    )
+
+
+def store_seal(number: int) -> None:
+    """Makes what was begun the newest commit in the store."""
+    _check(_library.hvd_store_seal(number))
+
+
+def store_newest() -> Optional[Stored]:
+    """The newest commit in the store, of this process or of one before it in its place."""
+    address, size, number = ctypes.c_void_p(), ctypes.c_int64(), ctypes.c_int64()
+    code = _library.hvd_store_newest(*map(ctypes.byref, (address, size, number)))
+    if code in (_UNIMPLEMENTED, _NOT_FOUND):
+        return None
+    _check(code)
+    return Stored(number.value, address.value, size.value)
 
 
 def must_sync_state() -> bool:

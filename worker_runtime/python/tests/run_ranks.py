@@ -17,6 +17,7 @@ _SINGLE = (
     "test_import_order.py",
     "test_run_api.py",
     "test_torch_checkpoints.py",
+    "test_torch_store.py",
 )
 
 

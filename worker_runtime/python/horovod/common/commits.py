@@ -58,7 +58,14 @@ def keep() -> None:
 
 
 def forget() -> None:
-    """Says that what this process can restore is no commit of the job."""
+    """Says that what this process has saved is no commit of the job. The one that it may have found
+    in the store, when there is none of its own yet, still is."""
+    if _newest > 0:
+        _ffi.set_commit(0)
+
+
+def disinherit() -> None:
+    """Says that this process can't restore the commit that it has found in the store."""
     _ffi.set_commit(0)
 
 

@@ -66,6 +66,7 @@ class State:
     # Whether save() can be taken back until _publish(): it can then go on during the operation.
     _can_stage = False
     _staging = False
+    _committing = False  # and what is staged is going to be a commit
     _interrupted_at_commit = False
 
     def __init__(
@@ -103,7 +104,7 @@ class State:
         operation = commits.begin()
         try:
             if self._can_stage:
-                with self._staged():
+                with self._staged(committing=True):
                     self.save()
         except BaseException:
             commits.abandon(operation)
@@ -118,7 +119,7 @@ class State:
         changing = commits.end(commits.begin())
         if changing or self._hosts_updated:
             if self._can_stage:
-                with self._staged():
+                with self._staged(committing=True):
                     self.save()
             self._keep_commit()
         self._interrupt_if(changing)
@@ -139,13 +140,13 @@ class State:
         """Called after a change of the world, before the reset callbacks."""
 
     @contextlib.contextmanager
-    def _staged(self) -> Iterator[None]:
+    def _staged(self, committing: bool = False) -> Iterator[None]:
         """A context in which what is saved is put aside until :meth:`_publish`."""
-        self._staging = True
+        self._staging, self._committing = True, committing
         try:
             yield
         finally:
-            self._staging = False
+            self._staging = self._committing = False
 
     def _publish(self) -> None:
         """Makes what was put aside the last save."""

@@ -65,7 +65,7 @@ def take_tensors(tree: Any) -> Tuple[Any, List[_Packed], int]:
             return value
         place = _Place(end, tuple(value.shape), value.dtype)
         packed.append(_Packed(place, value))
-        end += -(-place.size() // _ALIGNMENT) * _ALIGNMENT
+        end += -(-value.numel() * value.element_size() // _ALIGNMENT) * _ALIGNMENT
         return place
 
     return mapped(tree, take), packed, end

@@ -45,10 +45,14 @@ class Checkpoints:
         self._warned = ""
         os.makedirs(self._folder, exist_ok=True)
 
+    def wants(self, commit: int) -> bool:
+        """Whether it is time to write commit number `commit`, and no file is being written."""
+        return commit // self._every > self._newest // self._every and not self._writing()
+
     def offer(self, commit: int, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
-        """Starts writing commit number `commit` if it is time for that and no file is being
-        written. Neither `values` nor `trees` may change as long as they are :meth:`in_use`."""
-        if commit // self._every <= self._newest // self._every or self._writing():
+        """Starts writing commit number `commit` if that is wanted. Neither `values` nor `trees` may
+        change as long as they are :meth:`in_use`."""
+        if not self.wants(commit):
             return
         if self._thread is None:
             atexit.register(self.wait)
@@ -68,11 +72,14 @@ class Checkpoints:
         if self._writing():
             self._thread.join(_MAX_WAIT_S)
 
-    def load_newest(self) -> Optional[Checkpoint]:
-        """The newest checkpoint that is whole, or None. One line on stderr says which was taken,
-        and which were skipped and why. No file may be being written."""
+    def load_newest(self, newer_than: int = 0) -> Optional[Checkpoint]:
+        """The newest checkpoint that is whole and newer than that commit, or None. One line on
+        stderr says which was taken, and which were skipped and why. No file may be being
+        written."""
         self._remove_unfinished()
         for name, commit in self._found():
+            if commit <= newer_than:
+                return None
             path = os.path.join(self._folder, name)
             try:
                 checkpoint = checkpoint_file.read(path)

@@ -1,6 +1,7 @@
 """The state of a training with torch: models, optimizers, samplers and plain values."""
 
 import copy
+import sys
 from collections import OrderedDict
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type
 
@@ -10,7 +11,9 @@ from horovod.common import commits, ops
 from horovod.common.elastic import ObjectState as _ObjectState
 from horovod.common.elastic import State  # noqa: F401 - hvd.elastic.State
 from horovod.torch import _trees
+from horovod.torch.elastic import _store
 from horovod.torch.elastic._cursor import JobCursor
+from horovod.torch.elastic._store import Placed, PlacedTree
 from horovod.torch.elastic.checkpoints import Checkpoints
 from horovod.torch.functions import broadcast_object, broadcast_tree
 from horovod.torch.mpi_ops import rank, size
@@ -47,7 +50,8 @@ class StateDictHandler(StateHandler):
     """For values that have state_dict and load_state_dict.
 
     Copies are in host memory. Two take turns, so that a copy that is interrupted leaves the one
-    before intact, and no memory is asked for at each save.
+    before intact, and no memory is asked for at each save. Those of commits lie in the store, if
+    there is one.
     """
 
     def __init__(self, value: Any) -> None:
@@ -60,7 +64,7 @@ class StateDictHandler(StateHandler):
         self.keep(self.copied())
 
     def restore(self) -> None:
-        self.load(self._saved)
+        self.load(self.saved())
 
     def sync(self) -> None:
         ops.check_ready()
@@ -71,17 +75,23 @@ class StateDictHandler(StateHandler):
 
     def copied(self) -> Any:
         """A copy of the state dict as it is now; it is no save until :meth:`keep`."""
-        return _trees.copied(self.value.state_dict(), self._spare)
+        return _trees.copied(self.state_dict(), self._spare)
+
+    def state_dict(self) -> Any:
+        """What :meth:`copied` copies."""
+        return self.value.state_dict()
 
     def keep(self, copied: Any, busy: Iterable[Any] = ()) -> None:
         """Makes `copied` the last save. The one before is written to later on, unless it is one of
         `busy`."""
-        self._spare = None if any(self._saved is tree for tree in busy) else self._saved
-        self._saved = copied
+        before, self._saved = self._saved, copied
+        is_busy = any(before is tree for tree in busy)
+        in_store = isinstance(before, PlacedTree) or isinstance(copied, PlacedTree)
+        self._spare = None if is_busy or in_store else before
 
     def saved(self) -> Any:
         """The last save; not to be changed."""
-        return self._saved
+        return self._saved.tree() if isinstance(self._saved, PlacedTree) else self._saved
 
     def load(self, saved: Any) -> None:
         """Gives the value the state `saved`, which stays as it is."""
@@ -92,11 +102,11 @@ class StateDictHandler(StateHandler):
 class ModelStateHandler(StateDictHandler):
     """For torch.nn.Module."""
 
-    def copied(self) -> Any:
+    def state_dict(self) -> Any:
         state_dict = self.value.state_dict()
         # The versions of the state's layout, which modules look for when they load it.
         self._metadata = getattr(state_dict, "_metadata", {})
-        return _trees.copied(state_dict, self._spare)
+        return state_dict
 
     def load(self, saved: Any) -> None:
         state_dict = OrderedDict(saved)  # no copy of tensors: modules copy what they are given
@@ -164,6 +174,7 @@ class _Snapshot(NamedTuple):
 
     values: Dict[str, Any]
     trees: Dict[str, Any]  # state dicts, by the handlers' names
+    placed: Optional[Placed] = None  # the trees lie in the store
 
 
 class TorchState(ObjectState):
@@ -174,6 +185,9 @@ class TorchState(ObjectState):
     all others are plain values, copied deeply. All are attributes of the state. A save is a real
     copy in host memory; restore gives exactly what the last save saw, and gradients of zero; sync
     gives all ranks what rank 0 has now, all of it of the same moment.
+
+    In an elastic job a commit lies in memory of the host's agent and outlives the worker. If all
+    workers die, those that take their places begin with the newest commit that one of them finds.
 
     With `checkpoint_dir`, rank 0 also writes every so many commits to a file there while the
     training goes on, and keeps the newest two. A job that starts with files there begins with the
@@ -214,6 +228,8 @@ class TorchState(ObjectState):
         for name, handler in handlers.items():
             vars(self)[name] = handler.value
         self._checkpoints: Optional[Checkpoints] = None
+        self._placed: Optional[Placed] = None  # where the last save lies
+        self._offered: Optional[Placed] = None  # where the last checkpoint is written from
         self._loaded_commit = 0
         if checkpoint_dir is not None:
             self._checkpoints = Checkpoints(checkpoint_dir, checkpoint_every)
@@ -234,8 +250,8 @@ class TorchState(ObjectState):
 
     def sync(self) -> None:
         ops.check_ready()
-        if rank() == 0:
-            self._load_checkpoint()
+        if rank() == 0 and commits.newest() == 0:
+            self._load_earlier_commit()
         trees = self._sync_trees() if size() > 1 else None
         for handler in self._others():
             handler.sync()
@@ -264,16 +280,29 @@ class TorchState(ObjectState):
         return [h for h in self._handlers.values() if not isinstance(h, StateDictHandler)]
 
     def _copied(self) -> _Snapshot:
+        if self._committing:
+            placed = self._place()
+            if placed is not None:
+                trees = {name: PlacedTree(placed, name) for name in self._by_state_dict()}
+                return _Snapshot(super()._copied(), trees, placed)
         trees = {name: handler.copied() for name, handler in self._by_state_dict().items()}
         return _Snapshot(super()._copied(), trees)
 
+    def _place(self) -> Optional[Placed]:
+        trees = {name: handler.state_dict() for name, handler in self._by_state_dict().items()}
+        writing = self._checkpoints is not None and self._checkpoints.in_use()
+        return _store.place(self, self._current(), trees, self._offered if writing else None)
+
     def _take(self, copied: _Snapshot) -> None:
+        if copied.placed is not None:
+            _store.seal(commits.newest())
         for handler in self._others():
             handler.save()
         busy = self._checkpoints.in_use() if self._checkpoints else ()
         for name, handler in self._by_state_dict().items():
             handler.keep(copied.trees[name], busy)
         super()._take(copied.values)
+        self._placed = copied.placed
 
     def _drop_gradients(self) -> None:
         """What a step that was broken off has left must not be added to."""
@@ -319,14 +348,33 @@ class TorchState(ObjectState):
         for name, value in snapshot.values.items():
             setattr(self, name, value)
 
-    # Checkpoints.
+    # Commits of earlier processes.
 
-    def _load_checkpoint(self) -> None:
-        if self._checkpoints is None or commits.newest() > 0:
+    def _load_earlier_commit(self) -> None:
+        """Begins where the process before this one was, or an earlier job, whatever is newer."""
+        left = _store.inherited()
+        if self._load_checkpoint(left.number if left else 0) or left is None:
             return
-        found = self._checkpoints.load_newest()
+        try:
+            values, trees = left.commit.contents()
+            self._check_names(values, trees)
+            self._load(_Snapshot(values, trees))
+        except Exception as error:  # whatever another state makes it do
+            commits.disinherit()
+            self.restore()
+            what = "is ignored, it does not fit this state: {}".format(str(error).split("\n")[0])
+        else:
+            self._loaded_commit = left.number
+            what = "is where this one goes on"
+        text = "commit {} of the process before this one {}".format(left.number, what)
+        print("Horovod: " + text, file=sys.stderr, flush=True)
+
+    def _load_checkpoint(self, newer_than: int) -> bool:
+        if self._checkpoints is None:
+            return False
+        found = self._checkpoints.load_newest(newer_than)
         if found is None:
-            return
+            return False
         try:
             self._check_names(found.values, found.trees)
             self._load(_Snapshot(found.values, found.trees))
@@ -335,12 +383,14 @@ class TorchState(ObjectState):
                 "checkpoint {} does not fit this state: {}".format(found.path, error)
             ) from error
         self._loaded_commit = found.commit
+        return True
 
     def _known_commit(self) -> int:
         return self._loaded_commit
 
     def _committed(self, number: int) -> None:
-        if self._checkpoints is not None and rank() == 0:
+        if self._checkpoints is not None and rank() == 0 and self._checkpoints.wants(number):
+            self._offered = self._placed
             trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
             self._checkpoints.offer(number, self._saved_state, trees)
 

@@ -1,0 +1,262 @@
+"""Commits that outlive their process: a store of the test's own takes the agent's place. Runs in one
+process."""
+
+import ctypes
+import threading
+
+import pytest
+import torch
+
+import horovod.torch as hvd
+from horovod import _ffi
+from horovod.common import commits
+from horovod.common.exceptions import HorovodInternalError
+from horovod.torch.elastic import _store
+
+
+class Store:
+    """What the library keeps in the agent's memory."""
+
+    def __init__(self):
+        self.slots = []
+        self.begun = None
+        self.newest = None  # number and slot
+        self.told = None  # by set_commit
+
+    def begin(self, size, keep=0):
+        kept = [self.newest[1]] if self.newest else []
+        kept += [slot for slot in self.slots if self.address(slot) <= keep < self.address(slot) + len(slot)]
+        free = [slot for slot in self.slots if len(slot) >= size and not any(slot is k for k in kept)]
+        if not free:
+            free = [bytearray(size)]
+            self.slots += free
+        self.begun, self.end = free[0], 0
+        return self.address(self.begun)
+
+    @staticmethod
+    def address(slot):
+        return ctypes.addressof(ctypes.c_char.from_buffer(slot))
+
+    def append(self, addresses, sizes):
+        for address, size in zip(addresses, sizes):
+            self.end = -(-self.end // 64) * 64
+            self.begun[self.end : self.end + size] = ctypes.string_at(address, size)
+            self.end += size
+
+    def seal(self, number):
+        self.newest, self.begun = (number, self.begun), None
+
+    def get_newest(self):
+        if self.newest is None:
+            return None
+        number, slot = self.newest
+        return _ffi.Stored(number, self.address(slot), len(slot))
+
+
+@pytest.fixture
+def store(monkeypatch):
+    store = Store()
+    monkeypatch.setattr(_ffi, "store_begin", store.begin)
+    monkeypatch.setattr(_ffi, "store_append", store.append)
+    monkeypatch.setattr(_ffi, "store_seal", store.seal)
+    monkeypatch.setattr(_ffi, "store_newest", store.get_newest)
+    monkeypatch.setattr(_ffi, "set_commit", lambda number: setattr(store, "told", number))
+    new_process(monkeypatch)
+    return store
+
+
+def new_process(monkeypatch):
+    """As if the next lines ran in the process that takes this one's place."""
+    monkeypatch.setattr(commits, "_newest", 0)
+    monkeypatch.setattr(_store, "_owner", None)
+    monkeypatch.setattr(_store, "_warned", False)
+
+
+def training(width=3, **values):
+    torch.manual_seed(torch.initial_seed() + 1)
+    model = torch.nn.Sequential(torch.nn.Linear(width, 2), torch.nn.BatchNorm1d(2))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    return hvd.elastic.TorchState(model, optimizer, batch=0, **values)
+
+
+def step(state):
+    state.optimizer.zero_grad()
+    state.model(torch.randn(4, state.model[0].in_features)).pow(2).sum().backward()
+    state.optimizer.step()
+    state.batch += 1
+
+
+def contents(state):
+    tensors = list(state.model.state_dict().values())
+    for group in state.optimizer.state_dict()["state"].values():
+        tensors += [value for value in group.values() if isinstance(value, torch.Tensor)]
+    return [tensor.clone() for tensor in tensors] + [torch.tensor(state.batch)]
+
+
+def same(a, b):
+    return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b))
+
+
+def enter(state):
+    """What the elastic loop does when a process enters it."""
+    commits.forget()
+    state._sync_in_loop()
+
+
+def test_restore_gives_the_last_commit_out_of_the_store(store):
+    state = training(history=[])
+    for _ in range(4):
+        step(state)
+        state.history.append(state.batch)
+        state.commit()
+        committed = contents(state)
+        assert store.newest[0] == commits.newest() == store.told
+        step(state)
+        state.history.append("lost")
+        state.restore()
+        assert same(contents(state), committed)
+        assert state.history == list(range(1, state.batch + 1))
+    assert len(store.slots) == 2
+
+
+def test_next_process_goes_on_from_the_commit(store, monkeypatch, capsys):
+    state = training(history=[])
+    for _ in range(3):
+        step(state)
+        state.history.append(object)
+        state.commit()
+    committed = contents(state)
+    step(state)
+    new_process(monkeypatch)
+    fresh = training(history=[])
+    assert not same(contents(fresh), committed)
+    enter(fresh)
+    assert same(contents(fresh), committed)
+    assert fresh.history == [object] * 3
+    assert commits.newest() == 3 == store.told
+    assert "commit 3 of the process before this one is where this one goes on" in capsys.readouterr().err
+    step(fresh)
+    fresh.commit()
+    assert store.newest[0] == 4
+
+
+def test_commit_that_the_others_did_not_keep_is_not_sealed(store, monkeypatch):
+    state = training()
+    state.commit()
+    committed = contents(state)
+    step(state)
+
+    def fail(operation):
+        raise HorovodInternalError("a rank is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commits, "end", fail)
+        with pytest.raises(HorovodInternalError):
+            state.commit()
+    assert store.newest[0] == 1
+    state.restore()
+    assert same(contents(state), committed)
+
+
+def test_save_outside_a_commit_leaves_the_store_alone(store):
+    state = training()
+    state.commit()
+    sealed = bytes(store.newest[1])
+    step(state)
+    state.save()
+    saved = contents(state)
+    step(state)
+    state.restore()
+    assert same(contents(state), saved)
+    assert store.newest[0] == 1 and bytes(store.newest[1]) == sealed and store.told == 0
+
+
+def test_commit_of_another_state_is_ignored_with_one_line(store, monkeypatch, capsys):
+    training().commit()
+    for other in (lambda: training(width=5), lambda: training(more=1)):
+        new_process(monkeypatch)
+        state = other()
+        before = contents(state)
+        capsys.readouterr()
+        enter(state)
+        said = capsys.readouterr().err
+        assert "commit 1 of the process before this one is ignored" in said
+        assert said.count("\n") == 1
+        assert same(contents(state), before)
+        assert commits.newest() == 0 == store.told
+
+
+def test_values_that_cannot_be_pickled_are_committed_as_before(store, capsys):
+    class Odd:
+        def __deepcopy__(self, memo):
+            return self
+
+        def __reduce__(self):
+            raise TypeError("no way")
+
+    state = training(odd=Odd())
+    for _ in range(2):
+        state.commit()
+        committed = contents(state)
+        step(state)
+        state.restore()
+        assert same(contents(state), committed)
+    assert store.newest is None
+    assert capsys.readouterr().err.count("commits will not outlive this process: no way") == 1
+
+
+def test_checkpoint_is_written_from_a_commit_that_stays(store, tmp_path, monkeypatch):
+    state = training(checkpoint_dir=str(tmp_path), checkpoint_every=1)
+    may_go_on = threading.Event()
+    write = state._checkpoints._write
+
+    def slowly(commit, values, trees):
+        may_go_on.wait(60)
+        write(commit, values, trees)
+
+    monkeypatch.setattr(state._checkpoints, "_write", slowly)
+    step(state)
+    state.commit()
+    committed = contents(state)
+    for _ in range(4):
+        step(state)
+        state.commit()
+    assert len(store.slots) == 3
+    may_go_on.set()
+    state._checkpoints.wait()
+    store.newest = None
+    new_process(monkeypatch)
+    fresh = training(checkpoint_dir=str(tmp_path))
+    enter(fresh)
+    assert same(contents(fresh), committed)
+
+
+@pytest.mark.parametrize("newer", ["memory", "disk"])
+def test_memory_and_disk_the_newer_counts(store, monkeypatch, tmp_path, newer):
+    state = training(checkpoint_dir=str(tmp_path), checkpoint_every=2)
+    for _ in range(3):
+        step(state)
+        state.commit()
+        if state.batch == 1:
+            old = (1, bytearray(store.newest[1]))
+    state._checkpoints.wait()
+    if newer == "disk":
+        store.newest = old
+        store.slots.append(old[1])
+    new_process(monkeypatch)
+    fresh = training(checkpoint_dir=str(tmp_path), checkpoint_every=2)
+    enter(fresh)
+    assert commits.newest() == fresh.batch == {"memory": 3, "disk": 2}[newer]
+
+
+def test_second_state_keeps_its_commits_by_itself(store):
+    first, second = training(), training()
+    first.commit()
+    kept = contents(first)
+    for _ in range(3):
+        step(second)
+        second.commit()
+    assert store.newest[0] == 1
+    step(first)
+    first.restore()
+    assert same(contents(first), kept)
