@@ -1,4 +1,6 @@
 // horovodrun: runs a command on several hosts as the workers of one Horovod job.
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -7,6 +9,7 @@
 #include "base/env.h"
 #include "base/version.h"
 #include "launcher/check_build.h"
+#include "launcher/console/terminal_line.h"
 #include "launcher/control.h"
 #include "launcher/control_options.h"
 #include "launcher/host_search.h"
@@ -64,6 +67,8 @@ int Main(const std::vector<std::string>& args) {
   sink.files = *std::move(files);
   sink.timestamps = options->prefix_timestamp;
   sink.wall_now = WallNow;
+  sink.has_status_line =
+      plan->elastic.has_value() && CanHaveTerminalLine(STDERR_FILENO, environment);
   JobEventQueue events;
   const auto watcher =
       StopSignalWatcher::Start([&events](int signal) { events.Post(StopSignal{signal}); });

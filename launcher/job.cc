@@ -40,6 +40,7 @@ int JobRun::Run() {
     }
   }
   Verbose("every agent has exited");
+  status_.reset();
   job_file_.reset();
   server_.reset();
   Report();
@@ -87,6 +88,7 @@ absl::Status JobRun::StartFleet() {
 }
 
 void JobRun::StartElasticFleet() {
+  status_.emplace(output_, *server_, clock_);
   elastic_.emplace(
       fleet_, *server_, clock_,
       [this](const PlannedHost& host) {
@@ -105,7 +107,8 @@ void JobRun::StartElasticFleet() {
 }
 
 absl::Time JobRun::NextDeadline() const {
-  const absl::Time deadline = std::min(deadline_, lost_deadline_);
+  absl::Time deadline = std::min(deadline_, lost_deadline_);
+  if (status_.has_value()) deadline = std::min(deadline, status_->NextDue());
   return elastic_.has_value() && !Ending() ? std::min(deadline, elastic_->NextDue()) : deadline;
 }
 
@@ -151,6 +154,7 @@ void JobRun::On(const AgentHasExited& event) {
 
 void JobRun::On(const JobHasFinished& event) {
   Verbose(absl::StrCat("verdict: ", event.verdict.summary));
+  if (status_.has_value()) status_->SomethingHappened();
   verdict_ = event.verdict;
   if (!explained_ || stop_signals_ > 0) exit_code_ = event.verdict.exit_code;
   if (phase_ > Phase::kEnding) return;
@@ -159,6 +163,7 @@ void JobRun::On(const JobHasFinished& event) {
 }
 
 void JobRun::On(const NoticeHappened& event) {
+  if (status_.has_value()) status_->SomethingHappened();
   const JobProgress::Line line = progress_.Tell(event.notice, event.when);
   if (line.important && elastic_.has_value()) {
     output_.Say(absl::StrCat("horovodrun: ", line.text, "\n"));
@@ -199,18 +204,22 @@ void JobRun::On(const OutputIsBroken&) {
   Stop("nobody reads horovodrun's output any more", 128 + SIGPIPE, kInterruptGrace);
 }
 
+// One thing that is due; what else is will be so still when it has been done.
 void JobRun::OnDeadline() {
-  if (Ending()) return Escalate();
-  if (elastic_.has_value() && clock_.Now() >= elastic_->NextDue()) {
+  const absl::Time now = clock_.Now();
+  if (status_.has_value() && now >= status_->NextDue()) return status_->Update();
+  if (Ending() && now >= deadline_) return Escalate();
+  if (Ending()) return;
+  if (elastic_.has_value() && now >= elastic_->NextDue()) {
     elastic_->StartDue();
     return CheckRefused();
   }
-  if (clock_.Now() >= lost_deadline_) {
+  if (now >= lost_deadline_) {
     return Fail(absl::StrCat(lost_.empty() ? "an agent has ended" : absl::StrJoin(lost_, "; "),
                              ", and the job with it"),
                 1);
   }
-  CheckStarted();
+  if (now >= deadline_) CheckStarted();
 }
 
 // The time to start is up: either the job can begin by now, or it ends here.

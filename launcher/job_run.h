@@ -18,6 +18,7 @@
 #include "launcher/job.h"
 #include "launcher/job_events.h"
 #include "launcher/job_start.h"
+#include "launcher/job_status.h"
 #include "launcher/plan.h"
 #include "launcher/search_warnings.h"
 #include "rendezvous/server/server.h"
@@ -97,6 +98,7 @@ class JobRun {
   std::unique_ptr<Server> server_;
   AgentFleet fleet_;                     // ends before the server
   std::optional<ElasticFleet> elastic_;  // of an elastic job, once the daemon runs
+  std::optional<JobStatus> status_;      // likewise
   std::unique_ptr<HostScript> search_;
   SearchWarnings search_warnings_;
   JobProgress progress_;
