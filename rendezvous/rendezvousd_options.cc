@@ -166,10 +166,13 @@ absl::Status CheckSizes(const CLI::App& app, const Given& given,
       return Invalid(absl::StrCat(name, ": ", count, " workers are no job; at least 1"));
     }
   }
-  if (given.min_np > given.np || (given.max_np > 0 && given.max_np < given.np)) {
-    return Invalid(absl::StrCat("--np (", given.np, ") must be from --min-np to --max-np (",
-                                given.min_np > 0 ? absl::StrCat(given.min_np) : "not given", " to ",
-                                given.max_np > 0 ? absl::StrCat(given.max_np) : "not given", ")"));
+  if (given.min_np > given.np) {
+    return Invalid(
+        absl::StrCat("--min-np (", given.min_np, ") must not be more than --np (", given.np, ")"));
+  }
+  if (given.max_np > 0 && given.max_np < given.np) {
+    return Invalid(
+        absl::StrCat("--max-np (", given.max_np, ") must not be less than --np (", given.np, ")"));
   }
   int64_t slots = 0;
   for (const HostSlots& host : hosts) slots += host.slots;

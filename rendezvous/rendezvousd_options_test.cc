@@ -127,8 +127,8 @@ TEST(RendezvousdOptionsTest, StateDirAndItsTimeout) {
 }
 
 TEST(RendezvousdOptionsTest, SizesThatContradictEachOther_AreRefused) {
-  ExpectRefusal(Parse(With({"--min-np", "5"})), "--min-np");
-  ExpectRefusal(Parse(With({"--max-np", "3"})), "--max-np");
+  ExpectRefusal(Parse(With({"--min-np", "5"})), "--min-np (5) must not be more than --np (4)");
+  ExpectRefusal(Parse(With({"--max-np", "3"})), "--max-np (3) must not be less than --np (4)");
   ExpectRefusal(Parse(With({"--min-np", "0"})), "--min-np");
   ExpectRefusal(Parse(With({"--max-np", "0"})), "--max-np");
   ExpectRefusal(Parse(With({"--min-np", "2", "--spares", "1"})), "--max-np");

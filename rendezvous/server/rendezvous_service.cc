@@ -161,7 +161,8 @@ grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext*,
                                                    const pb::DrainRequest* request,
                                                    pb::DrainResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  HostDraining draining{request->host(), absl::Milliseconds(request->grace_ms()), "is drained"};
+  HostDraining draining{request->host(), absl::Milliseconds(request->grace_ms()),
+                        "it was asked to"};
   options_.report([this, id = call->id(), draining](const JobReport& report) {
     const absl::Status status = CheckDrain(draining.host, report.view);
     if (status.ok()) options_.post(draining);

@@ -259,7 +259,7 @@ TEST_F(RendezvousServiceTest, Drain_OfAHostThatTakesPart_BecomesAnEvent) {
   const auto event = NextEvent<HostDraining>(events_);
   EXPECT_EQ(event.host, "a");
   EXPECT_EQ(event.grace, absl::Milliseconds(1500));
-  EXPECT_FALSE(event.reason.empty());
+  EXPECT_EQ(event.reason, "it was asked to");
 }
 
 TEST_F(RendezvousServiceTest, Drain_ThatCantBe_IsRefused) {
