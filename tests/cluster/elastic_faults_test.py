@@ -158,8 +158,8 @@ def all_workers(cluster):
 
 @pytest.mark.parametrize("victim", ["newcomer", "survivor", "rank 0"] if ALL else ["newcomer"])
 def test_killed_while_the_state_is_synchronized(cluster, victim):
-    """200 MB take a while to get to the newcomer."""
-    job = running_job(cluster, script_flags=["--megabytes", "200"])
+    """Which takes a while."""
+    job = running_job(cluster, script_flags=["--megabytes", "200" if ALL else "40"])
     old = all_workers(cluster)
     kill(workers_on(cluster["b"])[:1])
     old -= {pid for pid in old if pid not in all_workers(cluster)}

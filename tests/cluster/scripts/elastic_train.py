@@ -89,7 +89,7 @@ optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_par
 dataset = Samples()
 sampler = hvd.elastic.ElasticSampler(dataset, shuffle=True, seed=7)
 durable = {"checkpoint_dir": args.checkpoint_dir, "checkpoint_every": args.checkpoint_every} if args.checkpoint_dir else {}
-state = State(model, optimizer, sampler=sampler, epoch=0, steps=0, **durable)
+state = State(model, optimizer, sampler=sampler, epoch=0, steps=0, over=False, **durable)
 state.register_reset_callbacks([lambda: [group.update(lr=0.01 * hvd.size()) for group in optimizer.param_groups]])
 
 
@@ -106,7 +106,7 @@ def train(state):
     world = _ffi.query("epoch")
     log(world=world, rank=hvd.rank(), size=hvd.size(), steps=state.steps)
     loader = None
-    while state.epoch < args.epochs and not told_to_end():
+    while state.epoch < args.epochs and not state.over:
         loader = torch.utils.data.DataLoader(dataset, batch_size=args.batch, sampler=state.sampler)
         for index, (samples, inputs, labels) in enumerate(loader):
             if args.step_seconds:
@@ -121,6 +121,7 @@ def train(state):
             state.commit()
         state.epoch += 1
         state.sampler.set_epoch(state.epoch)
+        state.over = told_to_end()
         state.commit()
 
 
