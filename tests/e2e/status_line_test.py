@@ -63,7 +63,7 @@ def test_line_stays_below_the_output_and_goes_with_the_job(run, gate):
 
 def test_line_is_cut_to_the_width(run, gate):
     job = run("-np", "2", *ELASTIC, *worker(), columns=20)
-    job.wait_until(lambda lines: lines and lines[-1] == "forming: 2 workers ")
+    job.wait_until(lambda lines: ups(lines) == 2 and lines[-1] == "forming: 2 workers ")
     gate()
     job.wait()
 
