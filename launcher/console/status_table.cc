@@ -35,11 +35,36 @@ std::string Columns(const std::vector<Row>& rows) {
   return text;
 }
 
+std::string Count(uint64_t n, absl::string_view what) {
+  return absl::StrCat(n, " ", what, n == 1 ? "" : "s");
+}
+
+std::string Ago(const pb::Happening& happening) {
+  const absl::Duration age = absl::Trunc(absl::Milliseconds(happening.age_ms()), absl::Seconds(1));
+  return absl::StrCat(age > absl::ZeroDuration() ? absl::FormatDuration(age) : "0s", " ago");
+}
+
+// With the time of its world, unless so much happened since that it is forgotten.
+std::string EpochText(const pb::GetStatusResponse& status) {
+  std::string text = absl::StrCat("epoch ", status.epoch());
+  const auto formed = std::find_if(status.recent().rbegin(), status.recent().rend(),
+                                   [](const auto& it) { return it.kind() == "world_formed"; });
+  if (formed != status.recent().rend()) absl::StrAppend(&text, " (formed ", Ago(*formed), ")");
+  return text;
+}
+
+std::string Failures(const pb::GetStatusResponse& status) {
+  const std::string text = Count(status.failures(), "failure");
+  const bool forgives = status.failures_left() > 0 || status.min_workers() != status.max_workers();
+  return forgives ? absl::StrCat(text, " (", status.failures_left(), " left)") : text;
+}
+
 std::string Size(const pb::GetStatusResponse& status) {
-  if (status.min_workers() == status.max_workers()) return absl::StrCat(status.size(), " workers");
+  const std::string workers = Count(status.size(), "worker");
+  if (status.min_workers() == status.max_workers()) return workers;
   const std::string most =
       status.max_workers() >= kVeryMany ? "" : absl::StrCat(", at most ", status.max_workers());
-  return absl::StrCat(status.size(), " workers (at least ", status.min_workers(), most, ")");
+  return absl::StrCat(workers, " (at least ", status.min_workers(), most, ")");
 }
 
 std::string HostState(const pb::HostStatus& host) {
@@ -51,9 +76,9 @@ std::string HostState(const pb::HostStatus& host) {
 
 std::string StatusTable(const pb::GetStatusResponse& status) {
   std::string text =
-      absl::StrCat("job ", status.job_id(), ": ", status.state(), ", epoch ", status.epoch(), ", ",
-                   Size(status), ", ", status.worlds(), " worlds, ", status.failures(),
-                   " failures\n", status.explanation(), "\n\n");
+      absl::StrCat("job ", status.job_id(), ": ", status.state(), ", ", EpochText(status), ", ",
+                   Size(status), ", ", Count(status.worlds(), "world"), ", ", Failures(status),
+                   "\n", status.explanation(), "\n\n");
   std::vector<Row> rows = {{"HOST", "SLOTS", "RANK", "WORKER", "PID", "STATE"}};
   for (const pb::HostStatus& host : status.hosts()) {
     rows.push_back({host.host(), absl::StrCat(host.slots()), "", "", "", HostState(host)});
@@ -66,10 +91,7 @@ std::string StatusTable(const pb::GetStatusResponse& status) {
   absl::StrAppend(&text, Columns(rows));
   if (status.recent_size() > 0) absl::StrAppend(&text, "\n");
   for (const pb::Happening& happening : status.recent()) {
-    const absl::Duration age =
-        absl::Trunc(absl::Milliseconds(happening.age_ms()), absl::Seconds(1));
-    const std::string ago = age > absl::ZeroDuration() ? absl::FormatDuration(age) : "0s";
-    absl::StrAppend(&text, ago, " ago  ", happening.text(), "\n");
+    absl::StrAppend(&text, Ago(happening), "  ", happening.text(), "\n");
   }
   return text;
 }

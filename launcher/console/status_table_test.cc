@@ -19,6 +19,7 @@ pb::GetStatusResponse Running() {
   status.set_size(3);
   status.set_worlds(4);
   status.set_failures(1);
+  status.set_failures_left(19);
   pb::HostStatus* host = status.add_hosts();
   host->set_host("a-long-name");
   host->set_slots(2);
@@ -40,7 +41,8 @@ pb::GetStatusResponse Running() {
 
 TEST(StatusTable, RunningJob_ListsHostsAndWorkers) {
   EXPECT_EQ(StatusTable(Running()),
-            "job 4711: running, epoch 7, 3 workers (at least 2, at most 8), 4 worlds, 1 failures\n"
+            "job 4711: running, epoch 7, 3 workers (at least 2, at most 8), 4 worlds, "
+            "1 failure (19 left)\n"
             "3 workers train\n"
             "\n"
             "HOST         SLOTS  RANK  WORKER  PID    STATE\n"
@@ -63,6 +65,24 @@ TEST(StatusTable, ConditionsLimitsAndHappenings_AreShown) {
   EXPECT_THAT(table, HasSubstr("\n1m1s ago  host b was lost\n"));
   status.set_max_workers(2);
   EXPECT_THAT(StatusTable(status), HasSubstr(", 3 workers, "));
+}
+
+TEST(StatusTable, StaticJob_ForgivesNothing) {
+  pb::GetStatusResponse status = Running();
+  status.set_min_workers(3);
+  status.set_max_workers(3);
+  status.set_failures_left(0);
+  EXPECT_THAT(StatusTable(status), HasSubstr(", 1 failure\n"));
+}
+
+TEST(StatusTable, AgeOfTheWorld_IsThatOfTheNewest) {
+  pb::GetStatusResponse status = Running();
+  for (const int seconds : {300, 42, 7}) {
+    pb::Happening* happening = status.add_recent();
+    happening->set_kind(seconds == 7 ? "worker_failed" : "world_formed");
+    happening->set_age_ms(seconds * 1000);
+  }
+  EXPECT_THAT(StatusTable(status), HasSubstr(", epoch 7 (formed 42s ago), 3 workers"));
 }
 
 }  // namespace
