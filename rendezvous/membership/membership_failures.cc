@@ -85,6 +85,10 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   // longer.
   const bool others_train = epoch > Epoch(0) && !broken.has_value();
   if (was_member || !others_train) Spend(now);
+  if (was_member || others_train || verdict.has_value()) return;
+  // Nobody trains, and whoever is started fails: rests would only draw it out.
+  const int limit = spec.elastic->failures_without_progress * std::max(1, AttachedSlots());
+  if (++failed_starts >= limit) GiveUp(absl::StrCat(failed_starts, " starts in a row failed"), now);
 }
 
 void Membership::State::Spend(absl::Time now) {
@@ -105,7 +109,8 @@ std::string Membership::State::Complaint(const Worker& worker) const {
 // The same exception before the first commit, in two workers, on two hosts if there are so many: no
 // restart will help. What fails before hvd.init() can't say its exception, but prints it.
 bool Membership::State::IsUserBug(const Worker& worker) {
-  const bool others_train = epoch > Epoch(0) && worker.last_world == Epoch(0);
+  const bool others_train =
+      epoch > Epoch(0) && !broken.has_value() && worker.last_world == Epoch(0);
   if (formed_commit > 0 || others_train) return false;
   const std::string text = Complaint(worker);
   if (text.empty()) return false;

@@ -142,6 +142,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   formed_at = now;
   formed_commit = newest;
   failed_world = false;
+  failed_starts = 0;
   together_since = quorum_since = absl::InfiniteFuture();
   told_waiting = false;
   FormWorld(members, sync_state);
