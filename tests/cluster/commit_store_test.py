@@ -23,4 +23,4 @@ def test_all_workers_killed_at_once_go_on_from_the_last_commit(cluster):
         job.wait_for(lambda: job.log.newest_world() > world, 60, f"world after kill {kill + 1}")
     rolled_back = job.finish(samples, epochs)
     assert rolled_back <= 2, "more than the step that each kill broke off"
-    assert "of the process before this one is where this one goes on" in job.running.everything()
+    assert "Horovod: going on from commit" in job.running.everything()

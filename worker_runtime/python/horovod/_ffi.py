@@ -177,9 +177,9 @@ class Stored(NamedTuple):
 
 
 def store_begin(size: int, keep: int = 0) -> Optional[int]:
-    """Makes room for a commit in the memory that outlives this process: where it is going to be, but
-    neither where the newest one is nor in the one that `keep` (0: none) is an address of. None if
-    there is no such memory.
+    """Makes room for a commit in the memory that outlives this process: where it is going to be,
+    but neither where the newest one is nor in the one that `keep` (0: none) is an address of. None
+    if there is no such memory.
 
     Raises MemoryError if there is too little of it.
     """

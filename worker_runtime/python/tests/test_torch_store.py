@@ -1,5 +1,5 @@
-"""Commits that outlive their process: a store of the test's own takes the agent's place. Runs in one
-process."""
+"""Commits that outlive their process: a store of the test's own takes the agent's place. Runs in
+one process."""
 
 import ctypes
 import threading
@@ -9,7 +9,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.common import commits
+from horovod.common import commits, elastic
 from horovod.common.exceptions import HorovodInternalError
 from horovod.torch.elastic import _store
 
@@ -25,8 +25,8 @@ class Store:
 
     def begin(self, size, keep=0):
         kept = [self.newest[1]] if self.newest else []
-        kept += [slot for slot in self.slots if self.address(slot) <= keep < self.address(slot) + len(slot)]
-        free = [slot for slot in self.slots if len(slot) >= size and not any(slot is k for k in kept)]
+        kept += [s for s in self.slots if self.address(s) <= keep < self.address(s) + len(s)]
+        free = [s for s in self.slots if len(s) >= size and not any(s is k for k in kept)]
         if not free:
             free = [bytearray(size)]
             self.slots += free
@@ -99,8 +99,7 @@ def same(a, b):
 
 def enter(state):
     """What the elastic loop does when a process enters it."""
-    commits.forget()
-    state._sync_in_loop()
+    elastic._enter(state)
 
 
 def test_restore_gives_the_last_commit_out_of_the_store(store):
@@ -134,10 +133,33 @@ def test_next_process_goes_on_from_the_commit(store, monkeypatch, capsys):
     assert same(contents(fresh), committed)
     assert fresh.history == [object] * 3
     assert commits.newest() == 3 == store.told
-    assert "commit 3 of the process before this one is where this one goes on" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said == "Horovod: going on from commit 3, kept in memory\n"
     step(fresh)
     fresh.commit()
     assert store.newest[0] == 4
+
+
+def test_world_that_breaks_in_the_first_sync_leaves_the_commit(store, monkeypatch):
+    state = training()
+    step(state)
+    state.commit()
+    committed = contents(state)
+    new_process(monkeypatch)
+    fresh = training()
+
+    def fail(known):
+        raise HorovodInternalError("a rank is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commits, "agree", fail)
+        with pytest.raises(HorovodInternalError):
+            enter(fresh)
+    # What it says that it can restore, when it asks for the next world, is what it restores.
+    assert store.told == 1 == commits.newest()
+    step(fresh)
+    fresh.restore()
+    assert same(contents(fresh), committed)
 
 
 def test_commit_that_the_others_did_not_keep_is_not_sealed(store, monkeypatch):
@@ -180,7 +202,7 @@ def test_commit_of_another_state_is_ignored_with_one_line(store, monkeypatch, ca
         capsys.readouterr()
         enter(state)
         said = capsys.readouterr().err
-        assert "commit 1 of the process before this one is ignored" in said
+        assert "commit 1 is ignored, it does not fit this state" in said
         assert said.count("\n") == 1
         assert same(contents(state), before)
         assert commits.newest() == 0 == store.told

@@ -58,15 +58,17 @@ def keep() -> None:
 
 
 def forget() -> None:
-    """Says that what this process has saved is no commit of the job. The one that it may have found
-    in the store, when there is none of its own yet, still is."""
+    """Says that what this process can restore is no commit of the job. What is in the store counts
+    until it is known whether it fits."""
     if _newest > 0:
         _ffi.set_commit(0)
 
 
-def disinherit() -> None:
-    """Says that this process can't restore the commit that it has found in the store."""
-    _ffi.set_commit(0)
+def inherit(number: int) -> None:
+    """Says which commit this process has taken over from the one before it, 0: none fits."""
+    global _newest
+    _newest = number
+    _ffi.set_commit(number)
 
 
 def agree(known: int) -> None:

@@ -154,6 +154,9 @@ class State:
     def _committed(self, number: int) -> None:
         """Called after each commit."""
 
+    def _inherit(self) -> None:
+        """Takes over the commit that the process before this one has left, if there is one."""
+
     def _known_commit(self) -> int:
         """The number of the commit that the state was taken from before a sync; 0: from none."""
         return 0
@@ -296,11 +299,15 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
 
 
 def _enter(state: State) -> None:
+    if commits.newest() > 0:
+        # What was committed in another run is not where this one begins.
+        commits.forget()
+    else:
+        # First, since who holds the newest commit when a world breaks may not be synchronized.
+        state._inherit()
     basics.join_world()
     if basics.take_move():
         state.on_reset()
-    # What was committed in another run is not where this one begins.
-    commits.forget()
     state._sync_in_loop()
 
 

@@ -1,8 +1,9 @@
-"""Commits in memory that belongs to the agent: they outlive this process, and the process that takes
-its place finds them. There is none without an agent, nor in a job that is not elastic.
+"""Commits in memory that belongs to the agent: they outlive this process, and the process that
+takes its place finds them. There is none without an agent, nor in a job that is not elastic.
 
-A commit there is the length of a pickle as 8 bytes, little-endian; the pickle of the values and of the
-state dicts, with places instead of tensors; and from the next multiple of 64 bytes on the tensors.
+A commit there is the length of a pickle as 8 bytes, little-endian; the pickle of the values and of
+the state dicts, with places instead of tensors; and from the next multiple of 64 bytes on the
+tensors.
 """
 
 import pickle
@@ -72,8 +73,8 @@ def inherited() -> Optional[Inherited]:
 def place(
     owner: Any, values: Dict[str, Any], trees: Dict[str, Any], keep: Optional[Placed]
 ) -> Optional[Placed]:
-    """Copies a commit into the store, all but :func:`seal`, and leaves the commit `keep` alone. None
-    if it can't be kept there, for which there is one line on stderr if it could be expected.
+    """Copies a commit into the store, all but :func:`seal`, and leaves the commit `keep` alone.
+    None if it can't be kept there; if that is no matter of course, one line on stderr says why.
 
     The store keeps the commits of one object, the first that asks.
     """

@@ -230,6 +230,7 @@ class TorchState(ObjectState):
         self._checkpoints: Optional[Checkpoints] = None
         self._placed: Optional[Placed] = None  # where the last save lies
         self._offered: Optional[Placed] = None  # where the last checkpoint is written from
+        self._inherited = 0  # the commit that this process has begun with
         self._loaded_commit = 0
         if checkpoint_dir is not None:
             self._checkpoints = Checkpoints(checkpoint_dir, checkpoint_every)
@@ -250,8 +251,8 @@ class TorchState(ObjectState):
 
     def sync(self) -> None:
         ops.check_ready()
-        if rank() == 0 and commits.newest() == 0:
-            self._load_earlier_commit()
+        if rank() == 0 and commits.newest() == self._inherited:
+            self._load_earlier()
         trees = self._sync_trees() if size() > 1 else None
         for handler in self._others():
             handler.sync()
@@ -350,24 +351,31 @@ class TorchState(ObjectState):
 
     # Commits of earlier processes.
 
-    def _load_earlier_commit(self) -> None:
-        """Begins where the process before this one was, or an earlier job, whatever is newer."""
+    def _inherit(self) -> None:
         left = _store.inherited()
-        if self._load_checkpoint(left.number if left else 0) or left is None:
+        if left is None:
             return
         try:
             values, trees = left.commit.contents()
             self._check_names(values, trees)
             self._load(_Snapshot(values, trees))
         except Exception as error:  # whatever another state makes it do
-            commits.disinherit()
+            commits.inherit(0)
             self.restore()
-            what = "is ignored, it does not fit this state: {}".format(str(error).split("\n")[0])
-        else:
-            self._loaded_commit = left.number
-            what = "is where this one goes on"
-        text = "commit {} of the process before this one {}".format(left.number, what)
-        print("Horovod: " + text, file=sys.stderr, flush=True)
+            reason = (str(error) or type(error).__name__).split("\n")[0]
+            _say("commit {} is ignored, it does not fit this state: {}".format(left.number, reason))
+            return
+        commits.inherit(left.number)
+        self._inherited = left.number
+        trees = {name: PlacedTree(left.commit, name) for name in trees}
+        self._take(_Snapshot(copy.deepcopy(values), trees))
+
+    def _load_earlier(self) -> None:
+        """Begins where an earlier job was, if that is newer than what the process before left."""
+        if self._load_checkpoint(self._inherited):
+            self._inherited = 0
+        elif self._inherited > 0:
+            _say("going on from commit {}, kept in memory".format(self._inherited))
 
     def _load_checkpoint(self, newer_than: int) -> bool:
         if self._checkpoints is None:
@@ -393,6 +401,10 @@ class TorchState(ObjectState):
             self._offered = self._placed
             trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
             self._checkpoints.offer(number, self._saved_state, trees)
+
+
+def _say(text: str) -> None:
+    print("Horovod: " + text, file=sys.stderr, flush=True)
 
 
 class _Opaque(NamedTuple):
