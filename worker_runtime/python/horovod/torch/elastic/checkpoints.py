@@ -25,6 +25,10 @@ def _reason(error: BaseException) -> str:
     return (text or type(error).__name__).splitlines()[0]
 
 
+def _owner_only(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 class Checkpoints:
     """Writes commits to files in a folder and finds the newest that is whole.
 
@@ -133,7 +137,7 @@ class Checkpoints:
     def _write_file(
         self, name: str, commit: int, values: Dict[str, Any], trees: Dict[str, Any]
     ) -> None:
-        with open(os.path.join(self._folder, name), "wb") as file:
+        with open(os.path.join(self._folder, name), "wb", opener=_owner_only) as file:
             checkpoint_file.write(file, commit, values, trees)
             file.flush()
             os.fsync(file.fileno())
