@@ -3,13 +3,36 @@
 import os
 import random
 import signal
+from pathlib import Path
 
 import pytest
 from elastic_job import ElasticJob, workers_on
+from processes import program
 
 KILLS = int(os.environ.get("ELASTIC_TEST_KILLS", "4"))
 
 
+def footprint(pid):
+    """Resident megabytes, descriptors, threads and shared-memory mappings of a process."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return {
+        "MB": round(int(status["VmRSS"].split()[0]) / 1024, 1),
+        "fds": len(os.listdir(f"/proc/{pid}/fd")),
+        "threads": int(status["Threads"]),
+        "memfds": maps.count("/memfd:"),
+    }
+
+
+def footprints(job, cluster, kept):
+    """Of all that lives through the whole job: `kept`, a worker that is spared, the agents and horovodrun."""
+    processes = {"worker": kept, "horovodrun": job.running.pid}
+    for name in "ab":
+        processes[f"agent {name}"] = next(pid for pid in cluster[name].find("horovod-agent") if program(pid).endswith("horovod-agent"))
+    return {name: footprint(pid) for name, pid in processes.items()}
+
+
+@pytest.mark.parametrize("spared", [False, True])
 def test_killed_workers_are_replaced(cluster, spared):
     """kill -9 of any worker, rank 0 included, again and again; or of all but one, which lives through all the worlds.
 
