@@ -189,7 +189,7 @@ struct EndJobEffect {
   Incarnation agent;
   std::string host;
   absl::Duration grace = {};
-  int exit_code = 0;    // the verdict's; 0 for a host that leaves before there is one
+  int exit_code = 0;         // the verdict's; 0 for a host that leaves before there is one
   std::string summary = {};  // likewise
 };
 
@@ -264,27 +264,27 @@ struct Notice {
     kHostDraining,
     kHostLeft,
     kWorkerStarted,
-    kWorkerFailed,    // `text` says how; counts against the budget
-    kWorkerLeft,      // in good order: finished, or released
+    kWorkerFailed,  // `text` says how; counts against the budget
+    kWorkerLeft,    // in good order: finished, or released
     kEpochBroken,
     kEpochChanging,
     kWorldFormed,
-    kWaiting,         // below min_workers
-    kSlotCooling,     // a slot or host is not used for a while
+    kWaiting,      // below min_workers
+    kSlotCooling,  // a slot or host is not used for a while
   };
   Kind kind;
-  Epoch epoch;         // the present one; kWorkerFailed: of the newest world it was in, if any
-  std::string host;    // empty: not about a host
-  WorkerId worker;     // 0: not about a worker
-  int rank = -1;       // of that worker; -1: it has none
-  int size = 0;        // kWorldFormed
-  uint64_t commit = 0; // kWorldFormed: the newest there is
-  std::string text;    // one line
+  Epoch epoch;          // the present one; kWorkerFailed: of the newest world it was in, if any
+  std::string host;     // empty: not about a host
+  WorkerId worker;      // 0: not about a worker
+  int rank = -1;        // of that worker; -1: it has none
+  int size = 0;         // kWorldFormed
+  uint64_t commit = 0;  // kWorldFormed: the newest there is
+  std::string text;     // one line
 };
 
-using Effect = std::variant<StartWorkerEffect, StopWorkersEffect, EndJobEffect, ReplyWorld,
-                            ReplyDeferred, ReplyReleased, ReplyWatch, ReplyExchange, ReplyStatus,
-                            Notice, JobFinished>;
+using Effect =
+    std::variant<StartWorkerEffect, StopWorkersEffect, EndJobEffect, ReplyWorld, ReplyDeferred,
+                 ReplyReleased, ReplyWatch, ReplyExchange, ReplyStatus, Notice, JobFinished>;
 
 }  // namespace hvd
 

@@ -25,26 +25,26 @@ struct Cooldown {
 
 // What elastic jobs have beside. Workers that fail are replaced, hosts may come and go.
 struct ElasticSpec {
-  int spares = 0;                      // workers kept ready beyond max_workers
-  absl::Duration elastic_timeout = absl::Minutes(10);  // for min_workers to be there again
-  absl::Duration rejoin_timeout = absl::Minutes(1);    // for survivors to ask for the next world
+  int spares = 0;                                       // workers kept ready beyond max_workers
+  absl::Duration elastic_timeout = absl::Minutes(10);   // for min_workers to be there again
+  absl::Duration rejoin_timeout = absl::Minutes(1);     // for survivors to ask for the next world
   absl::Duration join_delay = absl::Milliseconds(200);  // for more newcomers, once one is ready
   absl::Duration drain_grace = absl::Seconds(30);
   FailureBudget budget;
-  int failures_without_progress = 3;   // so many failures, and no commit in between, end the job
-  std::optional<int> reset_limit;      // worlds after the first
-  std::optional<Cooldown> cooldown;    // empty: a slot rests when it alone spends the budget
+  int failures_without_progress = 3;  // so many failures, and no commit in between, end the job
+  std::optional<int> reset_limit;     // worlds after the first
+  std::optional<Cooldown> cooldown;   // empty: a slot rests when it alone spends the budget
 };
 
-// What is asked for. A static job has min_workers == max_workers and no `elastic`: the first failure
-// ends it.
+// What is asked for. A static job has min_workers == max_workers and no `elastic`: the first
+// failure ends it.
 struct JobSpec {
   int min_workers = 1;
   int max_workers = 1;
-  int start_workers = 0;               // for the first world; 0: max_workers
+  int start_workers = 0;  // for the first world; 0: max_workers
   std::optional<ElasticSpec> elastic;
   std::vector<HostSlots> expected_hosts;  // ranks follow this order; empty: the order of coming
-  absl::Duration start_timeout = absl::Seconds(30);  // for every expected host to attach
+  absl::Duration start_timeout = absl::Seconds(30);     // for every expected host to attach
   absl::Duration reattach_timeout = absl::Seconds(30);  // for agents, after Restarted
   absl::Duration settle_time =
       absl::Milliseconds(500);  // waits so long for a cause once a consequence is seen

@@ -57,8 +57,8 @@ class Membership {
     std::vector<HostView> hosts;
     int min_workers = 0;
     int max_workers = 0;
-    int size = 0;          // of the newest world
-    int failures = 0;      // so far
+    int size = 0;           // of the newest world
+    int failures = 0;       // so far
     int failures_left = 0;  // that would be forgiven now; 0 in a static job
   };
   View Describe() const;

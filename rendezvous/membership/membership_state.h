@@ -257,7 +257,7 @@ struct Membership::State {
   absl::Time formed_at;                              // the newest world
   uint64_t formed_commit = 0;                        // the newest commit at that time
   bool failed_world = false;                         // a failure ended it
-  int failed_starts = 0;               // in a row, while there was no world
+  int failed_starts = 0;                             // in a row, while there was no world
   int without_progress = 0;  // failed worlds in a row that brought no commit
   Verdict last_failure;
   std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, host

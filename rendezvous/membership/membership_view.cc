@@ -113,8 +113,8 @@ Membership::View Membership::State::Describe() const {
     for (const Worker& worker : workers) {
       if (&HostOf(worker) != &host) continue;
       const bool has_rank = !elastic() || worker.last_world > Epoch(0);
-      host_view.workers.push_back(WorkerView{worker.id, has_rank ? worker.place.rank : -1,
-                                             worker.pid, StateName(worker)});
+      host_view.workers.push_back(
+          WorkerView{worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateName(worker)});
     }
     view.hosts.push_back(std::move(host_view));
   }

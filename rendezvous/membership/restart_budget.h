@@ -40,8 +40,8 @@ class SlotHealth {
   // Empty: some failures cost no rest, then Cooldown's defaults apply.
   explicit SlotHealth(std::optional<Cooldown> cooldown) : cooldown_(cooldown) {}
 
-  // Returns the rest that this failure costs. Without a cooldown that was asked for, `free` failures
-  // in a row cost none.
+  // Returns the rest that this failure costs. Without a cooldown that was asked for, `free`
+  // failures in a row cost none.
   absl::Duration Failed(const std::string& host, int slot, int free, absl::Time now);
   // InfinitePast if it may be used.
   absl::Time RestsUntil(const std::string& host, int slot, absl::Time now) const;

@@ -12,10 +12,10 @@ namespace hvd {
 
 // A worker that could be in the next world.
 struct Candidate {
-  int host = 0;           // index into the job's hosts
-  int slot = 0;           // on that host; no two candidates share one
+  int host = 0;            // index into the job's hosts
+  int slot = 0;            // on that host; no two candidates share one
   int previous_rank = -1;  // in the world before; -1: it was not in that
-  uint64_t commit = 0;    // the newest that it can restore
+  uint64_t commit = 0;     // the newest that it can restore
 };
 
 struct PlannedMember {
@@ -27,7 +27,8 @@ struct PlannedMember {
 // choice, the others in the candidates' order.
 // - The leader, rank 0, holds the newest commit; of several such, the one with the lowest previous
 //   rank.
-// - The members of a host have neighbouring ranks: the leader's host first, then hosts by the lowest
+// - The members of a host have neighbouring ranks: the leader's host first, then hosts by the
+// lowest
 //   previous rank there, then hosts without one by index.
 // - On a host, members of the world before keep their order (the leader apart), newcomers follow.
 // - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot takes its local

@@ -210,9 +210,10 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
   service_.Handle(StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 2, 8, 1, 4, 0, 2, 3});
   service_.Handle(StopWorkersEffect{Incarnation(9), "a", {WorkerId(1)}, absl::Seconds(2)});
   service_.Handle(EndJobEffect{Incarnation(9), "a", absl::InfiniteDuration(), 7, "why"});
-  EXPECT_EQ(agent.Next().ShortDebugString(),
-            "start { worker_id: 1 rank: 2 size: 8 local_rank: 1 local_size: 4 cross_size: 2 slot: 3 "
-            "}");
+  EXPECT_EQ(
+      agent.Next().ShortDebugString(),
+      "start { worker_id: 1 rank: 2 size: 8 local_rank: 1 local_size: 4 cross_size: 2 slot: 3 "
+      "}");
   EXPECT_EQ(agent.Next().ShortDebugString(), "stop { worker_ids: 1 grace_ms: 2000 }");
   EXPECT_EQ(agent.Next().ShortDebugString(),
             "end { grace_ms: 4294967295 exit_code: 7 summary: \"why\" }");
