@@ -50,8 +50,8 @@ absl::StatusOr<Daemon> DaemonElsewhere(const ControlOptions& options) {
       absl::StrCat("--connect: the host name ", where.host, " can't be resolved"));
 }
 
-absl::StatusOr<Daemon> DaemonHere(const ControlOptions& options, const std::string& directory) {
-  ASSIGN_OR_RETURN(const std::vector<pb::JobFile> jobs, RunningJobs(directory));
+absl::StatusOr<Daemon> DaemonHere(const ControlOptions& options, const std::string& realm) {
+  const std::vector<pb::JobFile> jobs = RunningJobs(realm);
   std::vector<pb::JobFile> meant;
   for (const pb::JobFile& job : jobs) {
     if (absl::StartsWith(job.job_id(), options.job)) meant.push_back(job);
@@ -89,9 +89,8 @@ auto CallAny(const std::vector<std::string>& addresses, Call call) -> decltype(c
 
 }  // namespace
 
-absl::StatusOr<std::string> Control(const ControlOptions& options,
-                                    const std::string& job_directory) {
-  ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_directory)
+absl::StatusOr<std::string> Control(const ControlOptions& options, const std::string& job_realm) {
+  ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_realm)
                                                                 : DaemonElsewhere(options));
   if (options.action == ControlOptions::Action::kStatus) {
     ASSIGN_OR_RETURN(const pb::GetStatusResponse status,

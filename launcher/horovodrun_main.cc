@@ -33,17 +33,17 @@ int Print(const std::string& text) {
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
-int RunControl(const std::vector<std::string>& args, const std::string& job_directory) {
+int RunControl(const std::vector<std::string>& args, const std::string& job_realm) {
   const absl::StatusOr<ControlOptions> options = ParseControlOptions(args);
   if (!options.ok()) return Refuse(options.status());
   if (options->action == ControlOptions::Action::kShowHelp) return Print(ControlHelpText(args[0]));
-  const absl::StatusOr<std::string> text = Control(*options, job_directory);
+  const absl::StatusOr<std::string> text = Control(*options, job_realm);
   return text.ok() ? Print(*text) : Refuse(text.status());
 }
 
 int Main(const std::vector<std::string>& args) {
   const Environment environment = ReadEnvironment();
-  if (IsControlCommand(args)) return RunControl(args, JobFileDirectory(environment));
+  if (IsControlCommand(args)) return RunControl(args, kJobRealm);
   const absl::StatusOr<Options> options = ParseOptions(args, environment);
   if (!options.ok()) return Refuse(options.status());
   if (options->action == Options::Action::kShowHelp) return Print(HelpText());
@@ -52,7 +52,7 @@ int Main(const std::vector<std::string>& args) {
   PrepareProcess();
   absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
-  plan->job_directory = JobFileDirectory(environment);
+  plan->job_realm = kJobRealm;
   auto files = RankFiles::Create(
       options->output_directory, plan->num_proc,
       plan->elastic.has_value() ? RankFiles::Ranks::kMayGrow : RankFiles::Ranks::kFixed);

@@ -1,42 +1,32 @@
 #include "launcher/job_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
 
 namespace hvd {
 namespace {
 
-constexpr char kEnding[] = ".job";
+namespace fs = std::filesystem;
 
-// In /tmp anybody can make a directory of our name.
-absl::Status CheckOwn(const std::string& directory) {
-  struct stat info {};
-  if (lstat(directory.c_str(), &info) != 0) {
-    return absl::InternalError(absl::StrCat(directory, ": ", std::strerror(errno)));
-  }
-  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(directory, " is not a directory that only you can use"));
-  }
-  return absl::OkStatus();
+bool IsNumber(const std::string& name) {
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-absl::Status WriteError(const std::string& path) {
-  return absl::InternalError(absl::StrCat("can't write ", path, ": ", std::strerror(errno)));
+bool IsOwn(const fs::path& process) {
+  struct stat info {};
+  return stat(process.c_str(), &info) == 0 && info.st_uid == geteuid();
 }
 
 std::string ReadAll(int fd) {
@@ -49,60 +39,49 @@ std::string ReadAll(int fd) {
   }
 }
 
-}  // namespace
-
-std::string JobFileDirectory(const Environment& environment) {
-  const auto runtime = environment.find("XDG_RUNTIME_DIR");
-  if (runtime != environment.end() && absl::StartsWith(runtime->second, "/")) {
-    return absl::StrCat(runtime->second, "/horovod");
-  }
-  return absl::StrCat("/tmp/horovod-", geteuid());
-}
-
-absl::StatusOr<std::unique_ptr<JobFile>> JobFile::Write(const std::string& directory,
-                                                        const pb::JobFile& job) {
-  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return WriteError(directory);
-  RETURN_IF_ERROR(CheckOwn(directory));
-  const std::string path = absl::StrCat(directory, "/", job.job_id(), kEnding);
-  const std::string unfinished = path + ".new";
-  Fd file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.valid()) return WriteError(unfinished);
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(job, &text);
-  // Under its name only once it is whole and locked: a reader would take it for a dead job's.
-  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0 && WriteAll(file.get(), text).ok() &&
-      rename(unfinished.c_str(), path.c_str()) == 0) {
-    return absl::WrapUnique(new JobFile(path, std::move(file)));
-  }
-  const absl::Status status = WriteError(path);
-  unlink(unfinished.c_str());
-  return status;
-}
-
-JobFile::~JobFile() { unlink(path_.c_str()); }
-
-absl::StatusOr<std::vector<pb::JobFile>> RunningJobs(const std::string& directory) {
-  std::vector<pb::JobFile> jobs;
+// What `process` (in /proc) holds open of this name. It may end at any time.
+void ReadJobsOf(const fs::path& process, const std::string& link,
+                std::map<std::string, pb::JobFile>* jobs) {
   std::error_code error;
-  if (!std::filesystem::exists(directory, error)) return jobs;
-  RETURN_IF_ERROR(CheckOwn(directory));
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    const std::string path = entry.path().string();
-    if (!absl::EndsWith(path, kEnding)) continue;
-    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!file.valid()) continue;  // it has ended just now
-    if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) {
-      unlink(path.c_str());
-      continue;
-    }
+  for (fs::directory_iterator entry(process / "fd", error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    if (fs::read_symlink(entry->path(), gone).string() != link) continue;
+    const Fd file(open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file.valid()) continue;
     pb::JobFile job;
     if (google::protobuf::TextFormat::ParseFromString(ReadAll(file.get()), &job)) {
-      jobs.push_back(std::move(job));
+      (*jobs)[job.job_id()] = std::move(job);
     }
   }
-  std::sort(jobs.begin(), jobs.end(),
-            [](const pb::JobFile& a, const pb::JobFile& b) { return a.job_id() < b.job_id(); });
-  return jobs;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobFile>> JobFile::Write(const std::string& realm,
+                                                        const pb::JobFile& job) {
+  Fd file(memfd_create(realm.c_str(), MFD_CLOEXEC));
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(job, &text);
+  if (!file.valid() || fchmod(file.get(), 0600) != 0 || !WriteAll(file.get(), text).ok()) {
+    return absl::InternalError(
+        absl::StrCat("can't say where the job can be reached: ", std::strerror(errno)));
+  }
+  return absl::WrapUnique(new JobFile(std::move(file)));
+}
+
+std::vector<pb::JobFile> RunningJobs(const std::string& realm) {
+  const std::string link = absl::StrCat("/memfd:", realm, " (deleted)");
+  std::map<std::string, pb::JobFile> jobs;  // a process about to exec has its parent's file, too
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!IsNumber(entry->path().filename().string()) || !IsOwn(entry->path())) continue;
+    ReadJobsOf(entry->path(), link, &jobs);
+  }
+  std::vector<pb::JobFile> result;
+  for (auto& [id, job] : jobs) result.push_back(std::move(job));
+  return result;
 }
 
 }  // namespace hvd

@@ -58,7 +58,7 @@ absl::StatusOr<StartedDaemon> StartDaemon(
 absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const JobPlan& plan, JobAuthority& authority,
                                                       const std::string& job_id,
                                                       const std::vector<std::string>& addresses) {
-  if (plan.job_directory.empty()) return nullptr;
+  if (plan.job_realm.empty()) return nullptr;
   ASSIGN_OR_RETURN(PeerCredentials issued, authority.IssueForHost("horovodrun status"));
   pb::JobFile job;
   job.set_job_id(job_id);
@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const JobPlan& plan, JobAu
   for (const std::string& address : addresses) job.add_addresses(address);
   *job.mutable_credentials() = ToProto(issued);
   job.set_command(absl::StrJoin(plan.command, " "));
-  return JobFile::Write(plan.job_directory, job);
+  return JobFile::Write(plan.job_realm, job);
 }
 
 absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const JobPlan& plan, const PlannedHost& host,

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/version.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -65,17 +66,17 @@ TEST(WriteJobFile, TellsWhereTheDaemonIs) {
   ASSERT_TRUE(authority.ok());
   JobPlan plan = TwoHosts();
   EXPECT_EQ(*WriteJobFile(plan, **authority, "job", {"10.0.0.1:99"}), nullptr);
-  plan.job_directory = ::testing::TempDir() + "/job_start_test";
+  plan.job_realm = absl::StrCat("job_start_test-", getpid());
   {
     auto file = WriteJobFile(plan, **authority, "job", {"10.0.0.1:99"});
     ASSERT_TRUE(file.ok()) << file.status();
-    const auto jobs = RunningJobs(plan.job_directory);
-    ASSERT_EQ(jobs->size(), 1u);
-    EXPECT_THAT((*jobs)[0].addresses(), ElementsAre("10.0.0.1:99"));
-    EXPECT_EQ((*jobs)[0].command(), "python x.py");
-    EXPECT_THAT((*jobs)[0].credentials().private_key(), HasSubstr("PRIVATE KEY"));
+    const auto jobs = RunningJobs(plan.job_realm);
+    ASSERT_EQ(jobs.size(), 1u);
+    EXPECT_THAT(jobs[0].addresses(), ElementsAre("10.0.0.1:99"));
+    EXPECT_EQ(jobs[0].command(), "python x.py");
+    EXPECT_THAT(jobs[0].credentials().private_key(), HasSubstr("PRIVATE KEY"));
   }
-  EXPECT_EQ(rmdir(plan.job_directory.c_str()), 0);
+  EXPECT_TRUE(RunningJobs(plan.job_realm).empty());
 }
 
 TEST(StartDaemon, ElasticJobHasItsBoundsAndItsRules) {
