@@ -203,7 +203,6 @@ def test_end_of_horovodrun_ends_everything(cluster, number, exit_code):
     job = running_job(cluster)
     job.running.signal(number)
     assert job.running.wait(30) == exit_code, job.running.everything()
-    # What a killed horovodrun leaves there, the next one removes.
     assert cluster.leftovers() == []
 
 
