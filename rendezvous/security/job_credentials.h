@@ -1,6 +1,6 @@
 // The secrets of one job: a certificate authority of its own and a token. They live in memory and
-// on the channels that hand them over, never in a file, an argument or the environment of an ssh
-// client.
+// on the channels that hand them over, never in an argument or the environment of an ssh client; in
+// files, for their owner only, where a horovod-rendezvousd was asked to write them.
 #ifndef RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_
 #define RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_
 
