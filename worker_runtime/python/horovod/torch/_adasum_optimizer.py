@@ -81,6 +81,11 @@ class AdasumOptimizer(WrappedOptimizer):
         )
         yield
 
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A context that changes nothing: gradients are not reduced."""
+        yield
+
     def load_state_dict(self, state_dict: dict) -> None:
         """As the wrapped optimizer's."""
         self._arrived = self._agreed = False

@@ -75,6 +75,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._operations: List[Union[_Operation, _SparseOperation]] = []
         self._reduced = False  # gradients are reduced, and none has arrived since
         self._synchronized = False  # the user has called synchronize()
+        self._local_only = False  # in no_sync()
         self._sparse_dims: Dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
         self._group_of: Dict[torch.Tensor, List[torch.Tensor]] = {}
         super()._setup(named_parameters, **settings)
@@ -99,6 +100,8 @@ class GradientOptimizer(WrappedOptimizer):
         if p in self._ready:
             raise AssertionError(_TOO_MANY_PASSES)
         self._reduced = False
+        if self._local_only:
+            return
         self._passes[p] = self._passes.get(p, 0) + 1
         if self._passes[p] >= self.backward_passes_per_step:
             try:
@@ -223,6 +226,20 @@ class GradientOptimizer(WrappedOptimizer):
             yield
         finally:
             self._should_synchronize = True
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A context in which backward() only adds to this rank's gradients; the first backward()
+        after it, or step(), reduces the sum. All ranks must leave it before the same backward().
+
+        For accumulation over a number of batches that changes; see `backward_passes_per_step`,
+        whose count it does not touch.
+        """
+        before, self._local_only = self._local_only, True
+        try:
+            yield
+        finally:
+            self._local_only = before
 
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:

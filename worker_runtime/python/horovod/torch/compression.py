@@ -31,13 +31,15 @@ class NoneCompressor(Compressor):
         return tensor
 
 
-class FP16Compressor(Compressor):
-    """Floating point numbers as float16; other types as they are."""
+class _CastCompressor(Compressor):
+    """Floating point numbers as another floating point type; other types as they are."""
 
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+    _dtype: torch.dtype
+
+    @classmethod
+    def compress(cls, tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
         if tensor.dtype.is_floating_point:
-            return tensor.to(torch.float16), tensor.dtype
+            return tensor.to(cls._dtype), tensor.dtype
         return tensor, None
 
     @staticmethod
@@ -45,8 +47,22 @@ class FP16Compressor(Compressor):
         return tensor if ctx is None else tensor.to(ctx)
 
 
+class FP16Compressor(_CastCompressor):
+    """As float16: 11 bits of precision; infinite beyond 65504, so sums over ranks may overflow."""
+
+    _dtype = torch.float16
+
+
+class BF16Compressor(_CastCompressor):
+    """As bfloat16: float32's range, 8 bits of precision."""
+
+    _dtype = torch.bfloat16
+
+
 class Compression:
-    """The compressions there are: ``Compression.none`` and ``Compression.fp16``."""
+    """The compressions there are: ``Compression.none``, ``Compression.fp16`` and
+    ``Compression.bf16``."""
 
     none = NoneCompressor
     fp16 = FP16Compressor
+    bf16 = BF16Compressor

@@ -1,10 +1,174 @@
-"""Batch normalization over all ranks. Not available yet."""
+"""Batch normalization whose statistics are those of all ranks' batches together."""
+
+from typing import Any, Optional, Tuple
 
 import torch
+from torch.autograd.function import once_differentiable
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.torch.mpi_ops import Sum, allgather, allreduce_
 
 
-class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
-    """Not available yet: making one raises NotImplementedError."""
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization over the joined batch of all ranks, for batches that are small on each.
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise NotImplementedError("hvd.SyncBatchNorm is not available in this version of Horovod.")
+    In training, mean and variance are those of all ranks' inputs, of which there may be different
+    numbers, also none; evaluation communicates nothing. Inputs are [N, C] or [N, C, ...], on any
+    device; statistics of half precision inputs are computed in float32. The parameters' gradients
+    are of this rank's share: a :func:`hvd.DistributedOptimizer` puts them together.
+
+    Args:
+      num_features: C.
+      eps, momentum, affine, track_running_stats: as in torch.nn.BatchNorm2d.
+      process_set: the ranks whose batches belong together, all of them by default. All of its
+        members must run the layer equally often.
+
+    Raises ValueError for an input with fewer than two dimensions, or if all ranks together have no
+    more than one value per channel.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: Optional[float] = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_set: ProcessSet = global_process_set,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+        self.process_set = process_set
+
+    @classmethod
+    def convert_sync_batchnorm(
+        cls, module: torch.nn.Module, process_set: ProcessSet = global_process_set
+    ) -> torch.nn.Module:
+        """Returns `module` with each torch.nn.BatchNorm*d in it, or itself, replaced by a
+        SyncBatchNorm that has the same parameters and buffers."""
+        if isinstance(module, _BatchNorm) and not isinstance(module, cls):
+            return cls._converted(module, process_set)
+        for name, child in module.named_children():
+            converted = cls.convert_sync_batchnorm(child, process_set)
+            if converted is not child:
+                setattr(module, name, converted)
+        return module
+
+    @classmethod
+    def _converted(cls, module: _BatchNorm, process_set: ProcessSet) -> "SyncBatchNorm":
+        settings = (module.eps, module.momentum, module.affine, module.track_running_stats)
+        result = cls(module.num_features, *settings, process_set=process_set)
+        result.weight, result.bias = module.weight, module.bias
+        for name, buffer in module.named_buffers(recurse=False):
+            setattr(result, name, buffer)
+        result.training = module.training
+        return result
+
+    def _check_input_dim(self, input: torch.Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError("expected at least 2D input (got {}D input)".format(input.dim()))
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """[N, C, ...] -> [N, C, ...], of the same type."""
+        self._check_input_dim(input)
+        if not self.training or self.process_set.size() == 1:
+            return super().forward(input)
+        output, mean, variance, count = _SyncBatchNormFunction.apply(
+            input, self.weight, self.bias, self.eps, self.process_set
+        )
+        if self.track_running_stats:
+            self._track(mean, variance * (count / (count - 1)))
+        return output
+
+    def _track(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
+        with torch.no_grad():
+            self.num_batches_tracked += 1
+            share = self.momentum
+            if share is None:  # a cumulative average
+                share = 1.0 / float(self.num_batches_tracked)
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
+            self.running_var.lerp_(variance.to(self.running_var.dtype), share)
+
+
+def _per_channel(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """[C] as a shape that is broadcast along `like`'s dimension 1."""
+    return values.reshape([1, -1] + [1] * (like.dim() - 2))
+
+
+class _SyncBatchNormFunction(torch.autograd.Function):
+    """Statistics are put together as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise
+    Algorithm for Computing Sample Variances, 1979: exact also where the mean is large beside the
+    deviation."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        input: torch.Tensor,
+        weight: Optional[torch.Tensor],
+        bias: Optional[torch.Tensor],
+        eps: float,
+        process_set: ProcessSet,
+    ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
+        precise = torch.float64 if input.dtype == torch.float64 else torch.float32
+        values = input.to(precise)
+        mean, variance, count = _statistics(values, process_set)
+        if count <= 1:
+            raise ValueError(
+                "Expected more than 1 value per channel when training, got input size {} on this "
+                "rank and {} on all ranks together".format(list(input.shape), count)
+            )
+        scale = torch.rsqrt(variance + eps)
+        normalized = (values - _per_channel(mean, values)) * _per_channel(scale, values)
+        ctx.save_for_backward(normalized, scale, weight)
+        ctx.count, ctx.process_set = count, process_set
+        output = normalized
+        if weight is not None:
+            output = output * _per_channel(weight.to(precise), values)
+            output = output + _per_channel(bias.to(precise), values)
+        ctx.mark_non_differentiable(mean, variance)
+        return output.to(input.dtype), mean, variance, count
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor, *_: Any) -> Tuple[Optional[torch.Tensor], ...]:
+        normalized, scale, weight = ctx.saved_tensors
+        values = grad.to(normalized.dtype)
+        others = [d for d in range(values.dim()) if d != 1]
+        sums = torch.stack([values.sum(others), (values * normalized).sum(others)])
+        grad_bias, grad_weight = sums.clone() if weight is not None else (None, None)
+        grad_input = None
+        # Also where this rank's input needs no gradient: another's may.
+        means = allreduce_(
+            sums, name="sync_batch_norm.backward", op=Sum, process_set=ctx.process_set
+        )
+        means /= ctx.count
+        if ctx.needs_input_grad[0]:
+            grad_input = values - _per_channel(means[0], values)
+            grad_input -= normalized * _per_channel(means[1], values)
+            if weight is not None:
+                scale = scale * weight.to(scale.dtype)
+            grad_input = (grad_input * _per_channel(scale, values)).to(grad.dtype)
+        if weight is not None:
+            grad_bias, grad_weight = grad_bias.to(weight.dtype), grad_weight.to(weight.dtype)
+        return grad_input, grad_weight, grad_bias, None, None
+
+
+def _statistics(
+    values: torch.Tensor, process_set: ProcessSet
+) -> Tuple[torch.Tensor, torch.Tensor, int]:
+    """Mean and variance (biased) of each channel, both [C], over all ranks' `values`, and how many
+    values a channel has."""
+    channels = values.shape[1]
+    others = [d for d in range(values.dim()) if d != 1]
+    count = values.numel() // channels if channels else 0
+    mean = values.sum(others) / max(count, 1)
+    deviation = (values - _per_channel(mean, values)).square_().sum(others)
+    own = torch.cat([mean.new_tensor([count]), mean, deviation]).unsqueeze(0)
+    all_ranks = allgather(own, name="sync_batch_norm.forward", process_set=process_set)
+    # Counts beyond float32's integers would be rounded: whatever fits memory here is less.
+    counts = all_ranks[:, :1]
+    means, deviations = all_ranks[:, 1 : channels + 1], all_ranks[:, channels + 1 :]
+    total = int(counts.double().sum())
+    mean = (means * counts).sum(0) / max(total, 1)
+    deviation = deviations.sum(0) + ((means - mean).square() * counts).sum(0)
+    return mean, deviation / max(total, 1), total
