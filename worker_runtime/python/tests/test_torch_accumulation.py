@@ -60,7 +60,7 @@ def test_no_sync_equals_one_process(groups, set_to_none):
         named_parameters=model.named_parameters(),
         groups=groups,
     )
-    steps = joined_batches([3, 1, 4, 2])
+    steps = joined_batches([3, 2, 4, 2])  # both heads in each step
     train(model, optimizer, steps, slice(3 * hvd.rank(), 3 * hvd.rank() + 3), set_to_none)
     local = torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9)
     train(reference, local, steps, slice(None), set_to_none)
