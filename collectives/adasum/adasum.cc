@@ -51,31 +51,69 @@ void Combine(const T* a, const T* b, T* out, size_t count) {
   }
 }
 
+// Exchanges whole vectors with one peer after the other, all before one deadline.
+template <typename T>
+class Exchanger {
+ public:
+  Exchanger(Communicator& communicator, T* data, size_t count, const CallOptions& options)
+      : communicator_(communicator),
+        data_(data),
+        count_(count),
+        deadline_(Clock::Real().Now() + options.timeout),
+        theirs_(new T[count]) {}
+
+  absl::Status CombineWith(int peer) {
+    RETURN_IF_ERROR(Exchange(peer));
+    // The lower rank's vector comes first on both sides, so that both round alike.
+    const bool first = communicator_.rank() < peer;
+    Combine<T>(first ? data_ : theirs_.get(), first ? theirs_.get() : data_, data_, count_);
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeFrom(int peer) {
+    RETURN_IF_ERROR(Exchange(peer));
+    std::copy_n(theirs_.get(), count_, data_);
+    return absl::OkStatus();
+  }
+
+  absl::Status GiveTo(int peer) { return Exchange(peer); }
+
+ private:
+  absl::Status Exchange(int peer) {
+    const absl::Duration left = std::max(deadline_ - Clock::Real().Now(), absl::ZeroDuration());
+    return communicator_.SendReceive(peer, data_, theirs_.get(), count_ * sizeof(T), {left});
+  }
+
+  Communicator& communicator_;
+  T* const data_;
+  const size_t count_;
+  const absl::Time deadline_;
+  const std::unique_ptr<T[]> theirs_;
+};
+
+// Pairs of the first ranks are combined first, as many as are needed so that the even ones of these
+// and all others are a power of two; the odd ones get the result at the end.
 template <typename T>
 absl::Status Run(Communicator& communicator, T* data, size_t count, const CallOptions& options) {
-  const absl::Time deadline = Clock::Real().Now() + options.timeout;
-  const std::unique_ptr<T[]> theirs(new T[count]);
-  for (int distance = 1; distance < communicator.size(); distance *= 2) {
-    const int peer = communicator.rank() ^ distance;
-    const CallOptions remaining = {std::max(deadline - Clock::Real().Now(), absl::ZeroDuration())};
-    RETURN_IF_ERROR(
-        communicator.SendReceive(peer, data, theirs.get(), count * sizeof(T), remaining));
-    // The lower rank's vector comes first on both sides, so that both round alike.
-    const bool first = communicator.rank() < peer;
-    Combine<T>(first ? data : theirs.get(), first ? theirs.get() : data, data, count);
+  const int rank = communicator.rank(), size = communicator.size();
+  int places = 1;
+  while (places * 2 <= size) places *= 2;
+  const int folded = size - places;
+  Exchanger<T> exchanger(communicator, data, count, options);
+  if (rank < 2 * folded) RETURN_IF_ERROR(exchanger.CombineWith(rank ^ 1));
+  if (rank < 2 * folded && rank % 2 == 1) return exchanger.TakeFrom(rank - 1);
+  const int place = rank < 2 * folded ? rank / 2 : rank - folded;
+  for (int distance = 1; distance < places; distance *= 2) {
+    const int other = place ^ distance;
+    RETURN_IF_ERROR(exchanger.CombineWith(other < folded ? 2 * other : other + folded));
   }
-  return absl::OkStatus();
+  return rank < 2 * folded ? exchanger.GiveTo(rank + 1) : absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status AdasumAllReduce(Communicator& communicator, void* data, size_t count, DataType type,
                              const CallOptions& options) {
-  const int size = communicator.size();
-  if ((size & (size - 1)) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Adasum needs a number of ranks that is a power of two, not ", size));
-  }
   return Dispatch(type, [&](auto tag) -> absl::Status {
     using T = typename decltype(tag)::Type;
     if constexpr (std::is_integral_v<T> || std::is_same_v<T, BoolByte>) {
