@@ -1,5 +1,5 @@
-// Log lines of our own processes: "2026-11-21 12:00:00.000 horovod[rank 1] warning: text", on
-// stderr.
+// Log lines of our own processes: "2026-11-21 12:00:00.000 horovod[1] warning: text", on stderr;
+// with microseconds if those of level debug are shown.
 #ifndef BASE_LOGGING_H_
 #define BASE_LOGGING_H_
 

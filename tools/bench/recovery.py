@@ -1,167 +1,401 @@
 """Measures how long training stands still when a worker is killed: from kill -9 to the survivors' next step, and to full size again.
 
-    ./tools/run python tools/bench/recovery.py [--kills N] [--workers N] [--spares N] [--ballast-megabytes N] [--megabytes N]
+    ./tools/run python tools/bench/recovery.py [--kills N] [--workers N] [--hosts N] [--spares N] [--ballast-megabytes N...] [--megabytes N]
 
-Starts a job of its own on this machine (tests/cluster/scripts/elastic_train.py: a commit every step), kills a random worker each time
-that the job is at full size, and prints medians and 99th percentiles in milliseconds, with what the time is made of:
+For each size of ballast it starts a job of its own (tests/cluster/scripts/elastic_train.py: a commit every step), kills a random worker whenever the job is at
+full size, and prints one table in milliseconds after the kill. A phase is that of the survivor that was last to do its next step:
 
-  aborted   the survivors' collective has failed and their script knows it   (the death was noticed, the daemon told, all engines aborted)
-  restored  they are back at the last commit
-  formed    they are in the next world, and connected
-  synced    they have the newest commit's state
-  stepped   the next step is done
+  detected     the agent has heard of the death, and the daemon has ended the epoch    (horovodrun --event-log: epoch_broken)
+  told         the survivor's runtime has heard so                                     (its debug log: broken)
+  aborted      its collective has failed and its script knows it
+  restored     it is back at the last commit
+  left         nothing of the old world is left in it                                  (debug log: left)
+  formed       it has been told who is in the next world                               (debug log: has N ranks)
+  connected    the next world's collectives can begin                                  (debug log: connected)
+  training     the training function is called again, with the newest commit's state
+  stepped      the next step is done
+  full size    as many workers train as before
+  but start    the same without the time from the start of the new process until it has imported torch and filled its ballast
+  switched in  how long the survivors stood still for the newcomer then: from the last step without it to the first one with it
 
-"full size" is the time until as many workers train as before; "switched in" how long the survivors stood still for the newcomer then, from the end of their
-last step without it to the end of the first one with it.
+n is in how many of the kills there was such a time: a survivor may see the death in its collective before it is told, and a newcomer may be in the next world
+at once. A kill after which any other time can't be found ends the benchmark with an error, after the table of those before it.
+
+Without --hosts all workers run on this machine, otherwise on that many test hosts (tests/cluster/netns.py), which needs root. Each worker needs its ballast in
+memory, and one more of them while a dead one's memory is being freed.
 """
 
 import argparse
 import json
 import os
 import random
+import re
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+TRAIN = ROOT / "tests" / "cluster" / "scripts" / "elastic_train.py"
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tests" / "cluster")]
 
-from processes import Running  # noqa: E402
-from training_log import TrainingLog  # noqa: E402
+from netns import Cluster  # noqa: E402
 
-PHASES = ["aborted", "restored", "formed", "synced", "stepped"]
+PHASES = ["detected", "told", "aborted", "restored", "left", "formed", "connected", "training", "stepped"]
+NEEDED = {"detected", "aborted", "restored", "formed", "connected", "training", "stepped"}
+DEADLINE = 60.0  # seconds for a recovery, and for a newcomer
+RUNTIME_LINE = re.compile(r"([-\d]+ [:\d]+\.\d{6}) horovod\[(\d+)\] debug: epoch (\d+): (\w+)")
 
 
-def start_job(args):
-    slots = args.workers + args.spares
-    command = ["horovodrun", "-np", str(args.workers), "--min-np", "1", "--max-np", str(args.workers), "-H", f"localhost:{slots}",
-               "--max-failures", "100000/10m"]  # fmt: skip
+class NotFound(Exception):
+    """Something did not come within its time."""
+
+
+class Story:
+    """What a job says. Takes little time for each line, whatever came before: the machine is the workers'. Thread-safe."""
+
+    def __init__(self):
+        self._changed = threading.Condition()
+        self._tail = []  # the last lines, for errors
+        self.members = {}  # world: {rank: (host, pid)}
+        self.sizes = {}  # world: ranks
+        self.times = {}  # ((host, pid), what): of the first time since forget()
+        self.world_times = {}  # (world, rank, what): when
+        self.first_steps = {}  # ((host, pid), world): when
+        self.last_steps = {}  # the same
+        self.starts = {}  # (host, pid): when
+        self.last_step = 0
+
+    def read(self, stream):
+        """Reads a stream of the job's to its end, on a thread of its own."""
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream):
+        with stream:
+            for line in stream:
+                with self._changed:
+                    self._take(line)
+                    self._changed.notify_all()
+
+    def _take(self, line):
+        self._tail = self._tail[-40:] + [line]
+        brace = line.find("{")
+        if brace >= 0 and line.endswith("}\n"):
+            return self._take_entry(json.loads(line[brace:]))
+        said = RUNTIME_LINE.search(line)
+        if said:
+            when, rank, world, what = said.groups()
+            self.world_times[int(world), int(rank), what] = datetime.strptime(when, "%Y-%m-%d %H:%M:%S.%f").timestamp()
+
+    def _take_entry(self, entry):
+        process, when = (entry["host"], entry["pid"]), entry["time"]
+        if "started" in entry:
+            self.starts[process] = when
+        elif "rank" in entry and "world" in entry:
+            world = entry["world"]
+            self.members.setdefault(world, {})[entry["rank"]] = process
+            self.sizes[world] = entry["size"]
+            self.world_times[world, entry["rank"], "training"] = when
+        elif entry.get("event") == "stepped":
+            self.last_step = max(self.last_step, entry["step"])
+            self.first_steps.setdefault((process, entry["world"]), when)
+            self.last_steps[process, entry["world"]] = when
+        elif "event" in entry:
+            self.times.setdefault((process, entry["event"]), when)
+
+    def forget(self):
+        """What was said once, so that it can be said anew."""
+        with self._changed:
+            self.times.clear()
+
+    def wait_for(self, find, what, seconds=DEADLINE):
+        """The first true value of find(), which is called after each line."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while not (found := find()):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise NotFound(f"no {what} within {seconds:g} s; the job's last lines:\n{''.join(self._tail)}")
+                self._changed.wait(left)
+            return found
+
+    def newest_world(self):
+        return max(self.members, default=0)
+
+    def full_world(self, size):
+        """The newest world, if all of its members train and are so many; else 0."""
+        world = self.newest_world()
+        return world if world and self.sizes[world] == size == len(self.members[world]) else 0
+
+    def stepped_after(self, process, world):
+        """The first world after this one in which the process has done a step; 0: none."""
+        return min((w for p, w in self.first_steps if p == process and w > world), default=0)
+
+
+class EventLog:
+    """horovodrun's, read along."""
+
+    def __init__(self, path):
+        self._path = path
+        self._at = 0
+
+    def new_entries(self):
+        with open(self._path) as file:
+            file.seek(self._at)
+            entries = [json.loads(line) for line in file]
+            self._at = file.tell()
+        for entry in entries:
+            entry["time"] = datetime.fromisoformat(entry["time"].replace("Z", "+00:00")).timestamp()
+        return entries
+
+
+class LocalJob:
+    """On this machine. A context manager: runs while it is open."""
+
+    def __init__(self, args, ballast, directory):
+        self.story = Story()
+        self.events = EventLog(directory / "events")
+        self._command = command_of(args, ballast, self.hosts(args), directory)
+
+    def hosts(self, args):
+        return f"localhost:{args.workers + args.spares}"
+
+    def __enter__(self):
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+            start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        self.story.read(self._process.stdout)
+        self.story.read(self._process.stderr)
+        return self
+
+    def __exit__(self, *exception):
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(30)
+
+    def real_pid(self, process):
+        return process[1]
+
+    def status(self):
+        return subprocess.run(["horovodrun", "status"], capture_output=True, text=True, check=True).stdout
+
+
+class ClusterJob(LocalJob):
+    """On test hosts, from one more of them. Its output comes through pipes with names, past those that tests keep."""
+
+    def __init__(self, args, ballast, directory):
+        self._directory = directory
+        self._names = [f"host{number}" for number in range(args.hosts)]
+        super().__init__(args, ballast, directory)
+
+    def hosts(self, args):
+        slots = -(-(args.workers + args.spares) // args.hosts)
+        return ",".join(f"{name}:{slots}" for name in self._names)
+
+    def __enter__(self):
+        self._cluster = Cluster([*self._names, "launcher"], self._directory)
+        self._cluster.__enter__()
+        pipes = [self._directory / name for name in ("stdout", "stderr")]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        redirect = ["sh", "-c", 'exec "$@" >"$0/stdout" 2>"$0/stderr"', self._directory]
+        self._running = self._cluster["launcher"].start_command([*redirect, *self._command], env={"OMP_NUM_THREADS": "1"})
+        for pipe in pipes:
+            self.story.read(open(pipe, errors="replace"))
+        return self
+
+    def __exit__(self, *exception):
+        self._running.signal(signal.SIGINT)
+        self._running.wait(30)
+        self._cluster.close()
+
+    def real_pid(self, process):
+        """Its number on this machine; the script knows that on its host."""
+        name, pid = process
+        for real in self._cluster[name].find(TRAIN.name):
+            numbers = re.search(r"^NSpid:(.*)$", Path(f"/proc/{real}/status").read_text(), re.M).group(1).split()
+            if int(numbers[-1]) == pid:
+                return real
+        raise NotFound(f"no process {pid} on {name}")
+
+    def status(self):
+        return self._cluster["launcher"].run(["horovodrun", "status"]).stdout
+
+
+def command_of(args, ballast, hosts, directory):
+    command = ["horovodrun", "-np", str(args.workers), "--min-np", "1", "--max-np", str(args.workers), "-H", hosts,
+               "--max-failures", "100000/10m", "--log-level", "DEBUG", "--event-log", str(directory / "events")]  # fmt: skip
     if args.spares:
         command += ["--spares", str(args.spares)]
-    script = [sys.executable, str(ROOT / "tests/cluster/scripts/elastic_train.py"), "--epochs", "1000000", "--samples", "100000",
-              "--step-seconds", str(args.step_seconds), "--megabytes", str(args.megabytes),
-              "--ballast-megabytes", str(args.ballast_megabytes)]  # fmt: skip
-    return Running(command + script, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    script = [sys.executable, str(TRAIN), "--epochs", "1000000", "--samples", "100000", "--step-seconds", str(args.step_seconds),
+              "--megabytes", str(args.megabytes), "--ballast-megabytes", str(ballast)]  # fmt: skip
+    return command + script
 
 
-def first_after(entries, time_of_kill, pid, **wanted):
-    for entry in entries:
-        if entry["time"] > time_of_kill and entry["pid"] == pid and all(entry.get(key) == value for key, value in wanted.items()):
-            return entry["time"]
-    return None
+def resident_megabytes(pid):
+    return int(re.search(r"^VmRSS:\s*(\d+)", Path(f"/proc/{pid}/status").read_text(), re.M).group(1)) / 1024
 
 
-def phases_of(entries, killed_at, survivor, old_world):
-    """Seconds from the kill to each phase, as this survivor says."""
-    mine = [entry for entry in entries if entry["pid"] == survivor and entry["time"] > killed_at]
-    world = next((entry for entry in mine if entry.get("world", 0) > old_world and "rank" in entry), None)
-    times = {
-        "aborted": first_after(mine, killed_at, survivor, event="restore"),
-        "restored": first_after(mine, killed_at, survivor, event="restored"),
-        "formed": first_after(mine, killed_at, survivor, event="reset"),
-        "synced": world and world["time"],
-        "stepped": world and first_after(mine, killed_at, survivor, event="stepped", world=world["world"]),
-    }
-    return {phase: at - killed_at for phase, at in times.items() if at is not None}
-
-
-def wait_for_spares(spares):
+def wait_for_spares(job, spares):
     """Until horovodrun says that all of them are ready; they themselves say nothing."""
-    while spares and f"{spares} ready to join" not in subprocess.run(["horovodrun", "status"], capture_output=True, text=True, check=True).stdout:
+    deadline = time.monotonic() + DEADLINE
+    while spares and f"{spares} ready to join" not in job.status():
+        if time.monotonic() > deadline:
+            raise NotFound(f"no {spares} spares within {DEADLINE:g} s:\n{job.status()}")
         time.sleep(0.2)
 
 
-def standstill(entries, survivors, world):
-    """The longest time between a survivor's last step before this world and its first one in it; None if the world came by the failure itself."""
-    gaps = []
-    for pid in survivors:
-        steps = [entry for entry in entries if entry["pid"] == pid and "step" in entry]
-        before = [entry["time"] for entry in steps if entry["world"] < world]
-        after = [entry["time"] for entry in steps if entry["world"] == world]
-        gaps.append(after[0] - before[-1])
-    return max(gaps)
+class Kill:
+    """One kill, and what became of it: `times` in seconds after it, by name."""
+
+    def __init__(self, job, args):
+        self._job, self._story = job, job.story
+        self._size = args.workers
+        self._begin(args)
+        self._do(args)
+        self._wait()
+        self.times = self._find_times()
+        if not args.spares:
+            self.times["but start"] = self.times["full size"] - self._start_seconds()
+
+    def _begin(self, args):
+        story = self._story
+        story.wait_for(lambda: story.full_world(self._size), f"world of {self._size}")
+        wait_for_spares(self._job, args.spares)
+        steps = story.last_step
+        story.wait_for(lambda: story.last_step > steps + 3, "more steps")
+        self._world = story.newest_world()
+        self._survivors = dict(story.members[self._world])
+        self._victim = self._survivors.pop(random.randrange(self._size))
+        self._job.events.new_entries()
+        story.forget()
+
+    def _do(self, args):
+        pid = self._job.real_pid(self._victim)
+        self.megabytes = resident_megabytes(pid)
+        time.sleep(random.random() * (0.02 + args.step_seconds))  # any moment of a step
+        self._at = time.time()
+        os.kill(pid, signal.SIGKILL)
+
+    def _wait(self):
+        story, survivors = self._story, self._survivors.values()
+        story.wait_for(lambda: all(story.stepped_after(process, self._world) for process in survivors), "next step of all survivors")
+
+        def full():
+            world = story.full_world(self._size)
+            return world > self._world and all((process, world) in story.first_steps for process in story.members[world].values()) and world
+
+        self._full = story.wait_for(full, f"steps in a world of {self._size}")
+
+    def _find_times(self):
+        self._events = self._job.events.new_entries()
+        last = max(self._survivors.values(), key=lambda process: self._story.first_steps[process, self._story.stepped_after(process, self._world)])
+        times = self._phases_of(last)
+        times["full size"] = max(self._story.world_times[self._full, rank, "training"] for rank in range(self._size))
+        times = {name: at - self._at for name, at in times.items() if at is not None}
+        missing = NEEDED - times.keys()
+        if missing:
+            raise NotFound(f"nothing said when a survivor of epoch {self._world} was {', '.join(sorted(missing))}")
+        if self._full > self._story.stepped_after(last, self._world):
+            times["switched in"] = max(self._standstill_of(process) for process in self._survivors.values())
+        return times
+
+    def _phases_of(self, process):
+        story, world = self._story, self._story.stepped_after(process, self._world)
+        old_rank = next(rank for rank, member in self._survivors.items() if member == process)
+        rank = next(rank for rank, member in story.members[world].items() if member == process)
+        broken = [entry["time"] for entry in self._events if entry["kind"] == "epoch_broken" and entry["epoch"] == self._world]
+        # The two streams of a process need not come in order of time.
+        story.wait_for(lambda: (world, rank, "connected") in story.world_times, "word that the next world is connected")
+        return {
+            "detected": broken[0] if broken else None,
+            "told": story.world_times.get((self._world, old_rank, "broken")),
+            "aborted": story.times.get((process, "restore")),
+            "restored": story.times.get((process, "restored")),
+            "left": story.world_times.get((self._world, old_rank, "left")),
+            "formed": story.world_times.get((world, rank, "has")),
+            "connected": story.world_times[world, rank, "connected"],
+            "training": story.world_times[world, rank, "training"],
+            "stepped": story.first_steps[process, world],
+        }
+
+    def _standstill_of(self, process):
+        before = max(when for (p, world), when in self._story.last_steps.items() if p == process and world < self._full)
+        return self._story.first_steps[process, self._full] - before
+
+    def _start_seconds(self):
+        """Of the newcomer's process, until its script begins."""
+        newcomer = next(process for process in self._story.members[self._full].values() if process not in self._survivors.values())
+        ready = self._story.starts[newcomer]
+        started = [entry["time"] for entry in self._events if entry["kind"] == "worker_started" and entry["time"] < ready]
+        if not started:
+            raise NotFound("nothing said when the newcomer was started")
+        return ready - started[-1]
 
 
-def kill_one(job, log, args):
-    """One kill: the phases of the slowest survivor, the seconds until the job was at full size again, and the standstill then."""
-    log.wait_until(lambda: log.trains_with(args.workers), 120, f"world of {args.workers}")
-    wait_for_spares(args.spares)
-    world = log.newest_world()
-    steps = log.last_step()
-    log.wait_until(lambda: log.last_step() > steps + 3, 120, "more steps")
-    pids = log.process_ids()
-    victim = pids.pop(random.randrange(args.workers))
-    time.sleep(random.random() * (0.02 + args.step_seconds))  # any moment of a step
-    killed_at = time.time()
-    os.kill(victim, signal.SIGKILL)
-    log.wait_until(lambda: log.newest_world() > world, 60, "next world")
-    next_world = log.newest_world()
-
-    def all_stepped():
-        done = {entry["pid"] for entry in log.all("step") if entry["world"] >= next_world}
-        return set(pids.values()) <= done
-
-    log.wait_until(all_stepped, 60, "next step of all survivors")
-    log.wait_until(lambda: log.trains_with(args.workers), 120, "full size")
-    full_world = log.newest_world()
-    survivors = set(pids.values())
-    log.wait_until(lambda: survivors <= {entry["pid"] for entry in log.all("step") if entry["world"] >= full_world}, 60, "steps at full size")
-    entries = log.all("time")
-    full = max(entry["time"] for entry in entries if entry.get("world") == full_world and "rank" in entry) - killed_at
-    phases = [phases_of(entries, killed_at, pid, world) for pid in pids.values()]
-    slowest = max(phases, key=lambda p: p.get("stepped", 0))
-    switched = standstill(entries, survivors, full_world) if full_world > next_world else None
-    log.forget()
-    return slowest, full, switched
+def measure(args, ballast):
+    """The kills that went well, and what was wrong with the next one, or None."""
+    kills = []
+    with tempfile.TemporaryDirectory() as directory:
+        with (ClusterJob if args.hosts else LocalJob)(args, ballast, Path(directory)) as job:
+            try:
+                while len(kills) < args.kills:
+                    kills.append(Kill(job, args))
+            except NotFound as error:
+                return kills, f"kill {len(kills) + 1} with {ballast} MB of ballast: {error}"
+    return kills, None
 
 
-def row(name, seconds):
+def cells(seconds):
+    if not seconds:
+        return f"{0:>5}{'-':>9}{'-':>9}{'-':>9}"
     values = sorted(1000 * value for value in seconds)
     p99 = values[min(len(values) - 1, int(len(values) * 0.99))]
-    return f"{name:>18}  {statistics.median(values):8.1f}  {p99:8.1f}  {values[-1]:8.1f}"
+    return f"{len(values):>5}{statistics.median(values):9.1f}{p99:9.1f}{values[-1]:9.1f}"
 
 
-def table(results, fulls, standstills):
-    lines = [f"{'ms after the kill':>18}  {'median':>8}  {'p99':>8}  {'worst':>8}"]
-    for phase in PHASES:
-        values = [result[phase] for result in results if phase in result]
-        if values:
-            lines.append(row(phase, values))
-    lines.append(row("full size", fulls))
-    if standstills:
-        lines.append(row("switched in", standstills))
+def table(args, outcomes):
+    aims = {"stepped": "50" if args.hosts else "20", "full size": "1000" if args.spares else "", "but start": "300", "switched in": "100"}
+    rows = [*PHASES, "full size", *([] if args.spares else ["but start"]), "switched in"]
+    titles = []
+    for kills in outcomes:
+        resident = statistics.median(kill.megabytes for kill in kills) if kills else 0
+        titles.append(f"{f'{resident:,.0f} MB resident':>32}")
+    where = f"{args.hosts} hosts" if args.hosts else "one machine"
+    lines = [f"{args.workers} workers on {where}, {args.spares} spares, {args.megabytes:g} MB of parameters, a commit every step; ms after the kill",
+             " " * 20 + "".join(titles), f"{'':>12}{'aim':>8}" + f"{'n':>5}{'median':>9}{'p99':>9}{'worst':>9}" * len(outcomes)]  # fmt: skip
+    for name in rows:
+        columns = "".join(cells([kill.times[name] for kill in kills if name in kill.times]) for kills in outcomes)
+        lines.append(f"{name:<12}{aims.get(name, ''):>8}{columns}")
     return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=20, help="for each size of ballast")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--hosts", type=int, default=0, help="test hosts that the workers run on (default: this machine)")
     parser.add_argument("--spares", type=int, default=0)
     parser.add_argument("--megabytes", type=float, default=1.0, help="of parameters (default: 1)")
-    parser.add_argument("--ballast-megabytes", type=int, default=0, help="of resident memory in each worker beside what torch needs")
+    parser.add_argument("--ballast-megabytes", type=int, nargs="+", default=[0], help="of resident memory in each worker beside what torch needs")
     parser.add_argument("--step-seconds", type=float, default=0.01)
-    parser.add_argument("--json", help="a file for the single results")
+    parser.add_argument("--json", help="a file for the single results, in seconds")
     args = parser.parse_args()
-    job = start_job(args)
-    log = TrainingLog(job.stdout)
-    try:
-        outcomes = [kill_one(job, log, args) for _ in range(args.kills)]
-    except AssertionError as error:
-        sys.exit(f"{str(error)[-3000:]}\n{job.stderr.text[-3000:]}")
-    finally:
-        job.popen.send_signal(signal.SIGINT)
-        job.popen.wait(30)
-    results, fulls = [outcome[0] for outcome in outcomes], [outcome[1] for outcome in outcomes]
-    standstills = [outcome[2] for outcome in outcomes if outcome[2] is not None]
-    print(f"{args.kills} kills, {args.workers} workers, {args.spares} spares, {args.megabytes:g} MB of parameters, "
-          f"{args.ballast_megabytes} MB of ballast, a commit every step")
-    print(table(results, fulls, standstills))
+    outcomes, problems = [], []
+    for ballast in args.ballast_megabytes:
+        kills, problem = measure(args, ballast)
+        outcomes.append(kills)
+        problems += [problem] if problem else []
+    print(table(args, outcomes))
     if args.json:
-        Path(args.json).write_text(json.dumps({"phases": results, "full": fulls}))
+        Path(args.json).write_text(json.dumps([[kill.times for kill in kills] for kills in outcomes]))
+    if problems:
+        sys.exit("\n".join(problems))
 
 
 if __name__ == "__main__":

@@ -22,8 +22,24 @@ class LoneKeyExchange : public KeyExchange {
   }
 };
 
+std::shared_ptr<spdlog::logger> LoggerOf(const RuntimeEnv& env, const WorkerWorld& world) {
+  return MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level, env.log_hide_time);
+}
+
+absl::string_view NameOf(EpochChange change) {
+  switch (change) {
+    case EpochChange::kChanging:
+      return "changing";
+    case EpochChange::kBroken:
+      return "broken";
+    case EpochChange::kOver:
+      return "over";
+  }
+  return "unknown";
+}
+
 EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
-                              std::atomic<bool>& changing) {
+                              std::shared_ptr<spdlog::logger> logger, std::atomic<bool>& changing) {
   EngineOptions options;
   options.fusion_threshold_bytes = env.fusion_threshold_bytes;
   options.cycle_time = env.cycle_time;
@@ -35,9 +51,9 @@ EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
   if (env.stall_shutdown_time > absl::ZeroDuration()) {
     options.stall_shutdown_time = env.stall_shutdown_time;
   }
-  options.on_warning =
-      [logger = MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level,
-                           env.log_hide_time)](const std::string& text) { logger->warn(text); };
+  options.on_warning = [logger = std::move(logger)](const std::string& text) {
+    logger->warn(text);
+  };
   options.on_world_changing = [&changing] { changing.store(true, std::memory_order_relaxed); };
   return options;
 }
@@ -49,7 +65,8 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(const RuntimeE
                                                                   ControlListener& listener,
                                                                   Backend& backend,
                                                                   Session* session) {
-  auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(std::move(world)));
+  auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(env, std::move(world)));
+  result->Trace(absl::StrCat("has ", result->world_.size(), " ranks"));
   if (session != nullptr) {
     result->watch_ = session->Watch(
         result->world_.epoch, [raw = result.get()](EpochChange change, const std::string& reason) {
@@ -57,7 +74,10 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(const RuntimeE
         });
   }
   const absl::Status connected = result->ConnectPlanes(env, listener, backend, session);
-  if (connected.ok()) return result;
+  if (connected.ok()) {
+    result->Trace("connected");
+    return result;
+  }
   const absl::Status cause = result->broken_->status();
   return cause.ok() ? connected : cause;
 }
@@ -80,8 +100,8 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   ASSIGN_OR_RETURN(
       std::unique_ptr<ControlChannel> control,
       ControlChannel::Connect(group, listener, root.address, root.control_port, bounds));
-  engine_ =
-      Engine::Start(ToEngineOptions(env, world_, changing_), *communicator_, std::move(control));
+  engine_ = Engine::Start(ToEngineOptions(env, world_, logger_, changing_), *communicator_,
+                          std::move(control));
   absl::MutexLock lock(&mutex_);
   engine_is_up_ = true;
   // What was heard meanwhile.
@@ -94,7 +114,15 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   return absl::OkStatus();
 }
 
+ActiveWorld::ActiveWorld(const RuntimeEnv& env, WorkerWorld world)
+    : world_(std::move(world)), logger_(LoggerOf(env, world_)) {}
+
+void ActiveWorld::Trace(absl::string_view text) {
+  logger_->debug(absl::StrCat("epoch ", world_.epoch.value(), ": ", text));
+}
+
 void ActiveWorld::OnChange(EpochChange change, const std::string& reason) {
+  Trace(absl::StrCat(NameOf(change), ": ", reason));
   absl::MutexLock lock(&mutex_);
   changing_.store(true, std::memory_order_relaxed);
   if (change != EpochChange::kChanging) broken_->Cancel(absl::AbortedError(reason));
@@ -118,7 +146,7 @@ void ActiveWorld::Shutdown() {
   if (engine_ != nullptr) engine_->Shutdown();
   watch_.reset();
   communicator_.reset();
-  broken_.reset();
+  if (std::exchange(broken_, nullptr) != nullptr) Trace("left");
 }
 
 void ActiveWorld::LeaveForNext() {

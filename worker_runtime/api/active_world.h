@@ -11,9 +11,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "base/cancellation.h"
 #include "base/env.h"
+#include "base/logging.h"
 #include "collectives/backend.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/session.h"
@@ -49,14 +51,17 @@ class ActiveWorld {
   void LeaveForNext();
 
  private:
-  explicit ActiveWorld(WorkerWorld world) : world_(std::move(world)) {}
+  ActiveWorld(const RuntimeEnv& env, WorkerWorld world);
 
   absl::Status ConnectPlanes(const RuntimeEnv& env, ControlListener& listener, Backend& backend,
                              Session* session);
+  // A line of the log at level debug: what has just become of this world.
+  void Trace(absl::string_view text);
   // What the watch's thread hears.
   void OnChange(EpochChange change, const std::string& reason);
 
   const WorkerWorld world_;
+  const std::shared_ptr<spdlog::logger> logger_;
   const pid_t process_ = getpid();
   std::atomic<bool> changing_{false};
   // Cancelled when the daemon says that the epoch is over. Until Shutdown.

@@ -114,6 +114,41 @@ TEST_F(RuntimeTest, Reset_EpochBroken_NextWorldWorksAndNobodyHasFinished) {
   EXPECT_FALSE(daemon_.joins().back().may_defer());
 }
 
+RuntimeEnv DebugEnv() {
+  RuntimeEnv env;
+  env.log_level = "debug";
+  env.log_hide_time = true;
+  return env;
+}
+
+TEST_F(RuntimeTest, Reset_AtLevelDebug_SaysWhatBecomesOfTheWorlds) {
+  Runtime worker(DebugEnv(), nullptr, MakeInprocBackend());
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(worker.Init(), absl::OkStatus());
+  ASSERT_EQ(worker.Reset(), absl::OkStatus());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "horovod[0] debug: epoch 1: has 1 ranks\n"
+            "horovod[0] debug: epoch 1: connected\n"
+            "horovod[0] debug: epoch 1: left\n"
+            "horovod[0] debug: epoch 2: has 1 ranks\n"
+            "horovod[0] debug: epoch 2: connected\n");
+}
+
+TEST_F(RuntimeTest, Submit_EpochBrokenAtLevelDebug_WasSaidBeforeItFails) {
+  daemon_.SetSize(1);
+  const WorkerStanding standing{WorkerId(kFirstWorker), "127.0.0.1", true, absl::Seconds(1)};
+  Runtime worker(DebugEnv(),
+                 std::make_shared<Session>(standing, Incarnation(1), daemon_.NewClients()),
+                 MakeInprocBackend());
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(worker.Init(), absl::OkStatus());
+  daemon_.Break("host b was lost");
+  while (RunOn(worker, Request(OpKind::kBarrier, "b")).ok()) {
+  }
+  EXPECT_TRUE(absl::StrContains(testing::internal::GetCapturedStderr(),
+                                "horovod[0] debug: epoch 1: broken: host b was lost\n"));
+}
+
 TEST_F(RuntimeTest, Commit_WorldIsChanging_AllHearItAtTheSameCommitAndNothingFails) {
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   constexpr int kWorlds = 20;

@@ -2,29 +2,39 @@
 
     elastic_train.py [--epochs N] [--samples N] [--batch N] ...; see below
 
-Every process prints JSON lines (time: CLOCK_REALTIME in seconds):
+Every process prints JSON lines (time: CLOCK_REALTIME in seconds; host, pid: whose line it is):
   {"world": EPOCH, "rank": R, "size": N, "steps": S}    it begins to train in this world, S steps being committed
   {"event": "stepped", "world": EPOCH, "step": S, "epoch": E, "samples": [...]}   it has trained on these samples in step S, and commits them next
   {"done": true, "digest": "..."}   the training is over, the weights being these
-and what the time of a recovery is made of: the events restore, restored, reset.
+and what the time of a recovery is made of: the events restore, restored, reset. With --digests the first two have "weights", a checksum
+of model and optimizer.
+
+With --gates a process stops at a point of its commits if DIRECTORY/POINT-RANK, a named pipe, is there: it prints {"event": "held", "at": POINT,
+"commit": S} and goes on when something has been written to the pipe. In order: "begun" (the ranks have been told of it), "copying" (a part has been copied), "copied",
+"agreed" (all ranks have begun it), "sealed" (it is the newest of this process).
 """
 
 import argparse
 import hashlib
 import json
 import os
+import select
 import sys
 import time
+import zlib
 
 import horovod.torch as hvd
 import torch
 from horovod import _ffi
+from horovod.common import commits
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--log-dir", help="for a file with the same lines, one a process")
 parser.add_argument("--end-file", help="the training ends after the epoch in which this file is there")
 parser.add_argument("--fail-at-start-file", help="processes that start while this file is there exit with 7")
 parser.add_argument("--trouble", default="", help="Python code to run before each step; knows world, rank and step")
+parser.add_argument("--gates", help="a directory for named pipes, see above")
+parser.add_argument("--digests", action="store_true")
 parser.add_argument("--job", help="a name for this training, in every line")
 parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--samples", type=int, default=240)
@@ -37,14 +47,15 @@ parser.add_argument("--checkpoint-every", type=int, default=1)
 args = parser.parse_args()
 
 
+HOST = os.uname().nodename
 own_log = None
 if args.log_dir:
-    own_log = os.open(os.path.join(args.log_dir, f"{os.uname().nodename}-{os.getpid()}"), os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    own_log = os.open(os.path.join(args.log_dir, f"{HOST}-{os.getpid()}"), os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 
 
 def log(**entry):
     # In one write, so that it is one line whatever happens to this process.
-    line = (json.dumps({"time": time.time(), "pid": os.getpid(), "job": args.job, **entry}) + "\n").encode()
+    line = (json.dumps({"time": time.time(), "host": HOST, "host": os.uname().nodename, "pid": os.getpid(), "job": args.job, **entry}) + "\n").encode()
     if own_log is not None:
         os.write(own_log, line)
     os.write(1, line)
@@ -67,8 +78,57 @@ class Samples(torch.utils.data.Dataset):
         return index, torch.randn(16, generator=generator), index % 4
 
 
+def gate(point):
+    if not args.gates:
+        return
+    try:
+        pipe = os.open(os.path.join(args.gates, f"{point}-{hvd.rank()}"), os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    log(event="held", at=point, commit=state.steps)
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN)
+    waiting.poll(60000)
+    os.close(pipe)
+
+
+def gated(function, before=None, after=None):
+    def call(*arguments):
+        if before and state.committing:
+            gate(before)
+        result = function(*arguments)
+        if after and state.committing:
+            gate(after)
+        return result
+
+    return call
+
+
+def append_in_two(addresses, sizes):
+    """The first part of a commit is its values, the tensors follow."""
+    store_append(addresses[:2], sizes[:2])
+    gate("copying")
+    store_append(addresses[2:], sizes[2:])
+
+
+if args.gates:
+    commits.begin = gated(commits.begin, after="begun")
+    commits.end = gated(commits.end, before="copied", after="agreed")
+    store_append, _ffi.store_append = _ffi.store_append, append_in_two
+    _ffi.store_seal = gated(_ffi.store_seal, after="sealed")
+
+
 class State(hvd.elastic.TorchState):
     """Says when what happens."""
+
+    committing = False
+
+    def commit(self):
+        self.committing = True
+        try:
+            super().commit()
+        finally:
+            self.committing = False
 
     def restore(self):
         log(event="restore")
@@ -101,10 +161,24 @@ def told_to_end():
 trouble = compile(args.trouble, "trouble", "exec")
 
 
+def weights():
+    """What else than the sampler and the counters a commit holds."""
+    if not args.digests:
+        return {}
+    digest = 0
+    for parameter in model.parameters():
+        digest = zlib.crc32(parameter.detach().numpy(), digest)
+    for parameter in model.parameters():
+        momentum = optimizer.state.get(parameter, {}).get("momentum_buffer")
+        if momentum is not None:
+            digest = zlib.crc32(momentum.numpy(), digest)
+    return {"weights": digest}
+
+
 @hvd.elastic.run
 def train(state):
     world = _ffi.query("epoch")
-    log(world=world, rank=hvd.rank(), size=hvd.size(), steps=state.steps)
+    log(world=world, rank=hvd.rank(), size=hvd.size(), steps=state.steps, **weights())
     loader = None
     while state.epoch < args.epochs and not state.over:
         loader = torch.utils.data.DataLoader(dataset, batch_size=args.batch, sampler=state.sampler)
@@ -117,7 +191,7 @@ def train(state):
             optimizer.step()
             state.sampler.record_batch(index, len(samples))
             state.steps += 1
-            log(event="stepped", world=world, step=state.steps, epoch=state.epoch, samples=samples.tolist())
+            log(event="stepped", world=world, step=state.steps, epoch=state.epoch, samples=samples.tolist(), **weights())
             state.commit()
         state.epoch += 1
         state.sampler.set_epoch(state.epoch)
