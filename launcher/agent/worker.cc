@@ -139,9 +139,6 @@ void Worker::Finish() {
   err_->ReadRest();
   out_->Close();
   err_->Close();
-  if (stopped_checks_ >= kStoppedChecks) {
-    tail_.Append("stopped by a signal (SIGSTOP) for 10 s; killed by horovod-agent\n");
-  }
   // A copy, since it may destroy the worker.
   const auto on_exited = callbacks_.on_exited;
   on_exited(Report());
@@ -154,6 +151,7 @@ pb::WorkerExited Worker::Report() const {
   report.set_signal(exit_->signal);
   report.set_core_dumped(exit_->core_dumped);
   report.set_out_of_memory(exit_->signal == SIGKILL && !killed_by_us_ && oom_.HasGrown());
+  if (stopped_checks_ >= kStoppedChecks) report.set_killed_for("it was stopped (SIGSTOP) for 10 s");
   for (const std::string& line : tail_.lines()) report.add_stderr_tail(line);
   return report;
 }

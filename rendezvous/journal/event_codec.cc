@@ -103,8 +103,8 @@ void Put(const WorkerDying& from, pb::journal::Event& to) {
 }
 
 void Put(const WorkerExited& from, pb::journal::Event& to) {
-  const auto& [worker, exit_code, signal, core_dumped, out_of_memory, stderr_tail, start_error] =
-      from;
+  const auto& [worker, exit_code, signal, core_dumped, out_of_memory, stderr_tail, start_error,
+               killed_for] = from;
   pb::journal::WorkerExited& message = *to.mutable_worker_exited();
   message.set_worker(worker.value());
   message.set_exit_code(exit_code);
@@ -113,13 +113,14 @@ void Put(const WorkerExited& from, pb::journal::Event& to) {
   message.set_out_of_memory(out_of_memory);
   for (const std::string& line : stderr_tail) message.add_stderr_tail(line);
   message.set_start_error(start_error);
+  message.set_killed_for(killed_for);
 }
 
 WorkerExited Get(const pb::journal::WorkerExited& from) {
   return {WorkerId(from.worker()), from.exit_code(),
           from.signal(),           from.core_dumped(),
           from.out_of_memory(),    {from.stderr_tail().begin(), from.stderr_tail().end()},
-          from.start_error()};
+          from.start_error(),      from.killed_for()};
 }
 
 void Put(const JoinRequested& from, pb::journal::Event& to) {

@@ -21,7 +21,7 @@ std::vector<Event> AllEvents() {
           Restarted{},
           WorkerStarted{WorkerId(3), 77},
           WorkerDying{WorkerId(3)},
-          WorkerExited{WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file"},
+          WorkerExited{WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why"},
           JoinRequested{CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711, true, 12},
           WatchRequested{CallId(8), kWorker, Epoch(2), true},
           ExchangeRequested{CallId(8), kWorker, Epoch(2), "key", kBytes},

@@ -83,6 +83,7 @@ struct WorkerExited {
   bool out_of_memory = false;
   std::vector<std::string> stderr_tail;
   std::string start_error;  // not empty: there never was a process
+  std::string killed_for;   // not empty: its agent killed it, and why
 };
 
 // The worker's call JoinWorld.

@@ -3,6 +3,7 @@
 #include <string.h>  // sigabbrev_np is glibc's, not the standard's
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/membership/phrases.h"
 
 namespace hvd {
 namespace {
@@ -23,6 +24,9 @@ std::string ExitMeaning(const WorkerExited& exited) {
   std::string meaning = SignalMeaning(exited.signal);
   if (exited.core_dumped) absl::StrAppend(&meaning, ", core dumped");
   if (exited.out_of_memory) absl::StrAppend(&meaning, ", out of memory");
+  if (!exited.killed_for.empty()) {
+    absl::StrAppend(&meaning, " by its agent: ", OneLine(exited.killed_for));
+  }
   return meaning;
 }
 

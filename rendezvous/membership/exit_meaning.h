@@ -9,7 +9,8 @@
 namespace hvd {
 
 // In words: "exit code 3", "killed by signal 9 (SIGKILL), out of memory", "killed by signal 11
-// (SIGSEGV), core dumped", "could not be started: ...".
+// (SIGSEGV), core dumped", "killed by signal 9 (SIGKILL) by its agent: ...", "could not be started:
+// ...".
 std::string ExitMeaning(const WorkerExited& exited);
 
 // Whether the process ended by itself with code 0.

@@ -51,6 +51,13 @@ TEST(ExitMeaningTest, CoreAndMemory_AreTold) {
   EXPECT_EQ(ExitMeaning(exited), "killed by signal 9 (SIGKILL), out of memory");
 }
 
+TEST(ExitMeaningTest, KilledByItsAgent_SaysWhy) {
+  WorkerExited exited = Signal(SIGKILL);
+  exited.killed_for = "it was stopped (SIGSTOP)\nfor 10 s";
+  EXPECT_EQ(ExitMeaning(exited),
+            "killed by signal 9 (SIGKILL) by its agent: it was stopped (SIGSTOP) for 10 s");
+}
+
 TEST(ExitMeaningTest, StartError_IsNoZero) {
   WorkerExited exited;
   exited.start_error = "python: not found";

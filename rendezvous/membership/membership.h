@@ -50,6 +50,9 @@ class Membership {
     std::string condition;  // "", "draining", "2 slots rest after failures"
     std::vector<WorkerView> workers;
   };
+  // What the job can't go on without: hosts to attach, workers to get ready, members to ask for
+  // the next world, or workers to call hvd.init(). `explanation` says which.
+  enum class Wait { kNothing, kHosts, kWorkers, kMembers, kInit };
   struct View {
     Epoch epoch;
     std::string state;
@@ -60,6 +63,9 @@ class Membership {
     int size = 0;           // of the newest world
     int failures = 0;       // so far
     int failures_left = 0;  // that would be forgiven now; 0 in a static job
+    Wait waits_for = Wait::kNothing;
+    // When that is given up, and the job or that member with it; InfiniteFuture: never.
+    absl::Time waits_until = absl::InfiniteFuture();
   };
   View Describe() const;
 

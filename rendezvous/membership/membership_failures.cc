@@ -128,9 +128,9 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
   Verdict failure = last_failure;
   failure.success = false;
   if (failure.exit_code == 0) failure.exit_code = 1;
-  failure.summary = failure.summary.empty()
-                        ? absl::StrCat("gave up: ", why)
-                        : absl::StrCat("gave up after ", why, "; the last: ", failure.summary);
+  const std::string last =
+      failure.summary.empty() ? "" : absl::StrCat("; the last: ", failure.summary);
+  failure.summary = absl::StrCat("gave up after ", why, last);
   Conclude(std::move(failure), spec.failure_grace, now);
 }
 
@@ -159,7 +159,8 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
   if (nobody_said_so) return;
   if (finished_ones < needed) {
     if (!last_failure.summary.empty()) return Conclude(last_failure, spec.failure_grace, now);
-    return GiveUp(absl::StrCat("only ", finished_ones, " of ", Count(needed, "rank"), " finished"),
+    return GiveUp(absl::StrCat("all workers had ended: only ", finished_ones, " of ",
+                               Count(needed, "rank"), " finished"),
                   now);
   }
   Verdict success;

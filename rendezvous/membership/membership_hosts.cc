@@ -113,8 +113,13 @@ std::vector<std::string> Membership::State::MissingHosts() const {
 std::string Membership::State::MissingText() const {
   const std::vector<std::string> missing = MissingHosts();
   if (missing.empty()) {
+    std::vector<std::string> there;
+    for (const Host& host : hosts) {
+      if (host.agent.has_value()) there.push_back(host.slots.host);
+    }
     return absl::StrCat("more hosts to attach (", AttachedSlots(), " of ",
-                        Count(start_workers(), "slot"), ")");
+                        Count(start_workers(), "slot"),
+                        there.empty() ? "" : absl::StrCat(", on ", Hosts(there)), ")");
   }
   const size_t expected = spec.expected_hosts.size();
   return absl::StrCat(Hosts(missing), " to attach (", expected - missing.size(), " of ", expected,

@@ -195,6 +195,11 @@ struct Membership::State {
   std::string StateName() const;
   std::string StateName(const Worker& worker) const;
 
+  std::vector<int> LateSurvivors() const;
+  std::string ExplainNeed(int asked, int starting) const;
+  std::string UsableSlots() const;
+  Wait WaitsFor() const;
+  absl::Time WaitsUntil(Wait wait) const;
   void Note(Notice::Kind kind, std::string text, const Worker* worker = nullptr,
             const Host* host = nullptr);
   bool elastic() const { return spec.elastic.has_value(); }

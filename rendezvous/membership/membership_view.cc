@@ -12,6 +12,11 @@ std::string RanksRun(size_t count) {
   return absl::StrCat(count, count == 1 ? " rank runs" : " ranks run");
 }
 
+std::string AreText(int count) {
+  if (count == 0) return "none is";
+  return absl::StrCat(count, count == 1 ? " is" : " are");
+}
+
 }  // namespace
 
 std::string Membership::State::Explain() const {
@@ -49,37 +54,84 @@ std::string Membership::State::Explain() const {
 }
 
 std::string Membership::State::ExplainElastic() const {
-  std::vector<int> to_ask;
   int asked = 0, inside = 0, starting = 0, finished_ones = 0;
   for (const Worker& worker : workers) {
     if (worker.gone && !worker.finished) continue;
     if (IsSurvivor(worker)) ++inside;
     if (worker.join.has_value()) {
       ++asked;
-    } else if (IsSurvivor(worker)) {
-      to_ask.push_back(worker.place.rank);
-    } else if (IsLive(worker)) {
+    } else if (IsLive(worker) && !IsSurvivor(worker)) {
       ++starting;
     }
     if (worker.finished && worker.last_world == epoch) ++finished_ones;
   }
-  if (ComingTogether() && (epoch > Epoch(0) || asked > 0)) {
-    const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
-    if (!to_ask.empty()) {
-      return absl::StrCat("waiting for ", Ranks(to_ask), " to ask for the next world",
-                          broken.has_value() ? absl::StrCat(" (", *broken, ")") : "");
-    }
-    return absl::StrCat("waiting for ", Count(needed, "worker"), ": ", asked,
-                        asked == 1 ? " is" : " are", " ready, ", starting,
-                        starting == 1 ? " is" : " are", " starting");
+  if (ComingTogether()) {
+    const std::vector<int> late = LateSurvivors();
+    if (late.empty()) return ExplainNeed(asked, starting);
+    return absl::StrCat("waiting for ", Ranks(late), " to ask for the next world",
+                        broken.has_value() ? absl::StrCat(" (", *broken, ")") : "");
   }
-  if (epoch == Epoch(0)) return absl::StrCat(Count(starting, "worker"), " started, none is ready");
   std::string text = absl::StrCat(RanksRun(inside), " in epoch ", epoch.value());
   if (finished_ones > 0) absl::StrAppend(&text, "; ", finished_ones, " finished");
   if (changing.has_value()) absl::StrAppend(&text, "; at the next commit: ", *changing);
   if (starting > 0) absl::StrAppend(&text, "; ", Count(starting, "worker"), " starting");
   if (asked > 0) absl::StrAppend(&text, "; ", asked, " ready to join");
   return text;
+}
+
+// Members that the next world waits for, by rank.
+std::vector<int> Membership::State::LateSurvivors() const {
+  return RanksWhere([this](const Worker& w) { return IsSurvivor(w) && !w.join.has_value(); });
+}
+
+std::string Membership::State::ExplainNeed(int asked, int starting) const {
+  const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
+  std::string text = absl::StrCat("waiting for ", Count(needed, "worker"), ": ", AreText(asked),
+                                  " ready, ", AreText(starting), " starting");
+  if (asked + starting < needed) {
+    absl::StrAppend(&text, " (", UsableSlots(), ")");
+  }
+  return text;
+}
+
+// "2 slots on hosts a, b"
+std::string Membership::State::UsableSlots() const {
+  int slots = 0;
+  std::vector<std::string> names;
+  for (const Host& host : hosts) {
+    if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
+    slots += host.slots.slots;
+    names.push_back(host.slots.host);
+  }
+  return names.empty() ? "no host is there"
+                       : absl::StrCat(Count(slots, "slot"), " on ", Hosts(names));
+}
+
+Membership::Wait Membership::State::WaitsFor() const {
+  if (verdict.has_value()) return Wait::kNothing;
+  if (!started) return Wait::kHosts;
+  if (elastic()) {
+    if (together_since == absl::InfiniteFuture()) return Wait::kNothing;
+    return LateSurvivors().empty() ? Wait::kWorkers : Wait::kMembers;
+  }
+  const bool some_ask =
+      !RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
+  return some_ask ? Wait::kInit : Wait::kNothing;
+}
+
+absl::Time Membership::State::WaitsUntil(Wait wait) const {
+  switch (wait) {
+    case Wait::kHosts:
+      return start_deadline;
+    case Wait::kWorkers:
+      return together_since + spec.elastic->elastic_timeout;
+    case Wait::kMembers:
+      return together_since + spec.elastic->rejoin_timeout;
+    case Wait::kNothing:
+    case Wait::kInit:
+      break;
+  }
+  return absl::InfiniteFuture();
 }
 
 std::string Membership::State::Condition(const Host& host) const {
@@ -105,6 +157,8 @@ Membership::View Membership::State::Describe() const {
   view.size = static_cast<int>(world.members.size());
   view.failures = budget.total();
   if (elastic()) view.failures_left = budget.Left(last_time);
+  view.waits_for = WaitsFor();
+  view.waits_until = WaitsUntil(view.waits_for);
   for (const Host& host : hosts) {
     HostView host_view;
     host_view.host = host.slots;

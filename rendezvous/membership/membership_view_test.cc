@@ -35,7 +35,32 @@ TEST_F(MembershipViewTest, Explain_Slots) {
   spec.max_workers = 4;
   Membership machine(spec, now());
   machine.Apply(HostJoined{{"x", 3}, Incarnation(1)}, now());
-  EXPECT_EQ(machine.Explain(), "waiting for more hosts to attach (3 of 4 slots)");
+  EXPECT_EQ(machine.Explain(), "waiting for more hosts to attach (3 of 4 slots, on host x)");
+  EXPECT_EQ(machine.Describe().waits_for, Membership::Wait::kHosts);
+  EXPECT_EQ(machine.Describe().waits_until, now() + spec.start_timeout);
+}
+
+TEST_F(MembershipViewTest, Elastic_Need_SaysWhatThereIsAndHowLongItWaits) {
+  JobSpec spec;
+  spec.min_workers = 2;
+  spec.max_workers = 4;
+  spec.start_workers = 2;
+  spec.elastic.emplace();
+  Membership machine(spec, now());
+  machine.Apply(HostJoined{{"x", 2}, Incarnation(1)}, now());
+  EXPECT_EQ(machine.Explain(), "waiting for 2 workers: none is ready, 2 are starting");
+  EXPECT_EQ(machine.Describe().waits_for, Membership::Wait::kWorkers);
+  EXPECT_EQ(machine.Describe().waits_until, now() + spec.elastic->elastic_timeout);
+  for (const uint64_t worker : {1, 2}) {
+    const WorkerKey key{WorkerId(worker), Incarnation(worker)};
+    machine.Apply(JoinRequested{CallId(worker), key, Epoch(0), "10.0.0.1", 4000, true, 0}, now());
+  }
+  EXPECT_EQ(machine.Describe().waits_for, Membership::Wait::kNothing);
+  EXPECT_EQ(machine.Describe().waits_until, absl::InfiniteFuture());
+  EXPECT_EQ(machine.Explain(), "2 ranks run in epoch 1");
+  machine.Apply(WorkerExited{WorkerId(2), 1, 0, false, false, {}, "", ""}, now());
+  EXPECT_EQ(machine.Describe().waits_for, Membership::Wait::kMembers);
+  EXPECT_EQ(machine.Describe().waits_until, now() + spec.elastic->rejoin_timeout);
 }
 
 TEST_F(MembershipViewTest, Explain_Worlds) {
@@ -44,6 +69,7 @@ TEST_F(MembershipViewTest, Explain_Worlds) {
   Join(1);
   Join(4);
   EXPECT_EQ(Explain(), "waiting for ranks 1, 2 to call hvd.init() (2 of 4)");
+  EXPECT_EQ(machine().Describe().waits_for, Membership::Wait::kInit);
   EXPECT_THAT(WorkerStates(), ElementsAre("joining", "starting", "starting", "joining"));
   Join(2);
   Join(3);

@@ -47,6 +47,7 @@ WorkerExited ToEvent(const pb::WorkerExited& exited) {
   event.out_of_memory = exited.out_of_memory();
   event.stderr_tail.assign(exited.stderr_tail().begin(), exited.stderr_tail().end());
   event.start_error = exited.start_error();
+  event.killed_for = exited.killed_for();
   return event;
 }
 
