@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-pytest.register_assert_rewrite("elastic_job", "training_log")
+pytest.register_assert_rewrite("elastic_job", "training_log", "world_checks")
 
 from netns import Cluster  # noqa: E402
 

@@ -1,5 +1,7 @@
 """Elastic jobs on test hosts, as tests/cluster/scripts/elastic_train.py trains them."""
 
+import contextlib
+import os
 import signal
 import time
 from pathlib import Path
@@ -73,9 +75,27 @@ class OpenEnded:
 
     @staticmethod
     def flags(cluster):
-        logs = cluster.directory / "logs"
+        logs, gates = cluster.directory / "logs", cluster.directory / "gates"
         logs.mkdir()
-        return ["--samples", OpenEnded.SAMPLES, "--epochs", 1000000, "--log-dir", logs, "--end-file", cluster.directory / "end"]
+        gates.mkdir()
+        return ["--samples", OpenEnded.SAMPLES, "--epochs", 1000000, "--digests", "--log-dir", logs, "--gates", gates,
+                "--end-file", cluster.directory / "end"]  # fmt: skip
+
+    @contextlib.contextmanager
+    def held(self, point, rank):
+        """While the process of `rank` is held at a point of a commit (see elastic_train.py): its entry that says so."""
+        gate = self.cluster.directory / "gates" / f"{point}-{rank}"
+        seen = sum(entry["event"] == "held" for entry in self.log.all("event"))
+        os.mkfifo(gate)
+        self.wait_for(lambda: sum(entry["event"] == "held" for entry in self.log.all("event")) > seen, 60, f"rank {rank} held at {point}")
+        pipe = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
+        gate.unlink()
+        try:
+            yield [entry for entry in self.log.all("event") if entry["event"] == "held"][-1]
+            with contextlib.suppress(BrokenPipeError):  # it has gone
+                os.write(pipe, b"!")
+        finally:
+            os.close(pipe)
 
     def begin_trouble(self):
         """From here on seconds_to_recover() counts."""
@@ -104,8 +124,8 @@ class OpenEnded:
 
 
 class FaultyJob(OpenEnded, ElasticJob):
-    def __init__(self, cluster, flags=(), script_flags=(), hosts=("-H", "a:2,b:2")):
-        super().__init__(cluster, ["-np", "4", "--min-np", "1", *hosts, *flags], [*self.flags(cluster), *script_flags])
+    def __init__(self, cluster, flags=(), script_flags=(), hosts=("-H", "a:2,b:2"), size=4):
+        super().__init__(cluster, ["-np", size, "--min-np", "1", *hosts, *flags], [*self.flags(cluster), *script_flags])
 
     def finish(self, timeout=120):
         """Ends the training, which is to succeed, add up, and leave nothing. Returns the number of steps rolled back."""
@@ -117,9 +137,10 @@ class FaultyJob(OpenEnded, ElasticJob):
 
 
 class JoinedJob(OpenEnded, Training):
-    """A horovod-rendezvousd with a state directory on the host "launcher", and agents on a and b that join it."""
+    """A horovod-rendezvousd with a state directory on the host "launcher", and agents on other hosts that join it in this order."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1")):
+        self._flags = flags
         self._directory = cluster.directory
         self._log = cluster.directory / "output"
         self._log.touch()
@@ -127,8 +148,10 @@ class JoinedJob(OpenEnded, Training):
         self._host = cluster["launcher"]
         self.start_daemon()
         super().__init__(cluster, self._host.start_command(["tail", "-n", "+1", "-f", self._log]))
-        script_flags = self.flags(cluster)
-        self._agents = [self._start_agent(cluster[name], script_flags) for name in ("a", "b")]
+        self._script_flags = self.flags(cluster)
+        self.agents = {}
+        for name in hosts:
+            self.start_agent(name)
 
     def explain(self):
         return self.daemon.everything()
@@ -136,7 +159,7 @@ class JoinedJob(OpenEnded, Training):
     def start_daemon(self):
         """For the first time, or again with what the last one has left behind."""
         self.daemon = self._host.start_command(
-            ["horovod-rendezvousd", "--listen", f"{self._host.address}:0", "--np", "4", "--min-np", "1",
+            ["horovod-rendezvousd", "--listen", f"{self._host.address}:0", *self._flags,
              "--token-file", self._directory / "token", "--state-dir", self._directory / "state"]
         )  # fmt: skip
         try:
@@ -148,16 +171,18 @@ class JoinedJob(OpenEnded, Training):
         self.daemon.signal(signal_number)
         self.daemon.wait(10)
 
-    def _start_agent(self, host, script_flags):
+    def start_agent(self, name):
+        """For the first time, or again."""
+        host = self.cluster[name]
         agent = ["horovod-agent", "--join", self._address, "--token-file", self._directory / "token",
-                 "--slots", "2", "--host", host.name, "--", "python", TRAIN, *script_flags]  # fmt: skip
-        return host.start_command(["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env={"OMP_NUM_THREADS": "1"})
+                 "--slots", "2", "--host", host.name, "--", "python", TRAIN, *self._script_flags]  # fmt: skip
+        self.agents[name] = host.start_command(["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env={"OMP_NUM_THREADS": "1"})
 
     def finish(self, timeout=120):
         """As FaultyJob.finish()."""
         self.tell_to_end()
         assert self.daemon.wait(timeout) == 0, self.explain()
-        assert [agent.wait(60) for agent in self._agents] == [0, 0], self._log.read_text()
+        assert {agent.wait(60) for agent in self.agents.values()} == {0}, self._log.read_text()
         rolled_back = self.check()
         self.running.signal(signal.SIGTERM)
         self.running.wait(10)

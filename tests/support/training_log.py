@@ -3,6 +3,8 @@
 import json
 from collections import Counter
 
+import world_checks
+
 
 class _Text:
     def __init__(self, text):
@@ -62,12 +64,10 @@ class TrainingLog:
 
     def worlds(self):
         """By epoch: (size, steps committed when it began), as all its members say alike."""
-        worlds, members = {}, {}
+        worlds = {}
         for entry in self.all("world"):
             if "rank" in entry:
                 worlds.setdefault(entry["world"], set()).add((entry["size"], entry["steps"]))
-                member = members.setdefault((entry["world"], entry["rank"]), entry["pid"])
-                assert member == entry["pid"], f"epoch {entry['world']} has two processes of rank {entry['rank']}"
         for world, views in worlds.items():
             assert len(views) == 1, f"members of epoch {world} do not agree: {views}"
         return {world: next(iter(views)) for world, views in sorted(worlds.items())}
@@ -100,7 +100,8 @@ class TrainingLog:
 
     def check_samples(self, samples, epochs):
         """Every sample counts once in every epoch: what was rolled back was dealt again, nothing else was, and all processes
-        have the same weights. Returns how many steps were rolled back."""
+        have the same weights; and there was one world at a time (world_checks). Returns how many steps were rolled back."""
+        world_checks.check(self)
         worlds = self.worlds()
         next_start = {}
         for world, following in zip(list(worlds), [*list(worlds)[1:], None]):

@@ -55,7 +55,7 @@ if args.log_dir:
 
 def log(**entry):
     # In one write, so that it is one line whatever happens to this process.
-    line = (json.dumps({"time": time.time(), "host": HOST, "host": os.uname().nodename, "pid": os.getpid(), "job": args.job, **entry}) + "\n").encode()
+    line = (json.dumps({"time": time.time(), "host": HOST, "pid": os.getpid(), "job": args.job, **entry}) + "\n").encode()
     if own_log is not None:
         os.write(own_log, line)
     os.write(1, line)

@@ -1,0 +1,50 @@
+"""What the tests of faults share. ELASTIC_TEST_ALL_FAULTS=1 for all of them."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from elastic_job import FaultyJob, workers_on
+
+ALL = os.environ.get("ELASTIC_TEST_ALL_FAULTS", "") not in ("", "0")
+SLACK = 20  # seconds that a busy machine may take beyond a documented deadline
+SILENCE = 4  # until who says nothing is taken for lost
+STOPPED = 10  # ... and who is stopped for dead
+
+
+def chosen(cases):
+    """Test cases by name: those that are always tried, whose names begin with "+", or all of them."""
+    return [pytest.param(case, id=name.strip("+")) for name, case in cases.items() if ALL or name.startswith("+")]
+
+
+def say(job, what=""):
+    recovered, longest = job.seconds_to_recover()
+    print(f"{what}first step of a later world after {recovered} s, longest time without a step {longest} s")
+
+
+def running_job(cluster, **options):
+    """Of 4 workers, a few steps after its start."""
+    job = FaultyJob(cluster, **options)
+    job.wait_for_size(4)
+    job.wait_for_steps(3)
+    return job
+
+
+def kill(pids, number=signal.SIGKILL):
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def all_workers(cluster):
+    return {pid for name in ("a", "b") for pid in workers_on(cluster[name])}
+
+
+def pid_of(cluster, entry):
+    """Outside of its host, of the process that has logged this."""
+    for pid in workers_on(cluster[entry["host"]]):
+        status = Path(f"/proc/{pid}/status").read_text()
+        inside = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1]
+        if int(inside) == entry["pid"]:
+            return pid
+    raise AssertionError(f"there is no process {entry}")
