@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/crypto.h"
 #include "base/status_macros.h"
 #include "rendezvous/journal/event_codec.h"
 

@@ -75,7 +75,7 @@ THIRD_PARTY = {
     "nccl": ["collectives/nccl"],
     "CLI/": ["launcher", "rendezvous"],
     "spdlog/": ["base"],
-    "openssl/": ["base", "rendezvous/security", "collectives/gloo", "worker_runtime/engine"],
+    "openssl/": ["base", "rendezvous/security"],
 }
 
 # pattern -> (the files that may have it, why, whether tests are held to it too)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "base/crypto.h"
 #include "base/ids.h"
 
 namespace hvd {
@@ -20,10 +21,10 @@ struct ProofSubject {
   absl::string_view to_nonce;
 };
 
-inline constexpr size_t kProofBytes = 32;
+inline constexpr size_t kProofBytes = kHmacSha256Bytes;
 inline constexpr size_t kNonceBytes = 16;
 
-// kNonceBytes bytes from the system's random source.
+// kNonceBytes random bytes.
 std::string MakeNonce();
 
 // HMAC-SHA256 under `secret`; kProofBytes long.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/crypto.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/agent/address.h"

@@ -12,8 +12,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/crypto.h"
 #include "base/status_macros.h"
-#include "rendezvous/security/job_credentials.h"
 
 namespace hvd {
 namespace {

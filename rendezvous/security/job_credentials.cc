@@ -1,16 +1,10 @@
 #include "rendezvous/security/job_credentials.h"
 
-#include <errno.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <sys/random.h>
-
 #include <utility>
 
-#include "absl/base/internal/raw_logging.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/crypto.h"
 #include "base/status_macros.h"
 #include "rendezvous/security/certificates.h"
 
@@ -61,33 +55,5 @@ absl::StatusOr<std::unique_ptr<JobAuthority>> JobAuthority::Create(absl::string_
 }
 
 std::string NewJobId() { return absl::BytesToHexString(RandomBytes(16)); }
-
-bool ConstantTimeEquals(absl::string_view a, absl::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
-std::string HmacSha256(absl::string_view key, absl::string_view message) {
-  std::string digest(32, '\0');
-  // Can't fail with a digest that OpenSSL always has.
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char*>(message.data()), message.size(),
-       reinterpret_cast<unsigned char*>(digest.data()), nullptr);
-  return digest;
-}
-
-std::string RandomBytes(size_t bytes) {
-  std::string random(bytes, '\0');
-  size_t filled = 0;
-  while (filled < bytes) {
-    const ssize_t got = getrandom(random.data() + filled, bytes - filled, 0);
-    if (got >= 0) {
-      filled += static_cast<size_t>(got);
-    } else if (errno != EINTR) {
-      // No kernel that we run on lacks it; going on without would make guessable secrets.
-      ABSL_RAW_LOG(FATAL, "getrandom failed: errno %d", errno);
-    }
-  }
-  return random;
-}
 
 }  // namespace hvd

@@ -40,15 +40,6 @@ class JobAuthority {
 // 16 random bytes as hex; from the kernel's generator.
 std::string NewJobId();
 
-// Compares in time that depends on the lengths only.
-bool ConstantTimeEquals(absl::string_view a, absl::string_view b);
-
-// HMAC-SHA256(key, message), 32 bytes.
-std::string HmacSha256(absl::string_view key, absl::string_view message);
-
-// `bytes` random bytes from the kernel's generator.
-std::string RandomBytes(size_t bytes);
-
 }  // namespace hvd
 
 #endif  // RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_

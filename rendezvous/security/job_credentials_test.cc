@@ -58,37 +58,5 @@ TEST(NewJobIdTest, Is32HexDigitsAndNew) {
   EXPECT_NE(id, NewJobId());
 }
 
-TEST(RandomBytesTest, GivesAsManyAsAskedFor) {
-  EXPECT_EQ(RandomBytes(0), "");
-  EXPECT_EQ(RandomBytes(100000).size(), 100000u);
-  EXPECT_NE(RandomBytes(32), RandomBytes(32));
-}
-
-TEST(ConstantTimeEqualsTest, EqualsAsTextsDo) {
-  EXPECT_TRUE(ConstantTimeEquals("", ""));
-  EXPECT_TRUE(ConstantTimeEquals("abc", "abc"));
-  EXPECT_FALSE(ConstantTimeEquals("abc", "abd"));
-  EXPECT_FALSE(ConstantTimeEquals("abc", "xbc"));
-  EXPECT_FALSE(ConstantTimeEquals("abc", "abcd"));
-  EXPECT_FALSE(ConstantTimeEquals("abc", ""));
-}
-
-// RFC 4231, test cases 1, 2 and 6 (a key longer than a block).
-TEST(HmacSha256Test, MatchesTheStandardsVectors) {
-  EXPECT_EQ(absl::BytesToHexString(HmacSha256(std::string(20, '\x0b'), "Hi There")),
-            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-  EXPECT_EQ(absl::BytesToHexString(HmacSha256("Jefe", "what do ya want for nothing?")),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  EXPECT_EQ(
-      absl::BytesToHexString(HmacSha256(std::string(131, '\xaa'),
-                                        "Test Using Larger Than Block-Size Key - Hash Key First")),
-      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
-}
-
-TEST(HmacSha256Test, EmptyKeyAndMessage) {
-  EXPECT_EQ(absl::BytesToHexString(HmacSha256("", "")),
-            "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
-}
-
 }  // namespace
 }  // namespace hvd

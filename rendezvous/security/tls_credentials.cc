@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/crypto.h"
 #include "grpc/grpc.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/crypto.h"
 #include "base/status_macros.h"
 #include "rendezvous/server/check_spec.h"
 #include "rendezvous/server/front_door.h"

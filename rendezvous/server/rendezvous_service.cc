@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/security/job_credentials.h"
+#include "base/crypto.h"
 #include "rendezvous/server/event_log.h"
 
 namespace hvd {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/crypto.h"
 #include "base/status_macros.h"
 #include "rendezvous/server/check_spec.h"
 #include "rendezvous/server/front_door.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/crypto.h"
 #include "base/liveness_page.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"

@@ -1,19 +1,14 @@
 #include "worker_runtime/engine/handshake.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
-
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
+#include "base/crypto.h"
 
 namespace hvd {
 namespace {
 
 constexpr absl::string_view kMagic("hvdctl1\n", 8);
 constexpr size_t kNonceBytes = 32;
-constexpr size_t kProofBytes = 32;
+constexpr size_t kProofBytes = kHmacSha256Bytes;
 constexpr size_t kHelloBytes = 8 + 8 + 4 + 4 + kNonceBytes;
 constexpr absl::string_view kWelcome("w", 1);
 
@@ -32,25 +27,8 @@ uint64_t FromBigEndian(absl::string_view bytes) {
   return number;
 }
 
-absl::StatusOr<std::string> Nonce() {
-  std::string nonce(kNonceBytes, '\0');
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(&nonce[0]), kNonceBytes) != 1) {
-    return absl::InternalError("no random numbers to be had");
-  }
-  return nonce;
-}
-
 std::string Proof(const GroupInfo& group, absl::string_view label, absl::string_view transcript) {
-  const std::string text = absl::StrCat(label, transcript);
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int length = 0;
-  HMAC(EVP_sha256(), group.secret.data(), static_cast<int>(group.secret.size()),
-       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest, &length);
-  return std::string(reinterpret_cast<const char*>(digest), length);
-}
-
-bool SameProof(absl::string_view a, absl::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+  return HmacSha256(group.secret, absl::StrCat(label, transcript));
 }
 
 // All of the hello but the rank and the nonce.
@@ -79,13 +57,13 @@ absl::StatusOr<std::string> RootHandshake::OnHello(absl::string_view hello) {
     return absl::PermissionDeniedError("a rank that does not exist");
   }
   peer_rank_ = static_cast<int>(rank);
-  ASSIGN_OR_RETURN(const std::string nonce, Nonce());
+  const std::string nonce = RandomBytes(kNonceBytes);
   transcript_ = absl::StrCat(hello, nonce);
   return absl::StrCat(nonce, Proof(group_, "root", transcript_));
 }
 
 absl::StatusOr<std::string> RootHandshake::OnProof(absl::string_view proof) {
-  if (!SameProof(proof, Proof(group_, "member", transcript_))) {
+  if (!ConstantTimeEquals(proof, Proof(group_, "member", transcript_))) {
     return absl::PermissionDeniedError("a wrong proof");
   }
   done_ = true;
@@ -93,7 +71,7 @@ absl::StatusOr<std::string> RootHandshake::OnProof(absl::string_view proof) {
 }
 
 absl::StatusOr<std::string> MemberHandshake::Start() {
-  ASSIGN_OR_RETURN(const std::string nonce, Nonce());
+  const std::string nonce = RandomBytes(kNonceBytes);
   transcript_ = absl::StrCat(HelloPrefix(group_), BigEndian(group_.rank, 4), nonce);
   return transcript_;
 }
@@ -115,7 +93,7 @@ absl::StatusOr<std::string> MemberHandshake::OnChallenge(absl::string_view chall
     return absl::PermissionDeniedError("a challenge of the wrong length");
   }
   absl::StrAppend(&transcript_, challenge.substr(0, kNonceBytes));
-  if (!SameProof(challenge.substr(kNonceBytes), Proof(group_, "root", transcript_))) {
+  if (!ConstantTimeEquals(challenge.substr(kNonceBytes), Proof(group_, "root", transcript_))) {
     return absl::PermissionDeniedError("what listens at rank 0's port does not know the secret");
   }
   challenged_ = true;

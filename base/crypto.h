@@ -1,0 +1,29 @@
+// The few cryptographic operations that all proofs and secrets of a job are made of.
+#ifndef BASE_CRYPTO_H_
+#define BASE_CRYPTO_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+inline constexpr size_t kHmacSha256Bytes = 32;
+
+// HMAC-SHA256(key, message), kHmacSha256Bytes long. Thread-safe, as all here.
+std::string HmacSha256(absl::string_view key, absl::string_view message);
+
+// Compares in time that depends on the lengths only.
+bool ConstantTimeEquals(absl::string_view a, absl::string_view b);
+
+// Whether `proof` is HmacSha256(key, message); takes equally long whatever it holds.
+bool CheckHmacSha256(absl::string_view key, absl::string_view message, absl::string_view proof);
+
+// `bytes` random bytes from the kernel's generator. Without one there are no secrets to be had: the
+// process ends.
+std::string RandomBytes(size_t bytes);
+
+}  // namespace hvd
+
+#endif  // BASE_CRYPTO_H_
