@@ -1,6 +1,7 @@
 """horovod.run: functions on several ranks, from Python. Needs horovodrun; runs in one process."""
 
 import os
+import socket
 import tempfile
 
 import pytest
@@ -92,18 +93,62 @@ def test_flags():
     assert _as_arguments(flags) == ["-np", "2", "--blacklist-cooldown-range", "1", "2"]
 
 
-def test_only_private_folders_are_read():
-    with tempfile.TemporaryDirectory() as folder:
-        _handover.put_function(folder, lambda: 5)
-        assert _handover.get_function(folder)() == 5
-        os.chmod(folder, 0o755)
-        for read in (_handover.get_function, _handover.results):
-            with pytest.raises(PermissionError):
-                read(folder)
+@pytest.fixture
+def handover():
+    with _handover.Handover(lambda: 5, everywhere=False) as served:
+        yield served
 
 
-def test_causes_come_before_consequences():
-    with tempfile.TemporaryDirectory() as folder:
-        _handover.put_failure(folder, 0, RuntimeError("peer is gone"), True)
-        _handover.put_failure(folder, 1, ValueError("cause"), False)
-        assert [failure.rank for failure in _handover.failures(folder)] == [1, 0]
+def worker_of(handover, key=None):
+    return _handover.Worker("127.0.0.1", handover.port, key or handover.key)
+
+
+def test_the_function_goes_out_and_results_come_back(handover):
+    worker = worker_of(handover)
+    assert worker.get_function()() == 5
+    worker.put_result(1, {"of": "one"})
+    worker.put_result(0, None)
+    assert handover.results() == {0: None, 1: {"of": "one"}}
+
+
+def test_causes_come_before_consequences(handover):
+    worker = worker_of(handover)
+    worker.put_failure(0, RuntimeError("peer is gone"), True)
+    worker.put_failure(1, ValueError("cause"), False)
+    assert [failure.rank for failure in handover.failures()] == [1, 0]
+
+
+def test_who_does_not_know_the_key_gets_nothing_and_leaves_nothing(handover):
+    stranger = worker_of(handover, b"x" * 32)
+    with pytest.raises(OSError):
+        stranger.get_function()
+    with pytest.raises(OSError):
+        stranger.put_result(0, "bad")
+    assert handover.results() == {}
+
+
+def test_what_was_recorded_can_not_be_played_again(handover):
+    sent = []
+
+    def record(channel, kind, rank, data):
+        header = _handover._HEADER.pack(kind, rank, len(data))
+        sent.append(header + channel._sign(header) + data + channel._sign(header + data))
+        return original(channel, kind, rank, data)
+
+    original = _handover._Channel.send
+    _handover._Channel.send = record
+    try:
+        worker_of(handover).put_result(0, "once")
+    finally:
+        _handover._Channel.send = original
+    with socket.create_connection(("127.0.0.1", handover.port), timeout=30) as connection:
+        _handover.read_exactly(connection, 32)
+        connection.sendall(sent[0])
+        assert connection.recv(1) == b""
+
+
+def test_an_impostor_is_told_nothing(handover):
+    """A server that does not know the key can't have a worker unpickle what it sends."""
+    impostor = _handover.Handover(print, everywhere=False)
+    with impostor, pytest.raises(OSError):
+        worker_of(impostor, handover.key).get_function()

@@ -1,0 +1,22 @@
+"""Calls a function of this script on two hosts and prints what it returns."""
+
+import os
+import socket
+import sys
+
+import horovod
+
+
+def where(factor):
+    import torch
+
+    import horovod.torch as hvd
+
+    hvd.init()
+    everyone = hvd.allreduce(torch.tensor([1 + hvd.rank()]), op=hvd.Sum).item()
+    assert "HOROVOD_RUN_KEY" not in os.environ
+    return socket.gethostname(), hvd.rank() * factor, everyone
+
+
+if __name__ == "__main__":
+    print("returned", horovod.run(where, (10,), num_proc=2, hosts=sys.argv[1]))
