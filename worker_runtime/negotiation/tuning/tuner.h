@@ -1,0 +1,88 @@
+// Finds the fusion threshold and the cycle time that move most bytes, while a job trains.
+#ifndef WORKER_RUNTIME_NEGOTIATION_TUNING_TUNER_H_
+#define WORKER_RUNTIME_NEGOTIATION_TUNING_TUNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "worker_runtime/negotiation/tuning/bayesian_search.h"
+
+namespace hvd {
+
+// What can be tuned.
+struct Tunables {
+  size_t fusion_threshold_bytes = 0;
+  absl::Duration cycle_time = absl::ZeroDuration();
+};
+
+struct TunerOptions {
+  int warmup_samples = 3;     // not counted
+  int steps_per_sample = 10;  // what is measured for one setting
+  int max_samples = 20;       // then the best one stays
+  double noise = 0.8;         // part of the scores' variance that may be noise
+  bool tune_fusion_threshold = true;
+  bool tune_cycle_time = true;
+  uint64_t seed = 1;
+};
+
+// One measurement.
+struct TuningSample {
+  Tunables tunables;
+  double score = 0;      // bytes a second
+  bool is_best = false;  // the last one: what was found
+};
+
+// Told what runs, it says how to run what follows. A step is what runs until a tensor comes for the
+// second time; a sample's score is the median of its steps', so that a pause does not count. Pure
+// and not thread-safe.
+class Tuner {
+ public:
+  // Begins with `start`, which is measured first. REQUIRES: something is to be tuned.
+  Tuner(const TunerOptions& options, const Tunables& start);
+
+  // What counts from now on.
+  const Tunables& tunables() const { return current_; }
+  // Whether tunables() will change no more.
+  bool done() const { return done_; }
+
+  // A tensor of `bytes` is run at `now`.
+  void Observe(absl::string_view name, size_t bytes, absl::Time now);
+
+  // The samples since the last call.
+  std::vector<TuningSample> TakeSamples();
+
+ private:
+  void EndStep(absl::Time now);
+  void EndSample();
+  Tunables AtPoint(const Point& point) const;
+  Point PointOf(const Tunables& tunables) const;
+
+  const TunerOptions options_;
+  const Tunables start_;
+  Tunables current_;
+  BayesianSearch search_;
+  Point point_;  // of current_
+  int samples_ = 0;
+  bool done_ = false;
+
+  absl::flat_hash_set<std::string> step_;  // its tensors
+  size_t step_bytes_ = 0;
+  absl::Time step_began_ = absl::InfiniteFuture();
+  std::vector<double> rates_;  // of the sample's steps
+  std::vector<TuningSample> samples_taken_;
+};
+
+// The samples as lines of a file, Horovod's columns.
+inline constexpr absl::string_view kTuningLogHeader =
+    "hierarchical_allreduce,hierarchical_allgather,cache_enabled,cycle_time_ms,"
+    "tensor_fusion_threshold,score";
+std::string TuningLogLine(const TuningSample& sample, bool cache_enabled);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_NEGOTIATION_TUNING_TUNER_H_
