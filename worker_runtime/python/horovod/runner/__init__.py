@@ -4,12 +4,12 @@ import functools
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from horovod.runner import _handover
 from horovod.runner.launch import find_program
-from horovod.runner.run_task import KEY_VARIABLE
 
 _FAILED = (
     "Horovod detected that one or more processes exited with non-zero status, thus causing the "
@@ -48,8 +48,8 @@ def run(
 ) -> List[Any]:
     """Calls ``func(*args, **kwargs)`` on `num_proc` ranks and returns the results, in rank order.
 
-    The function, its arguments and results are pickled (cloudpickle) and travel over TCP between
-    this process and the workers, signed with a key of this run, but not encrypted.
+    The function, its arguments and results are pickled (cloudpickle). They are handed over in a
+    private temporary folder, which hosts other than this one must see as well (a shared TMPDIR).
 
     Args:
       func, args, kwargs: what to call. It calls ``hvd.init()`` itself.
@@ -128,14 +128,12 @@ def _run(
     num_proc: int,
     min_num_proc: Optional[int],
 ) -> List[Any]:
-    local = not {"-H", "--hostfile", "--host-discovery-script"} & set(launch)
-    with _handover.Handover(call, everywhere=not local) as handover:
-        host = "127.0.0.1" if local else "launcher"
-        task = [python, "-m", "horovod.runner.run_task", host, str(handover.port)]
-        status = _launch(launch + task, handover.key)
+    with tempfile.TemporaryDirectory(prefix="horovod-run-") as folder:  # mode 0700
+        _handover.put_function(folder, call)
+        status = _launch(launch + [python, "-m", "horovod.runner.run_task", folder])
         if status != 0:
-            raise RuntimeError(_explain(status, handover.failures()))
-        results = handover.results()
+            raise RuntimeError(_explain(status, _handover.failures(folder)))
+        results = _handover.results(folder)
     count = min_num_proc or max(num_proc, len(results))
     missing = [rank for rank in range(count) if rank not in results]
     if missing:
@@ -143,14 +141,13 @@ def _run(
     return [results[rank] for rank in range(count)]
 
 
-def _launch(command: List[str], key: bytes) -> int:
+def _launch(command: List[str]) -> int:
     """Runs horovodrun and returns its exit status; an exception, such as Ctrl-C, ends it first."""
     environment = dict(os.environ)
     # The workers need this very package, wherever it was imported from.
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths = [package, environment.get("PYTHONPATH")]
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    environment[KEY_VARIABLE] = key.hex()
     process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
     try:
         return process.wait()

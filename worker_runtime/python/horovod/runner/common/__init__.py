@@ -1,0 +1,1 @@
+"""Modules that Horovod's users import from here."""

@@ -1,0 +1,1 @@
+"""Hosts and ranks, for code that places workers by itself."""

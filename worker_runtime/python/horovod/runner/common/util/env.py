@@ -1,0 +1,28 @@
+"""What the launcher has told this process."""
+
+import os
+from typing import Tuple
+
+# Of Horovod's own launcher, Open MPI's and PMI's.
+_VARIABLES = (
+    ("HOROVOD_RANK", "HOROVOD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+)
+
+
+def get_env_rank_and_size() -> Tuple[int, int]:
+    """Rank and size from the environment; (0, 1) if there are none.
+
+    Raises RuntimeError if there is only one of the two.
+    """
+    for rank, size in _VARIABLES:
+        found = [name for name in (rank, size) if os.environ.get(name)]
+        if len(found) == 2:
+            return int(os.environ[rank]), int(os.environ[size])
+        if found:
+            raise RuntimeError(
+                "Could not determine process rank and size: only one of {} and {} found in "
+                "environment".format(rank, size)
+            )
+    return 0, 1
