@@ -14,8 +14,9 @@ full size, and prints one table in milliseconds after the kill. A phase is that 
   connected    the next world's collectives can begin                                  (debug log: connected)
   training     the training function is called again, with the newest commit's state
   stepped      the next step is done
+  exited       the kernel has taken its memory back, and the process is gone: its slot is free   (event log: worker_failed)
   full size    as many workers train as before
-  but start    the same without the time from the start of the new process until it has imported torch and filled its ballast
+  but start    the same without what the new process takes, hvd.init() apart, until its script can train: imports, model, ballast
   switched in  how long the survivors stood still for the newcomer then: from the last step without it to the first one with it
 
 n is in how many of the kills there was such a time: a survivor may see the death in its collective before it is told, and a newcomer may be in the next world
@@ -68,7 +69,8 @@ class Story:
         self.world_times = {}  # (world, rank, what): when
         self.first_steps = {}  # ((host, pid), world): when
         self.last_steps = {}  # the same
-        self.starts = {}  # (host, pid): when
+        self.ready = {}  # (host, pid): when its script could train, and the seconds of its hvd.init()
+        self.killed = set()
         self.last_step = 0
 
     def read(self, stream):
@@ -94,8 +96,8 @@ class Story:
 
     def _take_entry(self, entry):
         process, when = (entry["host"], entry["pid"]), entry["time"]
-        if "started" in entry:
-            self.starts[process] = when
+        if "ready" in entry:
+            self.ready[process] = when, entry["init_seconds"]
         elif "rank" in entry and "world" in entry:
             world = entry["world"]
             self.members.setdefault(world, {})[entry["rank"]] = process
@@ -131,6 +133,10 @@ class Story:
         """The newest world, if all of its members train and are so many; else 0."""
         world = self.newest_world()
         return world if world and self.sizes[world] == size == len(self.members[world]) else 0
+
+    def spares(self):
+        """How many processes are ready, but not in the newest world."""
+        return len(self.ready.keys() - self.killed - set(self.members[self.newest_world()].values()))
 
     def stepped_after(self, process, world):
         """The first world after this one in which the process has done a step; 0: none."""
@@ -181,9 +187,6 @@ class LocalJob:
     def real_pid(self, process):
         return process[1]
 
-    def status(self):
-        return subprocess.run(["horovodrun", "status"], capture_output=True, text=True, check=True).stdout
-
 
 class ClusterJob(LocalJob):
     """On test hosts, from one more of them. Its output comes through pipes with names, past those that tests keep."""
@@ -223,9 +226,6 @@ class ClusterJob(LocalJob):
                 return real
         raise NotFound(f"no process {pid} on {name}")
 
-    def status(self):
-        return self._cluster["launcher"].run(["horovodrun", "status"]).stdout
-
 
 def command_of(args, ballast, hosts, directory):
     command = ["horovodrun", "-np", str(args.workers), "--min-np", "1", "--max-np", str(args.workers), "-H", hosts,
@@ -239,15 +239,6 @@ def command_of(args, ballast, hosts, directory):
 
 def resident_megabytes(pid):
     return int(re.search(r"^VmRSS:\s*(\d+)", Path(f"/proc/{pid}/status").read_text(), re.M).group(1)) / 1024
-
-
-def wait_for_spares(job, spares):
-    """Until horovodrun says that all of them are ready; they themselves say nothing."""
-    deadline = time.monotonic() + DEADLINE
-    while spares and f"{spares} ready to join" not in job.status():
-        if time.monotonic() > deadline:
-            raise NotFound(f"no {spares} spares within {DEADLINE:g} s:\n{job.status()}")
-        time.sleep(0.2)
 
 
 class Kill:
@@ -266,10 +257,10 @@ class Kill:
     def _begin(self, args):
         story = self._story
         story.wait_for(lambda: story.full_world(self._size), f"world of {self._size}")
-        wait_for_spares(self._job, args.spares)
+        story.wait_for(lambda: story.spares() >= args.spares, f"{args.spares} spares")
         steps = story.last_step
         story.wait_for(lambda: story.last_step > steps + 3, "more steps")
-        self._world = story.newest_world()
+        self._world = story.wait_for(lambda: story.full_world(self._size), f"world of {self._size}")
         self._survivors = dict(story.members[self._world])
         self._victim = self._survivors.pop(random.randrange(self._size))
         self._job.events.new_entries()
@@ -280,6 +271,7 @@ class Kill:
         self.megabytes = resident_megabytes(pid)
         time.sleep(random.random() * (0.02 + args.step_seconds))  # any moment of a step
         self._at = time.time()
+        self._story.killed.add(self._victim)
         os.kill(pid, signal.SIGKILL)
 
     def _wait(self):
@@ -296,6 +288,7 @@ class Kill:
         self._events = self._job.events.new_entries()
         last = max(self._survivors.values(), key=lambda process: self._story.first_steps[process, self._story.stepped_after(process, self._world)])
         times = self._phases_of(last)
+        times["exited"] = next((entry["time"] for entry in self._events if entry["kind"] == "worker_failed"), None)
         times["full size"] = max(self._story.world_times[self._full, rank, "training"] for rank in range(self._size))
         times = {name: at - self._at for name, at in times.items() if at is not None}
         missing = NEEDED - times.keys()
@@ -329,13 +322,13 @@ class Kill:
         return self._story.first_steps[process, self._full] - before
 
     def _start_seconds(self):
-        """Of the newcomer's process, until its script begins."""
+        """What the newcomer took to be ready, beside hvd.init()."""
         newcomer = next(process for process in self._story.members[self._full].values() if process not in self._survivors.values())
-        ready = self._story.starts[newcomer]
+        ready, init_seconds = self._story.ready[newcomer]
         started = [entry["time"] for entry in self._events if entry["kind"] == "worker_started" and entry["time"] < ready]
         if not started:
             raise NotFound("nothing said when the newcomer was started")
-        return ready - started[-1]
+        return ready - started[-1] - init_seconds
 
 
 def measure(args, ballast):
@@ -361,7 +354,7 @@ def cells(seconds):
 
 def table(args, outcomes):
     aims = {"stepped": "50" if args.hosts else "20", "full size": "1000" if args.spares else "", "but start": "300", "switched in": "100"}
-    rows = [*PHASES, "full size", *([] if args.spares else ["but start"]), "switched in"]
+    rows = [*PHASES, "exited", "full size", *([] if args.spares else ["but start"]), "switched in"]
     titles = []
     for kills in outcomes:
         resident = statistics.median(kill.megabytes for kill in kills) if kills else 0

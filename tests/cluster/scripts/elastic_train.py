@@ -5,6 +5,7 @@
 Every process prints JSON lines (time: CLOCK_REALTIME in seconds; host, pid: whose line it is):
   {"world": EPOCH, "rank": R, "size": N, "steps": S}    it begins to train in this world, S steps being committed
   {"event": "stepped", "world": EPOCH, "step": S, "epoch": E, "samples": [...]}   it has trained on these samples in step S, and commits them next
+  {"ready": true, "init_seconds": T}    all is made that it trains with, hvd.init() having taken T
   {"done": true, "digest": "..."}   the training is over, the weights being these
 and what the time of a recovery is made of: the events restore, restored, reset. With --digests the first two have "weights", a checksum
 of model and optimizer.
@@ -17,6 +18,7 @@ With --gates a process stops at a point of its commits if DIRECTORY/POINT-RANK, 
 import argparse
 import hashlib
 import json
+import mmap
 import os
 import select
 import sys
@@ -64,9 +66,8 @@ def log(**entry):
 log(started=True)
 if args.fail_at_start_file and os.path.exists(args.fail_at_start_file):
     sys.exit(7)
-ballast = bytearray(args.ballast_megabytes << 20)
-for offset in range(0, len(ballast), 4096):
-    ballast[offset] = 1
+if args.ballast_megabytes:
+    ballast = mmap.mmap(-1, args.ballast_megabytes << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
 
 
 class Samples(torch.utils.data.Dataset):
@@ -140,7 +141,9 @@ class State(hvd.elastic.TorchState):
         super().on_reset()
 
 
+init_began = time.time()
 hvd.init()
+init_seconds = time.time() - init_began
 torch.manual_seed(1 + hvd.rank())
 width = max(1, int(args.megabytes * (1 << 20) / 4 / 20))
 model = torch.nn.Sequential(torch.nn.Linear(16, width), torch.nn.ReLU(), torch.nn.Linear(width, 4))
@@ -199,6 +202,7 @@ def train(state):
         state.commit()
 
 
+log(ready=True, init_seconds=init_seconds)
 train(state)
 digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
 log(done=True, digest=digest, rank=hvd.rank(), size=hvd.size())
