@@ -44,8 +44,9 @@ struct JobSpec {
   int start_workers = 0;  // for the first world; 0: max_workers
   std::optional<ElasticSpec> elastic;
   std::vector<HostSlots> expected_hosts;  // ranks follow this order; empty: the order of coming
-  absl::Duration start_timeout = absl::Seconds(30);     // for every expected host to attach
-  absl::Duration reattach_timeout = absl::Seconds(30);  // for agents, after Restarted
+  absl::Duration start_timeout = absl::Seconds(30);  // for every expected host to attach
+  // For agents, after Restarted; and theirs for a daemon. Zero: none comes back.
+  absl::Duration reattach_timeout = absl::Seconds(30);
   absl::Duration settle_time =
       absl::Milliseconds(500);  // waits so long for a cause once a consequence is seen
   absl::Duration failure_grace = absl::Seconds(1);  // SIGTERM to SIGKILL after a failure

@@ -273,7 +273,11 @@ absl::Time Membership::State::NextElasticDeadline() const {
   if (late) next = std::min(next, together_since + spec.elastic->rejoin_timeout);
   if (changing.has_value() && !broken.has_value())
     next = std::min(next, together_since + kFollowTime);
-  if (quorum_since != absl::InfiniteFuture()) next = std::min(next, quorum_since + kFormPatience);
+  if (quorum_since != absl::InfiniteFuture()) {
+    for (const absl::Time end : {quorum_since + kFormPatience, OldWorldEnds()}) {
+      if (end > last_time) next = std::min(next, end);
+    }
+  }
   return std::min(next, together_since + spec.elastic->elastic_timeout);
 }
 

@@ -36,6 +36,8 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   host->discovered = listed.count(name) > 0;
   host->ended = false;
   host->drain.reset();
+  host->away_until = absl::InfinitePast();
+  SeeAgain(*host, now);
   StopStrangers(*host, event);
   Note(Notice::Kind::kHostJoined,
        absl::StrCat("host ", name, " joined with ", Count(host->slots.slots, "slot")), nullptr,
@@ -60,6 +62,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
   Host* host = FindHost(event.host.host);
   if (host == nullptr || (host->away != event.agent && host->agent != event.agent)) return false;
   host->away.reset();
+  host->away_until = absl::InfinitePast();
   host->agent = event.agent;
   StopStrangers(*host, event);
   std::vector<WorkerId> to_stop;
@@ -191,6 +194,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
     if (worker.gone || &HostOf(worker) != host) continue;
     const bool member = worker.in_epoch;
     had_members = had_members || member;
+    LoseSightOf(&worker, now);
     worker.gone = true;
     worker.failed = !worker.finished;
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
@@ -204,6 +208,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   }
   Note(Notice::Kind::kHostLost, why, nullptr, host);
   if (!had_members) return;
+  TellOfCutOff(now);
   failed_world = true;
   last_failure = Verdict();
   last_failure.exit_code = 1;

@@ -49,7 +49,7 @@ struct Membership::State {
     bool ended = false;  // EndJob was sent
     std::optional<Drain> drain;
     std::optional<Incarnation> away;  // of the agent that may attach again after Restarted
-    absl::Time away_until;
+    absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
   };
 
   // Worker ids are never used twice. In a static job they are ranks + 1, and `workers` is in rank
@@ -73,6 +73,8 @@ struct Membership::State {
     bool released = false;  // told to leave
     std::string exception;  // its own word on why it fails
     bool caused_by_peer = false;
+    // Of a member whose host was lost while it trained: it may only be cut off.
+    absl::Time may_train_until = absl::InfinitePast();
     absl::Time ready_since;                       // of its parked call
     absl::Time stop_at = absl::InfiniteFuture();  // if it has not gone by then
     std::vector<std::string> stderr_tail;         // ... having said this
@@ -106,6 +108,12 @@ struct Membership::State {
   void LoseElasticHost(Host* host, const std::string& reason, absl::Time now);
   void EndDrainedHosts();
   Host* FindHost(const std::string& name);
+
+  // membership_cut_off.cc
+  void LoseSightOf(Worker* worker, absl::Time now);
+  void SeeAgain(const Host& host, absl::Time now);
+  absl::Time OldWorldEnds() const;
+  void TellOfCutOff(absl::Time now);
 
   // membership_calls.cc
   void On(const JoinRequested& event, absl::Time now);

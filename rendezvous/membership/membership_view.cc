@@ -67,6 +67,10 @@ std::string Membership::State::ExplainElastic() const {
   }
   if (ComingTogether()) {
     const std::vector<int> late = LateSurvivors();
+    if (late.empty() && OldWorldEnds() > last_time) {
+      return absl::StrCat("waiting until the members of epoch ", epoch.value(),
+                          ", which was lost as a whole, have surely ended");
+    }
     if (late.empty()) return ExplainNeed(asked, starting);
     return absl::StrCat("waiting for ", Ranks(late), " to ask for the next world",
                         broken.has_value() ? absl::StrCat(" (", *broken, ")") : "");

@@ -109,7 +109,7 @@ std::optional<std::vector<Membership::State::Worker*>> Membership::State::ReadyF
   const bool wait_for_more = !has_survivors && !all_asked &&
                              static_cast<int>(members.size()) < spec.max_workers &&
                              now < quorum_since + kFormPatience;
-  if (wait_for_more) return std::nullopt;
+  if (wait_for_more || now < OldWorldEnds()) return std::nullopt;
   return members;
 }
 

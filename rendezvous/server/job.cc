@@ -23,6 +23,7 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& cloc
   Recovered recovered;
   JobHistory history;
   if (options.journal == nullptr) {
+    options.spec.reattach_timeout = absl::ZeroDuration();  // no daemon comes back
     recovered.newest = clock.Now();
     recovered.machine = std::make_unique<Membership>(options.spec, recovered.newest);
   } else {

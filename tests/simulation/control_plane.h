@@ -236,6 +236,7 @@ class ControlPlane {
   void CheckSlot(const WorldMember& member, Process* process);
   void CheckOrder(const World& world);
   void CheckSurvivors(const World& world);
+  void CheckWorldBeforeHasEnded();
   void CheckAnswered(uint64_t call, CallKind kind);
   void CheckAgentOf(const std::string& host, Incarnation agent);
   bool InGoodStanding(const Process& process) const;

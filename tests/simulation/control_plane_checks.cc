@@ -88,12 +88,26 @@ void ControlPlane::CheckNewWorld(const World& world) {
   }
   CheckPlaces(world);
   if (wrong_.empty()) CheckSurvivors(world);
+  if (wrong_.empty() && newest_world_.has_value()) CheckWorldBeforeHasEnded();
   if (wrong_.empty() && newest_world_.has_value()) CheckOrder(world);
   Group& group = groups_[epoch];
   group.world = world;
   group.processes.assign(world.members.size(), -1);
   group.acting.assign(world.members.size(), false);
   newest_world_ = world;
+}
+
+// It can't complete another step, whatever its members believe: two worlds would train.
+void ControlPlane::CheckWorldBeforeHasEnded() {
+  const Group& group = groups_[newest_world_->epoch.value()];
+  const bool trains = std::all_of(group.processes.begin(), group.processes.end(), [&](int index) {
+    if (index < 0) return false;
+    const Process& process = processes_[index];
+    const bool inside = process.phase == Phase::kConnecting || process.phase == Phase::kTraining;
+    return process.alive && !process.frozen && inside &&
+           process.epoch == newest_world_->epoch.value();
+  });
+  if (trains && !group.broken) Fail("the world before trains on");
 }
 
 void ControlPlane::CheckPlaces(const World& world) {
