@@ -12,6 +12,7 @@ from horovod import _ffi
 from horovod.common import commits, elastic
 from horovod.common.exceptions import HorovodInternalError
 from horovod.torch.elastic import _store
+from horovod.torch.elastic import state as torch_state
 
 
 class Store:
@@ -269,6 +270,39 @@ def test_memory_and_disk_the_newer_counts(store, monkeypatch, tmp_path, newer):
     fresh = training(checkpoint_dir=str(tmp_path), checkpoint_every=2)
     enter(fresh)
     assert commits.newest() == fresh.batch == {"memory": 3, "disk": 2}[newer]
+
+
+@pytest.mark.parametrize("others_train", [False, True])
+def test_new_process_says_which_checkpoint_it_holds_if_nobody_trains(
+    store, monkeypatch, tmp_path, capsys, others_train
+):
+    state = training(checkpoint_dir=str(tmp_path))
+    for _ in range(3):
+        step(state)
+        state.commit()
+        state._checkpoints.wait()
+    committed = contents(state)
+    store.newest = store.told = None  # the host has gone
+    (tmp_path / ".checkpoint-9.hvd.tmp").write_bytes(b"of one who is writing")
+    new_process(monkeypatch)
+    monkeypatch.setattr(_ffi, "is_deferred", lambda: True)
+    monkeypatch.setattr(torch_state, "rank", lambda: 2 if others_train else 0)
+    fresh = training(checkpoint_dir=str(tmp_path))
+    capsys.readouterr()
+    fresh._inherit()
+    if others_train:
+        assert store.told is None and commits.newest() == 0 and fresh.batch == 0
+        return
+    assert store.told == commits.newest() == 3
+    step(fresh)
+    fresh.restore()
+    assert same(contents(fresh), committed)
+    assert (tmp_path / ".checkpoint-9.hvd.tmp").exists()
+    monkeypatch.setattr(_ffi, "is_deferred", lambda: False)
+    fresh._sync_in_loop()
+    assert same(contents(fresh), committed)
+    assert store.told == commits.newest() == 3
+    assert capsys.readouterr().err.count("going on from commit 3") == 1
 
 
 def test_second_state_keeps_its_commits_by_itself(store):

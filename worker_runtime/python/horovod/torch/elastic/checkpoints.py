@@ -76,11 +76,12 @@ class Checkpoints:
         if self._writing():
             self._thread.join(_MAX_WAIT_S)
 
-    def load_newest(self, newer_than: int = 0) -> Optional[Checkpoint]:
+    def load_newest(self, newer_than: int = 0, alone: bool = True) -> Optional[Checkpoint]:
         """The newest checkpoint that is whole and newer than that commit, or None. One line on
-        stderr says which was taken, and which were skipped and why. No file may be being
-        written."""
-        self._remove_unfinished()
+        stderr says which was taken, and which were skipped and why. `alone`: nobody is writing
+        here, so what a job that was killed has left is removed."""
+        if alone:
+            self._remove_unfinished()
         for name, commit in self._found():
             if commit <= newer_than:
                 return None

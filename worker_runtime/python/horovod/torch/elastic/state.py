@@ -6,6 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 import torch
 
+from horovod import _ffi
 from horovod.common import commits, ops
 from horovod.common.elastic import ObjectState as _ObjectState
 from horovod.common.elastic import State  # noqa: F401 - hvd.elastic.State
@@ -216,6 +217,16 @@ class TorchState(ObjectState):
     # Commits of earlier processes.
 
     def _inherit(self) -> None:
+        self._inherit_from_memory()
+        # If nobody trains: whoever can restore the newest commit is to be rank 0, and the job is to
+        # hear that it has come further.
+        nobody_trains = _ffi.is_deferred() and rank() == 0
+        if nobody_trains and self._load_checkpoint(self._inherited, alone=False):
+            self.save()
+            self._inherited = self._loaded_commit
+            commits.inherit(self._loaded_commit)
+
+    def _inherit_from_memory(self) -> None:
         left = _store.inherited()
         if left is None:
             return
@@ -238,13 +249,13 @@ class TorchState(ObjectState):
         """Begins where an earlier job was, if that is newer than what the process before left."""
         if self._load_checkpoint(self._inherited):
             self._inherited = 0
-        elif self._inherited > 0:
+        elif self._inherited > self._loaded_commit:
             _say("going on from commit {}, kept in memory".format(self._inherited))
 
-    def _load_checkpoint(self, newer_than: int) -> bool:
+    def _load_checkpoint(self, newer_than: int, alone: bool = True) -> bool:
         if self._checkpoints is None:
             return False
-        found = self._checkpoints.load_newest(newer_than)
+        found = self._checkpoints.load_newest(newer_than, alone)
         if found is None:
             return False
         try:
