@@ -39,7 +39,7 @@ absl::string_view NameOf(EpochChange change) {
 }
 
 EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
-                              std::shared_ptr<spdlog::logger> logger, std::atomic<bool>& changing) {
+                              std::shared_ptr<spdlog::logger> logger) {
   EngineOptions options;
   options.fusion_threshold_bytes = env.fusion_threshold_bytes;
   options.cycle_time = env.cycle_time;
@@ -54,7 +54,6 @@ EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
   options.on_warning = [logger = std::move(logger)](const std::string& text) {
     logger->warn(text);
   };
-  options.on_world_changing = [&changing] { changing.store(true, std::memory_order_relaxed); };
   return options;
 }
 
@@ -95,21 +94,25 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   } else {
     keys = std::make_unique<LoneKeyExchange>();
   }
-  ASSIGN_OR_RETURN(communicator_, backend.Connect(group, *keys, bounds));
   const Peer& root = world_.peers.front();
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<ControlChannel> control,
-      ControlChannel::Connect(group, listener, root.address, root.control_port, bounds));
-  engine_ = Engine::Start(ToEngineOptions(env, world_, logger_, changing_), *communicator_,
-                          std::move(control));
+  ASSIGN_OR_RETURN(group_, ConnectedGroup::Connect(group, backend, *keys, listener,
+                                                   {root.address, root.control_port}, bounds));
+  EngineOptions options = ToEngineOptions(env, world_, logger_);
+  sets_ = std::make_unique<ProcessSets>(ProcessSets::Surroundings{
+      world_, *group_, backend, options, WaitBounds(env.gloo_timeout, broken_.get()),
+      [this](const absl::Status& why) { engine()->Abort(why); }});
+  options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
+  // Also if it was left in good order: nobody is to wait in a set for those who leave.
+  options.on_end = [this](const absl::Status& why, bool) { sets_->Abort(why); };
+  group_->Start(options);
   absl::MutexLock lock(&mutex_);
   engine_is_up_ = true;
   // What was heard meanwhile.
   const absl::Status broken = broken_->status();
   if (!broken.ok()) {
-    engine_->Abort(broken);
+    engine()->Abort(broken);
   } else if (changing()) {
-    engine_->SetWorldChanging();
+    engine()->SetWorldChanging();
   }
   return absl::OkStatus();
 }
@@ -128,9 +131,9 @@ void ActiveWorld::OnChange(EpochChange change, const std::string& reason) {
   if (change != EpochChange::kChanging) broken_->Cancel(absl::AbortedError(reason));
   if (!engine_is_up_) return;
   if (change == EpochChange::kChanging) {
-    engine_->SetWorldChanging();
+    engine()->SetWorldChanging();
   } else {
-    engine_->Abort(broken_->status());
+    engine()->Abort(broken_->status());
   }
 }
 
@@ -140,19 +143,22 @@ void ActiveWorld::Shutdown() {
   // A forked child has inherited the object, but not the threads; the world is its parent's.
   if (getpid() != process_) {
     (void)watch_.release();
-    (void)communicator_.release();
+    (void)sets_.release();
+    (void)group_.release();
     return;
   }
-  if (engine_ != nullptr) engine_->Shutdown();
+  // The world first: its end is the sets'.
+  if (group_ != nullptr) group_->Shutdown();
+  if (broken_ != nullptr) broken_->Cancel(absl::AbortedError("Horovod has been shut down."));
+  if (sets_ != nullptr) sets_->Close();
   watch_.reset();
-  communicator_.reset();
   if (std::exchange(broken_, nullptr) != nullptr) Trace("left");
 }
 
 void ActiveWorld::LeaveForNext() {
   const bool over = broken_ == nullptr || !broken_->status().ok();
   if (!changing() || over) {
-    engine_->Abort(absl::AbortedError(
+    engine()->Abort(absl::AbortedError(
         absl::StrCat("rank ", world_.rank, " has left this world for the next one")));
   }
   Shutdown();

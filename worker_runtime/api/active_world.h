@@ -17,15 +17,16 @@
 #include "base/env.h"
 #include "base/logging.h"
 #include "collectives/backend.h"
+#include "worker_runtime/api/connected_group.h"
+#include "worker_runtime/api/process_sets.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/session.h"
 #include "worker_runtime/session/world.h"
 
 namespace hvd {
 
-// Everything that lives as long as one world. Thread-safe. Once it was left no thread and no
-// descriptor of it is there any more; it is destroyed when its last handle is released, since
-// results may be memory of the engine's.
+// Everything that lives as long as one world: its engine and those of its process sets, which fail
+// together. Thread-safe. Once it was left no thread and no descriptor of it is there any more.
 class ActiveWorld {
  public:
   // Connects this worker with the other members of `world`. Listens to the daemon meanwhile, so
@@ -39,7 +40,9 @@ class ActiveWorld {
   ~ActiveWorld();
 
   const WorkerWorld& world() const { return world_; }
-  Engine& engine() { return *engine_; }
+  // Who holds an engine has the results of its handles, also when the world was left.
+  const std::shared_ptr<Engine>& engine() const { return group_->engine(); }
+  ProcessSets& process_sets() { return *sets_; }
   // Whether the epoch is over or another one is wanted, as far as this rank was told. A few loads.
   bool changing() const { return changing_.load(std::memory_order_relaxed); }
 
@@ -66,11 +69,11 @@ class ActiveWorld {
   std::atomic<bool> changing_{false};
   // Cancelled when the daemon says that the epoch is over. Until Shutdown.
   std::unique_ptr<Cancellation> broken_ = std::make_unique<Cancellation>();
-  std::unique_ptr<Communicator> communicator_;
   absl::Mutex mutex_;
   bool engine_is_up_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<Engine> engine_;     // set once
-  std::unique_ptr<EpochWatch> watch_;  // last: its callback uses the rest
+  std::unique_ptr<ConnectedGroup> group_;  // all ranks; set once
+  std::unique_ptr<ProcessSets> sets_;      // set once
+  std::unique_ptr<EpochWatch> watch_;      // last: its callback uses the rest
 };
 
 }  // namespace hvd

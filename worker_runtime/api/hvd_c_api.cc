@@ -84,6 +84,18 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   return to;
 }
 
+// Calls function(world) if there is one.
+template <typename Function>
+int32_t WithWorld(Function function) {
+  return Guarded([&]() -> absl::Status {
+    const std::shared_ptr<ActiveWorld> active = TheRuntime().active();
+    if (active == nullptr) {
+      return absl::FailedPreconditionError("this process is in no world");
+    }
+    return function(*active);
+  });
+}
+
 // Calls function(store).
 template <typename Function>
 int32_t WithStore(Function function) {
@@ -213,7 +225,30 @@ int32_t hvd_world_is_changing(void) {
   return Query([](ActiveWorld& active) { return active.changing() ? 1 : 0; }, 0);
 }
 
-int32_t hvd_submit(const hvd_request* requests, int32_t count, int64_t* handle) {
+int32_t hvd_add_process_set(const int32_t* ranks, int32_t count, int32_t* id) {
+  return WithWorld([&](ActiveWorld& world) {
+    return world.process_sets().Add(std::vector<int>(ranks, ranks + std::max(count, 0)), id);
+  });
+}
+
+int32_t hvd_remove_process_set(int32_t id) {
+  return WithWorld([&](ActiveWorld& world) { return world.process_sets().Remove(id); });
+}
+
+int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation) {
+  return WithWorld([&](ActiveWorld& active) -> absl::Status {
+    const hvd::WorkerWorld& world = active.world();
+    if (rank < 0 || rank >= world.size()) {
+      return absl::NotFoundError(absl::StrCat("there is no rank ", rank));
+    }
+    *worker = world.peers[rank].worker.value();
+    *incarnation = world.peers[rank].incarnation.value();
+    return absl::OkStatus();
+  });
+}
+
+int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
+                   int64_t* handle) {
   return Guarded([&]() -> absl::Status {
     std::vector<TensorRequest> group;
     group.reserve(count);
@@ -221,7 +256,7 @@ int32_t hvd_submit(const hvd_request* requests, int32_t count, int64_t* handle) 
       ASSIGN_OR_RETURN(TensorRequest request, ToRequest(requests[i]));
       group.push_back(std::move(request));
     }
-    ASSIGN_OR_RETURN(*handle, TheRuntime().Submit(std::move(group)));
+    ASSIGN_OR_RETURN(*handle, TheRuntime().Submit(std::move(group), process_set));
     return absl::OkStatus();
   });
 }

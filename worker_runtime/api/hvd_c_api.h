@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 3
+#define HVD_ABI_VERSION 4
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -28,7 +28,7 @@ enum {
       3, /* the caller's mistake, or (from hvd_wait) the ranks' requests do not match */
   HVD_DEADLINE_EXCEEDED = 4, /* a collective or the rendezvous took too long */
   HVD_NOT_FOUND = 5,         /* unknown handle */
-  HVD_ALREADY_EXISTS = 6,    /* a request of that name is in flight */
+  HVD_ALREADY_EXISTS = 6,    /* a request of that name is in flight; a process set of these ranks */
   HVD_PERMISSION_DENIED = 7,
   HVD_RESOURCE_EXHAUSTED = 8,  /* no memory */
   HVD_FAILED_PRECONDITION = 9, /* not initialized, or already shut down */
@@ -130,6 +130,25 @@ HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1 if all hosts have as many rank
 /* 1 if the epoch is broken or about to change, 0 if not. One load. */
 HVD_EXPORT int32_t hvd_world_is_changing(void);
 
+/* Process sets: groups of ranks whose members run operations among themselves, at the same time as
+ * others. 0 is the set of all ranks of the world and is always there; the others end with the
+ * world. All ranks of the world must make each of these two calls, at the same point; both block.
+ *
+ * hvd_add_process_set takes ranks of the world in any order. *id is the same on all ranks and is
+ * never given again. On all ranks alike, and the world goes on: HVD_INVALID_ARGUMENT: the ranks ask
+ * for different things, or a rank does not exist or is named twice; HVD_ALREADY_EXISTS: *id has
+ * these ranks; HVD_UNAVAILABLE, HVD_DEADLINE_EXCEEDED: members can't be connected.
+ * hvd_remove_process_set: what is in flight on the set fails; its handles stay until they are
+ * released. HVD_INVALID_ARGUMENT: the ranks ask for different things; HVD_NOT_FOUND: no such set,
+ * or 0.
+ * Both: HVD_FAILED_PRECONDITION: there is no world; or the world is broken, as hvd_wait. */
+HVD_EXPORT int32_t hvd_add_process_set(const int32_t* ranks, int32_t count, int32_t* id);
+HVD_EXPORT int32_t hvd_remove_process_set(int32_t id);
+
+/* Which process `rank` is: the same two numbers as long as it lives, in any world and to every
+ * member. HVD_NOT_FOUND: no such rank. HVD_FAILED_PRECONDITION: there is no world. */
+HVD_EXPORT int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation);
+
 /* One tensor of one operation; see TensorRequest in worker_runtime/engine/engine.h. */
 typedef struct hvd_request {
   const char* name;
@@ -142,16 +161,17 @@ typedef struct hvd_request {
   void* output; /* NULL: the runtime allocates the result */
   double prescale;
   double postscale;
-  int32_t root_rank;
-  int32_t splits_count; /* alltoall: 0 for even splits, else size() entries */
+  int32_t root_rank;    /* of the world, whatever the process set */
+  int32_t splits_count; /* alltoall: 0 for even splits, else one entry for each rank of the set */
   const int32_t* splits;
 } hvd_request;
 
-/* Hands over `count` tensors as one group; *handle identifies it until hvd_release. `input` and
- * `output` must stay valid until then. Errors: HVD_INVALID_ARGUMENT, HVD_ALREADY_EXISTS,
- * HVD_FAILED_PRECONDITION, HVD_ABORTED, HVD_UNAVAILABLE; those of hvd_join_world, which it calls if
- * this process is deferred. */
-HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int64_t* handle);
+/* Hands over `count` tensors as one group, to be run by process set `process_set`; *handle
+ * identifies it until hvd_release. `input` and `output` must stay valid until then. Errors:
+ * HVD_INVALID_ARGUMENT, HVD_ALREADY_EXISTS, HVD_FAILED_PRECONDITION, HVD_ABORTED, HVD_UNAVAILABLE;
+ * those of hvd_join_world, which it calls if this process is deferred. */
+HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
+                              int64_t* handle);
 
 HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done); /* HVD_NOT_FOUND */
 

@@ -227,16 +227,21 @@ std::shared_ptr<ActiveWorld> Runtime::active() const {
   return active_;
 }
 
-absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<TensorRequest> requests) {
+absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<TensorRequest> requests,
+                                                int32_t process_set) {
   std::shared_ptr<ActiveWorld> world = active();
   if (world == nullptr) {
     RETURN_IF_ERROR(JoinWorld());
     world = active();
     if (world == nullptr) return NotInitialized();  // shut down at this moment
   }
-  ASSIGN_OR_RETURN(const Engine::Handle handle, world->engine().Submit(std::move(requests)));
+  std::shared_ptr<Engine> engine = world->engine();
+  if (process_set != 0) {
+    ASSIGN_OR_RETURN(engine, world->process_sets().Prepare(process_set, requests));
+  }
+  ASSIGN_OR_RETURN(const Engine::Handle handle, engine->Submit(std::move(requests)));
   absl::MutexLock lock(&mutex_);
-  tickets_.emplace(next_handle_, Ticket{world, handle});
+  tickets_.emplace(next_handle_, Ticket{std::move(engine), handle});
   return next_handle_++;
 }
 
@@ -252,17 +257,17 @@ absl::StatusOr<Runtime::Ticket> Runtime::Find(Handle handle) const {
 
 absl::StatusOr<bool> Runtime::Poll(Handle handle) {
   ASSIGN_OR_RETURN(const Ticket ticket, Find(handle));
-  return ticket.world->engine().Poll(ticket.handle);
+  return ticket.engine->Poll(ticket.handle);
 }
 
 absl::Status Runtime::Wait(Handle handle) {
   ASSIGN_OR_RETURN(const Ticket ticket, Find(handle));
-  return ticket.world->engine().Wait(ticket.handle);
+  return ticket.engine->Wait(ticket.handle);
 }
 
 absl::StatusOr<const std::vector<TensorResult>*> Runtime::Results(Handle handle) {
   ASSIGN_OR_RETURN(const Ticket ticket, Find(handle));
-  return &ticket.world->engine().Results(ticket.handle);
+  return &ticket.engine->Results(ticket.handle);
 }
 
 void Runtime::Release(Handle handle) {
@@ -274,7 +279,7 @@ void Runtime::Release(Handle handle) {
     ticket = std::move(found->second);
     tickets_.erase(found);
   }
-  ticket.world->engine().Release(ticket.handle);
+  ticket.engine->Release(ticket.handle);
 }
 
 void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {

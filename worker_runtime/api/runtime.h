@@ -68,10 +68,11 @@ class Runtime {
   };
   std::optional<Place> place() const;
 
-  // Engine's operations on the world that is up, or (for handles) on the one that the handle
-  // belongs to. Submit joins first if that was deferred.
+  // Engine's operations on the world that is up, or on one of its process sets (see
+  // ProcessSets::Prepare); for handles on the one that the handle belongs to. Submit joins first if
+  // that was deferred.
   //   FailedPrecondition: there is no world.   NotFound: no such handle.
-  absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests);
+  absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests, int32_t process_set = 0);
   absl::StatusOr<bool> Poll(Handle handle);
   absl::Status Wait(Handle handle);
   absl::StatusOr<const std::vector<TensorResult>*> Results(Handle handle);
@@ -82,7 +83,7 @@ class Runtime {
 
  private:
   struct Ticket {
-    std::shared_ptr<ActiveWorld> world;
+    std::shared_ptr<Engine> engine;
     Engine::Handle handle = 0;
   };
 

@@ -40,6 +40,14 @@ struct EngineOptions {
   // Takes warnings for people; called on the engine's thread. Empty: they are dropped.
   std::function<void(const std::string&)> on_warning;
 
+  // Added to errors and warnings that name ranks, e.g. " (of process set 1, ranks 2 and 3 of the
+  // world)". Empty: the ranks are the world's.
+  std::string ranks_note;
+
+  // Called on the engine's thread when the epoch has ended, before what is in flight fails; `left`:
+  // in good order, by a rank's Shutdown(). It must not destroy the engine. May be empty.
+  std::function<void(const absl::Status& why, bool left)> on_end;
+
   // Called on the engine's thread when a commit tells that the world is about to change, before the
   // commit is done. May be empty.
   std::function<void()> on_world_changing;

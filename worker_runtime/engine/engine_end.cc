@@ -1,6 +1,7 @@
 // The end of an epoch: why it came, and telling the others.
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "worker_runtime/engine/engine_loop.h"
@@ -23,6 +24,15 @@ absl::Status LeftWorldError(int rank) {
       rank, " left first; its output may tell why."));
 }
 
+bool EngineLoop::HasLeft() const {
+  return leaving_.load() || (end_.has_value() && end_->kind == EndKind::kLeft);
+}
+
+absl::Status EngineLoop::WithRanksNote(const absl::Status& status) const {
+  if (absl::StrContains(status.message(), options_.ranks_note)) return status;
+  return absl::Status(status.code(), absl::StrCat(status.message(), options_.ranks_note));
+}
+
 absl::Status EngineLoop::Conclude(absl::Status status) {
   // A plan that everyone gets has said it.
   if (end_.has_value() && end_->kind == EndKind::kLeft) return status;
@@ -36,8 +46,13 @@ absl::Status EngineLoop::Conclude(absl::Status status) {
   // Whoever is in the middle of a collective with us must notice.
   communicator_.Abort(status.message());
   if (end_.has_value()) return status;
+  // A reason given from outside speaks of the world's ranks.
+  if (!aborted_.load()) status = WithRanksNote(status);
   if (!is_root()) TellRoot(status);
-  if (collective_failed_ && !aborted_.load()) status = LookForCause(status);
+  if (collective_failed_ && !aborted_.load()) {
+    status = LookForCause(status);
+    if (!aborted_.load()) status = WithRanksNote(status);
+  }
   if (is_root()) TellMembers(status);
   return status;
 }

@@ -83,6 +83,7 @@ void EngineLoop::Run() {
   // Peers may still have to read our last words.
   constexpr absl::Duration kFinishPatience = absl::Seconds(1);
   status = Conclude(std::move(status));
+  if (options_.on_end) options_.on_end(status, HasLeft());
   for (const OperationTensor& tensor : broken_) tensor.Finish(status);
   queue_.Close(status);
   // Who was told from outside that the epoch is over need not wait: so was everyone else, and who
@@ -194,7 +195,7 @@ absl::Status EngineLoop::RunNextPlan() {
   if (!is_root()) return absl::OkStatus();
   std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
   for (const std::string& warning : coordinator_->TakeWarnings()) {
-    if (options_.on_warning) options_.on_warning(warning);
+    if (options_.on_warning) options_.on_warning(absl::StrCat(warning, options_.ranks_note));
   }
   if (!plan.has_value()) return absl::OkStatus();
   if (size_ > 1) {
@@ -251,7 +252,8 @@ void EngineLoop::Deliver(const Failure& failure) {
   for (const std::string& name : failure.names) {
     std::optional<OperationTensor> tensor = queue_.Take(name);
     // Not every rank has submitted what a deadlock was about.
-    if (tensor.has_value()) tensor->Finish(absl::InvalidArgumentError(failure.message));
+    if (!tensor.has_value()) continue;
+    tensor->Finish(WithRanksNote(absl::InvalidArgumentError(failure.message)));
   }
 }
 

@@ -67,6 +67,9 @@ class EngineLoop {
   // What follows the end of the epoch (engine_end.cc).
   // Tells the others if need be; returns why the epoch ended, from the one who knows best.
   absl::Status Conclude(absl::Status status);
+  bool HasLeft() const;
+  // `status` with options_.ranks_note, if that is not in it yet.
+  absl::Status WithRanksNote(const absl::Status& status) const;
   void TellMembers(const absl::Status& status);
   void TellRoot(const absl::Status& status);
   // What a collective reports is often a consequence; the cause comes by the control channel.

@@ -38,9 +38,15 @@ class SessionKeyExchange : public KeyExchange {
 };
 
 Peer ToPeer(const pb::Member& member) {
-  return {member.host(),       member.address(),    static_cast<int>(member.control_port()),
-          member.local_rank(), member.local_size(), member.cross_rank(),
-          member.cross_size()};
+  return {member.host(),
+          member.address(),
+          static_cast<int>(member.control_port()),
+          member.local_rank(),
+          member.local_size(),
+          member.cross_rank(),
+          member.cross_size(),
+          WorkerId(member.worker().worker_id()),
+          Incarnation(member.worker().incarnation())};
 }
 
 absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {

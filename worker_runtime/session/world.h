@@ -19,6 +19,9 @@ struct Peer {
   int local_size = 1;
   int cross_rank = 0;
   int cross_size = 1;
+  // Which process it is, in any world; 0 without a daemon.
+  WorkerId worker = WorkerId(0);
+  Incarnation incarnation = Incarnation(0);
 };
 
 struct WorkerWorld {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 3
+_ABI_VERSION = 4
 
 # Operations.
 ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN, COMMIT = range(8)
@@ -22,6 +22,7 @@ AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
 
 _OK = 0
 _NOT_FOUND = 5
+_ALREADY_EXISTS = 6
 _RESOURCE_EXHAUSTED = 8
 _UNIMPLEMENTED = 12
 
@@ -93,7 +94,10 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p
     for name, argtypes in (
-        ("submit", [ctypes.c_void_p, int32, ctypes.POINTER(int64)]),
+        ("submit", [ctypes.c_void_p, int32, int32, ctypes.POINTER(int64)]),
+        ("add_process_set", [ctypes.POINTER(int32), int32, ctypes.POINTER(int32)]),
+        ("remove_process_set", [int32]),
+        ("member", [int32, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)]),
         ("poll", [int64, ctypes.POINTER(int32)]),
         ("wait", [int64]),
         ("result", [int64, int32, ctypes.POINTER(_Tensor)]),
@@ -290,12 +294,37 @@ def request(
     )
 
 
-def submit(requests: Sequence[Request]) -> int:
-    """Hands over tensors as one group and returns its handle."""
+def add_process_set(ranks: Sequence[int]) -> Tuple[int, bool]:
+    """Registers a process set, with all other ranks; blocks. Its id, and whether it is new: if not,
+    that of the set that has these ranks."""
+    process_set_id = ctypes.c_int32()
+    count = len(ranks)
+    code = _library.hvd_add_process_set(
+        (ctypes.c_int32 * count)(*ranks), count, ctypes.byref(process_set_id)
+    )
+    if code != _ALREADY_EXISTS:
+        _check(code)
+    return process_set_id.value, code == _OK
+
+
+def remove_process_set(process_set_id: int) -> None:
+    """Ends a process set, with all other ranks; blocks."""
+    _check(_library.hvd_remove_process_set(process_set_id))
+
+
+def member(rank: int) -> Tuple[int, int]:
+    """Which process `rank` of the present world is, the same in any world."""
+    worker, incarnation = ctypes.c_uint64(), ctypes.c_uint64()
+    _check(_library.hvd_member(rank, ctypes.byref(worker), ctypes.byref(incarnation)))
+    return worker.value, incarnation.value
+
+
+def submit(requests: Sequence[Request], process_set: int = 0) -> int:
+    """Hands over tensors as one group, to be run by that process set, and returns its handle."""
     handle = ctypes.c_int64()
     count = len(requests)
     array = requests[0] if count == 1 else (Request * count)(*requests)
-    _check(_library.hvd_submit(ctypes.byref(array), count, ctypes.byref(handle)))
+    _check(_library.hvd_submit(ctypes.byref(array), count, process_set, ctypes.byref(handle)))
     return handle.value
 
 

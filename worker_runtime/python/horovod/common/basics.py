@@ -9,6 +9,9 @@ from horovod import _ffi
 from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
 
 
+_MAX_FAILED_ENTRIES = 10  # in a row; the daemon gives up earlier, if it can be reached
+
+
 class _World(NamedTuple):
     rank: int
     size: int
@@ -84,18 +87,20 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     Args:
       comm: None, or the list of all ranks. Subsets of ranks and MPI communicators are not
         supported.
-      process_sets: None or an empty list; process sets are not available yet.
+      process_sets: a list of :class:`ProcessSet` to register, the same on all ranks; or "dynamic",
+        so that sets can be added and removed later.
 
     Raises:
-      NotImplementedError: for process sets or an MPI communicator.
-      ValueError: `comm` is a subset of the ranks, or an environment variable of Horovod's has a bad
-        value.
+      NotImplementedError: for an MPI communicator.
+      ValueError: `comm` is a subset of the ranks, the process sets are bad or not the same on all
+        ranks, or an environment variable of Horovod's has a bad value.
       HorovodInternalError: the world could not be joined.
       WorkerReleased: this process is not wanted any more; it ends with code 0.
     """
+    from horovod.common import process_sets as sets
+
     check_not_forked()
-    if process_sets:
-        raise NotImplementedError("Process sets are not available in this version of Horovod.")
+    static_sets = sets.use(process_sets)
     if comm is not None and not isinstance(comm, (list, tuple, range)):
         raise NotImplementedError("hvd.init(comm=...): this Horovod is built without MPI.")
     if _process.world is not None:
@@ -108,6 +113,34 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     _install_hooks()
     _process.deferred = _ffi.is_deferred()
     _note_world()
+    try:
+        _survive(lambda: _returning_sets().enter_first(static_sets))
+    except ValueError as error:
+        shutdown()
+        raise ValueError("Horovod initialization failed: {}".format(error)) from None
+
+
+def _returning_sets() -> Any:
+    from horovod.common import _returning_sets as returning_sets
+
+    return returning_sets
+
+
+def _survive(enter: Callable[[], None]) -> None:
+    """Calls `enter`, and goes on to the next world if that breaks in an elastic job's first init."""
+    for failed in range(1, _MAX_FAILED_ENTRIES + 1):
+        try:
+            return enter()
+        except HorovodInternalError as error:
+            broken = error.caused_by_peer and os.environ.get("HOROVOD_ELASTIC") == "1"
+            if not broken or failed == _MAX_FAILED_ENTRIES:
+                raise
+            enter = reset
+
+
+def is_deferred() -> bool:
+    """Whether :func:`init` has given this process only a provisional place."""
+    return _process.deferred
 
 
 def join_world() -> None:
@@ -124,6 +157,7 @@ def join_world() -> None:
     _process.deferred = False
     _note_world()
     _process.moved = _process.world != provisional
+    _returning_sets().enter()
 
 
 def take_move() -> bool:
@@ -136,7 +170,8 @@ def reset() -> None:
     """Goes from the present world, which is broken or about to change, to the next one; blocks
     until that is up.
 
-    Ranks and sizes are the old ones if it fails.
+    The process sets are registered again. Ranks and sizes are the old ones if there was no next
+    world.
 
     Raises:
       HorovodInternalError: the next world could not be joined, or it broke while it formed.
@@ -149,6 +184,7 @@ def reset() -> None:
     _enter(_ffi.reset)
     _process.deferred = False
     _note_world()
+    _returning_sets().enter()
 
 
 def shutdown() -> None:
@@ -156,7 +192,10 @@ def shutdown() -> None:
     world."""
     if _process.world is None:
         return
+    from horovod.common import process_sets as sets
+
     check_not_forked()
+    sets.forget()
     _process.world = None
     _process.deferred = False
     _ffi.shutdown()

@@ -4,7 +4,7 @@ import array
 import collections
 import itertools
 import threading
-from typing import Any, Callable, Dict, NamedTuple, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from horovod import _ffi
 from horovod.common import basics
@@ -27,7 +27,7 @@ class _InFlight(NamedTuple):
 
 _lock = threading.Lock()
 _in_flight: Dict[int, _InFlight] = {}
-_counters: Dict[str, Any] = collections.defaultdict(itertools.count)
+_counters: Dict[Tuple[int, str], Any] = collections.defaultdict(itertools.count)
 
 
 def reset_names() -> None:
@@ -36,17 +36,25 @@ def reset_names() -> None:
         _counters.clear()
 
 
+def _reset_names_of_the_world() -> None:
+    """The same for operations of all ranks only."""
+    with _lock:
+        for process_set, kind in list(_counters):
+            if process_set == 0:
+                del _counters[process_set, kind]
+
+
 basics.on_init(reset_names)
 
 
-def name_or_default(kind: str, name: Any) -> str:
+def name_or_default(kind: str, name: Any, process_set: int = 0) -> str:
     """`name`, or ``<kind>.noname.<n>`` if there is none; n counts the unnamed operations of that
-    kind in this world."""
+    kind on this process set in this world."""
     basics.join_world()
     if name is not None and name != "":
         return str(name)
     with _lock:
-        return "{}.noname.{}".format(kind, next(_counters[kind]))
+        return "{}.noname.{}".format(kind, next(_counters[process_set, kind]))
 
 
 def check_ready() -> None:
@@ -59,17 +67,23 @@ def check_ready() -> None:
     basics.join_world()
 
 
-def submit(requests: Sequence[_ffi.Request], finish: Callable[[int], Any], keep_alive: Any) -> int:
-    """Hands over a group of tensors. `finish(handle)` makes the operation's value and releases the
-    handle.
+def submit(
+    requests: Sequence[_ffi.Request],
+    finish: Callable[[int], Any],
+    keep_alive: Any,
+    process_set: int = 0,
+) -> int:
+    """Hands over a group of tensors to be run by the process set with that id. `finish(handle)`
+    makes the operation's value and releases the handle.
 
     Raises:
-      ValueError: a bad request, or one of its names is in flight already.
+      ValueError: a bad request, one of its names is in flight already, or this rank is not in the
+        set.
       HorovodInternalError: there is no world, or it is broken.
     """
     check_ready()
     basics.note_alive()
-    handle = _ffi.submit(requests)
+    handle = _ffi.submit(requests, process_set)
     with _lock:
         _in_flight[handle] = _InFlight(finish, keep_alive)
     return handle
@@ -119,10 +133,10 @@ def keep_buffers_in_flight() -> None:
     _ffi.keep_for_ever(_in_flight)
 
 
-def barrier() -> None:
-    """Returns when all ranks have called it."""
+def barrier(process_set: int = 0) -> None:
+    """Returns when all ranks of the process set have called it."""
     request = _ffi.request("horovod.barrier", _ffi.BARRIER)
-    synchronize(submit([request], _ffi.release, None))
+    synchronize(submit([request], _ffi.release, None, process_set))
 
 
 def join() -> int:
@@ -137,7 +151,7 @@ def join() -> int:
         return last
 
     last = synchronize(submit([_ffi.request("horovod.join", _ffi.JOIN)], finish, None))
-    reset_names()  # ranks that joined early have counted less
+    _reset_names_of_the_world()  # ranks that joined early have counted less
     return last
 
 
@@ -162,3 +176,19 @@ def max_over_ranks(value: int) -> int:
     )
     synchronize(submit([request], _ffi.release, numbers))
     return numbers[0]
+
+
+def bytes_of_one(data: Optional[bytes]) -> bytes:
+    """The bytes of the one rank that gives any; the others give None."""
+    own = data or b""
+    request = _ffi.request(
+        "horovod.bytes", _ffi.ALLGATHER, _ffi.UINT8, (len(own),), _ffi.address_of(own)
+    )
+
+    def finish(handle: int) -> bytes:
+        result = _ffi.result(handle, 0)
+        gathered = bytes(_ffi.memory(result.address, result.shape[0])) if result.address else b""
+        _ffi.release(handle)
+        return gathered
+
+    return synchronize(submit([request], finish, own))

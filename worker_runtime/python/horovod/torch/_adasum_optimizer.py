@@ -8,7 +8,7 @@ import torch
 
 from horovod.torch._tensors import not_compiled
 from horovod.torch._wrapped_optimizer import WrappedOptimizer
-from horovod.torch.mpi_ops import Adasum, Max, allreduce_, allreduce_async_, size, synchronize
+from horovod.torch.mpi_ops import Adasum, Max, allreduce_, allreduce_async_, synchronize
 
 
 class AdasumOptimizer(WrappedOptimizer):
@@ -27,7 +27,7 @@ class AdasumOptimizer(WrappedOptimizer):
         self._arrived = True
 
     def _finish_gradients(self) -> None:
-        if self._arrived and not self._agreed and size() > 1:
+        if self._arrived and not self._agreed and self._reduces():
             grads = [p.grad for p in self._trained() if p.grad is not None]
             finite = all(bool(torch.isfinite(_values(grad)).all()) for grad in grads)
             if self._agree(finite) is False and finite and grads:
@@ -37,7 +37,7 @@ class AdasumOptimizer(WrappedOptimizer):
         self._agreed = True
         name = "adasum.overflow." + next(iter(self._parameter_names.values()), "")
         flag = torch.tensor([0 if finite else 1], dtype=torch.int32)
-        return int(allreduce_(flag, name=name, op=Max)) == 0
+        return int(allreduce_(flag, name=name, op=Max, process_set=self._process_set)) == 0
 
     @not_compiled
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
@@ -45,7 +45,7 @@ class AdasumOptimizer(WrappedOptimizer):
         parameters."""
         if closure is not None:
             kwargs["closure"] = closure
-        if size() == 1:
+        if not self._reduces():
             return super().step(**kwargs)
         if not self._agreed:
             self._agree(True)  # nobody has asked on this rank; others may wait for the answer
@@ -64,7 +64,9 @@ class AdasumOptimizer(WrappedOptimizer):
         started = []
         for p, start in zip(trained, starts):
             buffer, ctx = self._compression.compress((p.detach() - start).contiguous())
-            handle = allreduce_async_(buffer, name=self._parameter_names[p], op=Adasum)
+            handle = allreduce_async_(
+                buffer, name=self._parameter_names[p], op=Adasum, process_set=self._process_set
+            )
             started.append((handle, buffer, ctx))
         for p, start, (handle, buffer, ctx) in zip(trained, starts, started):
             synchronize(handle)

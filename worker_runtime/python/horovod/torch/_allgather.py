@@ -13,12 +13,14 @@ from horovod.torch._allreduce import allreduce
 from horovod.torch._groups import check_group, differentiable, group_names, results
 
 
-def _submit_allgather(tensors: List[torch.Tensor], names: Sequence[str], single: bool) -> int:
+def _submit_allgather(
+    tensors: List[torch.Tensor], names: Sequence[str], single: bool, process_set_id: int
+) -> int:
     sources = [_tensors.on_host(tensor) for tensor in tensors]
     requests = [
         _tensors.request(name, _ffi.ALLGATHER, source) for name, source in zip(names, sources)
     ]
-    return ops.submit(requests, results(tensors, single), sources)
+    return ops.submit(requests, results(tensors, single), sources, process_set_id)
 
 
 @_tensors.not_compiled
@@ -28,9 +30,10 @@ def allgather_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts an :func:`allgather` and returns its handle."""
-    process_sets.check(process_set)
+    process_set_id = process_sets.check(process_set)
     _tensors.check(tensor)
-    return _submit_allgather([tensor], [ops.name_or_default("allgather", name)], True)
+    names = [ops.name_or_default("allgather", name, process_set_id)]
+    return _submit_allgather([tensor], names, True, process_set_id)
 
 
 @_tensors.not_compiled
@@ -40,10 +43,10 @@ def grouped_allgather_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`grouped_allgather` and returns its handle."""
-    process_sets.check(process_set)
+    process_set_id = process_sets.check(process_set)
     tensors = check_group(tensors)
-    names = group_names("grouped_allgather", name, len(tensors))
-    return _submit_allgather(tensors, names, False)
+    names = group_names("grouped_allgather", name, len(tensors), process_set_id)
+    return _submit_allgather(tensors, names, False, process_set_id)
 
 
 def _own_rows(grad: torch.Tensor, rows: int, process_set: ProcessSet) -> torch.Tensor:
@@ -73,7 +76,7 @@ def allgather(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Concatenates the ranks' tensors on dimension 0, in rank order.
+    """Concatenates the tensors of the process set's ranks on dimension 0, in rank order.
 
     The first dimension may differ between ranks, and be 0; the others and the type may not.
     Differentiable: the gradient is averaged over the ranks. Raises IndexError for a tensor without

@@ -23,6 +23,7 @@ def _submit_allreduce(
     prescale: float,
     postscale: float,
     value: Any,
+    process_set_id: int,
 ) -> int:
     """Reduces `tensors` to `outputs`, which may be the same; `value` is what synchronize will
     return."""
@@ -52,28 +53,32 @@ def _submit_allreduce(
                 output.detach().copy_(target)
         return value
 
-    return ops.submit(requests, finish, (sources, targets))
+    return ops.submit(requests, finish, (sources, targets), process_set_id)
 
 
 def _allreduce_async(tensor, output, name, op, prescale, postscale, process_set) -> int:
-    process_sets.check(process_set)
+    process_set_id = process_sets.check(process_set)
     check_reduction(op)
     _tensors.check(tensor)
     if output is None:
         output = torch.empty_like(tensor, requires_grad=False)
-    names = [ops.name_or_default("allreduce", name)]
-    return _submit_allreduce([tensor], [output], names, op, prescale, postscale, output)
+    names = [ops.name_or_default("allreduce", name, process_set_id)]
+    return _submit_allreduce(
+        [tensor], [output], names, op, prescale, postscale, output, process_set_id
+    )
 
 
 def _grouped_allreduce_async(tensors, in_place, name, op, prescale, postscale, process_set) -> int:
-    process_sets.check(process_set)
+    process_set_id = process_sets.check(process_set)
     check_reduction(op)
     tensors = check_group(tensors)
     outputs = tensors
     if not in_place:
         outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
-    names = group_names("grouped_allreduce", name, len(tensors))
-    return _submit_allreduce(tensors, outputs, names, op, prescale, postscale, outputs)
+    names = group_names("grouped_allreduce", name, len(tensors), process_set_id)
+    return _submit_allreduce(
+        tensors, outputs, names, op, prescale, postscale, outputs, process_set_id
+    )
 
 
 @_tensors.not_compiled
@@ -143,7 +148,8 @@ def allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Reduces `tensor` over all ranks and returns the result, of the same shape, type and device.
+    """Reduces `tensor` over all ranks of the process set and returns the result, of the same shape,
+    type and device.
 
     Differentiable: the gradient is reduced in the same way. An average of integers is truncated.
 
@@ -156,7 +162,7 @@ def allreduce(
       op: hvd.Average (the default), Sum, Adasum, Min, Max or Product.
       prescale_factor: multiplies the input before the reduction.
       postscale_factor: multiplies the result.
-      process_set: hvd.global_process_set.
+      process_set: the ranks that take part; the average is over them.
     """
     op = _reduction_of(op, average)
     compressed, ctx = compression.compress(tensor)

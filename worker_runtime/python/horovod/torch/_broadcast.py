@@ -14,10 +14,16 @@ from horovod.torch._allreduce import allreduce
 from horovod.torch._groups import differentiable
 
 
+def _is_root(root_rank: int, process_set: ProcessSet) -> bool:
+    if process_set is global_process_set:
+        return 0 <= root_rank < size()
+    return root_rank in process_set.ranks
+
+
 def _broadcast_async(tensor, output, root_rank, name, process_set) -> int:
-    process_sets.check(process_set)
+    process_set_id = process_sets.check(process_set)
     ops.check_ready()
-    if not 0 <= root_rank < size():
+    if not _is_root(root_rank, process_set):
         raise ValueError(
             "broadcast received invalid root rank {} for provided process set".format(root_rank)
         )
@@ -28,7 +34,7 @@ def _broadcast_async(tensor, output, root_rank, name, process_set) -> int:
             output.copy_(tensor.detach())
     buffer = _tensors.on_host(output)
     request = _tensors.request(
-        ops.name_or_default("broadcast", name),
+        ops.name_or_default("broadcast", name, process_set_id),
         _ffi.BROADCAST,
         buffer,
         buffer,
@@ -41,7 +47,7 @@ def _broadcast_async(tensor, output, root_rank, name, process_set) -> int:
             output.detach().copy_(buffer)
         return output
 
-    return ops.submit([request], finish, buffer)
+    return ops.submit([request], finish, buffer, process_set_id)
 
 
 @_tensors.not_compiled
@@ -89,7 +95,8 @@ def broadcast(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Returns rank `root_rank`'s tensor on all ranks; shape and type must be the same on all.
+    """Returns rank `root_rank`'s tensor on all ranks of the process set; shape and type must be the
+    same on all. `root_rank` is the root's number among all ranks, whatever the set.
 
     Differentiable: the gradients are averaged on the root, and 0 elsewhere.
     """

@@ -7,14 +7,13 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 from horovod.common import ops
-from horovod.common.util import split_list
+from horovod.common.util import is_elastic, split_list
 from horovod.torch._tensors import not_compiled
 from horovod.torch._wrapped_optimizer import WrappedOptimizer
 from horovod.torch.functions import broadcast_object
 from horovod.torch.mpi_ops import (
     allreduce_async_,
     grouped_allreduce_async_,
-    size,
     sparse_allreduce_async,
     synchronize,
 )
@@ -79,7 +78,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._sparse_dims: Dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
         self._group_of: Dict[torch.Tensor, List[torch.Tensor]] = {}
         super()._setup(named_parameters, **settings)
-        if groups is not None and size() > 1:
+        if groups is not None and (is_elastic() or self._reduces()):
             for group in self._as_lists(groups):
                 self._group_of.update((p, group) for p in group)
 
@@ -87,7 +86,11 @@ class GradientOptimizer(WrappedOptimizer):
         if not isinstance(groups, int):
             return groups
         by_name = {self._parameter_names[p]: p for p in self._trained()}
-        names = broadcast_object(list(by_name), 0, "horovod.groups." + next(iter(by_name), ""))
+        names = list(by_name)
+        if not is_elastic():  # there ranks make their optimizers at different times
+            name = "horovod.groups." + next(iter(names), "")
+            root = self._process_set.ranks[0]
+            names = broadcast_object(names, root, name, self._process_set)
         if set(names) != set(by_name):
             raise ValueError("groups: the ranks' optimizers have different parameters")
         return split_list([by_name[name] for name in names], groups)
@@ -95,7 +98,7 @@ class GradientOptimizer(WrappedOptimizer):
     # Starting.
 
     def _gradient_arrived(self, p: torch.Tensor) -> None:
-        if size() == 1:
+        if not self._reduces():
             return
         if p in self._ready:
             raise AssertionError(_TOO_MANY_PASSES)
@@ -124,6 +127,7 @@ class GradientOptimizer(WrappedOptimizer):
                 [part.buffer for part in parts],
                 name=self._parameter_names[members[0]],
                 op=self._op,
+                process_set=self._process_set,
                 **self._factors,
             )
             self._operations.append(_Operation(handle, parts))
@@ -134,9 +138,11 @@ class GradientOptimizer(WrappedOptimizer):
         if p.grad.is_sparse:
             self._sparse_dims[p] = p.grad.sparse_dim()
             if not self._sparse_as_dense:
-                return _SparseOperation(p, sparse_allreduce_async(p.grad, name, self._op))
+                return _SparseOperation(p, sparse_allreduce_async(p.grad, name, self._op, self._process_set))
         part = self._as_dense(p)
-        handle = allreduce_async_(part.buffer, name=name, op=self._op, **self._factors)
+        handle = allreduce_async_(
+            part.buffer, name=name, op=self._op, process_set=self._process_set, **self._factors
+        )
         return _Operation(handle, [part])
 
     def _fill_missing(self, p: torch.Tensor) -> None:
@@ -185,7 +191,7 @@ class GradientOptimizer(WrappedOptimizer):
         if self._reduced:
             return
         try:
-            if size() > 1:
+            if self._reduces():
                 with torch.no_grad():
                     for p in self._trained():
                         if p not in self._ready:

@@ -10,8 +10,8 @@ from horovod.common import ops
 from horovod.torch import _tensors
 
 
-def group_names(kind: str, name: Optional[str], count: int) -> List[str]:
-    base = ops.name_or_default(kind, name)
+def group_names(kind: str, name: Optional[str], count: int, process_set_id: int) -> List[str]:
+    base = ops.name_or_default(kind, name, process_set_id)
     return ["{}_{}of{}".format(base, i + 1, count) for i in range(count)]
 
 

@@ -15,14 +15,18 @@ from horovod.torch._groups import check_group, check_reduction, differentiable, 
 from horovod.torch.compression import Compression, Compressor
 
 
-def _reducescatter_async(tensors, names, op, process_set, prescale, postscale, single) -> int:
-    process_sets.check(process_set)
+def _reducescatter_async(tensors, name, op, process_set, prescale, postscale, single) -> int:
+    process_set_id = process_sets.check(process_set)
     check_reduction(op)
     if op == Adasum:
         raise HorovodRequestError("Reducescatter does not support Adasum.")
     for tensor in tensors:
         if tensor.dim() == 0:
             raise ValueError("Reducescatter does not support scalar inputs")
+    if single:
+        names = [ops.name_or_default("reducescatter", name, process_set_id)]
+    else:
+        names = group_names("grouped_reducescatter", name, len(tensors), process_set_id)
     sources = [_tensors.on_host(tensor) for tensor in tensors]
     requests = [
         _tensors.request(
@@ -30,7 +34,7 @@ def _reducescatter_async(tensors, names, op, process_set, prescale, postscale, s
         )
         for name, source in zip(names, sources)
     ]
-    return ops.submit(requests, results(tensors, single), sources)
+    return ops.submit(requests, results(tensors, single), sources, process_set_id)
 
 
 @_tensors.not_compiled
@@ -44,9 +48,8 @@ def reducescatter_async(
 ) -> int:
     """Starts a :func:`reducescatter` and returns its handle."""
     _tensors.check(tensor)
-    names = [ops.name_or_default("reducescatter", name)]
     return _reducescatter_async(
-        [tensor], names, op, process_set, prescale_factor, postscale_factor, True
+        [tensor], name, op, process_set, prescale_factor, postscale_factor, True
     )
 
 
@@ -61,9 +64,8 @@ def grouped_reducescatter_async(
 ) -> int:
     """Starts a :func:`grouped_reducescatter` and returns its handle."""
     tensors = check_group(tensors)
-    names = group_names("grouped_reducescatter", name, len(tensors))
     return _reducescatter_async(
-        tensors, names, op, process_set, prescale_factor, postscale_factor, False
+        tensors, name, op, process_set, prescale_factor, postscale_factor, False
     )
 
 
@@ -98,9 +100,10 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
-    """Reduces `tensor` over all ranks and returns this rank's rows of the result.
+    """Reduces `tensor` over all ranks of the process set and returns this rank's rows of the result.
 
-    Rows (the first dimension) are dealt out evenly; the first ``rows % size`` ranks get one more.
+    Rows (the first dimension) are dealt out evenly; the first ``rows % n`` of the n
+    ranks get one more.
     Differentiable for hvd.Average and Sum: the gradients are gathered, and for Sum multiplied by
     the number of ranks.
     """

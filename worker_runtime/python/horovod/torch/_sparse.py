@@ -4,7 +4,7 @@ from typing import Callable, Optional
 
 import torch
 
-from horovod.common import ops
+from horovod.common import ops, process_sets
 from horovod.common.ops import Average, Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch import _tensors
@@ -18,14 +18,15 @@ def sparse_allreduce_async(
     op: int,
     process_set: ProcessSet = global_process_set,
 ) -> Callable[[], torch.Tensor]:
-    """Starts a reduction (hvd.Average or Sum) of a sparse COO tensor over all ranks.
+    """Starts a reduction (hvd.Average or Sum) of a sparse COO tensor over all ranks of the
+    process set.
 
     Returns a function that waits for it and returns the sparse sum or average. Made of two
     allgathers, ``<name>.indices`` and ``<name>.values``.
     """
     if op not in (Average, Sum):
         raise ValueError("sparse_allreduce_async supports hvd.Average and hvd.Sum only.")
-    name = ops.name_or_default("sparse_allreduce", name)
+    name = ops.name_or_default("sparse_allreduce", name, process_sets.check(process_set))
     indices = tensor._indices().t().contiguous()
     values = tensor._values().contiguous()
     handles = (

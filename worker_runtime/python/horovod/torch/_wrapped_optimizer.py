@@ -7,9 +7,10 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 import torch
 
+from horovod.common import process_sets
+from horovod.common.process_sets import ProcessSet
 from horovod.common.util import is_elastic
 from horovod.torch._tensors import not_compiled
-from horovod.torch.mpi_ops import size
 
 
 def _in_backward() -> bool:
@@ -32,7 +33,9 @@ class WrappedOptimizer:
         compression: Any,
         backward_passes_per_step: int,
         sparse_as_dense: bool,
+        process_set: ProcessSet,
     ) -> None:
+        self._process_set = process_set
         self._compression = compression
         self.backward_passes_per_step = backward_passes_per_step
         self._sparse_as_dense = sparse_as_dense
@@ -52,6 +55,10 @@ class WrappedOptimizer:
     def _trained(self) -> List[torch.Tensor]:
         """The parameters that take part, in the same order on all ranks."""
         return [p for group in self._groups() for p in group["params"] if p.requires_grad]
+
+    def _reduces(self) -> bool:
+        """Whether gradients are put together with those of other ranks."""
+        return process_sets.takes_part(self._process_set)
 
     @staticmethod
     def find_duplicates(names: Iterable[str]) -> Set[str]:
@@ -87,7 +94,8 @@ class WrappedOptimizer:
         for i, group in enumerate(self._groups()):
             for j, p in enumerate(group["params"]):
                 self._parameter_names.setdefault(p, "allreduce.noname.{}.{}".format(i, j))
-        if size() > 1 or is_elastic():
+        # Who is in the set may change with the world.
+        if is_elastic() or self._reduces():
             for p in self._trained():
                 if p not in self._hooked:
                     self._hooked.add(p)

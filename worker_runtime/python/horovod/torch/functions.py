@@ -34,25 +34,32 @@ def _named(params: Params) -> List[Tuple[Optional[str], torch.Tensor]]:
     return named
 
 
-def broadcast_parameters(params: Params, root_rank: int) -> None:
+def broadcast_parameters(
+    params: Params, root_rank: int, process_set: ProcessSet = global_process_set
+) -> None:
     """Overwrites `params` with those of rank `root_rank`, in place.
 
     Args:
       params: ``model.state_dict()``, or a list of tensors or of (name, tensor), such as
         ``list(model.named_parameters())``. The same names, shapes and types on all ranks.
-      root_rank: the rank whose values all get.
+      root_rank: the rank (of all ranks) whose values all get.
+      process_set: the ranks that take part.
 
     Raises ValueError for anything else than a dict or list of tensors.
     """
-    _broadcast_tensors(_named(params), root_rank)
+    _broadcast_tensors(_named(params), root_rank, process_set)
 
 
-def _broadcast_tensors(named: Iterable[Tuple[Optional[str], torch.Tensor]], root_rank: int) -> None:
+def _broadcast_tensors(
+    named: Iterable[Tuple[Optional[str], torch.Tensor]],
+    root_rank: int,
+    process_set: ProcessSet,
+) -> None:
     started = []
     for name, tensor in named:
         tensor = tensor.detach()
         buffer = tensor.contiguous()  # the tensor itself if it is so already
-        started.append((broadcast_async_(buffer, root_rank, name), tensor, buffer))
+        started.append((broadcast_async_(buffer, root_rank, name, process_set), tensor, buffer))
     for handle, tensor, buffer in started:
         synchronize(handle)
         if buffer is not tensor and buffer.data_ptr() != tensor.data_ptr():
@@ -63,6 +70,7 @@ def broadcast_optimizer_state(
     optimizer: torch.optim.Optimizer,
     root_rank: int,
     model: Optional[torch.nn.Module] = None,
+    process_set: ProcessSet = global_process_set,
 ) -> None:
     """Gives `optimizer` the state and the hyperparameters of rank `root_rank`'s.
 
@@ -70,29 +78,32 @@ def broadcast_optimizer_state(
 
     Args:
       optimizer: of the same type, over the same parameters on all ranks.
-      root_rank: the rank whose state all get.
+      root_rank: the rank (of all ranks) whose state all get.
       model: not used; scripts for older versions pass it.
+      process_set: the ranks that take part.
     """
     ops.check_ready()
     is_root = rank() == root_rank
     state_dict = optimizer.state_dict() if is_root else None
-    received = broadcast_tree(state_dict, root_rank, "broadcast_optimizer_state")
+    received = broadcast_tree(state_dict, root_rank, "broadcast_optimizer_state", process_set)
     if not is_root:
         optimizer.load_state_dict(received)
 
 
-def broadcast_tree(tree: Any, root_rank: int, name: str) -> Any:
+def broadcast_tree(
+    tree: Any, root_rank: int, name: str, process_set: ProcessSet = global_process_set
+) -> Any:
     """Returns a copy of rank `root_rank`'s `tree` on all ranks, the root included: nested dicts,
     lists and tuples of tensors and other values. Its tensors are views of one buffer in host
     memory, which is sent in one piece; all else is pickled."""
     is_root = rank() == root_rank
     schema, tensors, size = _trees.take_tensors(tree) if is_root else (None, [], 0)
-    schema, size = broadcast_object((schema, size), root_rank, name + ".schema")
+    schema, size = broadcast_object((schema, size), root_rank, name + ".schema", process_set)
     buffer = _trees.new_buffer(size)
     if is_root:
         _trees.pack(tensors, buffer)
     if size > 0:
-        broadcast_(buffer, root_rank, name + ".tensors")
+        broadcast_(buffer, root_rank, name + ".tensors", process_set)
     return _trees.put_tensors(schema, buffer)
 
 
@@ -112,7 +123,7 @@ def broadcast_object(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Returns rank `root_rank`'s `obj` on all ranks. It is pickled (cloudpickle); the other ranks'
+    """Returns rank `root_rank`'s `obj` on all ranks of the process set. It is pickled (cloudpickle); the other ranks'
     is not looked at."""
     name = name or "broadcast_object"
     ops.check_ready()
@@ -129,7 +140,7 @@ def broadcast_object(
 def allgather_object(
     obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> List[Any]:
-    """Returns the list of all ranks' `obj`, in rank order. They are pickled (cloudpickle)."""
+    """Returns the list of the `obj` of all ranks of the process set, in rank order. They are pickled (cloudpickle)."""
     name = name or "allgather_object"
     data = _to_bytes(obj)
     lengths = allgather(torch.tensor([data.numel()]), name + ".sizes", process_set).tolist()

@@ -103,7 +103,7 @@ def synchronize(handle: int) -> Any:
 @not_compiled
 def join(device: int = -1) -> int:
     """Says that this rank has no more data: it takes part in the others' allreduces with zeros
-    until all have joined.
+    until all have joined. For operations of all ranks; process sets have no join.
 
     Args:
       device: not used; any rank's tensors may be anywhere.
@@ -115,6 +115,5 @@ def join(device: int = -1) -> int:
 
 @not_compiled
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks have called it."""
-    process_sets.check(process_set)
-    ops.barrier()
+    """Returns when all ranks of the process set have called it."""
+    ops.barrier(process_sets.check(process_set))

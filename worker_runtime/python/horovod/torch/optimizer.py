@@ -24,7 +24,8 @@ def DistributedOptimizer(
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> torch.optim.Optimizer:
-    """Returns an optimizer that reduces gradients over all ranks, then steps as `optimizer` does.
+    """Returns an optimizer that reduces gradients over all ranks of the process set, then steps as
+    `optimizer` does.
 
     The result is an instance of a subclass of `optimizer`'s class and shares its parameter groups
     and state; use it in place of `optimizer`. Each gradient's reduction starts as soon as
@@ -51,11 +52,12 @@ def DistributedOptimizer(
       groups: a number of groups to split the gradients into, or lists of parameters; gradients of a
         group are reduced together, as soon as all of them are there.
       sparse_as_dense: reduce sparse gradients as dense ones.
-      process_set: hvd.global_process_set.
+      process_set: the ranks whose gradients are put together; on any other rank the optimizer is
+        a local one.
 
     Raises ValueError for bad arguments.
     """
-    process_sets.check(process_set)
+    process_sets.known(process_set)
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor not supported with op != Average")
     if backward_passes_per_step <= 0:
@@ -67,6 +69,7 @@ def DistributedOptimizer(
         compression=compression,
         backward_passes_per_step=backward_passes_per_step,
         sparse_as_dense=sparse_as_dense,
+        process_set=process_set,
     )
     if op == Adasum:
         if groups is not None:

@@ -1,0 +1,33 @@
+#include "worker_runtime/api/connected_group.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace hvd {
+
+absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
+    const GroupInfo& group, Backend& backend, KeyExchange& keys, ControlListener& listener,
+    const ControlRoot& root, const WaitBounds& bounds) {
+  std::unique_ptr<ConnectedGroup> result(new ConnectedGroup);
+  ASSIGN_OR_RETURN(result->communicator_, backend.Connect(group, keys, bounds));
+  ASSIGN_OR_RETURN(result->control_,
+                   ControlChannel::Connect(group, listener, root.address, root.port, bounds));
+  return result;
+}
+
+void ConnectedGroup::Start(const EngineOptions& options) {
+  engine_ = Engine::Start(options, *communicator_, std::move(control_));
+}
+
+void ConnectedGroup::Shutdown() {
+  // A forked child has inherited the object, but not the threads; the connections are its parent's.
+  if (getpid() != process_) {
+    (void)communicator_.release();
+    return;
+  }
+  if (engine_ != nullptr) engine_->Shutdown();
+  communicator_.reset();
+}
+
+}  // namespace hvd

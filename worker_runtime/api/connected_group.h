@@ -1,0 +1,56 @@
+// The ranks of a world, or of a process set in it, connected: data plane, control channel, and the
+// engine that works on both.
+#ifndef WORKER_RUNTIME_API_CONNECTED_GROUP_H_
+#define WORKER_RUNTIME_API_CONNECTED_GROUP_H_
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/cancellation.h"
+#include "collectives/backend.h"
+#include "collectives/key_exchange.h"
+#include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/engine/engine.h"
+
+namespace hvd {
+
+// Where rank 0 takes control connections.
+struct ControlRoot {
+  std::string address;
+  int port = 0;
+};
+
+// Connect and Start belong to one thread; then thread-safe.
+class ConnectedGroup {
+ public:
+  // Every rank of the group must call it. Errors as Backend::Connect and ControlChannel::Connect.
+  static absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(
+      const GroupInfo& group, Backend& backend, KeyExchange& keys, ControlListener& listener,
+      const ControlRoot& root, const WaitBounds& bounds);
+  ~ConnectedGroup() { Shutdown(); }
+
+  // Puts the engine to work. Call it once.
+  void Start(const EngineOptions& options);
+
+  // REQUIRES: Start. Who holds it after the group's end has the results of its handles.
+  const std::shared_ptr<Engine>& engine() const { return engine_; }
+
+  // Leaves in good order. No thread and no descriptor is there any more. Idempotent.
+  void Shutdown();
+
+ private:
+  ConnectedGroup() = default;
+
+  const pid_t process_ = getpid();
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<ControlChannel> control_;  // until Start
+  std::shared_ptr<Engine> engine_;
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_API_CONNECTED_GROUP_H_

@@ -1,0 +1,210 @@
+#include "worker_runtime/api/process_sets.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/crypto.h"
+#include "base/status_macros.h"
+#include "worker_runtime/api/registration_rounds.h"
+#include "worker_runtime/negotiation/tensor_signature.h"
+
+namespace hvd {
+namespace {
+
+std::string ListText(const std::vector<int>& ranks) {
+  return absl::StrCat("[", absl::StrJoin(ranks, ", "), "]");
+}
+
+// "rank 0 wants to ..., ranks 1 and 2 want to ..."
+std::string WhoWantsWhat(const std::vector<std::string>& wishes) {
+  std::vector<std::pair<std::string, std::vector<int>>> variants;
+  for (size_t rank = 0; rank < wishes.size(); ++rank) {
+    auto same = [&](const auto& variant) { return variant.first == wishes[rank]; };
+    auto found = std::find_if(variants.begin(), variants.end(), same);
+    if (found == variants.end()) found = variants.insert(found, {wishes[rank], {}});
+    found->second.push_back(static_cast<int>(rank));
+  }
+  constexpr size_t kMostVariants = 8;
+  variants.resize(std::min(variants.size(), kMostVariants));
+  return absl::StrJoin(variants, ", ", [](std::string* out, const auto& variant) {
+    absl::StrAppend(out, RanksText(variant.second),
+                    variant.second.size() == 1 ? " wants to " : " want to ", variant.first);
+  });
+}
+
+// As Horovod's users know them: "Allreduce".
+std::string Capitalized(OpKind op) {
+  std::string name(NameOf(op));
+  name[0] = absl::ascii_toupper(static_cast<unsigned char>(name[0]));
+  return name;
+}
+
+int IndexOf(const std::vector<int>& ranks, int rank) {
+  const auto found = std::lower_bound(ranks.begin(), ranks.end(), rank);
+  return found != ranks.end() && *found == rank ? static_cast<int>(found - ranks.begin()) : -1;
+}
+
+}  // namespace
+
+ProcessSets::ProcessSets(Surroundings surroundings) : around_(std::move(surroundings)) {}
+
+absl::Status ProcessSets::Agree(const std::string& wish) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> wishes,
+                   GatherTexts(*around_.group.engine(), around_.world.size(), wish));
+  const bool agreed = std::all_of(wishes.begin(), wishes.end(),
+                                  [&](const std::string& other) { return other == wish; });
+  if (agreed) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("Mismatched process sets: ", WhoWantsWhat(wishes)));
+}
+
+absl::Status ProcessSets::CheckRanks(const std::vector<int>& ranks) const {
+  const int size = around_.world.size();
+  if (ranks.empty()) return absl::InvalidArgumentError("A process set needs at least one rank.");
+  for (int rank : ranks) {
+    if (rank >= 0 && rank < size) continue;
+    return absl::InvalidArgumentError(absl::StrCat("Process set ", ListText(ranks),
+                                                   ": there is no rank ", rank, " in a world of ",
+                                                   size, "."));
+  }
+  const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
+  if (twice == ranks.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("Process set ", ListText(ranks), ": rank ", *twice, " is named twice."));
+}
+
+int32_t ProcessSets::Find(const std::vector<int>& ranks) const {
+  if (ranks.size() == static_cast<size_t>(around_.world.size())) return 0;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, set] : sets_) {
+    if (set.ranks == ranks) return id;
+  }
+  return -1;
+}
+
+absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
+  absl::MutexLock registration(&registration_mutex_);
+  std::sort(ranks.begin(), ranks.end());
+  RETURN_IF_ERROR(Agree(absl::StrCat("add ", ListText(ranks))));
+  // From here on all ranks decide alike.
+  RETURN_IF_ERROR(CheckRanks(ranks));
+  *id = Find(ranks);
+  if (*id >= 0) return absl::AlreadyExistsError("Attempted to add a duplicate process set");
+  *id = next_id_++;
+  Set set{ranks, nullptr};
+  RegistrationRounds rounds(*around_.group.engine(), around_.world.size(), ranks);
+  absl::Status connected;
+  if (const int own_rank = IndexOf(ranks, around_.world.rank); own_rank >= 0) {
+    auto group = Connect(*id, ranks, own_rank, rounds);
+    connected = group.status();
+    if (group.ok()) set.group = *std::move(group);
+  }
+  RETURN_IF_ERROR(rounds.Finish(connected));
+  // Not before all are connected: an engine takes a member that gives up for a death.
+  if (set.group != nullptr) set.group->Start(OptionsOf(*id, ranks));
+  absl::MutexLock lock(&mutex_);
+  if (set.group != nullptr && !over_.ok()) set.group->engine()->Abort(over_);
+  sets_.emplace(*id, std::move(set));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(int32_t id,
+                                                                     const std::vector<int>& ranks,
+                                                                     int own_rank,
+                                                                     KeyExchange& keys) {
+  const WorkerWorld& world = around_.world;
+  const GroupInfo group{world.epoch, own_rank, static_cast<int>(ranks.size()), world.self().address,
+                        HmacSha256(world.secret, absl::StrCat("process set ", id))};
+  // Those who can't listen have to say so in the same round.
+  auto listener = ControlListener::Open(group.address);
+  const std::string port = listener.ok() ? absl::StrCat((*listener)->port()) : "";
+  ASSIGN_OR_RETURN(const std::vector<std::string> ports,
+                   keys.AllGather("control-port", port, around_.bounds.timeout));
+  RETURN_IF_ERROR(listener.status());
+  ControlRoot root{world.peers[ranks.front()].address, 0};
+  if (!absl::SimpleAtoi(ports.front(), &root.port)) {
+    return absl::UnavailableError(absl::StrCat("rank ", ranks.front(), " can't listen"));
+  }
+  return ConnectedGroup::Connect(group, around_.backend, keys, **listener, root, around_.bounds);
+}
+
+EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>& ranks) const {
+  EngineOptions options = around_.options;
+  options.ranks_note = absl::StrCat(" (ranks of process set ", id, ", which has the world's ",
+                                    RanksText(ranks), ")");
+  options.on_end = [on_broken = around_.on_broken](const absl::Status& why, bool left) {
+    // Who leaves a set removes it, or leaves the world and says so there.
+    if (!left) on_broken(why);
+  };
+  options.on_world_changing = nullptr;
+  return options;
+}
+
+absl::Status ProcessSets::Remove(int32_t id) {
+  absl::MutexLock registration(&registration_mutex_);
+  RETURN_IF_ERROR(Agree(absl::StrCat("remove process set ", id)));
+  Set removed;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = sets_.find(id);
+    if (found == sets_.end()) {
+      return absl::NotFoundError(absl::StrCat("There is no process set ", id, " to remove."));
+    }
+    removed = std::move(found->second);
+    sets_.erase(found);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Engine>> ProcessSets::Prepare(
+    int32_t id, std::vector<TensorRequest>& requests) const {
+  if (requests.empty()) return absl::InvalidArgumentError("there is nothing to submit");
+  const std::string op = Capitalized(requests.front().op);
+  absl::MutexLock lock(&mutex_);
+  const auto found = sets_.find(id);
+  if (found == sets_.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(op, ": Process set provided does not exist, or has not been registered."));
+  }
+  const Set& set = found->second;
+  if (set.group == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        op, ": Rank ", around_.world.rank, " is not a member of the provided process set."));
+  }
+  for (TensorRequest& request : requests) {
+    if (request.op == OpKind::kJoin || request.op == OpKind::kCommit) {
+      return absl::InvalidArgumentError(absl::StrCat(op, " is for the global process set only."));
+    }
+    if (request.op != OpKind::kBroadcast) continue;
+    const int root = IndexOf(set.ranks, request.root_rank);
+    if (root < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "broadcast received invalid root rank ", request.root_rank, " for provided process set"));
+    }
+    request.root_rank = root;
+  }
+  return set.group->engine();
+}
+
+void ProcessSets::Abort(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  over_.Update(why);
+  for (const auto& [id, set] : sets_) {
+    if (set.group != nullptr) set.group->engine()->Abort(why);
+  }
+}
+
+void ProcessSets::Close() {
+  absl::MutexLock registration(&registration_mutex_);
+  std::map<int32_t, Set> sets;
+  {
+    absl::MutexLock lock(&mutex_);
+    sets.swap(sets_);
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,129 @@
+#include "worker_runtime/api/registration_rounds.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/frames.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kName[] = "horovod.process_sets";
+
+// One frame of each rank, one after another.
+absl::StatusOr<std::vector<std::string>> SplitFrames(absl::string_view bytes, size_t count) {
+  FrameDecoder decoder(kMaxFrameBytes);
+  decoder.Append(bytes);
+  std::vector<std::string> texts;
+  while (texts.size() < count) {
+    ASSIGN_OR_RETURN(std::optional<std::string> text, decoder.Next());
+    if (!text.has_value()) break;
+    texts.push_back(*std::move(text));
+  }
+  if (texts.size() == count && decoder.empty()) return texts;
+  return absl::InternalError("what the ranks say about a process set can't be read");
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> GatherTexts(Engine& world, int world_size,
+                                                     absl::string_view text) {
+  const std::string frame = EncodeFrame(text);
+  TensorRequest request;
+  request.name = kName;
+  request.op = OpKind::kAllGather;
+  request.type = DataType::kUint8;
+  request.shape = {static_cast<int64_t>(frame.size())};
+  request.input = frame.data();
+  ASSIGN_OR_RETURN(const Engine::Handle handle, world.Submit({std::move(request)}));
+  const absl::Status status = world.Wait(handle);
+  std::string bytes;
+  if (status.ok()) {
+    const TensorResult& result = world.Results(handle).front();
+    bytes.assign(static_cast<const char*>(result.data), static_cast<size_t>(result.shape.front()));
+  }
+  world.Release(handle);
+  RETURN_IF_ERROR(status);
+  return SplitFrames(bytes, static_cast<size_t>(world_size));
+}
+
+// What a rank says in one round: a key and its value, or that it has finished and how.
+struct RegistrationRounds::Word {
+  enum Kind { kKey = 0, kFinished = 1 };
+  Kind kind = kKey;
+  std::string key;    // or the code
+  std::string value;  // or the message
+
+  std::string Encode() const {
+    return absl::StrCat(EncodeFrame(absl::StrCat(static_cast<int>(kind))), EncodeFrame(key),
+                        EncodeFrame(value));
+  }
+
+  static absl::StatusOr<Word> Decode(const std::string& bytes) {
+    ASSIGN_OR_RETURN(std::vector<std::string> parts, SplitFrames(bytes, 3));
+    int kind;
+    if (!absl::SimpleAtoi(parts[0], &kind) || kind < kKey || kind > kFinished) {
+      return absl::InternalError("what a rank says about a process set makes no sense");
+    }
+    return Word{static_cast<Kind>(kind), std::move(parts[1]), std::move(parts[2])};
+  }
+};
+
+absl::StatusOr<std::vector<RegistrationRounds::Word>> RegistrationRounds::Exchange(
+    const Word& own) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                   GatherTexts(world_, world_size_, own.Encode()));
+  std::vector<Word> words;
+  for (int member : members_) {
+    ASSIGN_OR_RETURN(Word word, Word::Decode(texts[member]));
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+absl::Status RegistrationRounds::FirstError(const std::vector<Word>& words) const {
+  for (size_t i = 0; i < words.size(); ++i) {
+    int code;
+    if (words[i].kind != Word::kFinished || !absl::SimpleAtoi(words[i].key, &code) || code == 0) {
+      continue;
+    }
+    return absl::Status(static_cast<absl::StatusCode>(code),
+                        absl::StrCat("rank ", members_[i], " can't connect to the other ranks of ",
+                                     "a process set: ", words[i].value));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> RegistrationRounds::AllGather(absl::string_view key,
+                                                                       absl::string_view value,
+                                                                       absl::Duration) {
+  ASSIGN_OR_RETURN(std::vector<Word> words,
+                   Exchange({Word::kKey, std::string(key), std::string(value)}));
+  RETURN_IF_ERROR(FirstError(words));
+  std::vector<std::string> values;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].kind != Word::kKey || words[i].key != key) {
+      return absl::InternalError(
+          absl::StrCat("rank ", members_[i], " is not at '", key, "' of a registration"));
+    }
+    values.push_back(std::move(words[i].value));
+  }
+  return values;
+}
+
+absl::Status RegistrationRounds::Finish(const absl::Status& own) {
+  const Word word{Word::kFinished, absl::StrCat(static_cast<int>(own.code())),
+                  std::string(own.message())};
+  while (true) {
+    ASSIGN_OR_RETURN(const std::vector<Word> words, Exchange(word));
+    const bool all_finished = std::all_of(
+        words.begin(), words.end(), [](const Word& said) { return said.kind == Word::kFinished; });
+    if (all_finished) return FirstError(words);
+  }
+}
+
+}  // namespace hvd

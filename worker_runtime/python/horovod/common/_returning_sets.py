@@ -1,0 +1,157 @@
+"""How the process sets of an elastic job come into its next world.
+
+Whoever comes into a world (by reset, as a newcomer, or late in its init) takes part in the same two
+small operations, before anything else: one finds the rank that knows most of the job's sets, one
+tells everyone what that rank knows. Then all register these sets in their order. A newcomer, which
+has only declared its sets so far, learns which is which by their numbers.
+"""
+
+import json
+import os
+from typing import Any, List, Optional, Tuple
+
+from horovod import _ffi
+from horovod.common import basics, ops
+from horovod.common.process_sets import (
+    Entry,
+    ProcessSet,
+    declare,
+    members_of,
+    register,
+    registry,
+)
+
+_RANK_BITS = 24
+_ALL_RANKS = (1 << _RANK_BITS) - 1
+_NOT_MADE = "This process set could not come into the present world: "
+
+
+def enter_first(process_sets: List[ProcessSet]) -> None:
+    """Brings the sets given to init into the world that it has joined.
+
+    Raises ValueError if they are bad, HorovodInternalError if the world is broken.
+    """
+    for process_set in process_sets:
+        declare(process_set)
+    if basics.is_deferred():
+        return
+    if _is_shared_by_newcomers():
+        enter()
+        return
+    for process_set in process_sets:
+        register(process_set)
+
+
+def enter() -> None:
+    """Brings the job's sets into the world that this process has come into.
+
+    Raises HorovodInternalError if that is broken.
+    """
+    knowledge = _knowledge()
+    teacher = basics.rank()
+    if basics.size() > 1 and _is_shared_by_newcomers():
+        knowledge = ops.max_over_ranks(knowledge)
+        teacher = _ALL_RANKS - (knowledge & _ALL_RANKS)
+    if knowledge == 0:
+        return
+    own = json.dumps(_lesson()).encode() if teacher == basics.rank() else None
+    if basics.size() > 1 and _is_shared_by_newcomers():
+        own = ops.bytes_of_one(own)
+    for entry, ranks in _learn(json.loads(own)):
+        _make(entry, ranks)
+
+
+def _is_shared_by_newcomers() -> bool:
+    """Whether members of this world may know different things. The same on all of them."""
+    return os.environ.get("HOROVOD_ELASTIC") == "1" and _ffi.query("epoch") > 1
+
+
+def _knowledge() -> int:
+    """Greater on the rank that knows more, or that is lower; 0 if there are no sets."""
+    if not registry.revision and not registry.declared:
+        return 0
+    return (registry.revision + 1) << _RANK_BITS | (_ALL_RANKS - basics.rank())
+
+
+def _lesson() -> Any:
+    """What this process knows: the revision, the next number, and of each set its number, its ranks
+    in this world (null: none) and why it has none."""
+    ranks_now = {member: rank for rank, member in enumerate(members_of(range(basics.size())))}
+    sets = []
+    for number, entry in registry.entries.items():
+        sets.append((number, *_ranks_of(entry, ranks_now)))
+    # What init was given, if the world broke before it was through.
+    for number in range(registry.next_number, len(registry.declared)):
+        sets.append((number, *_ranks_by_rule(registry.declared[number])))
+    return [registry.revision, max(registry.next_number, len(registry.declared)), sets]
+
+
+def _ranks_of(entry: Entry, ranks_now: dict) -> Tuple[Optional[List[int]], str]:
+    process_set = entry.process_set
+    if process_set._rule is not None:
+        return _ranks_by_rule(process_set)
+    lost = [
+        rank
+        for rank, member in zip(process_set.ranks, entry.members)
+        if member not in ranks_now
+    ]
+    if process_set._gone is not None:
+        return None, process_set._gone
+    if lost:
+        return None, (
+            "Process set {} is gone: the process that was rank {} is not there any more. "
+            "hvd.ProcessSet(rule=...) makes a set that is made anew for every world.".format(
+                process_set.ranks, lost[0]
+            )
+        )
+    return sorted(ranks_now[member] for member in entry.members), ""
+
+
+def _ranks_by_rule(process_set: ProcessSet) -> Tuple[Optional[List[int]], str]:
+    try:
+        return process_set._wanted(basics.size()), ""
+    except Exception as error:  # of the user's rule; all ranks are to hear of it
+        return None, "{}its rule fails for a world of {}: {!r}".format(
+            _NOT_MADE, basics.size(), error
+        )
+
+
+def _learn(lesson: Any) -> List[Tuple[Entry, List[int]]]:
+    """Makes what was taught this process's knowledge, without any communication; returns what is to
+    be registered."""
+    revision, next_number, sets = lesson
+    before = dict(registry.entries)
+    registry.entries.clear()
+    # Whoever has learned this knows more than who has not.
+    registry.revision, registry.next_number = revision + 1, next_number
+    to_make = []
+    for number, ranks, gone in sets:
+        entry = registry.entries[number] = before.pop(number, None) or Entry(_declared(number))
+        entry.returned = ranks is not None
+        entry.become(None, entry.process_set.ranks if ranks is None else ranks, gone or None)
+        if ranks is not None:
+            to_make.append((entry, ranks))
+    for entry in before.values():  # registered or not yet removed here only, when the world broke
+        entry.become(None, entry.process_set.ranks)
+    for process_set in registry.declared:
+        if process_set._declared:
+            process_set._become(None, process_set.ranks)
+    return to_make
+
+
+def _declared(number: int) -> ProcessSet:
+    """What this process has declared under that number, or else something that stands for it."""
+    declared = registry.declared
+    return declared[number] if number < len(declared) else ProcessSet(())
+
+
+def _make(entry: Entry, ranks: List[int]) -> None:
+    try:
+        # Two rules may give the same ranks, even all of them: then the sets share one.
+        process_set_id, _ = _ffi.add_process_set(ranks)
+    except ValueError as error:
+        entry.returned = False
+        entry.become(None, ranks, _NOT_MADE + str(error))
+        return
+    entry.members = members_of(ranks)
+    entry.become(process_set_id, ranks)
