@@ -47,7 +47,7 @@ def test_name_and_content(wheel):
         names = archive.namelist()
         entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
     assert not [name for name in names if "__pycache__" in name or re.search(r"/test_|_test\.", name)]
-    assert "horovod/lib/libhvd.so" in names
+    assert {"horovod/lib/libhvd.so", "horovod/lightning/__init__.py"} <= set(names)
     for program in ("horovodrun", "horovod-agent", "horovod-rendezvousd"):
         assert f"horovod/bin/{program}" in names
         assert f"{program} = " in entry_points

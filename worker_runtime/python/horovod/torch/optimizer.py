@@ -98,8 +98,10 @@ def _check_groups(groups: Any) -> None:
 def _wrap(
     optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict
 ) -> Any:
-    own = type(optimizer)
-    wrapped = object.__new__(type(own.__name__, (kind, own), {"__module__": __name__}))
+    own, place = type(optimizer), {"__module__": __name__}
+    # One class between, since Lightning 1.x makes a class of the first base of this one.
+    combined = type(own.__name__, (kind, own), dict(place))
+    wrapped = object.__new__(type(own.__name__, (combined,), place))
     # The same groups and state, not copies: what is done to one of the two is done to both.
     attributes = dict(vars(optimizer))
     attributes.pop("step", None)  # a learning rate scheduler's wrapper of the other's method

@@ -1,0 +1,17 @@
+"""Horovod for PyTorch Lightning: importing this registers ``Trainer(strategy="horovod")``.
+
+    import lightning as L  # or: import pytorch_lightning as L
+    import horovod.lightning
+
+    trainer = L.Trainer(strategy="horovod", devices=1)
+
+:class:`HorovodStrategy` is for Lightning 2.1 and later, as ``lightning.pytorch`` or as
+``pytorch_lightning``. Where both are installed, import the one that the script uses first. Lightning
+1.6 to 1.9 bring a strategy of their own, which is what ``HorovodStrategy`` is there.
+"""
+
+from horovod.lightning import _packages, _strategy
+
+HorovodStrategy = [_strategy.of_package(name) for name in _packages.in_use()][0]
+
+__all__ = ["HorovodStrategy"]

@@ -1,0 +1,79 @@
+"""Reduces the gradients that Lightning's optimizers use, and leaves the optimizers as they are."""
+
+import contextlib
+from typing import Dict, Iterator, List, Sequence, Tuple
+
+import torch
+
+import horovod.torch as hvd
+from horovod.torch._wrapped_optimizer import WrappedOptimizer
+
+
+class GradientReducer:
+    """Averages gradients over the ranks while backward() computes them.
+
+    Each optimizer gets a ``hvd.DistributedOptimizer`` that shares its parameter groups and is never
+    stepped. Lightning, its callbacks and the user keep the optimizer itself, which a wrapper in a
+    wrapper (LightningOptimizer) would not survive. Not thread-safe.
+
+    Args:
+      module: names the parameters.
+      optimizers: torch's own or others, which may share no parameter.
+
+    Raises ValueError for optimizers that share a parameter or reduce gradients themselves.
+    """
+
+    def __init__(
+        self, module: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]
+    ) -> None:
+        names = _names(module, optimizers)
+        self._pairs: List[Tuple[torch.optim.Optimizer, WrappedOptimizer]] = [
+            (optimizer, hvd.DistributedOptimizer(optimizer, named_parameters=list(names)))
+            for optimizer in optimizers
+        ]
+
+    def prepare(self) -> None:
+        """To be called before backward(): takes in parameters that came into an optimizer, or began
+        to be trained, since the last time."""
+        for optimizer, reducer in self._pairs:
+            reducer.param_groups = optimizer.param_groups
+            reducer._adopt_parameters()
+
+    def finish(self) -> None:
+        """To be called after backward(): returns when the gradients of the optimizers that it
+        concerned are reduced. Those of other optimizers are not touched."""
+        for _, reducer in self._pairs:
+            reducer._finish_gradients()
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A context in which gradients are summed up on this rank, for the first backward() after
+        it to reduce."""
+        with contextlib.ExitStack() as stack:
+            for _, reducer in self._pairs:
+                stack.enter_context(reducer.no_sync())
+            yield
+
+
+def _names(
+    module: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]
+) -> List[Tuple[str, torch.nn.Parameter]]:
+    """A name for each parameter of the module and of the optimizers."""
+    names: Dict[torch.Tensor, str] = {p: name for name, p in module.named_parameters()}
+    owner: Dict[torch.Tensor, int] = {}
+    for k, optimizer in enumerate(optimizers):
+        if isinstance(optimizer, WrappedOptimizer):
+            raise ValueError(
+                "configure_optimizers() returned a hvd.DistributedOptimizer. HorovodStrategy "
+                "reduces the gradients itself: return the optimizer without it."
+            )
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for i, p in enumerate(parameters):
+            names.setdefault(p, "optimizer{}.parameter{}".format(k, i))
+            if owner.setdefault(p, k) != k:
+                raise ValueError(
+                    "{} is in two optimizers, which HorovodStrategy does not support.".format(
+                        names[p]
+                    )
+                )
+    return [(name, p) for p, name in names.items()]

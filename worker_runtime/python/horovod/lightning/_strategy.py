@@ -1,0 +1,268 @@
+"""HorovodStrategy for Lightning 2.x, without Lightning's classes, of which there are two sets."""
+
+import contextlib
+import importlib
+from typing import Any, Dict, Iterator, Optional
+
+import torch
+
+import horovod.torch as hvd
+from horovod.common.util import is_elastic
+from horovod.lightning._gradients import GradientReducer
+from horovod.lightning._metrics import SynchronizedMetrics, process_set_of
+from horovod.lightning._sync_batch_norm import SyncBatchNormLayers
+
+_ELASTIC = (
+    "HorovodStrategy does not work in elastic jobs: Lightning's loops can't go back to a commit. "
+    "Run a job of fixed size and go on from a checkpoint (trainer.fit(..., ckpt_path=...)), or "
+    "write the loop with hvd.elastic.run."
+)
+_REDUCTIONS = {
+    "mean": hvd.Average,
+    "avg": hvd.Average,
+    "sum": hvd.Sum,
+    "min": hvd.Min,
+    "max": hvd.Max,
+    "product": hvd.Product,
+}
+
+
+class HorovodStrategyMixin:
+    """Trains with the processes that horovodrun has started; Lightning starts none.
+
+    Weights and the optimizers' state are those of rank 0 at the start; gradients are averaged over
+    all ranks during backward(), once for each step whatever ``accumulate_grad_batches`` is, and
+    before hooks, clipping and gradient scalers see them. Data are dealt out by a distributed
+    sampler, checkpoints are written by rank 0 and read by all, values logged with
+    ``sync_dist=True`` and torchmetrics' metrics are put together over all ranks.
+
+    Unlike the strategy of Lightning 1.x, learning rates are used as they are: where the joined batch
+    asks for it, multiply by ``hvd.size()``. As with Lightning's other strategies of several
+    processes, ``self.all_gather`` stacks on a new first dimension. Not supported: elastic jobs, a
+    parameter in two optimizers, ``torch.compile`` of the whole LightningModule.
+
+    Args:
+      accelerator, parallel_devices, checkpoint_io, precision_plugin: as in Lightning's strategies.
+
+    Raises RuntimeError in an elastic job.
+    """
+
+    strategy_name = "horovod"
+    is_distributed = True  # has Lightning use distributed samplers, and sync_dist
+    _lightning = ""  # the package
+
+    def __init__(
+        self,
+        accelerator: Any = None,
+        parallel_devices: Any = None,
+        checkpoint_io: Any = None,
+        precision_plugin: Any = None,
+    ) -> None:
+        if is_elastic():
+            raise RuntimeError(_ELASTIC)
+        hvd.init()
+        super().__init__(
+            accelerator=accelerator,
+            parallel_devices=parallel_devices,
+            cluster_environment=self._environment(),
+            checkpoint_io=checkpoint_io,
+            precision_plugin=precision_plugin,
+        )
+        self._gradients: Optional[GradientReducer] = None
+        self._metrics: Optional[SynchronizedMetrics] = None
+        _import(self._lightning, ".utilities.rank_zero").rank_zero_only.rank = hvd.rank()
+
+    # Where this process is.
+
+    @property
+    def root_device(self) -> torch.device:
+        """This process's device: of as many devices as there are processes on the host the one of
+        its local rank; of a single one that, or, if the host has enough of its kind, the one of
+        that kind whose number is the local rank."""
+        devices = self.parallel_devices
+        if len(devices) >= hvd.local_size():
+            return devices[hvd.local_rank()]
+        if len(devices) > 1:
+            raise ValueError(
+                "Trainer(devices=...) names {} devices for {} processes on this host: use devices=1 "
+                "or as many as processes.".format(len(devices), hvd.local_size())
+            )
+        if devices[0].type == "cuda" and torch.cuda.device_count() >= hvd.local_size():
+            return torch.device("cuda", hvd.local_rank())
+        return devices[0]
+
+    @property
+    def distributed_sampler_kwargs(self) -> Dict[str, Any]:
+        return {"num_replicas": hvd.size(), "rank": hvd.rank()}
+
+    # The life of a run.
+
+    def setup(self, trainer: Any) -> None:
+        """Has all ranks begin with rank 0's weights and optimizer state."""
+        self.accelerator.setup(trainer)
+        fitting = trainer.state.fn == "fit"
+        if fitting and self._layer_sync is not None:
+            if isinstance(self._layer_sync, _torch_sync_batch_norm(self._lightning)):
+                self._layer_sync = SyncBatchNormLayers()
+            self.model = self._layer_sync.apply(self.model)
+        self.model = self.precision_plugin.convert_module(self.model)
+        self.model_to_device()
+        hvd.broadcast_parameters(_tensors(self.model), root_rank=0)
+        self._metrics = SynchronizedMetrics(self.model)
+        if fitting:
+            self.setup_optimizers(trainer)
+        self.setup_precision_plugin()
+        if fitting:
+            self._broadcast_optimizers()
+            self._gradients = GradientReducer(self.lightning_module, self.optimizers)
+
+    def model_to_device(self) -> None:
+        self.model.to(self.root_device)
+
+    def _broadcast_optimizers(self) -> None:
+        for optimizer in self.optimizers:
+            hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+
+    def load_optimizer_state_dict(self, checkpoint: Any) -> None:
+        super().load_optimizer_state_dict(checkpoint)
+        self._broadcast_optimizers()
+
+    def teardown(self) -> None:
+        """Communicates nothing, so that an exception on one rank gets out and ends the job."""
+        self._gradients = None
+        if self._metrics is not None:
+            self._metrics.restore()
+        if isinstance(self._layer_sync, SyncBatchNormLayers):
+            self._layer_sync.revert(self.model)
+        super().teardown()
+
+    # Training.
+
+    def backward(self, closure_loss: torch.Tensor, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """As Lightning's; returns, and calls the hooks, with reduced gradients."""
+        self.pre_backward(closure_loss)
+        self._gradients.prepare()
+        plugin, module = self.precision_plugin, self.lightning_module
+        closure_loss = plugin.pre_backward(closure_loss, module)
+        plugin.backward(closure_loss, module, optimizer, *args, **kwargs)
+        self._gradients.finish()
+        closure_loss = plugin.post_backward(closure_loss, module)
+        self.post_backward(closure_loss)
+        return closure_loss
+
+    @contextlib.contextmanager
+    def block_backward_sync(self) -> Iterator[None]:
+        """Gradients are summed up on this rank; the first backward() after it reduces the sum."""
+        with contextlib.nullcontext() if self._gradients is None else self._gradients.no_sync():
+            yield
+
+    # What Lightning asks of all ranks.
+
+    def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
+        """Returns the reduction of the ranks' tensors; anything else as it is.
+
+        Args:
+          tensor: means of integers are floating point numbers.
+          group: None for all ranks, or a hvd.ProcessSet.
+          reduce_op: "mean", "avg", "sum", "min", "max", "product" or a ReduceOp of these.
+
+        Raises ValueError for another group or reduction.
+        """
+        if not isinstance(tensor, torch.Tensor):
+            return tensor
+        members = process_set_of(group)
+        name = "mean" if reduce_op is None else str(reduce_op).rpartition(".")[2].lower()
+        if name not in _REDUCTIONS:
+            raise ValueError("reduce_op={!r} is none of {}".format(reduce_op, list(_REDUCTIONS)))
+        op = _REDUCTIONS[name]
+        if op == hvd.Average and not tensor.is_floating_point() and not tensor.is_complex():
+            return hvd.allreduce(tensor, op=hvd.Sum, process_set=members) / members.size()
+        return hvd.allreduce(tensor, op=op, process_set=members)
+
+    def all_gather(
+        self, tensor: torch.Tensor, group: Any = None, sync_grads: bool = False
+    ) -> torch.Tensor:
+        """Returns the ranks' tensors, of one shape, as [ranks, ...]; with `sync_grads` its gradient
+        is the sum of the ranks'."""
+        members = process_set_of(group)
+        with contextlib.nullcontext() if sync_grads else torch.no_grad():
+            row = tensor.unsqueeze(0)
+            if row.requires_grad:  # hvd.allgather's gradient is the average
+                row.register_hook(lambda grad: grad * members.size())
+            return hvd.allgather(row, process_set=members)
+
+    def broadcast(self, obj: Any, src: int = 0) -> Any:
+        return hvd.broadcast_object(obj, src)
+
+    def barrier(self, name: Optional[str] = None) -> None:
+        """Waits for all ranks; but not where an exception ends the run, which the others may know
+        nothing of."""
+        module = self.lightning_module
+        trainer = None if module is None else module._trainer
+        if trainer is None or not trainer.interrupted:
+            hvd.barrier()
+
+
+class HorovodEnvironmentMixin:
+    """What Lightning calls a cluster environment: horovodrun starts the processes."""
+
+    creates_processes_externally = True
+
+    @property
+    def main_address(self) -> str:
+        raise NotImplementedError("horovodrun's processes find each other without an address.")
+
+    main_port = main_address
+
+    @staticmethod
+    def detect() -> bool:
+        return False  # only HorovodStrategy uses it
+
+    def world_size(self) -> int:
+        return hvd.size()
+
+    def set_world_size(self, size: int) -> None:
+        pass
+
+    def global_rank(self) -> int:
+        return hvd.rank()
+
+    def set_global_rank(self, rank: int) -> None:
+        pass
+
+    def local_rank(self) -> int:
+        return hvd.local_rank()
+
+    def node_rank(self) -> int:
+        return hvd.cross_rank()
+
+
+def _tensors(module: torch.nn.Module) -> Any:
+    return [*module.named_parameters(), *module.named_buffers()]
+
+
+def _import(package: str, name: str) -> Any:
+    return importlib.import_module(package + name)
+
+
+def _torch_sync_batch_norm(package: str) -> type:
+    return _import(package, ".plugins.layer_sync").TorchSyncBatchNorm
+
+
+def of_package(package: str) -> type:
+    """The strategy for ``lightning.pytorch`` or ``pytorch_lightning``, registered there as
+    "horovod". In 1.x it is Lightning's own."""
+    lightning = importlib.import_module(package)
+    strategies = _import(package, ".strategies")
+    if int(lightning.__version__.split(".")[0]) < 2:
+        return strategies.HorovodStrategy
+    environment = _import(package, ".plugins.environments").ClusterEnvironment
+    place = {"__module__": "horovod.lightning"}
+    own = type("HorovodEnvironment", (HorovodEnvironmentMixin, environment), dict(place))
+    place.update(_lightning=package, _environment=own, __doc__=HorovodStrategyMixin.__doc__)
+    bases = (HorovodStrategyMixin, strategies.ParallelStrategy)
+    strategy = type("HorovodStrategy", bases, place)
+    strategies.StrategyRegistry.register(
+        "horovod", strategy, description="processes started by horovodrun", override=True
+    )
+    return strategy
