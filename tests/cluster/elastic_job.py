@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import world_checks
 from processes import command_line, program
 from training_log import TrainingLog
 
@@ -116,9 +117,11 @@ class OpenEnded:
     def tell_to_end(self):
         (self.cluster.directory / "end").touch()
 
-    def check(self):
-        """That the training adds up; returns the number of steps rolled back."""
+    def check(self, from_the_start=False):
+        """That the training adds up; returns the number of steps rolled back. `from_the_start`: the newest commit may have been lost."""
         log = self.complete_log()
+        if from_the_start:
+            return world_checks.check(log)
         epochs = 1 + max(entry["epoch"] for entry in log.all("step"))
         return log.check_samples(self.SAMPLES, epochs)
 
@@ -127,11 +130,11 @@ class FaultyJob(OpenEnded, ElasticJob):
     def __init__(self, cluster, flags=(), script_flags=(), hosts=("-H", "a:2,b:2"), size=4):
         super().__init__(cluster, ["-np", size, "--min-np", "1", *hosts, *flags], [*self.flags(cluster), *script_flags])
 
-    def finish(self, timeout=120):
-        """Ends the training, which is to succeed, add up, and leave nothing. Returns the number of steps rolled back."""
+    def finish(self, timeout=120, **check):
+        """Ends the training, which is to succeed, add up, and leave nothing. Returns as check()."""
         self.tell_to_end()
         assert self.running.wait(timeout) == 0, self.running.everything()
-        rolled_back = self.check()
+        rolled_back = self.check(**check)
         assert self.cluster.leftovers() == []
         return rolled_back
 
@@ -178,12 +181,12 @@ class JoinedJob(OpenEnded, Training):
                  "--slots", "2", "--host", host.name, "--", "python", TRAIN, *self._script_flags]  # fmt: skip
         self.agents[name] = host.start_command(["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env={"OMP_NUM_THREADS": "1"})
 
-    def finish(self, timeout=120):
+    def finish(self, timeout=120, **check):
         """As FaultyJob.finish()."""
         self.tell_to_end()
         assert self.daemon.wait(timeout) == 0, self.explain()
         assert {agent.wait(60) for agent in self.agents.values()} == {0}, self._log.read_text()
-        rolled_back = self.check()
+        rolled_back = self.check(**check)
         self.running.signal(signal.SIGTERM)
         self.running.wait(10)
         assert self.cluster.leftovers() == []

@@ -1,14 +1,16 @@
-"""Hosts that come and go: lists that change or fail, a host that comes back under its name at once.
+"""Hosts that come and go: lists that change or fail, a host that comes back under its name at once, and hosts that are cut off.
 
 Most of it is tried only with ELASTIC_TEST_ALL_FAULTS=1, see elastic_faults_test.py.
 """
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
-from elastic_job import JoinedJob, agents_on
-from faults import ALL, chosen, kill, running_job, say
+from elastic_job import FaultyJob, JoinedJob, agents_on, workers_on
+from faults import ALL, SILENCE, SLACK, chosen, kill, running_job, say
+from processes import is_alive, wait_until_none
 
 class Discovery:
     """A script whose behaviour can be changed while it is used."""
@@ -48,7 +50,7 @@ def test_discovery_script_that_does_not_work(cluster, tmp_path, behaviour):
     assert job.finish() == 0
 
 
-@pytest.mark.parametrize("times", [8] if ALL else [2])
+@pytest.mark.parametrize("times", [8] if ALL else [])
 def test_host_that_flaps(cluster, tmp_path, times):
     discovery = Discovery(tmp_path)
     job = running_job(cluster, hosts=("--host-discovery-script", discovery.script))
@@ -75,17 +77,83 @@ def test_host_that_comes_back_in_the_next_list(cluster, tmp_path):
     assert job.finish() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM] if ALL else [signal.SIGKILL])
-def test_agent_that_joins_again_at_once(cluster, number):
-    """Under the same name, while the daemon may not know yet that the old one has gone; a name that is still held is refused in one line."""
+@pytest.mark.parametrize("times", [3 if ALL else 1])
+def test_agent_that_is_killed_and_joins_again_at_once(cluster, times):
+    """Under the same name, as often as that."""
     job = JoinedJob(cluster)
     job.wait_for_size(4)
-    for _ in range(3 if ALL else 1):
+    for _ in range(times):
         job.wait_for_steps(3)
         job.begin_trouble()
-        kill(agents_on(cluster["b"]), number)
+        kill(agents_on(cluster["b"]))
         job.start_agent("b")
         job.wait_for_world_after(job.trouble[1])
         job.wait_for_size(4, 90)
     job.finish()
+    say(job)
+
+
+@pytest.mark.parametrize("point", ["copied"] if ALL else [])
+def test_agent_that_drains_holds_its_name(cluster, point):
+    """Until it has ended; who wants it sooner is told so, and disturbs nothing."""
+    job = JoinedJob(cluster)
+    job.wait_for_size(4)
+    world = job.log.newest_world()
+    leaving = job.agents["b"]
+    with job.held(point, 0):  # so that the drain takes its time
+        kill(agents_on(cluster["b"]), signal.SIGTERM)
+        job.start_agent("b")
+        assert job.agents["b"].wait(60) == 2
+    job.running.stdout.wait_for("another agent has attached as host b", SLACK)
+    assert leaving.wait(60) == 0
+    job.start_agent("b")
+    job.wait_for_world_after(world + 1)
+    job.wait_for_size(4, 90)
+    assert job.finish() == 0
+
+
+@pytest.mark.parametrize("seconds", [1, 20, 40] if ALL else [])
+def test_joined_host_that_is_cut_off(cluster, seconds):
+    """Its agent looks for the daemon for 30 s, and takes up work again if it finds it; then it has to be started again."""
+    job = JoinedJob(cluster)
+    job.wait_for_size(4)
+    job.wait_for_steps(3)
+    job.begin_trouble()
+    cluster["b"].cut_both()
+    time.sleep(seconds)  # so long it lasts
+    cluster["b"].heal()
+    if seconds > 30:
+        assert job.agents["b"].wait(SLACK) == 1
+        job.start_agent("b")
+    job.wait_for_steps(5)
+    job.wait_for_size(4, 90)
+    assert (job.log.newest_world() > job.trouble[1]) == (seconds > SILENCE)
+    job.finish()
+    say(job)
+
+
+@pytest.mark.parametrize("daemon", chosen({"of its own": JoinedJob, "+of horovodrun": FaultyJob}))
+def test_world_that_is_cut_off_as_a_whole(cluster, daemon):
+    """Its members hear from nobody that they are not wanted any more; the others, who are ready, take over only when these have ended."""
+    if daemon is JoinedJob:
+        job = JoinedJob(cluster, hosts=["b"], flags=["--np", "2", "--min-np", "1", "--max-np", "2", "--reattach-timeout", "10"])
+        job.wait_for_size(2)
+        job.start_agent("a")
+    else:
+        job = FaultyJob(cluster, size=2, flags=["--max-np", "2", "--spares", "2"], hosts=("-H", "b:2,a:2"))
+        job.wait_for_size(2)
+        job.wait_for(lambda: len(job.log.all("started")) == 4, 60, "two spares")
+    job.wait_for_steps(3)
+    cut_off = workers_on(cluster["b"])
+    job.begin_trouble()
+    cluster["b"].cut_both()
+    job.wait_for_world_after(job.trouble[1], 2 * SILENCE + 10 + SLACK)
+    assert wait_until_none(lambda: [pid for pid in cut_off if is_alive(pid)], SLACK) == []
+    job.wait_for_steps(3)
+    cluster["b"].heal()
+    if daemon is JoinedJob:
+        assert job.agents["b"].wait(SLACK) == 1
+        job.start_agent("b")
+    job.wait_for_size(2)
+    job.finish(from_the_start=True)  # all commits were on that host
     say(job)

@@ -132,8 +132,9 @@ class Host:
         return self._namespace.pid
 
     def _enter(self, argv, directory):
+        # A shell that has started this process in the background lets it ignore SIGINT.
         namespaces = ["--net", "--mount", "--uts", "--ipc", "--pid"]
-        return ["nsenter", "--target", str(self.init_pid), *namespaces, "--", "env", "-C", str(directory), *map(str, argv)]
+        return ["nsenter", "--target", str(self.init_pid), *namespaces, "--", "env", "--default-signal=INT", "-C", str(directory), *map(str, argv)]
 
     def start_command(self, argv, directory="/", env=None, **options):
         """Starts a command on this host; ended with the cluster at the latest."""
