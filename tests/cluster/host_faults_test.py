@@ -133,16 +133,19 @@ def test_joined_host_that_is_cut_off(cluster, seconds):
 
 
 @pytest.mark.parametrize("daemon", chosen({"of its own": JoinedJob, "+of horovodrun": FaultyJob}))
-def test_world_that_is_cut_off_as_a_whole(cluster, daemon):
-    """Its members hear from nobody that they are not wanted any more; the others, who are ready, take over only when these have ended."""
+def test_world_that_is_cut_off_as_a_whole(cluster, tmp_path, daemon):
+    """Its members hear from nobody that they are not wanted any more; the others, who may be ready, take over only when these have ended."""
     if daemon is JoinedJob:
         job = JoinedJob(cluster, hosts=["b"], flags=["--np", "2", "--min-np", "1", "--max-np", "2", "--reattach-timeout", "10"])
         job.wait_for_size(2)
         job.start_agent("a")
     else:
-        job = FaultyJob(cluster, size=2, flags=["--max-np", "2", "--spares", "2"], hosts=("-H", "b:2,a:2"))
+        discovery = Discovery(tmp_path)
+        discovery.behaves("echo b:2")
+        job = FaultyJob(cluster, size=2, flags=["--max-np", "2", "--spares", "2"], hosts=("--host-discovery-script", discovery.script))
         job.wait_for_size(2)
-        job.wait_for(lambda: len(job.log.all("started")) == 4, 60, "two spares")
+        discovery.behaves("echo b:2; echo a:2")
+        job.wait_for(lambda: len(job.log.all("ready")) == 4, 60, "two spares")
     job.wait_for_steps(3)
     cut_off = workers_on(cluster["b"])
     job.begin_trouble()
