@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "launcher/discovery/empty_lists.h"
 
 namespace hvd {
 namespace {
@@ -48,12 +50,15 @@ absl::StatusOr<std::unique_ptr<HostScript>> SearchHosts(const JobPlan& plan,
   HostScriptOptions options;
   options.path = plan.elastic->script;
   options.slots_per_host = plan.elastic->slots_per_host;
-  return HostScript::Start(std::move(options),
-                           [places = std::make_shared<Places>(plan.ssh),
-                            on_found](absl::StatusOr<std::vector<HostSlots>> hosts) {
-                             if (!hosts.ok()) return on_found(hosts.status());
-                             on_found(places->Find(*hosts));
-                           });
+  const std::string who = absl::StrCat("the host discovery script ", options.path);
+  return HostScript::Start(
+      std::move(options),
+      [places = std::make_shared<Places>(plan.ssh), lists = std::make_shared<EmptyLists>(who),
+       on_found](absl::StatusOr<std::vector<HostSlots>> hosts) {
+        hosts = lists->Judge(std::move(hosts));
+        if (!hosts.ok()) return on_found(hosts.status());
+        on_found(places->Find(*hosts));
+      });
 }
 
 }  // namespace hvd

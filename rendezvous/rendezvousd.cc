@@ -98,7 +98,7 @@ class Daemon {
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     RETURN_IF_ERROR(OpenJob());
     if (journal_ != nullptr) {
-      ASSIGN_OR_RETURN(const Recovered found, Recover(options_.job, *journal_, nullptr));
+      ASSIGN_OR_RETURN(const Recovered found, Recover(options_.job, *journal_));
       if (found.verdict.has_value()) {
         Say(absl::StrCat("the job of ", options_.state_dir,
                          " has ended: ", found.verdict->summary));

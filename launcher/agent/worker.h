@@ -12,7 +12,7 @@
 #include "base/event_loop.h"
 #include "base/process.h"
 #include "launcher/agent/launch_plan.h"
-#include "launcher/agent/liveness_watch.h"
+#include "base/liveness_watch.h"
 #include "launcher/agent/oom_counter.h"
 #include "launcher/agent/stderr_tail.h"
 #include "launcher/agent/worker_pipe.h"

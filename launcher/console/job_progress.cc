@@ -35,17 +35,24 @@ JobProgress::Line JobProgress::Tell(const Notice& notice, absl::Time now) {
     case Notice::Kind::kHostLeft:
       ++hosts_left_;
       return {notice.text, true};
+    case Notice::Kind::kDrainOverran:
+      ++drains_overrun_;
+      return {notice.text, true};
     case Notice::Kind::kWorkerFailed:
       return Failed(notice);
     case Notice::Kind::kEpochBroken:
+      // Another one before the next world costs nothing more.
+      if (!std::exchange(rolled_back_, true)) ++rollbacks_;
       if (!broken_since_.has_value()) broken_since_ = now;
       return {absl::StrCat("epoch ", notice.epoch.value(), " is broken: ", notice.text), false};
     case Notice::Kind::kEpochChanging:
       return {absl::StrCat("another world is wanted: ", notice.text), false};
     case Notice::Kind::kWorldFormed:
       return Formed(notice, now);
-    case Notice::Kind::kHostDraining:
     case Notice::Kind::kWaiting:
+      if (worlds_ > 0 && !broken_since_.has_value()) broken_since_ = now;  // all hosts have left
+      return {notice.text, true};
+    case Notice::Kind::kHostDraining:
     case Notice::Kind::kSlotCooling:
       return {notice.text, true};
     case Notice::Kind::kWorkerStarted:
@@ -72,6 +79,7 @@ JobProgress::Line JobProgress::Formed(const Notice& notice, absl::Time now) {
   epoch_ = notice.epoch;
   size_ = notice.size;
   remaining_ = notice.size;
+  rolled_back_ = false;
   if (broken_since_.has_value()) {
     const absl::Duration time = now - *std::exchange(broken_since_, std::nullopt);
     ++breaks_;
@@ -92,8 +100,15 @@ std::string JobProgress::Summary() const {
     parts.push_back(absl::StrCat(Count(failures_, "failure"), " (", causes, ")"));
   }
   if (hosts_joined_ > 0) parts.push_back(absl::StrCat(Count(hosts_joined_, "host"), " joined"));
-  if (hosts_left_ > 0) parts.push_back(absl::StrCat(Count(hosts_left_, "host"), " left"));
+  if (hosts_left_ > 0) {
+    const std::string late =
+        drains_overrun_ > 0 ? absl::StrCat(" (", drains_overrun_, " not in good order)") : "";
+    parts.push_back(absl::StrCat(Count(hosts_left_, "host"), " left", late));
+  }
   if (hosts_lost_ > 0) parts.push_back(absl::StrCat(Count(hosts_lost_, "host"), " lost"));
+  if (rollbacks_ > 0) {
+    parts.push_back(absl::StrCat("work since the newest commit lost ", Count(rollbacks_, "time")));
+  }
   if (breaks_ > 0) {
     const auto rounded = [](absl::Duration time) {
       return absl::FormatDuration(absl::Trunc(time, absl::Milliseconds(1)));

@@ -25,8 +25,8 @@ class JobProgress {
   // Takes note of it.
   Line Tell(const Notice& notice, absl::Time now);
 
-  // One line, without a newline: worlds, failures by cause, hosts that came and went, time without
-  // a world. Empty if there never was a world.
+  // One line, without a newline: worlds, failures by cause, hosts that came and went, how often
+  // work was lost, time without a world. Empty if there never was a world.
   std::string Summary() const;
 
  private:
@@ -42,9 +42,12 @@ class JobProgress {
   int failures_ = 0;
   int hosts_joined_ = 0;  // after the first world
   int hosts_left_ = 0;
+  int drains_overrun_ = 0;
   int hosts_lost_ = 0;
+  bool rolled_back_ = false;  // since the newest world formed
   std::optional<absl::Time> broken_since_;
   int breaks_ = 0;
+  int rollbacks_ = 0;
   absl::Duration without_world_;
   absl::Duration longest_break_;
 };

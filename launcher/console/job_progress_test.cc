@@ -118,7 +118,31 @@ TEST_F(JobProgressTest, Summary_CountsCausesHostsAndTime) {
   Say(Kind::kHostLeft, "host c left");
   EXPECT_EQ(progress_.Summary(),
             "3 worlds; 3 failures (2 x exit code 3, 1 x killed by signal 9 (SIGKILL)); 1 host "
-            "joined; 1 host left; 1 host lost; 600ms without a world (longest 500ms)");
+            "joined; 1 host left; 1 host lost; work since the newest commit lost 2 times; 600ms "
+            "without a world (longest 500ms)");
+}
+
+TEST_F(JobProgressTest, Summary_DrainThatOverran_IsNotWithoutLoss) {
+  World(1, 4);
+  Say(Kind::kEpochBroken, "rank 1 on host b has to leave now", 1);
+  Say(Kind::kDrainOverran, "host b did not leave in good order");
+  World(2, 3);
+  Say(Kind::kHostLeft, "host b left, but not in good order");
+  Say(Kind::kHostLeft, "host c left");
+  EXPECT_EQ(progress_.Summary(),
+            "2 worlds; 2 hosts left (1 not in good order); work since the newest commit lost 1 "
+            "time; 0 without a world (longest 0)");
+}
+
+TEST_F(JobProgressTest, Summary_AllHostsLeft_TimeIsWithoutAWorld_NothingIsLost) {
+  Say(Kind::kWaiting, "waiting for at least 2 workers (there are 0)");
+  now_ += absl::Seconds(5);
+  World(1, 2);
+  Say(Kind::kHostLeft, "host a left");
+  Say(Kind::kWaiting, "waiting for at least 2 workers (there are 0)");
+  now_ += absl::Seconds(7);
+  World(2, 2);
+  EXPECT_EQ(progress_.Summary(), "2 worlds; 1 host left; 7s without a world (longest 7s)");
 }
 
 }  // namespace

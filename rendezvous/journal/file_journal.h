@@ -12,14 +12,22 @@
 
 namespace hvd {
 
+// One file, which begins with the job and, if there is one, the snapshot; events follow. A new
+// snapshot makes a new file that takes the old one's place at once, when it is whole and on disk.
+// The file has at most kLeastEvents bytes and three times the snapshot's, and what one Sync writes.
 class FileJournal : public Journal {
  public:
+  // Bytes of events, at least, before a snapshot is wanted; of a large one, twice as many as it
+  // has.
+  static constexpr int64_t kLeastEvents = int64_t{1} << 20;
+
   // Bytes of a last record that its writer did not complete; they were cut off. 0: none.
   virtual int64_t bytes_cut() const = 0;
 
-  // Opens the journal of this job at `path`, or begins it there, at the time `now`. Nobody else may
-  // have it open.
-  //   InvalidArgument: the file can't be opened; says why.
+  // Opens the journal of this job at `path`, or begins it there, at the time `now`, if there is no
+  // file or an empty one. Nobody else may have it open. Its folder has a file "`path`.new" at
+  // times.
+  //   InvalidArgument: the file can't be opened; says why.   Internal: it can't be written.
   //   FailedPrecondition: it is another job's, or was written by another version.
   //   DataLoss: it is damaged, and where.
   static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const std::string& path,

@@ -3,6 +3,8 @@
 #define RENDEZVOUS_JOURNAL_JOURNAL_H_
 
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -10,17 +12,27 @@
 
 namespace hvd {
 
-// Not thread-safe. First Replay, then Append and Sync.
+// Not thread-safe. First snapshot and Replay, then Append, Sync and Compact.
 class Journal {
  public:
   using Visit = std::function<void(const Event&, absl::Time)>;
+
+  // What stands for all events up to a time; what is in it is its maker's matter.
+  struct Snapshot {
+    std::string state;
+    absl::Time time;  // of the newest of the events
+  };
 
   virtual ~Journal() = default;
 
   // When the job began.
   virtual absl::Time started() const = 0;
 
-  // Gives what was appended and synced by those who had the journal before, in order.
+  // What the events of Replay go on from; nullopt: the job's start.
+  virtual std::optional<Snapshot> snapshot() const = 0;
+
+  // Gives what was appended and synced since the snapshot by those who had the journal before, in
+  // order.
   //   DataLoss: it is damaged.   Internal: it can't be read.
   virtual absl::Status Replay(const Visit& visit) = 0;
 
@@ -30,6 +42,14 @@ class Journal {
   // Returns when everything appended is where no crash can take it from.
   //   Internal, ResourceExhausted: it is not, and nothing will be from now on; says why.
   virtual absl::Status Sync() = 0;
+
+  // Whether the events since the snapshot weigh so much that there had better be a new one.
+  virtual bool WantsSnapshot() const = 0;
+
+  // Puts a snapshot in the place of all events there are: after a crash at any moment there is
+  // either all that was before, or this. REQUIRES: nothing was appended since the last Sync.
+  //   Any error: it has come to nothing, and the journal goes on as it was, unless Sync fails too.
+  virtual absl::Status Compact(const Snapshot& snapshot) = 0;
 };
 
 }  // namespace hvd

@@ -2,6 +2,8 @@
 #ifndef RENDEZVOUS_JOURNAL_MEMORY_JOURNAL_TEST_UTIL_H_
 #define RENDEZVOUS_JOURNAL_MEMORY_JOURNAL_TEST_UTIL_H_
 
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,11 @@ class MemoryJournal final : public Journal {
   explicit MemoryJournal(absl::Time started) : started_(started) {}
 
   absl::Time started() const override { return started_; }
+
+  std::optional<Snapshot> snapshot() const override {
+    absl::MutexLock lock(&mu_);
+    return snapshot_;
+  }
 
   absl::Status Replay(const Visit& visit) override {
     for (const Record& record : records()) visit(record.first, record.second);
@@ -38,6 +45,25 @@ class MemoryJournal final : public Journal {
     return absl::OkStatus();
   }
 
+  bool WantsSnapshot() const override {
+    absl::MutexLock lock(&mu_);
+    return records_.size() >= most_records_;
+  }
+
+  absl::Status Compact(const Snapshot& snapshot) override {
+    absl::MutexLock lock(&mu_);
+    if (!error_.ok()) return error_;
+    snapshot_ = snapshot;
+    records_.clear();
+    return absl::OkStatus();
+  }
+
+  // From now on so many records want a snapshot.
+  void CompactAfter(size_t records) {
+    absl::MutexLock lock(&mu_);
+    most_records_ = records;
+  }
+
   // From now on Sync fails so.
   void Break(absl::Status error) {
     absl::MutexLock lock(&mu_);
@@ -51,7 +77,9 @@ class MemoryJournal final : public Journal {
 
  private:
   const absl::Time started_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
+  std::optional<Snapshot> snapshot_ ABSL_GUARDED_BY(mu_);
+  size_t most_records_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<size_t>::max();
   std::vector<Record> appended_ ABSL_GUARDED_BY(mu_);
   std::vector<Record> records_ ABSL_GUARDED_BY(mu_);
   absl::Status error_ ABSL_GUARDED_BY(mu_);

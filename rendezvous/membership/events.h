@@ -263,7 +263,8 @@ struct Notice {
     kHostJoined,
     kHostLost,
     kHostDraining,
-    kHostLeft,
+    kHostLeft,      // as it was to; see also kDrainOverran
+    kDrainOverran,  // it was to leave without loss, but had to be stopped, or went too soon
     kWorkerStarted,
     kWorkerFailed,  // `text` says how; counts against the budget
     kWorkerLeft,    // in good order: finished, or released

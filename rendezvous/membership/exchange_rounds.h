@@ -41,14 +41,32 @@ class ExchangeRounds {
   // The first close counts. REQUIRES: !status.ok()
   void Close(const absl::Status& status, std::vector<Effect>* effects);
 
+  // See archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(size_, closed_, rounds_);
+  }
+
  private:
   struct Gift {
     CallId call;
     std::string value;
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [kept_call, kept_value] = *this;
+      archive(kept_call, kept_value);
+    }
   };
   struct Round {
     std::map<int, Gift> gifts;        // by rank
     std::vector<std::string> values;  // in rank order; empty until it is over
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [kept_gifts, kept_values] = *this;
+      archive(kept_gifts, kept_values);
+    }
   };
 
   absl::Status Check(absl::string_view key, absl::string_view value) const;

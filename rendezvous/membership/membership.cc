@@ -90,6 +90,10 @@ absl::Time Membership::NextDeadline() const {
 
 std::string Membership::Explain() const { return state_->Explain(); }
 
+std::optional<Verdict> Membership::Ended() const {
+  return state_->finished ? state_->verdict : std::nullopt;
+}
+
 Membership::View Membership::Describe() const { return state_->Describe(); }
 
 }  // namespace hvd

@@ -5,9 +5,12 @@
 #define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/job_spec.h"
@@ -68,6 +71,15 @@ class Membership {
     absl::Time waits_until = absl::InfiniteFuture();
   };
   View Describe() const;
+
+  // How the job has ended, from JobFinished on.
+  std::optional<Verdict> Ended() const;
+
+  // All that it knows, as bytes.
+  std::string Save() const;
+  // A machine that goes on as the one that was saved would have. The spec must be the same, and the
+  // program of the same version.   DataLoss: these are no such bytes.
+  static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved);
 
  private:
   struct State;

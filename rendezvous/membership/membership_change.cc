@@ -1,6 +1,7 @@
 // Steers an elastic job towards what is wanted. Called after every event; looks at what there is
 // and not at what has just happened, so that nothing that was missed once is missed for good.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) SucceedWhenDone(now);
   if (!verdict.has_value()) StartWorkers(now);
   if (!verdict.has_value()) TellOfWaiting();
+  ForgetDepartedHosts();
 }
 
 bool Membership::State::IsLeaving(const Worker& worker) const {
@@ -69,7 +71,9 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   StopOverdueLeavers(now);
   if (together_since == absl::InfiniteFuture()) return;
   if (changing.has_value() && !broken.has_value() && now >= together_since + kFollowTime) {
-    BreakEpoch(*changing);
+    const std::vector<int> late = LateSurvivors();
+    BreakEpoch(absl::StrCat(*changing, ", but ", Ranks(late), late.size() == 1 ? " does" : " do",
+                            " not come with the others"));
   }
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
@@ -112,12 +116,22 @@ void Membership::State::EvictLateSurvivors(absl::Time now) {
 
 // The grace of those who were to leave is over.
 void Membership::State::StopOverdueLeavers(absl::Time now) {
+  std::map<int, std::vector<int>> overdue;  // ranks that are in the epoch, by host
   for (Worker& worker : workers) {
     if (worker.gone || now < worker.stop_at) continue;
     worker.stop_at = now + kStopPatience;
-    if (worker.in_epoch) BreakEpoch(absl::StrCat(Name(worker), " has to leave now"));
+    if (worker.in_epoch) {
+      overdue[worker.place.host].push_back(worker.place.rank);
+      BreakEpoch(absl::StrCat(Name(worker), " has to leave now"));
+    }
     worker.in_epoch = false;
     StopNow(&worker, worker.stopped ? absl::ZeroDuration() : spec.failure_grace);
+  }
+  for (const auto& [index, ranks] : overdue) {
+    Host& host = hosts[index];
+    if (!host.drain.has_value()) continue;  // fewer slots, or the drain was taken back
+    LeaveLate(&host, absl::StrCat("after ", absl::FormatDuration(now - host.drain->since), " ",
+                                  Ranks(ranks), ranks.size() == 1 ? " was" : " were", " stopped"));
   }
 }
 

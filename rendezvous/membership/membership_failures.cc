@@ -13,6 +13,8 @@ namespace {
 
 // From the first sign of a process's end to its exit: some 70 ms a GB.
 constexpr absl::Duration kDyingTime = absl::Seconds(30);
+// So many are remembered.
+constexpr size_t kEarlyExceptions = 100;
 
 }  // namespace
 
@@ -26,6 +28,7 @@ void Membership::State::On(const WorkerDying& event, absl::Time now) {
   failed_world = failed_world || !(worker->stopped || worker->released || IsLeaving(*worker));
   BreakEpoch(absl::StrCat(Name(*worker), " is dying"));
   if (elastic()) {
+    if (IsLeaving(*worker) && !worker->stopped) LeaveLate(worker, " died");
     worker->in_epoch = false;
     return;
   }
@@ -38,11 +41,17 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
                                          absl::Time now) {
   const bool member = worker->last_world > Epoch(0) && worker->last_world == epoch;
   const std::string meaning = ExitMeaning(exited);
-  if (worker->in_epoch) BreakEpoch(absl::StrCat(Name(*worker), " has exited: ", meaning));
+  if (worker->in_epoch) {
+    BreakEpoch(absl::StrCat(Name(*worker), " has exited: ", meaning));
+    if (IsLeaving(*worker) && !worker->stopped) LeaveLate(worker, " ended by itself");
+  }
   worker->in_epoch = false;
   if (worker->stopped || worker->released || IsLeaving(*worker)) {
     worker->failed = false;
-    return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), " left"), worker);
+    const std::string how = worker->stopped    ? " was stopped"
+                            : worker->released ? " left"
+                                               : absl::StrCat(" left by itself: ", meaning);
+    return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), how), worker);
   }
   const bool nobody_waits = RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
   const bool never_needed_a_world = epoch == Epoch(0) && nobody_waits;
@@ -111,7 +120,7 @@ std::string Membership::State::Complaint(const Worker& worker) const {
 bool Membership::State::IsUserBug(const Worker& worker) {
   const bool others_train =
       epoch > Epoch(0) && !broken.has_value() && worker.last_world == Epoch(0);
-  if (formed_commit > 0 || others_train) return false;
+  if (newest_commit > 0 || others_train) return false;
   const std::string text = Complaint(worker);
   if (text.empty()) return false;
   const std::string& host = HostOf(worker).slots.host;
@@ -120,6 +129,7 @@ bool Membership::State::IsUserBug(const Worker& worker) {
   for (const auto& [other_text, other_host] : early_exceptions) {
     if (other_text == text && (attached < 2 || other_host != host)) return true;
   }
+  if (early_exceptions.size() == kEarlyExceptions) early_exceptions.erase(early_exceptions.begin());
   early_exceptions.emplace_back(text, host);
   return false;
 }

@@ -1,12 +1,20 @@
 // Hosts of elastic jobs: they come, are drained, leave, are lost, and attach again when the daemon
 // was away.
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
 namespace hvd {
+namespace {
+
+// For an agent to attach that was on its way when its host went off the list.
+constexpr absl::Duration kOnItsWay = absl::Hours(1);
+
+}  // namespace
 
 Membership::State::Host* Membership::State::FindHost(const std::string& name) {
   for (Host& host : hosts) {
@@ -17,7 +25,7 @@ Membership::State::Host* Membership::State::FindHost(const std::string& name) {
 
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
-  if (ever_listed.count(name) > 0 && listed.count(name) == 0) {  // it went while its agent came
+  if (unlisted.count(name) > 0) {  // it went while its agent came
     EndHost(event.agent, name, spec.failure_grace);
     return;
   }
@@ -131,10 +139,13 @@ void Membership::State::LoseAwayHost(Host* host, const std::string& reason, absl
 
 void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
-  listed.clear();
+  for (const auto& [name, slots] : std::exchange(listed, {})) unlisted.emplace(name, now);
   for (const HostSlots& host : event.hosts) {
     listed[host.host] = host.slots;
-    ever_listed.insert(host.host);
+    unlisted.erase(host.host);
+  }
+  for (auto host = unlisted.begin(); host != unlisted.end();) {
+    host = now - host->second > kOnItsWay ? unlisted.erase(host) : std::next(host);
   }
   for (Host& host : hosts) {
     const auto found = listed.find(host.slots.host);
@@ -184,9 +195,10 @@ void Membership::State::UndoDrain(Host* host) {
   }
 }
 
-// Its agent has gone. If it was told to, that is as it should be.
+// Its agent has gone. If it was told to, that is as it should be; if it only was about to leave, no
+// failure, but not without loss.
 void Membership::State::LoseElasticHost(Host* host, const std::string& reason, absl::Time now) {
-  const bool in_good_order = host->ended || host->drain.has_value();
+  const bool announced = host->ended || host->drain.has_value();
   const std::string name = host->slots.host;
   const std::string why = absl::StrCat("host ", name, " was lost: ", OneLine(reason));
   bool had_members = false;
@@ -201,20 +213,39 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
     if (member) BreakEpoch(why);
     worker.in_epoch = false;
   }
+  if (announced && had_members) LeaveLate(host, OneLine(reason));
+  const bool overran = host->drain.has_value() && host->drain->overran;
   host->drain.reset();
   host->ended = false;
-  if (in_good_order) {
-    return Note(Notice::Kind::kHostLeft, absl::StrCat("host ", name, " left"), nullptr, host);
+  if (announced) {
+    return Note(Notice::Kind::kHostLeft,
+                absl::StrCat("host ", name, " left", overran ? ", but not in good order" : ""),
+                nullptr, host);
   }
   Note(Notice::Kind::kHostLost, why, nullptr, host);
   if (!had_members) return;
   TellOfCutOff(now);
+  const bool first = !std::exchange(lost_hosts, true);
   failed_world = true;
   last_failure = Verdict();
   last_failure.exit_code = 1;
   last_failure.host = name;
   last_failure.summary = why;
-  Spend(now);
+  if (first) Spend(now);  // hosts that go together have one cause: a switch, a price
+}
+
+// It was to leave in good order and has not, so that work since the newest commit is lost.
+void Membership::State::LeaveLate(Host* host, const std::string& why) {
+  if (!host->drain.has_value() || std::exchange(host->drain->overran, true)) return;
+  Note(Notice::Kind::kDrainOverran,
+       absl::StrCat("host ", host->slots.host, " did not leave in good order (", why,
+                    "): the others go back to their newest commit"),
+       nullptr, host);
+}
+
+void Membership::State::LeaveLate(const Worker* worker, const std::string& what) {
+  LeaveLate(&hosts[worker->place.host],
+            absl::StrCat("rank ", worker->place.rank, what, " before all had committed"));
 }
 
 void Membership::State::EndDrainedHosts() {
@@ -224,6 +255,26 @@ void Membership::State::EndDrainedHosts() {
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);
   }
+}
+
+// Hosts that are gone and not awaited, so that a long job does not remember all it ever had. The
+// health of their slots stays, by name.
+void Membership::State::ForgetDepartedHosts() {
+  std::vector<bool> needed;
+  for (const Host& host : hosts) {
+    needed.push_back(host.expected || host.agent.has_value() || host.away.has_value() ||
+                     listed.count(host.slots.host) > 0);
+  }
+  for (const Worker& worker : workers) needed[worker.place.host] = true;
+  if (std::count(needed.begin(), needed.end(), false) == 0) return;
+  std::vector<int> places(hosts.size());  // old index to new
+  std::vector<Host> kept;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    places[i] = static_cast<int>(kept.size());
+    if (needed[i]) kept.push_back(std::move(hosts[i]));
+  }
+  hosts = std::move(kept);
+  for (Worker& worker : workers) worker.place.host = places[worker.place.host];
 }
 
 }  // namespace hvd

@@ -38,6 +38,13 @@ struct Membership::State {
     absl::Time deadline;
     std::string reason;
     bool by_discovery = false;  // taken back if the host is listed again
+    bool overran = false;       // some of its workers had to be stopped
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [a, b, c, d, e] = *this;
+      archive(a, b, c, d, e);
+    }
   };
 
   struct Host {
@@ -50,6 +57,12 @@ struct Membership::State {
     std::optional<Drain> drain;
     std::optional<Incarnation> away;  // of the agent that may attach again after Restarted
     absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [a, b, c, d, e, f, g, h] = *this;
+      archive(a, b, c, d, e, f, g, h);
+    }
   };
 
   // Worker ids are never used twice. In a static job they are ranks + 1, and `workers` is in rank
@@ -78,9 +91,19 @@ struct Membership::State {
     absl::Time ready_since;                       // of its parked call
     absl::Time stop_at = absl::InfiniteFuture();  // if it has not gone by then
     std::vector<std::string> stderr_tail;         // ... having said this
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = *this;
+      archive(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
+    }
   };
 
   State(JobSpec job_spec, absl::Time now);
+
+  // membership_archive.cc: all but `spec`, and `effects`, which is empty between events
+  template <typename Archive>
+  void Keep(Archive& archive);
 
   // membership_hosts.cc
   void On(const HostJoined& event, absl::Time now);
@@ -106,7 +129,10 @@ struct Membership::State {
   void StartDrain(Host* host, absl::Duration grace, const std::string& reason, bool by_discovery,
                   absl::Time now);
   void LoseElasticHost(Host* host, const std::string& reason, absl::Time now);
+  void LeaveLate(Host* host, const std::string& why);
+  void LeaveLate(const Worker* worker, const std::string& what);
   void EndDrainedHosts();
+  void ForgetDepartedHosts();
   Host* FindHost(const std::string& name);
 
   // membership_cut_off.cc
@@ -199,15 +225,15 @@ struct Membership::State {
   std::string Explain() const;
   View Describe() const;
   std::string ExplainElastic() const;
-  std::string Condition(const Host& host) const;
-  std::string StateName() const;
-  std::string StateName(const Worker& worker) const;
-
   std::vector<int> LateSurvivors() const;
   std::string ExplainNeed(int asked, int starting) const;
   std::string UsableSlots() const;
   Wait WaitsFor() const;
   absl::Time WaitsUntil(Wait wait) const;
+  std::string Condition(const Host& host) const;
+  std::string StateName() const;
+  std::string StateName(const Worker& worker) const;
+
   void Note(Notice::Kind kind, std::string text, const Worker* worker = nullptr,
             const Host* host = nullptr);
   bool elastic() const { return spec.elastic.has_value(); }
@@ -259,8 +285,8 @@ struct Membership::State {
   // Elastic jobs only.
   RestartBudget budget;
   SlotHealth health;
-  std::map<std::string, int> listed;  // the newest HostsDiscovered
-  std::set<std::string> ever_listed;
+  std::map<std::string, int> listed;           // the newest HostsDiscovered
+  std::map<std::string, absl::Time> unlisted;  // hosts that went off the list, and when
   uint64_t last_worker_id = 0;
   std::optional<std::string> changing;  // members were told that another world is wanted, and why
   // While the next world is awaited: since when, else InfiniteFuture.
@@ -269,7 +295,9 @@ struct Membership::State {
   bool told_waiting = false;                         // a notice said that there are too few
   absl::Time formed_at;                              // the newest world
   uint64_t formed_commit = 0;                        // the newest commit at that time
+  uint64_t newest_commit = 0;                        // that ever was in a world
   bool failed_world = false;                         // a failure ended it
+  bool lost_hosts = false;                           // hosts were lost since it formed
   int failed_starts = 0;                             // in a row, while there was no world
   int without_progress = 0;  // failed worlds in a row that brought no commit
   Verdict last_failure;

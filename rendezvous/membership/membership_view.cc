@@ -118,8 +118,7 @@ Membership::Wait Membership::State::WaitsFor() const {
     if (together_since == absl::InfiniteFuture()) return Wait::kNothing;
     return LateSurvivors().empty() ? Wait::kWorkers : Wait::kMembers;
   }
-  const bool some_ask =
-      !RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
+  const bool some_ask = !RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
   return some_ask ? Wait::kInit : Wait::kNothing;
 }
 

@@ -141,7 +141,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   }
   formed_at = now;
   formed_commit = newest;
-  failed_world = false;
+  newest_commit = std::max(newest_commit, newest);
+  failed_world = lost_hosts = false;
   failed_starts = 0;
   together_since = quorum_since = absl::InfiniteFuture();
   told_waiting = false;
@@ -160,7 +161,13 @@ void Membership::State::FormElasticWorld(absl::Time now) {
 bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
   if (failed_world) {
     const bool short_lived = now - formed_at < budget.budget().window;
-    without_progress = commit <= formed_commit && short_lived ? without_progress + 1 : 0;
+    const bool got_nowhere = commit <= formed_commit && short_lived;
+    // What happens to hosts is not done by a step; and commits that went with them are not known.
+    if (!got_nowhere) {
+      without_progress = 0;
+    } else if (!lost_hosts) {
+      ++without_progress;
+    }
     if (without_progress >= spec.elastic->failures_without_progress) {
       GiveUp(
           absl::StrCat(Count(without_progress, "failure"), " in a row without a commit in between"),
@@ -225,7 +232,7 @@ void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
   }
   for (Worker& worker : workers) {
     if (!IsSurvivor(worker)) continue;
-    BreakEpoch("every host leaves");
+    EndEpoch("every host leaves");  // after a commit: nothing is lost
     Release(&worker, now);
   }
 }

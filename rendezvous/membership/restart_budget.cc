@@ -1,6 +1,7 @@
 #include "rendezvous/membership/restart_budget.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace hvd {
 
@@ -19,8 +20,10 @@ int RestartBudget::Left(absl::Time now) const {
 }
 
 absl::Duration SlotHealth::Failed(const std::string& host, int slot, int free, absl::Time now) {
+  for (auto each = slots_.begin(); each != slots_.end();) {
+    each = Forgiven(each->second, now) ? slots_.erase(each) : std::next(each);
+  }
   Slot& health = slots_[{host, slot}];
-  if (health.failures > 0 && now - health.last > kQuietTime) health.failures = 0;
   ++health.failures;
   health.last = now;
   const Cooldown range = cooldown_.value_or(Cooldown());

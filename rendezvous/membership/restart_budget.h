@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_
 #define RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -25,14 +26,20 @@ class RestartBudget {
   int total() const { return total_; }
   const FailureBudget& budget() const { return budget_; }
 
+  // See archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(spent_, total_);
+  }
+
  private:
   const FailureBudget budget_;
   std::deque<absl::Time> spent_;  // within the window
   int total_ = 0;
 };
 
-// The health of each slot: after a failure it rests, longer each time, and all is forgotten after a
-// quiet time. Not thread-safe.
+// The health of each slot: after a failure it rests, longer each time, and all is forgotten a quiet
+// time after the rest. Not thread-safe.
 class SlotHealth {
  public:
   static constexpr absl::Duration kQuietTime = absl::Minutes(5);
@@ -46,12 +53,29 @@ class SlotHealth {
   // InfinitePast if it may be used.
   absl::Time RestsUntil(const std::string& host, int slot, absl::Time now) const;
 
+  // See archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(slots_);
+  }
+
  private:
   struct Slot {
     int failures = 0;
     absl::Time last;
     absl::Time rests_until;
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [count, when, until] = *this;
+      archive(count, when, until);
+    }
   };
+  // Nothing of it counts any more.
+  static bool Forgiven(const Slot& health, absl::Time now) {
+    return now - std::max(health.last, health.rests_until) > kQuietTime;
+  }
+
   const std::optional<Cooldown> cooldown_;
   std::map<std::pair<std::string, int>, Slot> slots_;
 };

@@ -42,6 +42,12 @@ class RootCause {
   // The verdict as far as things are known.   REQUIRES: HasEnd()
   Verdict Build() const;
 
+  // See archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(failures_);
+  }
+
  private:
   struct Failure {
     int rank = -1;  // -1: the host itself
@@ -53,6 +59,12 @@ class RootCause {
     std::string meaning = "still running";
     int exit_code = 1;
     std::vector<std::string> stderr_tail;
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [a, b, c, d, e, f, g, h, i] = *this;
+      archive(a, b, c, d, e, f, g, h, i);
+    }
   };
 
   Failure& Of(int rank, const std::string& host);

@@ -73,6 +73,8 @@ absl::string_view NoticeKindName(Notice::Kind kind) {
       return "host_draining";
     case Notice::Kind::kHostLeft:
       return "host_left";
+    case Notice::Kind::kDrainOverran:
+      return "drain_overran";
     case Notice::Kind::kWorkerStarted:
       return "worker_started";
     case Notice::Kind::kWorkerFailed:

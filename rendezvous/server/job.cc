@@ -21,35 +21,30 @@ uint32_t ToMilliseconds(absl::Duration duration) {
 
 absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& clock) {
   Recovered recovered;
-  JobHistory history;
   if (options.journal == nullptr) {
     options.spec.reattach_timeout = absl::ZeroDuration();  // no daemon comes back
     recovered.newest = clock.Now();
     recovered.machine = std::make_unique<Membership>(options.spec, recovered.newest);
   } else {
-    ASSIGN_OR_RETURN(recovered, Recover(options.spec, *options.journal,
-                                        [&](const Notice& notice, absl::Time time) {
-                                          history.Observe(notice, time);
-                                        }));
+    ASSIGN_OR_RETURN(recovered, Recover(options.spec, *options.journal));
   }
   if (recovered.verdict.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the job has ended: ", recovered.verdict->summary));
   }
   const bool again = recovered.had_events;
-  std::unique_ptr<Job> job(
-      new Job(std::move(options), std::move(recovered), std::move(history), clock));
+  std::unique_ptr<Job> job(new Job(std::move(options), std::move(recovered), clock));
   if (again) job->Post(Restarted{});
   return job;
 }
 
-Job::Job(JobOptions options, Recovered recovered, JobHistory history, Clock& clock)
+Job::Job(JobOptions options, Recovered recovered, Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       // The wall clock may have been set back since; a job's time never goes back.
       shift_(std::max(absl::ZeroDuration(), recovered.newest - clock.Now())),
       machine_(std::move(recovered.machine)),
-      history_(std::move(history)),
+      history_(std::move(recovered.history)),
       rendezvous_(MakeRendezvousOptions()),
       agents_(MakeAgentOptions()),
       driver_(
@@ -97,6 +92,10 @@ Machine Job::MakeMachine() {
 }
 
 bool Job::Record(const std::vector<const Event*>& events, absl::Time now) {
+  // Whatever is in the journal has been applied by now. If it fails, the journal stays long.
+  if (options_.journal->WantsSnapshot()) {
+    (void)options_.journal->Compact({SaveJob(*machine_, history_), now});
+  }
   bool any = false;
   for (const Event* event : events) {
     // A watch that is parked changes nothing, and its caller asks again.

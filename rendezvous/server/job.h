@@ -62,7 +62,7 @@ class Job {
   bool busy();
 
  private:
-  Job(JobOptions options, Recovered recovered, JobHistory history, Clock& clock);
+  Job(JobOptions options, Recovered recovered, Clock& clock);
   RendezvousServiceOptions MakeRendezvousOptions();
   AgentServiceOptions MakeAgentOptions();
   Machine MakeMachine();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "rendezvous/membership/event_archive.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/membership.h"
 
@@ -23,6 +24,11 @@ class JobHistory {
   struct Entry {
     Notice notice;
     absl::Time time;
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      archive(notice, time);
+    }
   };
 
   void Observe(const Notice& notice, absl::Time time);
@@ -31,6 +37,12 @@ class JobHistory {
   // When the newest world formed.
   std::optional<absl::Time> newest_world() const { return newest_world_; }
   const std::deque<Entry>& recent() const { return recent_; }  // oldest first
+
+  // See rendezvous/membership/archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(counts_, newest_world_, recent_);
+  }
 
  private:
   std::array<uint64_t, 32> counts_{};  // by kind; there are fewer kinds

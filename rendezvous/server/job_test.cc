@@ -102,6 +102,43 @@ TEST_F(JobTest, OldJournal_OfAJobThatEnded_IsRefusedAndSaysHow) {
   EXPECT_NE(again.status().message().find("enough"), absl::string_view::npos) << again.status();
 }
 
+TEST_F(JobTest, LongJournal_IsReplacedByASnapshot_AndTheJobGoesOnWhereItWas) {
+  journal_.CompactAfter(3);
+  {
+    const auto job = Start();
+    for (int i = 0; i < 5; ++i) {
+      job->Post(HostJoined{{"a", 1}, Incarnation(9), {}});
+      job->Report();
+      job->Post(WorkerStarted{WorkerId(1), 100 + i});
+      job->Report();
+    }
+    EXPECT_LE(journal_.records().size(), 3u);
+    EXPECT_TRUE(journal_.snapshot().has_value());
+  }
+  journal_.CompactAfter(1);
+  {
+    const auto job = Start();
+    EXPECT_EQ(job->Report().view.hosts.at(0).workers.at(0).pid, 104);
+    job->Post(StopRequested{"enough", 3, absl::ZeroDuration()});
+    WorkerExited exited;
+    exited.worker = WorkerId(1);
+    job->Post(exited);
+    job->Post(HostLost{"a", Incarnation(9), "gone"});
+    verdicts_.Next();
+    job->Report();
+    job->Post(Tick{});
+    job->Report();
+  }
+  const auto again = Job::Create(Options(), clock_);
+  EXPECT_EQ(again.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(again.status().message().find("enough"), absl::string_view::npos) << again.status();
+}
+
+TEST_F(JobTest, DamagedSnapshot_DataLoss) {
+  ASSERT_TRUE(journal_.Compact({"no state", absl::FromUnixSeconds(1000)}).ok());
+  EXPECT_EQ(Job::Create(Options(), clock_).status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(JobTest, JournalBreaks_NothingIsDecidedAnyMore) {
   const auto job = Start();
   journal_.Break(absl::ResourceExhaustedError("full"));

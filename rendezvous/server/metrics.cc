@@ -15,10 +15,11 @@ namespace {
 
 using Kind = Notice::Kind;
 
-constexpr Kind kKinds[] = {Kind::kHostJoined,  Kind::kHostLost,      Kind::kHostDraining,
-                           Kind::kHostLeft,    Kind::kWorkerStarted, Kind::kWorkerFailed,
-                           Kind::kWorkerLeft,  Kind::kEpochBroken,   Kind::kEpochChanging,
-                           Kind::kWorldFormed, Kind::kWaiting,       Kind::kSlotCooling};
+constexpr Kind kKinds[] = {Kind::kHostJoined,    Kind::kHostLost,     Kind::kHostDraining,
+                           Kind::kHostLeft,      Kind::kDrainOverran, Kind::kWorkerStarted,
+                           Kind::kWorkerFailed,  Kind::kWorkerLeft,   Kind::kEpochBroken,
+                           Kind::kEpochChanging, Kind::kWorldFormed,  Kind::kWaiting,
+                           Kind::kSlotCooling};
 
 std::string Escape(absl::string_view value) {
   return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});

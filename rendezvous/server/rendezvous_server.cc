@@ -43,12 +43,15 @@ class ServedJobImpl final : public ServedJob {
 
   ~ServedJobImpl() override {
     if (job_ != nullptr) door_.Remove(job_);
+    worker_door_.reset();  // its threads may be telling the job something
   }
 
   // Errors as AddJob.
   absl::Status Begin(Clock& clock) {
     if (options_.start_worker) {
-      ASSIGN_OR_RETURN(worker_door_, WorkerDoor::Open(MakeBootstrap()));
+      ASSIGN_OR_RETURN(worker_door_, WorkerDoor::Open(MakeBootstrap(), [this](WorkerId worker) {
+                         job_->Post(WorkerDying{worker});
+                       }));
     }
     ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
     job_ = door_.Add(credentials_.token, std::move(job));

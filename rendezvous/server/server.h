@@ -127,7 +127,8 @@ class ServedJob {
   // jobs with start_worker; in a job that is not elastic hosts can't be withdrawn.
   virtual void OfferSlots(const std::vector<HostSlots>& hosts) = 0;
 
-  // What became of a process that start_worker asked for.
+  // What became of a process that start_worker asked for. That it dies is noticed before that, at
+  // once however much memory it has, if it has called hvd.init(): the others go on meanwhile.
   virtual void ReportStarted(WorkerId worker, int64_t pid) = 0;
   virtual void ReportExit(WorkerExited exit) = 0;
 

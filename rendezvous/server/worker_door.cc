@@ -9,8 +9,9 @@
 
 namespace hvd {
 
-absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(pb::WorkerBootstrap bootstrap) {
-  std::unique_ptr<WorkerDoor> door(new WorkerDoor(std::move(bootstrap)));
+absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
+    pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying) {
+  std::unique_ptr<WorkerDoor> door(new WorkerDoor(std::move(bootstrap), std::move(on_dying)));
   ASSIGN_OR_RETURN(door->loop_, EventLoop::Create());
   WorkerDoor* const self = door.get();
   ASSIGN_OR_RETURN(door->socket_,
@@ -30,7 +31,7 @@ WorkerDoor::~WorkerDoor() {
 Environment WorkerDoor::Expect(const StartWorkerEffect& start) {
   {
     absl::MutexLock lock(&mu_);
-    host_of_[start.worker.value()] = start.host;
+    expected_[start.worker.value()].host = start.host;
   }
   const std::string& address = bootstrap_.daemon_address();
   const size_t colon = address.rfind(':');
@@ -53,20 +54,28 @@ Environment WorkerDoor::Expect(const StartWorkerEffect& start) {
 
 void WorkerDoor::Forget(WorkerId worker) {
   absl::MutexLock lock(&mu_);
-  host_of_.erase(worker.value());
+  auto forgotten = expected_.extract(worker.value());
+  if (forgotten.empty()) return;
+  // Not here: its descriptor may be on its way to the process.
+  loop_->Post([watch = std::move(forgotten.mapped().watch)] {});
 }
 
 BootstrapSocket::Response WorkerDoor::Answer(uint64_t worker) {
   BootstrapSocket::Response response;
   absl::MutexLock lock(&mu_);
-  const auto found = host_of_.find(worker);
-  if (found == host_of_.end()) {
+  const auto found = expected_.find(worker);
+  if (found == expected_.end()) {
     response.bootstrap.set_error(absl::StrCat("no worker ", worker, " is to run here"));
     return response;
   }
   response.bootstrap = bootstrap_;
   response.bootstrap.set_worker_id(worker);
-  response.bootstrap.set_host(found->second);
+  response.bootstrap.set_host(found->second.host);
+  // Without one its death is noticed later.
+  auto watch = LivenessWatch::Start([this, worker] { on_dying_(WorkerId(worker)); });
+  if (!watch.ok()) return response;
+  found->second.watch = *std::move(watch);
+  response.page = found->second.watch->page_fd();
   return response;
 }
 

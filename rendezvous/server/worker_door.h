@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_SERVER_WORKER_DOOR_H_
 #define RENDEZVOUS_SERVER_WORKER_DOOR_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/env.h"
 #include "base/event_loop.h"
+#include "base/liveness_watch.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/bootstrap/bootstrap_socket.h"
 #include "rendezvous/membership/events.h"
@@ -22,9 +24,11 @@ namespace hvd {
 // Thread-safe.
 class WorkerDoor {
  public:
-  // `bootstrap` is for every worker, but for its number and host.   ResourceExhausted, Internal: no
-  // socket to be had.
-  static absl::StatusOr<std::unique_ptr<WorkerDoor>> Open(pb::WorkerBootstrap bootstrap);
+  // `bootstrap` is for every worker, but for its number and host. `on_dying` is told of each whose
+  // process dies before Forget, from any thread; it must not block.   ResourceExhausted, Internal:
+  // no socket to be had.
+  static absl::StatusOr<std::unique_ptr<WorkerDoor>> Open(pb::WorkerBootstrap bootstrap,
+                                                          std::function<void(WorkerId)> on_dying);
   ~WorkerDoor();
 
   // Lets the worker in from now on. Returns what it must find in its environment.
@@ -34,12 +38,19 @@ class WorkerDoor {
   void Forget(WorkerId worker);
 
  private:
-  explicit WorkerDoor(pb::WorkerBootstrap bootstrap) : bootstrap_(std::move(bootstrap)) {}
+  struct Expected {
+    std::string host;
+    std::shared_ptr<LivenessWatch> watch;  // of the newest process that has asked
+  };
+
+  WorkerDoor(pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying)
+      : bootstrap_(std::move(bootstrap)), on_dying_(std::move(on_dying)) {}
   BootstrapSocket::Response Answer(uint64_t worker);
 
   const pb::WorkerBootstrap bootstrap_;
+  const std::function<void(WorkerId)> on_dying_;
   absl::Mutex mu_;
-  std::map<uint64_t, std::string> host_of_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<BootstrapSocket> socket_;
   std::thread thread_;

@@ -26,6 +26,7 @@ void ControlPlane::SetUp() {
   forgiving_ = gentle_ || dice_.Chance(60);
   discovery_ = dice_.Chance(60);
   recovers_ = forgiving_ || dice_.Chance(90);
+  has_twins_ = dice_.Chance(20);
   goal_ = static_cast<uint64_t>(dice_.Between(3, 30));
   step_time_ = dice_.Between(20, 900) * kMilli;
   const int hosts = static_cast<int>(dice_.Between(1, 4));
@@ -125,20 +126,46 @@ void ControlPlane::Apply(const Event& event) {
   NoteEvent(event);
   ++tally_.events;
   journal_.emplace_back(event, Time());
-  const std::vector<Effect> effects = machine_->Apply(event, Time());
+  const std::vector<Effect> effects = ApplyToBoth(event);
   for (const Effect& effect : effects) {
     if (traced_) Log("    ", ToText(effect));
     Carry(effect);
   }
   if (machine_->NextDeadline() <= Time()) Fail("the next deadline does not lie ahead");
   if (dice_.Chance(3)) ProbeEarlyTick();
+  if (dice_.Chance(2)) SaveAndLoad();
   ArmTick();
+}
+
+std::vector<Effect> ControlPlane::ApplyToBoth(const Event& event) {
+  std::vector<Effect> effects = machine_->Apply(event, Time());
+  if (twin_ == nullptr) return effects;
+  const std::vector<Effect> twins = twin_->Apply(event, Time());
+  const bool same =
+      std::equal(effects.begin(), effects.end(), twins.begin(), twins.end(),
+                 [](const Effect& a, const Effect& b) { return ToText(a) == ToText(b); });
+  if (!same || twin_->NextDeadline() != machine_->NextDeadline()) {
+    Fail("a machine that was saved and loaded does something else");
+  }
+  return effects;
+}
+
+// The journal is shortened; and a twin is made, the one before having kept step until now.
+void ControlPlane::SaveAndLoad() {
+  snapshot_ = machine_->Save();
+  journal_.clear();
+  if (twin_ != nullptr && twin_->Save() != snapshot_) Fail("a twin has come to another state");
+  if (!has_twins_) return;
+  auto loaded = Membership::Load(spec_, snapshot_);
+  if (!loaded.ok()) return Fail(loaded.status().ToString());
+  twin_ = *std::move(loaded);
+  if (twin_->Save() != snapshot_) Fail("what was loaded is not what was saved");
 }
 
 void ControlPlane::ProbeEarlyTick() {
   const absl::Time deadline = machine_->NextDeadline();
   journal_.emplace_back(Tick{}, Time());
-  if (!machine_->Apply(Tick{}, Time()).empty()) Fail("a tick before its time had effects");
+  if (!ApplyToBoth(Tick{}).empty()) Fail("a tick before its time had effects");
   if (machine_->NextDeadline() != deadline) Fail("a tick before its time moved the deadline");
 }
 
@@ -278,9 +305,13 @@ void ControlPlane::KillDaemon(Micros away) {
 
 void ControlPlane::RestartDaemon() {
   auto again = std::make_unique<Membership>(spec_, absl::UnixEpoch());
+  if (!snapshot_.empty()) {
+    auto loaded = Membership::Load(spec_, snapshot_);
+    if (!loaded.ok()) return Fail(loaded.status().ToString());
+    again = *std::move(loaded);
+  }
   for (const auto& [event, when] : journal_) again->Apply(event, when);
-  if (ToText(again->Describe()) != ToText(machine_->Describe()) ||
-      again->NextDeadline() != machine_->NextDeadline()) {
+  if (again->Save() != machine_->Save() || again->NextDeadline() != machine_->NextDeadline()) {
     return Fail("the replayed machine differs:\n" + ToText(machine_->Describe()) + "but\n" +
                 ToText(again->Describe()));
   }

@@ -11,7 +11,8 @@
 //   collectives;
 // - no command goes to an agent that is not attached; calls are answered once, and in their way;
 // - a tick before NextDeadline changes nothing, and the deadline lies ahead;
-// - a daemon that replays its journal is in the same state;
+// - a daemon that replays its journal, from the start or from a snapshot on, is in the same state;
+// - a machine that was saved and loaded goes on exactly as the one that was not;
 // - planned changes cost no budget and roll nothing back;
 // - the job ends within a bounded time after the last fault: with success only if all members of
 //   its last world said that they finished, else with a verdict that says why; if everything that
@@ -162,6 +163,8 @@ class ControlPlane {
   void NoteEvent(const Event& event);
   void ArmTick();
   void ProbeEarlyTick();
+  std::vector<Effect> ApplyToBoth(const Event& event);
+  void SaveAndLoad();
   void Carry(const Effect& effect);
   void CarryStart(const StartWorkerEffect& effect);
   void CarryStop(const StopWorkersEffect& effect);
@@ -264,6 +267,7 @@ class ControlPlane {
   bool forgiving_ = false;  // no budget can run out
   bool discovery_ = false;
   bool recovers_ = true;
+  bool has_twins_ = false;
   uint64_t goal_ = 10;  // commits
   Micros step_time_ = kSecond;
   Micros last_fault_ = 0;
@@ -283,7 +287,9 @@ class ControlPlane {
   std::unique_ptr<Membership> machine_;
   bool daemon_alive_ = true;
   uint64_t daemon_life_ = 1;
+  std::string snapshot_;  // what the journal goes on from; empty: the job's start
   std::vector<std::pair<Event, absl::Time>> journal_;
+  std::unique_ptr<Membership> twin_;  // loaded from what machine_ was once; it hears all the same
   absl::Time armed_ = absl::InfiniteFuture();
   std::map<std::string, int> attached_;  // host to stream
   std::optional<World> newest_world_;

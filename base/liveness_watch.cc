@@ -1,4 +1,4 @@
-#include "launcher/agent/liveness_watch.h"
+#include "base/liveness_watch.h"
 
 #include <system_error>
 #include <utility>

@@ -1,6 +1,6 @@
 // Hears of a worker's death as soon as the kernel begins to clear it away.
-#ifndef LAUNCHER_AGENT_LIVENESS_WATCH_H_
-#define LAUNCHER_AGENT_LIVENESS_WATCH_H_
+#ifndef BASE_LIVENESS_WATCH_H_
+#define BASE_LIVENESS_WATCH_H_
 
 #include <functional>
 #include <memory>
@@ -32,4 +32,4 @@ class LivenessWatch {
 
 }  // namespace hvd
 
-#endif  // LAUNCHER_AGENT_LIVENESS_WATCH_H_
+#endif  // BASE_LIVENESS_WATCH_H_

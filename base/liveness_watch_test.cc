@@ -1,4 +1,4 @@
-#include "launcher/agent/liveness_watch.h"
+#include "base/liveness_watch.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,0 +1,72 @@
+// The values of events.h and their kin in an archive. Structured bindings, so that a field that is
+// added does not compile before it is kept.
+#ifndef RENDEZVOUS_MEMBERSHIP_EVENT_ARCHIVE_H_
+#define RENDEZVOUS_MEMBERSHIP_EVENT_ARCHIVE_H_
+
+#include "rendezvous/membership/archive.h"
+#include "rendezvous/membership/events.h"
+#include "rendezvous/membership/slot_plan.h"
+
+namespace hvd {
+
+template <typename Archive>
+void KeepFields(Archive& archive, HostSlots& value) {
+  auto& [host, slots] = value;
+  archive(host, slots);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, WorkerKey& value) {
+  auto& [id, incarnation] = value;
+  archive(id, incarnation);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, JoinRequested& value) {
+  auto& [call, worker, last_epoch, address, control_port, may_defer, commit] = value;
+  archive(call, worker, last_epoch, address, control_port, may_defer, commit);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, WatchRequested& value) {
+  auto& [call, worker, epoch, knows_of_change] = value;
+  archive(call, worker, epoch, knows_of_change);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, WorldMember& value) {
+  auto& [worker, host, address, control_port, rank, local_rank, local_size, cross_rank, cross_size,
+         commit] = value;
+  archive(worker, host, address, control_port, rank, local_rank, local_size, cross_rank, cross_size,
+          commit);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, World& value) {
+  auto& [epoch, members, sync_state] = value;
+  archive(epoch, members, sync_state);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, Verdict& value) {
+  auto& [success, exit_code, summary, rank, host, exit_meaning, exception, stderr_tail,
+         consequences] = value;
+  archive(success, exit_code, summary, rank, host, exit_meaning, exception, stderr_tail,
+          consequences);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, Notice& value) {
+  auto& [kind, epoch, host, worker, rank, size, commit, text] = value;
+  archive(kind, epoch, host, worker, rank, size, commit, text);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, Placement& value) {
+  auto& [host, rank, size, local_rank, local_size, cross_rank, cross_size] = value;
+  archive(host, rank, size, local_rank, local_size, cross_rank, cross_size);
+}
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_EVENT_ARCHIVE_H_
