@@ -57,7 +57,7 @@ PROCESS_FAULTS = {
     "all workers killed": (lambda cluster: kill(all_workers(cluster)), 0),
     "+worker stopped for good": (lambda cluster: kill(workers_on(cluster["b"])[:1], signal.SIGSTOP), STOPPED),
     "rank 0 stopped for good": (lambda cluster: kill(workers_on(cluster["a"])[:1], signal.SIGSTOP), STOPPED),
-    "+agent stopped for good": (lambda cluster: kill(agents_on(cluster["b"]), signal.SIGSTOP), SILENCE),
+    "agent stopped for good": (lambda cluster: kill(agents_on(cluster["b"]), signal.SIGSTOP), SILENCE),
     "agent killed": (lambda cluster: kill(agents_on(cluster["b"])), 0),
     "sshd killed": (kill_sshd, 0),
 }
