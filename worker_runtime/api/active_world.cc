@@ -102,8 +102,11 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
       world_, *group_, backend, options, WaitBounds(env.gloo_timeout, broken_.get()),
       [this](const absl::Status& why) { engine()->Abort(why); }});
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
-  // Also if it was left in good order: nobody is to wait in a set for those who leave.
-  options.on_end = [this](const absl::Status& why, bool) { sets_->Abort(why); };
+  // A world that was left in good order leaves the sets alone: those that whoever leaves is in are
+  // left by it, too, and must not break a peer's last operation of the world.
+  options.on_end = [this](const absl::Status& why, bool left) {
+    if (!left) sets_->Abort(why);
+  };
   group_->Start(options);
   absl::MutexLock lock(&mutex_);
   engine_is_up_ = true;
@@ -147,7 +150,7 @@ void ActiveWorld::Shutdown() {
     (void)group_.release();
     return;
   }
-  // The world first: its end is the sets'.
+  // The world first: its end is the sets' if it is broken.
   if (group_ != nullptr) group_->Shutdown();
   if (broken_ != nullptr) broken_->Cancel(absl::AbortedError("Horovod has been shut down."));
   if (sets_ != nullptr) sets_->Close();

@@ -311,6 +311,25 @@ TEST_F(ProcessSetsTest, Shutdown_OfOneRank_EndsWhatTheOthersWaitForInSets) {
   });
 }
 
+// As scripts end: what is complete for one rank must be so for all, whoever leaves first.
+TEST_F(ProcessSetsTest, Shutdown_AfterABarrier_BreaksNobodysBarrier) {
+  for (int round = 0; round < 20; ++round) {
+    workers_.clear();
+    Start(3);
+    const int32_t set = AddOnAll({0, 2}), other = AddOnAll({0, 1});
+    OnEach([&](int rank, Runtime& worker) {
+      if (rank != 1) {
+        EXPECT_EQ(SumOfRanks(worker, set), 2);
+      }
+      if (rank != 2) {
+        EXPECT_EQ(SumOfRanks(worker, other), 1);
+      }
+      EXPECT_EQ(RunOn(worker, 0, Bare(OpKind::kBarrier)), absl::OkStatus());
+      EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
+    });
+  }
+}
+
 // Can't connect when told so.
 class FlakyBackend : public Backend {
  public:

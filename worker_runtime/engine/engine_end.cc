@@ -25,6 +25,7 @@ absl::Status LeftWorldError(int rank) {
 }
 
 bool EngineLoop::HasLeft() const {
+  if (aborted_.load()) return false;
   return leaving_.load() || (end_.has_value() && end_->kind == EndKind::kLeft);
 }
 

@@ -150,7 +150,7 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
   const bool leaves = leaving_.load() && leave_by_ == absl::InfiniteFuture();
   if (leaves) {
     leave_by_ = Clock::Real().Now() + kLeavePatience;
-    announcement.end.emplace(EpochEnd{rank_, LeftWorldError(rank_), EndKind::kLeft});
+    announcement.end.emplace(EpochEnd{rank_, WithRanksNote(LeftWorldError(rank_)), EndKind::kLeft});
   }
   return !announcement.groups.empty() || blocked_anew || changes || leaves ||
          unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;
