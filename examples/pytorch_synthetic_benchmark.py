@@ -1,4 +1,4 @@
-"""How many images per second a small residual network trains, on random images:
+"""How many images per second a ResNet trains, on random images:
 
 horovodrun -np 2 python examples/pytorch_synthetic_benchmark.py
 """
@@ -15,49 +15,66 @@ import horovod.torch as hvd
 parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
 )
-parser.add_argument("--batch-size", type=int, default=16, help="images per worker and step")
-parser.add_argument("--image-size", type=int, default=32)
-parser.add_argument("--width", type=int, default=16, help="channels of the first layer")
+parser.add_argument("--depth", type=int, default=18, choices=[18, 34, 50], help="of the ResNet")
+parser.add_argument("--batch-size", type=int, default=8, help="images per worker and step")
+parser.add_argument("--image-size", type=int, default=64, help="ImageNet's usual one is 224")
 parser.add_argument("--warmup", type=int, default=2, help="steps before the clock starts")
-parser.add_argument("--steps", type=int, default=5, help="steps per epoch")
-parser.add_argument("--epochs", type=int, default=5, help="how often to measure")
+parser.add_argument("--steps", type=int, default=3, help="steps per measurement")
+parser.add_argument("--measurements", type=int, default=3)
 parser.add_argument("--fp16-allreduce", action="store_true", help="send gradients as float16")
 parser.add_argument("--threads", type=int, default=1, help="of torch, per worker")
 args = parser.parse_args()
 
 
+def convolution(channels_in, channels_out, size, stride=1):
+    """With batch normalization."""
+    return nn.Sequential(
+        nn.Conv2d(channels_in, channels_out, size, stride, size // 2, bias=False),
+        nn.BatchNorm2d(channels_out),
+    )
+
+
 class Block(nn.Module):
-    def __init__(self, channels_in, channels_out, stride):
+    """Two convolutions beside a shortcut or, for ResNet-50, three with a bottleneck."""
+
+    def __init__(self, channels_in, channels, stride, bottleneck):
         super().__init__()
-        self.conv1 = nn.Conv2d(channels_in, channels_out, 3, stride, 1, bias=False)
-        self.norm1 = nn.BatchNorm2d(channels_out)
-        self.conv2 = nn.Conv2d(channels_out, channels_out, 3, 1, 1, bias=False)
-        self.norm2 = nn.BatchNorm2d(channels_out)
-        self.shortcut = nn.Conv2d(channels_in, channels_out, 1, stride, bias=False)
+        self.channels_out = 4 * channels if bottleneck else channels
+        if bottleneck:
+            sizes = [(channels_in, channels, 1), (channels, channels, 3, stride)]
+            sizes.append((channels, self.channels_out, 1))
+        else:
+            sizes = [(channels_in, channels, 3, stride), (channels, channels, 3)]
+        self.layers = nn.ModuleList(convolution(*size) for size in sizes)
+        self.shortcut = nn.Identity()
+        if stride > 1 or channels_in != self.channels_out:
+            self.shortcut = convolution(channels_in, self.channels_out, 1, stride)
 
     def forward(self, x):
-        y = F.relu(self.norm1(self.conv1(x)))
-        return F.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+        y = x
+        for layer in self.layers[:-1]:
+            y = F.relu(layer(y))
+        return F.relu(self.layers[-1](y) + self.shortcut(x))
 
 
-def network(width):
-    return nn.Sequential(
-        nn.Conv2d(3, width, 3, 1, 1),
-        Block(width, width, 1),
-        Block(width, 2 * width, 2),
-        Block(2 * width, 4 * width, 2),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(4 * width, 10),
-    )
+def resnet(depth):
+    """He et al., Deep Residual Learning for Image Recognition, 2015, table 1."""
+    layers = [convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    channels = 64
+    blocks = [2, 2, 2, 2] if depth == 18 else [3, 4, 6, 3]
+    for stage, count in enumerate(blocks):
+        for i in range(count):
+            stride = 2 if stage > 0 and i == 0 else 1
+            layers.append(Block(channels, 64 << stage, stride, depth == 50))
+            channels = layers[-1].channels_out
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
 
 
 hvd.init()
 torch.set_num_threads(args.threads)
-device = (
-    torch.device("cuda", hvd.local_rank()) if torch.cuda.is_available() else torch.device("cpu")
-)
-model = network(args.width).to(device)
+use_cuda = torch.cuda.is_available()
+device = torch.device("cuda", hvd.local_rank()) if use_cuda else torch.device("cpu")
+model = resnet(args.depth).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01 * hvd.size())
 optimizer = hvd.DistributedOptimizer(
     optimizer,
@@ -66,27 +83,28 @@ optimizer = hvd.DistributedOptimizer(
 )
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 images = torch.randn(args.batch_size, 3, args.image_size, args.image_size, device=device)
-labels = torch.randint(10, (args.batch_size,), device=device)
+labels = torch.randint(1000, (args.batch_size,), device=device)
 
 
-def step():
-    optimizer.zero_grad()
-    F.cross_entropy(model(images), labels).backward()
-    optimizer.step()
+def steps(count):
+    for _ in range(count):
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+    if use_cuda:
+        torch.cuda.synchronize()
 
 
-for _ in range(args.warmup):
-    step()
+steps(args.warmup)
 speeds = []
-for _ in range(args.epochs):
+for _ in range(args.measurements):
     started = time.perf_counter()
-    for _ in range(args.steps):
-        step()
+    steps(args.steps)
     speeds.append(args.batch_size * args.steps / (time.perf_counter() - started))
 speed = hvd.allreduce(torch.tensor(speeds).mean(), name="speed").item()
 if hvd.rank() == 0:
+    parameters = sum(p.numel() for p in model.parameters())
     print(
-        "{:.1f} images/s per worker, {:.1f} on {} worker(s)".format(
-            speed, speed * hvd.size(), hvd.size()
-        )
+        "ResNet-{} ({:.1f} million parameters): {:.1f} images/s per worker, {:.1f} on {} "
+        "worker(s)".format(args.depth, parameters / 1e6, speed, speed * hvd.size(), hvd.size())
     )
