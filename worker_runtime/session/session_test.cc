@@ -83,6 +83,7 @@ class SessionTest : public ::testing::Test {
     for (int rank : {0, 1}) {
       pb::Member* member = world.add_members();
       member->mutable_worker()->set_worker_id(10 + rank);
+      member->mutable_worker()->set_incarnation(70 + rank);
       member->set_rank(rank);
       member->set_address("127.0.0.1");
       member->set_control_port(1000 + rank);
@@ -138,6 +139,8 @@ TEST_F(SessionTest, JoinNextWorld_FindsItsOwnRank) {
   EXPECT_EQ(world->rank, 1);
   EXPECT_EQ(world->size(), 2);
   EXPECT_EQ(world->self().control_port, 1001);
+  EXPECT_EQ(world->peers[0].worker, WorkerId(10));
+  EXPECT_EQ(world->peers[0].incarnation, Incarnation(70));
   EXPECT_TRUE(world->IsHomogeneous());
   EXPECT_EQ(script_.last_join.control_port(), 4242u);
   EXPECT_EQ(script_.last_join.worker().incarnation(), 99u);

@@ -313,8 +313,7 @@ def test_broadcasting_models():
 
 def test_static_sets():
     """The same objects serve again after another init."""
-    evens, odds = (hvd.ProcessSet(ranks) for ranks in evens_and_odds()) if hvd.size() > 1 else (0, 0)
-    sets = [evens, odds] if hvd.size() > 1 else []
+    sets = [hvd.ProcessSet(ranks) for ranks in evens_and_odds()] if hvd.size() > 1 else []
     by_rule = hvd.ProcessSet(rule=lambda size: [size - 1])
     if hvd.size() > 2:
         sets.append(by_rule)

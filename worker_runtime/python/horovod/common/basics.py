@@ -127,7 +127,7 @@ def _returning_sets() -> Any:
 
 
 def _survive(enter: Callable[[], None]) -> None:
-    """Calls `enter`, and goes on to the next world if that breaks in an elastic job's first init."""
+    """Calls `enter`; if the world breaks meanwhile, goes on to the next one in an elastic job."""
     for failed in range(1, _MAX_FAILED_ENTRIES + 1):
         try:
             return enter()

@@ -111,7 +111,7 @@ class ProcessSet:
 def _checked(ranks: Any) -> List[int]:
     if isinstance(ranks, (str, bytes)) or not hasattr(ranks, "__iter__"):
         raise ValueError(
-            "ProcessSet needs a list of ranks, got {!r}; MPI communicators are not supported, since "
+            "ProcessSet needs a list of ranks, got {!r}; MPI communicators are not supported, as "
             "this Horovod is built without MPI.".format(ranks)
         )
     ranks = list(ranks)

@@ -138,7 +138,8 @@ class GradientOptimizer(WrappedOptimizer):
         if p.grad.is_sparse:
             self._sparse_dims[p] = p.grad.sparse_dim()
             if not self._sparse_as_dense:
-                return _SparseOperation(p, sparse_allreduce_async(p.grad, name, self._op, self._process_set))
+                finish = sparse_allreduce_async(p.grad, name, self._op, self._process_set)
+                return _SparseOperation(p, finish)
         part = self._as_dense(p)
         handle = allreduce_async_(
             part.buffer, name=name, op=self._op, process_set=self._process_set, **self._factors

@@ -100,7 +100,8 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
-    """Reduces `tensor` over all ranks of the process set and returns this rank's rows of the result.
+    """Reduces `tensor` over all ranks of the process set and returns this rank's rows of the
+    result.
 
     Rows (the first dimension) are dealt out evenly; the first ``rows % n`` of the n
     ranks get one more.

@@ -123,8 +123,8 @@ def broadcast_object(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Returns rank `root_rank`'s `obj` on all ranks of the process set. It is pickled (cloudpickle); the other ranks'
-    is not looked at."""
+    """Returns rank `root_rank`'s `obj` on all ranks of the process set. It is pickled (cloudpickle);
+    the other ranks' is not looked at."""
     name = name or "broadcast_object"
     ops.check_ready()
     is_root = rank() == root_rank
@@ -140,7 +140,8 @@ def broadcast_object(
 def allgather_object(
     obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> List[Any]:
-    """Returns the list of the `obj` of all ranks of the process set, in rank order. They are pickled (cloudpickle)."""
+    """Returns the list of the `obj` of all ranks of the process set, in rank order. They are pickled
+    (cloudpickle)."""
     name = name or "allgather_object"
     data = _to_bytes(obj)
     lengths = allgather(torch.tensor([data.numel()]), name + ".sizes", process_set).tolist()
