@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "launcher/flag_table.h"
+#include "options/flag_table.h"
 
 namespace hvd {
 namespace {

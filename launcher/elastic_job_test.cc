@@ -109,6 +109,38 @@ TEST_F(ElasticJobTest, NoHostUsableInTime_NamesEachAndWhy) {
   EXPECT_THAT(stderr_, HasSubstr("; beta: no answer yet; --start-timeout"));
 }
 
+TEST_F(ElasticJobTest, NoHostsYet_IsTold) {
+  MakeElastic();
+  daemon_.view.waits_for = Membership::Wait::kHosts;
+  daemon_.view.explanation = "waiting for more hosts to attach (0 of 4 slots)";
+  daemon_.view.waits_until = clock_.Now() + absl::Seconds(35);
+  ThenFound({});
+  ThenTimePasses();
+  ThenFound({"alpha"});
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_,
+            "horovodrun: waiting for more hosts to attach (0 of 4 slots); /hosts.sh lists no other "
+            "host; for up to 32s more\n");
+}
+
+TEST_F(ElasticJobTest, FlappingDiscoveryIsWarnedOfOncePerKind) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  for (int i = 0; i < 3; ++i) {
+    ThenSearchFails(absl::FailedPreconditionError("it failed"));
+    ThenFound({"alpha"});
+    ThenSearchFails(absl::InvalidArgumentError("it printed rubbish"));
+  }
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_,
+            "horovodrun: warning: it failed; the hosts known so far stay\n"
+            "horovodrun: warning: it printed rubbish; the hosts known so far stay\n");
+}
+
 TEST_F(ElasticJobTest, NoHostsYet_IsNoReasonToEnd) {
   MakeElastic();
   ThenFound({});

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "launcher/job_run.h"
+#include "rendezvous/server/status_pages.h"
 
 namespace hvd {
 namespace {
@@ -42,6 +43,7 @@ int JobRun::Run() {
   Verbose("every agent has exited");
   status_.reset();
   job_file_.reset();
+  metrics_.reset();
   server_.reset();
   Report();
   Flush();
@@ -71,10 +73,22 @@ void JobRun::Start() {
   } else {
     Verbose(absl::StrCat("horovodrun status won't find this job: ", job_file.status().message()));
   }
+  waiting_.Judge(server_->Describe(), clock_.Now());
+  const absl::Status serving = ServeMetrics();
+  if (!serving.ok()) return Fail(absl::StrCat("--metrics: ", serving.message()), kUsageError);
   if (plan_.elastic.has_value()) return StartElasticFleet();
   const absl::Status started = StartFleet();
   if (!started.ok()) return Fail(started.message(), kUsageError);
   Verbose(absl::StrCat("agents started: ", fleet_.agents().size()));
+}
+
+absl::Status JobRun::ServeMetrics() {
+  if (plan_.metrics.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(metrics_, HttpListener::Start(plan_.metrics, [this](const std::string& path) {
+                     return AnswerStatusPage(path, *server_);
+                   }));
+  output_.Say(absl::StrCat("horovodrun: metrics at http://", metrics_->address(), "/metrics\n"));
+  return absl::OkStatus();
 }
 
 absl::Status JobRun::StartFleet() {
@@ -108,6 +122,7 @@ void JobRun::StartElasticFleet() {
 
 absl::Time JobRun::NextDeadline() const {
   absl::Time deadline = std::min(deadline_, lost_deadline_);
+  if (!Ending()) deadline = std::min(deadline, waiting_.NextDue());
   if (status_.has_value()) deadline = std::min(deadline, status_->NextDue());
   return elastic_.has_value() && !Ending() ? std::min(deadline, elastic_->NextDue()) : deadline;
 }
@@ -164,6 +179,7 @@ void JobRun::On(const JobHasFinished& event) {
 
 void JobRun::On(const NoticeHappened& event) {
   if (status_.has_value()) status_->SomethingHappened();
+  waiting_.SomethingHappened(clock_.Now());
   const JobProgress::Line line = progress_.Tell(event.notice, event.when);
   if (line.important && elastic_.has_value()) {
     output_.Say(absl::StrCat("horovodrun: ", line.text, "\n"));
@@ -174,15 +190,14 @@ void JobRun::On(const NoticeHappened& event) {
 
 void JobRun::On(const HostsFound& event) {
   if (Ending()) return;
-  const std::string warning = search_warnings_.Judge(event.hosts.status());
-  if (event.hosts.ok()) {
-    elastic_->SetHosts(*event.hosts);
-    CheckRefused();
-  } else if (!search_warnings_.ever_succeeded()) {
-    Fail(event.hosts.status().message(), kUsageError);
-  } else if (!warning.empty()) {
-    Warn(warning);
+  const std::string warning = search_warnings_.Judge(event.hosts.status(), clock_.Now());
+  if (!search_warnings_.ever_succeeded()) {
+    return Fail(event.hosts.status().message(), kUsageError);
   }
+  if (!warning.empty()) Warn(warning);
+  if (!event.hosts.ok()) return;
+  elastic_->SetHosts(*event.hosts);
+  CheckRefused();
 }
 
 void JobRun::On(const StopSignal& event) {
@@ -219,38 +234,8 @@ void JobRun::OnDeadline() {
                              ", and the job with it"),
                 1);
   }
-  if (now >= deadline_) CheckStarted();
-}
-
-// The time to start is up: either the job can begin by now, or it ends here.
-void JobRun::CheckStarted() {
-  const absl::Status started = elastic_.has_value() ? elastic_->Unusable() : AllStarted();
-  if (!started.ok()) {
-    return Fail(
-        absl::StrCat("gave up after ", absl::FormatDuration(plan_.start_timeout),
-                     " of waiting for ", started.message(), "; --start-timeout gives more time"),
-        kUsageError);
-  }
-  phase_ = Phase::kRunning;
-  deadline_ = absl::InfiniteFuture();
-}
-
-absl::Status JobRun::AllStarted() {
-  const std::set<std::string> attached = AttachedHosts();
-  std::vector<std::string> late;
-  for (const size_t i : fleet_.agents()) {
-    const AgentTarget& target = fleet_.target(i);
-    if (attached.count(target.host) > 0) continue;
-    if (fleet_.ready(i)) {
-      late.push_back(absl::StrCat(
-          target.host, " (its agent runs, but has not reached this machine at ",
-          absl::StrJoin(server_->addresses(), " or "), "; is there a firewall between?)"));
-    } else {
-      late.push_back(absl::StrCat(target.host, target.local ? " (its agent has not answered yet)"
-                                                            : " (no answer through ssh yet)"));
-    }
-  }
-  return late.empty() ? absl::OkStatus() : absl::UnavailableError(absl::StrJoin(late, ", "));
+  if (now >= deadline_) return CheckStarted();
+  if (now >= waiting_.NextDue()) TellWaiting();
 }
 
 // A mistake that no host forgives, such as a command that there is nowhere, won't heal by waiting.

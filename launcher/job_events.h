@@ -41,8 +41,7 @@ struct NoticeHappened {
   Notice notice;
   absl::Time when;
 };
-// Host discovery has found these, or says in one line why it found none. InvalidArgument: what it
-// was told is no list of hosts; other codes: it failed.
+// Host discovery has found these, or says in one line why it found none; codes as HostScript's.
 struct HostsFound {
   absl::StatusOr<std::vector<PlannedHost>> hosts;
 };

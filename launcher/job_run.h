@@ -21,6 +21,8 @@
 #include "launcher/job_status.h"
 #include "launcher/plan.h"
 #include "launcher/search_warnings.h"
+#include "rendezvous/progress/waiting_news.h"
+#include "rendezvous/server/http_listener.h"
 #include "rendezvous/server/server.h"
 
 namespace hvd {
@@ -54,6 +56,7 @@ class JobRun {
   };
 
   void Start();
+  absl::Status ServeMetrics();
   absl::Status StartFleet();
   void StartElasticFleet();
   void Handle(const JobEvent& event);
@@ -68,9 +71,13 @@ class JobRun {
   void On(const OutputIsDrained& event) { drained_ = true; }
 
   void OnDeadline();
+  void CheckRefused();
+  // ---- What is waited for: job_waiting.cc
   void CheckStarted();
   absl::Status AllStarted();
-  void CheckRefused();
+  void TellWaiting();
+  void AddWhatIsKnown(Membership::View& view);
+  // ---- The end: job_ending.cc
   void BeginEnd(absl::Duration time);
   void Fail(absl::string_view message, int exit_code);
   void Stop(const std::string& reason, int exit_code, absl::Duration grace);
@@ -96,12 +103,14 @@ class JobRun {
   StartedDaemon daemon_;
   std::unique_ptr<JobFile> job_file_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<HttpListener> metrics_;
   AgentFleet fleet_;                     // ends before the server
   std::optional<ElasticFleet> elastic_;  // of an elastic job, once the daemon runs
   std::optional<JobStatus> status_;      // likewise
   std::unique_ptr<HostScript> search_;
   SearchWarnings search_warnings_;
   JobProgress progress_;
+  WaitingNews waiting_;
 
   Phase phase_ = Phase::kStarting;
   absl::Time deadline_ = absl::InfiniteFuture();       // of the phase

@@ -19,7 +19,7 @@ void JobStatus::SomethingHappened() {
 }
 
 void JobStatus::Update() {
-  const StatusLine line = MakeStatusLine(server_.Describe());
+  const StatusLine line = MakeStatusLine(server_.Describe(), clock_.Now());
   output_.SetStatus(line.text);
   updated_ = clock_.Now();
   due_ = line.settled ? absl::InfiniteFuture() : updated_ + kUnsettledPause;

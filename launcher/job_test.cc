@@ -94,6 +94,42 @@ TEST_F(JobTest, StartTimeoutNamesLateHostsAndTheirStates) {
       "through ssh yet); --start-timeout gives more time\n");
 }
 
+TEST_F(JobTest, MetricsAreServedWhereItSays) {
+  plan_.metrics = "127.0.0.1:0";
+  ThenAllReady();
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(stderr_, ::testing::StartsWith("horovodrun: metrics at http://127.0.0.1:"));
+}
+
+TEST_F(JobTest, MetricsThatCantBeServedAreBadInput) {
+  plan_.metrics = "localhost";
+  EXPECT_EQ(Run(), 2);
+  EXPECT_THAT(stderr_, ::testing::StartsWith("horovodrun: error: --metrics: "));
+  EXPECT_EQ(agents_.size(), 0u);
+}
+
+TEST_F(JobTest, HostThatIsAwaitedIsTold) {
+  daemon_.view.waits_for = Membership::Wait::kHosts;
+  daemon_.view.explanation = "waiting for host beta to attach";
+  Then([this] {
+    agents_.Ready("alpha");
+    Attach("alpha");
+  });
+  ThenTimePasses();
+  Then([this] {
+    agents_.Ready("beta");
+    Attach("beta");
+    daemon_.view.waits_for = Membership::Wait::kNothing;
+  });
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_,
+            "horovodrun: waiting for beta (no answer through ssh yet); for up to 27s more\n");
+}
+
 TEST_F(JobTest, StartTimeoutDoesNotConcernARunningJob) {
   ThenAllReady();
   ThenTimePasses();

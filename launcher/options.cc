@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
-#include "launcher/elastic_options.h"
-#include "launcher/flag_table.h"
 #include "launcher/network.h"
 #include "launcher/unavailable_flags.h"
+#include "options/elastic_options.h"
+#include "options/flag_table.h"
 
 namespace hvd {
 namespace {
@@ -78,7 +78,7 @@ class Parser {
 
   const Environment& environment_;
   FlagTable flags_;
-  ElasticFlags elastic_;
+  ElasticFlags elastic_{/*with_discovery=*/true};
   Options options_;
   bool has_num_proc_ = false;
   bool has_start_timeout_ = false;
@@ -170,6 +170,8 @@ void Parser::DeclareOutput() {
   flags_.SingleDash("--prefix-timestamp", "-prefix-timestamp");
   Text("--event-log", "FILE", "Write what happens to the job, a JSON object a line",
        &options_.event_log);
+  Text("--metrics", "ADDR:PORT", "Serve /metrics, /healthz and /readyz by plain HTTP here",
+       &options_.metrics);
   flags_.Flag("--verbose", "Show plan, addresses and the time of each phase",
               [this] { options_.verbose = true; });
   flags_.Value("--log-level", "LEVEL", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL",

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/env.h"
-#include "launcher/elastic_options.h"
 #include "launcher/environment.h"
+#include "options/elastic_options.h"
 
 namespace hvd {
 
@@ -30,6 +30,7 @@ struct Options {
   std::optional<ElasticOptions> elastic;  // empty: a static job
 
   std::string event_log;         // a file; empty: none
+  std::string metrics;           // an address to serve them at; empty: none
   std::string output_directory;  // empty: no files
   bool prefix_timestamp = false;
   bool verbose = false;

@@ -187,6 +187,7 @@ absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& envi
   RETURN_IF_ERROR(ParseRuntimeEnv(plan.environment).status());
   plan.working_directory = machine.working_directory;
   plan.start_timeout = options.start_timeout;
+  plan.metrics = options.metrics;
   plan.verbose = options.verbose;
   return plan;
 }

@@ -55,6 +55,7 @@ struct JobPlan {
   std::vector<std::string> command;
   Environment environment;  // of every worker, before the agent adds its own
   std::string working_directory;
+  std::string metrics;    // an address to serve them at; empty: none
   std::string job_realm;  // for this job's JobFile; empty: none is written
   absl::Duration start_timeout;
   bool verbose = false;

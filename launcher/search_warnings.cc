@@ -1,30 +1,29 @@
 #include "launcher/search_warnings.h"
 
-#include <utility>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 
 namespace hvd {
-namespace {
 
-// A script that thinks of new rubbish each time is not listened to for ever.
-constexpr size_t kMostTexts = 20;
+std::string SearchWarnings::JudgeSuccess(absl::Time now) {
+  ever_succeeded_ = true;
+  well_since_ = std::min(well_since_, now);
+  if (told_.empty() || now < well_since_ + kCalm) return "";
+  told_.clear();
+  return absl::StrCat("host discovery has worked again for ", absl::FormatDuration(kCalm));
+}
 
-}  // namespace
-
-std::string SearchWarnings::Judge(const absl::Status& status) {
-  if (status.ok()) {
-    ever_succeeded_ = true;
-    failing_ = false;
+std::string SearchWarnings::Judge(const absl::Status& status, absl::Time now) {
+  if (status.ok()) return JudgeSuccess(now);
+  well_since_ = absl::InfiniteFuture();
+  const std::string text(status.message());
+  const auto told = told_.find(status.code());
+  if (told != told_.end() && (told->second.text == text || now < told->second.when + kPause)) {
     return "";
   }
-  if (absl::IsInvalidArgument(status)) {
-    if (rubbish_.size() >= kMostTexts) return "";
-    if (!rubbish_.insert(std::string(status.message())).second) return "";
-  } else if (std::exchange(failing_, true)) {
-    return "";
-  }
-  return absl::StrCat(status.message(), "; the hosts known so far stay");
+  told_[status.code()] = {text, now};
+  return absl::StrCat(text, "; the hosts known so far stay");
 }
 
 }  // namespace hvd

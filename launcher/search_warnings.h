@@ -2,26 +2,39 @@
 #ifndef LAUNCHER_SEARCH_WARNINGS_H_
 #define LAUNCHER_SEARCH_WARNINGS_H_
 
-#include <set>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace hvd {
 
-// Not thread-safe.
+// Failures come in kinds, told apart by their codes (see HostScript). Each kind is told when it is
+// met first, and again when it says something else, but not more often than every kPause. It is
+// told anew once all has been well for kCalm, which is told too: a script that fails now and then
+// is not reported each time. Not thread-safe.
 class SearchWarnings {
  public:
-  // Takes the status of a result (see HostsFound) and returns a line, or nothing. A failure is told
-  // once until there is a good result again, rubbish once for each text.
-  std::string Judge(const absl::Status& status);
+  static constexpr absl::Duration kPause = absl::Seconds(30);
+  static constexpr absl::Duration kCalm = absl::Minutes(1);
+
+  // Takes the status of a result (see HostsFound) and returns a line, or nothing.
+  std::string Judge(const absl::Status& status, absl::Time now);
 
   bool ever_succeeded() const { return ever_succeeded_; }
 
  private:
+  struct Told {
+    std::string text;
+    absl::Time when;
+  };
+
+  std::string JudgeSuccess(absl::Time now);
+
   bool ever_succeeded_ = false;
-  bool failing_ = false;
-  std::set<std::string> rubbish_;
+  absl::Time well_since_ = absl::InfiniteFuture();
+  std::map<absl::StatusCode, Told> told_;
 };
 
 }  // namespace hvd

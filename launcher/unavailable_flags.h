@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "launcher/command_line.h"
+#include "options/command_line.h"
 
 namespace hvd {
 

@@ -1,11 +1,10 @@
 #include "rendezvous/rendezvousd.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,75 +15,23 @@
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/status_macros.h"
+#include "rendezvous/daemon_signals.h"
+#include "rendezvous/job_teller.h"
 #include "rendezvous/journal/file_journal.h"
 #include "rendezvous/kept_job.h"
 #include "rendezvous/server/event_log.h"
 #include "rendezvous/server/http_listener.h"
-#include "rendezvous/server/metrics.h"
 #include "rendezvous/server/recovery.h"
 #include "rendezvous/server/server.h"
+#include "rendezvous/server/status_pages.h"
 #include "rendezvous/state_dir.h"
 #include "rendezvous/token_file.h"
 
 namespace hvd {
 namespace {
 
-// For workers to end by themselves after the first signal.
-constexpr absl::Duration kStopGrace = absl::Seconds(5);
-
 void Say(absl::string_view text) {
   std::fprintf(stderr, "horovod-rendezvousd: %s\n", std::string(text).c_str());
-}
-
-// Blocks SIGTERM and SIGINT, here and in threads started later, and makes them readable.
-absl::StatusOr<Fd> TakeStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  Fd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor for signals is left");
-  signal(SIGPIPE, SIG_IGN);
-  return fd;
-}
-
-// Ends the job at the first signal, at once at any further one.
-class StopOnSignal {
- public:
-  StopOnSignal(int fd, Server& server) : fd_(fd), server_(server) {}
-
-  void operator()() {
-    signalfd_siginfo info = {};
-    if (read(fd_, &info, sizeof(info)) != sizeof(info)) return;
-    const int signal = static_cast<int>(info.ssi_signo);
-    server_.RequestStop(
-        absl::StrCat("horovod-rendezvousd was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM"),
-        128 + signal, std::exchange(grace_, absl::ZeroDuration()));
-  }
-
- private:
-  const int fd_;
-  Server& server_;
-  absl::Duration grace_ = kStopGrace;
-};
-
-HttpResponse AnswerPage(const std::string& path, Server& server) {
-  HttpResponse response;
-  if (path == "/metrics") {
-    response.content_type = kMetricsContentType;
-    response.body = server.Metrics();
-  } else if (path == "/healthz") {
-    response.body = "ok\n";
-  } else if (path == "/readyz") {
-    const Membership::View view = server.Describe();
-    if (view.state == "done" || view.state == "failed") response.code = 503;
-    response.body = absl::StrCat(view.state, ": ", view.explanation, "\n");
-  } else {
-    response.code = 404;
-    response.body = "there are /metrics, /healthz and /readyz\n";
-  }
-  return response;
 }
 
 // The daemon's parts, in the order in which they are made; they go in the opposite one.
@@ -94,7 +41,7 @@ class Daemon {
 
   // Returns the job's exit code. Errors as RunRendezvousd.
   absl::StatusOr<int> Run() {
-    ASSIGN_OR_RETURN(const Fd signals, TakeStopSignals());
+    ASSIGN_OR_RETURN(const Fd signals, TakeDaemonSignals());
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     RETURN_IF_ERROR(OpenJob());
     if (journal_ != nullptr) {
@@ -108,19 +55,40 @@ class Daemon {
     if (!options_.event_log.empty()) {
       ASSIGN_OR_RETURN(event_log_, EventLog::Open(options_.event_log));
     }
+    teller_ = std::make_unique<JobTeller>(*loop_, Clock::Real(), options_.job.min_workers, Say);
     RETURN_IF_ERROR(Serve());
-    StopOnSignal stop(signals.get(), *server_);
-    RETURN_IF_ERROR(loop_->Watch(signals.get(), EPOLLIN, [&stop](uint32_t) { stop(); }));
+    std::function<void()> leave;
+    if (state_dir_ != nullptr) leave = [this] { Leave(); };
+    DaemonSignals stop(signals.get(), *server_, leave);
+    RETURN_IF_ERROR(loop_->Watch(signals.get(), EPOLLIN, [&stop](uint32_t) { stop.Handle(); }));
+    teller_->Watch(*server_);
     loop_->Run();
-    if (!journal_error_.ok()) {
-      token_file_->Keep();  // for the next daemon
-      return journal_error_;
+    teller_->Stop();
+    return End();
+  }
+
+ private:
+  void Leave() {
+    left_ = true;
+    loop_->Stop();
+  }
+
+  absl::StatusOr<int> End() {
+    if (left_ || !journal_error_.ok()) token_file_->Keep();  // for the next daemon
+    if (!journal_error_.ok()) return journal_error_;
+    if (left_) {
+      ReleaseDaemonSignals();
+      Say(absl::StrCat(
+          "SIGTERM: leaves the job as it is, for a horovod-rendezvousd with the same "
+          "options within ",
+          absl::FormatDuration(options_.job.reattach_timeout), " (to end the job, send SIGINT)"));
+      return 128 + SIGTERM;
     }
+    teller_->SumUp();
     Say(verdict_.summary);
     return verdict_.exit_code;
   }
 
- private:
   absl::Status OpenJob() {
     if (options_.state_dir.empty()) {
       ASSIGN_OR_RETURN(job_, NewJob(options_.listen));
@@ -154,6 +122,7 @@ class Daemon {
     };
     made.on_notice = [this](const Notice& notice) {
       if (event_log_ != nullptr) event_log_->Write(notice);
+      loop_->Post([this, notice, now = Clock::Real().Now()] { teller_->Tell(notice, now); });
     };
     made.on_journal_error = [this](const absl::Status& status) {
       loop_->Post([this, status] {
@@ -180,7 +149,7 @@ class Daemon {
     if (!options_.metrics.empty()) {
       ASSIGN_OR_RETURN(metrics_,
                        HttpListener::Start(options_.metrics, [this](const std::string& path) {
-                         return AnswerPage(path, *server_);
+                         return AnswerStatusPage(path, *server_);
                        }));
       Say(absl::StrCat("metrics at http://", metrics_->address(), "/metrics"));
     }
@@ -198,6 +167,8 @@ class Daemon {
   std::unique_ptr<TokenFile> token_file_;
   Verdict verdict_;  // the loop's thread's, as the next
   absl::Status journal_error_;
+  bool left_ = false;  // the job is another daemon's
+  std::unique_ptr<JobTeller> teller_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpListener> metrics_;
 };

@@ -7,9 +7,10 @@
 
 namespace hvd {
 
-// Serves one job: prints the addresses to stdout, waits for the verdict, prints its summary to
-// stderr and returns its exit code; that of a job which has ended before is returned at once.
-// SIGTERM and SIGINT end the job. REQUIRES: the process has one thread.
+// Serves one job: prints the addresses to stdout, tells on stderr what happens, waits for the
+// verdict, prints its summary and returns its exit code; that of a job which has ended before is
+// returned at once. SIGINT ends the job, SIGTERM too; with a state directory SIGTERM leaves it to
+// the next daemon instead. REQUIRES: the process has one thread.
 //   InvalidArgument, AlreadyExists, FailedPrecondition, DataLoss: options that can't work, or not
 //   with what is in the state directory.   Unavailable: an address can't be listened on.
 //   Internal: the journal can't be written any more; the job can be taken up again.

@@ -2,11 +2,13 @@
 #include <cstdio>
 #include <string>
 
+#include "base/env.h"
 #include "rendezvous/rendezvousd.h"
 #include "rendezvous/rendezvousd_options.h"
 
 int main(int argc, char** argv) {
-  const hvd::RendezvousdCommand command = hvd::ParseRendezvousdCommand(argc, argv);
+  const hvd::RendezvousdCommand command =
+      hvd::ParseRendezvousdCommand({argv + 1, argv + argc}, hvd::ReadEnvironment());
   if (!command.options.has_value()) {
     std::fputs(command.text.c_str(), command.exit_code == 0 ? stdout : stderr);
     return command.exit_code;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/env.h"
 #include "rendezvous/membership/job_spec.h"
 
 namespace hvd {
@@ -27,7 +28,9 @@ struct RendezvousdCommand {
   int exit_code = 0;
 };
 
-RendezvousdCommand ParseRendezvousdCommand(int argc, const char* const* argv);
+// `args` without the program's name. Pure.
+RendezvousdCommand ParseRendezvousdCommand(const std::vector<std::string>& args,
+                                           const Environment& environment);
 
 }  // namespace hvd
 

@@ -10,9 +10,9 @@
 namespace hvd {
 namespace {
 
-RendezvousdCommand Parse(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "horovod-rendezvousd");
-  return ParseRendezvousdCommand(static_cast<int>(arguments.size()), arguments.data());
+RendezvousdCommand Parse(const std::vector<const char*>& arguments,
+                         const Environment& environment = {}) {
+  return ParseRendezvousdCommand({arguments.begin(), arguments.end()}, environment);
 }
 
 // One line that contains `expected`, and exit code 2.
@@ -53,15 +53,23 @@ TEST(RendezvousdOptionsTest, HelpAndVersion_SucceedOnStdout) {
   EXPECT_EQ(version.text, std::string(kVersion) + "\n");
 }
 
+std::vector<const char*> With(std::vector<const char*> more) {
+  std::vector<const char*> all = {"--listen", "1.1.1.1:0", "-np", "4", "--token-file", "f"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 TEST(RendezvousdOptionsTest, MissingOrUnknownOption_IsNamed) {
   ExpectRefusal(Parse({}), "--listen");
   ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1"}), "--token-file");
   ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", "1", "--token-file", "f", "--x"}), "--x");
+  ExpectRefusal(Parse(With({"--elastic-timout", "5"})), "did you mean --elastic-timeout?");
+  ExpectRefusal(Parse(With({"a", "b", "c"})), "'a' is no option");
 }
 
 TEST(RendezvousdOptionsTest, BadNp_IsRefused) {
   for (const char* np : {"0", "-1", "x", "", "99999999999"}) {
-    ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", np, "--token-file", "f"}), "--np");
+    ExpectRefusal(Parse({"--listen", "1.1.1.1:0", "--np", np, "--token-file", "f"}), "-np");
   }
 }
 
@@ -80,16 +88,28 @@ TEST(RendezvousdOptionsTest, MoreWorkersThanSlots_IsRefused) {
       "3 slots");
 }
 
-std::vector<const char*> With(std::vector<const char*> more) {
-  std::vector<const char*> all = {"--listen", "1.1.1.1:0", "-np", "4", "--token-file", "f"};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
 TEST(RendezvousdOptionsTest, ElasticJob) {
-  const auto command =
-      Parse(With({"--min-np", "2", "--max-np", "6", "--spares", "1", "--elastic-timeout", "60",
-                  "--reset-limit", "7", "--max-failures", "5/2h", "--grace", "1.5"}));
+  const auto command = Parse(With({"--min-np",
+                                   "2",
+                                   "--max-np",
+                                   "6",
+                                   "--spares",
+                                   "1",
+                                   "--elastic-timeout",
+                                   "60",
+                                   "--reset-limit",
+                                   "7",
+                                   "--max-failures",
+                                   "5/2h",
+                                   "--grace",
+                                   "1.5",
+                                   "--join-delay",
+                                   "0.5",
+                                   "--blacklist-cooldown-range",
+                                   "1",
+                                   "9",
+                                   "--start-timeout",
+                                   "20"}));
   ASSERT_TRUE(command.options.has_value()) << command.text;
   const JobSpec& job = command.options->job;
   EXPECT_EQ(job.min_workers, 2);
@@ -102,6 +122,15 @@ TEST(RendezvousdOptionsTest, ElasticJob) {
   EXPECT_EQ(job.elastic->budget.failures, 5);
   EXPECT_EQ(job.elastic->budget.window, absl::Hours(2));
   EXPECT_EQ(job.elastic->drain_grace, absl::Milliseconds(1500));
+  EXPECT_EQ(job.elastic->join_delay, absl::Milliseconds(500));
+  EXPECT_EQ(job.elastic->cooldown->longest, absl::Seconds(9));
+  EXPECT_EQ(job.start_timeout, absl::Seconds(20));
+}
+
+TEST(RendezvousdOptionsTest, StartTimeoutOfAStaticJob) {
+  EXPECT_EQ(Parse(With({})).options->job.start_timeout, absl::Minutes(10));
+  EXPECT_EQ(Parse(With({"--start-timeout", "5"})).options->job.start_timeout, absl::Seconds(5));
+  ExpectRefusal(Parse(With({"--start-timeout", "0"})), "--start-timeout");
 }
 
 TEST(RendezvousdOptionsTest, MinOrMaxAlone_MakesAJobElastic) {
@@ -127,8 +156,8 @@ TEST(RendezvousdOptionsTest, StateDirAndItsTimeout) {
 }
 
 TEST(RendezvousdOptionsTest, SizesThatContradictEachOther_AreRefused) {
-  ExpectRefusal(Parse(With({"--min-np", "5"})), "--min-np (5) must not be more than --np (4)");
-  ExpectRefusal(Parse(With({"--max-np", "3"})), "--max-np (3) must not be less than --np (4)");
+  ExpectRefusal(Parse(With({"--min-np", "5"})), "--min-np (5) must not be more than -np (4)");
+  ExpectRefusal(Parse(With({"--max-np", "3"})), "--max-np (3) must not be less than -np (4)");
   ExpectRefusal(Parse(With({"--min-np", "0"})), "--min-np");
   ExpectRefusal(Parse(With({"--max-np", "0"})), "--max-np");
   ExpectRefusal(Parse(With({"--min-np", "2", "--spares", "1"})), "--max-np");

@@ -124,11 +124,11 @@ absl::Status Agent::Attach(const Route& route) {
   ready.mutable_ready()->set_version(kVersion);
   ready.mutable_ready()->set_warning(plan_.warning);
   output_.Send(ready);
-  attachment_ = OpenAttachment(route.daemon_address);
+  attachment_ = OpenAttachment();
   return absl::OkStatus();
 }
 
-std::unique_ptr<Attachment> Agent::OpenAttachment(const std::string& daemon_address) {
+std::unique_ptr<Attachment> Agent::OpenAttachment() {
   pb::AgentHello hello;
   hello.set_version(kVersion);
   hello.set_host(bootstrap_.host());
@@ -137,9 +137,8 @@ std::unique_ptr<Attachment> Agent::OpenAttachment(const std::string& daemon_addr
   const PeerCredentials credentials = FromProto(bootstrap_.credentials());
   return std::make_unique<Attachment>(
       loop_,
-      [this, daemon_address, credentials](const pb::AgentHello& said,
-                                          AgentLink::Callbacks callbacks) {
-        return open_link_(daemon_address, credentials, said, std::move(callbacks));
+      [this, credentials](const pb::AgentHello& said, AgentLink::Callbacks callbacks) {
+        return open_link_(DaemonTarget(), credentials, said, std::move(callbacks));
       },
       hello,
       Attachment::Callbacks{[this](const pb::AgentCommand& command) { OnCommand(command); },
@@ -166,7 +165,7 @@ BootstrapSocket::Response Agent::AnswerWorker(uint64_t worker_id, pid_t asker) {
   answer.set_worker_id(worker_id);
   answer.set_host(bootstrap_.host());
   *answer.mutable_credentials() = bootstrap_.credentials();
-  answer.set_daemon_address(route_.daemon_address);
+  answer.set_daemon_address(DaemonTarget());
   answer.set_advertise_address(route_.own_address);
   answer.set_elastic(welcome_->elastic());
   answer.set_reattach_ms(welcome_->reattach_ms());

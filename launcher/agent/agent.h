@@ -32,6 +32,9 @@ void BlockAgentSignals();
 struct AgentSettings {
   // Nobody launched it: it tells the job's end itself, and exits with the job's code.
   bool alone = false;
+  // "name:port" of the daemon, whose address may change; empty: it stays where it was reached
+  // first.
+  std::string daemon_name;
   absl::Duration start_timeout;  // for the daemon to be there; zero: it must be there already
   absl::Duration drain_grace;    // what it asks for on SIGTERM; zero: the job's own
   // For the daemon to end the drain, once its grace has passed.
@@ -67,7 +70,11 @@ class Agent {
   void FindRoute();
   void OnRoute(absl::StatusOr<Route> route);
   absl::Status Attach(const Route& route);
-  std::unique_ptr<Attachment> OpenAttachment(const std::string& daemon_address);
+  std::unique_ptr<Attachment> OpenAttachment();
+  // For every connection to the daemon, this process's and the workers'.
+  const std::string& DaemonTarget() const {
+    return settings_.daemon_name.empty() ? route_.daemon_address : settings_.daemon_name;
+  }
   BootstrapSocket::Response AnswerWorker(uint64_t worker_id, pid_t asker);
   void OnCommand(const pb::AgentCommand& command);
   void OnWelcome(const pb::AgentWelcome& welcome);

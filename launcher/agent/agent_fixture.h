@@ -125,8 +125,9 @@ class AgentTest : public testing::Test {
       std::unique_ptr<EventLoop> loop = EventLoop::Create().value();
       exit_code_ = RunStdioAgent(
           *loop, input_.read.get(), output_.write.get(),
-          [this](const std::string&, const PeerCredentials&, const pb::AgentHello& hello,
+          [this](const std::string& address, const PeerCredentials&, const pb::AgentHello& hello,
                  AgentLink::Callbacks callbacks) {
+            link_address_ = address;
             return daemon_.Open(hello, std::move(callbacks));
           },
           settings_);
@@ -201,6 +202,7 @@ class AgentTest : public testing::Test {
 
   const Fd listener_;
   FakeDaemon daemon_;
+  std::string link_address_;  // once attached
   pb::AgentBootstrap bootstrap_;
   pb::AgentWelcome welcome_;
   AgentSettings settings_;

@@ -191,6 +191,7 @@ TEST_F(AgentTest, Output_LauncherDoesNotRead_WorkerWaitsAndItsEndIsNoticed) {
 }
 
 TEST_F(AgentTest, Socket_OwnWorker_GetsCredentialsAndAddresses) {
+  settings_.daemon_name = "training:4711";
   StartWorker("echo $HOROVOD_AGENT_SOCKET; exec sleep 1000");
   std::string name = NextLine();
   name.pop_back();
@@ -208,7 +209,8 @@ TEST_F(AgentTest, Socket_OwnWorker_GetsCredentialsAndAddresses) {
   EXPECT_EQ(answer.error(), "");
   EXPECT_EQ(answer.credentials().token(), "secret");
   EXPECT_EQ(answer.host(), "node7");
-  EXPECT_EQ(answer.daemon_address(), bootstrap_.daemon_addresses(0));
+  EXPECT_EQ(answer.daemon_address(), "training:4711");
+  EXPECT_EQ(link_address_, "training:4711");
   EXPECT_EQ(answer.advertise_address(), "127.0.0.1");
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/env.h"
 #include "base/status_macros.h"
@@ -84,10 +85,19 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
   return bootstrap;
 }
 
+std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap) {
+  const HostPort& daemon = options.daemon;
+  const std::string name = absl::StrCat(daemon.host, ":", daemon.port);
+  // Of several addresses the one that can be reached is found once, at the start.
+  const bool numeric = absl::StrContains(daemon.host, ':') || name == bootstrap.daemon_addresses(0);
+  return numeric || bootstrap.daemon_addresses_size() != 1 ? "" : name;
+}
+
 int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,
                    Agent::OpenLink open_link) {
   AgentSettings settings;
   settings.alone = true;
+  settings.daemon_name = DaemonName(options, bootstrap);
   settings.start_timeout = options.start_timeout;
   settings.drain_grace = options.grace;
   ConsoleWriter writer(loop, STDOUT_FILENO, STDERR_FILENO);

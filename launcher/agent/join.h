@@ -3,6 +3,8 @@
 #ifndef LAUNCHER_AGENT_JOIN_H_
 #define LAUNCHER_AGENT_JOIN_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/join_options.h"
@@ -13,6 +15,10 @@ namespace hvd {
 // Reads the token file and asks the resolver for the daemon's addresses, for as long as that takes.
 //   InvalidArgument: one of them is not to be had; one line for the user.
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options);
+
+// "name:port" of the daemon if it is to be looked up anew for each connection: a name with one
+// address, which may move, as a Kubernetes Service's. Else empty.
+std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap);
 
 // The output goes to this process's stdout and stderr. Returns and REQUIRES what Agent does.
 int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,

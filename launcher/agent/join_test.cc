@@ -70,6 +70,20 @@ TEST_F(JoinTest, MakeJoinBootstrap_Addresses_AreNumeric) {
   EXPECT_EQ(MakeJoinBootstrap(options_)->daemon_addresses(0), "[::1]:80");
 }
 
+TEST_F(JoinTest, DaemonName_OneAddressBehindAName_IsFollowed) {
+  pb::AgentBootstrap bootstrap;
+  bootstrap.add_daemon_addresses("10.0.0.1:80");
+  options_.daemon = {"training", "80"};
+  EXPECT_EQ(DaemonName(options_, bootstrap), "training:80");
+  options_.daemon = {"10.0.0.1", "80"};
+  EXPECT_EQ(DaemonName(options_, bootstrap), "");
+  options_.daemon = {"fd00::1", "80"};
+  EXPECT_EQ(DaemonName(options_, bootstrap), "");
+  options_.daemon = {"training", "80"};
+  bootstrap.add_daemon_addresses("10.0.0.2:80");
+  EXPECT_EQ(DaemonName(options_, bootstrap), "");
+}
+
 TEST_F(JoinTest, MakeJoinBootstrap_UnknownHost_IsNamed) {
   options_.daemon.host = "no-such-host.invalid";
   const absl::Status status = MakeJoinBootstrap(options_).status();

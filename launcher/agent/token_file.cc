@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/fd.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
@@ -37,8 +38,11 @@ absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path) {
     return Wrong(path, absl::StrCat("can't be read: ", strerror(errno)));
   }
   if (!S_ISREG(info.st_mode)) return Wrong(path, "is not a file");
-  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return Wrong(path, "is open to other users, and it is a secret; chmod 600 closes it");
+  // The group may read it: so does Kubernetes give a pod its secrets.
+  if ((info.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
+    return Wrong(path, absl::StrFormat("is open to other users (mode %04o), and it is a secret; "
+                                       "chmod 600 closes it",
+                                       info.st_mode & 07777));
   }
   std::string text;
   char buffer[16 << 10];

@@ -10,8 +10,8 @@
 namespace hvd {
 
 // Reads a message hvd.pb.Credentials in Protobuf's text format.
-//   InvalidArgument: it can't be read, others than its owner can read it, or it holds something
-//   else; one line that names the file.
+//   InvalidArgument: it can't be read, is open to others (its group may read it), or holds
+//   something else; one line that names the file.
 absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path);
 
 }  // namespace hvd

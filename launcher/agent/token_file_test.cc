@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
 
 namespace hvd {
@@ -53,9 +54,20 @@ TEST_F(TokenFileTest, Read_OtherThings_AreRefused) {
 }
 
 TEST_F(TokenFileTest, Read_OpenToOthers_IsRefused) {
-  for (const mode_t mode : {0640, 0604, 0620}) {
+  for (const mode_t mode : {0604, 0620, 0660, 0444}) {
     Write(kComplete, mode);
     ExpectRefused("chmod 600");
+    EXPECT_TRUE(
+        absl::StrContains(ReadTokenFile(path_).status().message(), absl::StrFormat("%04o", mode)));
+    chmod(path_.c_str(), 0600);
+  }
+}
+
+TEST_F(TokenFileTest, Read_ReadableByItsGroup_IsAccepted) {
+  for (const mode_t mode : {0600, 0400, 0440, 0640}) {
+    Write(kComplete, mode);
+    EXPECT_TRUE(ReadTokenFile(path_).ok()) << mode;
+    chmod(path_.c_str(), 0600);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rendezvous/progress/waiting_news.h"
 
 namespace hvd {
 namespace {
@@ -52,7 +53,7 @@ std::string Troubles(const Membership::View& view) {
 
 }  // namespace
 
-StatusLine MakeStatusLine(const Membership::View& view) {
+StatusLine MakeStatusLine(const Membership::View& view, absl::Time now) {
   const Tally tally = CountWorkers(view);
   const std::string troubles = Troubles(view);
   const bool running = view.state == "running";
@@ -65,7 +66,8 @@ StatusLine MakeStatusLine(const Membership::View& view) {
     if (tally.ready > 0) parts.push_back(absl::StrCat(tally.ready, " ready to join"));
     if (tally.leaving > 0) parts.push_back(absl::StrCat(tally.leaving, " leaving"));
   } else {
-    parts.push_back(absl::StrCat(view.state, ": ", view.explanation));
+    parts.push_back(
+        absl::StrCat(view.state, ": ", WithPatience(view.explanation, view.waits_until - now)));
   }
   if (view.failures > 0) {
     parts.push_back(

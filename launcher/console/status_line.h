@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/time/time.h"
 #include "rendezvous/membership/membership.h"
 
 namespace hvd {
@@ -15,7 +16,7 @@ struct StatusLine {
 };
 
 // REQUIRES: it is an elastic job.
-StatusLine MakeStatusLine(const Membership::View& view);
+StatusLine MakeStatusLine(const Membership::View& view, absl::Time now);
 
 }  // namespace hvd
 

@@ -5,6 +5,8 @@
 namespace hvd {
 namespace {
 
+const absl::Time kNow = absl::FromUnixSeconds(1000);
+
 using View = Membership::View;
 
 void Add(View& view, const std::string& host,
@@ -34,7 +36,7 @@ View Running() {
 }
 
 TEST(StatusLine, Running_CountsWorkersAndHosts) {
-  const StatusLine line = MakeStatusLine(Running());
+  const StatusLine line = MakeStatusLine(Running(), kNow);
   EXPECT_EQ(line.text, "epoch 7 | 3 workers on 2 hosts");
   EXPECT_TRUE(line.settled);
 }
@@ -45,7 +47,7 @@ TEST(StatusLine, Running_OneOfEach_HasNoPlural) {
   view.epoch = Epoch(1);
   view.failures = 1;
   Add(view, "a", {{0, "running"}});
-  EXPECT_EQ(MakeStatusLine(view).text, "epoch 1 | 1 worker on 1 host | 1 failure (0 left)");
+  EXPECT_EQ(MakeStatusLine(view, kNow).text, "epoch 1 | 1 worker on 1 host | 1 failure (0 left)");
 }
 
 TEST(StatusLine, Running_OthersAreNoMembers) {
@@ -53,7 +55,7 @@ TEST(StatusLine, Running_OthersAreNoMembers) {
   Add(view, "c", {{-1, "starting"}, {-1, "joining"}, {3, "leaving"}, {3, "failed"}});
   view.failures = 2;
   view.failures_left = 18;
-  const StatusLine line = MakeStatusLine(view);
+  const StatusLine line = MakeStatusLine(view, kNow);
   EXPECT_EQ(line.text,
             "epoch 7 | 3 workers on 2 hosts | 1 starting | 1 ready to join | 1 leaving | "
             "2 failures (18 left)");
@@ -63,7 +65,7 @@ TEST(StatusLine, Running_OthersAreNoMembers) {
 TEST(StatusLine, Running_MemberThatAsksForTheNextWorld_IsStillOne) {
   View view = Running();
   view.hosts[1].workers[0].state = "joining";
-  const StatusLine line = MakeStatusLine(view);
+  const StatusLine line = MakeStatusLine(view, kNow);
   EXPECT_EQ(line.text, "epoch 7 | 3 workers on 2 hosts");
   EXPECT_FALSE(line.settled);
 }
@@ -71,11 +73,11 @@ TEST(StatusLine, Running_MemberThatAsksForTheNextWorld_IsStillOne) {
 TEST(StatusLine, Running_TroublesOfHostsComeLast) {
   View view = Running();
   view.hosts[1].condition = "draining: spot instance";
-  EXPECT_EQ(MakeStatusLine(view).text,
+  EXPECT_EQ(MakeStatusLine(view, kNow).text,
             "epoch 7 | 3 workers on 2 hosts | b: draining: spot instance");
-  EXPECT_FALSE(MakeStatusLine(view).settled);
+  EXPECT_FALSE(MakeStatusLine(view, kNow).settled);
   Add(view, "c", {}, "2 slots resting after failures");
-  EXPECT_EQ(MakeStatusLine(view).text,
+  EXPECT_EQ(MakeStatusLine(view, kNow).text,
             "epoch 7 | 3 workers on 2 hosts | b: draining: spot instance (and 1 more host)");
 }
 
@@ -83,16 +85,17 @@ TEST(StatusLine, WithoutWorld_SaysWhatIsAwaited) {
   View view;
   view.state = "forming";
   view.explanation = "waiting for host b";
-  EXPECT_EQ(MakeStatusLine(view).text, "forming: waiting for host b");
-  EXPECT_FALSE(MakeStatusLine(view).settled);
+  view.waits_until = kNow + absl::Seconds(70);
+  EXPECT_EQ(MakeStatusLine(view, kNow).text, "forming: waiting for host b; for up to 1m10s more");
+  EXPECT_FALSE(MakeStatusLine(view, kNow).settled);
   view = Running();
   view.state = "resetting";
   view.explanation = "waiting for rank 1 to ask for the next world";
   view.failures = 1;
-  EXPECT_EQ(MakeStatusLine(view).text,
+  EXPECT_EQ(MakeStatusLine(view, kNow).text,
             "epoch 7 | resetting: waiting for rank 1 to ask for the next world | "
             "1 failure (20 left)");
-  EXPECT_FALSE(MakeStatusLine(view).settled);
+  EXPECT_FALSE(MakeStatusLine(view, kNow).settled);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "rendezvous/progress/waiting_news.h"
 
 namespace hvd {
 namespace {
@@ -67,6 +68,12 @@ std::string Size(const pb::GetStatusResponse& status) {
   return absl::StrCat(workers, " (at least ", status.min_workers(), most, ")");
 }
 
+std::string Explanation(const pb::GetStatusResponse& status) {
+  return WithPatience(status.explanation(), status.has_wait_left_ms()
+                                                ? absl::Milliseconds(status.wait_left_ms())
+                                                : absl::InfiniteDuration());
+}
+
 std::string HostState(const pb::HostStatus& host) {
   if (!host.condition().empty()) return host.condition();
   return host.attached() ? "" : "not attached";
@@ -78,7 +85,7 @@ std::string StatusTable(const pb::GetStatusResponse& status) {
   std::string text =
       absl::StrCat("job ", status.job_id(), ": ", status.state(), ", ", EpochText(status), ", ",
                    Size(status), ", ", Count(status.worlds(), "world"), ", ", Failures(status),
-                   "\n", status.explanation(), "\n\n");
+                   "\n", Explanation(status), "\n\n");
   std::vector<Row> rows = {{"HOST", "SLOTS", "RANK", "WORKER", "PID", "STATE"}};
   for (const pb::HostStatus& host : status.hosts()) {
     rows.push_back({host.host(), absl::StrCat(host.slots()), "", "", "", HostState(host)});

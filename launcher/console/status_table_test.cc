@@ -39,6 +39,13 @@ pb::GetStatusResponse Running() {
   return status;
 }
 
+TEST(StatusTable, WaitingJob_SaysForHowLong) {
+  pb::GetStatusResponse status = Running();
+  status.set_explanation("waiting for hosts");
+  status.set_wait_left_ms(61'500);
+  EXPECT_THAT(StatusTable(status), HasSubstr("\nwaiting for hosts; for up to 1m1s more\n"));
+}
+
 TEST(StatusTable, RunningJob_ListsHostsAndWorkers) {
   EXPECT_EQ(StatusTable(Running()),
             "job 4711: running, epoch 7, 3 workers (at least 2, at most 8), 4 worlds, "

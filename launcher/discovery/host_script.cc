@@ -32,6 +32,8 @@ std::string Tail(absl::string_view text) {
 
 // All members but the thread belong to that thread, once it runs.
 class PolledScript : public HostScript {
+  using Code = absl::StatusCode;
+
  public:
   PolledScript(HostScriptOptions options, OnResult on_result, std::unique_ptr<EventLoop> loop)
       : options_(std::move(options)), on_result_(std::move(on_result)), loop_(std::move(loop)) {
@@ -63,7 +65,7 @@ class PolledScript : public HostScript {
     const absl::Status started = Spawn();
     if (started.ok()) return;
     End();
-    Tell(absl::StrCat("can't be run: ", started.message()));
+    Tell(Code::kUnavailable, absl::StrCat("can't be run: ", started.message()));
   }
 
   absl::Status Spawn() {
@@ -87,7 +89,8 @@ class PolledScript : public HostScript {
     }));
     limit_ = loop_->After(options_.time_limit, [this] {
       End();
-      Tell(absl::StrCat("has not ended within ", absl::FormatDuration(options_.time_limit),
+      Tell(Code::kDeadlineExceeded,
+           absl::StrCat("has not ended within ", absl::FormatDuration(options_.time_limit),
                         " and was killed"));
     });
     return absl::OkStatus();
@@ -119,16 +122,21 @@ class PolledScript : public HostScript {
     if (!exited_ || output_.fd.valid() || error_.fd.valid()) return;
     const std::optional<ExitStatus> status = process_->PeekExit();
     End();
-    if (status->signal != 0) return Tell(absl::StrCat("was killed by signal ", status->signal));
+    if (status->signal != 0) {
+      return Tell(Code::kFailedPrecondition, absl::StrCat("was killed by signal ", status->signal));
+    }
     if (status->exit_code != 0) {
       const std::string said = Tail(error_.text);
-      return Tell(absl::StrCat("failed with exit code ", status->exit_code,
+      return Tell(Code::kFailedPrecondition,
+                  absl::StrCat("failed with exit code ", status->exit_code,
                                said.empty() ? "" : absl::StrCat(": ", said)));
     }
     absl::StatusOr<std::vector<HostSlots>> hosts =
         ParseDiscoveredHosts(output_.text, options_.slots_per_host);
-    if (!hosts.ok())
-      return Tell(absl::StrCat("printed no list of hosts: ", hosts.status().message()));
+    if (!hosts.ok()) {
+      return Tell(Code::kInvalidArgument,
+                  absl::StrCat("printed no list of hosts: ", hosts.status().message()));
+    }
     on_result_(*std::move(hosts));
   }
 
@@ -146,9 +154,9 @@ class PolledScript : public HostScript {
     loop_->After(options_.pause, [this] { Begin(); });
   }
 
-  void Tell(const std::string& what) {
-    on_result_(absl::FailedPreconditionError(
-        absl::StrCat("the host discovery script ", options_.path, " ", what)));
+  void Tell(Code code, const std::string& what) {
+    on_result_(
+        absl::Status(code, absl::StrCat("the host discovery script ", options_.path, " ", what)));
   }
 
   const HostScriptOptions options_;

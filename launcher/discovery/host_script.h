@@ -24,8 +24,9 @@ struct HostScriptOptions {
 // this process's environment, and tells the result of each run.
 class HostScript {
  public:
-  // The hosts, or in one line why there are none: the script failed (with the end of what it
-  // said), took too long, or printed what is no list. The message names the script.
+  // The hosts, or in one line why there are none; the message names the script.
+  //   FailedPrecondition: it failed; with the end of what it said.   DeadlineExceeded: it took too
+  //   long.   InvalidArgument: it printed what is no list.   Unavailable: it can't be run.
   using OnResult = std::function<void(absl::StatusOr<std::vector<HostSlots>>)>;
 
   // `on_result` is called by the thread.   ResourceExhausted: too many open files.

@@ -53,9 +53,9 @@ class HostScriptTest : public ::testing::Test {
     results_.pop_front();
     return result;
   }
-  std::string NextError() {
+  std::string NextError(absl::StatusCode code = absl::StatusCode::kFailedPrecondition) {
     const Hosts hosts = Next();
-    EXPECT_FALSE(hosts.ok());
+    EXPECT_EQ(hosts.status().code(), code);
     const std::string message(hosts.status().message());
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     return message;
@@ -101,7 +101,8 @@ TEST_F(HostScriptTest, Start_FailingScript_SaysCodeAndWhatItSaid) {
 TEST_F(HostScriptTest, Start_Rubbish_IsNamed) {
   Write("#!/bin/sh\necho a:1\necho b:x\n");
   Start();
-  EXPECT_THAT(NextError(), HasSubstr("printed no list of hosts: line 2: host b: 'x'"));
+  EXPECT_THAT(NextError(absl::StatusCode::kInvalidArgument),
+              HasSubstr("printed no list of hosts: line 2: host b: 'x'"));
 }
 
 TEST_F(HostScriptTest, Start_MissingScript_IsAFailure) {
@@ -124,7 +125,8 @@ TEST_F(HostScriptTest, Start_ScriptThatHangs_IsKilledWithItsChildren) {
   Write("#!/bin/sh\nsleep 1000 &\nwait\n");
   options_.time_limit = absl::Milliseconds(50);
   Start();
-  EXPECT_THAT(NextError(), HasSubstr("has not ended within 50ms and was killed"));
+  EXPECT_THAT(NextError(absl::StatusCode::kDeadlineExceeded),
+              HasSubstr("has not ended within 50ms and was killed"));
 }
 
 TEST_F(HostScriptTest, Destructor_ScriptThatHangs_KillsIt) {

@@ -128,6 +128,12 @@ JobReport Job::Report() {
   return result;
 }
 
+Membership::View Job::Describe() {
+  Membership::View view = Report().view;
+  view.waits_until -= shift_;
+  return view;
+}
+
 void Job::CarryOut(const Notice& notice) {
   history_.Observe(notice, Now());
   if (options_.on_notice) options_.on_notice(notice);

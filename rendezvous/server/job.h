@@ -53,6 +53,8 @@ class Job {
   // Calls `use` between two events, from the job's thread, or at once if that is the caller's.
   void Report(const std::function<void(const JobReport&)>& use);
   JobReport Report();
+  // Its times are those of the clock.
+  Membership::View Describe();
 
   // Stops the machine, then ends all calls and streams, and every later one. The first call counts.
   void Close();

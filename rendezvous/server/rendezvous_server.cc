@@ -88,7 +88,7 @@ class ServedJobImpl final : public ServedJob {
     job_->Post(StopRequested{std::move(reason), exit_code, grace});
   }
 
-  Membership::View Describe() override { return job_->Report().view; }
+  Membership::View Describe() override { return job_->Describe(); }
   std::string Metrics() override { return RenderMetrics({job_->Report()}); }
 
  private:

@@ -71,6 +71,10 @@ void ToProto(const JobReport& report, pb::GetStatusResponse& proto) {
   proto.set_worlds(report.history.count(Notice::Kind::kWorldFormed));
   proto.set_failures(view.failures);
   proto.set_failures_left(view.failures_left);
+  if (view.waits_until != absl::InfiniteFuture()) {
+    const int64_t left = absl::ToInt64Milliseconds(view.waits_until - report.now);
+    proto.set_wait_left_ms(static_cast<uint64_t>(std::max<int64_t>(left, 0)));
+  }
   for (const JobHistory::Entry& entry : report.history.recent()) {
     pb::Happening& happening = *proto.add_recent();
     happening.set_kind(std::string(NoticeKindName(entry.notice.kind)));

@@ -58,7 +58,7 @@ class ServerImpl final : public Server {
     job_->Post(HostDraining{std::move(host), grace, std::move(reason)});
   }
 
-  Membership::View Describe() override { return job_->Report().view; }
+  Membership::View Describe() override { return job_->Describe(); }
 
   std::string Metrics() override { return RenderMetrics({job_->Report()}); }
 

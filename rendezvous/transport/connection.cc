@@ -1,5 +1,7 @@
 #include "rendezvous/transport/connection.h"
 
+#include <arpa/inet.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/create_channel.h"
@@ -12,6 +14,16 @@ namespace {
 constexpr int kConnectTimeoutMs = 5000;
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLongestReconnectMs = 1000;
+constexpr int kLeastTimeBetweenLookupsMs = 1000;
+
+// The scheme says whether the name resolver has a say.
+std::string Target(const std::string& address) {
+  if (absl::StartsWith(address, "[")) return absl::StrCat("ipv6:", address);
+  in_addr unused;
+  const std::string host = address.substr(0, address.rfind(':'));
+  const bool numeric = inet_pton(AF_INET, host.c_str(), &unused) == 1;
+  return absl::StrCat(numeric ? "ipv4:" : "dns:///", address);
+}
 
 }  // namespace
 
@@ -30,10 +42,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // The scheme keeps the name resolver out.
-  const std::string target =
-      absl::StrCat(absl::StartsWith(address, "[") ? "ipv6:" : "ipv4:", address);
-  return grpc::CreateCustomChannel(target, MakeChannelCredentials(credentials), arguments);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kLeastTimeBetweenLookupsMs);
+  return grpc::CreateCustomChannel(Target(address), MakeChannelCredentials(credentials), arguments);
 }
 
 void ConfigureConnections(grpc::ServerBuilder& builder) {

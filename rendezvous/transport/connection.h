@@ -22,8 +22,9 @@ inline constexpr int kLargestRequestBytes = 4 << 20;
 // The largest answer or command: a round of exchange has a value of each rank.
 inline constexpr int kLargestResponseBytes = 512 << 20;
 
-// A channel to the daemon at `address` (numeric "address:port"), with a connection of its own.
-// Connects with the first call; the environment's proxies are not used. Thread-safe.
+// A channel to the daemon at `address`, with a connection of its own: a numeric "address:port", or
+// "name:port", where the name is looked up again whenever it has to connect anew. Connects with the
+// first call; the environment's proxies are not used. Thread-safe.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const PeerCredentials& credentials);
 

@@ -71,6 +71,12 @@ TEST_F(ConnectionTest, NewChannel_ReachesNumericAddresses) {
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
+TEST_F(ConnectionTest, NewChannel_ReachesNames) {
+  const Listener server("127.0.0.1:0", daemon_);
+  EXPECT_EQ(Call(NewChannel("localhost:" + server.port(), host_), 1).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+}
+
 TEST_F(ConnectionTest, NewChannel_IgnoresTheEnvironmentsProxy) {
   setenv("http_proxy", "http://127.0.0.1:1", 1);
   const Listener server("127.0.0.1:0", daemon_);

@@ -130,8 +130,7 @@ def test_training_with_pods_that_come_and_go(tmp_path):
         training.wait_until(lambda: training.trains_with(4), 60, "a world of 4")
 
         daemon.signal(signal.SIGTERM)  # its pod is evicted
-        daemon.signal(signal.SIGKILL)
-        daemon.running.wait(20)
+        assert daemon.running.wait(20) == 143
         daemon = start("training", RENDEZVOUS)
         output.wait_for(r"^\S+:4711$", 30, count=2)
 

@@ -39,7 +39,7 @@ TABLE = [
     (["-np", "1", "--network-interfaces", "no-such-interface0"], r"no-such-interface0"),
     (["-np", "2", "--min-np", "3"], r"--min-np \(3\) must not be more than -np \(2\)"),
     (["-np", "3", "--min-np", "2", "--max-np", "2"], r"--max-np \(2\) must not be less than -np \(3\)"),
-    (["-np", "1", "--max-np", "3"], r"--max-np is for elastic jobs; --min-np or --host-discovery-script"),
+    (["-np", "1", "--spares", "3"], r"--spares is for elastic jobs; --min-np, --max-np or --host-discovery-script"),
     (["-np", "1", "--host-discovery-script", "no-such-script"], r"no-such-script does not exist"),
     (["-np", "1", "--host-discovery-script", "/bin/true", "-H", "localhost:1"], r"exclude each other"),
     (["-np", "1", "--min-np", "1", "--max-failures", "x"], r"as 5/10m"),

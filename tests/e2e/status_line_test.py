@@ -8,7 +8,7 @@ import pytest
 from terminal import Terminal
 
 ELASTIC = ["--min-np", "2", "--max-np", "2", "-H", "localhost:2"]
-STATUS = re.compile(r"^forming: 2 workers started, none is ready$")
+STATUS = re.compile(r"^forming: waiting for 2 workers: none is ready, 2 are starting; for up to \d+m?\d*s? more$")
 
 
 @pytest.fixture

@@ -253,6 +253,55 @@ TEST_F(RendezvousDaemonTest, KilledAndStartedAgain_SameJobSameAddressSameCredent
   EXPECT_TRUE(absl::StrContains(late.Errors(), "has ended"));
 }
 
+TEST_F(RendezvousDaemonTest, Sigterm_WithStateDir_LeavesTheJobToTheNextDaemon) {
+  std::string address;
+  {
+    Daemon daemon(WithStateDir());
+    address = daemon.Line();
+    absl::Notification started;
+    absl::Notification closed;
+    absl::Status why;
+    const auto link = AgentLink::Open(address, Credentials(), Hello(),
+                                      {[&](const pb::AgentCommand& command) {
+                                         if (command.has_start()) started.Notify();
+                                         EXPECT_FALSE(command.has_end());
+                                       },
+                                       [&](absl::Status status) {
+                                         why = status;
+                                         closed.Notify();
+                                       }});
+    started.WaitForNotification();
+    daemon.Signal(SIGTERM);
+    EXPECT_EQ(daemon.Wait().exit_code, 143);
+    EXPECT_TRUE(absl::StrContains(daemon.Errors(), "SIGTERM: leaves the job as it is"));
+    closed.WaitForNotification();
+    EXPECT_EQ(why.code(), absl::StatusCode::kUnavailable) << why;
+  }
+  EXPECT_TRUE(FileExists());
+  Daemon next(WithStateDir());
+  EXPECT_EQ(next.Line(), address);
+  const auto status =
+      NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::InfiniteDuration());
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->hosts(0).workers_size(), 1);
+  next.Signal(SIGINT);
+  next.Signal(SIGINT);
+  EXPECT_EQ(next.Wait().exit_code, 130);
+  EXPECT_FALSE(FileExists());
+}
+
+TEST_F(RendezvousDaemonTest, TellsWhatItWaitsFor) {
+  Daemon daemon({"--listen", "127.0.0.1:0", "-np", "2", "--min-np", "1", "--token-file", file_});
+  const std::string address = daemon.Line();
+  absl::Notification opened;
+  const auto link = AgentLink::Open(address, Credentials(), Hello(), {[&](const pb::AgentCommand&) {}, [](absl::Status) {}});
+  EXPECT_EQ(daemon.ErrorLine(), "horovod-rendezvousd: host a joined with 1 slot");
+  const std::string line = daemon.ErrorLine();
+  EXPECT_TRUE(absl::StrContains(line, "waiting for more hosts to attach (1 of 2 slots, on host a); for up to 9m")) << line;
+  daemon.Signal(SIGINT);
+  EXPECT_EQ(daemon.Wait().exit_code, 130);
+}
+
 TEST_F(RendezvousDaemonTest, StateDir_InUseOrOfAnotherJob_IsRefused) {
   Daemon daemon(WithStateDir());
   daemon.Line();

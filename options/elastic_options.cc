@@ -1,5 +1,6 @@
-#include "launcher/elastic_options.h"
+#include "options/elastic_options.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr int kMostWorkers = 1 << 20;
 constexpr int kMostSlots = 1 << 16;
 constexpr int kWeek = 7 * 86400;
-constexpr int kLongestCooldown = 3600;
+constexpr int kHour = 3600;
 constexpr char kTimeoutVariable[] = "HOROVOD_ELASTIC_TIMEOUT";
 
 absl::Status Invalid(absl::string_view text) { return absl::InvalidArgumentError(text); }
@@ -21,8 +22,8 @@ absl::Status Invalid(absl::string_view text) { return absl::InvalidArgumentError
 absl::StatusOr<Cooldown> ParseCooldown(const std::string& text) {
   const std::vector<std::string> bounds = absl::StrSplit(text, ' ');
   const std::string flag = "--blacklist-cooldown-range";
-  ASSIGN_OR_RETURN(int64_t low, ParseInteger(flag, bounds[0], 1, kLongestCooldown));
-  ASSIGN_OR_RETURN(int64_t high, ParseInteger(flag, bounds[1], 1, kLongestCooldown));
+  ASSIGN_OR_RETURN(int64_t low, ParseInteger(flag, bounds[0], 1, kHour));
+  ASSIGN_OR_RETURN(int64_t high, ParseInteger(flag, bounds[1], 1, kHour));
   if (low > high) {
     return Invalid(absl::StrCat(flag, ": MIN (", low, ") must not be more than MAX (", high, ")"));
   }
@@ -42,71 +43,67 @@ absl::StatusOr<FailureBudget> ParseFailureBudget(const std::string& text) {
   return budget;
 }
 
+// A whole number; `store` takes it.
 template <typename Store>
-void ElasticFlags::Number(FlagTable& flags, const std::string& names, const std::string& help,
-                          int64_t low, int64_t high, Store store, const std::string& kind) {
+void ElasticFlags::Whole(FlagTable& flags, const std::string& names, const std::string& help,
+                         int64_t low, int64_t high, Store store) {
   const std::string name = names.substr(0, names.find(','));
-  flags.Value(names, kind, help, [this, name, low, high, store](const std::string& text) {
+  flags.Value(names, "N", help, [this, name, low, high, store](const std::string& text) {
     given_.push_back(name);
     ASSIGN_OR_RETURN(int64_t value, ParseInteger(name, text, low, high));
-    store(value);
+    store(static_cast<int>(value));
+    return absl::OkStatus();
+  });
+}
+
+void ElasticFlags::Time(FlagTable& flags, const std::string& name, const std::string& help,
+                        double low, double high, absl::Duration* target) {
+  flags.Value(name, "SECONDS", help, [this, name, low, high, target](const std::string& text) {
+    given_.push_back(name);
+    ASSIGN_OR_RETURN(*target, ParseSeconds(name, text, low, high));
     return absl::OkStatus();
   });
 }
 
 void ElasticFlags::Declare(FlagTable& flags) {
-  flags.Group("Elastic (on with --min-np or --host-discovery-script)");
+  flags.Group(absl::StrCat("Elastic (on with ", Switches(), ")"));
   DeclareSizes(flags);
-  DeclareHosts(flags);
+  DeclareTimes(flags);
+  if (with_discovery_) DeclareDiscovery(flags);
   DeclareFailures(flags);
 }
 
 void ElasticFlags::DeclareSizes(FlagTable& flags) {
-  Number(flags, "--min-np,--min-num-proc", "Go on with no fewer processes than these (-np)", 1,
-         kMostWorkers, [this](int64_t n) {
-           options_.min_workers = static_cast<int>(n);
-           has_min_ = true;
-         });
-  Number(flags, "--max-np,--max-num-proc", "Never use more than these (all slots there are)", 1,
-         kMostWorkers, [this](int64_t n) { options_.max_workers = static_cast<int>(n); });
-  Number(flags, "--spares", "Beyond --max-np, keep so many ready to step in (0)", 0, kMostWorkers,
-         [this](int64_t n) { options_.spec.spares = static_cast<int>(n); });
-  Number(
-      flags, "--elastic-timeout", "For --min-np processes to be there again (600)", 1, kWeek,
-      [this](int64_t n) {
-        options_.spec.elastic_timeout = absl::Seconds(n);
-        has_elastic_timeout_ = true;
-      },
-      "SECONDS");
-  flags.Value("--join-delay", "SECONDS", "Once one newcomer is ready, wait so for others (0.2)",
-              [this](const std::string& text) {
-                given_.push_back("--join-delay");
-                double seconds = 0;
-                if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0 && seconds <= 3600)) {
-                  return Invalid(absl::StrCat("--join-delay: '", text,
-                                              "' is not a number of seconds from 0 to 3600"));
-                }
-                options_.spec.join_delay = absl::Seconds(seconds);
-                return absl::OkStatus();
-              });
+  Whole(flags, "--min-np,--min-num-proc", "Go on with no fewer processes than these (-np)", 1,
+        kMostWorkers, [this](int n) { options_.min_workers = n; });
+  Whole(flags, "--max-np,--max-num-proc", "Never use more than these (all slots there are)", 1,
+        kMostWorkers, [this](int n) { options_.max_workers = n; });
+  Whole(flags, "--spares", "Beyond --max-np, keep so many ready to step in (0)", 0, kMostWorkers,
+        [this](int n) { options_.spec.spares = n; });
 }
 
-void ElasticFlags::DeclareHosts(FlagTable& flags) {
+void ElasticFlags::DeclareTimes(FlagTable& flags) {
+  Time(flags, "--elastic-timeout", "For --min-np processes to be there again (600)", 1, kWeek,
+       &options_.spec.elastic_timeout);
+  Time(flags, "--join-delay", "Once one newcomer is ready, wait so for others (0.2)", 0, kHour,
+       &options_.spec.join_delay);
+  Time(flags, "--grace", "For a host that leaves to end its work (30)", 0, kWeek,
+       &options_.spec.drain_grace);
+}
+
+void ElasticFlags::DeclareDiscovery(FlagTable& flags) {
   flags.Value("--host-discovery-script", "PATH", "Prints the hosts there are: host or host:slots",
               [this](const std::string& text) {
                 options_.script = text;
                 return absl::OkStatus();
               });
-  Number(flags, "--slots-per-host", "Slots of a host that the script prints without", 1, kMostSlots,
-         [this](int64_t n) { options_.slots_per_host = static_cast<int>(n); });
-  Number(
-      flags, "--grace", "For a host that leaves to end its work (30)", 0, kWeek,
-      [this](int64_t n) { options_.spec.drain_grace = absl::Seconds(n); }, "SECONDS");
+  Whole(flags, "--slots-per-host", "Slots of a host that the script prints without", 1, kMostSlots,
+        [this](int n) { options_.slots_per_host = n; });
 }
 
 void ElasticFlags::DeclareFailures(FlagTable& flags) {
-  Number(flags, "--reset-limit", "End the job after so many new worlds (no limit)", 0, kMostWorkers,
-         [this](int64_t n) { options_.spec.reset_limit = static_cast<int>(n); });
+  Whole(flags, "--reset-limit", "End the job after so many new worlds (no limit)", 0, kMostWorkers,
+        [this](int n) { options_.spec.reset_limit = n; });
   flags.Value("--max-failures", "N/TIME", "Forgive so many failures within a time (20/10m)",
               [this](const std::string& text) {
                 given_.push_back("--max-failures");
@@ -121,13 +118,21 @@ void ElasticFlags::DeclareFailures(FlagTable& flags) {
                   });
 }
 
+bool ElasticFlags::Has(const std::string& name) const {
+  return std::find(given_.begin(), given_.end(), name) != given_.end();
+}
+
+// What makes a job elastic.
+std::string ElasticFlags::Switches() const {
+  return with_discovery_ ? "--min-np, --max-np or --host-discovery-script" : "--min-np or --max-np";
+}
+
 absl::StatusOr<std::optional<ElasticOptions>> ElasticFlags::Finish(
     int num_proc, bool lists_hosts, const Environment& environment) const {
-  if (!has_min_ && options_.script.empty()) {
+  if (!Has("--min-np") && !Has("--max-np") && options_.script.empty()) {
     if (given_.empty()) return std::nullopt;
-    return Invalid(absl::StrCat(given_.front(),
-                                " is for elastic jobs; --min-np or --host-discovery-script makes "
-                                "this one elastic"));
+    return Invalid(absl::StrCat(given_.front(), " is for elastic jobs; ", Switches(),
+                                " makes this one elastic"));
   }
   if (!options_.script.empty() && lists_hosts) {
     return Invalid(
@@ -138,17 +143,17 @@ absl::StatusOr<std::optional<ElasticOptions>> ElasticFlags::Finish(
   }
   RETURN_IF_ERROR(CheckSizes(num_proc));
   ElasticOptions options = options_;
-  if (!has_min_) options.min_workers = num_proc;
+  if (!Has("--min-np")) options.min_workers = num_proc;
   const auto timeout = environment.find(kTimeoutVariable);
-  if (!has_elastic_timeout_ && timeout != environment.end()) {
-    ASSIGN_OR_RETURN(int64_t seconds, ParseInteger(kTimeoutVariable, timeout->second, 1, kWeek));
-    options.spec.elastic_timeout = absl::Seconds(seconds);
+  if (!Has("--elastic-timeout") && timeout != environment.end()) {
+    ASSIGN_OR_RETURN(options.spec.elastic_timeout,
+                     ParseSeconds(kTimeoutVariable, timeout->second, 1, kWeek));
   }
   return options;
 }
 
 absl::Status ElasticFlags::CheckSizes(int num_proc) const {
-  if (has_min_ && options_.min_workers > num_proc) {
+  if (options_.min_workers > num_proc) {
     return Invalid(absl::StrCat("--min-np (", options_.min_workers, ") must not be more than -np (",
                                 num_proc, ")"));
   }

@@ -1,7 +1,7 @@
-// Cuts horovodrun's arguments into options, in one canonical spelling, and the user's command.
+// Cuts a program's arguments into options, in one canonical spelling, and the user's command.
 // Knows how Horovod's command line is written (argparse), not what the options mean. Pure.
-#ifndef LAUNCHER_COMMAND_LINE_H_
-#define LAUNCHER_COMMAND_LINE_H_
+#ifndef OPTIONS_COMMAND_LINE_H_
+#define OPTIONS_COMMAND_LINE_H_
 
 #include <string>
 #include <vector>
@@ -26,14 +26,16 @@ struct SplitCommandLine {
 
 // Accepts "--name value", "--name=value", "-np 2", "-p22", and long options shortened to an
 // unambiguous beginning. "--" ends the options.
+// `program` is named where its --help would help.
 //   InvalidArgument: unknown (with a suggestion), ambiguous or refused option, or a value that is
 //   missing, empty or not wanted. One line.
 absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& flags,
-                                                const std::vector<std::string>& args);
+                                                const std::vector<std::string>& args,
+                                                const std::string& program);
 
 // Smallest number of insertions, deletions and replacements that turn `a` into `b`.
 int EditDistance(absl::string_view a, absl::string_view b);
 
 }  // namespace hvd
 
-#endif  // LAUNCHER_COMMAND_LINE_H_
+#endif  // OPTIONS_COMMAND_LINE_H_

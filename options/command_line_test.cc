@@ -1,4 +1,4 @@
-#include "launcher/command_line.h"
+#include "options/command_line.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,13 +28,13 @@ const std::vector<FlagSpec>& Flags() {
 }
 
 SplitCommandLine Split(const std::vector<std::string>& args) {
-  auto split = SplitArguments(Flags(), args);
+  auto split = SplitArguments(Flags(), args, "horovodrun");
   EXPECT_TRUE(split.ok()) << split.status();
   return split.value_or(SplitCommandLine{});
 }
 
 std::string Error(const std::vector<std::string>& args) {
-  auto split = SplitArguments(Flags(), args);
+  auto split = SplitArguments(Flags(), args, "horovodrun");
   EXPECT_EQ(split.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(split.status().message());
 }

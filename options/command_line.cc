@@ -1,4 +1,4 @@
-#include "launcher/command_line.h"
+#include "options/command_line.h"
 
 #include <algorithm>
 #include <numeric>
@@ -42,7 +42,8 @@ absl::string_view WithoutDashes(absl::string_view spelling) {
   return absl::StripPrefix(absl::StripPrefix(spelling, "-"), "-");
 }
 
-absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& written) {
+absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& written,
+                     const std::string& program) {
   const absl::string_view bare = WithoutDashes(written);
   const int allowed = std::max<int>(1, bare.size() / 3);
   // Letters count first; among equals the spelling with as many dashes wins.
@@ -58,10 +59,10 @@ absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& writ
       best = spelling;
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat("unknown option ", written,
-                                                 best.empty()
-                                                     ? std::string("; horovodrun --help lists all")
-                                                     : absl::StrCat("; did you mean ", best, "?")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown option ", written,
+                   best.empty() ? absl::StrCat("; ", program, " --help lists all")
+                                : absl::StrCat("; did you mean ", best, "?")));
 }
 
 // The only flag that has a spelling which begins with `written`; null if there is none.
@@ -91,7 +92,8 @@ bool MatchAttached(const std::vector<FlagSpec>& flags, const std::string& arg, F
   return true;
 }
 
-absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::string& arg) {
+absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::string& arg,
+                               const std::string& program) {
   Found found;
   found.flag = FindExact(flags, arg);
   found.written = arg;
@@ -111,7 +113,7 @@ absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::st
   ASSIGN_OR_RETURN(found.flag, FindByBeginning(flags, found.written));
   if (found.flag != nullptr) return found;
   if (MatchAttached(flags, arg, &attached)) return attached;
-  return Unknown(flags, found.written);
+  return Unknown(flags, found.written, program);
 }
 
 absl::Status TakeExtraValues(const std::vector<std::string>& args, size_t* next, Found* found) {
@@ -133,13 +135,14 @@ std::string Canonical(const Found& found) {
 }  // namespace
 
 absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& flags,
-                                                const std::vector<std::string>& args) {
+                                                const std::vector<std::string>& args,
+                                                const std::string& program) {
   SplitCommandLine result;
   size_t next = 0;
   while (next < args.size() && IsOption(args[next])) {
     const std::string& arg = args[next++];
     if (arg == "--") break;
-    ASSIGN_OR_RETURN(Found found, Identify(flags, arg));
+    ASSIGN_OR_RETURN(Found found, Identify(flags, arg, program));
     if (!found.flag->unavailable.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(found.written, " is not available: ", found.flag->unavailable));

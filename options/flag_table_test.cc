@@ -1,4 +1,4 @@
-#include "launcher/flag_table.h"
+#include "options/flag_table.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -69,6 +69,20 @@ TEST(ParseInteger, HasBounds) {
   EXPECT_EQ(ParseInteger("-n", "6", 0, 5).status().message(), "-n=6 must be <= 5");
   EXPECT_EQ(ParseInteger("-n", "-1", 0, 5).status().message(), "-n=-1 must be >= 0");
   EXPECT_EQ(ParseInteger("-n", "", 0, 5).status().message(), "-n: '' is not a whole number");
+}
+
+TEST(ParseSeconds, TakesFractionsBetweenBounds) {
+  EXPECT_EQ(*ParseSeconds("--t", "1.5", 0, 5), absl::Milliseconds(1500));
+  for (const char* bad : {"", "x", "-1", "5.1", "nan", "inf", "1e9"}) {
+    EXPECT_EQ(ParseSeconds("--t", bad, 0, 5).status().message(),
+              std::string("--t: '") + bad + "' is not a number of seconds from 0 to 5");
+  }
+}
+
+TEST(FlagTable, UnknownFlagSaysWhereTheyAreListed) {
+  Fixture f;
+  EXPECT_EQ(f.table.Parse({"--zzzzzz"}).status().message(),
+            "unknown option --zzzzzz; prog --help lists all");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "launcher/flag_table.h"
+#include "options/flag_table.h"
 
 #include <memory>
 #include <utility>
@@ -41,7 +41,7 @@ class HelpFormatter : public CLI::Formatter {
 }  // namespace
 
 FlagTable::FlagTable(std::string usage, std::vector<FlagSpec> refused)
-    : refused_(std::move(refused)) {
+    : program_(usage.substr(0, usage.find(' '))), refused_(std::move(refused)) {
   app_.formatter(std::make_shared<HelpFormatter>(std::move(usage), single_dash_));
   app_.set_help_flag("-h,--help", "Print this text");
 }
@@ -113,7 +113,7 @@ std::vector<FlagSpec> FlagTable::Specs() const {
 }
 
 absl::StatusOr<FlagTable::Result> FlagTable::Parse(const std::vector<std::string>& args) {
-  ASSIGN_OR_RETURN(SplitCommandLine split, SplitArguments(Specs(), args));
+  ASSIGN_OR_RETURN(SplitCommandLine split, SplitArguments(Specs(), args, program_));
   Result result;
   result.command = std::move(split.command);
   // The one place where CLI11's exceptions arrive.
@@ -143,6 +143,16 @@ absl::StatusOr<int64_t> ParseInteger(const std::string& flag, const std::string&
     return absl::InvalidArgumentError(absl::StrCat(flag, "=", value, " must be <= ", high));
   }
   return value;
+}
+
+absl::StatusOr<absl::Duration> ParseSeconds(const std::string& flag, const std::string& text,
+                                            double low, double high) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && seconds >= low && seconds <= high) {
+    return absl::Seconds(seconds);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": '", text, "' is not a number of seconds from ", low, " to ", high));
 }
 
 }  // namespace hvd

@@ -1,7 +1,7 @@
 // A program's flags, declared one by one, each with what it does: CLI11 for the help text and the
 // dispatch, command_line.h for Horovod's way of writing options.
-#ifndef LAUNCHER_FLAG_TABLE_H_
-#define LAUNCHER_FLAG_TABLE_H_
+#ifndef OPTIONS_FLAG_TABLE_H_
+#define OPTIONS_FLAG_TABLE_H_
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "launcher/command_line.h"
+#include "absl/time/time.h"
+#include "options/command_line.h"
 
 namespace hvd {
 
@@ -22,7 +23,8 @@ class FlagTable {
  public:
   using Handler = std::function<absl::Status(const std::string&)>;
 
-  // `usage`: what follows "Usage: ".   `refused`: flags that are known, but not available.
+  // `usage`: what follows "Usage: ", the program's name first.   `refused`: flags that are known,
+  // but not available.
   FlagTable(std::string usage, std::vector<FlagSpec> refused);
 
   // Flags declared from here on stand under this heading in the help text.
@@ -41,6 +43,8 @@ class FlagTable {
   // Another spelling, with a single dash, of the long flag `name`.
   void SingleDash(const std::string& name, const std::string& spelling);
 
+  // Stands above all flags in the help text.
+  void Description(const std::string& text) { app_.description(text); }
   void Footer(const std::string& text) { app_.footer(text); }
   std::string Help() const;
 
@@ -55,6 +59,7 @@ class FlagTable {
   std::vector<FlagSpec> Specs() const;
 
   CLI::App app_;
+  const std::string program_;
   std::vector<FlagSpec> refused_;
   std::map<std::string, std::string> single_dash_;
   std::set<std::string> two_values_;
@@ -65,6 +70,10 @@ class FlagTable {
 absl::StatusOr<int64_t> ParseInteger(const std::string& flag, const std::string& text, int64_t low,
                                      int64_t high);
 
+// A number of seconds between two bounds, with or without a fraction.   InvalidArgument: as above.
+absl::StatusOr<absl::Duration> ParseSeconds(const std::string& flag, const std::string& text,
+                                            double low, double high);
+
 }  // namespace hvd
 
-#endif  // LAUNCHER_FLAG_TABLE_H_
+#endif  // OPTIONS_FLAG_TABLE_H_

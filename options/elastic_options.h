@@ -1,0 +1,63 @@
+// The flags of elastic jobs: one set for all programs that start jobs.
+#ifndef OPTIONS_ELASTIC_OPTIONS_H_
+#define OPTIONS_ELASTIC_OPTIONS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/env.h"
+#include "options/flag_table.h"
+#include "rendezvous/membership/job_spec.h"
+
+namespace hvd {
+
+struct ElasticOptions {
+  int min_workers = 0;
+  int max_workers = 0;     // 0: as many as there are slots
+  std::string script;      // of host discovery, as given; empty: none
+  int slots_per_host = 0;  // 0: not given
+  ElasticSpec spec;
+};
+
+// "5/10m": so many failures within so long a time.   InvalidArgument: not of this form.
+absl::StatusOr<FailureBudget> ParseFailureBudget(const std::string& text);
+
+// Declares the flags and gathers what they are given. A job is elastic if --min-np or --max-np is
+// given, or a discovery script. One use; must outlive the table's Parse.
+class ElasticFlags {
+ public:
+  // `with_discovery`: the program can run a host discovery script.
+  explicit ElasticFlags(bool with_discovery) : with_discovery_(with_discovery) {}
+
+  void Declare(FlagTable& flags);
+
+  // What was asked for, or nullopt for a static job, once all flags are read.
+  //   InvalidArgument: numbers that contradict each other, a flag that only elastic jobs have in a
+  //   job that is none, or HOROVOD_ELASTIC_TIMEOUT is no number.
+  absl::StatusOr<std::optional<ElasticOptions>> Finish(int num_proc, bool lists_hosts,
+                                                       const Environment& environment) const;
+
+ private:
+  template <typename Store>
+  void Whole(FlagTable& flags, const std::string& names, const std::string& help, int64_t low,
+             int64_t high, Store store);
+  void Time(FlagTable& flags, const std::string& name, const std::string& help, double low,
+            double high, absl::Duration* target);
+  void DeclareSizes(FlagTable& flags);
+  void DeclareTimes(FlagTable& flags);
+  void DeclareDiscovery(FlagTable& flags);
+  void DeclareFailures(FlagTable& flags);
+  bool Has(const std::string& name) const;
+  std::string Switches() const;
+  absl::Status CheckSizes(int num_proc) const;
+
+  const bool with_discovery_;
+  ElasticOptions options_;
+  std::vector<std::string> given_;  // the flags but the script, as they are named in messages
+};
+
+}  // namespace hvd
+
+#endif  // OPTIONS_ELASTIC_OPTIONS_H_

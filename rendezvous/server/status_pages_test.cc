@@ -1,0 +1,38 @@
+#include "rendezvous/server/status_pages.h"
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+class FakeServer : public Server {
+ public:
+  std::vector<std::string> addresses() const override { return {}; }
+  void RequestStop(std::string, int, absl::Duration) override {}
+  void ReportHosts(std::vector<HostSlots>) override {}
+  void Drain(std::string, absl::Duration, std::string) override {}
+  Membership::View Describe() override { return view; }
+  std::string Metrics() override { return "figures\n"; }
+
+  Membership::View view;
+};
+
+TEST(AnswerStatusPage, Readyz_SaysStateAndWhetherItIsOver) {
+  FakeServer server;
+  server.view.state = "running";
+  server.view.explanation = "2 ranks run";
+  EXPECT_EQ(AnswerStatusPage("/readyz", server).code, 200);
+  EXPECT_EQ(AnswerStatusPage("/readyz", server).body, "running: 2 ranks run\n");
+  server.view.state = "failed";
+  EXPECT_EQ(AnswerStatusPage("/readyz", server).code, 503);
+}
+
+TEST(AnswerStatusPage, OtherPages) {
+  FakeServer server;
+  EXPECT_EQ(AnswerStatusPage("/metrics", server).body, "figures\n");
+  EXPECT_EQ(AnswerStatusPage("/healthz", server).body, "ok\n");
+  EXPECT_EQ(AnswerStatusPage("/", server).code, 404);
+}
+
+}  // namespace
+}  // namespace hvd
