@@ -24,12 +24,22 @@ Problem ParseCount(const std::string& text, size_t* out) {
   return "";
 }
 
+Problem ParseNumber(const std::string& text, size_t* out) {
+  const Problem problem = ParseCount(text, out);
+  return problem.empty() && *out > 0 && *out <= 1000000 ? "" : "a whole number from 1 to 1000000";
+}
+
 Problem ParseTime(const std::string& text, absl::Duration unit, absl::Duration* out) {
   double value;
   if (!absl::SimpleAtod(text, &value) || !(value >= 0) || value > 1e9)
     return "a number, 0 or larger";
   *out = value * unit;
   return "";
+}
+
+Problem ParsePart(const std::string& text, double* out) {
+  const bool good = absl::SimpleAtod(text, out) && *out >= 0 && *out <= 1;
+  return good ? "" : "a number from 0 to 1";
 }
 
 Problem ParseSwitch(const std::string& text, bool* out) {
@@ -69,14 +79,43 @@ const std::vector<Row>& Rows() {
   static const auto* const rows = new std::vector<Row>{
       {{"HOROVOD_FUSION_THRESHOLD", "134217728",
         "bytes that are reduced together at most; 0: no fusion"},
-       [](const auto& v, RuntimeEnv* e) { return ParseCount(v, &e->fusion_threshold_bytes); }},
+       [](const auto& v, RuntimeEnv* e) {
+         e->fusion_threshold_is_given = true;
+         return ParseCount(v, &e->fusion_threshold_bytes);
+       }},
       {{"HOROVOD_CYCLE_TIME", "0",
         "milliseconds that a ready tensor may wait for others to fuse with"},
        [](const auto& v, RuntimeEnv* e) {
+         e->cycle_time_is_given = true;
          return ParseTime(v, absl::Milliseconds(1), &e->cycle_time);
        }},
       {{"HOROVOD_CACHE_CAPACITY", "1024", "tensors whose negotiation is remembered; 0: none"},
        [](const auto& v, RuntimeEnv* e) { return ParseCount(v, &e->cache_capacity); }},
+      {{"HOROVOD_DISABLE_GROUP_FUSION", "0", "1: groups are fused only within themselves"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->disable_group_fusion); }},
+      {{"HOROVOD_AUTOTUNE", "0", "1: look for the best fusion threshold and cycle time"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->autotune.enabled); }},
+      {{"HOROVOD_AUTOTUNE_LOG", "", "file for what was measured, written by rank 0"},
+       [](const auto& v, RuntimeEnv* e) {
+         e->autotune.log = v;
+         return Problem();
+       }},
+      {{"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "3", "samples that are not counted"},
+       [](const auto& v, RuntimeEnv* e) { return ParseCount(v, &e->autotune.warmup_samples); }},
+      {{"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "10", "steps that are measured for one setting"},
+       [](const auto& v, RuntimeEnv* e) { return ParseNumber(v, &e->autotune.steps_per_sample); }},
+      {{"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "20", "samples after which the best one stays"},
+       [](const auto& v, RuntimeEnv* e) { return ParseNumber(v, &e->autotune.max_samples); }},
+      {{"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "0.8",
+        "part of the scores' variance that may be noise"},
+       [](const auto& v, RuntimeEnv* e) { return ParsePart(v, &e->autotune.noise); }},
+      {{"HOROVOD_TIMELINE", "", "file for the timeline, written by rank 0; DYNAMIC: none yet"},
+       [](const auto& v, RuntimeEnv* e) {
+         e->timeline = v;
+         return Problem();
+       }},
+      {{"HOROVOD_TIMELINE_MARK_CYCLES", "0", "1: the engine's rounds are in the timeline"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->timeline_mark_cycles); }},
       {{"HOROVOD_GLOO_TIMEOUT_SECONDS", "30",
         "bound on connecting and on each collective over Gloo"},
        [](const auto& v, RuntimeEnv* e) {
@@ -134,11 +173,13 @@ Environment ReadEnvironment() {
 
 Environment ReadRuntimeVariables() {
   Environment result;
-  for (const EnvVariable& variable : RuntimeEnvTable()) {
-    const std::string name(variable.name);
+  auto read = [&](absl::string_view variable) {
+    const std::string name(variable);
     const char* value = getenv(name.c_str());
     if (value != nullptr) result.emplace(name, value);
-  }
+  };
+  for (const EnvVariable& variable : RuntimeEnvTable()) read(variable.name);
+  for (const MeaninglessVariable& variable : MeaninglessVariables()) read(variable.name);
   return result;
 }
 
@@ -155,7 +196,38 @@ absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
                                                      "='", found->second, "': must be ", problem));
     }
   }
+  for (const MeaninglessVariable& variable : MeaninglessVariables()) {
+    const auto found = environment.find(std::string(variable.name));
+    const bool is_news = found != environment.end() && !found->second.empty() &&
+                         absl::AsciiStrToLower(found->second) != variable.neutral_value;
+    if (!is_news) continue;
+    result.notes.push_back(
+        absl::StrCat(variable.name, "=", found->second, " has no meaning here: ", variable.reason));
+  }
   return result;
+}
+
+const std::vector<MeaninglessVariable>& MeaninglessVariables() {
+  constexpr absl::string_view kNoMpi = "this version has no MPI";
+  constexpr absl::string_view kGlooOnly = "this version reduces over Gloo alone, in one way";
+  constexpr absl::string_view kNoDevices = "tensors on devices go through host memory";
+  static const auto* const variables = new std::vector<MeaninglessVariable>{
+      {"HOROVOD_CONTROLLER", "gloo", "this version has its own, over TCP"},
+      {"HOROVOD_CPU_OPERATIONS", "gloo", kGlooOnly},
+      {"HOROVOD_HIERARCHICAL_ALLREDUCE", "0", kGlooOnly},
+      {"HOROVOD_HIERARCHICAL_ALLGATHER", "0", kGlooOnly},
+      {"HOROVOD_TORUS_ALLREDUCE", "0", kGlooOnly},
+      {"HOROVOD_NUM_NCCL_STREAMS", "1", "this version does not use NCCL"},
+      {"HOROVOD_BATCH_D2D_MEMCOPIES", "1", kNoDevices},
+      {"HOROVOD_ENABLE_ASYNC_COMPLETION", "0", kNoDevices},
+      {"HOROVOD_DISABLE_NVTX_RANGES", "1", "this version marks none"},
+      {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", "", kNoMpi},
+      {"HOROVOD_MPI_THREADS_DISABLE", "0", kNoMpi},
+      {"HOROVOD_CCL_CACHE", "0", "this version does not use oneCCL"},
+      {"HOROVOD_ENABLE_XLA_OPS", "0", "this version is not for TensorFlow"},
+      {"DDL_OPTIONS", "", "this version does not use DDL"},
+  };
+  return *variables;
 }
 
 const std::vector<EnvVariable>& RuntimeEnvTable() {

@@ -18,24 +18,44 @@ using Environment = std::map<std::string, std::string>;
 // A copy of the process's environment. Not safe while another thread changes it.
 Environment ReadEnvironment();
 
-// Those variables of RuntimeEnvTable() that are set. For libraries too: it asks by name, since
-// `environ` itself is another, empty variable to a library that was loaded with RTLD_DEEPBIND into
-// a program that holds a copy of it.
+// Those variables of RuntimeEnvTable(), and of MeaninglessVariables(), that are set. For libraries
+// too: it asks by name, since `environ` itself is another, empty variable to a library that was
+// loaded with RTLD_DEEPBIND into a program that holds a copy of it.
 Environment ReadRuntimeVariables();
+
+struct AutotuneEnv {
+  bool enabled = false;
+  std::string log;  // a file; empty: none
+  size_t warmup_samples = 3;
+  size_t steps_per_sample = 10;
+  size_t max_samples = 20;
+  double noise = 0.8;
+};
+
+// The value of HOROVOD_TIMELINE that only allows timelines to be started at run time.
+inline constexpr absl::string_view kDynamicTimeline = "DYNAMIC";
 
 // What a worker's runtime reads from its environment; the defaults are those of a process without
 // any of it.
 struct RuntimeEnv {
   size_t fusion_threshold_bytes = size_t{128} << 20;
+  bool fusion_threshold_is_given = false;
   absl::Duration cycle_time;
+  bool cycle_time_is_given = false;
   size_t cache_capacity = 1024;
+  bool disable_group_fusion = false;
   absl::Duration gloo_timeout = absl::Seconds(30);
   bool stall_check = true;
   absl::Duration stall_warning_time = absl::Seconds(60);
   absl::Duration stall_shutdown_time;  // zero: never
   std::vector<int> thread_affinity;
+  AutotuneEnv autotune;
+  std::string timeline;  // a file, or kDynamicTimeline; empty: none
+  bool timeline_mark_cycles = false;
   std::string log_level = "warning";
   bool log_hide_time = false;
+  // What the user should know about variables that are set but have no meaning here, a line each.
+  std::vector<std::string> notes;
   // From the agent; empty and 0 in a process that was started by hand.
   std::string agent_socket;
   uint64_t worker_id = 0;
@@ -53,6 +73,14 @@ struct EnvVariable {
   absl::string_view meaning;
 };
 const std::vector<EnvVariable>& RuntimeEnvTable();
+
+// Variables of Horovod's runtime that have no meaning here.
+struct MeaninglessVariable {
+  absl::string_view name;
+  absl::string_view neutral_value;  // goes without saying
+  absl::string_view reason;
+};
+const std::vector<MeaninglessVariable>& MeaninglessVariables();
 
 }  // namespace hvd
 

@@ -54,15 +54,23 @@ TEST_P(BadValueTest, ParseRuntimeEnv_Fails_NamingVariableAndValue) {
   EXPECT_THAT(std::string(env.status().message()), HasSubstr(value));
 }
 
-INSTANTIATE_TEST_SUITE_P(EnvTest, BadValueTest,
-                         ::testing::Values(std::pair("HOROVOD_FUSION_THRESHOLD", "-1"),
-                                           std::pair("HOROVOD_CYCLE_TIME", "nan"),
-                                           std::pair("HOROVOD_CYCLE_TIME", "soon"),
-                                           std::pair("HOROVOD_GLOO_TIMEOUT_SECONDS", "0"),
-                                           std::pair("HOROVOD_STALL_CHECK_DISABLE", "yes"),
-                                           std::pair("HOROVOD_THREAD_AFFINITY", "0,,1"),
-                                           std::pair("HOROVOD_LOG_LEVEL", "LOUD"),
-                                           std::pair("HOROVOD_WORKER_ID", "first")));
+INSTANTIATE_TEST_SUITE_P(
+    EnvTest, BadValueTest,
+    ::testing::Values(
+        std::pair("HOROVOD_FUSION_THRESHOLD", "-1"), std::pair("HOROVOD_CYCLE_TIME", "nan"),
+        std::pair("HOROVOD_CACHE_CAPACITY", "many"),
+        std::pair("HOROVOD_STALL_CHECK_TIME_SECONDS", "-3"),
+        std::pair("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "x"),
+        std::pair("HOROVOD_LOG_HIDE_TIME", "2"), std::pair("HOROVOD_DISABLE_GROUP_FUSION", "on"),
+        std::pair("HOROVOD_AUTOTUNE", "yes"), std::pair("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "-1"),
+        std::pair("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "0"),
+        std::pair("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "1.5"),
+        std::pair("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "1.1"),
+        std::pair("HOROVOD_TIMELINE_MARK_CYCLES", "maybe"), std::pair("HOROVOD_CYCLE_TIME", "soon"),
+        std::pair("HOROVOD_GLOO_TIMEOUT_SECONDS", "0"),
+        std::pair("HOROVOD_STALL_CHECK_DISABLE", "yes"),
+        std::pair("HOROVOD_THREAD_AFFINITY", "0,,1"), std::pair("HOROVOD_LOG_LEVEL", "LOUD"),
+        std::pair("HOROVOD_WORKER_ID", "first")));
 
 TEST(ReadRuntimeVariablesTest, OnlyTheTablesVariables_AreRead) {
   ASSERT_EQ(setenv("HOROVOD_CACHE_CAPACITY", "5", 1), 0);
@@ -70,6 +78,49 @@ TEST(ReadRuntimeVariablesTest, OnlyTheTablesVariables_AreRead) {
   const Environment environment = ReadRuntimeVariables();
   EXPECT_EQ(environment.at("HOROVOD_CACHE_CAPACITY"), "5");
   EXPECT_EQ(environment.count("SOMETHING_ELSE"), 0u);
+}
+
+TEST(ParseRuntimeEnvTest, Autotune_TakesAllItsVariables) {
+  const auto env = ParseRuntimeEnv({{"HOROVOD_AUTOTUNE", "1"},
+                                    {"HOROVOD_AUTOTUNE_LOG", "/a/log.csv"},
+                                    {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "0"},
+                                    {"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "4"},
+                                    {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "7"},
+                                    {"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "0.25"},
+                                    {"HOROVOD_CYCLE_TIME", "3"}});
+  ASSERT_TRUE(env.ok()) << env.status();
+  EXPECT_TRUE(env->autotune.enabled);
+  EXPECT_EQ(env->autotune.log, "/a/log.csv");
+  EXPECT_EQ(env->autotune.warmup_samples, 0u);
+  EXPECT_EQ(env->autotune.steps_per_sample, 4u);
+  EXPECT_EQ(env->autotune.max_samples, 7u);
+  EXPECT_EQ(env->autotune.noise, 0.25);
+  EXPECT_TRUE(env->cycle_time_is_given);
+  EXPECT_FALSE(env->fusion_threshold_is_given);
+}
+
+TEST(ParseRuntimeEnvTest, TimelineAndGroups_AreTaken) {
+  const auto env = ParseRuntimeEnv({{"HOROVOD_TIMELINE", "/a/b.json"},
+                                    {"HOROVOD_TIMELINE_MARK_CYCLES", "1"},
+                                    {"HOROVOD_DISABLE_GROUP_FUSION", "1"}});
+  ASSERT_TRUE(env.ok()) << env.status();
+  EXPECT_EQ(env->timeline, "/a/b.json");
+  EXPECT_TRUE(env->timeline_mark_cycles);
+  EXPECT_TRUE(env->disable_group_fusion);
+}
+
+TEST(ParseRuntimeEnvTest, MeaninglessVariables_AreNotedUnlessTheyAskForNothing) {
+  for (const MeaninglessVariable& variable : MeaninglessVariables()) {
+    const std::string name(variable.name);
+    const auto noted = ParseRuntimeEnv({{name, "7"}});
+    ASSERT_TRUE(noted.ok()) << name;
+    ASSERT_EQ(noted->notes.size(), 1u) << name;
+    EXPECT_THAT(noted->notes[0], HasSubstr(name + "=7 has no meaning here: "));
+    EXPECT_FALSE(variable.reason.empty()) << name;
+    const auto neutral = ParseRuntimeEnv({{name, std::string(variable.neutral_value)}});
+    ASSERT_TRUE(neutral.ok()) << name;
+    EXPECT_TRUE(neutral->notes.empty()) << name;
+  }
 }
 
 TEST(RuntimeEnvTableTest, EveryVariable_HasAMeaning) {

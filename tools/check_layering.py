@@ -52,8 +52,13 @@ ALLOWED = {
     "collectives/nccl": COLLECTIVE_BACKEND,
     "collectives/hierarchical": COLLECTIVE_BACKEND,
     "collectives/adasum": COLLECTIVE_BACKEND,
-    "worker_runtime/negotiation": ["base", "proto", "collectives/types.h"],
-    "worker_runtime/engine": ["base", "proto", "collectives", "collectives/adasum", "worker_runtime/negotiation"],
+    "worker_runtime/negotiation/tuning": [],
+    "worker_runtime/negotiation": ["base", "proto", "collectives/types.h", "worker_runtime/negotiation/tuning"],
+    "worker_runtime/timeline": ["base", "proto", "collectives", "worker_runtime/negotiation"],
+    "worker_runtime/engine": [
+        "base", "proto", "collectives", "collectives/adasum", "worker_runtime/negotiation", "worker_runtime/negotiation/tuning",
+        "worker_runtime/timeline",
+    ],
     "worker_runtime/session": [
         "base", "proto", "rendezvous/client", "rendezvous/security", "collectives/key_exchange.h", "collectives/types.h",
     ],
@@ -62,7 +67,8 @@ ALLOWED = {
         "base", "proto", "rendezvous/client", "rendezvous/security",
         "collectives", "collectives/gloo", "collectives/inproc", "collectives/shm", "collectives/nccl",
         "collectives/hierarchical", "collectives/adasum",
-        "worker_runtime/negotiation", "worker_runtime/engine", "worker_runtime/session", "worker_runtime/state",
+        "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/engine",
+        "worker_runtime/session", "worker_runtime/state",
     ],
     "examples/scheduler": ["base", "rendezvous/server/server.h"],
 }  # fmt: skip

@@ -26,6 +26,19 @@ std::shared_ptr<spdlog::logger> LoggerOf(const RuntimeEnv& env, const WorkerWorl
   return MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level, env.log_hide_time);
 }
 
+// nullopt: there is nothing to tune.
+std::optional<TunerOptions> ToTunerOptions(const RuntimeEnv& env) {
+  TunerOptions options;
+  options.warmup_samples = static_cast<int>(env.autotune.warmup_samples);
+  options.steps_per_sample = static_cast<int>(env.autotune.steps_per_sample);
+  options.max_samples = static_cast<int>(env.autotune.max_samples);
+  options.noise = env.autotune.noise;
+  options.tune_fusion_threshold = !env.fusion_threshold_is_given;
+  options.tune_cycle_time = !env.cycle_time_is_given;
+  if (!options.tune_fusion_threshold && !options.tune_cycle_time) return std::nullopt;
+  return options;
+}
+
 absl::string_view NameOf(EpochChange change) {
   switch (change) {
     case EpochChange::kChanging:
@@ -38,12 +51,15 @@ absl::string_view NameOf(EpochChange change) {
   return "unknown";
 }
 
+bool IsFirst(const WorkerWorld& world) { return world.epoch <= Epoch(1); }
+
 EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
                               std::shared_ptr<spdlog::logger> logger) {
   EngineOptions options;
   options.fusion_threshold_bytes = env.fusion_threshold_bytes;
   options.cycle_time = env.cycle_time;
   options.cache_capacity = env.cache_capacity;
+  options.groups_stay_alone = env.disable_group_fusion;
   options.collective_timeout = env.gloo_timeout;
   options.thread_affinity = env.thread_affinity;
   options.local_rank = world.self().local_rank;
@@ -98,6 +114,7 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   ASSIGN_OR_RETURN(group_, ConnectedGroup::Connect(group, backend, *keys, listener,
                                                    {root.address, root.control_port}, bounds));
   EngineOptions options = ToEngineOptions(env, world_, logger_);
+  timeline_.Equip(options);
   sets_ = std::make_unique<ProcessSets>(ProcessSets::Surroundings{
       world_, *group_, backend, options, WaitBounds(env.gloo_timeout, broken_.get()),
       [this](const absl::Status& why) { engine()->Abort(why); }});
@@ -107,7 +124,9 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   options.on_end = [this](const absl::Status& why, bool left) {
     if (!left) sets_->Abort(why);
   };
+  if (world_.rank == 0) RETURN_IF_ERROR(StartMeasuring(env, options));
   group_->Start(options);
+  if (world_.rank == 0) RETURN_IF_ERROR(StartTimelineOf(env));
   absl::MutexLock lock(&mutex_);
   engine_is_up_ = true;
   // What was heard meanwhile.
@@ -121,7 +140,39 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
 }
 
 ActiveWorld::ActiveWorld(const RuntimeEnv& env, WorkerWorld world)
-    : world_(std::move(world)), logger_(LoggerOf(env, world_)) {}
+    : world_(std::move(world)), logger_(LoggerOf(env, world_)), timeline_(world_) {}
+
+absl::Status ActiveWorld::StartMeasuring(const RuntimeEnv& env, EngineOptions& options) {
+  for (const std::string& note : env.notes) logger_->warn(note);
+  if (!env.autotune.enabled) return absl::OkStatus();
+  options.tuner = ToTunerOptions(env);
+  if (!options.tuner.has_value()) {
+    logger_->warn(
+        "HOROVOD_AUTOTUNE=1 has nothing to do: HOROVOD_FUSION_THRESHOLD and HOROVOD_CYCLE_TIME are "
+        "both given");
+    return absl::OkStatus();
+  }
+  if (!env.autotune.log.empty()) {
+    ASSIGN_OR_RETURN(tuning_log_, TuningLog::Open(env.autotune.log, !IsFirst(world_)));
+  }
+  options.on_tuning_sample = [this, cache = env.cache_capacity > 0](const TuningSample& sample) {
+    if (tuning_log_ != nullptr) tuning_log_->Add(sample, cache);
+    if (!sample.is_best) return;
+    logger_->info(absl::StrCat("autotune: fusion threshold ",
+                               sample.tunables.fusion_threshold_bytes, " bytes, cycle time ",
+                               absl::ToDoubleMilliseconds(sample.tunables.cycle_time), " ms"));
+  };
+  return absl::OkStatus();
+}
+
+absl::Status ActiveWorld::StartTimelineOf(const RuntimeEnv& env) {
+  if (env.timeline.empty() || env.timeline == kDynamicTimeline) return absl::OkStatus();
+  const absl::Status started = StartTimeline(env.timeline, env.timeline_mark_cycles);
+  if (started.ok() || IsFirst(world_)) return started;
+  // A job that trains is not to fail for this.
+  logger_->warn(std::string(started.message()));
+  return absl::OkStatus();
+}
 
 void ActiveWorld::Trace(absl::string_view text) {
   logger_->debug(absl::StrCat("epoch ", world_.epoch.value(), ": ", text));

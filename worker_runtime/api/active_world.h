@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -19,6 +20,8 @@
 #include "collectives/backend.h"
 #include "worker_runtime/api/connected_group.h"
 #include "worker_runtime/api/process_sets.h"
+#include "worker_runtime/api/tuning_log.h"
+#include "worker_runtime/api/world_timeline.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/session.h"
 #include "worker_runtime/session/world.h"
@@ -29,9 +32,11 @@ namespace hvd {
 // together. Thread-safe. Once it was left no thread and no descriptor of it is there any more.
 class ActiveWorld {
  public:
-  // Connects this worker with the other members of `world`. Listens to the daemon meanwhile, so
+  // Connects this worker with the other members of `world`, and starts the timeline and the tuner
+  // that `env` asks for. Listens to the daemon meanwhile, so
   // that nobody waits for a member that has died.   Aborted: the daemon has said that the epoch is
-  // over. Otherwise errors as Backend::Connect and ControlChannel::Connect. `session` is nullptr in
+  // over.   InvalidArgument: a file that `env` names can't be written.   Otherwise errors as
+  // Backend::Connect and ControlChannel::Connect. `session` is nullptr in
   // a world of one that no daemon knows of; else it must outlive the world.
   static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(const RuntimeEnv& env,
                                                               WorkerWorld world,
@@ -43,6 +48,14 @@ class ActiveWorld {
   // Who holds an engine has the results of its handles, also when the world was left.
   const std::shared_ptr<Engine>& engine() const { return group_->engine(); }
   ProcessSets& process_sets() { return *sets_; }
+
+  // See WorldTimeline.
+  absl::Status StartTimeline(const std::string& path, bool mark_cycles) {
+    return timeline_.Start(*engine(), path, mark_cycles);
+  }
+  absl::Status StopTimeline() { return timeline_.Stop(*engine()); }
+  std::optional<TimelineOrder> wanted_timeline() const { return timeline_.wanted(); }
+
   // Whether the epoch is over or another one is wanted, as far as this rank was told. A few loads.
   bool changing() const { return changing_.load(std::memory_order_relaxed); }
 
@@ -58,6 +71,9 @@ class ActiveWorld {
 
   absl::Status ConnectPlanes(const RuntimeEnv& env, ControlListener& listener, Backend& backend,
                              Session* session);
+  // On rank 0.
+  absl::Status StartMeasuring(const RuntimeEnv& env, EngineOptions& options);
+  absl::Status StartTimelineOf(const RuntimeEnv& env);
   // A line of the log at level debug: what has just become of this world.
   void Trace(absl::string_view text);
   // What the watch's thread hears.
@@ -66,6 +82,8 @@ class ActiveWorld {
   const WorkerWorld world_;
   const std::shared_ptr<spdlog::logger> logger_;
   const pid_t process_ = getpid();
+  WorldTimeline timeline_;
+  std::shared_ptr<TuningLog> tuning_log_;  // on rank 0, if one is wanted
   std::atomic<bool> changing_{false};
   // Cancelled when the daemon says that the epoch is over. Until Shutdown.
   std::unique_ptr<Cancellation> broken_ = std::make_unique<Cancellation>();

@@ -291,6 +291,15 @@ int32_t hvd_release(int64_t handle) {
   });
 }
 
+int32_t hvd_start_timeline(const char* path, int32_t mark_cycles) {
+  return Guarded(
+      [&] { return TheRuntime().StartTimeline(path == nullptr ? "" : path, mark_cycles != 0); });
+}
+
+int32_t hvd_stop_timeline(void) {
+  return Guarded([] { return TheRuntime().StopTimeline(); });
+}
+
 int32_t hvd_report_failure(const char* message, int32_t caused_by_peer) {
   return Guarded([&] {
     TheRuntime().ReportFailure(message == nullptr ? "" : message, caused_by_peer != 0);

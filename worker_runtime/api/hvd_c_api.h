@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 4
+#define HVD_ABI_VERSION 5
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -195,6 +195,14 @@ HVD_EXPORT int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result)
 
 /* Forgets the group; waits for it first if it is in flight. */
 HVD_EXPORT int32_t hvd_release(int64_t handle);
+
+/* The timeline: on rank 0 makes all ranks record what they do from now on, which rank 0 writes to
+ * `path`, or ends that and waits until the file is complete. On other ranks these only check.
+ * HVD_FAILED_PRECONDITION: not initialized. HVD_INVALID_ARGUMENT: HOROVOD_TIMELINE was not set at
+ * hvd_init; the file can't be written. HVD_DEADLINE_EXCEEDED, HVD_RESOURCE_EXHAUSTED: the file
+ * is not complete. */
+HVD_EXPORT int32_t hvd_start_timeline(const char* path, int32_t mark_cycles);
+HVD_EXPORT int32_t hvd_stop_timeline(void);
 
 /* This process's own word on why it is about to fail, passed on to the daemon for the root-cause
  * report; best effort, bounded to a second. */

@@ -141,6 +141,7 @@ EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>& ranks) 
     if (!left) on_broken(why);
   };
   options.on_world_changing = nullptr;
+  options.process_set = id;
   return options;
 }
 

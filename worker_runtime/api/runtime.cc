@@ -151,6 +151,7 @@ absl::Status Runtime::Join(bool may_defer) {
     auto world = ActiveWorld::Connect(env_, std::get<WorkerWorld>(std::move(answer)), *listener,
                                       *backend_, session.get());
     if (world.ok()) {
+      env_.notes.clear();  // told
       absl::MutexLock lock(&mutex_);
       active_ = *std::move(world);
       deferred_.reset();
@@ -184,9 +185,39 @@ absl::Status Runtime::JoinWorld() {
 
 absl::Status Runtime::Reset() {
   absl::MutexLock init_lock(&init_mutex_);
-  if (const std::shared_ptr<ActiveWorld> world = TakeActive()) world->LeaveForNext();
+  if (const std::shared_ptr<ActiveWorld> world = TakeActive()) {
+    world->LeaveForNext();
+    KeepTimeline(*world);
+  }
   RETURN_IF_ERROR(Prepare());
   return Join(/*may_defer=*/false);
+}
+
+// What was ordered at run time holds in the next world, too, whoever is rank 0 there.
+void Runtime::KeepTimeline(const ActiveWorld& world) {
+  const std::optional<TimelineOrder> wanted = world.wanted_timeline();
+  if (!wanted.has_value()) return;
+  env_.timeline = wanted->path.empty() ? std::string(kDynamicTimeline) : wanted->path;
+  env_.timeline_mark_cycles = wanted->mark_cycles;
+}
+
+absl::Status Runtime::StartTimeline(const std::string& path, bool mark_cycles) {
+  absl::MutexLock init_lock(&init_mutex_);
+  if (!place().has_value()) return NotInitialized();
+  if (env_.timeline.empty()) {
+    return absl::InvalidArgumentError(
+        "The timeline can't be started: HOROVOD_TIMELINE was not set when Horovod was initialized. "
+        "Set it to DYNAMIC, or to a file.");
+  }
+  const std::shared_ptr<ActiveWorld> world = active();
+  // Who waits to be let in is not rank 0.
+  return world == nullptr ? absl::OkStatus() : world->StartTimeline(path, mark_cycles);
+}
+
+absl::Status Runtime::StopTimeline() {
+  if (!place().has_value()) return NotInitialized();
+  const std::shared_ptr<ActiveWorld> world = active();
+  return world == nullptr ? absl::OkStatus() : world->StopTimeline();
 }
 
 absl::Status Runtime::Shutdown() {

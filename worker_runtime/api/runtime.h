@@ -78,6 +78,10 @@ class Runtime {
   absl::StatusOr<const std::vector<TensorResult>*> Results(Handle handle);
   void Release(Handle handle);
 
+  // See hvd_start_timeline and hvd_stop_timeline.
+  absl::Status StartTimeline(const std::string& path, bool mark_cycles);
+  absl::Status StopTimeline();
+
   // See hvd_report_failure.
   void ReportFailure(const std::string& message, bool caused_by_peer);
 
@@ -95,6 +99,7 @@ class Runtime {
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::StatusOr<JoinAnswer> Ask(const ControlListener& listener, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Leaves no world behind.
   std::shared_ptr<ActiveWorld> TakeActive();
   absl::StatusOr<Ticket> Find(Handle handle) const;

@@ -63,7 +63,8 @@ class TcpControlChannel : public ControlChannel {
   absl::Status Flush(absl::Duration timeout) override;
   absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
   void Wake() override;
-  void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up) override;
+  void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
+              absl::FunctionRef<void(Message)> on_message) override;
 
  private:
   // What epoll knows the eventfd by; peers are known by their rank.
@@ -225,7 +226,8 @@ void TcpControlChannel::Wake() {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &once, sizeof(once));
 }
 
-void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up) {
+void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
+                               absl::FunctionRef<void(Message)> on_message) {
   const absl::Time deadline = Clock::Real().Now() + timeout;
   // Best effort: a peer that does not read can't be helped.
   if (!give_up()) Flush(timeout).IgnoreError();
@@ -238,9 +240,13 @@ void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()>
     }
     return false;
   };
+  auto hand_over = [&] {
+    for (Message& message : std::exchange(received_, {})) on_message(std::move(message));
+  };
+  hand_over();
   // Closing a socket with unread data would reset it, and the peer might lose our last words.
   while (open() && !give_up() && Clock::Real().Now() < deadline && HandleEvents(deadline).ok()) {
-    received_.clear();
+    hand_over();
   }
 }
 

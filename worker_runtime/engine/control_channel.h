@@ -69,11 +69,15 @@ class ControlChannel {
   // Makes the running or the next Receive return. From any thread; async-signal-safe.
   virtual void Wake() = 0;
 
-  // Ends in good order: sends what is buffered, says that nothing more will come, and drops what
-  // still comes until all peers have said so, too, or `timeout` has passed, or `give_up`, which is
-  // asked first and after every Wake(), says that it is no use. Nothing else may be called
-  // afterwards, except Wake().
-  virtual void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up) = 0;
+  // Ends in good order: sends what is buffered, says that nothing more will come, and hands what
+  // still comes to `on_message` until all peers have said so, too, or `timeout` has passed, or
+  // `give_up`, which is asked first and after every Wake() or message, says that it is no use.
+  // Nothing else may be called afterwards, except Wake().
+  virtual void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
+                      absl::FunctionRef<void(Message)> on_message = Drop) = 0;
+
+ private:
+  static void Drop(Message) {}
 };
 
 }  // namespace hvd

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -174,6 +175,24 @@ TEST(ControlChannelTest, Finish_GivenUp_DoesNotWaitForThePeer) {
   Star star(2);
   star[0]->Wake();
   star[0]->Finish(absl::InfiniteDuration(), [] { return true; });
+}
+
+TEST(ControlChannelTest, Finish_HandsOverWhatStillComesFromAllPeers) {
+  Star star(3);
+  std::vector<std::thread> members;
+  for (int rank : {1, 2}) {
+    members.emplace_back([&star, rank] {
+      EXPECT_TRUE(star[rank]->Send(0, absl::StrCat("last words of ", rank)).ok());
+      star[rank]->Finish(kLong, [] { return false; });
+    });
+  }
+  std::vector<std::string> heard;
+  star[0]->Finish(
+      kLong, [] { return false; },
+      [&](ControlChannel::Message message) { heard.push_back(std::move(message.bytes)); });
+  for (std::thread& member : members) member.join();
+  std::sort(heard.begin(), heard.end());
+  EXPECT_EQ(heard, (std::vector<std::string>{"last words of 1", "last words of 2"}));
 }
 
 TEST(ControlChannelTest, Connect_NobodyListens_IsUnavailable) {

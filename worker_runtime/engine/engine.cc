@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -11,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "base/quiet_thread.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/engine_loop.h"
 #include "worker_runtime/engine/handle_table.h"
@@ -24,19 +24,6 @@ constexpr absl::Duration kBlockedAfter = absl::Milliseconds(100);
 absl::Status NoSuchHandle(Engine::Handle handle) {
   return absl::NotFoundError(
       absl::StrCat("Handle ", handle, " was not created or has been cleared."));
-}
-
-// Signals are the main thread's affair: a handler of the user's must not run in the engine's
-// thread.
-std::thread StartWithoutSignals(EngineLoop& loop) {
-  sigset_t all, before;
-  sigfillset(&all);
-  // The thread's own faults can't be put off, and Python's faulthandler reports them.
-  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread([&loop] { loop.Run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 // Best effort: a core that does not exist is worth a warning, no more.
@@ -62,9 +49,11 @@ class EngineImpl : public Engine {
   EngineImpl(const EngineOptions& options, Communicator& communicator,
              std::unique_ptr<ControlChannel> control)
       : size_(communicator.size()),
+        process_set_(options.process_set),
+        recorder_(options.recorder),
         loop_(std::make_unique<EngineLoop>(options, communicator, std::move(control), queue_,
                                            blocked_)),
-        thread_(StartWithoutSignals(*loop_)) {
+        thread_(StartQuietThread([loop = loop_.get()] { loop->Run(); })) {
     Pin(thread_, options);
   }
 
@@ -81,8 +70,13 @@ class EngineImpl : public Engine {
       operation->signatures.push_back(
           std::make_shared<const TensorSignature>(SignatureOf(request)));
     }
-    ASSIGN_OR_RETURN(const bool engine_may_sleep, queue_.Push(operation));
-    if (engine_may_sleep) WithLoop([](EngineLoop& loop) { loop.Wake(); });
+    operation->timeline_id = recorder_->Queued(process_set_, operation->signatures);
+    const absl::StatusOr<bool> engine_may_sleep = queue_.Push(operation);
+    if (!engine_may_sleep.ok()) {
+      RecordRefusal(*operation);
+      return engine_may_sleep.status();
+    }
+    if (*engine_may_sleep) WithLoop([](EngineLoop& loop) { loop.Wake(); });
     return handles_.Add(std::move(operation));
   }
 
@@ -126,6 +120,15 @@ class EngineImpl : public Engine {
     loop_.reset();
   }
 
+  void OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file) override {
+    absl::MutexLock lock(&loop_mutex_);
+    if (loop_ != nullptr) {
+      loop_->OrderTimeline(std::move(order), std::move(file));
+    } else if (file != nullptr) {
+      file->Close();
+    }
+  }
+
   void SetWorldChanging() override {
     WithLoop([](EngineLoop& loop) { loop.SetWorldChanging(); });
   }
@@ -135,6 +138,14 @@ class EngineImpl : public Engine {
   }
 
  private:
+  // What was queued waits no more.
+  void RecordRefusal(const Operation& operation) {
+    if (operation.timeline_id == 0) return;
+    for (size_t i = 0; i < operation.signatures.size(); ++i) {
+      recorder_->Planned(process_set_, operation.timeline_id + i, operation.signatures[i]);
+    }
+  }
+
   void Await(const OperationPtr& operation) {
     if (operation->done.WaitFor(kBlockedAfter)) return;
     blocked_.Add(operation);
@@ -149,6 +160,8 @@ class EngineImpl : public Engine {
   }
 
   const int size_;
+  const int process_set_;
+  const std::shared_ptr<Recorder> recorder_;
   const pid_t process_ = getpid();
   TensorQueue queue_;
   BlockedWaits blocked_;
@@ -165,7 +178,9 @@ class EngineImpl : public Engine {
 
 std::unique_ptr<Engine> Engine::Start(const EngineOptions& options, Communicator& communicator,
                                       std::unique_ptr<ControlChannel> control) {
-  return std::make_unique<EngineImpl>(options, communicator, std::move(control));
+  EngineOptions complete = options;
+  if (complete.recorder == nullptr) complete.recorder = std::make_shared<Recorder>();
+  return std::make_unique<EngineImpl>(complete, communicator, std::move(control));
 }
 
 }  // namespace hvd

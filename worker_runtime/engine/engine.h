@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +18,19 @@
 #include "collectives/types.h"
 #include "worker_runtime/engine/control_channel.h"
 #include "worker_runtime/engine/request.h"
+#include "worker_runtime/negotiation/messages.h"
+#include "worker_runtime/negotiation/tuning/tuner.h"
+#include "worker_runtime/timeline/recorder.h"
+#include "worker_runtime/timeline/trace_file.h"
 
 namespace hvd {
 
 struct EngineOptions {
   size_t fusion_threshold_bytes = size_t{128} << 20;  // 0: no fusion
   absl::Duration cycle_time =
-      absl::ZeroDuration();      // how long ready tensors may wait for more to fuse with
-  size_t cache_capacity = 1024;  // known tensors; 0: none
+      absl::ZeroDuration();        // how long ready tensors may wait for more to fuse with
+  bool groups_stay_alone = false;  // tensors of one Submit are fused with no others
+  size_t cache_capacity = 1024;    // known tensors; 0: none
   absl::Duration collective_timeout = absl::Seconds(30);
   std::vector<int> thread_affinity;  // a core for the engine thread of each local rank; empty: any
   int local_rank = 0;
@@ -37,6 +43,10 @@ struct EngineOptions {
   // When every rank has been blocked for so long on something that the others have not submitted,
   // these operations fail.
   absl::Duration deadlock_time = absl::Seconds(5);
+  // Looks for a better fusion threshold and cycle time than the above; nullopt: they stay.
+  std::optional<TunerOptions> tuner;
+  // Takes what was measured meanwhile; called on the engine's thread. May be empty.
+  std::function<void(const TuningSample&)> on_tuning_sample;
   // Takes warnings for people; called on the engine's thread. Empty: they are dropped.
   std::function<void(const std::string&)> on_warning;
 
@@ -47,6 +57,13 @@ struct EngineOptions {
   // Called on the engine's thread when the epoch has ended, before what is in flight fails; `left`:
   // in good order, by a rank's Shutdown(). It must not destroy the engine. May be empty.
   std::function<void(const absl::Status& why, bool left)> on_end;
+
+  // Where the engine records what it does; nullptr: nowhere. Engines of one process share one.
+  std::shared_ptr<Recorder> recorder;
+  int process_set = 0;  // whose operations they are, for the recorder
+  // Called on the engine's thread when the timeline has been ordered to start or to stop. May be
+  // empty.
+  std::function<void(const TimelineOrder&)> on_timeline_order;
 
   // Called on the engine's thread when a commit tells that the world is about to change, before the
   // commit is done. May be empty.
@@ -94,6 +111,11 @@ class Engine {
   // Leaves in good order: tells the peers, fails what is in flight here and there ("has been shut
   // down"), ends the thread.
   virtual void Shutdown() = 0;
+
+  // On rank 0: makes all ranks record from the same point on what they do, for `file`, or no longer
+  // do so (nullptr, and order.path empty). The file is closed when all ranks' events are there or
+  // the epoch has ended. Does not block.
+  virtual void OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file) = 0;
 
   // From now on commits say that the world is about to change, on every rank, whichever was told.
   // Does not block.

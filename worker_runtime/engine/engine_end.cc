@@ -58,6 +58,28 @@ absl::Status EngineLoop::Conclude(absl::Status status) {
   return status;
 }
 
+void EngineLoop::SendLastEvents() {
+  timeline_.Stop();
+  while (auto part = timeline_.NextPart(Clock::Real().Now())) {
+    if (is_root()) {
+      timeline_.Receive(rank_, *std::move(part));
+      continue;
+    }
+    Announcement announcement;
+    announcement.seen_sequence = seen_sequence_;
+    announcement.timeline = *std::move(part);
+    control_->Send(0, Encode(announcement)).IgnoreError();
+  }
+  for (; !inbox_.empty(); inbox_.pop_front()) TakeLastEvents(inbox_.front());
+}
+
+void EngineLoop::TakeLastEvents(const ControlChannel::Message& message) {
+  if (!is_root()) return;
+  absl::StatusOr<Announcement> announcement = DecodeAnnouncement(message.bytes, size_);
+  if (!announcement.ok() || !announcement->timeline.has_value()) return;
+  timeline_.Receive(message.peer, *std::move(announcement->timeline));
+}
+
 void EngineLoop::TellMembers(const absl::Status& status) {
   const Announcement announcement{seen_sequence_, {}, {}, EpochEnd{rank_, status}};
   coordinator_->Announce(rank_, announcement, Clock::Real().Now()).IgnoreError();

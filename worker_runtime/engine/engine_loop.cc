@@ -20,9 +20,10 @@ constexpr int kMostUnacknowledgedEvictions = 64;
 CoordinatorOptions ToCoordinatorOptions(const EngineOptions& options, int size) {
   CoordinatorOptions result;
   result.size = size;
-  result.fusion_threshold_bytes = options.fusion_threshold_bytes;
+  result.tunables = {options.fusion_threshold_bytes, options.cycle_time};
+  result.tuner = options.tuner;
+  result.groups_stay_alone = options.groups_stay_alone;
   result.cache_capacity = options.cache_capacity;
-  result.cycle_time = options.cycle_time;
   result.deadlock_patience = options.deadlock_time;
   result.stall.warn_after = options.stall_warning_time;
   result.stall.give_up_after = options.stall_shutdown_time;
@@ -51,10 +52,16 @@ EngineLoop::EngineLoop(const EngineOptions& options, Communicator& communicator,
       control_(std::move(control)),
       queue_(queue),
       blocked_(blocked),
-      executor_(communicator, options.collective_timeout) {
+      timeline_(*options_.recorder, communicator, options.collective_timeout),
+      executor_(communicator, options.collective_timeout, *options_.recorder, options.process_set) {
   if (rank_ == 0) {
     coordinator_ = std::make_unique<Coordinator>(ToCoordinatorOptions(options, size_));
   }
+}
+
+void EngineLoop::OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file) {
+  timeline_.Order(std::move(order), std::move(file));
+  Wake();
 }
 
 void EngineLoop::SetWorldChanging() {
@@ -82,17 +89,26 @@ void EngineLoop::Run() {
   while (status.ok()) status = RunCycle();
   // Peers may still have to read our last words.
   constexpr absl::Duration kFinishPatience = absl::Seconds(1);
+  // The events of those who are still there are worth this.
+  constexpr absl::Duration kBrokenTimelinePatience = absl::Milliseconds(100);
   status = Conclude(std::move(status));
   if (options_.on_end) options_.on_end(status, HasLeft());
   for (const OperationTensor& tensor : broken_) tensor.Finish(status);
   queue_.Close(status);
+  SendLastEvents();
+  const bool awaits_events = aborted_.load() && timeline_.AwaitsParts();
   // Who was told from outside that the epoch is over need not wait: so was everyone else, and who
   // was not may be dead.
-  control_->Finish(kFinishPatience, [this] { return aborted_.load(); });
+  control_->Finish(
+      awaits_events ? kBrokenTimelinePatience : kFinishPatience,
+      [this] { return aborted_.load() && !timeline_.AwaitsParts(); },
+      [this](const ControlChannel::Message& message) { TakeLastEvents(message); });
+  timeline_.CloseFiles();
 }
 
 absl::Status EngineLoop::RunCycle() {
   RETURN_IF_ERROR(FillInbox(ReceiveTimeout()));
+  options_.recorder->Cycle(options_.process_set);
   RETURN_IF_ERROR(CheckOrders());
   RETURN_IF_ERROR(AnnounceNew());
   RETURN_IF_ERROR(HandleInbox());
@@ -100,10 +116,11 @@ absl::Status EngineLoop::RunCycle() {
 }
 
 absl::Duration EngineLoop::ReceiveTimeout() const {
-  absl::Time deadline = leave_by_;
+  const absl::Time now = Clock::Real().Now();
+  absl::Time deadline = std::min(leave_by_, timeline_.NextDue(now));
   if (is_root()) deadline = std::min(deadline, coordinator_->NextDeadline());
   if (deadline == absl::InfiniteFuture()) return absl::InfiniteDuration();
-  return std::max(deadline - Clock::Real().Now(), absl::ZeroDuration());
+  return std::max(deadline - now, absl::ZeroDuration());
 }
 
 absl::Status EngineLoop::CheckOrders() {
@@ -122,7 +139,7 @@ absl::Status EngineLoop::AnnounceNew() {
   if (!FillAnnouncement(announcement)) return absl::OkStatus();
   unacknowledged_evictions_ = 0;
   announced_sequence_ = seen_sequence_;
-  return Announce(announcement);
+  return Announce(std::move(announcement));
 }
 
 // Whether there is anything to say.
@@ -152,13 +169,22 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
     leave_by_ = Clock::Real().Now() + kLeavePatience;
     announcement.end.emplace(EpochEnd{rank_, WithRanksNote(LeftWorldError(rank_)), EndKind::kLeft});
   }
+  announcement.timeline = timeline_.NextPart(Clock::Real().Now());
   return !announcement.groups.empty() || blocked_anew || changes || leaves ||
+         announcement.timeline.has_value() ||
          unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;
 }
 
-absl::Status EngineLoop::Announce(const Announcement& announcement) {
-  if (is_root()) return coordinator_->Announce(rank_, announcement, Clock::Real().Now());
+absl::Status EngineLoop::Announce(Announcement announcement) {
+  if (is_root()) return Heard(rank_, std::move(announcement));
   return control_->Send(0, Encode(announcement));
+}
+
+absl::Status EngineLoop::Heard(int rank, Announcement announcement) {
+  if (announcement.timeline.has_value()) {
+    timeline_.Receive(rank, *std::move(announcement.timeline));
+  }
+  return coordinator_->Announce(rank, announcement, Clock::Real().Now());
 }
 
 absl::Status EngineLoop::FillInbox(absl::Duration timeout) {
@@ -183,19 +209,23 @@ absl::Status EngineLoop::HandleInbox() {
 }
 
 absl::Status EngineLoop::HandleAnnouncement(const ControlChannel::Message& message) {
-  ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(message.bytes, size_));
+  ASSIGN_OR_RETURN(Announcement announcement, DecodeAnnouncement(message.bytes, size_));
   if (announcement.end.has_value() && announcement.end->kind == EndKind::kCollectiveFailed) {
     collective_failed_ = true;
     return announcement.end->status;
   }
-  return coordinator_->Announce(message.peer, announcement, Clock::Real().Now());
+  return Heard(message.peer, std::move(announcement));
 }
 
 absl::Status EngineLoop::RunNextPlan() {
   if (!is_root()) return absl::OkStatus();
+  if (auto order = timeline_.TakeOrder()) coordinator_->OrderTimeline(*std::move(order));
   std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
   for (const std::string& warning : coordinator_->TakeWarnings()) {
     if (options_.on_warning) options_.on_warning(absl::StrCat(warning, options_.ranks_note));
+  }
+  for (const TuningSample& sample : coordinator_->TakeTuningSamples()) {
+    if (options_.on_tuning_sample) options_.on_tuning_sample(sample);
   }
   if (!plan.has_value()) return absl::OkStatus();
   if (size_ > 1) {
@@ -210,6 +240,10 @@ absl::Status EngineLoop::RunNextPlan() {
 absl::Status EngineLoop::CarryOut(const Plan& plan) {
   known_.Apply(plan);
   if (!plan.evicted_ids.empty()) ++unacknowledged_evictions_;
+  if (plan.timeline.has_value()) {
+    RETURN_IF_ERROR(timeline_.CarryOut(*plan.timeline));
+    if (options_.on_timeline_order) options_.on_timeline_order(*plan.timeline);
+  }
   for (const Failure& failure : plan.failures) Deliver(failure);
   for (const Batch& batch : plan.batches) RETURN_IF_ERROR(RunBatch(batch));
   seen_sequence_ = plan.sequence;
@@ -219,6 +253,7 @@ absl::Status EngineLoop::CarryOut(const Plan& plan) {
 }
 
 absl::Status EngineLoop::RunBatch(const Batch& batch) {
+  const absl::Time began = options_.recorder->Begin();
   Executor::Parts parts;
   for (const PlannedTensor& tensor : batch) {
     if (IsAbsent(tensor, rank_)) {
@@ -230,8 +265,14 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
       return absl::InternalError(absl::StrCat("the plan names '", tensor.signature->name,
                                               "', which rank ", rank_, " has not submitted"));
     }
+    RecordPlanned(*parts.back());
   }
   const absl::Status status = executor_.Run(batch, parts);
+  if (began != absl::InfinitePast()) {
+    std::vector<SignaturePtr> tensors;
+    for (const PlannedTensor& tensor : batch) tensors.push_back(tensor.signature);
+    options_.recorder->Operation(options_.process_set, began, std::move(tensors));
+  }
   if (!status.ok() && !FailsOnlyTheOperation(status)) {
     collective_failed_ = true;
     // They fail with the others when the reason is known.
@@ -248,11 +289,19 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
   return absl::OkStatus();
 }
 
+void EngineLoop::RecordPlanned(const OperationTensor& tensor) {
+  const uint64_t first = tensor.operation->timeline_id;
+  if (first == 0) return;
+  options_.recorder->Planned(options_.process_set, first + tensor.index,
+                             tensor.operation->signatures[tensor.index]);
+}
+
 void EngineLoop::Deliver(const Failure& failure) {
   for (const std::string& name : failure.names) {
     std::optional<OperationTensor> tensor = queue_.Take(name);
     // Not every rank has submitted what a deadlock was about.
     if (!tensor.has_value()) continue;
+    RecordPlanned(*tensor);
     tensor->Finish(WithRanksNote(absl::InvalidArgumentError(failure.message)));
   }
 }

@@ -17,6 +17,7 @@
 #include "worker_runtime/engine/blocked_waits.h"
 #include "worker_runtime/engine/control_channel.h"
 #include "worker_runtime/engine/engine.h"
+#include "worker_runtime/engine/engine_timeline.h"
 #include "worker_runtime/engine/executor.h"
 #include "worker_runtime/engine/tensor_queue.h"
 #include "worker_runtime/negotiation/coordinator.h"
@@ -40,6 +41,8 @@ class EngineLoop {
 
   // There is something new in the queue or among the blocked waits.
   void Wake() { control_->Wake(); }
+  // See Engine::OrderTimeline.
+  void OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file);
   // See Engine::SetWorldChanging.
   void SetWorldChanging();
   // Ends the epoch in good order.
@@ -59,9 +62,11 @@ class EngineLoop {
 
   absl::Duration ReceiveTimeout() const;
   bool FillAnnouncement(Announcement& announcement);
-  absl::Status Announce(const Announcement& announcement);
+  absl::Status Announce(Announcement announcement);
   absl::Status CarryOut(const Plan& plan);
   absl::Status RunBatch(const Batch& batch);
+  void RecordPlanned(const OperationTensor& tensor);
+  absl::Status Heard(int rank, Announcement announcement);
   void Deliver(const Failure& failure);
 
   // What follows the end of the epoch (engine_end.cc).
@@ -70,6 +75,9 @@ class EngineLoop {
   bool HasLeft() const;
   // `status` with options_.ranks_note, if that is not in it yet.
   absl::Status WithRanksNote(const absl::Status& status) const;
+  // Sends what was recorded and not sent yet, and takes what has come already.
+  void SendLastEvents();
+  void TakeLastEvents(const ControlChannel::Message& message);
   void TellMembers(const absl::Status& status);
   void TellRoot(const absl::Status& status);
   // What a collective reports is often a consequence; the cause comes by the control channel.
@@ -86,6 +94,7 @@ class EngineLoop {
   TensorQueue& queue_;
   BlockedWaits& blocked_;
 
+  EngineTimeline timeline_;
   Executor executor_;
   KnownSignatures known_;
   std::unique_ptr<Coordinator> coordinator_;  // on rank 0

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collectives/adasum/adasum.h"
@@ -37,6 +38,12 @@ const OperationTensor* Get(const std::optional<OperationTensor>& part) {
   return part.has_value() ? &*part : nullptr;
 }
 
+// From "gloo, rank 0 of 2, ...".
+std::string PrefixOf(const Communicator& communicator) {
+  const std::string text = communicator.ToString();
+  return absl::StrCat(absl::AsciiStrToUpper(text.substr(0, text.find(','))), "_");
+}
+
 size_t Sum(const std::vector<size_t>& numbers) {
   size_t sum = 0;
   for (size_t number : numbers) sum += number;
@@ -44,6 +51,14 @@ size_t Sum(const std::vector<size_t>& numbers) {
 }
 
 }  // namespace
+
+Executor::Executor(Communicator& communicator, absl::Duration timeout, Recorder& recorder,
+                   int process_set)
+    : communicator_(communicator),
+      options_{timeout},
+      recorder_(recorder),
+      process_set_(process_set),
+      backend_(PrefixOf(communicator)) {}
 
 absl::Status Executor::Run(const Batch& batch, const Parts& parts) {
   const PlannedTensor& first = batch.front();
@@ -98,17 +113,21 @@ absl::Status Executor::AllReduceFused(const Batch& batch, const Parts& parts) {
   char* const begin = buffer_.Reserve(bytes);
   char* next = begin;
   std::vector<Piece> pieces;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const TensorSignature& signature = *batch[i].signature;
-    const OperationTensor* part = Get(parts[i]);
-    const size_t size = ByteCount(signature);
-    Contribute(signature, part, next);
-    pieces.push_back(Piece{part == nullptr ? nullptr : part->PrepareOutput(size), size});
-    if (part != nullptr) part->result().shape = signature.shape;
-    next += size;
+  {
+    const ActivityScope activity = Copying("MEMCPY_IN_FUSION_BUFFER");
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const TensorSignature& signature = *batch[i].signature;
+      const OperationTensor* part = Get(parts[i]);
+      const size_t size = ByteCount(signature);
+      Contribute(signature, part, next);
+      pieces.push_back(Piece{part == nullptr ? nullptr : part->PrepareOutput(size), size});
+      if (part != nullptr) part->result().shape = signature.shape;
+      next += size;
+    }
   }
   const TensorSignature& first = *batch.front().signature;
   RETURN_IF_ERROR(Reduce(first, begin, begin, bytes / SizeOf(first.type)));
+  const ActivityScope activity = Copying("MEMCPY_OUT_FUSION_BUFFER");
   buffer_.Unpack(pieces);
   return absl::OkStatus();
 }
@@ -118,8 +137,10 @@ absl::Status Executor::Reduce(const TensorSignature& signature, const void* in, 
   if (count == 0) return absl::OkStatus();
   if (signature.reduction == Reduction::kAdasum) {
     Copy(out, in, ByteCount(signature));
+    const ActivityScope activity = Calling("ADASUM");
     RETURN_IF_ERROR(AdasumAllReduce(communicator_, out, count, signature.type, options_));
   } else {
+    const ActivityScope activity = Calling("ALLREDUCE");
     RETURN_IF_ERROR(communicator_.AllReduce(in, out, count, signature.type,
                                             ToReduceOp(signature.reduction), options_));
   }
@@ -141,6 +162,7 @@ absl::Status Executor::AllGather(const PlannedTensor& planned, const OperationTe
   const size_t total = Sum(bytes);
   void* out = part.PrepareOutput(total);
   if (total == 0) return absl::OkStatus();
+  const ActivityScope activity = Calling("ALLGATHER");
   return communicator_.AllGather(part.request().input, out, bytes, options_);
 }
 
@@ -152,6 +174,7 @@ absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTe
   const void* in = part.request().input;
   if (communicator_.rank() == signature.root_rank && in != nullptr) Copy(out, in, bytes);
   if (bytes == 0) return absl::OkStatus();
+  const ActivityScope activity = Calling("BCAST");
   return communicator_.Broadcast(out, bytes, signature.root_rank, options_);
 }
 
@@ -173,6 +196,7 @@ absl::Status Executor::AllToAll(const PlannedTensor& planned, const OperationTen
   const bool nothing = row == 0 || std::all_of(planned.splits.begin(), planned.splits.end(),
                                                [](int32_t rows) { return rows == 0; });
   if (nothing) return absl::OkStatus();
+  const ActivityScope activity = Calling("ALLTOALL");
   return communicator_.AllToAll(part.request().input, send, out, receive, options_);
 }
 
@@ -195,8 +219,11 @@ absl::Status Executor::ReduceScatter(const PlannedTensor& planned, const Operati
     Contribute(signature, &part, scaled);
     in = scaled;
   }
-  RETURN_IF_ERROR(communicator_.ReduceScatter(in, out, counts, signature.type,
-                                              ToReduceOp(signature.reduction), options_));
+  {
+    const ActivityScope activity = Calling("REDUCESCATTER");
+    RETURN_IF_ERROR(communicator_.ReduceScatter(in, out, counts, signature.type,
+                                                ToReduceOp(signature.reduction), options_));
+  }
   FinishReduction(out, count, signature.type, signature.reduction, signature.postscale,
                   communicator_.size());
   return absl::OkStatus();

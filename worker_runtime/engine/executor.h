@@ -3,6 +3,7 @@
 #define WORKER_RUNTIME_ENGINE_EXECUTOR_H_
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +13,7 @@
 #include "worker_runtime/engine/fusion_buffer.h"
 #include "worker_runtime/engine/operation.h"
 #include "worker_runtime/negotiation/messages.h"
+#include "worker_runtime/timeline/recorder.h"
 
 namespace hvd {
 
@@ -21,8 +23,8 @@ class Executor {
   // This rank's part in each tensor of a batch; nullopt where it is absent because it has joined.
   using Parts = std::vector<std::optional<OperationTensor>>;
 
-  Executor(Communicator& communicator, absl::Duration timeout)
-      : communicator_(communicator), options_{timeout} {}
+  // Records its activities as those of `process_set`.
+  Executor(Communicator& communicator, absl::Duration timeout, Recorder& recorder, int process_set);
 
   // Runs one batch and fills in the results of the parts.
   //   Unimplemented, InvalidArgument: the backend can't do this, on no rank; nothing is broken.
@@ -39,8 +41,19 @@ class Executor {
   absl::Status AllToAll(const PlannedTensor& planned, const OperationTensor& part);
   absl::Status ReduceScatter(const PlannedTensor& planned, const OperationTensor& part);
 
+  // Records a call of the communicator, or a copy, for as long as what is returned lives.
+  ActivityScope Calling(const char* operation) const {
+    return ActivityScope(recorder_, process_set_, backend_, operation);
+  }
+  ActivityScope Copying(const char* name) const {
+    return ActivityScope(recorder_, process_set_, "", name);
+  }
+
   Communicator& communicator_;
   const CallOptions options_;
+  Recorder& recorder_;
+  const int process_set_;
+  const std::string backend_;  // as the prefix of its activities: "GLOO_"
   FusionBuffer buffer_;
 };
 

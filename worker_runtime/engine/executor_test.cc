@@ -61,7 +61,9 @@ class ExecutorTest : public testing::Test {
       parts.emplace_back();
       if (!absent[i]) parts.back() = OperationTensor{tensors[i].operation, 0};
     }
-    EXPECT_EQ(Executor(**communicator, absl::Seconds(60)).Run(batch, parts), absl::OkStatus());
+    Recorder recorder;
+    Executor executor(**communicator, absl::Seconds(60), recorder, 0);
+    EXPECT_EQ(executor.Run(batch, parts), absl::OkStatus());
   }
   const std::unique_ptr<Backend> backend_ = MakeInprocBackend();
 };

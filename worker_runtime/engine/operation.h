@@ -3,6 +3,7 @@
 #define WORKER_RUNTIME_ENGINE_OPERATION_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ struct Operation {
   std::vector<TensorResult> results;            // of the requests
   std::vector<std::unique_ptr<char[]>> memory;  // of results whose request gave none
   size_t unfinished = 0;                        // requests
+  uint64_t timeline_id = 0;                     // of the first request; 0: not recorded
   absl::Status status;                          // the first error
   Completion done;
 };

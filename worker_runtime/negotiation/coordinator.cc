@@ -53,8 +53,11 @@ Coordinator::Coordinator(const CoordinatorOptions& options)
     : options_(options),
       readiness_(options.size),
       keeper_(options.cache_capacity, options.size),
+      tunables_(options.tunables),
       deadlock_(options.size, options.deadlock_patience),
-      stall_(options.stall) {}
+      stall_(options.stall) {
+  if (options.tuner.has_value()) tuner_.emplace(*options.tuner, options.tunables);
+}
 
 absl::Status Coordinator::Announce(int rank, const Announcement& announcement, absl::Time now) {
   keeper_.Acknowledge(rank, announcement.seen_sequence);
@@ -84,11 +87,14 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
   // Who leaves takes part in what is ready; who is broken can't.
   const bool run =
       !ready_.empty() && (end_.has_value() ? end_->kind == EndKind::kLeft : IsTimeToRun(now));
-  if (!run && failures_.empty() && !end_.has_value()) return std::nullopt;
+  if (!run && failures_.empty() && !end_.has_value() && !timeline_order_.has_value()) {
+    return std::nullopt;
+  }
   Plan plan;
   plan.sequence = ++last_sequence_;
-  if (run) PlanReady(plan);
+  if (run) PlanReady(plan, now);
   plan.failures = std::exchange(failures_, {});
+  plan.timeline = std::exchange(timeline_order_, std::nullopt);
   plan.end = end_;
   ended_ = end_.has_value();
   return plan;
@@ -126,26 +132,42 @@ void Coordinator::LookForTrouble(absl::Time now) {
 }
 
 bool Coordinator::IsTimeToRun(absl::Time now) const {
-  return now - ready_since_ >= options_.cycle_time ||
-         ready_bytes_ >= options_.fusion_threshold_bytes;
+  return now - ready_since_ >= tunables_.cycle_time ||
+         ready_bytes_ >= tunables_.fusion_threshold_bytes;
 }
 
 absl::Time Coordinator::NextDeadline() const {
   absl::Time deadline = readiness_.waiting().empty() ? absl::InfiniteFuture() : stall_.next_look();
-  if (!ready_.empty()) return std::min(deadline, ready_since_ + options_.cycle_time);
+  if (!ready_.empty()) return std::min(deadline, ready_since_ + tunables_.cycle_time);
   return std::min(deadline, deadlock_.deadline());
 }
 
 std::vector<std::string> Coordinator::TakeWarnings() { return std::exchange(warnings_, {}); }
 
-void Coordinator::PlanReady(Plan& plan) {
+std::vector<TuningSample> Coordinator::TakeTuningSamples() {
+  return tuner_.has_value() ? tuner_->TakeSamples() : std::vector<TuningSample>();
+}
+
+void Coordinator::PlanReady(Plan& plan, absl::Time now) {
   std::vector<PlannedTensor> tensors;
-  for (const Readiness::Operation& operation : ready_) {
-    for (const Readiness::Tensor& tensor : operation) PlanTensor(tensor, plan, tensors);
+  std::vector<size_t> groups;
+  for (size_t i = 0; i < ready_.size(); ++i) {
+    for (const Readiness::Tensor& tensor : ready_[i]) PlanTensor(tensor, plan, tensors);
+    const bool is_group = options_.groups_stay_alone && ready_[i].size() > 1;
+    groups.insert(groups.end(), ready_[i].size(), is_group ? i + 1 : 0);
   }
-  plan.batches = PlanFusion(std::move(tensors), options_.fusion_threshold_bytes);
+  if (tuner_.has_value()) Tune(tensors, now);
+  plan.batches = PlanFusion(std::move(tensors), tunables_.fusion_threshold_bytes, groups);
   ready_.clear();
   ready_bytes_ = 0;
+}
+
+void Coordinator::Tune(const std::vector<PlannedTensor>& tensors, absl::Time now) {
+  for (const PlannedTensor& tensor : tensors) {
+    const size_t bytes = ByteCount(*tensor.signature);
+    if (bytes > 0) tuner_->Observe(tensor.signature->name, bytes, now);
+  }
+  tunables_ = tuner_->tunables();
 }
 
 void Coordinator::PlanTensor(const Readiness::Tensor& tensor, Plan& plan,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,14 +16,16 @@
 #include "worker_runtime/negotiation/readiness.h"
 #include "worker_runtime/negotiation/signature_keeper.h"
 #include "worker_runtime/negotiation/stall.h"
+#include "worker_runtime/negotiation/tuning/tuner.h"
 
 namespace hvd {
 
 struct CoordinatorOptions {
   int size = 1;
-  size_t fusion_threshold_bytes = 0;
+  Tunables tunables;
+  std::optional<TunerOptions> tuner;  // finds better ones; nullopt: they stay
+  bool groups_stay_alone = false;     // tensors of a group are fused with no others
   size_t cache_capacity = 0;
-  absl::Duration cycle_time = absl::ZeroDuration();
   absl::Duration deadlock_patience = absl::InfiniteDuration();
   StallOptions stall;
 };
@@ -44,6 +47,12 @@ class Coordinator {
   // there is no need.
   absl::Time NextDeadline() const;
 
+  // The next plan carries it to all ranks.
+  void OrderTimeline(TimelineOrder order) { timeline_order_ = std::move(order); }
+
+  // What the tuner has measured since the last call.
+  std::vector<TuningSample> TakeTuningSamples();
+
   // What NextPlan has found to be worth telling the user since the last call.
   std::vector<std::string> TakeWarnings();
 
@@ -52,12 +61,15 @@ class Coordinator {
   void CollectReady(absl::Time now);
   bool IsTimeToRun(absl::Time now) const;
   // Turns what is ready into batches.
-  void PlanReady(Plan& plan);
+  void PlanReady(Plan& plan, absl::Time now);
+  void Tune(const std::vector<PlannedTensor>& tensors, absl::Time now);
   void PlanTensor(const Readiness::Tensor& tensor, Plan& plan, std::vector<PlannedTensor>& tensors);
 
   const CoordinatorOptions options_;
   Readiness readiness_;
   SignatureKeeper keeper_;
+  Tunables tunables_;
+  std::optional<Tuner> tuner_;
   DeadlockDetector deadlock_;
   StallInspector stall_;
   uint64_t last_sequence_ = 0;
@@ -66,7 +78,8 @@ class Coordinator {
   absl::Time ready_since_ = absl::InfiniteFuture();
   std::vector<Failure> failures_;  // not in a plan yet
   std::vector<std::string> warnings_;
-  bool world_is_changing_ = false;  // some rank has said so
+  bool world_is_changing_ = false;               // some rank has said so
+  std::optional<TimelineOrder> timeline_order_;  // not in a plan yet
   std::optional<EpochEnd> end_;
   bool ended_ = false;
 };

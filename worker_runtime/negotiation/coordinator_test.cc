@@ -18,7 +18,7 @@ absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(
 CoordinatorOptions Options(int size) {
   CoordinatorOptions options;
   options.size = size;
-  options.fusion_threshold_bytes = 1024;
+  options.tunables.fusion_threshold_bytes = 1024;
   options.cache_capacity = 4;
   options.deadlock_patience = absl::Seconds(5);
   options.stall.warn_after = absl::Seconds(60);
@@ -134,7 +134,7 @@ TEST_F(CoordinatorTest, Mismatch_FailsTheWholeGroupAndNothingElse) {
 
 TEST_F(CoordinatorTest, CycleTime_GathersTensorsForFusion) {
   CoordinatorOptions options = Options(1);
-  options.cycle_time = absl::Milliseconds(10);
+  options.tunables.cycle_time = absl::Milliseconds(10);
   Coordinator coordinator(options);
   ASSERT_TRUE(coordinator.Announce(0, Submission({MakeSignature("a")}), At(0)).ok());
   EXPECT_FALSE(coordinator.NextPlan(At(0)).has_value());
@@ -327,6 +327,60 @@ TEST(CoordinatorPropertyTest, AnyOrder_EveryTensorRunsOnceAndCachesAgree) {
     world.Run(30, 7);
     EXPECT_GT(world.plans(), 30u);
   }
+}
+
+TEST_F(CoordinatorTest, OrderTimeline_MakesAPlanOfItsOwn_Once) {
+  coordinator_.OrderTimeline({1, "file", false});
+  const auto plan = coordinator_.NextPlan(At(0));
+  ASSERT_TRUE(plan.has_value());
+  ASSERT_TRUE(plan->timeline.has_value());
+  EXPECT_EQ(plan->timeline->path, "file");
+  EXPECT_TRUE(plan->batches.empty());
+  EXPECT_FALSE(coordinator_.NextPlan(At(1)).has_value());
+}
+
+TEST(CoordinatorGroupsTest, GroupsStayAlone_AreFusedWithNoOthers) {
+  for (bool alone : {false, true}) {
+    CoordinatorOptions options = Options(1);
+    options.groups_stay_alone = alone;
+    Coordinator coordinator(options);
+    const auto submit = [&](std::vector<TensorSignature> group) {
+      ASSERT_TRUE(coordinator.Announce(0, Submission(group), At(0)).ok());
+    };
+    submit({MakeSignature("a"), MakeSignature("b")});
+    submit({MakeSignature("c")});
+    submit({MakeSignature("d"), MakeSignature("e")});
+    submit({MakeSignature("f")});
+    const auto plan = coordinator.NextPlan(At(0));
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_EQ(Names(*plan), alone ? "a,b c,f d,e" : "a,b,c,d,e,f");
+  }
+}
+
+TEST(CoordinatorTunerTest, Steps_AreMeasured_AndThenRunAsTheTunerSays) {
+  CoordinatorOptions options = Options(1);
+  options.tunables = {size_t{128} << 20, absl::ZeroDuration()};
+  options.tuner.emplace();
+  options.tuner->warmup_samples = 0;
+  options.tuner->steps_per_sample = 2;
+  options.tuner->max_samples = 4;
+  options.tuner->tune_cycle_time = false;
+  Coordinator coordinator(options);
+  std::vector<TuningSample> samples;
+  std::set<std::string> plans;  // what was made of the same step
+  for (int step = 0; step < 20; ++step) {
+    std::vector<TensorSignature> tensors;
+    for (int i = 0; i < 8; ++i) tensors.push_back(MakeSignature(absl::StrCat("t", i), {50000}));
+    ASSERT_TRUE(coordinator.Announce(0, Submission(tensors), At(10 * step)).ok());
+    const auto plan = coordinator.NextPlan(At(10 * step));
+    ASSERT_TRUE(plan.has_value());
+    plans.insert(Names(*plan));
+    for (const TuningSample& sample : coordinator.TakeTuningSamples()) samples.push_back(sample);
+  }
+  ASSERT_EQ(samples.size(), 5u);
+  EXPECT_TRUE(samples.back().is_best);
+  EXPECT_DOUBLE_EQ(samples.front().score, 8 * 200000 / 0.010);
+  EXPECT_GT(plans.size(), 1u);
 }
 
 }  // namespace

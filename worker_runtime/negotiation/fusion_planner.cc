@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-using FusionKey = std::tuple<DataType, Reduction, double, double>;
+using FusionKey = std::tuple<DataType, Reduction, double, double, size_t>;
 
 // The batch of a kind that still has room.
 struct OpenBatch {
@@ -23,16 +23,18 @@ bool CanFuse(const TensorSignature& signature, size_t bytes, size_t limit) {
 
 }  // namespace
 
-std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t threshold_bytes) {
+std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t threshold_bytes,
+                              absl::Span<const size_t> groups) {
   const size_t limit = std::min(threshold_bytes, kLargestBatchBytes);
   std::vector<Batch> batches;
   std::map<FusionKey, OpenBatch> open;
-  for (PlannedTensor& tensor : tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    PlannedTensor& tensor = tensors[i];
     const TensorSignature& signature = *tensor.signature;
     const size_t bytes = ByteCount(signature);
     if (tensors.size() > 1 && limit > 0 && CanFuse(signature, bytes, limit)) {
       const FusionKey key{signature.type, signature.reduction, signature.prescale,
-                          signature.postscale};
+                          signature.postscale, groups.empty() ? 0 : groups[i]};
       auto [found, added] = open.try_emplace(key);
       if (!added && found->second.bytes + bytes <= limit) {
         found->second.bytes += bytes;

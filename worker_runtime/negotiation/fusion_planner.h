@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "worker_runtime/negotiation/messages.h"
 
 namespace hvd {
@@ -18,7 +19,9 @@ inline constexpr size_t kLargestBatchBytes = size_t{32} << 20;
 // Puts all-reduces of one type, reduction and pair of factors into batches of at most
 // `threshold_bytes` (0: no fusion), looking ahead over tensors of other kinds. Adasum, other
 // operations and large tensors stay alone. Batches stand in the order of their first tensors.
-std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t threshold_bytes);
+// `groups`: of each tensor a number; only those of one number travel together. Empty: all may.
+std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t threshold_bytes,
+                              absl::Span<const size_t> groups = {});
 
 }  // namespace hvd
 

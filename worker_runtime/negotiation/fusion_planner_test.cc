@@ -8,11 +8,12 @@ namespace hvd {
 namespace {
 
 // "a,c b": the names, batch by batch.
-std::string Fuse(const std::vector<TensorSignature>& signatures, size_t threshold) {
+std::string Fuse(const std::vector<TensorSignature>& signatures, size_t threshold,
+                 const std::vector<size_t>& groups = {}) {
   std::vector<PlannedTensor> tensors;
   for (const TensorSignature& signature : signatures) tensors.push_back(Planned(Share(signature)));
   std::string text;
-  for (const Batch& batch : PlanFusion(std::move(tensors), threshold)) {
+  for (const Batch& batch : PlanFusion(std::move(tensors), threshold, groups)) {
     absl::StrAppend(&text, text.empty() ? "" : " ");
     for (size_t i = 0; i < batch.size(); ++i) {
       absl::StrAppend(&text, i == 0 ? "" : ",", batch[i].signature->name);
@@ -29,6 +30,14 @@ TEST(FusionPlannerTest, UpToThreshold_TensorsTravelTogether) {
   EXPECT_EQ(Fuse({Floats("a", 10), Floats("b", 10), Floats("c", 10)}, 80), "a,b c");
   EXPECT_EQ(Fuse({Floats("a", 10), Floats("b", 10), Floats("c", 10)}, 79), "a b c");
   EXPECT_EQ(Fuse({Floats("a", 10), Floats("b", 10)}, 0), "a b");
+}
+
+TEST(FusionPlannerTest, Groups_TravelWithinThemselves) {
+  const std::vector<TensorSignature> tensors = {Floats("a", 1), Floats("b", 1), Floats("c", 1),
+                                                Floats("d", 1), Floats("e", 1)};
+  EXPECT_EQ(Fuse(tensors, 1000, {1, 1, 2, 2, 0}), "a,b c,d e");
+  EXPECT_EQ(Fuse(tensors, 1000, {0, 1, 0, 1, 0}), "a,c,e b,d");
+  EXPECT_EQ(Fuse(tensors, 4, {1, 1, 2, 2, 0}), "a b c d e");
 }
 
 TEST(FusionPlannerTest, OtherKindsBetween_AreLookedPast) {

@@ -38,12 +38,27 @@ struct AnnouncedTensor {
   SignaturePtr signature;  // if known_id is kNoSignatureId
 };
 
+// A piece of what a rank's timeline has recorded.
+struct TimelinePart {
+  uint64_t generation = 0;  // of the order that it was recorded for
+  bool last = false;        // of this rank, for that order
+  std::string chunk;        // see timeline/chunk.h
+};
+
+// What rank 0 wants all timelines to do.
+struct TimelineOrder {
+  uint64_t generation = 0;  // of orders to record; each has another one
+  std::string path;         // the file; empty: stop
+  bool mark_cycles = false;
+};
+
 struct Announcement {
   uint64_t seen_sequence = 0;
   std::vector<std::vector<AnnouncedTensor>> groups;
   std::vector<std::string> blocked_on;
   std::optional<EpochEnd> end;
   bool world_is_changing = false;
+  std::optional<TimelinePart> timeline = std::nullopt;
 };
 
 struct PlannedTensor {
@@ -70,6 +85,7 @@ struct Plan {
   std::vector<Failure> failures;
   std::vector<SignatureId> evicted_ids;
   std::optional<EpochEnd> end;
+  std::optional<TimelineOrder> timeline;
 };
 
 }  // namespace hvd

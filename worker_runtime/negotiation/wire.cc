@@ -139,6 +139,12 @@ std::string Encode(const Announcement& announcement) {
   for (const std::string& name : announcement.blocked_on) out.add_blocked_on(name);
   out.set_world_is_changing(announcement.world_is_changing);
   if (announcement.end.has_value()) EncodeEnd(*announcement.end, *out.mutable_end());
+  if (announcement.timeline.has_value()) {
+    wire::TimelinePart& part = *out.mutable_timeline();
+    part.set_generation(announcement.timeline->generation);
+    part.set_last(announcement.timeline->last);
+    part.set_chunk(announcement.timeline->chunk);
+  }
   return out.SerializeAsString();
 }
 
@@ -156,6 +162,12 @@ std::string Encode(const Plan& plan) {
   }
   out.mutable_evicted_ids()->Add(plan.evicted_ids.begin(), plan.evicted_ids.end());
   if (plan.end.has_value()) EncodeEnd(*plan.end, *out.mutable_end());
+  if (plan.timeline.has_value()) {
+    wire::TimelineOrder& order = *out.mutable_timeline();
+    order.set_generation(plan.timeline->generation);
+    order.set_path(plan.timeline->path);
+    order.set_mark_cycles(plan.timeline->mark_cycles);
+  }
   return out.SerializeAsString();
 }
 
@@ -179,6 +191,10 @@ absl::StatusOr<Announcement> DecodeAnnouncement(absl::string_view bytes, int siz
   announcement.world_is_changing = in.world_is_changing();
   if (in.has_end()) {
     ASSIGN_OR_RETURN(announcement.end, DecodeEnd(in.end(), size));
+  }
+  if (in.has_timeline()) {
+    announcement.timeline.emplace(
+        TimelinePart{in.timeline().generation(), in.timeline().last(), in.timeline().chunk()});
   }
   return announcement;
 }
@@ -205,6 +221,10 @@ absl::StatusOr<Plan> DecodePlan(absl::string_view bytes, int size, const KnownSi
   plan.evicted_ids = ToVector<SignatureId>(in.evicted_ids());
   if (in.has_end()) {
     ASSIGN_OR_RETURN(plan.end, DecodeEnd(in.end(), size));
+  }
+  if (in.has_timeline()) {
+    plan.timeline.emplace(TimelineOrder{in.timeline().generation(), in.timeline().path(),
+                                        in.timeline().mark_cycles()});
   }
   return plan;
 }

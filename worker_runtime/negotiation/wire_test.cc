@@ -85,6 +85,30 @@ TEST(WireTest, OutOfBounds_IsRefused) {
   EXPECT_FALSE(DecodeAnnouncement("\xff\xff nonsense", 2).ok());
 }
 
+TEST(WireTest, TimelineParts_ComeBackAsTheyWere) {
+  Announcement announcement;
+  announcement.timeline = TimelinePart{3, true, std::string("\0chunk", 6)};
+  const auto decoded = DecodeAnnouncement(Encode(announcement), 2);
+  ASSERT_TRUE(decoded.ok());
+  ASSERT_TRUE(decoded->timeline.has_value());
+  EXPECT_EQ(decoded->timeline->generation, 3u);
+  EXPECT_TRUE(decoded->timeline->last);
+  EXPECT_EQ(decoded->timeline->chunk, announcement.timeline->chunk);
+  EXPECT_FALSE(DecodeAnnouncement(Encode(Announcement()), 2)->timeline.has_value());
+}
+
+TEST(WireTest, TimelineOrders_ComeBackAsTheyWere) {
+  Plan plan;
+  plan.timeline = TimelineOrder{2, "/a/b.json", true};
+  const auto decoded = DecodePlan(Encode(plan), 2, KnownSignatures());
+  ASSERT_TRUE(decoded.ok());
+  ASSERT_TRUE(decoded->timeline.has_value());
+  EXPECT_EQ(decoded->timeline->generation, 2u);
+  EXPECT_EQ(decoded->timeline->path, "/a/b.json");
+  EXPECT_TRUE(decoded->timeline->mark_cycles);
+  EXPECT_FALSE(DecodePlan(Encode(Plan()), 2, KnownSignatures())->timeline.has_value());
+}
+
 TEST(WireTest, Plan_UnknownIdOrWrongTable_IsRefused) {
   Plan plan;
   plan.batches = {{Planned(Sig("a"))}};

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 4
+_ABI_VERSION = 5
 
 # Operations.
 ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN, COMMIT = range(8)
@@ -83,7 +83,7 @@ def _library_path() -> str:
 def _declare(library: ctypes.CDLL) -> None:
     int32, int64 = ctypes.c_int32, ctypes.c_int64
     queries = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
-    actions = ("init", "shutdown", "join_world", "reset")
+    actions = ("init", "shutdown", "join_world", "reset", "stop_timeline")
     states = ("is_initialized", "is_homogeneous", "is_deferred")
     states += ("world_is_changing", "must_sync_state")
     for name in queries + actions + states:
@@ -109,6 +109,7 @@ def _declare(library: ctypes.CDLL) -> None:
             "store_newest",
             [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(int64), ctypes.POINTER(int64)],
         ),
+        ("start_timeline", [ctypes.c_char_p, int32]),
         ("report_failure", [ctypes.c_char_p, int32]),
         ("built", [ctypes.c_char_p]),
     ):
@@ -255,6 +256,16 @@ def built(what: str) -> int:
 def world_is_changing() -> bool:
     """Whether the epoch is broken or about to change. One load, no communication."""
     return _library.hvd_world_is_changing() != 0
+
+
+def start_timeline(path: str, mark_cycles: bool) -> None:
+    """On rank 0: makes all ranks record what they do, for the file `path`."""
+    _check(_library.hvd_start_timeline(os.fsencode(path), int(mark_cycles)))
+
+
+def stop_timeline() -> None:
+    """On rank 0: ends the recording; blocks until the file is complete."""
+    _check(_library.hvd_stop_timeline())
 
 
 def report_failure(message: str, caused_by_peer: bool) -> None:

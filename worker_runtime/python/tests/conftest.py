@@ -1,5 +1,7 @@
 """Every test runs on all ranks, in the same order: see run_ranks.py."""
 
+import os
+
 import pytest
 import torch
 
@@ -8,6 +10,8 @@ import horovod.torch as hvd
 
 @pytest.fixture(scope="session", autouse=True)
 def world():
+    # Timelines can be started only if this is set at init.
+    os.environ["HOROVOD_TIMELINE"] = "DYNAMIC"
     hvd.init()
     torch.set_num_threads(1)
     yield

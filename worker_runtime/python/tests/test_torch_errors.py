@@ -89,11 +89,6 @@ def test_handles():
         hvd.poll(handle)
 
 
-def test_timeline_fails_loudly():
-    with pytest.raises(NotImplementedError):
-        hvd.start_timeline("x")
-
-
 def test_shutdown_and_init_again():
     kept = hvd.allgather(torch.arange(1000.0))
     for _ in range(3):

@@ -300,15 +300,37 @@ def rocm_built() -> bool:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Not available yet: raises NotImplementedError (ValueError before init)."""
+    """Starts to record what all ranks do, for a file that rank 0 writes. Elsewhere it only checks.
+
+    The file is a Chrome trace: open it in https://ui.perfetto.dev or chrome://tracing. A timeline
+    that is being recorded ends, and its file is closed.
+
+    Args:
+      file_path: where rank 0 writes.
+      mark_cycles: whether the rounds of the runtime's engine are in it.
+
+    Raises:
+      ValueError: before init; HOROVOD_TIMELINE was not set then, neither to a file nor to DYNAMIC;
+        or the file can't be written.
+    """
     _world()
-    raise NotImplementedError("The timeline is not available in this version of Horovod.")
+    _ffi.start_timeline(os.fspath(file_path), mark_cycles)
 
 
 def stop_timeline() -> None:
-    """Not available yet: raises NotImplementedError (ValueError before init)."""
+    """Ends what :func:`start_timeline` began, and waits until the file is complete. On ranks other
+    than 0, or if nothing is recorded, it does nothing.
+
+    Raises:
+      ValueError: before init.
+      OSError: the file is not complete; says why.
+    """
     _world()
-    raise NotImplementedError("The timeline is not available in this version of Horovod.")
+    try:
+        _ffi.stop_timeline()
+    except HorovodInternalError as error:
+        # No reason for an elastic job to roll back.
+        raise OSError(str(error)) from None
 
 
 # A process that ends in good order says so; one that fails must not, and says why instead.

@@ -1,0 +1,35 @@
+#include "worker_runtime/api/tuning_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd {
+
+absl::StatusOr<std::unique_ptr<TuningLog>> TuningLog::Open(const std::string& path, bool append) {
+  const int how = append ? O_APPEND : O_TRUNC;
+  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666));
+  if (!fd.valid()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("environment variable HOROVOD_AUTOTUNE_LOG='", path,
+                     "': must be a file that can be written: ", strerror(errno)));
+  }
+  std::unique_ptr<TuningLog> log(new TuningLog(std::move(fd)));
+  if (!append) log->WriteLine(std::string(kTuningLogHeader));
+  return log;
+}
+
+void TuningLog::Add(const TuningSample& sample, bool cache_enabled) {
+  WriteLine(TuningLogLine(sample, cache_enabled));
+}
+
+void TuningLog::WriteLine(const std::string& line) {
+  const std::string text = line + "\n";
+  [[maybe_unused]] const ssize_t written = write(fd_.get(), text.data(), text.size());
+}
+
+}  // namespace hvd

@@ -1,0 +1,34 @@
+// The file of what the tuner has measured.
+#ifndef WORKER_RUNTIME_API_TUNING_LOG_H_
+#define WORKER_RUNTIME_API_TUNING_LOG_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "base/fd.h"
+#include "worker_runtime/negotiation/tuning/tuner.h"
+
+namespace hvd {
+
+// A CSV file: kTuningLogHeader, then a line for each sample. Best effort once it is open. Used by
+// one thread.
+class TuningLog {
+ public:
+  // A new file, or with `append` the one that there may be from a world before.
+  //   InvalidArgument: it can't be written; names it and says why.
+  static absl::StatusOr<std::unique_ptr<TuningLog>> Open(const std::string& path, bool append);
+
+  void Add(const TuningSample& sample, bool cache_enabled);
+
+ private:
+  explicit TuningLog(Fd fd) : fd_(std::move(fd)) {}
+  void WriteLine(const std::string& line);
+
+  Fd fd_;
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_API_TUNING_LOG_H_

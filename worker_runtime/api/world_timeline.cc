@@ -1,0 +1,55 @@
+#include "worker_runtime/api/world_timeline.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// Every rank's engine answers at once unless it is in a long collective.
+constexpr absl::Duration kStopTimeout = absl::Seconds(30);
+
+}  // namespace
+
+void WorldTimeline::Equip(EngineOptions& options) {
+  options.recorder = recorder_;
+  options.on_timeline_order = [this](const TimelineOrder& order) {
+    absl::MutexLock lock(&mutex_);
+    wanted_ = order;
+  };
+}
+
+absl::Status WorldTimeline::Start(Engine& engine, const std::string& path, bool mark_cycles) {
+  if (path.empty()) return absl::InvalidArgumentError("The timeline needs the name of a file.");
+  if (world_.rank != 0) return absl::OkStatus();
+  std::vector<std::string> hosts;
+  for (const Peer& peer : world_.peers) hosts.push_back(peer.host);
+  ASSIGN_OR_RETURN(std::shared_ptr<TraceFile> file,
+                   TraceFile::Open(TracePathOf(path, world_.epoch.value()), std::move(hosts),
+                                   Clock::Real().Now()));
+  absl::MutexLock lock(&mutex_);
+  file_ = file;
+  engine.OrderTimeline({0, path, mark_cycles}, std::move(file));
+  return absl::OkStatus();
+}
+
+absl::Status WorldTimeline::Stop(Engine& engine) {
+  std::shared_ptr<TraceFile> file;
+  {
+    absl::MutexLock lock(&mutex_);
+    file = std::exchange(file_, nullptr);
+    if (file == nullptr) return absl::OkStatus();
+    engine.OrderTimeline({}, nullptr);
+  }
+  return file->AwaitClosed(kStopTimeout);
+}
+
+std::optional<TimelineOrder> WorldTimeline::wanted() const {
+  absl::MutexLock lock(&mutex_);
+  return wanted_;
+}
+
+}  // namespace hvd

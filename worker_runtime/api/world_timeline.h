@@ -1,0 +1,48 @@
+// The timeline of one world.
+#ifndef WORKER_RUNTIME_API_WORLD_TIMELINE_H_
+#define WORKER_RUNTIME_API_WORLD_TIMELINE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "worker_runtime/engine/engine.h"
+#include "worker_runtime/session/world.h"
+
+namespace hvd {
+
+// Rank 0 decides for all ranks when events are recorded, and writes the file. Thread-safe. `world`
+// must outlive it, and it the engines.
+class WorldTimeline {
+ public:
+  explicit WorldTimeline(const WorkerWorld& world) : world_(world) {}
+
+  // What the world's engine needs; those of its process sets get the same recorder.
+  void Equip(EngineOptions& options);
+
+  // On rank 0: makes all ranks record from now on, for this file (TracePathOf). What was recorded
+  // for another one until now goes there. Does nothing on other ranks.
+  //   InvalidArgument: the file can't be written; names it and says why.
+  absl::Status Start(Engine& engine, const std::string& path, bool mark_cycles);
+
+  // On rank 0: ends that and waits until the file is complete. Does nothing on other ranks, or if
+  // there is none.   DeadlineExceeded: it is not.   ResourceExhausted: it could not be written.
+  absl::Status Stop(Engine& engine);
+
+  // What rank 0 wanted last; nullopt: nothing was wanted. Known on all ranks.
+  std::optional<TimelineOrder> wanted() const;
+
+ private:
+  const WorkerWorld& world_;
+  const std::shared_ptr<Recorder> recorder_ = std::make_shared<Recorder>();
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<TraceFile> file_ ABSL_GUARDED_BY(mutex_);  // on rank 0, while there is one
+  std::optional<TimelineOrder> wanted_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_API_WORLD_TIMELINE_H_

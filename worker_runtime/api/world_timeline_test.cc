@@ -1,0 +1,141 @@
+// Timelines of workers, from the first order to the next world.
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collectives/gloo/gloo_backend.h"
+#include "collectives/inproc/inproc_backend.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker_runtime/api/fake_daemon.h"
+#include "worker_runtime/api/runtime.h"
+#include "worker_runtime/timeline/timeline_test_util.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string Read(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void Reduce(Runtime& worker, const std::string& name) {
+  std::vector<float> data{1};
+  TensorRequest request;
+  request.name = name;
+  request.shape = {1};
+  request.input = request.output = data.data();
+  const auto handle = worker.Submit({request});
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  EXPECT_EQ(worker.Wait(*handle), absl::OkStatus());
+  worker.Release(*handle);
+}
+
+class WorldTimelineTest : public ::testing::Test {
+ protected:
+  WorldTimelineTest() {
+    for (int i = 0; i < 2; ++i) {
+      const WorkerStanding standing{WorkerId(10 + i), "127.0.0.1", /*elastic=*/true,
+                                    absl::Seconds(1)};
+      RuntimeEnv env;
+      env.timeline = std::string(kDynamicTimeline);
+      workers_.push_back(std::make_unique<Runtime>(
+          env, std::make_shared<Session>(standing, Incarnation(10 + i), daemon_.NewClients()),
+          MakeGlooBackend()));
+    }
+  }
+
+  void OnEach(const std::function<void(int, Runtime&)>& f) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i) threads.emplace_back([&, i] { f(i, *workers_[i]); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  const std::string path_ = ::testing::TempDir() + "world.json";
+  FakeDaemon daemon_{2};
+  std::vector<std::unique_ptr<Runtime>> workers_;
+};
+
+TEST_F(WorldTimelineTest, StartTimeline_AtRunTime_GoesOnInTheNextWorld) {
+  OnEach([this](int, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    EXPECT_EQ(worker.StartTimeline(path_, false), absl::OkStatus());
+    Reduce(worker, "first");  // rank 0's comes after its order
+  });
+  daemon_.Break("the test wants another world");
+  OnEach([](int, Runtime& worker) {
+    ASSERT_EQ(worker.Reset(), absl::OkStatus());
+    Reduce(worker, "second");
+    EXPECT_EQ(worker.StopTimeline(), absl::OkStatus());
+  });
+  OnEach([](int, Runtime& worker) {
+    Reduce(worker, "third");
+    EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
+  });
+  const std::string first = Read(path_), second = Read(::testing::TempDir() + "world.epoch2.json");
+  EXPECT_THAT(ParseTrace(first), Not(IsEmpty()));
+  EXPECT_THAT(first, HasSubstr("\"names\":[\"first\"]"));
+  EXPECT_THAT(first, Not(HasSubstr("second")));
+  EXPECT_THAT(ParseTrace(second), Not(IsEmpty()));
+  EXPECT_THAT(second, HasSubstr("\"names\":[\"second\"]"));
+  EXPECT_THAT(second, Not(HasSubstr("third")));
+}
+
+TEST_F(WorldTimelineTest, StartTimeline_WithoutAWorldOrTheVariable_Fails) {
+  Runtime worker(RuntimeEnv(), nullptr, MakeInprocBackend());
+  EXPECT_EQ(worker.StartTimeline(path_, false).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(worker.StopTimeline().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_EQ(worker.Init(), absl::OkStatus());
+  const absl::Status status = worker.StartTimeline(path_, false);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("HOROVOD_TIMELINE was not set"));
+  EXPECT_EQ(worker.StopTimeline(), absl::OkStatus());
+}
+
+TEST_F(WorldTimelineTest, Init_WithATimelineThatCannotBeWritten_Fails) {
+  RuntimeEnv env;
+  env.timeline = "/nowhere/at/all.json";
+  Runtime worker(env, nullptr, MakeInprocBackend());
+  const absl::Status status = worker.Init();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/at/all.json"));
+}
+
+TEST_F(WorldTimelineTest, Init_WithNotes_SaysThemOnce) {
+  RuntimeEnv env;
+  env.notes = {"this has no meaning here"};
+  Runtime worker(env, nullptr, MakeInprocBackend());
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(worker.Init(), absl::OkStatus());
+  ASSERT_EQ(worker.Reset(), absl::OkStatus());
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t first = said.find("this has no meaning here");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(said.find("this has no meaning here", first + 1), std::string::npos);
+}
+
+TEST_F(WorldTimelineTest, Init_WithAutotune_WritesTheLog) {
+  const std::string log = ::testing::TempDir() + "tuned.csv";
+  RuntimeEnv env;
+  env.autotune = {true, log, /*warmup_samples=*/0, /*steps_per_sample=*/2, /*max_samples=*/3, 0.8};
+  Runtime worker(env, nullptr, MakeInprocBackend());
+  ASSERT_EQ(worker.Init(), absl::OkStatus());
+  for (int step = 0; step < 10; ++step) Reduce(worker, "x");
+  EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
+  const std::string text = Read(log);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 3 + 1) << text;
+}
+
+}  // namespace
+}  // namespace hvd

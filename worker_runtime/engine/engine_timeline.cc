@@ -1,0 +1,91 @@
+#include "worker_runtime/engine/engine_timeline.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "worker_runtime/timeline/clock_offset.h"
+
+namespace hvd {
+
+void EngineTimeline::Order(TimelineOrder order, std::shared_ptr<TraceFile> file) {
+  absl::MutexLock lock(&mutex_);
+  if (ended_) {
+    if (file != nullptr) file->Close();
+    return;
+  }
+  if (file != nullptr) order.generation = ++last_generation_;
+  orders_.emplace_back(std::move(order), std::move(file));
+}
+
+std::optional<TimelineOrder> EngineTimeline::TakeOrder() {
+  absl::MutexLock lock(&mutex_);
+  if (orders_.empty()) return std::nullopt;
+  auto [order, file] = std::move(orders_.front());
+  orders_.pop_front();
+  if (file != nullptr) {
+    files_.emplace(order.generation, std::move(file));
+    missing_.emplace(order.generation, communicator_.size());
+  }
+  return order;
+}
+
+absl::Status EngineTimeline::CarryOut(const TimelineOrder& order) {
+  Stop();
+  if (order.path.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ClockOffset offset,
+                   MeasureClockOffset(communicator_, Clock::Real(), options_));
+  recorder_.Start(offset, order.mark_cycles);
+  generation_ = order.generation;
+  return absl::OkStatus();
+}
+
+absl::Time EngineTimeline::NextDue(absl::Time now) const {
+  if (!outbox_.empty()) return absl::InfinitePast();
+  if (generation_ == 0) return absl::InfiniteFuture();
+  // Other engines record, too, and don't wake this one.
+  return std::min(recorder_.NextDue(), now + Recorder::kOld);
+}
+
+std::optional<TimelinePart> EngineTimeline::NextPart(absl::Time now) {
+  if (!outbox_.empty()) {
+    TimelinePart part = std::move(outbox_.front());
+    outbox_.pop_front();
+    return part;
+  }
+  if (generation_ == 0 || recorder_.NextDue() > now) return std::nullopt;
+  return TimelinePart{generation_, false, recorder_.Take()};
+}
+
+void EngineTimeline::Receive(int rank, TimelinePart part) {
+  const auto file = files_.find(part.generation);
+  if (file == files_.end()) return;
+  const bool last = part.last;
+  file->second->Add(rank, std::move(part.chunk), last);
+  if (!last || --missing_[part.generation] > 0) return;
+  missing_.erase(part.generation);
+  files_.erase(file);
+}
+
+void EngineTimeline::Stop() {
+  if (generation_ == 0) return;
+  recorder_.Stop();
+  do {
+    std::string chunk = recorder_.Take();
+    outbox_.push_back({generation_, recorder_.IsEmpty(), std::move(chunk)});
+  } while (!outbox_.back().last);
+  generation_ = 0;
+}
+
+void EngineTimeline::CloseFiles() {
+  for (const auto& [generation, file] : files_) file->Close();
+  files_.clear();
+  absl::MutexLock lock(&mutex_);
+  ended_ = true;
+  for (const auto& [order, file] : orders_) {
+    if (file != nullptr) file->Close();
+  }
+  orders_.clear();
+}
+
+}  // namespace hvd

@@ -1,0 +1,58 @@
+#include "worker_runtime/timeline/clock_offset.h"
+
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kRounds = 8;
+
+// One question and its answer: a member asks in the first exchange and is told the time in the
+// second. What else travels means nothing.
+absl::Status Answer(Communicator& communicator, int member, Clock& clock,
+                    const CallOptions& options) {
+  int64_t nothing = 0, question;
+  RETURN_IF_ERROR(communicator.SendReceive(member, &nothing, &question, sizeof(question), options));
+  const int64_t now = absl::ToUnixNanos(clock.Now());
+  return communicator.SendReceive(member, &now, &question, sizeof(now), options);
+}
+
+absl::StatusOr<ClockOffset> Ask(Communicator& communicator, Clock& clock,
+                                const CallOptions& options) {
+  int64_t nothing = 0, answer = 0;
+  const absl::Time asked = clock.Now();
+  RETURN_IF_ERROR(communicator.SendReceive(0, &nothing, &answer, sizeof(answer), options));
+  RETURN_IF_ERROR(communicator.SendReceive(0, &nothing, &answer, sizeof(answer), options));
+  // Rank 0 read its clock at some time between.
+  const absl::Duration half = (clock.Now() - asked) / 2;
+  return ClockOffset{absl::FromUnixNanos(answer) - (asked + half), half};
+}
+
+absl::StatusOr<ClockOffset> Measure(Communicator& communicator, Clock& clock,
+                                    const CallOptions& options) {
+  if (communicator.rank() == 0) {
+    for (int member = 1; member < communicator.size(); ++member) {
+      for (int i = 0; i < kRounds; ++i) {
+        RETURN_IF_ERROR(Answer(communicator, member, clock, options));
+      }
+    }
+    return ClockOffset{absl::ZeroDuration(), absl::ZeroDuration()};
+  }
+  ClockOffset best;
+  for (int i = 0; i < kRounds; ++i) {
+    ASSIGN_OR_RETURN(const ClockOffset offset, Ask(communicator, clock, options));
+    if (offset.uncertainty < best.uncertainty) best = offset;
+  }
+  return best;
+}
+
+}  // namespace
+
+absl::StatusOr<ClockOffset> MeasureClockOffset(Communicator& communicator, Clock& clock,
+                                               const CallOptions& options) {
+  absl::StatusOr<ClockOffset> offset = Measure(communicator, clock, options);
+  if (absl::IsUnimplemented(offset.status())) return ClockOffset();
+  return offset;
+}
+
+}  // namespace hvd

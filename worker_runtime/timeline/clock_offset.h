@@ -1,0 +1,20 @@
+// How the clocks of a world's ranks differ.
+#ifndef WORKER_RUNTIME_TIMELINE_CLOCK_OFFSET_H_
+#define WORKER_RUNTIME_TIMELINE_CLOCK_OFFSET_H_
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "collectives/communicator.h"
+#include "worker_runtime/timeline/event.h"
+
+namespace hvd {
+
+// Every rank calls it, as a collective. Rank 0 tells each other rank its time, a few times; the
+// quickest answer counts. Errors as Communicator's; if it is Unimplemented by the backend, the
+// offset is 0 and the uncertainty infinite.
+absl::StatusOr<ClockOffset> MeasureClockOffset(Communicator& communicator, Clock& clock,
+                                               const CallOptions& options);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_TIMELINE_CLOCK_OFFSET_H_

@@ -1,0 +1,109 @@
+#include "worker_runtime/timeline/recorder.h"
+
+#include <utility>
+
+#include "worker_runtime/timeline/chunk.h"
+
+namespace hvd {
+
+void Recorder::Start(const ClockOffset& offset, bool mark_cycles) {
+  absl::MutexLock lock(&mutex_);
+  events_.clear();
+  dropped_ = 0;
+  offset_ = offset;
+  mark_cycles_.store(mark_cycles, std::memory_order_relaxed);
+  on_.store(true, std::memory_order_relaxed);
+}
+
+void Recorder::Stop() { on_.store(false, std::memory_order_relaxed); }
+
+void Recorder::AddLocked(TimelineEvent event) {
+  if (!on()) return;  // stopped meanwhile
+  if (events_.size() < kMostEvents) {
+    events_.push_back(std::move(event));
+  } else {
+    ++dropped_;
+  }
+}
+
+void Recorder::Add(TimelineEvent event) {
+  absl::MutexLock lock(&mutex_);
+  AddLocked(std::move(event));
+}
+
+uint64_t Recorder::Queued(int process_set, absl::Span<const SignaturePtr> tensors) {
+  if (!on()) return 0;
+  TimelineEvent event;
+  event.kind = EventKind::kQueued;
+  event.process_set = process_set;
+  event.begin = clock_.Now();
+  absl::MutexLock lock(&mutex_);
+  const uint64_t first = last_id_ + 1;
+  for (const SignaturePtr& tensor : tensors) {
+    event.id = ++last_id_;
+    event.tensors = {tensor};
+    AddLocked(event);
+  }
+  return first;
+}
+
+void Recorder::Planned(int process_set, uint64_t id, const SignaturePtr& tensor) {
+  if (!on()) return;
+  TimelineEvent event;
+  event.kind = EventKind::kPlanned;
+  event.process_set = process_set;
+  event.begin = clock_.Now();
+  event.id = id;
+  event.tensors = {tensor};
+  Add(std::move(event));
+}
+
+void Recorder::Cycle(int process_set) {
+  if (!on() || !mark_cycles_.load(std::memory_order_relaxed)) return;
+  TimelineEvent event;
+  event.kind = EventKind::kCycle;
+  event.process_set = process_set;
+  event.begin = clock_.Now();
+  Add(std::move(event));
+}
+
+void Recorder::Operation(int process_set, absl::Time began, std::vector<SignaturePtr> tensors) {
+  if (began == absl::InfinitePast() || !on()) return;
+  TimelineEvent event;
+  event.kind = EventKind::kOperation;
+  event.process_set = process_set;
+  event.begin = began;
+  event.duration = clock_.Now() - began;
+  event.tensors = std::move(tensors);
+  Add(std::move(event));
+}
+
+void Recorder::Activity(int process_set, absl::Time began, std::string name) {
+  if (began == absl::InfinitePast() || !on()) return;
+  TimelineEvent event;
+  event.kind = EventKind::kActivity;
+  event.process_set = process_set;
+  event.begin = began;
+  event.duration = clock_.Now() - began;
+  event.activity = std::move(name);
+  Add(std::move(event));
+}
+
+absl::Time Recorder::NextDue() const {
+  absl::MutexLock lock(&mutex_);
+  if (events_.empty()) return absl::InfiniteFuture();
+  const absl::Time oldest = events_.front().begin;
+  return events_.size() >= kManyEvents ? oldest : oldest + kOld;
+}
+
+bool Recorder::IsEmpty() const {
+  absl::MutexLock lock(&mutex_);
+  return events_.empty() && dropped_ == 0;
+}
+
+std::string Recorder::Take() {
+  absl::MutexLock lock(&mutex_);
+  return EncodeChunk(events_, offset_, std::exchange(dropped_, 0));
+}
+
+}  // namespace hvd

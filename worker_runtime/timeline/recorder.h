@@ -1,0 +1,102 @@
+// Takes down what a rank does while its timeline is on.
+#ifndef WORKER_RUNTIME_TIMELINE_RECORDER_H_
+#define WORKER_RUNTIME_TIMELINE_RECORDER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "worker_runtime/timeline/event.h"
+
+namespace hvd {
+
+// Thread-safe; all engines of a rank share one. While it is off, what is recorded costs one load;
+// while it is on, it is kept until it is taken. What finds no room is counted.
+class Recorder {
+ public:
+  static constexpr size_t kMostEvents = 1 << 16;
+  // Events are due when there are so many, or the oldest is so old.
+  static constexpr size_t kManyEvents = 1 << 10;
+  static constexpr absl::Duration kOld = absl::Seconds(1);
+
+  explicit Recorder(Clock& clock = Clock::Real()) : clock_(clock) {}
+
+  bool on() const { return on_.load(std::memory_order_relaxed); }
+  // Begins with nothing. Times are told with `offset`.
+  void Start(const ClockOffset& offset, bool mark_cycles);
+  // What was recorded can still be taken.
+  void Stop();
+
+  // A request of these tensors is submitted. Returns the id of the first, the others' follow; 0
+  // while the recorder is off.
+  uint64_t Queued(int process_set, absl::Span<const SignaturePtr> tensors);
+  // The tensor of that id (not 0) is about to be run.
+  void Planned(int process_set, uint64_t id, const SignaturePtr& tensor);
+  // The engine begins another round.
+  void Cycle(int process_set);
+
+  // When something begins whose end is recorded by the next two: now, or InfinitePast while the
+  // recorder is off, in which case that is not recorded.
+  absl::Time Begin() const { return on() ? clock_.Now() : absl::InfinitePast(); }
+  void Operation(int process_set, absl::Time began, std::vector<SignaturePtr> tensors);
+  void Activity(int process_set, absl::Time began, std::string name);
+
+  // When the oldest events are due; InfiniteFuture: there are none.
+  absl::Time NextDue() const;
+  // Whether there is anything to take.
+  bool IsEmpty() const;
+  // The oldest events, as a chunk.
+  std::string Take();
+
+ private:
+  void Add(TimelineEvent event);
+  void AddLocked(TimelineEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Clock& clock_;
+  std::atomic<bool> on_{false};
+  std::atomic<bool> mark_cycles_{false};
+  mutable absl::Mutex mutex_;
+  ClockOffset offset_ ABSL_GUARDED_BY(mutex_);
+  std::deque<TimelineEvent> events_ ABSL_GUARDED_BY(mutex_);
+  uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Records the activity that its life is, by the name of both parts. They must outlive it.
+class ActivityScope {
+ public:
+  ActivityScope(Recorder& recorder, int process_set, absl::string_view prefix,
+                absl::string_view name)
+      : recorder_(recorder),
+        process_set_(process_set),
+        prefix_(prefix),
+        name_(name),
+        began_(recorder.Begin()) {}
+  ~ActivityScope() {
+    if (began_ == absl::InfinitePast()) return;
+    recorder_.Activity(process_set_, began_, absl::StrCat(prefix_, name_));
+  }
+  ActivityScope(const ActivityScope&) = delete;
+  ActivityScope& operator=(const ActivityScope&) = delete;
+
+ private:
+  Recorder& recorder_;
+  const int process_set_;
+  const absl::string_view prefix_;
+  const absl::string_view name_;
+  const absl::Time began_;
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_TIMELINE_RECORDER_H_

@@ -1,0 +1,145 @@
+#include "worker_runtime/timeline/trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/quiet_thread.h"
+
+namespace hvd {
+namespace {
+
+absl::Status WriteFully(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return absl::ResourceExhaustedError(strerror(errno));
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Open(const std::string& path,
+                                                           std::vector<std::string> hosts,
+                                                           absl::Time origin) {
+  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd.valid()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the timeline's file '", path, "' can't be written: ", strerror(errno)));
+  }
+  return std::unique_ptr<TraceFile>(new TraceFile(std::move(fd), path, std::move(hosts), origin));
+}
+
+TraceFile::TraceFile(Fd fd, std::string path, std::vector<std::string> hosts, absl::Time origin)
+    : path_(std::move(path)),
+      fd_(std::move(fd)),
+      format_(hosts, origin),
+      dropped_chunks_(hosts.size(), 0),
+      finished_(hosts.size(), false),
+      thread_(StartQuietThread([this] { Run(); })) {}
+
+TraceFile::~TraceFile() {
+  Close();
+  thread_.join();
+}
+
+void TraceFile::Add(int rank, std::string chunk, bool last) {
+  absl::MutexLock lock(&mutex_);
+  if (closing_ || rank < 0 || static_cast<size_t>(rank) >= finished_.size()) return;
+  if (waiting_bytes_ + chunk.size() <= kMostWaitingBytes) {
+    waiting_bytes_ += chunk.size();
+    parts_.push_back({rank, std::move(chunk)});
+  } else {
+    ++dropped_chunks_[rank];
+  }
+  if (!last) return;
+  finished_[rank] = true;
+  closing_ =
+      std::all_of(finished_.begin(), finished_.end(), [](bool finished) { return finished; });
+}
+
+void TraceFile::Close() {
+  absl::MutexLock lock(&mutex_);
+  closing_ = true;
+}
+
+absl::Status TraceFile::AwaitClosed(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  if (mutex_.AwaitWithTimeout(absl::Condition(&closed_), timeout)) return status_;
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the timeline's file '", path_, "' is not complete: some ranks have not sent their events"));
+}
+
+std::string TraceFile::FormatParts(const std::deque<Part>& parts) {
+  std::string text;
+  for (const Part& part : parts) {
+    absl::StatusOr<std::string> events = format_.Add(part.rank, part.chunk);
+    text += events.ok() ? *events : format_.Note(part.rank, "CHUNKS_UNREADABLE", 1);
+  }
+  return text;
+}
+
+std::string TraceFile::Notes() {
+  std::string text;
+  for (size_t rank = 0; rank < finished_.size(); ++rank) {
+    const uint64_t dropped = dropped_chunks_[rank];
+    if (dropped > 0) text += format_.Note(static_cast<int>(rank), "CHUNKS_DROPPED", dropped);
+    if (!finished_[rank]) text += format_.Note(static_cast<int>(rank), "LAST_EVENTS_MISSING", 1);
+  }
+  return text;
+}
+
+void TraceFile::Run() {
+  absl::Status status;
+  auto write_out = [&](const std::string& text) {
+    if (status.ok()) status = WriteFully(fd_.get(), text);
+  };
+  write_out(format_.Begin());
+  for (bool closing = false; !closing;) {
+    std::deque<Part> parts;
+    {
+      absl::MutexLock lock(&mutex_);
+      auto ready = [this] {
+        mutex_.AssertHeld();
+        return closing_ || !parts_.empty();
+      };
+      mutex_.Await(absl::Condition(&ready));
+      closing = closing_;
+      parts.swap(parts_);
+      waiting_bytes_ = 0;
+    }
+    write_out(FormatParts(parts));
+  }
+  std::string notes;
+  {
+    absl::MutexLock lock(&mutex_);
+    notes = Notes();
+  }
+  write_out(notes + format_.End());
+  fd_.reset();
+  absl::MutexLock lock(&mutex_);
+  if (!status.ok()) {
+    status_ = absl::ResourceExhaustedError(
+        absl::StrCat("the timeline's file '", path_, "' is not complete: ", status.message()));
+  }
+  closed_ = true;
+}
+
+std::string TracePathOf(const std::string& path, uint64_t epoch) {
+  if (epoch <= 1) return path;
+  const size_t slash = path.rfind('/');
+  const size_t dot = path.rfind('.');
+  const bool has_extension =
+      dot != std::string::npos && dot > (slash == std::string::npos ? 0 : slash + 1);
+  const size_t end = has_extension ? dot : path.size();
+  return absl::StrCat(path.substr(0, end), ".epoch", epoch, path.substr(end));
+}
+
+}  // namespace hvd
