@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "launcher/measuring_flags.h"
 #include "launcher/network.h"
 #include "launcher/unavailable_flags.h"
 #include "options/elastic_options.h"
@@ -28,6 +29,7 @@ class Parser {
     elastic_.Declare(flags_);
     DeclareOutput();
     DeclareTuneables();
+    measuring_.Declare(flags_);
     DeclareRuntime();
     DeclareFooter();
   }
@@ -79,6 +81,7 @@ class Parser {
   const Environment& environment_;
   FlagTable flags_;
   ElasticFlags elastic_{/*with_discovery=*/true};
+  MeasuringFlags measuring_;
   Options options_;
   bool has_num_proc_ = false;
   bool has_start_timeout_ = false;
@@ -198,8 +201,8 @@ void Parser::DeclareTuneables() {
                  return absl::OkStatus();
                });
   Tuneable("--cache-capacity", "Entries of the response cache (1024)", "HOROVOD_CACHE_CAPACITY");
-  for (const char* name : {"--no-hierarchical-allreduce", "--no-hierarchical-allgather",
-                           "--no-torus-allreduce", "--no-autotune", "--no-timeline-mark-cycles"}) {
+  for (const char* name :
+       {"--no-hierarchical-allreduce", "--no-hierarchical-allgather", "--no-torus-allreduce"}) {
     flags_.Harmless(name);
   }
 }
@@ -274,6 +277,9 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args) {
   ASSIGN_OR_RETURN(options_.elastic, elastic_.Finish(options_.num_proc, lists_hosts, environment_));
   if (log_with_time_ || log_without_time_) {
     Tune("HOROVOD_LOG_HIDE_TIME", log_without_time_ ? "1" : "0");
+  }
+  for (Assignment& variable : measuring_.Finish()) {
+    options_.tunables.push_back(std::move(variable));
   }
   return std::move(options_);
 }

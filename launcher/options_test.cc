@@ -84,9 +84,11 @@ TEST(ParseOptions, TuneablesBecomeVariablesOnlyIfGiven) {
   const Options options = Parse(
       "-np 1 --fusion-threshold-mb 4 --cycle-time-ms 2.5 --cache-capacity 0 --no-stall-check "
       "--stall-check-warning-time-seconds 5 --stall-check-shutdown-time-seconds 6 "
-      "--thread-affinity 1 --gloo-timeout-seconds 9 --log-level debug --log-without-timestamp cmd");
+      "--autotune --timeline-filename t.json --thread-affinity 1 --gloo-timeout-seconds 9 "
+      "--log-level debug --log-without-timestamp cmd");
   EXPECT_THAT(options.tunables,
               ::testing::UnorderedElementsAre(
+                  Pair("HOROVOD_AUTOTUNE", "1"), Pair("HOROVOD_TIMELINE", "t.json"),
                   Pair("HOROVOD_FUSION_THRESHOLD", "4194304"), Pair("HOROVOD_CYCLE_TIME", "2.5"),
                   Pair("HOROVOD_CACHE_CAPACITY", "0"), Pair("HOROVOD_STALL_CHECK_DISABLE", "1"),
                   Pair("HOROVOD_STALL_CHECK_TIME_SECONDS", "5"),
@@ -164,8 +166,9 @@ TEST(HelpText, NamesEveryGroupAndFlag) {
   const std::string help = HelpText();
   for (const char* part :
        {"Usage: horovodrun [options] <command>", "General:", "Hosts and network:", "Output:",
-        "Tuneable parameters:", "Runtime:", "-np,--num-proc N", "-cb,--check-build", "-H,--hosts",
-        "-hostfile,--hostfile", "-prefix-timestamp,--prefix-timestamp", "--min-np"}) {
+        "Tuneable parameters:", "Autotune:", "Timeline:", "Runtime:", "-np,--num-proc N",
+        "-cb,--check-build", "-H,--hosts", "-hostfile,--hostfile",
+        "-prefix-timestamp,--prefix-timestamp", "--min-np"}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
 }

@@ -3,11 +3,8 @@
 namespace hvd {
 namespace {
 
-constexpr char kAutotune[] =
-    "there is no tuner; set --fusion-threshold-mb and --cycle-time-ms by hand instead";
 constexpr char kNcclAlgorithm[] =
     "it needs NCCL, which this version does without; leave it out, Gloo's ring is used instead";
-constexpr char kTimeline[] = "this version writes no timeline; leave it out";
 constexpr char kMpi[] = "this version has no MPI; leave it out, Gloo is used instead";
 
 FlagSpec WithValue(const char* name, const char* why) { return {name, {name}, true, why}; }
@@ -18,18 +15,10 @@ FlagSpec WithoutValue(const char* name, const char* why) { return {name, {name},
 const std::vector<FlagSpec>& UnavailableFlags() {
   static const auto* const flags = new std::vector<FlagSpec>{
       WithValue("--config-file", "give its settings as flags instead"),
-      WithoutValue("--autotune", kAutotune),
-      WithValue("--autotune-log-file", kAutotune),
-      WithValue("--autotune-warmup-samples", kAutotune),
-      WithValue("--autotune-steps-per-sample", kAutotune),
-      WithValue("--autotune-bayes-opt-max-samples", kAutotune),
-      WithValue("--autotune-gaussian-process-noise", kAutotune),
       WithoutValue("--hierarchical-allreduce", kNcclAlgorithm),
       WithoutValue("--hierarchical-allgather", kNcclAlgorithm),
       WithoutValue("--torus-allreduce", kNcclAlgorithm),
       WithValue("--num-nccl-streams", kNcclAlgorithm),
-      WithValue("--timeline-filename", kTimeline),
-      WithoutValue("--timeline-mark-cycles", kTimeline),
       WithoutValue("--mpi", kMpi),
       WithoutValue("--mpi-threads-disable", kMpi),
       WithValue("--mpi-args", "this version has no MPI; use -x for environment variables instead"),

@@ -107,6 +107,13 @@ std::vector<OwnAddress> OwnAddresses() {
   return result;
 }
 
+std::string InterfaceOf(const std::string& address, const std::vector<OwnAddress>& own) {
+  for (const OwnAddress& candidate : own) {
+    if (candidate.address == address) return candidate.interface;
+  }
+  return "";
+}
+
 absl::StatusOr<std::string> ChooseAddress(const std::vector<std::string>& networks,
                                           const std::vector<OwnAddress>& own) {
   for (const std::string& network : networks) {

@@ -41,6 +41,9 @@ struct OwnAddress {
 
 std::vector<OwnAddress> OwnAddresses();
 
+// The interface that has `address` (numeric); empty: none of `own` does.
+std::string InterfaceOf(const std::string& address, const std::vector<OwnAddress>& own);
+
 // The first of `own` that the first possible of `networks` (interface names or CIDRs such
 // as 10.0.0.0/8) contains.
 //   NotFound: none does; lists what there is.   InvalidArgument: a CIDR that can't be read.

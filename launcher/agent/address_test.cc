@@ -59,5 +59,11 @@ TEST(AddressTest, OwnAddresses_Always_HasLoopback) {
   EXPECT_TRUE(loopback.ok()) << loopback.status();
 }
 
+TEST(InterfaceOf, IsTheOneThatHasTheAddress) {
+  const std::vector<OwnAddress> own = {{"lo", "127.0.0.1"}, {"eth0", "10.0.0.5"}};
+  EXPECT_EQ(InterfaceOf("10.0.0.5", own), "eth0");
+  EXPECT_EQ(InterfaceOf("10.0.0.6", own), "");
+}
+
 }  // namespace
 }  // namespace hvd

@@ -116,7 +116,9 @@ absl::Status Agent::Attach(const Route& route) {
       socket_, BootstrapSocket::Create(loop_, geteuid(), [this](uint64_t worker_id, pid_t asker) {
         return AnswerWorker(worker_id, asker);
       }));
-  workers_.emplace(loop_, output_, plan_, WorkerPlace{route.daemon_address, socket_->name()},
+  workers_.emplace(loop_, output_, plan_,
+                   WorkerPlace{route.daemon_address, socket_->name(), /*elastic=*/false,
+                               InterfaceOf(route_.own_address, OwnAddresses())},
                    [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 

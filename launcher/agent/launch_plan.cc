@@ -80,10 +80,16 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
       {"HOROVOD_CROSS_SIZE", absl::StrCat(start.cross_size())},
       {"HOROVOD_GLOO_RENDEZVOUS_ADDR", daemon.host},
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
+      {"HOROVOD_CONTROLLER", "gloo"},
+      {"HOROVOD_CPU_OPERATIONS", "gloo"},
       {"HOROVOD_WORKER_ID", absl::StrCat(start.worker_id())},
       {"HOROVOD_AGENT_SOCKET", place.agent_socket},
   };
   for (const auto& [name, value] : own) environment[name] = value;
+  if (!place.interface.empty()) {
+    environment["HOROVOD_GLOO_IFACE"] = place.interface;
+    environment.emplace("NCCL_SOCKET_IFNAME", place.interface);  // the user's own choice stays
+  }
   if (place.elastic) {
     environment["HOROVOD_ELASTIC"] = "1";
   } else {

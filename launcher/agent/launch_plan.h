@@ -33,6 +33,7 @@ struct WorkerPlace {
   std::string daemon_address;  // "address:port"
   std::string agent_socket;
   bool elastic = false;
+  std::string interface = "";  // that reaches the other hosts; empty: not known
 };
 
 // Complete, as "NAME=value".

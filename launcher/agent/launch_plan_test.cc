@@ -80,15 +80,28 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
   start.set_local_size(2);
   start.set_cross_rank(1);
   start.set_cross_size(2);
-  const std::vector<std::string> entries = WorkerEnvironment(plan, start, {"[::1]:4000", "socket"});
-  for (const char* entry : {"PATH=/bin", "HOROVOD_HOSTNAME=node7", "HOROVOD_RANK=3",
-                            "HOROVOD_SIZE=4", "HOROVOD_LOCAL_RANK=1", "HOROVOD_LOCAL_SIZE=2",
-                            "HOROVOD_CROSS_RANK=1", "HOROVOD_CROSS_SIZE=2",
-                            "HOROVOD_GLOO_RENDEZVOUS_ADDR=::1", "HOROVOD_GLOO_RENDEZVOUS_PORT=4000",
-                            "HOROVOD_WORKER_ID=9", "HOROVOD_AGENT_SOCKET=socket"}) {
+  const std::vector<std::string> entries =
+      WorkerEnvironment(plan, start, {"[::1]:4000", "socket", false, "eth3"});
+  for (const char* entry :
+       {"PATH=/bin", "HOROVOD_HOSTNAME=node7", "HOROVOD_RANK=3", "HOROVOD_SIZE=4",
+        "HOROVOD_LOCAL_RANK=1", "HOROVOD_LOCAL_SIZE=2", "HOROVOD_CROSS_RANK=1",
+        "HOROVOD_CROSS_SIZE=2", "HOROVOD_GLOO_RENDEZVOUS_ADDR=::1",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT=4000", "HOROVOD_CONTROLLER=gloo",
+        "HOROVOD_CPU_OPERATIONS=gloo", "HOROVOD_GLOO_IFACE=eth3", "NCCL_SOCKET_IFNAME=eth3",
+        "HOROVOD_WORKER_ID=9", "HOROVOD_AGENT_SOCKET=socket"}) {
     EXPECT_EQ(std::count(entries.begin(), entries.end(), entry), 1) << entry;
   }
-  EXPECT_EQ(entries.size(), 12u);
+  EXPECT_EQ(entries.size(), 16u);
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_WithTheUsersInterfaceForNccl_KeepsIt) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  (*bootstrap.mutable_command()->mutable_environment())["NCCL_SOCKET_IFNAME"] = "ib0";
+  const LaunchPlan plan = MakeLaunchPlan(bootstrap).value();
+  const auto entries =
+      WorkerEnvironment(plan, pb::StartWorker(), {"[::1]:4000", "socket", false, "eth3"});
+  EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=ib0"), 1);
+  EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=eth3"), 0);
 }
 
 }  // namespace
