@@ -4,12 +4,13 @@ import functools
 import os
 import subprocess
 import sys
-import tempfile
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from horovod.runner import _handover
+from horovod.runner._arguments import _as_arguments, _HorovodArgs, flags_of  # noqa: F401
 from horovod.runner.launch import find_program
+from horovod.runner.run_task import KEY_VARIABLE
 
 _FAILED = (
     "Horovod detected that one or more processes exited with non-zero status, thus causing the "
@@ -48,8 +49,8 @@ def run(
 ) -> List[Any]:
     """Calls ``func(*args, **kwargs)`` on `num_proc` ranks and returns the results, in rank order.
 
-    The function, its arguments and results are pickled (cloudpickle). They are handed over in a
-    private temporary folder, which hosts other than this one must see as well (a shared TMPDIR).
+    The function, its arguments and results are pickled (cloudpickle) and travel over TCP between
+    this process and the workers, signed with a key of this run, but not encrypted.
 
     Args:
       func, args, kwargs: what to call. It calls ``hvd.init()`` itself.
@@ -67,40 +68,25 @@ def run(
       ValueError: arguments contradict each other, or ask for MPI.
       RuntimeError: the job failed; its text has the traceback of the worker that failed first.
     """
-    if hosts is not None and hostfile is not None:
-        raise ValueError("Argument hosts and hostfile only allow one provided.")
-    if use_gloo and use_mpi:
-        raise ValueError("Argument use_gloo and use_mpi only allow one set True.")
-    if use_mpi or mpi_args:
-        raise ValueError("This Horovod is built without MPI.")
-    num_proc = _renamed(num_proc, np, "np", "num_proc")
-    num_proc = 1 if num_proc is None else num_proc
-    min_num_proc = _renamed(min_num_proc, min_np, "min_np", "min_num_proc")
-    max_num_proc = _renamed(max_num_proc, max_np, "max_np", "max_num_proc")
-    network_interfaces = _renamed(
+    settings = _HorovodArgs()
+    settings.num_proc = _renamed(num_proc, np, "np", "num_proc")
+    settings.min_num_proc = _renamed(min_num_proc, min_np, "min_np", "min_num_proc")
+    settings.max_num_proc = _renamed(max_num_proc, max_np, "max_np", "max_num_proc")
+    settings.nics = _renamed(
         network_interfaces, network_interface, "network_interface", "network_interfaces"
     )
-    flags = {
-        "-np": num_proc,
-        "--min-np": min_num_proc,
-        "--max-np": max_num_proc,
-        "--slots-per-host": slots,
-        "--reset-limit": reset_limit,
-        "--blacklist-cooldown-range": cooldown_range,
-        "-H": hosts,
-        "--hostfile": hostfile,
-        "--host-discovery-script": host_discovery_script,
-        "--start-timeout": start_timeout,
-        "--ssh-port": ssh_port,
-        "--ssh-identity-file": ssh_identity_file,
-        "--output-filename": output_filename,
-        "--network-interfaces": network_interfaces,
-    }
-    command = [find_program("horovodrun"), *_as_arguments(flags)]
-    if verbose:
-        command.append("--verbose")
-    call = functools.partial(func, *args, **(kwargs or {}))
-    return _run(command, executable or sys.executable, call, num_proc, min_num_proc)
+    settings.slots, settings.reset_limit = slots, reset_limit
+    settings.cooldown_range = cooldown_range
+    settings.hosts, settings.hostfile = hosts, hostfile
+    settings.host_discovery_script = host_discovery_script
+    settings.start_timeout = start_timeout
+    settings.ssh_port, settings.ssh_identity_file = ssh_port, ssh_identity_file
+    settings.output_filename, settings.verbose = output_filename, bool(verbose)
+    settings.use_gloo, settings.use_mpi, settings.mpi_args = use_gloo, use_mpi, mpi_args
+    settings.disable_cache = disable_cache
+    settings.executable = executable
+    settings.run_func = functools.partial(func, *args, **(kwargs or {}))
+    return _run_function(settings)
 
 
 def _renamed(value: Any, old_value: Any, old: str, new: str) -> Any:
@@ -112,42 +98,52 @@ def _renamed(value: Any, old_value: Any, old: str, new: str) -> Any:
     return old_value
 
 
-def _as_arguments(flags: Dict[str, Any]) -> List[str]:
-    arguments = []
-    for flag, value in flags.items():
-        if value is not None:
-            values = value if isinstance(value, (list, tuple)) else [value]
-            arguments += [flag, *map(str, values)]
-    return arguments
+def _run_settings(settings: _HorovodArgs) -> Optional[List[Any]]:
+    """Runs what `settings` say; returns the results of a function, or None for a command.
+
+    Raises as :func:`run`.
+    """
+    if (settings.run_func is None) == (not settings.command):
+        raise ValueError("One of run_func and command must be given.")
+    if settings.run_func is not None:
+        return _run_function(settings)
+    flags = flags_of(settings)
+    launch = [find_program("horovodrun"), *flags]
+    status = _launch(launch + list(settings.command), {})
+    if status != 0:
+        raise RuntimeError(_explain(status, []))
+    return None
 
 
-def _run(
-    launch: List[str],
-    python: str,
-    call: Callable[[], Any],
-    num_proc: int,
-    min_num_proc: Optional[int],
-) -> List[Any]:
-    with tempfile.TemporaryDirectory(prefix="horovod-run-") as folder:  # mode 0700
-        _handover.put_function(folder, call)
-        status = _launch(launch + [python, "-m", "horovod.runner.run_task", folder])
+def _run_function(settings: _HorovodArgs) -> List[Any]:
+    if settings.num_proc is None:
+        settings.num_proc = 1
+    flags = flags_of(settings)
+    launch = [find_program("horovodrun"), *flags]
+    python = settings.executable or sys.executable
+    local = not {"-H", "--hostfile", "--host-discovery-script"} & set(launch)
+    with _handover.Handover(settings.run_func, everywhere=not local) as handover:
+        host = "127.0.0.1" if local else "launcher"
+        task = [python, "-m", "horovod.runner.run_task", host, str(handover.port)]
+        status = _launch(launch + task, {KEY_VARIABLE: handover.key.hex()})
         if status != 0:
-            raise RuntimeError(_explain(status, _handover.failures(folder)))
-        results = _handover.results(folder)
-    count = min_num_proc or max(num_proc, len(results))
+            raise RuntimeError(_explain(status, handover.failures()))
+        results = handover.results()
+    count = settings.min_num_proc or max(settings.num_proc, len(results))
     missing = [rank for rank in range(count) if rank not in results]
     if missing:
         raise RuntimeError("horovod.run: no result came back from ranks {}".format(missing))
     return [results[rank] for rank in range(count)]
 
 
-def _launch(command: List[str]) -> int:
+def _launch(command: List[str], variables: Dict[str, str]) -> int:
     """Runs horovodrun and returns its exit status; an exception, such as Ctrl-C, ends it first."""
     environment = dict(os.environ)
     # The workers need this very package, wherever it was imported from.
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths = [package, environment.get("PYTHONPATH")]
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    environment.update(variables)
     process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
     try:
         return process.wait()

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from typing import List, NoReturn, Optional
+from typing import Any, List, NoReturn, Optional
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -32,6 +32,13 @@ def find_program(name: str) -> str:
     raise FileNotFoundError(
         "{} is neither in {} nor on the PATH".format(name, os.path.dirname(own))
     )
+
+
+def _run(settings: Any) -> Optional[List[Any]]:
+    """Runs the job of a :class:`horovod.runner._HorovodArgs`; see there."""
+    from horovod import runner
+
+    return runner._run_settings(settings)
 
 
 def _become(name: str, arguments: List[str]) -> NoReturn:

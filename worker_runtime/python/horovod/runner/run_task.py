@@ -1,11 +1,13 @@
-"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task FOLDER`` calls the function that
-is in the folder."""
+"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task HOST PORT`` calls the function
+that the caller there hands out. HOST may be "launcher", for where the launcher runs."""
 
 import os
 import sys
 from typing import List
 
 from horovod.runner import _handover
+
+KEY_VARIABLE = "HOROVOD_RUN_KEY"
 
 
 def _rank() -> int:
@@ -17,21 +19,22 @@ def _rank() -> int:
 
 
 def main(arguments: List[str]) -> None:
-    """Calls the function; leaves its value, or what it raised, in the folder."""
-    (folder,) = arguments
+    """Calls the function; gives back its value, or what it raised."""
+    host, port = arguments
+    if host == "launcher":
+        host = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"]
+    # Not for the function, nor for what it starts.
+    worker = _handover.Worker(host, int(port), bytes.fromhex(os.environ.pop(KEY_VARIABLE)))
     try:
-        call = _handover.get_function(folder)
-    except FileNotFoundError as error:
-        sys.exit(
-            "horovod.run: {}. The caller's temporary folder must be visible on every host; choose "
-            "one with TMPDIR.".format(error)
-        )
+        call = worker.get_function()
+    except OSError as error:
+        sys.exit("horovod.run: no function came from {}:{}: {}".format(host, port, error))
     try:
         value = call()
     except Exception as error:
-        _handover.put_failure(folder, _rank(), error, getattr(error, "caused_by_peer", False))
+        worker.put_failure(_rank(), error, getattr(error, "caused_by_peer", False))
         raise
-    _handover.put_result(folder, _rank(), value)
+    worker.put_result(_rank(), value)
 
 
 if __name__ == "__main__":

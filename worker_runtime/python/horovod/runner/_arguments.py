@@ -1,0 +1,84 @@
+"""The settings of a job as an object, for code that starts jobs as Horovod's own tests do."""
+
+from typing import Any, Dict, List
+
+# Settings by the names of Horovod's _HorovodArgs, and horovodrun's flags for them.
+_FLAGS = {
+    "num_proc": "-np",
+    "min_num_proc": "--min-np",
+    "max_num_proc": "--max-np",
+    "slots": "--slots-per-host",
+    "reset_limit": "--reset-limit",
+    "cooldown_range": "--blacklist-cooldown-range",
+    "elastic_timeout": "--elastic-timeout",
+    "hosts": "-H",
+    "hostfile": "--hostfile",
+    "host_discovery_script": "--host-discovery-script",
+    "start_timeout": "--start-timeout",
+    "ssh_port": "--ssh-port",
+    "ssh_identity_file": "--ssh-identity-file",
+    "output_filename": "--output-filename",
+    "nics": "--network-interfaces",
+    "verbose": "--verbose",
+    "config_file": "--config-file",
+    "disable_cache": "--disable-cache",
+    "prefix_output_with_timestamp": "--prefix-output-with-timestamp",
+    "fusion_threshold_mb": "--fusion-threshold-mb",
+    "cycle_time_ms": "--cycle-time-ms",
+    "cache_capacity": "--cache-capacity",
+    "autotune": "--autotune",
+    "autotune_log_file": "--autotune-log-file",
+    "autotune_warmup_samples": "--autotune-warmup-samples",
+    "autotune_steps_per_sample": "--autotune-steps-per-sample",
+    "autotune_bayes_opt_max_samples": "--autotune-bayes-opt-max-samples",
+    "autotune_gaussian_process_noise": "--autotune-gaussian-process-noise",
+    "timeline_filename": "--timeline-filename",
+    "timeline_mark_cycles": "--timeline-mark-cycles",
+    "no_stall_check": "--no-stall-check",
+    "stall_check_warning_time_seconds": "--stall-check-warning-time-seconds",
+    "stall_check_shutdown_time_seconds": "--stall-check-shutdown-time-seconds",
+    "thread_affinity": "--thread-affinity",
+    "gloo_timeout_seconds": "--gloo-timeout-seconds",
+    "log_level": "--log-level",
+    "use_gloo": "--gloo",
+}
+_WITHOUT_FLAG = ("command", "run_func", "executable", "use_mpi", "mpi_args")
+
+
+class _HorovodArgs:
+    """What a job is started with; None: the default. `command` (list) or `run_func` (a function
+    without arguments) is what it runs. Other names than these can't be set (AttributeError)."""
+
+    __slots__ = tuple(_FLAGS) + _WITHOUT_FLAG
+
+    def __init__(self) -> None:
+        for name in self.__slots__:
+            setattr(self, name, None)
+        self.num_proc = 1
+
+
+def flags_of(settings: _HorovodArgs) -> List[str]:
+    """horovodrun's arguments for `settings`.
+
+    Raises ValueError if they contradict each other, or ask for MPI.
+    """
+    if settings.hosts is not None and settings.hostfile is not None:
+        raise ValueError("Argument hosts and hostfile only allow one provided.")
+    if settings.use_gloo and settings.use_mpi:
+        raise ValueError("Argument use_gloo and use_mpi only allow one set True.")
+    if settings.use_mpi or settings.mpi_args:
+        raise ValueError("This Horovod is built without MPI.")
+    return _as_arguments({flag: getattr(settings, name) for name, flag in _FLAGS.items()})
+
+
+def _as_arguments(flags: Dict[str, Any]) -> List[str]:
+    arguments = []
+    for flag, value in flags.items():
+        if value is True:
+            arguments.append(flag)
+        elif isinstance(value, (set, frozenset)):
+            arguments += [flag, ",".join(sorted(value))]
+        elif value is not None and value is not False:
+            values = value if isinstance(value, (list, tuple)) else [value]
+            arguments += [flag, *map(str, values)]
+    return arguments
