@@ -157,7 +157,9 @@ absl::Status Runtime::Join(bool may_defer) {
       deferred_.reset();
       return absl::OkStatus();
     }
-    if (session == nullptr || !session->standing().elastic) return world.status();
+    const bool is_final = session == nullptr || !session->standing().elastic ||
+                          absl::IsInvalidArgument(world.status());
+    if (is_final) return world.status();
     if (!IsDaemonsWord(world.status()) && ++failures >= kMostConnectFailures) {
       return world.status();
     }

@@ -106,10 +106,14 @@ TEST_F(WorldTimelineTest, StartTimeline_WithoutAWorldOrTheVariable_Fails) {
 TEST_F(WorldTimelineTest, Init_WithATimelineThatCannotBeWritten_Fails) {
   RuntimeEnv env;
   env.timeline = "/nowhere/at/all.json";
-  Runtime worker(env, nullptr, MakeInprocBackend());
+  daemon_.SetSize(1);
+  const WorkerStanding standing{WorkerId(20), "127.0.0.1", /*elastic=*/true, absl::Seconds(1)};
+  Runtime worker(env, std::make_shared<Session>(standing, Incarnation(20), daemon_.NewClients()),
+                 MakeInprocBackend());
   const absl::Status status = worker.Init();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/at/all.json"));
+  EXPECT_EQ(daemon_.joins().size(), 1u);
 }
 
 TEST_F(WorldTimelineTest, Init_WithNotes_SaysThemOnce) {

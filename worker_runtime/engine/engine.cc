@@ -70,7 +70,7 @@ class EngineImpl : public Engine {
       operation->signatures.push_back(
           std::make_shared<const TensorSignature>(SignatureOf(request)));
     }
-    operation->timeline_id = recorder_->Queued(process_set_, operation->signatures);
+    operation->submission = recorder_->Queued(process_set_, operation->signatures);
     const absl::StatusOr<bool> engine_may_sleep = queue_.Push(operation);
     if (!engine_may_sleep.ok()) {
       RecordRefusal(*operation);
@@ -140,9 +140,8 @@ class EngineImpl : public Engine {
  private:
   // What was queued waits no more.
   void RecordRefusal(const Operation& operation) {
-    if (operation.timeline_id == 0) return;
     for (size_t i = 0; i < operation.signatures.size(); ++i) {
-      recorder_->Planned(process_set_, operation.timeline_id + i, operation.signatures[i]);
+      recorder_->Planned(process_set_, operation.submission, i, operation.signatures[i]);
     }
   }
 

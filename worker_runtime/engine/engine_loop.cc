@@ -290,9 +290,7 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
 }
 
 void EngineLoop::RecordPlanned(const OperationTensor& tensor) {
-  const uint64_t first = tensor.operation->timeline_id;
-  if (first == 0) return;
-  options_.recorder->Planned(options_.process_set, first + tensor.index,
+  options_.recorder->Planned(options_.process_set, tensor.operation->submission, tensor.index,
                              tensor.operation->signatures[tensor.index]);
 }
 

@@ -3,7 +3,6 @@
 #define WORKER_RUNTIME_ENGINE_OPERATION_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "worker_runtime/engine/completion.h"
 #include "worker_runtime/engine/request.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
+#include "worker_runtime/timeline/recorder.h"
 
 namespace hvd {
 
@@ -22,8 +22,8 @@ struct Operation {
   std::vector<TensorResult> results;            // of the requests
   std::vector<std::unique_ptr<char[]>> memory;  // of results whose request gave none
   size_t unfinished = 0;                        // requests
-  uint64_t timeline_id = 0;                     // of the first request; 0: not recorded
-  absl::Status status;                          // the first error
+  Recorder::Submission submission;
+  absl::Status status;  // the first error
   Completion done;
 };
 using OperationPtr = std::shared_ptr<Operation>;

@@ -1,5 +1,6 @@
 #include "worker_runtime/timeline/recorder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "worker_runtime/timeline/chunk.h"
@@ -11,6 +12,8 @@ void Recorder::Start(const ClockOffset& offset, bool mark_cycles) {
   events_.clear();
   dropped_ = 0;
   offset_ = offset;
+  started_ = clock_.Now();
+  first_id_ = last_id_ + 1;
   mark_cycles_.store(mark_cycles, std::memory_order_relaxed);
   on_.store(true, std::memory_order_relaxed);
 }
@@ -31,31 +34,40 @@ void Recorder::Add(TimelineEvent event) {
   AddLocked(std::move(event));
 }
 
-uint64_t Recorder::Queued(int process_set, absl::Span<const SignaturePtr> tensors) {
-  if (!on()) return 0;
+Recorder::Submission Recorder::Queued(int process_set, absl::Span<const SignaturePtr> tensors) {
+  Submission submission{clock_.Now(), 0};
+  if (!on()) return submission;
   TimelineEvent event;
   event.kind = EventKind::kQueued;
   event.process_set = process_set;
-  event.begin = clock_.Now();
+  event.begin = submission.time;
   absl::MutexLock lock(&mutex_);
-  const uint64_t first = last_id_ + 1;
+  submission.first_id = last_id_ + 1;
   for (const SignaturePtr& tensor : tensors) {
     event.id = ++last_id_;
     event.tensors = {tensor};
     AddLocked(event);
   }
-  return first;
+  return submission;
 }
 
-void Recorder::Planned(int process_set, uint64_t id, const SignaturePtr& tensor) {
+void Recorder::Planned(int process_set, const Submission& submission, size_t index,
+                       const SignaturePtr& tensor) {
   if (!on()) return;
   TimelineEvent event;
-  event.kind = EventKind::kPlanned;
   event.process_set = process_set;
-  event.begin = clock_.Now();
-  event.id = id;
   event.tensors = {tensor};
-  Add(std::move(event));
+  absl::MutexLock lock(&mutex_);
+  event.id = submission.first_id + index;
+  if (submission.first_id < first_id_) {
+    event.kind = EventKind::kQueued;
+    event.begin = std::max(submission.time, started_);
+    event.id = ++last_id_;
+    AddLocked(event);
+  }
+  event.kind = EventKind::kPlanned;
+  event.begin = clock_.Now();
+  AddLocked(std::move(event));
 }
 
 void Recorder::Cycle(int process_set) {

@@ -37,11 +37,17 @@ class Recorder {
   // What was recorded can still be taken.
   void Stop();
 
-  // A request of these tensors is submitted. Returns the id of the first, the others' follow; 0
-  // while the recorder is off.
-  uint64_t Queued(int process_set, absl::Span<const SignaturePtr> tensors);
-  // The tensor of that id (not 0) is about to be run.
-  void Planned(int process_set, uint64_t id, const SignaturePtr& tensor);
+  // What a request is known by until it is run.
+  struct Submission {
+    absl::Time time;
+    uint64_t first_id = 0;  // of its first tensor, the others' follow; 0: the recorder was off
+  };
+  // A request of these tensors is submitted.
+  Submission Queued(int process_set, absl::Span<const SignaturePtr> tensors);
+  // The tensor number `index` of a request is about to be run. If that was not recorded when it was
+  // queued it is now.
+  void Planned(int process_set, const Submission& submission, size_t index,
+               const SignaturePtr& tensor);
   // The engine begins another round.
   void Cycle(int process_set);
 
@@ -68,6 +74,8 @@ class Recorder {
   mutable absl::Mutex mutex_;
   ClockOffset offset_ ABSL_GUARDED_BY(mutex_);
   std::deque<TimelineEvent> events_ ABSL_GUARDED_BY(mutex_);
+  absl::Time started_ ABSL_GUARDED_BY(mutex_);
+  uint64_t first_id_ ABSL_GUARDED_BY(mutex_) = 1;  // since then
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
 };

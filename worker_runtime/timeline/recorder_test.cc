@@ -27,7 +27,7 @@ class RecorderTest : public ::testing::Test {
 };
 
 TEST_F(RecorderTest, EverythingWhileOff_RecordsNothing) {
-  EXPECT_EQ(recorder_.Queued(0, {TensorOf("a")}), 0u);
+  recorder_.Planned(0, recorder_.Queued(0, {TensorOf("a")}), 0, TensorOf("a"));
   recorder_.Operation(0, recorder_.Begin(), {TensorOf("a")});
   { ActivityScope scope(recorder_, 0, "", "COPY"); }
   recorder_.Cycle(0);
@@ -45,19 +45,40 @@ TEST_F(RecorderTest, Operation_BegunBeforeStart_IsNotRecorded) {
 TEST_F(RecorderTest, QueuedAndPlanned_BelongTogetherById) {
   recorder_.Start({}, false);
   const SignaturePtr a = TensorOf("a"), b = TensorOf("b", {5});
-  const uint64_t first = recorder_.Queued(3, {a, b});
+  const Recorder::Submission request = recorder_.Queued(3, {a, b});
   clock_.Advance(absl::Milliseconds(2));
-  recorder_.Planned(3, first + 1, b);
+  recorder_.Planned(3, request, 1, b);
   const auto chunk = Take();
   ASSERT_THAT(chunk.events(), SizeIs(3));
-  EXPECT_EQ(chunk.events(0).id(), first);
-  EXPECT_EQ(chunk.events(1).id(), first + 1);
-  EXPECT_EQ(chunk.events(2).id(), first + 1);
+  EXPECT_EQ(chunk.events(0).id(), request.first_id);
+  EXPECT_EQ(chunk.events(1).id(), request.first_id + 1);
+  EXPECT_EQ(chunk.events(2).id(), request.first_id + 1);
   EXPECT_EQ(chunk.events(2).kind(), static_cast<int>(EventKind::kPlanned));
   EXPECT_EQ(chunk.events(2).begin_ns() - chunk.events(1).begin_ns(), 2000000);
   EXPECT_EQ(chunk.events(1).process_set(), 3);
   EXPECT_THAT(chunk.events(1).shape(), ElementsAre(5));
   EXPECT_EQ(chunk.events(1).bytes(), 20);
+}
+
+TEST_F(RecorderTest, Planned_OfWhatWasQueuedBefore_RecordsBothFromTheStartOn) {
+  recorder_.Start({}, false);
+  const Recorder::Submission earlier = recorder_.Queued(0, {TensorOf("a"), TensorOf("b")});
+  recorder_.Stop();
+  const Recorder::Submission between = recorder_.Queued(0, {TensorOf("c")});
+  clock_.Advance(absl::Seconds(1));
+  recorder_.Start({}, false);
+  clock_.Advance(absl::Seconds(1));
+  recorder_.Planned(0, earlier, 1, TensorOf("b"));
+  recorder_.Planned(0, between, 0, TensorOf("c"));
+  const auto chunk = Take();
+  ASSERT_THAT(chunk.events(), SizeIs(4));
+  for (int i : {0, 2}) {
+    EXPECT_EQ(chunk.events(i).kind(), static_cast<int>(EventKind::kQueued));
+    EXPECT_EQ(chunk.events(i).id(), chunk.events(i + 1).id());
+    EXPECT_EQ(chunk.events(i).begin_ns(), absl::ToUnixNanos(start_ + absl::Seconds(1)));
+    EXPECT_EQ(chunk.events(i + 1).begin_ns(), absl::ToUnixNanos(start_ + absl::Seconds(2)));
+  }
+  EXPECT_NE(chunk.events(0).id(), chunk.events(2).id());
 }
 
 TEST_F(RecorderTest, ActivityScope_RecordsItsLife) {

@@ -66,8 +66,9 @@ std::string Line(absl::string_view phase, absl::string_view name, int rank, int 
   return line + "}";
 }
 
-int WaitingThread(int process_set) { return 2 * process_set; }
-int RunningThread(int process_set) { return 2 * process_set + 1; }
+// Not 0: Perfetto takes that for the idle thread.
+int WaitingThread(int process_set) { return 2 * process_set + 1; }
+int RunningThread(int process_set) { return 2 * process_set + 2; }
 
 std::string ThreadNames(int rank, int process_set) {
   const std::string note = process_set == 0 ? "" : absl::StrCat(" of process set ", process_set);

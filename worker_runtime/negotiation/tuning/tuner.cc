@@ -90,7 +90,8 @@ void Tuner::EndSample() {
   search_.Observe(point_, score);
   done_ = samples_ >= options_.max_samples;
   point_ = done_ ? search_.Best() : search_.Propose();
-  current_ = AtPoint(point_);
+  // The start may lie beyond what is searched.
+  current_ = point_ == PointOf(start_) ? start_ : AtPoint(point_);
   if (done_) samples_taken_.push_back({current_, search_.ScoreAt(point_), true});
 }
 

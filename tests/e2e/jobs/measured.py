@@ -1,0 +1,21 @@
+"""Steps with a few gradients, as many as the first argument says. With a second one, the timeline's file, it then says when events of rank 1 are in
+there, and goes on for ever."""
+
+import sys
+import time
+
+import torch
+
+import horovod.torch as hvd
+
+hvd.init()
+gradients = [torch.ones(1000) for _ in range(8)]
+for step in range(int(sys.argv[1])):
+    handles = [hvd.allreduce_async_(gradient, name=f"gradient.{i}") for i, gradient in enumerate(gradients)]
+    for handle in handles:
+        hvd.synchronize(handle)
+if sys.argv[2:]:
+    while '"name":"ALLREDUCE","pid":1' not in open(sys.argv[2]).read():
+        time.sleep(0.05)
+    print("written", flush=True)
+    time.sleep(1000)
