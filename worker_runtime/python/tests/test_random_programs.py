@@ -23,9 +23,19 @@ CHUNK = 50
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-5, "float64": 1e-10}
 
 
-def sets_of(size):
-    """Process sets to choose from, the one of all ranks first, by their members."""
-    return {tuple(range(size)): hvd.global_process_set}
+@pytest.fixture(scope="module")
+def sets():
+    """Process sets to choose from, by their members: all ranks, overlapping parts, and one rank."""
+    size = hvd.size()
+    members = {tuple(range(size - 1)), tuple(range(1, size)), (size - 1,)} - {(), (0,) * (size == 1)}
+    before = os.environ.get("HOROVOD_DYNAMIC_PROCESS_SETS")
+    os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
+    parts = {ranks: hvd.add_process_set(list(ranks)) for ranks in sorted(members)}
+    yield {tuple(range(size)): hvd.global_process_set, **parts}
+    for part in parts.values():
+        hvd.remove_process_set(part)
+    if before is None:
+        del os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"]
 
 
 def to_torch(array, dtype):
@@ -157,8 +167,7 @@ def run_joins(program):
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, CHUNK))
-def test_programs_give_what_the_model_gives(first):
-    sets = sets_of(hvd.size())
+def test_programs_give_what_the_model_gives(first, sets):
     for seed in range(first, min(first + CHUNK, FIRST + COUNT)):
         program = model.random_program(seed, hvd.size(), list(sets))
         try:
