@@ -2,15 +2,13 @@
 #ifndef WORKER_RUNTIME_TIMELINE_TIMELINE_TEST_UTIL_H_
 #define WORKER_RUNTIME_TIMELINE_TIMELINE_TEST_UTIL_H_
 
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
-
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "worker_runtime/timeline/event.h"
@@ -40,22 +38,87 @@ inline SignaturePtr TensorOf(std::string name, std::vector<int64_t> shape = {2, 
   return std::make_shared<const TensorSignature>(std::move(signature));
 }
 
-// A trace's events, each with its fields as text: numbers as they are, objects as JSON. Fails the
-// parsing with an empty list.
-inline std::vector<std::map<std::string, std::string>> ParseTrace(const std::string& json) {
-  google::protobuf::ListValue list;
-  if (!google::protobuf::util::JsonStringToMessage(json, &list).ok()) return {};
-  std::vector<std::map<std::string, std::string>> events;
-  for (const auto& value : list.values()) {
-    auto& event = events.emplace_back();
-    for (const auto& [name, field] : value.struct_value().fields()) {
-      std::string text = field.string_value();
-      if (text.empty()) {
-        if (!google::protobuf::util::MessageToJsonString(field, &text).ok()) return {};
-      }
-      event[name] = text;
-    }
+// Reads JSON as far as traces have it.
+class TraceReader {
+ public:
+  using Event = std::map<std::string, std::string>;
+
+  explicit TraceReader(const std::string& json) : json_(json) {}
+
+  // False: not an array of objects, and nothing else.
+  bool Read(std::vector<Event>& events) {
+    if (!Take('[')) return false;
+    do {
+      if (!ReadObject(events.emplace_back())) return false;
+    } while (Take(','));
+    return Take(']') && Peek() == 0;
   }
+
+ private:
+  char Peek() {
+    while (at_ < json_.size() && (json_[at_] == ' ' || json_[at_] == '\n')) ++at_;
+    return at_ < json_.size() ? json_[at_] : 0;
+  }
+  bool Take(char c) {
+    if (Peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  bool ReadObject(Event& event) {
+    if (!Take('{')) return false;
+    if (Take('}')) return true;
+    do {
+      std::string name;
+      if (!ReadString(name) || !Take(':') || !ReadValue(event[name])) return false;
+    } while (Take(','));
+    return Take('}');
+  }
+  bool ReadString(std::string& text) {
+    if (!Take('"')) return false;
+    for (; at_ < json_.size() && json_[at_] != '"'; ++at_) {
+      if (static_cast<unsigned char>(json_[at_]) < 0x20) return false;
+      if (json_[at_] == '\\' && ++at_ == json_.size()) return false;
+      text += json_[at_];
+    }
+    return Take('"');
+  }
+  // A string's contents; anything else as it is written.
+  bool ReadValue(std::string& value) {
+    if (Peek() == '"') return ReadString(value);
+    const size_t begin = at_;
+    if (!Skip()) return false;
+    value = json_.substr(begin, at_ - begin);
+    return true;
+  }
+  bool Skip() {
+    std::string ignored;
+    Event fields;
+    if (Peek() == '"') return ReadString(ignored);
+    if (Peek() == '{') return ReadObject(fields);
+    if (Take('[')) {
+      if (Take(']')) return true;
+      do {
+        if (!Skip()) return false;
+      } while (Take(','));
+      return Take(']');
+    }
+    const size_t end = json_.find_first_of(",]} \n", at_);
+    if (end == std::string::npos || end == at_) return false;
+    const std::string word = json_.substr(at_, end - at_);
+    at_ = end;
+    double number;
+    return word == "null" || absl::SimpleAtod(word, &number);
+  }
+
+  const std::string& json_;
+  size_t at_ = 0;
+};
+
+// A trace's events, each with its fields as text: numbers, objects and arrays as they are written.
+// Empty: it is not valid.
+inline std::vector<TraceReader::Event> ParseTrace(const std::string& json) {
+  std::vector<TraceReader::Event> events;
+  if (!TraceReader(json).Read(events)) events.clear();
   return events;
 }
 

@@ -70,9 +70,9 @@ TEST_F(TraceFormatTest, QueuedAndPlanned_AreTheEndsOfOneAsynchronousEvent) {
   }
   EXPECT_EQ(events[0].at("ph"), "b");
   EXPECT_EQ(events[1].at("ph"), "e");
-  EXPECT_EQ(events[0].at("ts"), "1500");
-  EXPECT_EQ(events[1].at("ts"), "1502.5");
-  EXPECT_THAT(events[0].at("args"), HasSubstr("\"tensor\":\"grad \\\"x\\\"\\n\""));
+  EXPECT_EQ(events[0].at("ts"), "1500.000");
+  EXPECT_EQ(events[1].at("ts"), "1502.500");
+  EXPECT_THAT(events[0].at("args"), HasSubstr("\"tensor\":\"grad \\\"x\\\"\\u000a\""));
   EXPECT_THAT(events[0].at("args"), HasSubstr("\"shape\":\"[4, 5]\""));
 }
 
@@ -84,7 +84,7 @@ TEST_F(TraceFormatTest, AnOperation_TellsWhatItCarried) {
   ASSERT_THAT(events, SizeIs(1));
   EXPECT_EQ(events[0].at("ph"), "X");
   EXPECT_EQ(events[0].at("name"), "ALLREDUCE");
-  EXPECT_EQ(events[0].at("dur"), "5");
+  EXPECT_EQ(events[0].at("dur"), "5.000");
   for (const char* part : {"\"bytes\":20", "\"dtype\":\"float32\"", "\"names\":[\"a\",\"b\"]",
                            "\"reduction\":\"sum\"", "\"tensors\":2"}) {
     EXPECT_THAT(events[0].at("args"), HasSubstr(part));
@@ -107,7 +107,7 @@ TEST_F(TraceFormatTest, Times_AreRankZerosTimes) {
   const auto events =
       EventsWith(1, ChunkOf({EventOf(EventKind::kCycle, absl::Milliseconds(1))}, behind));
   ASSERT_THAT(events, SizeIs(1));
-  EXPECT_EQ(events[0].at("ts"), "3001000");
+  EXPECT_EQ(events[0].at("ts"), "3001000.000");
   EXPECT_THAT(text_, HasSubstr("\"clock_offset_us\":3000000.000,\"clock_uncertainty_us\":40.000"));
 }
 
