@@ -19,17 +19,13 @@ def world():
 
 
 @pytest.fixture(autouse=True)
-def in_step():
+def in_step(request):
     """Ranks begin each test together, with the same random numbers."""
+    if "several_ranks" in request.keywords and hvd.size() == 1:
+        pytest.skip("needs several ranks")
     hvd.barrier()
     torch.manual_seed(1234)
     yield
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "several_ranks" in item.keywords:
-            item.add_marker(pytest.mark.skipif("hvd.size() == 1", reason="needs several ranks"))
 
 
 def pytest_configure(config):

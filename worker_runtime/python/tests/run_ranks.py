@@ -16,6 +16,7 @@ _SINGLE = (
     "test_elastic_sampler.py",
     "test_import_order.py",
     "test_run_api.py",
+    "test_runner_names.py",
     "test_torch_checkpoints.py",
     "test_torch_store.py",
 )

@@ -155,10 +155,12 @@ def test_join_gives_the_ranks_of_the_world(monkeypatch):
     before = basics._process.world
     monkeypatch.setattr(basics._process, "world", basics._World(*numbers.values()))
     monkeypatch.setattr(basics._process, "deferred", True)
-    names = [ops.name_or_default("kind", None)]  # joins
+    with ops.naming("kind", None) as first:  # joins
+        pass
     assert hvd.rank() == 5 and basics.take_move() and not basics.take_move()
-    names.append(ops.name_or_default("kind", None))
-    assert names == ["kind.noname.0", "kind.noname.1"]
+    with ops.naming("kind", None) as second:
+        pass
+    assert (first, second) == ("kind.noname.0", "kind.noname.1")
     assert not basics._process.deferred and before is not None
 
 

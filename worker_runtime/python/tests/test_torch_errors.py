@@ -32,6 +32,13 @@ MISMATCHES = {
     "gathered shape": lambda: hvd.allgather(torch.ones(2, 2 + hvd.rank() % 2), name="x"),
     "exchanged shape": lambda: hvd.alltoall(torch.ones(hvd.size(), 2 + hvd.rank() % 2), name="x"),
     "scattered shape": lambda: hvd.reducescatter(torch.ones(4 + hvd.rank() % 2), name="x"),
+    "gathered type": lambda: hvd.allgather(
+        torch.ones(2, dtype=rank_dependent(torch.int8, torch.bool)), name="x"
+    ),
+    "broadcast shape": lambda: hvd.broadcast(torch.ones(2 + hvd.rank() % 2), 0, name="x"),
+    "scattered factor": lambda: hvd.reducescatter(
+        torch.ones(4), name="x", postscale_factor=1.0 + hvd.rank() % 2
+    ),
     "group": lambda: hvd.grouped_allreduce(
         [torch.ones(2), torch.ones(2 + hvd.rank() % 2)], name="x"
     ),
@@ -68,13 +75,130 @@ def test_duplicate_name_fails():
     assert torch.equal(hvd.synchronize(handle), torch.ones(2))
 
 
-def test_unsupported_tensors_fail():
+# Every collective, on one tensor.
+OPERATIONS = {
+    "allreduce": hvd.allreduce,
+    "allreduce_": hvd.allreduce_,
+    "grouped_allreduce": lambda t: hvd.grouped_allreduce([torch.ones(1), t]),
+    "grouped_allreduce_": lambda t: hvd.grouped_allreduce_([torch.ones(1), t]),
+    "allgather": hvd.allgather,
+    "grouped_allgather": lambda t: hvd.grouped_allgather([torch.ones(1), t]),
+    "broadcast": lambda t: hvd.broadcast(t, 0),
+    "broadcast_": lambda t: hvd.broadcast_(t, 0),
+    "grouped_broadcast": lambda t: hvd.grouped_broadcast([torch.ones(1), t], 0),
+    "grouped_broadcast_": lambda t: hvd.grouped_broadcast_([torch.ones(1), t], 0),
+    "alltoall": hvd.alltoall,
+    "grouped_alltoall": lambda t: hvd.grouped_alltoall([torch.ones(0), t]),
+    "reducescatter": hvd.reducescatter,
+    "grouped_reducescatter": lambda t: hvd.grouped_reducescatter([torch.ones(1), t]),
+}
+
+
+@pytest.mark.parametrize("operation", sorted(OPERATIONS))
+def test_unsupported_tensors_fail(operation):
     for tensor in (torch.ones(2, dtype=torch.complex64), torch.ones(2).to_sparse()):
         with pytest.raises(ValueError, match="Tensor type torch.* is not supported."):
-            hvd.allreduce(tensor)
+            OPERATIONS[operation](tensor)
+    with pytest.raises(ValueError, match="Tensor is required to be contiguous."):
+        OPERATIONS[operation](torch.ones(12, 12).t())
+    with pytest.raises(ValueError, match="needs a torch.Tensor"):
+        hvd.allreduce_async([1.0])
+    assert_usable()
+
+
+def test_adasum_of_integers_is_refused():
+    with pytest.raises(ValueError, match="Adasum needs floating-point tensors"):
+        hvd.allreduce(torch.tensor([1, 2]), op=hvd.Adasum)
+    assert_usable()
+
+
+def test_unknown_reduction_is_refused():
+    for operation in (hvd.allreduce, hvd.reducescatter):
+        with pytest.raises(ValueError, match="op=17 is not one of hvd.Average"):
+            operation(torch.ones(2), op=17)
+    assert_usable()
+
+
+@pytest.mark.several_ranks
+@pytest.mark.parametrize("operation", ["allgather", "alltoall"])
+def test_scalars_can_not_be_put_together(operation):
+    with pytest.raises(HorovodRequestError, match="a tensor needs at least one dimension"):
+        hvd.synchronize(getattr(hvd, operation + "_async")(torch.tensor(1.0), name="scalar"))
+    assert_usable()
+
+
+@pytest.mark.several_ranks
+def test_scalar_on_one_rank_raises_on_all():
+    tensor = torch.tensor(1.0) if hvd.rank() == 0 else torch.ones(2)
+    with pytest.raises(HorovodRequestError, match="Mismatched"):
+        hvd.synchronize(hvd.allgather_async(tensor, name="scalar"))
+    assert_usable()
+
+
+def test_scalars_and_empty_tensors_go_where_they_mean_something():
+    scalar, empty = torch.tensor(2.0), torch.empty(0, 3)
+    assert hvd.allreduce(scalar).shape == () and hvd.allreduce(empty).shape == (0, 3)
+    first, second = hvd.grouped_allreduce([scalar, empty])
+    assert first.item() == 2.0 and second.shape == (0, 3)
+    assert hvd.broadcast(scalar, 0).shape == () and hvd.broadcast(empty, 0).shape == (0, 3)
+    first, second = hvd.grouped_broadcast([scalar, empty], 0)
+    assert first.item() == 2.0 and second.shape == (0, 3)
+    assert hvd.allgather(empty).shape == (0, 3)
+    assert hvd.grouped_allgather([empty, torch.ones(1)])[0].shape == (0, 3)
+    assert hvd.alltoall(empty).shape == (0, 3)
+    assert hvd.grouped_alltoall([empty])[0].shape == (0, 3)
+    assert hvd.reducescatter(empty).shape == (0, 3)
+    assert hvd.grouped_reducescatter([empty])[0].shape == (0, 3)
+
+
+@pytest.mark.several_ranks
+def test_mismatch_in_a_process_set_raises_on_its_members(monkeypatch):
+    monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
+    some = hvd.add_process_set([0, 1] if hvd.size() > 2 else [1])
+    if some.included() and some.size() > 1:
+        with pytest.raises(HorovodRequestError, match="Mismatched"):
+            hvd.allreduce(torch.ones(1 + hvd.rank()), name="x", process_set=some)
+        assert hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=some).item() == 2
+    assert_usable()
+    assert hvd.remove_process_set(some)
+
+
+def test_a_set_that_was_never_registered_is_a_type_error():
     for operation in (hvd.allreduce, hvd.allgather, hvd.alltoall, hvd.reducescatter):
-        with pytest.raises(ValueError, match="Tensor is required to be contiguous."):
-            operation(torch.ones(4, 6).t())
+        with pytest.raises(TypeError, match="is not registered"):
+            operation(torch.ones(hvd.size()), process_set=hvd.ProcessSet([0]))
+    with pytest.raises(TypeError, match="is not registered"):
+        hvd.broadcast(torch.ones(1), 0, process_set=hvd.ProcessSet([0]))
+    assert_usable()
+
+
+@pytest.mark.several_ranks
+def test_root_outside_the_process_set(monkeypatch):
+    monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
+    some = hvd.add_process_set([1])
+    if some.included():
+        text = "broadcast received invalid root rank 0 for provided process set"
+        with pytest.raises(ValueError, match=text):
+            hvd.broadcast(torch.ones(1), 0, process_set=some)
+    assert hvd.remove_process_set(some)
+
+
+@pytest.mark.several_ranks
+def test_after_a_peers_shutdown_every_operation_says_so():
+    hvd.barrier()
+    if hvd.rank() == 0:
+        hvd.shutdown()
+    else:
+        for name in ("first", "second"):
+            with pytest.raises(
+                hvd.HorovodInternalError,
+                match="Horovod has been shut down. This was caused by an exception on one of the "
+                "ranks or an attempt to",
+            ):
+                hvd.allreduce(torch.ones(2), name=name)
+        assert hvd.is_initialized() and 0 < hvd.rank() < hvd.size()
+        hvd.shutdown()
+    hvd.init()
     assert_usable()
 
 

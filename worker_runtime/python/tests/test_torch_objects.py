@@ -1,9 +1,22 @@
-"""Objects and parameters that all ranks are given. Runs on any number of ranks."""
+"""Objects, parameters and optimizers' states that all ranks are given. Runs on any number of
+ranks."""
 
 import pytest
 import torch
 
 import horovod.torch as hvd
+
+
+@pytest.fixture
+def ends(monkeypatch):
+    """A process set of the first and the last rank."""
+    monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
+    if hvd.size() < 3:
+        yield hvd.global_process_set
+        return
+    process_set = hvd.add_process_set([0, hvd.size() - 1])
+    yield process_set
+    assert hvd.remove_process_set(process_set)
 
 
 def test_objects():
@@ -13,6 +26,20 @@ def test_objects():
         assert got["rank"] == root and got["f"](1) == 2 and len(got["data"]) == 100_000 * (root + 1)
     everyone = hvd.allgather_object(obj)
     assert [got["rank"] for got in everyone] == list(range(hvd.size()))
+
+
+def test_objects_of_a_process_set(ends):
+    if ends.included():
+        last = hvd.size() - 1
+        assert hvd.broadcast_object(hvd.rank(), last, process_set=ends) == last
+        assert hvd.allgather_object(hvd.rank(), process_set=ends) == ends.ranks
+        assert hvd.allgather_object(hvd.rank(), name="named", process_set=ends) == ends.ranks
+
+
+def test_objects_without_content():
+    assert hvd.broadcast_object(None) is None
+    assert hvd.broadcast_object([], name="empty") == []
+    assert hvd.allgather_object(None) == [None] * hvd.size()
 
 
 def test_broadcast_parameters():
@@ -27,3 +54,74 @@ def test_broadcast_parameters():
     assert (transposed == 0).all()
     with pytest.raises(ValueError, match="invalid params of type"):
         hvd.broadcast_parameters(model.named_parameters(), root_rank=0)
+
+
+def test_broadcast_parameters_of_a_process_set(ends):
+    tensor = torch.full((3,), float(hvd.rank()))
+    if ends.included():
+        hvd.broadcast_parameters({"t": tensor}, root_rank=hvd.size() - 1, process_set=ends)
+    assert (tensor == (hvd.size() - 1 if ends.included() else hvd.rank())).all()
+
+
+OPTIMIZERS = {
+    kind.__name__: kind
+    for kind in vars(torch.optim).values()
+    if isinstance(kind, type)
+    and issubclass(kind, torch.optim.Optimizer)
+    and kind is not torch.optim.Optimizer
+}
+
+
+def trained(kind, steps):
+    torch.manual_seed(3)
+    sparse = kind == "SparseAdam"
+    model = torch.nn.Embedding(6, 4, sparse=sparse) if sparse else torch.nn.Linear(6, 4, bias=False)
+    settings = dict(momentum=0.9) if kind in ("SGD", "RMSprop") else {}
+    optimizer = OPTIMIZERS[kind](model.parameters(), lr=0.01 * (1 + hvd.rank()), **settings)
+    for _ in range(steps):
+        train(model, optimizer)
+    return model, optimizer
+
+
+def train(model, optimizer):
+    def closure():
+        optimizer.zero_grad()
+        x = torch.arange(6) if isinstance(model, torch.nn.Embedding) else torch.eye(6)
+        loss = (model(x) - 1).pow(2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return isinstance(other, torch.Tensor) and torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
+def test_broadcast_optimizer_state(kind):
+    """Only the root has trained; afterwards all train alike. LBFGS, too, which Horovod refuses."""
+    root = hvd.size() - 1
+    model, optimizer = trained(kind, 2 if hvd.rank() == root else 0)
+    hvd.broadcast_parameters(model.state_dict(), root)
+    hvd.broadcast_optimizer_state(optimizer, root, model=model)
+    assert optimizer.param_groups[0]["lr"] == 0.01 * (1 + root)
+    assert optimizer.param_groups[0]["params"][0] is model.weight
+    train(model, optimizer)
+    mine = (model.state_dict(), optimizer.state_dict())
+    for theirs in hvd.allgather_object(mine):
+        assert same(mine, theirs)
+
+
+def test_broadcast_optimizer_state_of_a_process_set(ends):
+    model, optimizer = trained("Adam", 1 + hvd.rank())
+    if ends.included():
+        hvd.broadcast_optimizer_state(optimizer, hvd.size() - 1, process_set=ends)
+        lr = optimizer.param_groups[0]["lr"]
+        assert hvd.allgather_object(lr, process_set=ends) == [0.01 * hvd.size()] * ends.size()

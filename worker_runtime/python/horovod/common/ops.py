@@ -2,9 +2,9 @@
 
 import array
 import collections
-import itertools
+import contextlib
 import threading
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Sequence
 
 from horovod import _ffi
 from horovod.common import basics
@@ -27,34 +27,46 @@ class _InFlight(NamedTuple):
 
 _lock = threading.Lock()
 _in_flight: Dict[int, _InFlight] = {}
-_counters: Dict[Tuple[int, str], Any] = collections.defaultdict(itertools.count)
+_unnamed: Dict[int, int] = collections.defaultdict(int)  # operations so far, by process set
 
 
 def reset_names() -> None:
     """Starts the numbering of unnamed operations again. All ranks must do so at the same point."""
     with _lock:
-        _counters.clear()
+        _unnamed.clear()
 
 
 def _reset_names_of_the_world() -> None:
     """The same for operations of all ranks only."""
     with _lock:
-        for process_set, kind in list(_counters):
-            if process_set == 0:
-                del _counters[process_set, kind]
+        _unnamed.pop(0, None)
 
 
 basics.on_init(reset_names)
 
 
-def name_or_default(kind: str, name: Any, process_set: int = 0) -> str:
-    """`name`, or ``<kind>.noname.<n>`` if there is none; n counts the unnamed operations of that
-    kind on this process set in this world."""
+@contextlib.contextmanager
+def naming(kind: str, name: Any, process_set: int = 0) -> Iterator[str]:
+    """A context in which one operation is submitted, which has `name`, or ``<kind>.noname.<n>`` if
+    there is none; n counts the unnamed operations on this process set in this world.
+
+    One that could not be submitted does not count: whoever catches its error on one rank has as
+    many as the other ranks.
+    """
     basics.join_world()
     if name is not None and name != "":
-        return str(name)
+        yield str(name)
+        return
     with _lock:
-        return "{}.noname.{}".format(kind, next(_counters[process_set, kind]))
+        number = _unnamed[process_set]
+        _unnamed[process_set] = number + 1
+    try:
+        yield "{}.noname.{}".format(kind, number)
+    except BaseException:
+        with _lock:
+            if _unnamed[process_set] == number + 1:
+                _unnamed[process_set] = number
+        raise
 
 
 def check_ready() -> None:

@@ -10,7 +10,7 @@ from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch import _tensors
 from horovod.torch._allreduce import allreduce
-from horovod.torch._groups import check_group, differentiable, group_names, results
+from horovod.torch._groups import check_group, differentiable, names_of, results
 
 
 def _submit_allgather(
@@ -32,8 +32,8 @@ def allgather_async(
     """Starts an :func:`allgather` and returns its handle."""
     process_set_id = process_sets.check(process_set)
     _tensors.check(tensor)
-    names = [ops.name_or_default("allgather", name, process_set_id)]
-    return _submit_allgather([tensor], names, True, process_set_id)
+    with ops.naming("allgather", name, process_set_id) as name:
+        return _submit_allgather([tensor], [name], True, process_set_id)
 
 
 @_tensors.not_compiled
@@ -45,8 +45,9 @@ def grouped_allgather_async(
     """Starts a :func:`grouped_allgather` and returns its handle."""
     process_set_id = process_sets.check(process_set)
     tensors = check_group(tensors)
-    names = group_names("grouped_allgather", name, len(tensors), process_set_id)
-    return _submit_allgather(tensors, names, False, process_set_id)
+    with ops.naming("grouped_allgather", name, process_set_id) as name:
+        names = names_of(name, len(tensors))
+        return _submit_allgather(tensors, names, False, process_set_id)
 
 
 def _own_rows(grad: torch.Tensor, rows: int, process_set: ProcessSet) -> torch.Tensor:

@@ -9,7 +9,7 @@ from horovod.common import ops, process_sets
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import get_average_backwards_compatibility_fun
 from horovod.torch import _tensors
-from horovod.torch._groups import check_group, check_reduction, differentiable, group_names
+from horovod.torch._groups import check_group, check_reduction, differentiable, names_of
 from horovod.torch.compression import Compression, Compressor
 
 _reduction_of = get_average_backwards_compatibility_fun()
@@ -62,10 +62,10 @@ def _allreduce_async(tensor, output, name, op, prescale, postscale, process_set)
     _tensors.check(tensor)
     if output is None:
         output = torch.empty_like(tensor, requires_grad=False)
-    names = [ops.name_or_default("allreduce", name, process_set_id)]
-    return _submit_allreduce(
-        [tensor], [output], names, op, prescale, postscale, output, process_set_id
-    )
+    with ops.naming("allreduce", name, process_set_id) as name:
+        return _submit_allreduce(
+            [tensor], [output], [name], op, prescale, postscale, output, process_set_id
+        )
 
 
 def _grouped_allreduce_async(tensors, in_place, name, op, prescale, postscale, process_set) -> int:
@@ -75,10 +75,11 @@ def _grouped_allreduce_async(tensors, in_place, name, op, prescale, postscale, p
     outputs = tensors
     if not in_place:
         outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
-    names = group_names("grouped_allreduce", name, len(tensors), process_set_id)
-    return _submit_allreduce(
-        tensors, outputs, names, op, prescale, postscale, outputs, process_set_id
-    )
+    with ops.naming("grouped_allreduce", name, process_set_id) as name:
+        names = names_of(name, len(tensors))
+        return _submit_allreduce(
+            tensors, outputs, names, op, prescale, postscale, outputs, process_set_id
+        )
 
 
 @_tensors.not_compiled

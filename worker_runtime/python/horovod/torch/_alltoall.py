@@ -1,6 +1,6 @@
 """Alltoall: slices of every rank's tensor to every rank."""
 
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -8,7 +8,10 @@ from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch import _tensors
-from horovod.torch._groups import differentiable
+from horovod.torch._groups import check_group, differentiable, names_of
+
+Splits = Union[torch.Tensor, Sequence[int], None]
+Exchanged = Tuple[torch.Tensor, torch.Tensor]  # rows, and how many came from each rank
 
 
 def _checked_splits(tensor: torch.Tensor, splits: Any, size: int) -> List[int]:
@@ -36,34 +39,74 @@ def _checked_splits(tensor: torch.Tensor, splits: Any, size: int) -> List[int]:
     return splits
 
 
+def _request(name: str, source: torch.Tensor, counts: List[int]) -> _ffi.Request:
+    # Rows beyond the splits are not sent.
+    shape = (sum(counts), *source.shape[1:]) if counts else source.shape
+    return _tensors.request(name, _ffi.ALLTOALL, source, shape=shape, splits=counts)
+
+
+def _exchanged(
+    tensors: List[torch.Tensor], splits: Sequence[Splits], single: bool
+) -> Callable[[int], Union[Exchanged, List[Exchanged]]]:
+    """The finisher of an operation on `tensors`."""
+    likes = [torch.empty(0, dtype=tensor.dtype, device=tensor.device) for tensor in tensors]
+    devices = [
+        each.device if isinstance(each, torch.Tensor) else tensor.device
+        for tensor, each in zip(tensors, splits)
+    ]
+
+    def finish(handle: int) -> Union[Exchanged, List[Exchanged]]:
+        owner = _ffi.ResultOwner(handle)
+        pairs = []
+        for i, (like, device) in enumerate(zip(likes, devices)):
+            result = _ffi.result(handle, i)
+            received = torch.tensor(result.received_splits, dtype=torch.int32, device=device)
+            pairs.append((_tensors.from_result(result, like, owner), received))
+        return pairs[0] if single else pairs
+
+    return finish
+
+
+def _alltoall_async(tensors, splits, name, process_set, single) -> int:
+    process_set_id = process_sets.check(process_set)
+    ops.check_ready()
+    tensors = check_group(tensors)
+    if len(splits) != len(tensors):
+        raise ValueError(
+            "grouped_alltoall needs splits for each of its {} tensors, got {}".format(
+                len(tensors), len(splits)
+            )
+        )
+    size = process_set.size()
+    counts = [_checked_splits(tensor, each, size) for tensor, each in zip(tensors, splits)]
+    sources = [_tensors.on_host(tensor) for tensor in tensors]
+    with ops.naming("alltoall" if single else "grouped_alltoall", name, process_set_id) as name:
+        names = names_of(name, len(tensors), single)
+        requests = [_request(*each) for each in zip(names, sources, counts)]
+        return ops.submit(requests, _exchanged(tensors, splits, single), sources, process_set_id)
+
+
 @_tensors.not_compiled
 def alltoall_async(
     tensor: torch.Tensor,
-    splits: Union[torch.Tensor, Sequence[int], None] = None,
+    splits: Splits = None,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts an :func:`alltoall` and returns its handle; synchronize returns (output,
     received_splits)."""
-    process_set_id = process_sets.check(process_set)
-    ops.check_ready()
-    _tensors.check(tensor)
-    counts = _checked_splits(tensor, splits, process_set.size())
-    source = _tensors.on_host(tensor)
-    # Rows beyond the splits are not sent.
-    shape = (sum(counts), *source.shape[1:]) if counts else source.shape
-    name = ops.name_or_default("alltoall", name, process_set_id)
-    request = _tensors.request(name, _ffi.ALLTOALL, source, shape=shape, splits=counts)
-    like = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    device = splits.device if isinstance(splits, torch.Tensor) else tensor.device
+    return _alltoall_async([tensor], [splits], name, process_set, True)
 
-    def finish(handle: int) -> Tuple[torch.Tensor, torch.Tensor]:
-        result = _ffi.result(handle, 0)
-        output = _tensors.from_result(result, like, _ffi.ResultOwner(handle))
-        received = torch.tensor(result.received_splits, dtype=torch.int32, device=device)
-        return output, received
 
-    return ops.submit([request], finish, source, process_set_id)
+def _sent_back(
+    grad: torch.Tensor, received: torch.Tensor, rows: int, process_set: ProcessSet
+) -> torch.Tensor:
+    """The gradient of a tensor of `rows` rows, from that of what was received."""
+    sent, _ = alltoall(grad.contiguous(), received, process_set=process_set)
+    if sent.shape[0] < rows:
+        unsent = sent.new_zeros((rows - sent.shape[0], *sent.shape[1:]))
+        sent = torch.cat([sent, unsent])
+    return sent
 
 
 class HorovodAlltoall(torch.autograd.Function):
@@ -78,20 +121,16 @@ class HorovodAlltoall(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad, _):
-        sent, _ = alltoall(grad.contiguous(), ctx.received, process_set=ctx.process_set)
-        if sent.shape[0] < ctx.rows:
-            unsent = sent.new_zeros((ctx.rows - sent.shape[0], *sent.shape[1:]))
-            sent = torch.cat([sent, unsent])
-        return sent, None, None, None
+        return _sent_back(grad, ctx.received, ctx.rows, ctx.process_set), None, None, None
 
 
 @_tensors.not_compiled
 def alltoall(
     tensor: torch.Tensor,
-    splits: Union[torch.Tensor, Sequence[int], None] = None,
+    splits: Splits = None,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
+) -> Union[torch.Tensor, Exchanged]:
     """Sends slices of `tensor`'s first dimension to all ranks of the process set, and concatenates
     what they send. Differentiable.
 
@@ -110,3 +149,59 @@ def alltoall(
     else:
         output, received = ops.synchronize(alltoall_async(tensor, splits, name, process_set))
     return output if splits is None else (output, received)
+
+
+@_tensors.not_compiled
+def grouped_alltoall_async(
+    tensors: Sequence[torch.Tensor],
+    splits: Optional[Sequence[Splits]] = None,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts a :func:`grouped_alltoall` and returns its handle; synchronize returns the list of
+    (output, received_splits)."""
+    tensors = list(tensors)
+    splits = [None] * len(tensors) if splits is None else list(splits)
+    return _alltoall_async(tensors, splits, name, process_set, False)
+
+
+class HorovodGroupedAlltoall(torch.autograd.Function):
+    """Differentiable grouped alltoall: the outputs, then the received splits."""
+
+    @staticmethod
+    def forward(ctx, splits, name, process_set, *tensors):
+        pairs = ops.synchronize(grouped_alltoall_async(tensors, splits, name, process_set))
+        outputs, received = zip(*pairs)
+        ctx.received, ctx.process_set = received, process_set
+        ctx.rows = [tensor.shape[0] for tensor in tensors]
+        ctx.mark_non_differentiable(*received)
+        return (*outputs, *received)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        own = [
+            _sent_back(grad, received, rows, ctx.process_set)
+            for grad, received, rows in zip(grads, ctx.received, ctx.rows)
+        ]
+        return (None, None, None, *own)
+
+
+@_tensors.not_compiled
+def grouped_alltoall(
+    tensors: Sequence[torch.Tensor],
+    splits: Optional[Sequence[Splits]] = None,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> Union[List[torch.Tensor], List[Exchanged]]:
+    """:func:`alltoall` of several tensors, which become ready together; `splits` are a list of
+    those of each tensor. Returns the list of what alltoall returns for each. Differentiable.
+
+    The tensors, named ``<name>_<i>of<n>``, may differ in shape and type.
+    """
+    tensors = check_group(tensors)
+    if differentiable(*tensors):
+        values = HorovodGroupedAlltoall.apply(splits, name, process_set, *tensors)
+        pairs = list(zip(values[: len(tensors)], values[len(tensors) :]))
+    else:
+        pairs = ops.synchronize(grouped_alltoall_async(tensors, splits, name, process_set))
+    return [output for output, _ in pairs] if splits is None else pairs

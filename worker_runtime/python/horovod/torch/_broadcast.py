@@ -1,6 +1,6 @@
 """Broadcast: one rank's tensor to all ranks."""
 
-from typing import Optional
+from typing import Any, List, Optional, Sequence
 
 import torch
 
@@ -10,8 +10,8 @@ from horovod.common.basics import rank, size
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch import _tensors
-from horovod.torch._allreduce import allreduce
-from horovod.torch._groups import differentiable
+from horovod.torch._allreduce import allreduce, grouped_allreduce
+from horovod.torch._groups import check_group, differentiable, names_of
 
 
 def _is_root(root_rank: int, process_set: ProcessSet) -> bool:
@@ -20,34 +20,65 @@ def _is_root(root_rank: int, process_set: ProcessSet) -> bool:
     return root_rank in process_set.ranks
 
 
-def _broadcast_async(tensor, output, root_rank, name, process_set) -> int:
+def _checked_set(root_rank: int, process_set: ProcessSet) -> int:
     process_set_id = process_sets.check(process_set)
     ops.check_ready()
     if not _is_root(root_rank, process_set):
         raise ValueError(
             "broadcast received invalid root rank {} for provided process set".format(root_rank)
         )
-    _tensors.check(tensor)
-    if output is None:
-        output = torch.empty_like(tensor, requires_grad=False)
-        if rank() == root_rank:
+    return process_set_id
+
+
+def _outputs(tensors: List[torch.Tensor], in_place: bool, root_rank: int) -> List[torch.Tensor]:
+    if in_place:
+        return tensors
+    outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
+    if rank() == root_rank:
+        for output, tensor in zip(outputs, tensors):
             output.copy_(tensor.detach())
-    buffer = _tensors.on_host(output)
-    request = _tensors.request(
-        ops.name_or_default("broadcast", name, process_set_id),
-        _ffi.BROADCAST,
-        buffer,
-        buffer,
-        root_rank=root_rank,
-    )
+    return outputs
 
-    def finish(handle: int) -> torch.Tensor:
+
+def _submit_broadcast(
+    outputs: List[torch.Tensor],
+    names: Sequence[str],
+    root_rank: int,
+    value: Any,
+    process_set_id: int,
+) -> int:
+    """Broadcasts what is in `outputs` on the root; `value` is what synchronize will return."""
+    buffers = [_tensors.on_host(output) for output in outputs]
+    requests = [
+        _tensors.request(name, _ffi.BROADCAST, buffer, buffer, root_rank=root_rank)
+        for name, buffer in zip(names, buffers)
+    ]
+
+    def finish(handle: int) -> Any:
         _ffi.release(handle)
-        if not _tensors.in_host_memory(output):
-            output.detach().copy_(buffer)
-        return output
+        for output, buffer in zip(outputs, buffers):
+            if not _tensors.in_host_memory(output):
+                output.detach().copy_(buffer)
+        return value
 
-    return ops.submit([request], finish, buffer, process_set_id)
+    return ops.submit(requests, finish, buffers, process_set_id)
+
+
+def _broadcast_async(tensor, in_place, root_rank, name, process_set) -> int:
+    process_set_id = _checked_set(root_rank, process_set)
+    _tensors.check(tensor)
+    (output,) = _outputs([tensor], in_place, root_rank)
+    with ops.naming("broadcast", name, process_set_id) as name:
+        return _submit_broadcast([output], [name], root_rank, output, process_set_id)
+
+
+def _grouped_broadcast_async(tensors, in_place, root_rank, name, process_set) -> int:
+    process_set_id = _checked_set(root_rank, process_set)
+    tensors = check_group(tensors)
+    outputs = _outputs(tensors, in_place, root_rank)
+    with ops.naming("grouped_broadcast", name, process_set_id) as name:
+        names = names_of(name, len(tensors))
+        return _submit_broadcast(outputs, names, root_rank, outputs, process_set_id)
 
 
 @_tensors.not_compiled
@@ -58,7 +89,7 @@ def broadcast_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`broadcast` and returns its handle."""
-    return _broadcast_async(tensor, None, root_rank, name, process_set)
+    return _broadcast_async(tensor, False, root_rank, name, process_set)
 
 
 @_tensors.not_compiled
@@ -69,7 +100,7 @@ def broadcast_async_(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`broadcast_` and returns its handle."""
-    return _broadcast_async(tensor, tensor, root_rank, name, process_set)
+    return _broadcast_async(tensor, True, root_rank, name, process_set)
 
 
 class HorovodBroadcast(torch.autograd.Function):
@@ -114,3 +145,73 @@ def broadcast_(
 ) -> torch.Tensor:
     """:func:`broadcast` in place; returns `tensor`. Not differentiable."""
     return ops.synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+
+
+@_tensors.not_compiled
+def grouped_broadcast_async(
+    tensors: Sequence[torch.Tensor],
+    root_rank: int,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts a :func:`grouped_broadcast` and returns its handle."""
+    return _grouped_broadcast_async(tensors, False, root_rank, name, process_set)
+
+
+@_tensors.not_compiled
+def grouped_broadcast_async_(
+    tensors: Sequence[torch.Tensor],
+    root_rank: int,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts a :func:`grouped_broadcast_` and returns its handle."""
+    return _grouped_broadcast_async(tensors, True, root_rank, name, process_set)
+
+
+class HorovodGroupedBroadcast(torch.autograd.Function):
+    """Differentiable grouped broadcast."""
+
+    @staticmethod
+    def forward(ctx, root_rank, name, process_set, *tensors):
+        ctx.root_rank, ctx.process_set = root_rank, process_set
+        handle = grouped_broadcast_async(tensors, root_rank, name, process_set)
+        return tuple(ops.synchronize(handle))
+
+    @staticmethod
+    def backward(ctx, *grads):
+        averaged = grouped_allreduce(
+            [grad.contiguous() for grad in grads], op=Average, process_set=ctx.process_set
+        )
+        if rank() != ctx.root_rank:
+            averaged = [torch.zeros_like(grad) for grad in averaged]
+        return (None, None, None, *averaged)
+
+
+@_tensors.not_compiled
+def grouped_broadcast(
+    tensors: Sequence[torch.Tensor],
+    root_rank: int,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> List[torch.Tensor]:
+    """:func:`broadcast` of several tensors, which become ready together; returns the list of
+    results.
+
+    The tensors, named ``<name>_<i>of<n>``, may differ in shape and type. Differentiable.
+    """
+    tensors = check_group(tensors)
+    if differentiable(*tensors):
+        return list(HorovodGroupedBroadcast.apply(root_rank, name, process_set, *tensors))
+    return ops.synchronize(grouped_broadcast_async(tensors, root_rank, name, process_set))
+
+
+@_tensors.not_compiled
+def grouped_broadcast_(
+    tensors: Sequence[torch.Tensor],
+    root_rank: int,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> List[torch.Tensor]:
+    """:func:`grouped_broadcast` in place; returns the tensors. Not differentiable."""
+    return ops.synchronize(grouped_broadcast_async_(tensors, root_rank, name, process_set))

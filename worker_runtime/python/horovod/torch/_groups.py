@@ -1,7 +1,7 @@
 """What the collectives share: names of groups, checks, and results that are the runtime's
 memory."""
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Sequence
 
 import torch
 
@@ -10,9 +10,9 @@ from horovod.common import ops
 from horovod.torch import _tensors
 
 
-def group_names(kind: str, name: Optional[str], count: int, process_set_id: int) -> List[str]:
-    base = ops.name_or_default(kind, name, process_set_id)
-    return ["{}_{}of{}".format(base, i + 1, count) for i in range(count)]
+def names_of(base: str, count: int, single: bool = False) -> List[str]:
+    """The names of the tensors of one operation, which is a group unless `single`."""
+    return [base] if single else ["{}_{}of{}".format(base, i + 1, count) for i in range(count)]
 
 
 def check_group(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:

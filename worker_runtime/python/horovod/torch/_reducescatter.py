@@ -11,7 +11,7 @@ from horovod.common.ops import Adasum, Average, Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch import _tensors
 from horovod.torch._allgather import allgather
-from horovod.torch._groups import check_group, check_reduction, differentiable, group_names, results
+from horovod.torch._groups import check_group, check_reduction, differentiable, names_of, results
 from horovod.torch.compression import Compression, Compressor
 
 
@@ -23,18 +23,15 @@ def _reducescatter_async(tensors, name, op, process_set, prescale, postscale, si
     for tensor in tensors:
         if tensor.dim() == 0:
             raise ValueError("Reducescatter does not support scalar inputs")
-    if single:
-        names = [ops.name_or_default("reducescatter", name, process_set_id)]
-    else:
-        names = group_names("grouped_reducescatter", name, len(tensors), process_set_id)
     sources = [_tensors.on_host(tensor) for tensor in tensors]
-    requests = [
-        _tensors.request(
-            name, _ffi.REDUCESCATTER, source, reduction=op, prescale=prescale, postscale=postscale
-        )
-        for name, source in zip(names, sources)
-    ]
-    return ops.submit(requests, results(tensors, single), sources, process_set_id)
+    factors = dict(prescale=prescale, postscale=postscale)
+    kind = "reducescatter" if single else "grouped_reducescatter"
+    with ops.naming(kind, name, process_set_id) as name:
+        requests = [
+            _tensors.request(each, _ffi.REDUCESCATTER, source, reduction=op, **factors)
+            for each, source in zip(names_of(name, len(tensors), single), sources)
+        ]
+        return ops.submit(requests, results(tensors, single), sources, process_set_id)
 
 
 @_tensors.not_compiled

@@ -24,15 +24,19 @@ def sparse_allreduce_async(
     Returns a function that waits for it and returns the sparse sum or average. Made of two
     allgathers, ``<name>.indices`` and ``<name>.values``.
     """
+    process_set_id = process_sets.check(process_set)
     if op not in (Average, Sum):
         raise ValueError("sparse_allreduce_async supports hvd.Average and hvd.Sum only.")
-    name = ops.name_or_default("sparse_allreduce", name, process_sets.check(process_set))
+    if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.sparse_coo:
+        raise ValueError("sparse_allreduce_async needs a sparse COO tensor.")
     indices = tensor._indices().t().contiguous()
     values = tensor._values().contiguous()
-    handles = (
-        allgather_async(indices, name + ".indices", process_set),
-        allgather_async(values, name + ".values", process_set),
-    )
+    _tensors.check(values)
+    with ops.naming("sparse_allreduce", name, process_set_id) as name:
+        handles = (
+            allgather_async(indices, name + ".indices", process_set),
+            allgather_async(values, name + ".values", process_set),
+        )
 
     def finish() -> torch.Tensor:
         all_indices, all_values = (ops.synchronize(handle) for handle in handles)

@@ -1,8 +1,8 @@
 """The collectives on tensors.
 
 Every operation has a `name`, which says which of the ranks' requests belong together; without one
-it is the count of unnamed operations of that kind, so all ranks must then issue them in the same
-order. Tensors of any device are accepted; what is not in host memory goes through it.
+it is the count of unnamed operations on its process set, so all ranks must then issue them in the
+same order; those that fail at once on a rank do not count there. Tensors of any device are accepted; what is not in host memory goes through it.
 
 All of them raise:
   ValueError: an argument is bad, or an operation of that name is in flight.
@@ -63,15 +63,23 @@ from horovod.torch._allreduce import (  # noqa: F401
 )
 from horovod.torch._alltoall import (  # noqa: F401
     HorovodAlltoall,
+    HorovodGroupedAlltoall,
     alltoall,
     alltoall_async,
+    grouped_alltoall,
+    grouped_alltoall_async,
 )
 from horovod.torch._broadcast import (  # noqa: F401
     HorovodBroadcast,
+    HorovodGroupedBroadcast,
     broadcast,
     broadcast_,
     broadcast_async,
     broadcast_async_,
+    grouped_broadcast,
+    grouped_broadcast_,
+    grouped_broadcast_async,
+    grouped_broadcast_async_,
 )
 from horovod.torch._reducescatter import (  # noqa: F401
     HorovodGroupedReducescatter,
@@ -102,8 +110,11 @@ def synchronize(handle: int) -> Any:
 
 @not_compiled
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data: it takes part in the others' allreduces with zeros
-    until all have joined. For operations of all ranks; process sets have no join.
+    """Says that this rank has no more data: it takes part in the others' allreduces until all have
+    joined, with zeros, or for hvd.Min, Max and Product with what does not change the result.
+    hvd.Average still divides by the number of all ranks. Any other operation of all ranks fails
+    on those that have not joined (:class:`HorovodRequestError`), who go on. For operations of all
+    ranks; process sets have no join.
 
     Args:
       device: not used; any rank's tensors may be anywhere.
