@@ -167,7 +167,8 @@ absl::Status ActiveWorld::StartMeasuring(const RuntimeEnv& env, EngineOptions& o
 
 absl::Status ActiveWorld::StartTimelineOf(const RuntimeEnv& env) {
   if (env.timeline.empty() || env.timeline == kDynamicTimeline) return absl::OkStatus();
-  const absl::Status started = StartTimeline(env.timeline, env.timeline_mark_cycles);
+  const absl::Status started =
+      timeline_.Start(*engine(), env.timeline, env.timeline_mark_cycles, /*of_job=*/true);
   if (started.ok() || IsFirst(world_)) return started;
   // A job that trains is not to fail for this.
   logger_->warn(std::string(started.message()));

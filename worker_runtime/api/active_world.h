@@ -51,7 +51,7 @@ class ActiveWorld {
 
   // See WorldTimeline.
   absl::Status StartTimeline(const std::string& path, bool mark_cycles) {
-    return timeline_.Start(*engine(), path, mark_cycles);
+    return timeline_.Start(*engine(), path, mark_cycles, /*of_job=*/false);
   }
   absl::Status StopTimeline() { return timeline_.Stop(*engine()); }
   std::optional<TimelineOrder> wanted_timeline() const { return timeline_.wanted(); }

@@ -22,14 +22,15 @@ void WorldTimeline::Equip(EngineOptions& options) {
   };
 }
 
-absl::Status WorldTimeline::Start(Engine& engine, const std::string& path, bool mark_cycles) {
+absl::Status WorldTimeline::Start(Engine& engine, const std::string& path, bool mark_cycles,
+                                  bool of_job) {
   if (path.empty()) return absl::InvalidArgumentError("The timeline needs the name of a file.");
   if (world_.rank != 0) return absl::OkStatus();
   std::vector<std::string> hosts;
   for (const Peer& peer : world_.peers) hosts.push_back(peer.host);
+  const std::string own = of_job ? TracePathOf(path, world_.epoch.value()) : path;
   ASSIGN_OR_RETURN(std::shared_ptr<TraceFile> file,
-                   TraceFile::Open(TracePathOf(path, world_.epoch.value()), std::move(hosts),
-                                   Clock::Real().Now()));
+                   TraceFile::Open(own, std::move(hosts), Clock::Real().Now()));
   absl::MutexLock lock(&mutex_);
   file_ = file;
   engine.OrderTimeline({0, path, mark_cycles}, std::move(file));

@@ -23,10 +23,11 @@ class WorldTimeline {
   // What the world's engine needs; those of its process sets get the same recorder.
   void Equip(EngineOptions& options);
 
-  // On rank 0: makes all ranks record from now on, for this file (TracePathOf). What was recorded
-  // for another one until now goes there. Does nothing on other ranks.
+  // On rank 0: makes all ranks record from now on, for this file, or with `of_job` for this world's
+  // one of a job's files (TracePathOf). What was recorded for another one until now goes there.
+  // Does nothing on other ranks.
   //   InvalidArgument: the file can't be written; names it and says why.
-  absl::Status Start(Engine& engine, const std::string& path, bool mark_cycles);
+  absl::Status Start(Engine& engine, const std::string& path, bool mark_cycles, bool of_job);
 
   // On rank 0: ends that and waits until the file is complete. Does nothing on other ranks, or if
   // there is none.   DeadlineExceeded: it is not.   ResourceExhausted: it could not be written.

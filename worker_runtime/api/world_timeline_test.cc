@@ -79,6 +79,10 @@ TEST_F(WorldTimelineTest, StartTimeline_AtRunTime_GoesOnInTheNextWorld) {
     Reduce(worker, "second");
     EXPECT_EQ(worker.StopTimeline(), absl::OkStatus());
   });
+  const std::string other = ::testing::TempDir() + "exactly.json";
+  EXPECT_EQ(workers_[0]->StartTimeline(other, false), absl::OkStatus());
+  EXPECT_EQ(workers_[0]->StopTimeline(), absl::OkStatus());
+  EXPECT_THAT(ParseTrace(Read(other)), Not(IsEmpty()));
   OnEach([](int, Runtime& worker) {
     Reduce(worker, "third");
     EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
