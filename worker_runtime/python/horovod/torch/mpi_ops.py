@@ -2,7 +2,8 @@
 
 Every operation has a `name`, which says which of the ranks' requests belong together; without one
 it is the count of unnamed operations on its process set, so all ranks must then issue them in the
-same order; those that fail at once on a rank do not count there. Tensors of any device are accepted; what is not in host memory goes through it.
+same order; those that fail at once on a rank do not count there. Tensors of any device are
+accepted; what is not in host memory goes through it.
 
 All of them raise:
   ValueError: an argument is bad, or an operation of that name is in flight.

@@ -1,5 +1,6 @@
 """DistributedOptimizer: an optimizer that reduces gradients over all ranks before it uses them."""
 
+import warnings
 from typing import Any, Iterable, List, Optional, Tuple, Union
 
 import torch
@@ -62,8 +63,13 @@ def DistributedOptimizer(
         raise ValueError("gradient_predivide_factor not supported with op != Average")
     if backward_passes_per_step <= 0:
         raise ValueError("backward_passes_per_step must be > 0")
-    if groups is None and num_groups != 0:
-        groups = num_groups
+    if num_groups != 0:
+        warnings.warn(
+            "Parameter `num_groups` has been replaced by `groups` and will be removed",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        groups = num_groups if groups is None else groups
     _check_groups(groups)
     settings = dict(
         compression=compression,

@@ -1,0 +1,232 @@
+"""DistributedOptimizer's arguments, attributes, texts and small methods. On any number of ranks."""
+
+import copy
+import inspect
+import warnings
+
+import pytest
+import torch
+import torch.nn as nn
+from test_torch_optimizer import assert_same, batches, distributed, loss_of, net
+
+import horovod.torch as hvd
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def step(model, optimizer, batch):
+    optimizer.zero_grad()
+    loss_of(model, batch).backward()
+    optimizer.step()
+
+
+def test_signature():
+    parameters = inspect.signature(hvd.DistributedOptimizer).parameters
+    assert {name: p.default for name, p in parameters.items() if name != "optimizer"} == {
+        "named_parameters": None,
+        "compression": hvd.Compression.none,
+        "backward_passes_per_step": 1,
+        "op": hvd.Average,
+        "gradient_predivide_factor": 1.0,
+        "num_groups": 0,
+        "groups": None,
+        "sparse_as_dense": False,
+        "process_set": hvd.global_process_set,
+    }
+
+
+def test_texts_of_bad_arguments():
+    model = net()
+    params = list(model.named_parameters())
+    for kwargs, text in (
+        (
+            dict(named_parameters=model.parameters()),
+            r"named_parameters should be a sequence of tuples \(name, parameter\), usually produced "
+            r"by model.named_parameters\(\)",
+        ),
+        (
+            dict(named_parameters=[("same", p) for _, p in params]),
+            "Parameter names in named_parameters must be unique. Found duplicates: same",
+        ),
+        (dict(named_parameters=params[1:]), "named_parameters was specified, but"),
+        (dict(backward_passes_per_step=0), "backward_passes_per_step must be > 0"),
+        (
+            dict(gradient_predivide_factor=2.0, op=hvd.Sum),
+            "gradient_predivide_factor not supported with op != Average",
+        ),
+        (dict(groups=0), "groups should be a non-negative integer or a list of list of torch"),
+        (dict(groups=-1), "groups should be"),
+        (dict(groups=[[1]]), "groups must consist of torch.Tensor"),
+        (dict(groups=[[params[0][1]], [params[0][1]]]), "can be in one group only"),
+        (dict(groups=1, op=hvd.Adasum), "groups are not supported"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            hvd.DistributedOptimizer(sgd(model), **kwargs)
+    with pytest.raises(TypeError, match="is not registered"):
+        hvd.DistributedOptimizer(sgd(model), process_set=hvd.ProcessSet([0]))
+
+
+def test_names_of_parameters():
+    model = net()
+    named = distributed(model, sgd(model))
+    assert sorted(named._parameter_names.values()) == sorted(n for n, _ in model.named_parameters())
+    model = net()
+    unnamed = hvd.DistributedOptimizer(sgd(model))
+    assert sorted(unnamed._parameter_names.values()) == [
+        "allreduce.noname.0.{}".format(i) for i in range(4)
+    ]
+    assert named.find_duplicates(["a", "b", "a"]) == {"a"}
+
+
+def test_num_groups_is_an_older_name():
+    model, reference = net(), net()
+    joined, mine = batches(2)
+    with pytest.warns(DeprecationWarning, match="num_groups"):
+        optimizer = distributed(model, sgd(model), num_groups=2)
+    for batch in mine:
+        step(model, optimizer, batch)
+    plain = sgd(reference)
+    for batch in joined:
+        step(reference, plain, batch)
+    assert_same(model, reference)
+
+
+@pytest.mark.parametrize("op", [hvd.Sum, hvd.Average, hvd.Min, hvd.Max])
+def test_every_reduction(op):
+    p = nn.Parameter(torch.zeros(3))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p], lr=1.0), op=op)
+    (p * (hvd.rank() + 1)).sum().backward()
+    optimizer.step()
+    ranks = [r + 1.0 for r in range(hvd.size())]
+    wanted = {
+        hvd.Sum: sum(ranks),
+        hvd.Average: sum(ranks) / len(ranks),
+        hvd.Min: 1.0,
+        hvd.Max: float(hvd.size()),
+    }[op]
+    assert p.tolist() == [-wanted] * 3
+
+
+def test_set_backward_passes_per_step():
+    model, reference = net(), net()
+    joined, mine = batches(4)
+    optimizer, plain = distributed(model, sgd(model)), sgd(reference)
+    optimizer.set_backward_passes_per_step(2)
+    assert optimizer.backward_passes_per_step == 2
+    for m, o, data in ((model, optimizer, mine), (reference, plain, joined)):
+        for i, batch in enumerate(data):
+            loss_of(m, batch).backward()
+            if i % 2:
+                o.step()
+                o.zero_grad()
+    assert_same(model, reference)
+    with pytest.raises(ValueError, match="must be > 0"):
+        optimizer.set_backward_passes_per_step(0)
+
+
+@pytest.mark.parametrize("set_to_none", [True, False])
+def test_zero_grad(set_to_none):
+    model, reference = net(), net()
+    joined, mine = batches(3)
+    optimizer, plain = distributed(model, sgd(model)), sgd(reference)
+    for batch in mine:
+        loss_of(model, batch).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=set_to_none)
+        assert all((p.grad is None) == set_to_none for p in model.parameters())
+    for batch in joined:
+        step(reference, plain, batch)
+    assert_same(model, reference)
+
+
+@pytest.mark.several_ranks
+def test_load_state_dict_drops_what_is_under_way():
+    model, reference = net(), net()
+    _, mine = batches(2)
+    joined = batches(2)[0]
+    optimizer, plain = distributed(model, sgd(model)), sgd(reference)
+    saved = copy.deepcopy(optimizer.state_dict())
+    loss_of(model, mine[0]).backward()
+    optimizer.load_state_dict(saved)
+    for p in model.parameters():
+        p.grad = None
+    step(model, optimizer, mine[1])
+    step(reference, plain, joined[1])
+    assert_same(model, reference)
+
+
+def test_synchronize_without_a_gradient_is_a_step_of_zeros():
+    model = net()
+    before = copy.deepcopy(model.state_dict())
+    optimizer = distributed(model, sgd(model))
+    optimizer.synchronize()
+    with optimizer.skip_synchronize():
+        optimizer.step()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_no_warning_in_plain_use():
+    model = net()
+    optimizer = distributed(model, sgd(model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for batch in batches(2)[1]:
+            step(model, optimizer, batch)
+
+
+@pytest.mark.several_ranks
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
+def test_who_is_not_in_the_process_set_steps_alone(monkeypatch, op):
+    monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
+    others = hvd.add_process_set(list(range(1, hvd.size())))
+    model, reference = net(), net()
+    batch = batches(1)[1][0]
+    optimizer = distributed(model, sgd(model), process_set=others, op=op)
+    step(model, optimizer, batch)  # rank 0 needs nobody for it
+    if not others.included():
+        step(reference, sgd(reference), batch)
+        for p, q in zip(model.parameters(), reference.parameters()):
+            assert torch.equal(p, q)
+    else:
+        rows = hvd.allgather(model[0].weight.detach().reshape(1, -1), process_set=others)
+        assert all(torch.equal(row, rows[0]) for row in rows)
+    assert hvd.remove_process_set(others)
+
+
+def test_adasum_takes_accumulation_and_closures():
+    model = net()
+    optimizer = distributed(model, sgd(model), op=hvd.Adasum, backward_passes_per_step=2)
+    for i, batch in enumerate(batches(4)[0]):  # the same on all ranks
+        loss_of(model, batch).backward()
+        if i % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+
+    def closure():
+        optimizer.zero_grad()
+        loss = loss_of(model, batches(1)[0][0])
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure) is not None
+    assert_same(model, copy.deepcopy(model))
+
+
+def test_lbfgs_trains_as_one_process():
+    model, reference = net(), net()
+    joined, mine = batches(1)
+    settings = dict(lr=0.1, max_iter=4)
+    optimizer = distributed(model, torch.optim.LBFGS(model.parameters(), **settings))
+    plain = torch.optim.LBFGS(reference.parameters(), **settings)
+    for m, o, batch in ((model, optimizer, mine[0]), (reference, plain, joined[0])):
+
+        def closure():
+            o.zero_grad()
+            loss = loss_of(m, batch)
+            loss.backward()
+            return hvd.allreduce(loss.detach(), name="loss") if m is model else loss
+
+        o.step(closure)
+    assert_same(model, reference, tolerance=1e-4)
