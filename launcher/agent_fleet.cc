@@ -21,8 +21,8 @@ absl::StatusOr<size_t> AgentFleet::Start(const AgentTarget& target,
   callbacks.on_refusal = [this, agent](const std::string& message) {
     events_.Post(AgentHasRefused{agent, message});
   };
-  callbacks.on_output = [this](const pb::WorkerOutput& line) {
-    output_.Write(line.rank(), line.is_stderr(), line.line());
+  callbacks.on_output = [this, host = target.host](const pb::WorkerOutput& line) {
+    output_.Write(line.rank(), line.is_stderr(), line.line(), host);
   };
   callbacks.on_exit = [this, agent](const AgentExit& exit) {
     events_.Post(AgentHasExited{agent, exit});

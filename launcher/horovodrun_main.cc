@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/check_build.h"
 #include "launcher/console/terminal_line.h"
 #include "launcher/control.h"
 #include "launcher/control_options.h"
+#include "launcher/dry_run.h"
 #include "launcher/host_search.h"
 #include "launcher/job.h"
 #include "launcher/job_file.h"
@@ -41,6 +43,23 @@ int RunControl(const std::vector<std::string>& args, const std::string& job_real
   return text.ok() ? Print(*text) : Refuse(text.status());
 }
 
+absl::StatusOr<OutputSinkOptions> MakeSinkOptions(const Options& options, const JobPlan& plan,
+                                                  const Environment& environment) {
+  const OutputOptions& output = options.output;
+  OutputSinkOptions sink;
+  ASSIGN_OR_RETURN(sink.files,
+                   RankFiles::Create(output.directory, plan.num_proc,
+                                     plan.elastic.has_value() ? RankFiles::Ranks::kMayGrow
+                                                              : RankFiles::Ranks::kFixed,
+                                     {output.rotate_bytes, output.rotated_files}));
+  sink.timestamps = output.timestamps;
+  sink.json = output.json;
+  sink.wall_now = WallNow;
+  sink.has_status_line =
+      plan.elastic.has_value() && !output.json && CanHaveTerminalLine(STDERR_FILENO, environment);
+  return sink;
+}
+
 int Main(const std::vector<std::string>& args) {
   const Environment environment = ReadEnvironment();
   if (IsControlCommand(args)) return RunControl(args, kJobRealm);
@@ -52,28 +71,22 @@ int Main(const std::vector<std::string>& args) {
   PrepareProcess();
   absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
+  if (options->dry_run) return Print(DryRunText(*plan, *options));
   plan->job_realm = kJobRealm;
-  auto files = RankFiles::Create(
-      options->output_directory, plan->num_proc,
-      plan->elastic.has_value() ? RankFiles::Ranks::kMayGrow : RankFiles::Ranks::kFixed);
-  if (!files.ok()) return Refuse(files.status());
+  absl::StatusOr<OutputSinkOptions> sink = MakeSinkOptions(*options, *plan, environment);
+  if (!sink.ok()) return Refuse(sink.status());
   std::unique_ptr<EventLog> event_log;
   if (!options->event_log.empty()) {
     auto opened = EventLog::Open(options->event_log);
     if (!opened.ok()) return Refuse(opened.status());
     event_log = *std::move(opened);
   }
-  OutputSinkOptions sink;
-  sink.files = *std::move(files);
-  sink.timestamps = options->prefix_timestamp;
-  sink.wall_now = WallNow;
-  sink.has_status_line =
-      plan->elastic.has_value() && CanHaveTerminalLine(STDERR_FILENO, environment);
   JobEventQueue events;
   const auto watcher =
-      StopSignalWatcher::Start([&events](int signal) { events.Post(StopSignal{signal}); });
+      StopSignalWatcher::Start([&events](int signal) { events.Post(StopSignal{signal}); },
+                               options->end_with_stdin ? STDIN_FILENO : -1);
   if (!watcher.ok()) return Refuse(watcher.status());
-  OutputSink output(std::move(sink));
+  OutputSink output(*std::move(sink));
   output.OnBroken([&events] { events.Post(OutputIsBroken{}); });
   JobDependencies dependencies;
   dependencies.start_server = [](ServerOptions o) { return Server::Start(std::move(o)); };

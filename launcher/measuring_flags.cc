@@ -37,6 +37,7 @@ void MeasuringFlags::Declare(FlagTable& flags) {
   flags.Flag("--timeline-mark-cycles", "Also the rounds of the runtime's engine",
              [this] { mark_cycles_ = true; });
   flags.Harmless("--no-timeline-mark-cycles");
+  flags.Opposites("--timeline-mark-cycles", "--no-timeline-mark-cycles");
 }
 
 void MeasuringFlags::DeclareAutotune(FlagTable& flags) {
@@ -44,6 +45,7 @@ void MeasuringFlags::DeclareAutotune(FlagTable& flags) {
   flags.Flag("--autotune", "Look for the best fusion threshold and cycle time while training",
              [this] { autotune_ = true; });
   flags.Harmless("--no-autotune");
+  flags.Opposites("--autotune", "--no-autotune");
   flags.Value("--autotune-log-file", "FILE", "Rank 0 writes there what was measured, as CSV",
               [this](const std::string& text) {
                 autotune_values_.emplace_back("HOROVOD_AUTOTUNE_LOG", text);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "launcher/config_file.h"
 #include "launcher/measuring_flags.h"
 #include "launcher/network.h"
 #include "launcher/unavailable_flags.h"
@@ -34,7 +35,12 @@ class Parser {
     DeclareFooter();
   }
 
-  absl::StatusOr<Options> Parse(const std::vector<std::string>& args);
+  absl::StatusOr<Options> Parse(const std::vector<std::string>& args,
+                                const std::vector<std::string>& defaults);
+  // Whether one option can be given, whatever the others are.
+  absl::Status CheckOption(const std::string& argument) {
+    return flags_.Parse({argument}).status();
+  }
   std::string Help() const { return flags_.Help(); }
 
  private:
@@ -82,6 +88,7 @@ class Parser {
   FlagTable flags_;
   ElasticFlags elastic_{/*with_discovery=*/true};
   MeasuringFlags measuring_;
+  OutputFlags output_;
   Options options_;
   bool has_num_proc_ = false;
   bool has_start_timeout_ = false;
@@ -141,6 +148,8 @@ void Parser::DeclareGeneral() {
                  options_.exports.push_back(std::move(assignment));
                  return absl::OkStatus();
                });
+  flags_.Flag("--end-with-stdin", "Stop the job when stdin ends, for programs that start jobs",
+              [this] { options_.end_with_stdin = true; });
   flags_.Harmless("--disable-cache");  // Nothing is cached.
   flags_.Harmless("--gloo");
 }
@@ -166,15 +175,13 @@ void Parser::DeclareHosts() {
 
 void Parser::DeclareOutput() {
   flags_.Group("Output");
-  Text("--output-filename", "DIR", "Also write to DIR/rank.N/stdout and stderr",
-       &options_.output_directory);
-  flags_.Flag("--prefix-timestamp,--prefix-output-with-timestamp", "Begin each line with the time",
-              [this] { options_.prefix_timestamp = true; });
-  flags_.SingleDash("--prefix-timestamp", "-prefix-timestamp");
+  output_.Declare(flags_);
   Text("--event-log", "FILE", "Write what happens to the job, a JSON object a line",
        &options_.event_log);
   Text("--metrics", "ADDR:PORT", "Serve /metrics, /healthz and /readyz by plain HTTP here",
        &options_.metrics);
+  flags_.Flag("--dry-run", "Only print the plan: hosts, ranks and variables; start nothing",
+              [this] { options_.dry_run = true; });
   flags_.Flag("--verbose", "Show plan, addresses and the time of each phase",
               [this] { options_.verbose = true; });
   flags_.Value("--log-level", "LEVEL", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL",
@@ -188,10 +195,13 @@ void Parser::DeclareOutput() {
               [this] { log_without_time_ = true; });
   flags_.Flag("--log-with-timestamp,--no-log-hide-timestamp",
               "Time in the runtime's own log (default)", [this] { log_with_time_ = true; });
+  flags_.Opposites("--log-with-timestamp", "--log-without-timestamp");
 }
 
 void Parser::DeclareTuneables() {
   flags_.Group("Tuneable parameters");
+  Text("--config-file", "FILE", "YAML with values for the flags from here on; flags win over it",
+       &options_.config_file);
   Tuneable("--fusion-threshold-mb", "Size of the fusion buffer in MB (128)",
            "HOROVOD_FUSION_THRESHOLD", int64_t{1} << 20);
   flags_.Value("--cycle-time-ms", "MS", "How long to gather tensors for fusion",
@@ -212,6 +222,7 @@ void Parser::DeclareRuntime() {
   flags_.Flag("--no-stall-check", "Don't look for operations that some ranks never submit",
               [this] { Tune("HOROVOD_STALL_CHECK_DISABLE", "1"); });
   flags_.Harmless("--stall-check");
+  flags_.Opposites("--stall-check", "--no-stall-check");
   Tuneable("--stall-check-warning-time-seconds", "Warn after (60)",
            "HOROVOD_STALL_CHECK_TIME_SECONDS");
   Tuneable("--stall-check-shutdown-time-seconds", "Give up after (0: never)",
@@ -248,16 +259,17 @@ absl::Status Parser::ReadStartTimeout() {
 }
 
 absl::Status Parser::Check() const {
+  if (!has_num_proc_ && environment_.count("LSB_JOBID") > 0) {
+    return absl::InvalidArgumentError(
+        "-np is missing: nothing is read from LSF here; give -np and the job's hosts with -H or "
+        "--hostfile (LSF lists them in LSB_MCPU_HOSTS)");
+  }
   if (!has_num_proc_) {
     return absl::InvalidArgumentError(
         "-np is missing: how many processes? e.g. horovodrun -np 2 python train.py");
   }
   if (!options_.hosts.empty() && !options_.hostfile.empty()) {
     return absl::InvalidArgumentError("-H and --hostfile exclude each other; give one of them");
-  }
-  if (log_with_time_ && log_without_time_) {
-    return absl::InvalidArgumentError(
-        "--log-with-timestamp and --log-without-timestamp exclude each other; give one of them");
   }
   if (options_.command.empty() || options_.command[0].empty()) {
     return absl::InvalidArgumentError(
@@ -266,8 +278,9 @@ absl::Status Parser::Check() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args) {
-  ASSIGN_OR_RETURN(FlagTable::Result result, flags_.Parse(args));
+absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
+                                      const std::vector<std::string>& defaults) {
+  ASSIGN_OR_RETURN(FlagTable::Result result, flags_.Parse(args, defaults));
   options_.command = std::move(result.command);
   if (result.help) options_.action = Options::Action::kShowHelp;
   if (options_.action != Options::Action::kRunJob) return std::move(options_);
@@ -275,6 +288,7 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args) {
   RETURN_IF_ERROR(Check());
   const bool lists_hosts = !options_.hosts.empty() || !options_.hostfile.empty();
   ASSIGN_OR_RETURN(options_.elastic, elastic_.Finish(options_.num_proc, lists_hosts, environment_));
+  ASSIGN_OR_RETURN(options_.output, output_.Finish());
   if (log_with_time_ || log_without_time_) {
     Tune("HOROVOD_LOG_HIDE_TIME", log_without_time_ ? "1" : "0");
   }
@@ -284,11 +298,35 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args) {
   return std::move(options_);
 }
 
+// The options that the file sets, each of them checked.
+absl::StatusOr<std::vector<std::string>> DefaultsFrom(const std::string& file,
+                                                      const Environment& environment) {
+  const absl::StatusOr<std::vector<ConfigFlag>> flags = ReadConfigFile(file);
+  if (!flags.ok()) {
+    return absl::Status(flags.status().code(),
+                        absl::StrCat("--config-file: ", flags.status().message()));
+  }
+  std::vector<std::string> defaults;
+  for (const ConfigFlag& flag : *flags) {
+    const absl::Status status = Parser(environment).CheckOption(flag.argument);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--config-file: ", flag.where, ": ", status.message()));
+    }
+    defaults.push_back(flag.argument);
+  }
+  return defaults;
+}
+
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
                                      const Environment& environment) {
-  return Parser(environment).Parse(args);
+  ASSIGN_OR_RETURN(Options options, Parser(environment).Parse(args, {}));
+  if (options.config_file.empty() || options.action != Options::Action::kRunJob) return options;
+  ASSIGN_OR_RETURN(const std::vector<std::string> defaults,
+                   DefaultsFrom(options.config_file, environment));
+  return Parser(environment).Parse(args, defaults);
 }
 
 std::string HelpText() { return Parser({}).Help(); }

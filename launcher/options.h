@@ -1,5 +1,5 @@
-// What the user asked horovodrun for. Horovod's own flags (see --help); those of features that this
-// version lacks are known and refused, never ignored.
+// What the user asked horovodrun for. Horovod's own flags (see --help) and its file of settings;
+// those of features that this version lacks are known and refused, never ignored.
 #ifndef LAUNCHER_OPTIONS_H_
 #define LAUNCHER_OPTIONS_H_
 
@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/env.h"
 #include "launcher/environment.h"
+#include "launcher/output_flags.h"
 #include "options/elastic_options.h"
 
 namespace hvd {
@@ -29,19 +30,22 @@ struct Options {
 
   std::optional<ElasticOptions> elastic;  // empty: a static job
 
-  std::string event_log;         // a file; empty: none
-  std::string metrics;           // an address to serve them at; empty: none
-  std::string output_directory;  // empty: no files
-  bool prefix_timestamp = false;
+  std::string config_file;  // empty: none
+  std::string event_log;    // a file; empty: none
+  std::string metrics;      // an address to serve them at; empty: none
+  OutputOptions output;
   bool verbose = false;
+  bool dry_run = false;         // only say what would be done
+  bool end_with_stdin = false;  // the end of stdin is a reason to stop
 
   std::vector<Assignment> tunables;  // of flags that stand for a variable of the runtime
   std::vector<Assignment> exports;   // of -x
   std::vector<std::string> command;
 };
 
-// `args` without the program's name. Pure.   InvalidArgument: one line that says which flag is
-// wrong and what would be right.
+// `args` without the program's name. Reads the file of --config-file; what it sets counts where no
+// flag says otherwise.   InvalidArgument, NotFound: one line that says which flag, or which line of
+// the file, is wrong and what would be right.
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
                                      const Environment& environment);
 

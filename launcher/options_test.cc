@@ -1,5 +1,11 @@
 #include "launcher/options.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,7 +46,7 @@ TEST(ParseOptions, DefaultsOfTheShortestCommand) {
   EXPECT_THAT(options.command, ElementsAre("python", "train.py", "--epochs", "3"));
   EXPECT_THAT(options.tunables, IsEmpty());
   EXPECT_THAT(options.exports, IsEmpty());
-  EXPECT_FALSE(options.verbose || options.prefix_timestamp);
+  EXPECT_FALSE(options.verbose || options.output.timestamps);
 }
 
 TEST(ParseOptions, GeneralFlags) {
@@ -56,15 +62,15 @@ TEST(ParseOptions, GeneralFlags) {
   EXPECT_EQ(options.ssh_identity_file, "/k");
   EXPECT_EQ(options.start_timeout, absl::Seconds(7));
   EXPECT_THAT(options.networks, ElementsAre("eth0", "10.0.0.0/8", "ib0"));
-  EXPECT_EQ(options.output_directory, "out");
-  EXPECT_TRUE(options.verbose && options.prefix_timestamp);
+  EXPECT_EQ(options.output.directory, "out");
+  EXPECT_TRUE(options.verbose && options.output.timestamps);
   EXPECT_THAT(options.exports, ElementsAre(Pair("A", "1"), Pair("B", "two")));
 }
 
 TEST(ParseOptions, SpellingsWithOneDash) {
   EXPECT_EQ(Parse("-np 1 -hostfile f cmd").hostfile, "f");
   EXPECT_EQ(Parse("-cb").action, Action::kCheckBuild);
-  EXPECT_TRUE(Parse("-np 1 --prefix-output-with-timestamp cmd").prefix_timestamp);
+  EXPECT_TRUE(Parse("-np 1 --prefix-output-with-timestamp cmd").output.timestamps);
 }
 
 TEST(ParseOptions, InformationNeedsNothingElse) {
@@ -156,6 +162,75 @@ TEST(ParseOptions, FlagsOfFeaturesThatAreLackingAreRefused) {
                   HasSubstr(spelling + " is not available: "));
     }
   }
+}
+
+class ConfigFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    file_ = ::testing::TempDir() + "/config.XXXXXX";
+    const int fd = mkstemp(file_.data());
+    ASSERT_GE(fd, 0);
+    close(fd);
+  }
+  void TearDown() override { unlink(file_.c_str()); }
+
+  // `args` with the file that says `text`.
+  std::string With(const std::string& text, const std::string& args) {
+    std::ofstream(file_) << text;
+    return absl::StrCat("-np 1 --config-file ", file_, " ", args, " cmd");
+  }
+
+  std::string file_;
+};
+
+TEST_F(ConfigFileTest, ParseOptions_FileSetsWhatNoFlagSets) {
+  const std::string text =
+      "params: {cycle_time_ms: 5, cache_capacity: 7}\nstall_check: {enabled: false}\n";
+  EXPECT_THAT(Parse(With(text, "")).tunables,
+              ::testing::UnorderedElementsAre(Pair("HOROVOD_CYCLE_TIME", "5"),
+                                              Pair("HOROVOD_CACHE_CAPACITY", "7"),
+                                              Pair("HOROVOD_STALL_CHECK_DISABLE", "1")));
+  EXPECT_THAT(Parse(With(text, "--cycle-time-ms 2 --stall-check")).tunables,
+              ::testing::UnorderedElementsAre(Pair("HOROVOD_CYCLE_TIME", "2"),
+                                              Pair("HOROVOD_CACHE_CAPACITY", "7")));
+  EXPECT_THAT(Parse("--cycle-time-ms 2 " + With("params: {cycle_time_ms: 5}\n", "")).tunables,
+              ElementsAre(Pair("HOROVOD_CYCLE_TIME", "2")));
+  EXPECT_THAT(Parse(With("logging: {with_timestamp: false}\n", "--log-with-timestamp")).tunables,
+              ElementsAre(Pair("HOROVOD_LOG_HIDE_TIME", "0")));
+}
+
+TEST_F(ConfigFileTest, ParseOptions_MistakesNameFileAndLine) {
+  const std::string start = "--config-file: " + file_;
+  EXPECT_EQ(Error(With("params:\n  cycle_time_ms: -1\n", "")),
+            start + ":2: params.cycle_time_ms: --cycle-time-ms=-1 must be >= 0");
+  EXPECT_EQ(Error(With("params:\n  cycle_time_ms: -1\n", "--cycle-time-ms 1")),
+            start + ":2: params.cycle_time_ms: --cycle-time-ms=-1 must be >= 0");
+  EXPECT_EQ(Error(With("parms:\n", "")), start + ":1: unknown key parms");
+  EXPECT_EQ(Error(With("controller: mpi\n", "")),
+            start +
+                ":1: controller: --mpi is not available: this version has no MPI; leave it "
+                "out, Gloo is used instead");
+  EXPECT_EQ(Error(With("timeline:\n  filename: ''\n", "")),
+            start + ":2: timeline.filename: --timeline-filename needs a value, not an empty one");
+}
+
+TEST(ParseOptions, RotationNeedsFiles) {
+  const Options options = Parse("-np 1 --output-filename d --output-rotate-mb 3 cmd");
+  EXPECT_EQ(options.output.rotate_bytes, 3 << 20);
+  EXPECT_EQ(options.output.rotated_files, 5);
+  EXPECT_THAT(Error("-np 1 --output-rotate-mb 3 cmd"), HasSubstr("--output-filename"));
+  EXPECT_THAT(Error("-np 1 --output-filename d --output-rotate-files 3 cmd"),
+              HasSubstr("--output-rotate-mb"));
+}
+
+TEST(ParseOptions, OutputFormatIsTextOrJson) {
+  EXPECT_TRUE(Parse("-np 1 --output-format json cmd").output.json);
+  EXPECT_FALSE(Parse("-np 1 --output-format text cmd").output.json);
+  EXPECT_EQ(Error("-np 1 --output-format xml cmd"), "--output-format: 'xml' is not text or json");
+}
+
+TEST(ParseOptions, UnderLsfNumberAndHostsAreStillNeeded) {
+  EXPECT_THAT(Error("cmd", {{"LSB_JOBID", "7"}}), HasSubstr("LSB_MCPU_HOSTS"));
 }
 
 TEST(ParseOptions, UnknownFlagGetsASuggestion) {

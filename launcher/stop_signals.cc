@@ -27,6 +27,17 @@ sigset_t StopSignals() {
   return set;
 }
 
+absl::Status WatchForEnd(EventLoop& loop, int fd, std::function<void(int signal)> on_signal) {
+  return loop.Watch(fd, EPOLLIN, [&loop, fd, on_signal = std::move(on_signal)](uint32_t) {
+    char buffer[4096];
+    if (!ReadSome(fd, buffer, sizeof buffer).end) return;
+    // A copy: Forget destroys this function.
+    const auto tell = on_signal;
+    loop.Forget(fd);
+    tell(SIGHUP);
+  });
+}
+
 }  // namespace
 
 void PrepareProcess() {
@@ -42,7 +53,7 @@ void PrepareProcess() {
 }
 
 absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
-    std::function<void(int signal)> on_signal) {
+    std::function<void(int signal)> on_signal, int hangup_fd) {
   const sigset_t set = StopSignals();
   Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.valid()) {
@@ -54,6 +65,7 @@ absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
     signalfd_siginfo info;
     if (read(fd, &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
   }));
+  if (hangup_fd >= 0) RETURN_IF_ERROR(WatchForEnd(*loop, hangup_fd, on_signal));
   auto watcher = absl::WrapUnique(new StopSignalWatcher(std::move(loop), std::move(signals)));
   watcher->thread_ = std::thread([loop = watcher->loop_.get()] { loop->Run(); });
   return watcher;

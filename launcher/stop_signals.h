@@ -21,9 +21,11 @@ void PrepareProcess();
 // started with ignored (nohup) stays ignored.
 class StopSignalWatcher {
  public:
-  //   ResourceExhausted, Internal: no descriptor to be had.
+  // `hangup_fd`: its end counts as a SIGHUP; what comes from it before is dropped. Borrowed; -1:
+  // none.
+  //   ResourceExhausted, Internal: no descriptor to be had, or `hangup_fd` is nothing that can end.
   static absl::StatusOr<std::unique_ptr<StopSignalWatcher>> Start(
-      std::function<void(int signal)> on_signal);
+      std::function<void(int signal)> on_signal, int hangup_fd = -1);
   ~StopSignalWatcher();
 
  private:

@@ -26,6 +26,32 @@ TEST(StopSignalWatcher, TellsOfSignalsAndOtherwiseNothingHappens) {
   EXPECT_EQ(signal, SIGTERM);
 }
 
+TEST(StopSignalWatcher, Start_EndOfTheGivenStreamIsAHangup) {
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
+  absl::Notification told;
+  int signal = 0;
+  auto watcher = StopSignalWatcher::Start(
+      [&](int s) {
+        signal = s;
+        told.Notify();
+      },
+      fds[0]);
+  ASSERT_TRUE(watcher.ok()) << watcher.status();
+  ASSERT_EQ(write(fds[1], "x", 1), 1);
+  close(fds[1]);
+  told.WaitForNotification();
+  EXPECT_EQ(signal, SIGHUP);
+  watcher->reset();
+  close(fds[0]);
+}
+
+TEST(StopSignalWatcher, Start_FileCanNotBeWatchedForItsEnd) {
+  const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_FALSE(StopSignalWatcher::Start([](int) {}, fd).ok());
+  close(fd);
+}
+
 // What is said below happens in a child of its own, whose exit code tells the result.
 int InChild(const std::function<bool()>& holds) {
   const pid_t child = fork();

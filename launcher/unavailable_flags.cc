@@ -14,7 +14,6 @@ FlagSpec WithoutValue(const char* name, const char* why) { return {name, {name},
 
 const std::vector<FlagSpec>& UnavailableFlags() {
   static const auto* const flags = new std::vector<FlagSpec>{
-      WithValue("--config-file", "give its settings as flags instead"),
       WithoutValue("--hierarchical-allreduce", kNcclAlgorithm),
       WithoutValue("--hierarchical-allgather", kNcclAlgorithm),
       WithoutValue("--torus-allreduce", kNcclAlgorithm),

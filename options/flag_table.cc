@@ -1,8 +1,10 @@
 #include "options/flag_table.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,6 +39,11 @@ class HelpFormatter : public CLI::Formatter {
   const std::string usage_;
   const std::map<std::string, std::string>& single_dash_;
 };
+
+// Of an option as SplitArguments writes it.
+std::string NameOf(const std::string& option) {
+  return absl::StartsWith(option, "--") ? option.substr(0, option.find('=')) : option.substr(0, 2);
+}
 
 }  // namespace
 
@@ -85,6 +92,10 @@ void FlagTable::Harmless(const std::string& names) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+void FlagTable::Opposites(const std::string& name, const std::string& other) {
+  opposites_.emplace_back(name, other);
+}
+
 void FlagTable::SingleDash(const std::string& name, const std::string& spelling) {
   single_dash_[name] = spelling;
 }
@@ -112,8 +123,34 @@ std::vector<FlagSpec> FlagTable::Specs() const {
   return specs;
 }
 
-absl::StatusOr<FlagTable::Result> FlagTable::Parse(const std::vector<std::string>& args) {
-  ASSIGN_OR_RETURN(SplitCommandLine split, SplitArguments(Specs(), args, program_));
+absl::Status FlagTable::CheckOpposites(const std::set<std::string>& given) const {
+  for (const auto& [name, other] : opposites_) {
+    if (given.count(name) == 0 || given.count(other) == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " and ", other, " exclude each other; give one of them"));
+  }
+  return absl::OkStatus();
+}
+
+bool FlagTable::IsDecided(const std::string& name, const std::set<std::string>& given) const {
+  if (given.count(name) > 0) return true;
+  return std::any_of(opposites_.begin(), opposites_.end(), [&](const auto& pair) {
+    return (pair.first == name && given.count(pair.second) > 0) ||
+           (pair.second == name && given.count(pair.first) > 0);
+  });
+}
+
+absl::StatusOr<FlagTable::Result> FlagTable::Parse(const std::vector<std::string>& args,
+                                                   const std::vector<std::string>& defaults) {
+  const std::vector<FlagSpec> specs = Specs();
+  ASSIGN_OR_RETURN(SplitCommandLine split, SplitArguments(specs, args, program_));
+  ASSIGN_OR_RETURN(SplitCommandLine fallback, SplitArguments(specs, defaults, program_));
+  std::set<std::string> given;
+  for (const std::string& option : split.options) given.insert(NameOf(option));
+  RETURN_IF_ERROR(CheckOpposites(given));
+  for (const std::string& option : fallback.options) {
+    if (!IsDecided(NameOf(option), given)) split.options.push_back(option);
+  }
   Result result;
   result.command = std::move(split.command);
   // The one place where CLI11's exceptions arrive.

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -40,6 +41,8 @@ class FlagTable {
   void Flag(const std::string& names, const std::string& help, std::function<void()> action);
   // A flag that asks for what is so anyway; not shown in the help text.
   void Harmless(const std::string& names);
+  // Two flags of which only one may be given.
+  void Opposites(const std::string& name, const std::string& other);
   // Another spelling, with a single dash, of the long flag `name`.
   void SingleDash(const std::string& name, const std::string& spelling);
 
@@ -52,17 +55,22 @@ class FlagTable {
     bool help = false;
     std::vector<std::string> command;
   };
-  // Calls the handlers.   InvalidArgument: as SplitArguments, or the first error of a handler.
-  absl::StatusOr<Result> Parse(const std::vector<std::string>& args);
+  // Calls the handlers. `defaults`: options that count where `args` have neither the same flag nor
+  // its opposite.   InvalidArgument: as SplitArguments, or the first error of a handler.
+  absl::StatusOr<Result> Parse(const std::vector<std::string>& args,
+                               const std::vector<std::string>& defaults = {});
 
  private:
   std::vector<FlagSpec> Specs() const;
+  absl::Status CheckOpposites(const std::set<std::string>& given) const;
+  bool IsDecided(const std::string& name, const std::set<std::string>& given) const;
 
   CLI::App app_;
   const std::string program_;
   std::vector<FlagSpec> refused_;
   std::map<std::string, std::string> single_dash_;
   std::set<std::string> two_values_;
+  std::vector<std::pair<std::string, std::string>> opposites_;
   absl::Status status_;
 };
 

@@ -50,6 +50,31 @@ TEST(FlagTable, FirstErrorOfAHandlerIsReturned) {
   EXPECT_EQ(f.table.Parse({"-n", "bad"}).status().message(), "bad number");
 }
 
+TEST(FlagTable, Parse_DefaultCountsUnlessTheFlagIsGiven) {
+  Fixture f;
+  ASSERT_TRUE(f.table.Parse({"--on", "cmd"}, {"--number=1"}).ok());
+  EXPECT_THAT(f.values, ElementsAre("1"));
+  Fixture g;
+  ASSERT_TRUE(g.table.Parse({"-n2", "cmd"}, {"--number=1"}).ok());
+  EXPECT_THAT(g.values, ElementsAre("2"));
+}
+
+TEST(FlagTable, Parse_DefaultGivesWayToTheOppositeFlag) {
+  for (const bool reversed : {false, true}) {
+    Fixture f;
+    f.table.Opposites(reversed ? "--hidden" : "--on", reversed ? "--on" : "--hidden");
+    ASSERT_TRUE(f.table.Parse({"--hidden", "cmd"}, {"--on"}).ok());
+    EXPECT_EQ(f.flags, 0);
+  }
+}
+
+TEST(FlagTable, Parse_OppositesOnOneCommandLineAreRefused) {
+  Fixture f;
+  f.table.Opposites("--on", "--hidden");
+  EXPECT_EQ(f.table.Parse({"--hidden", "--on", "cmd"}).status().message(),
+            "--on and --hidden exclude each other; give one of them");
+}
+
 TEST(FlagTable, RefusedFlagSaysWhy) {
   Fixture f;
   EXPECT_EQ(f.table.Parse({"--gone"}).status().message(), "--gone is not available: it left");

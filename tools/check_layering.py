@@ -32,7 +32,7 @@ ALLOWED = {
     "rendezvous/progress": ["base", "rendezvous/membership"],
     "rendezvous": [
         "base", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/journal", "rendezvous/security",
-        "rendezvous/progress", "options", "launcher/console/job_progress.h",
+        "rendezvous/progress", "options",
     ],
     "launcher/discovery": ["base", "rendezvous/membership"],
     "launcher/spawn": ["base", "proto"],
@@ -85,6 +85,7 @@ THIRD_PARTY = {
     "gloo/": ["collectives/gloo"],
     "nccl": ["collectives/nccl"],
     "CLI/": ["options"],
+    "yaml-cpp/": ["options"],
     "spdlog/": ["base"],
     "openssl/": ["base", "rendezvous/security"],
 }

@@ -36,17 +36,26 @@ OutputSink::~OutputSink() {
 
 void OutputSink::OnBroken(std::function<void()> callback) { on_broken_ = std::move(callback); }
 
-void OutputSink::Write(int rank, bool is_stderr, absl::string_view line) {
+void OutputSink::Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host) {
+  const Target target = is_stderr ? Target::kStderr : Target::kStdout;
+  if (options_.json) {
+    std::string object = OutputAsJson(options_.wall_now(), rank, host, is_stderr, line);
+    return Enqueue({target, rank, std::move(object), false, nullptr}, /*may_wait=*/true);
+  }
   std::optional<absl::Time> time;
   if (options_.timestamps) time = options_.wall_now();
   const bool ended = !line.empty() && (line.back() == '\n' || line.back() == '\r');
-  Enqueue({is_stderr ? Target::kStderr : Target::kStdout, rank,
-           absl::StrCat(LinePrefix(rank, is_stderr, time), line), !ended, nullptr},
-          /*may_wait=*/true);
+  std::string text = absl::StrCat(LinePrefix(rank, is_stderr, time), line);
+  Enqueue({target, rank, std::move(text), !ended, nullptr}, /*may_wait=*/true);
 }
 
 void OutputSink::Say(absl::string_view text) {
-  Enqueue({Target::kStderr, -1, std::string(text), false, nullptr}, /*may_wait=*/false);
+  Enqueue({Target::kStderr, -1, Own(text), false, nullptr}, /*may_wait=*/false);
+}
+
+// The launcher's words as they are written.
+std::string OutputSink::Own(absl::string_view words) const {
+  return options_.json ? WordsAsJson(options_.wall_now(), words) : std::string(words);
 }
 
 void OutputSink::Enqueue(Chunk chunk, bool may_wait) {
@@ -144,8 +153,8 @@ void OutputSink::Put(const Chunk& chunk) {
         options_.files->Write(chunk.rank, chunk.target == Target::kStderr, chunk.text);
     if (!status.ok() && !told_file_error_) {
       told_file_error_ = true;
-      PutConsole(Target::kStderr, absl::StrCat("horovodrun: ", std::string(status.message()),
-                                               "; the output is incomplete there\n"));
+      PutConsole(Target::kStderr, Own(absl::StrCat("horovodrun: ", std::string(status.message()),
+                                                   "; the output is incomplete there\n")));
     }
   }
   PutConsole(chunk.target, chunk.needs_newline ? chunk.text + "\n" : chunk.text);

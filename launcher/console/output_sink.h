@@ -24,7 +24,8 @@ struct OutputSinkOptions {
   int stdout_fd = 1;  // borrowed
   int stderr_fd = 2;  // borrowed
   bool timestamps = false;
-  std::function<absl::Time()> wall_now;  // needed with timestamps
+  bool json = false;                     // a JSON object a line, see output_format.h
+  std::function<absl::Time()> wall_now;  // needed with timestamps and JSON
   std::unique_ptr<RankFiles> files;      // may be null
   bool has_status_line = false;          // needs a stderr for which CanHaveTerminalLine holds
   size_t max_backlog_bytes = 8 << 20;
@@ -44,10 +45,10 @@ class OutputSink {
   void OnBroken(std::function<void()> callback);
 
   // One line of a worker, with the '\n' or '\r' that it ended with, if any. Waits while the backlog
-  // is full: this is what slows the workers down to the reader's pace.
-  void Write(int rank, bool is_stderr, absl::string_view line);
+  // is full: this is what slows the workers down to the reader's pace. `host` is for JSON.
+  void Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host = "");
 
-  // The launcher's own words, to stderr, as they are. Never waits.
+  // The launcher's own words, whole lines, to stderr. Never waits.
   void Say(absl::string_view text);
 
   // What the status line says from now on, empty: there is none. It is on the terminal whenever
@@ -75,6 +76,7 @@ class OutputSink {
     std::function<void()> on_drained;  // not null: a marker and nothing else
   };
 
+  std::string Own(absl::string_view words) const;
   void Enqueue(Chunk chunk, bool may_wait);
   void Run();
   bool AwaitWork(std::deque<Chunk>& batch, std::string& status);

@@ -96,6 +96,22 @@ TEST_F(OutputSinkTest, TimestampComesFirst) {
   EXPECT_EQ(Read(out_[0]), "Sat Nov 21 09:53:33 2026[1]<stdout>:text\n");
 }
 
+TEST_F(OutputSinkTest, Json_IsForWorkersAndTheLauncherAlike) {
+  OutputSinkOptions options;
+  options.json = true;
+  options.wall_now = [] { return absl::FromUnixSeconds(1795254813); };
+  Make(std::move(options));
+  sink_->Write(1, false, "partial", "a");
+  sink_->Say("horovodrun: word\n");
+  Drain();
+  const std::string time = R"({"time":"2026-11-21T09:53:33.000000Z",)";
+  EXPECT_EQ(Read(out_[0]),
+            time + R"("rank":1,"host":"a","stream":"stdout","text":"partial"})" + "\n");
+  EXPECT_EQ(
+      Read(err_[0]),
+      time + R"("rank":null,"host":null,"stream":"horovodrun","text":"horovodrun: word"})" + "\n");
+}
+
 TEST_F(OutputSinkTest, FilesGetPrefixedCopies) {
   std::string directory = ::testing::TempDir() + "/output_sink.XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);

@@ -68,6 +68,46 @@ TEST_F(RankFilesTest, LaterRankBeginsAnewAndIsAppendedTo) {
   EXPECT_FALSE((*files)->Write(-1, false, "x").ok());
 }
 
+TEST_F(RankFilesTest, Write_FullFileIsRotated) {
+  auto files = RankFiles::Create(directory_, 1, RankFiles::Ranks::kFixed, {10, 2});
+  ASSERT_TRUE(files.ok());
+  for (const char* line :
+       {"first\n", "abc\n", "second\n", "a line longer than a file\n", "last\n"}) {
+    ASSERT_TRUE((*files)->Write(0, false, line).ok());
+  }
+  EXPECT_EQ(Read("rank.0/stdout"), "last\n");
+  EXPECT_EQ(Read("rank.0/stdout.1"), "a line longer than a file\n");
+  EXPECT_EQ(Read("rank.0/stdout.2"), "second\n");
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stdout.3"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stderr.1"));
+}
+
+TEST_F(RankFilesTest, Write_FileOfExactlyTheSizeIsNotFull) {
+  auto files = RankFiles::Create(directory_, 1, RankFiles::Ranks::kFixed, {6, 1});
+  ASSERT_TRUE((*files)->Write(0, false, "abc").ok());
+  ASSERT_TRUE((*files)->Write(0, false, "def").ok());
+  EXPECT_EQ(Read("rank.0/stdout"), "abcdef");
+}
+
+TEST_F(RankFilesTest, Write_WithoutOlderFilesTheFullOneIsEmptied) {
+  auto files = RankFiles::Create(directory_, 1, RankFiles::Ranks::kFixed, {4, 0});
+  ASSERT_TRUE((*files)->Write(0, false, "abc\n").ok());
+  ASSERT_TRUE((*files)->Write(0, false, "def\n").ok());
+  EXPECT_EQ(Read("rank.0/stdout"), "def\n");
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stdout.1"));
+}
+
+TEST_F(RankFilesTest, Create_RemovesWhatAnEarlierJobRotated) {
+  std::filesystem::create_directory(directory_ + "/rank.0");
+  std::ofstream(directory_ + "/rank.0/stdout.1") << "old";
+  std::ofstream(directory_ + "/rank.0/stdout.2") << "older";
+  ASSERT_TRUE(RankFiles::Create(directory_, 1).ok());
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/rank.0/stdout.1"));
+  ASSERT_TRUE(RankFiles::Create(directory_, 1, RankFiles::Ranks::kFixed, {10, 1}).ok());
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stdout.1"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stdout.2"));
+}
+
 TEST_F(RankFilesTest, ImpossibleDirectoryIsNamed) {
   std::ofstream(directory_ + "/file") << "x";
   auto files = RankFiles::Create(directory_ + "/file", 1);

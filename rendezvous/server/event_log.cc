@@ -6,59 +6,14 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/json.h"
 
 namespace hvd {
 namespace {
 
-// The bytes of the UTF-8 sequence that `text` starts with; 0: it starts with none.
-size_t SequenceLength(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const size_t length = first < 0x80                     ? 1
-                        : first >= 0xC2 && first <= 0xDF ? 2
-                        : first >= 0xE0 && first <= 0xEF ? 3
-                        : first >= 0xF0 && first <= 0xF4 ? 4
-                                                         : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
-  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
-      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) {
-    return 0;
-  }
-  return length;
-}
-
-// A JSON string, quotes included. Host names and what workers say can be any bytes; those that are
-// no UTF-8 become U+FFFD.
-std::string Quoted(absl::string_view text) {
-  std::string quoted = "\"";
-  while (!text.empty()) {
-    const size_t length = SequenceLength(text);
-    if (length == 0) {
-      quoted += "\\ufffd";
-    } else if (text[0] == '"' || text[0] == '\\') {
-      quoted += '\\';
-      quoted += text[0];
-    } else if (static_cast<unsigned char>(text[0]) < 0x20) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", text[0]);
-    } else {
-      absl::StrAppend(&quoted, text.substr(0, length));
-    }
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  quoted += '"';
-  return quoted;
-}
-
 std::string Opening(absl::Time wall_time, absl::string_view kind) {
-  return absl::StrCat("{\"time\":\"",
-                      absl::FormatTime("%Y-%m-%d%ET%H:%M:%E6SZ", wall_time, absl::UTCTimeZone()),
-                      "\",\"kind\":\"", kind, "\"");
+  return absl::StrCat("{\"time\":", JsonTime(wall_time), ",\"kind\":\"", kind, "\"");
 }
 
 }  // namespace
@@ -98,13 +53,13 @@ absl::string_view NoticeKindName(Notice::Kind kind) {
 std::string EventLogLine(const Notice& notice, absl::Time wall_time) {
   std::string line = Opening(wall_time, NoticeKindName(notice.kind));
   absl::StrAppend(&line, ",\"epoch\":", notice.epoch.value());
-  if (!notice.host.empty()) absl::StrAppend(&line, ",\"host\":", Quoted(notice.host));
+  if (!notice.host.empty()) absl::StrAppend(&line, ",\"host\":", JsonString(notice.host));
   if (notice.worker.value() != 0) absl::StrAppend(&line, ",\"worker\":", notice.worker.value());
   if (notice.rank >= 0) absl::StrAppend(&line, ",\"rank\":", notice.rank);
   if (notice.kind == Notice::Kind::kWorldFormed) {
     absl::StrAppend(&line, ",\"size\":", notice.size, ",\"commit\":", notice.commit);
   }
-  absl::StrAppend(&line, ",\"text\":", Quoted(notice.text), "}\n");
+  absl::StrAppend(&line, ",\"text\":", JsonString(notice.text), "}\n");
   return line;
 }
 
@@ -113,9 +68,9 @@ std::string EventLogLine(const Verdict& verdict, absl::Time wall_time) {
   absl::StrAppend(&line, ",\"success\":", verdict.success ? "true" : "false",
                   ",\"exit_code\":", verdict.exit_code);
   if (verdict.rank >= 0) {
-    absl::StrAppend(&line, ",\"host\":", Quoted(verdict.host), ",\"rank\":", verdict.rank);
+    absl::StrAppend(&line, ",\"host\":", JsonString(verdict.host), ",\"rank\":", verdict.rank);
   }
-  absl::StrAppend(&line, ",\"text\":", Quoted(verdict.summary), "}\n");
+  absl::StrAppend(&line, ",\"text\":", JsonString(verdict.summary), "}\n");
   return line;
 }
 

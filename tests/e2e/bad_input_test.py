@@ -45,8 +45,29 @@ TABLE = [
     (["-np", "1", "--min-np", "1", "--max-failures", "x"], r"as 5/10m"),
     (["-np", "1", "--min-np", "1", "--blacklist-cooldown-range", "5", "1"], r"MIN \(5\) must not be more than MAX \(1\)"),
     (["-np", "1", "--min-np", "1", "--grace", "soon"], r"--grace: 'soon'"),
-    (["-np", "1", "--mpi"], r"--mpi is not available"),
+    (["-np", "1", "--mpi"], r"--mpi is not available: .*leave it out"),
+    (["-np", "1", "--jsrun"], r"--jsrun is not available: .*use --hostfile"),
+    (["-np", "1", "--mpi-args=--oversubscribe"], r"--mpi-args is not available: .*use -x"),
+    (["-np", "1", "--autotune", "--no-autotune"], r"--autotune and --no-autotune exclude each other"),
+    (["-np", "1", "--output-format", "xml"], r"--output-format: 'xml' is not text or json"),
+    (["-np", "1", "--output-rotate-mb", "1"], r"--output-rotate-mb is for the files of --output-filename"),
+    (["-np", "1", "--config-file", "no-such-file"], r"--config-file: can't read no-such-file: No such file"),
+    (["-np", "1", "--config-file", "."], r"--config-file: can't read \.: it is a directory"),
+    (["--dry-run"], r"-np is missing"),
     (["-np", "1", "-x", "NOT_SET_ANYWHERE"], r"NOT_SET_ANYWHERE"),
+]  # fmt: skip
+
+
+CONFIG_FILES = [
+    ("params: {cycle_time_ms: x}\n", 1, r"params\.cycle_time_ms: --cycle-time-ms: 'x' is not a number"),
+    ("autotune:\n  enabled: maybe\n", 2, r"'maybe' is not true or false"),
+    ("autotune:\n  gaussian_process_noise: 2\n", 2, r"is not a number from 0 to 1"),
+    ("params:\n  cycle_time: 1\n", 2, r"unknown key params\.cycle_time; did you mean params\.cycle_time_ms\?"),
+    ("params:\n  hierarchical_allreduce: true\n", 2, r"--hierarchical-allreduce is not available: it needs NCCL"),
+    ("controller: mpi\n", 1, r"--mpi is not available"),
+    ("logging:\n  level: [INFO]\n", 2, r"logging\.level: must not be a list"),
+    ("params: 1\nparams: 2\n", 2, r"params is there twice"),
+    ("a: 'no end\n", 2, r"this is no YAML"),
 ]  # fmt: skip
 
 
@@ -99,3 +120,10 @@ def test_broken_line_in_hostfile_is_named(horovodrun, tmp_path, text, line, patt
 def test_empty_hostfile(horovodrun, tmp_path):
     (tmp_path / "hosts").write_text("# nothing\n")
     check_refusal(horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), "hosts: lists no host", tmp_path)
+
+
+@pytest.mark.parametrize("text, line, pattern", CONFIG_FILES)
+def test_broken_line_in_config_file_is_named(horovodrun, tmp_path, text, line, pattern):
+    (tmp_path / "job.yaml").write_text(text)
+    result = horovodrun.run("-np", "1", "--config-file", "job.yaml", "touch", "started", timeout=30)
+    check_refusal(result, rf"--config-file: job\.yaml:{line}: .*{pattern}", tmp_path)

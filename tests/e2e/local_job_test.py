@@ -70,6 +70,58 @@ def test_timestamps(horovodrun):
     assert re.fullmatch(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\[0\]<stdout>:text\n", result.stdout), result.stdout
 
 
+def test_json_lines(horovodrun, tmp_path):
+    script = "printf 'a \\377\\n50%%\\rend'; echo oops >&2; exit 3"
+    result = horovodrun.run("-np", "1", "--output-format", "json", "--output-filename", "logs", "sh", "-c", script)
+    assert result.returncode == 3
+    out = [json.loads(line) for line in result.stdout.splitlines()]
+    err = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [(line["rank"], line["host"], line["stream"], line["text"]) for line in out] == [
+        (0, "localhost", "stdout", text) for text in ("a \N{REPLACEMENT CHARACTER}", "50%", "end")
+    ]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", line["time"]) for line in out + err)
+    assert ("stderr", 0, "oops") in [(line["stream"], line["rank"], line["text"]) for line in err]
+    assert any(line["stream"] == "horovodrun" and line["rank"] is None and "exit code 3" in line["text"] for line in err)
+    assert (tmp_path / "logs/rank.0/stdout").read_text() == result.stdout
+
+
+def test_full_output_file_is_rotated(horovodrun, tmp_path):
+    result = horovodrun.run(
+        "-np", "1", "--output-filename", "logs", "--output-rotate-mb", "1", "--output-rotate-files", "2",
+        "sh", "-c", "yes 0123456789 | head -c 4000000; echo last",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    files = {path.name: path for path in (tmp_path / "logs/rank.0").iterdir()}
+    assert sorted(files) == ["stderr", "stdout", "stdout.1", "stdout.2"]
+    assert files["stdout"].read_text().endswith("[0]<stdout>:last\n")
+    assert all(1_000_000 < files[name].stat().st_size <= 1 << 20 for name in ("stdout.1", "stdout.2"))
+    kept = "".join(files[name].read_text() for name in ("stdout.2", "stdout.1", "stdout"))
+    assert result.stdout.endswith(kept)
+
+
+def test_dry_run_prints_the_plan_and_starts_nothing(horovodrun, tmp_path):
+    (tmp_path / "logs").mkdir()
+    result = horovodrun.run(
+        "--dry-run", "-np", "3", "-H", "localhost:2,no-such-host.invalid:2", "-x", "TOKEN=secret", "--cycle-time-ms", "7",
+        "--output-filename", "logs", "touch", "started",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    assert re.search(r"^ +2 +0 +1 +1 +2  no-such-host\.invalid$", result.stdout, re.M), result.stdout
+    for part in ("3 processes: touch started", "HOROVOD_CYCLE_TIME=7", "TOKEN (from -x", "Not checked: that the hosts can be reached with ssh"):
+        assert part in result.stdout
+    assert "secret" not in result.stdout
+    assert list((tmp_path / "logs").iterdir()) == [] and not (tmp_path / "started").exists()
+
+
+def test_config_file(horovodrun, tmp_path):
+    (tmp_path / "job.yaml").write_text("params:\n  cycle_time_ms: 5\n  cache_capacity: 9\nstall_check:\n  enabled: false\n")
+    show = "echo $HOROVOD_CYCLE_TIME $HOROVOD_CACHE_CAPACITY $HOROVOD_STALL_CHECK_DISABLE"
+    for flags in (["--cycle-time-ms", "2", "--config-file", "job.yaml"], ["--config-file", "job.yaml", "--cycle-time-ms", "2"]):
+        result = horovodrun.run("-np", "1", *flags, "sh", "-c", show)
+        assert result.stdout == "[0]<stdout>:2 9 1\n", result.stderr
+
+
 def test_any_bytes_pass_and_progress_bars_are_lines(horovodrun):
     code = r"import sys; sys.stdout.buffer.write(b'\xff\xfe\n10%\r20%\rno end of line')"
     job = horovodrun.run("-np", "1", sys.executable, "-c", code)

@@ -1,4 +1,4 @@
-#include "launcher/console/job_progress.h"
+#include "rendezvous/progress/job_progress.h"
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"

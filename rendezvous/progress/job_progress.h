@@ -1,7 +1,7 @@
 // What a user wants to know of a job that changes while it runs: a line for each thing that
 // happens, and a summary at the end; both from notices, whose texts are sentences. Pure.
-#ifndef LAUNCHER_CONSOLE_JOB_PROGRESS_H_
-#define LAUNCHER_CONSOLE_JOB_PROGRESS_H_
+#ifndef RENDEZVOUS_PROGRESS_JOB_PROGRESS_H_
+#define RENDEZVOUS_PROGRESS_JOB_PROGRESS_H_
 
 #include <map>
 #include <optional>
@@ -54,4 +54,4 @@ class JobProgress {
 
 }  // namespace hvd
 
-#endif  // LAUNCHER_CONSOLE_JOB_PROGRESS_H_
+#endif  // RENDEZVOUS_PROGRESS_JOB_PROGRESS_H_

@@ -1,0 +1,20 @@
+// Pieces of JSON text. Pure.
+#ifndef BASE_JSON_H_
+#define BASE_JSON_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// A JSON string, quotes included, of any bytes; those that are no UTF-8 become U+FFFD.
+std::string JsonString(absl::string_view text);
+
+// A JSON string: "2026-11-21T09:53:33.000000Z".
+std::string JsonTime(absl::Time time);
+
+}  // namespace hvd
+
+#endif  // BASE_JSON_H_

@@ -1,0 +1,72 @@
+#include "launcher/dry_run.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace hvd {
+namespace {
+
+// A line a rank, with what the workers find in HOROVOD_RANK and its like.
+std::string RankTable(const std::vector<PlannedHost>& hosts) {
+  std::string table = "\n  rank  local_rank  local_size  cross_rank  cross_size  host\n";
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    for (int local = 0; local < hosts[i].slots; ++local) {
+      const auto has_it = [&](const PlannedHost& host) { return host.slots > local; };
+      const auto here = hosts.begin() + static_cast<std::ptrdiff_t>(i);
+      absl::StrAppendFormat(
+          &table, "  %4d  %10d  %10d  %10d  %10d  %s\n", hosts[i].first_rank + local, local,
+          hosts[i].slots, std::count_if(hosts.begin(), here, has_it),
+          std::count_if(hosts.begin(), hosts.end(), has_it), hosts[i].target.host);
+    }
+  }
+  return table;
+}
+
+std::string Variables(const JobPlan& plan, const Options& options) {
+  std::string text = absl::StrCat("\nEnvironment of the workers: this one's ",
+                                  plan.environment.size(), " variables, with\n");
+  for (const char* name : {"PYTHONUNBUFFERED", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"}) {
+    absl::StrAppend(&text, "  ", name, "=", plan.environment.at(name), "\n");
+  }
+  for (const auto& [name, value] : options.tunables) {
+    absl::StrAppend(&text, "  ", name, "=", value, "\n");
+  }
+  for (const auto& [name, unused] : options.exports) {
+    absl::StrAppend(&text, "  ", name, " (from -x; its value is not shown)\n");
+  }
+  return text;
+}
+
+std::string Unchecked(const JobPlan& plan) {
+  std::vector<std::string> unchecked;
+  const bool remote = std::any_of(plan.hosts.begin(), plan.hosts.end(),
+                                  [](const PlannedHost& host) { return !host.target.local; });
+  if (plan.elastic.has_value() && !plan.elastic->script.empty()) {
+    unchecked.push_back("which hosts the script finds");
+  }
+  if (remote) unchecked.push_back("that the hosts can be reached with ssh, and have this version");
+  unchecked.push_back("that the command is there");
+  return absl::StrCat("\nNothing was started, and no host asked. Not checked: ",
+                      absl::StrJoin(unchecked, "; "), ".\n");
+}
+
+}  // namespace
+
+std::string DryRunText(const JobPlan& plan, const Options& options) {
+  std::string text = PlanTable(plan);
+  if (!plan.elastic.has_value()) text += RankTable(plan.hosts);
+  absl::StrAppend(&text, "\nWorking directory: ", plan.working_directory,
+                  "\nThe daemon would listen on ", absl::StrJoin(plan.listen, ", "),
+                  " (a port of the system's choice)\n");
+  if (!options.output.directory.empty()) {
+    absl::StrAppend(&text, "Output would also go to ", options.output.directory,
+                    "/rank.N/stdout and stderr, which would be emptied first\n");
+  }
+  return absl::StrCat(text, Variables(plan, options), Unchecked(plan));
+}
+
+}  // namespace hvd

@@ -1,0 +1,110 @@
+#include "options/settings_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+constexpr std::streamsize kMostBytes = 1 << 20;
+// Aliases can make a small file stand for a very large one, or for an endless one.
+constexpr size_t kMostSettings = 1000;
+constexpr int kMostGroups = 3;
+
+// Walks through a document.
+class Flattener {
+ public:
+  explicit Flattener(const std::string& file) : file_(file) {}
+
+  absl::Status AddGroup(const YAML::Node& group, const std::string& prefix, int depth) {
+    for (const auto& entry : group) {
+      const int line = LineOf(entry.first);
+      if (!entry.first.IsScalar()) return Error(line, "a key must be a word");
+      const std::string key = absl::StrCat(prefix, entry.first.Scalar());
+      if (!keys_.insert(key).second) return Error(line, absl::StrCat(key, " is there twice"));
+      if (keys_.size() > kMostSettings) return Error(line, "there are too many settings");
+      RETURN_IF_ERROR(Add(entry.second, key, line, depth));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Error(int line, absl::string_view what) const {
+    return absl::InvalidArgumentError(absl::StrCat(file_, ":", line, ": ", what));
+  }
+  static int LineOf(const YAML::Node& node) { return node.Mark().line + 1; }
+  std::vector<Setting>& settings() { return settings_; }
+
+ private:
+  absl::Status Add(const YAML::Node& node, const std::string& key, int line, int depth) {
+    if (node.IsMap()) {
+      if (depth == kMostGroups) return Error(line, absl::StrCat(key, ": too many groups"));
+      return AddGroup(node, key + ".", depth + 1);
+    }
+    if (node.IsSequence()) return Error(line, absl::StrCat(key, ": must not be a list"));
+    // YAML's own tag for a scalar in quotes is "!".
+    const auto kind = !node.IsScalar()    ? Setting::Kind::kEmpty
+                      : node.Tag() == "!" ? Setting::Kind::kQuoted
+                                          : Setting::Kind::kPlain;
+    settings_.push_back({key, node.IsScalar() ? node.Scalar() : "", kind, line});
+    return absl::OkStatus();
+  }
+
+  const std::string& file_;
+  std::set<std::string> keys_;
+  std::vector<Setting> settings_;
+};
+
+absl::Status CantRead(const std::string& file, absl::string_view why) {
+  return absl::NotFoundError(absl::StrCat("can't read ", file, ": ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
+                                                   const std::string& file) {
+  Flattener flattener(file);
+  // The one place where yaml-cpp's exceptions arrive.
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      return flattener.Error(Flattener::LineOf(documents[1]), "there must be one document only");
+    }
+    if (documents.empty() || documents[0].IsNull()) return std::vector<Setting>{};
+    if (!documents[0].IsMap()) {
+      return flattener.Error(Flattener::LineOf(documents[0]), "must be of the form 'key: value'");
+    }
+    RETURN_IF_ERROR(flattener.AddGroup(documents[0], "", 1));
+  } catch (const YAML::Exception& error) {
+    return flattener.Error(
+        error.mark.line + 1,
+        absl::StrCat("this is no YAML: ", absl::StrReplaceAll(error.msg, {{"\n", " "}})));
+  }
+  return std::move(flattener.settings());
+}
+
+absl::StatusOr<std::vector<Setting>> ReadSettings(const std::string& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) return CantRead(file, "it is a directory");
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return CantRead(file, std::strerror(errno));
+  std::string text(kMostBytes + 1, '\0');
+  stream.read(text.data(), kMostBytes + 1);
+  if (stream.bad()) return CantRead(file, std::strerror(errno));
+  text.resize(stream.gcount());
+  if (stream.gcount() > kMostBytes) return CantRead(file, "it is longer than 1 MiB");
+  return ParseSettings(text, file);
+}
+
+}  // namespace hvd
