@@ -177,7 +177,12 @@ bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
   }
   const std::optional<int>& limit = spec.elastic->reset_limit;
   if (limit.has_value() && epoch > Epoch(0) && epoch.value() > static_cast<uint64_t>(*limit)) {
-    GiveUp(absl::StrCat("the number of resets exceeded the limit of ", *limit), now);
+    // Horovod's words: scripts look for them.
+    GiveUp(absl::StrCat(Count(*limit, "reset"),
+                        ": Horovod was shutdown because number of resets during elastic job "
+                        "exceeded limit: ",
+                        *limit),
+           now);
     return false;
   }
   return true;
