@@ -1,0 +1,62 @@
+"""docs/compatibility.md is complete: nothing blank, every test named is there, every name exported
+is named. Runs in one process."""
+
+import importlib.util
+import pathlib
+import re
+
+import pytest
+
+import horovod.torch as hvd
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+TABLE = ROOT / "docs" / "compatibility.md"
+
+pytestmark = pytest.mark.skipif(not TABLE.exists(), reason="the package's tests stand alone")
+
+
+def rows():
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("|") and not set(line) <= set("|-: "):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def is_there(reference):
+    file, _, name = reference.partition("::")
+    path = ROOT / file if "/" in file else HERE / file
+    if not path.exists() or not name:
+        return path.exists()
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return re.search(r"^def {}\(".format(re.escape(name)), text, re.M) is not None
+    suite, _, case = name.partition(".")
+    pattern = r"^TEST(_F|_P)?\(\s*{},\s*{}\)".format(re.escape(suite), re.escape(case))
+    return re.search(pattern, text, re.M) is not None
+
+
+def test_nothing_is_blank():
+    found = list(rows())
+    assert len(found) > 150
+    assert [row for row in found if len(row) != 3 or not all(row)] == []
+
+
+def test_every_test_is_there():
+    references = [re.findall("`([^`]+)`", row[2]) for row in rows() if row[2] != "Test"]
+    assert all(references)
+    missing = {each for row in references for each in row if not is_there(each)}
+    assert sorted(missing) == []
+
+
+def test_every_name_is_in_the_table():
+    named = set(re.findall(r"\w+", " ".join(row[0] for row in rows())))
+    assert [name for name in hvd.__all__ if name not in named and not is_module(name)] == []
+
+
+def is_module(name):
+    return isinstance(getattr(hvd, name), type(re)) and name != "elastic"
+
+
+@pytest.mark.parametrize("module", "tensorflow keras mxnet spark ray data".split())
+def test_what_is_not_part_of_this_package_is_not_there(module):
+    assert importlib.util.find_spec("horovod." + module) is None
