@@ -43,8 +43,8 @@ def test_texts_of_bad_arguments():
     for kwargs, text in (
         (
             dict(named_parameters=model.parameters()),
-            r"named_parameters should be a sequence of tuples \(name, parameter\), usually produced "
-            r"by model.named_parameters\(\)",
+            r"named_parameters should be a sequence of tuples \(name, parameter\), usually "
+            r"produced by model.named_parameters\(\)",
         ),
         (
             dict(named_parameters=[("same", p) for _, p in params]),
@@ -56,7 +56,7 @@ def test_texts_of_bad_arguments():
             dict(gradient_predivide_factor=2.0, op=hvd.Sum),
             "gradient_predivide_factor not supported with op != Average",
         ),
-        (dict(groups=0), "groups should be a non-negative integer or a list of list of torch"),
+        (dict(groups=0), "groups should be a non-negative integer or a list of list"),
         (dict(groups=-1), "groups should be"),
         (dict(groups=[[1]]), "groups must consist of torch.Tensor"),
         (dict(groups=[[params[0][1]], [params[0][1]]]), "can be in one group only"),
