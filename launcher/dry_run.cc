@@ -60,8 +60,8 @@ std::string DryRunText(const JobPlan& plan, const Options& options) {
   std::string text = PlanTable(plan);
   if (!plan.elastic.has_value()) text += RankTable(plan.hosts);
   absl::StrAppend(&text, "\nWorking directory: ", plan.working_directory,
-                  "\nThe daemon would listen on ", absl::StrJoin(plan.listen, ", "),
-                  " (a port of the system's choice)\n");
+                  "\nThe daemon would listen on a port of the system's choice: ",
+                  absl::StrJoin(plan.listen, ", "), "\n");
   if (!options.output.directory.empty()) {
     absl::StrAppend(&text, "Output would also go to ", options.output.directory,
                     "/rank.N/stdout and stderr, which would be emptied first\n");

@@ -1,17 +1,16 @@
 #include "launcher/options.h"
 
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "launcher/config_file.h"
 #include "launcher/measuring_flags.h"
 #include "launcher/network.h"
+#include "launcher/runtime_flags.h"
 #include "launcher/unavailable_flags.h"
 #include "options/elastic_options.h"
 #include "options/flag_table.h"
@@ -29,9 +28,8 @@ class Parser {
     DeclareHosts();
     elastic_.Declare(flags_);
     DeclareOutput();
-    DeclareTuneables();
+    runtime_.Declare(flags_);
     measuring_.Declare(flags_);
-    DeclareRuntime();
     DeclareFooter();
   }
 
@@ -47,8 +45,6 @@ class Parser {
   void DeclareGeneral();
   void DeclareHosts();
   void DeclareOutput();
-  void DeclareTuneables();
-  void DeclareRuntime();
   void DeclareFooter();
 
   // A flag whose value goes into `target` as it is.
@@ -58,20 +54,6 @@ class Parser {
       *target = text;
       return absl::OkStatus();
     });
-  }
-
-  // A flag that stands for a variable of the workers' runtime.
-  void Tuneable(const std::string& name, const std::string& help, const std::string& variable,
-                int64_t factor = 1) {
-    flags_.Value(name, "N", help, [this, name, variable, factor](const std::string& text) {
-      ASSIGN_OR_RETURN(int64_t value, ParseInteger(name, text, 0, INT32_MAX));
-      Tune(variable, absl::StrCat(value * factor));
-      return absl::OkStatus();
-    });
-  }
-
-  void Tune(const std::string& variable, const std::string& value) {
-    options_.tunables.emplace_back(variable, value);
   }
 
   absl::Status AddNetworks(const std::string& list) {
@@ -89,32 +71,11 @@ class Parser {
   ElasticFlags elastic_{/*with_discovery=*/true};
   MeasuringFlags measuring_;
   OutputFlags output_;
+  RuntimeFlags runtime_;
   Options options_;
   bool has_num_proc_ = false;
   bool has_start_timeout_ = false;
-  bool log_with_time_ = false;
-  bool log_without_time_ = false;
 };
-
-absl::Status CheckLogLevel(const std::string& level) {
-  for (const char* known : {"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL"}) {
-    if (level == known) return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--log-level: '", level, "' is not one of TRACE, DEBUG, INFO, WARNING, ERROR, FATAL"));
-}
-
-absl::Status CheckCycleTime(const std::string& text) {
-  double value = 0;
-  if (!absl::SimpleAtod(text, &value) || !std::isfinite(value)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--cycle-time-ms: '", text, "' is not a number"));
-  }
-  if (value < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--cycle-time-ms=", text, " must be >= 0"));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status ParseStartTimeout(const std::string& source, const std::string& text,
                                Options* options) {
@@ -150,6 +111,8 @@ void Parser::DeclareGeneral() {
                });
   flags_.Flag("--end-with-stdin", "Stop the job when stdin ends, for programs that start jobs",
               [this] { options_.end_with_stdin = true; });
+  Text("--config-file", "FILE", "YAML with settings by Horovod's keys; flags win over it",
+       &options_.config_file);
   flags_.Harmless("--disable-cache");  // Nothing is cached.
   flags_.Harmless("--gloo");
 }
@@ -184,53 +147,6 @@ void Parser::DeclareOutput() {
               [this] { options_.dry_run = true; });
   flags_.Flag("--verbose", "Show plan, addresses and the time of each phase",
               [this] { options_.verbose = true; });
-  flags_.Value("--log-level", "LEVEL", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL",
-               [this](const std::string& text) {
-                 const std::string level = absl::AsciiStrToUpper(text);
-                 RETURN_IF_ERROR(CheckLogLevel(level));
-                 Tune("HOROVOD_LOG_LEVEL", level);
-                 return absl::OkStatus();
-               });
-  flags_.Flag("--log-without-timestamp,--log-hide-timestamp", "No time in the runtime's own log",
-              [this] { log_without_time_ = true; });
-  flags_.Flag("--log-with-timestamp,--no-log-hide-timestamp",
-              "Time in the runtime's own log (default)", [this] { log_with_time_ = true; });
-  flags_.Opposites("--log-with-timestamp", "--log-without-timestamp");
-}
-
-void Parser::DeclareTuneables() {
-  flags_.Group("Tuneable parameters");
-  Text("--config-file", "FILE", "YAML with values for the flags from here on; flags win over it",
-       &options_.config_file);
-  Tuneable("--fusion-threshold-mb", "Size of the fusion buffer in MB (128)",
-           "HOROVOD_FUSION_THRESHOLD", int64_t{1} << 20);
-  flags_.Value("--cycle-time-ms", "MS", "How long to gather tensors for fusion",
-               [this](const std::string& text) {
-                 RETURN_IF_ERROR(CheckCycleTime(text));
-                 Tune("HOROVOD_CYCLE_TIME", text);
-                 return absl::OkStatus();
-               });
-  Tuneable("--cache-capacity", "Entries of the response cache (1024)", "HOROVOD_CACHE_CAPACITY");
-  for (const char* name :
-       {"--no-hierarchical-allreduce", "--no-hierarchical-allgather", "--no-torus-allreduce"}) {
-    flags_.Harmless(name);
-  }
-}
-
-void Parser::DeclareRuntime() {
-  flags_.Group("Runtime");
-  flags_.Flag("--no-stall-check", "Don't look for operations that some ranks never submit",
-              [this] { Tune("HOROVOD_STALL_CHECK_DISABLE", "1"); });
-  flags_.Harmless("--stall-check");
-  flags_.Opposites("--stall-check", "--no-stall-check");
-  Tuneable("--stall-check-warning-time-seconds", "Warn after (60)",
-           "HOROVOD_STALL_CHECK_TIME_SECONDS");
-  Tuneable("--stall-check-shutdown-time-seconds", "Give up after (0: never)",
-           "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS");
-  Tuneable("--thread-affinity", "Core of the runtime's thread", "HOROVOD_THREAD_AFFINITY");
-  Tuneable("--gloo-timeout-seconds", "For one collective operation (30)",
-           "HOROVOD_GLOO_TIMEOUT_SECONDS");
-  flags_.Harmless("--no-mpi-threads-disable");
 }
 
 void Parser::DeclareFooter() {
@@ -289,9 +205,7 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
   const bool lists_hosts = !options_.hosts.empty() || !options_.hostfile.empty();
   ASSIGN_OR_RETURN(options_.elastic, elastic_.Finish(options_.num_proc, lists_hosts, environment_));
   ASSIGN_OR_RETURN(options_.output, output_.Finish());
-  if (log_with_time_ || log_without_time_) {
-    Tune("HOROVOD_LOG_HIDE_TIME", log_without_time_ ? "1" : "0");
-  }
+  options_.tunables = runtime_.variables();
   for (Assignment& variable : measuring_.Finish()) {
     options_.tunables.push_back(std::move(variable));
   }

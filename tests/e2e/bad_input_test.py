@@ -67,7 +67,7 @@ CONFIG_FILES = [
     ("controller: mpi\n", 1, r"--mpi is not available"),
     ("logging:\n  level: [INFO]\n", 2, r"logging\.level: must not be a list"),
     ("params: 1\nparams: 2\n", 2, r"params is there twice"),
-    ("a: 'no end\n", 2, r"this is no YAML"),
+    ("a: 1\n b: 2\n", 2, r"this is no YAML"),
 ]  # fmt: skip
 
 

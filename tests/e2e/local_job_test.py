@@ -88,7 +88,7 @@ def test_json_lines(horovodrun, tmp_path):
 def test_full_output_file_is_rotated(horovodrun, tmp_path):
     result = horovodrun.run(
         "-np", "1", "--output-filename", "logs", "--output-rotate-mb", "1", "--output-rotate-files", "2",
-        "sh", "-c", "yes 0123456789 | head -c 4000000; echo last",
+        "sh", "-c", "yes $(printf %060000d 7) | head -n 70; echo last",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     files = {path.name: path for path in (tmp_path / "logs/rank.0").iterdir()}

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -11,6 +12,8 @@ from horovod.runner import _handover
 from horovod.runner._arguments import _as_arguments, _HorovodArgs, flags_of  # noqa: F401
 from horovod.runner.launch import find_program
 from horovod.runner.run_task import KEY_VARIABLE
+
+_STOP_SECONDS = 30.0  # for horovodrun to stop its workers, which takes it much less
 
 _FAILED = (
     "Horovod detected that one or more processes exited with non-zero status, thus causing the "
@@ -107,9 +110,7 @@ def _run_settings(settings: _HorovodArgs) -> Optional[List[Any]]:
         raise ValueError("One of run_func and command must be given.")
     if settings.run_func is not None:
         return _run_function(settings)
-    flags = flags_of(settings)
-    launch = [find_program("horovodrun"), *flags]
-    status = _launch(launch + list(settings.command), {})
+    status = _launch(flags_of(settings) + list(settings.command), {})
     if status != 0:
         raise RuntimeError(_explain(status, []))
     return None
@@ -119,13 +120,12 @@ def _run_function(settings: _HorovodArgs) -> List[Any]:
     if settings.num_proc is None:
         settings.num_proc = 1
     flags = flags_of(settings)
-    launch = [find_program("horovodrun"), *flags]
     python = settings.executable or sys.executable
-    local = not {"-H", "--hostfile", "--host-discovery-script"} & set(launch)
+    local = not {"-H", "--hostfile", "--host-discovery-script"} & set(flags)
     with _handover.Handover(settings.run_func, everywhere=not local) as handover:
         host = "127.0.0.1" if local else "launcher"
         task = [python, "-m", "horovod.runner.run_task", host, str(handover.port)]
-        status = _launch(launch + task, {KEY_VARIABLE: handover.key.hex()})
+        status = _launch(flags + task, {KEY_VARIABLE: handover.key.hex()})
         if status != 0:
             raise RuntimeError(_explain(status, handover.failures()))
         results = handover.results()
@@ -136,21 +136,37 @@ def _run_function(settings: _HorovodArgs) -> List[Any]:
     return [results[rank] for rank in range(count)]
 
 
-def _launch(command: List[str], variables: Dict[str, str]) -> int:
+def _launch(arguments: List[str], variables: Dict[str, str]) -> int:
     """Runs horovodrun and returns its exit status; an exception, such as Ctrl-C, ends it first."""
+    command = [find_program("horovodrun"), "--end-with-stdin", *arguments]
     environment = dict(os.environ)
     # The workers need this very package, wherever it was imported from.
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths = [package, environment.get("PYTHONPATH")]
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     environment.update(variables)
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
+    # Its stdin ends with this process, whatever kills that. Ctrl-C at a terminal is for this
+    # process alone, which passes it on: two of them would leave the workers no time.
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, start_new_session=True
+    )
     try:
         return process.wait()
     finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
+        _stop(process)
+        process.stdin.close()
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    # Every further Ctrl-C is passed on, too: the second one makes horovodrun hurry.
+    while process.poll() is None:
+        try:
+            process.send_signal(signal.SIGINT)
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        except KeyboardInterrupt:
+            continue
 
 
 def _explain(status: int, failures: List[_handover.Failure]) -> str:
