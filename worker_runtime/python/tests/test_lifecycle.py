@@ -1,6 +1,8 @@
 """init, shutdown and what can be asked before, between and after. On any number of ranks."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -154,3 +156,35 @@ def test_exceptions():
     error = HorovodVersionMismatchError("torch", "1.13", "2.0")
     assert isinstance(error, ImportError)
     assert (error.name, error.version, error.installed_version) == ("torch", "1.13", "2.0")
+
+
+INIT_TWICE = """
+import os, sys
+import horovod.torch as hvd
+name, value, error = sys.argv[1:]
+os.environ[name] = value
+try:
+    hvd.init()
+except Exception as caught:
+    assert type(caught).__name__ == error, repr(caught)
+    assert name in str(caught), caught
+else:
+    sys.exit("it worked")
+assert not hvd.is_initialized()
+del os.environ[name]
+hvd.init()
+assert hvd.size() == 1
+"""
+
+
+@pytest.mark.parametrize(
+    "name, value, error",
+    [
+        ("HOROVOD_AGENT_SOCKET", "nobody-listens-here", "HorovodInternalError"),
+        ("HOROVOD_CYCLE_TIME", "soon", "ValueError"),
+    ],
+)
+def test_init_that_fails_is_an_exception_and_can_be_tried_again(name, value, error):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("HOROVOD_")}
+    command = [sys.executable, "-c", INIT_TWICE, name, value, error]
+    subprocess.run(command, env=environment, check=True, timeout=60)

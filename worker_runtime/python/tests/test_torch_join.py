@@ -108,6 +108,21 @@ def test_process_sets_go_on_without_those_that_are_not_in_them(monkeypatch):
     assert_matched()
 
 
+@pytest.mark.several_ranks
+def test_operations_of_a_process_set_wait_for_members_that_have_joined(monkeypatch):
+    monkeypatch.setenv("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
+    ends = hvd.add_process_set([0, hvd.size() - 1] if hvd.size() > 2 else [0])
+    mine = hvd.rank() == ends.ranks[-1]
+    if mine:
+        handle = hvd.allreduce_async(torch.ones(1), op=hvd.Sum, name="e", process_set=ends)
+    hvd.join()
+    if ends.included():
+        if not mine:
+            handle = hvd.allreduce_async(torch.ones(1), op=hvd.Sum, name="e", process_set=ends)
+        assert hvd.synchronize(handle).item() == ends.size()
+    assert hvd.remove_process_set(ends)
+
+
 def test_the_last_rank_is_the_same_on_all():
     last = hvd.join()
     assert hvd.allgather(torch.tensor([last])).tolist() == [last] * hvd.size()
