@@ -27,8 +27,9 @@ sigset_t StopSignals() {
   return set;
 }
 
-absl::Status WatchForEnd(EventLoop& loop, int fd, std::function<void(int signal)> on_signal) {
-  return loop.Watch(fd, EPOLLIN, [&loop, fd, on_signal = std::move(on_signal)](uint32_t) {
+absl::Status WatchForEnd(EventLoop& loop, int fd,
+                         const std::function<void(int signal)>& on_signal) {
+  const auto watched = loop.Watch(fd, EPOLLIN, [&loop, fd, on_signal](uint32_t) {
     char buffer[4096];
     if (!ReadSome(fd, buffer, sizeof buffer).end) return;
     // A copy: Forget destroys this function.
@@ -36,6 +37,8 @@ absl::Status WatchForEnd(EventLoop& loop, int fd, std::function<void(int signal)
     loop.Forget(fd);
     tell(SIGHUP);
   });
+  if (watched.ok()) return watched;
+  return absl::InvalidArgumentError("stdin never ends: for --end-with-stdin it must be a pipe");
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ class StopSignalWatcher {
  public:
   // `hangup_fd`: its end counts as a SIGHUP; what comes from it before is dropped. Borrowed; -1:
   // none.
-  //   ResourceExhausted, Internal: no descriptor to be had, or `hangup_fd` is nothing that can end.
+  //   ResourceExhausted, Internal: no descriptor to be had.   InvalidArgument: `hangup_fd` is a
+  //   file or a device, which never ends.
   static absl::StatusOr<std::unique_ptr<StopSignalWatcher>> Start(
       std::function<void(int signal)> on_signal, int hangup_fd = -1);
   ~StopSignalWatcher();

@@ -54,6 +54,7 @@ TABLE = [
     (["-np", "1", "--config-file", "no-such-file"], r"--config-file: can't read no-such-file: No such file"),
     (["-np", "1", "--config-file", "."], r"--config-file: can't read \.: it is a directory"),
     (["--dry-run"], r"-np is missing"),
+    (["-np", "1", "--end-with-stdin"], r"--end-with-stdin it must be a pipe"),
     (["-np", "1", "-x", "NOT_SET_ANYWHERE"], r"NOT_SET_ANYWHERE"),
 ]  # fmt: skip
 
