@@ -181,7 +181,9 @@ void JobRun::On(const NoticeHappened& event) {
   if (status_.has_value()) status_->SomethingHappened();
   waiting_.SomethingHappened(clock_.Now());
   const JobProgress::Line line = progress_.Tell(event.notice, event.when);
-  if (line.important && elastic_.has_value()) {
+  // What else happens to a static job, its end says.
+  const bool matters = elastic_.has_value() || event.notice.kind == Notice::Kind::kStalled;
+  if (line.important && matters) {
     output_.Say(absl::StrCat("horovodrun: ", line.text, "\n"));
   } else {
     Verbose(line.text);

@@ -171,6 +171,12 @@ BootstrapSocket::Response Agent::AnswerWorker(uint64_t worker_id, pid_t asker) {
   answer.set_advertise_address(route_.own_address);
   answer.set_elastic(welcome_->elastic());
   answer.set_reattach_ms(welcome_->reattach_ms());
+  // Without it the kernel is asked what the worker does, which knows less.
+  const absl::StatusOr<int> stack_pipe = workers_->OfferStackPipe(worker_id, asker);
+  if (stack_pipe.ok()) {
+    response.stack_pipe = *stack_pipe;
+    answer.set_stack_signal(StackProbe::Signal());
+  }
   if (welcome_->elastic()) {
     // Without a page its death is noticed too, only later.
     const absl::StatusOr<int> page = workers_->WatchProcess(worker_id, asker);
@@ -194,6 +200,8 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
       workers_->Stop({command.stop().worker_ids().begin(), command.stop().worker_ids().end()},
                      absl::Milliseconds(command.stop().grace_ms()));
       return;
+    case pb::AgentCommand::kSample:
+      return workers_->Sample(command.sample().worker_id());
     case pb::AgentCommand::kEnd:
       return OnEndJob(command.end());
     case pb::AgentCommand::COMMAND_NOT_SET:

@@ -72,6 +72,20 @@ TEST_F(AgentTest, WorkerExited_MuchOnStderr_TailIsComplete) {
   reader.join();
 }
 
+TEST_F(AgentTest, Sample_WorkerWithoutPython_IsAnsweredByWhatTheKernelSays) {
+  StartWorker("echo up; kill -STOP $$");
+  EXPECT_EQ(NextLine(), "up\n");
+  pb::AgentCommand command;
+  command.mutable_sample()->set_worker_id(1);
+  std::string doing;
+  while (doing != "is stopped by a signal (SIGSTOP)") {  // it is on its way there
+    daemon_.Tell(command);
+    const pb::AgentMessage message = daemon_.NextMessage();
+    ASSERT_EQ(message.sampled().worker_id(), 1u);
+    doing = message.sampled().doing();
+  }
+}
+
 TEST_F(AgentTest, Stop_WorkerObeys_EndsBySigterm) {
   StartWorker("echo up; exec sleep 1000");
   EXPECT_EQ(NextLine(), "up\n");

@@ -6,9 +6,16 @@
 
 namespace hvd {
 
+// As in /proc: 'R' runs, 'S' sleeps, 'D' sleeps and can't be interrupted, 'T' was stopped by a
+// signal, 't' by a debugger, 'Z' has ended; 0: there is no such process.
+char StateOf(pid_t pid);
+
 // Whether a signal (SIGSTOP, SIGTSTP, ...) has stopped the process. A debugger's stop does not
 // count, nor does a process that there is not.
 bool IsStopped(pid_t pid);
+
+// Whether the process has a handler for the signal.
+bool Catches(pid_t pid, int signal);
 
 }  // namespace hvd
 

@@ -26,5 +26,13 @@ TEST(ProcessStateTest, IsStopped_StoppedAndContinued_TellsThemApart) {
   EXPECT_FALSE(IsStopped(child));
 }
 
+TEST(ProcessStateTest, Catches_HandlerOnly) {
+  EXPECT_FALSE(Catches(getpid(), SIGRTMAX));
+  signal(SIGRTMAX, [](int) {});
+  EXPECT_TRUE(Catches(getpid(), SIGRTMAX));
+  signal(SIGRTMAX, SIG_IGN);
+  EXPECT_FALSE(Catches(getpid(), SIGRTMAX));
+}
+
 }  // namespace
 }  // namespace hvd

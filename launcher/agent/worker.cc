@@ -77,6 +77,17 @@ absl::StatusOr<int> Worker::WatchProcess(pid_t asker) {
   return watch_->page_fd();
 }
 
+absl::StatusOr<int> Worker::OfferStackPipe(pid_t asker) {
+  probe_.reset();
+  ASSIGN_OR_RETURN(probe_, StackProbe::Create(loop_, asker));
+  return probe_->fd();
+}
+
+void Worker::Sample(std::function<void(StackSample)> answer) {
+  if (probe_ == nullptr) return answer(SampleByKernel(process_.pid()));
+  probe_->Ask(std::move(answer));
+}
+
 void Worker::OnDeath() {
   asker_ = 0;  // the number may soon be another's
   if (!exit_.has_value()) callbacks_.on_dying();

@@ -10,10 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/event_loop.h"
+#include "base/liveness_watch.h"
 #include "base/process.h"
 #include "launcher/agent/launch_plan.h"
-#include "base/liveness_watch.h"
 #include "launcher/agent/oom_counter.h"
+#include "launcher/agent/stack_probe.h"
 #include "launcher/agent/stderr_tail.h"
 #include "launcher/agent/worker_pipe.h"
 #include "proto/agent.pb.h"
@@ -57,6 +58,13 @@ class Worker {
   // counts, and no earlier asker's.   Errors as LivenessWatch::Start.
   absl::StatusOr<int> WatchProcess(pid_t asker);
 
+  // Where `asker`, a process of this worker, writes its stack on StackProbe's signal; borrowed.
+  // From now on Sample is about that one.   Errors as StackProbe::Create.
+  absl::StatusOr<int> OfferStackPipe(pid_t asker);
+
+  // Finds out what it is doing; see StackProbe::Ask.
+  void Sample(std::function<void(StackSample)> answer);
+
   // To be called once a second: kills it if a signal has stopped it all that time.
   void CheckStopped();
 
@@ -87,8 +95,9 @@ class Worker {
   std::optional<ExitStatus> exit_;
   pid_t asker_ = 0;  // 0: nobody has asked yet, or it is dead
   std::unique_ptr<LivenessWatch> watch_;
-  std::shared_ptr<int> watch_token_;  // news of an earlier watch find it expired
-  int stopped_checks_ = 0;            // in a row
+  std::shared_ptr<int> watch_token_;   // news of an earlier watch find it expired
+  std::unique_ptr<StackProbe> probe_;  // nullptr: nobody has asked yet
+  int stopped_checks_ = 0;             // in a row
   bool killed_by_us_ = false;
   bool terminated_ = false;
   bool finishing_ = false;

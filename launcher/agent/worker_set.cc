@@ -96,6 +96,19 @@ void WorkerSet::StopAll(absl::Duration grace) {
   for (const auto& [id, worker] : workers_) worker->Stop(grace);
 }
 
+void WorkerSet::Sample(uint64_t id) {
+  const auto worker = workers_.find(id);
+  if (worker == workers_.end()) return;
+  worker->second->Sample([this, id](const StackSample& sample) {
+    pb::AgentMessage message;
+    pb::WorkerSampled& sampled = *message.mutable_sampled();
+    sampled.set_worker_id(id);
+    sampled.set_doing(sample.doing);
+    *sampled.mutable_stack() = {sample.stack.begin(), sample.stack.end()};
+    report_(std::move(message));
+  });
+}
+
 absl::StatusOr<int> WorkerSet::CommitArena(uint64_t id) {
   Fd& arena = arenas_[workers_.at(id)->slot()];
   if (!arena.valid()) arena.reset(memfd_create("hvd-commits", MFD_CLOEXEC));

@@ -25,7 +25,7 @@ namespace hvd {
 // and has no other children.
 class WorkerSet {
  public:
-  // Takes WorkerStarted, WorkerDying and WorkerExited messages.
+  // Takes WorkerStarted, WorkerDying, WorkerExited and WorkerSampled messages.
   using Report = std::function<void(pb::AgentMessage)>;
 
   WorkerSet(EventLoop& loop, AgentOutput& output, LaunchPlan plan, WorkerPlace place,
@@ -45,6 +45,14 @@ class WorkerSet {
   absl::StatusOr<int> WatchProcess(uint64_t id, pid_t asker) {
     return workers_.at(id)->WatchProcess(asker);
   }
+
+  // As Worker::OfferStackPipe. REQUIRES: Has(id).
+  absl::StatusOr<int> OfferStackPipe(uint64_t id, pid_t asker) {
+    return workers_.at(id)->OfferStackPipe(asker);
+  }
+
+  // Finds out what the worker is doing, and reports it. Ignored if it has ended.
+  void Sample(uint64_t id);
 
   // The memory in which worker `id` finds the commits of its predecessors in its slot, and keeps
   // its own; borrowed. It is freed when this object and all workers are gone. REQUIRES: Has(id).

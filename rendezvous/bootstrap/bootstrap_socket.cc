@@ -113,11 +113,12 @@ void BootstrapSocket::OnHello(int fd) {
 
 void BootstrapSocket::Reply(int fd, Response response) {
   std::vector<int> passed;
-  for (const int descriptor : {response.page, response.arena}) {
+  for (const int descriptor : {response.page, response.arena, response.stack_pipe}) {
     if (descriptor >= 0) passed.push_back(descriptor);
   }
   response.bootstrap.set_has_liveness_page(response.page >= 0);
   response.bootstrap.set_has_commit_arena(response.arena >= 0);
+  response.bootstrap.set_has_stack_pipe(response.stack_pipe >= 0);
   // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
   // and says so.
   std::string frame = EncodeFrame(response.bootstrap.SerializeAsString());
@@ -125,7 +126,7 @@ void BootstrapSocket::Reply(int fd, Response response) {
   msghdr message = {};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
   const size_t passed_bytes = passed.size() * sizeof(int);
   if (!passed.empty()) {
     message.msg_control = control;

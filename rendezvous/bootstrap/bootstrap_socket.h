@@ -33,6 +33,7 @@ class BootstrapSocket {
     // Descriptors to send along, borrowed; -1: none. `bootstrap` says which there are.
     int page = -1;
     int arena = -1;
+    int stack_pipe = -1;
   };
   // `asker` is the process that asks; 0 if it can't be seen from here.
   using Answer = std::function<Response(uint64_t worker_id, pid_t asker)>;

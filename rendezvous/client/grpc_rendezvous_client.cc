@@ -48,6 +48,11 @@ class GrpcRendezvousClient final : public RendezvousClient {
     return Call("Report", &Stub::Report, request, timeout);
   }
 
+  absl::StatusOr<pb::ReportStallResponse> ReportStall(const pb::ReportStallRequest& request,
+                                                      absl::Duration timeout) override {
+    return Call("ReportStall", &Stub::ReportStall, request, timeout);
+  }
+
   absl::StatusOr<pb::GetStatusResponse> GetStatus(absl::Duration timeout) override {
     return Call("GetStatus", &Stub::GetStatus, pb::GetStatusRequest(), timeout);
   }

@@ -25,6 +25,8 @@ class RendezvousClient {
                                                         absl::Duration timeout) = 0;
   virtual absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request,
                                                     absl::Duration timeout) = 0;
+  virtual absl::StatusOr<pb::ReportStallResponse> ReportStall(const pb::ReportStallRequest& request,
+                                                              absl::Duration timeout) = 0;
   virtual absl::StatusOr<pb::GetStatusResponse> GetStatus(absl::Duration timeout) = 0;
 
   // Ends all calls in flight, and every later one, with Cancelled.

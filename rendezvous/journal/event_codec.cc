@@ -184,6 +184,44 @@ Reported Get(const pb::journal::Reported& from) {
           from.finished(),     from.failure(),     from.caused_by_peer()};
 }
 
+void Put(const StallReported& from, pb::journal::Event& to) {
+  const auto& [call, worker, epoch, waited, give_up, waiting] = from;
+  pb::journal::StallReported& message = *to.mutable_stall_reported();
+  message.set_call(call.value());
+  Put(worker, *message.mutable_worker());
+  message.set_epoch(epoch.value());
+  message.set_waited_ns(ToNanoseconds(waited));
+  message.set_give_up(give_up);
+  for (const auto& [what, missing] : waiting) {
+    pb::journal::StalledOperations& operations = *message.add_waiting();
+    operations.set_what(what);
+    *operations.mutable_missing() = {missing.begin(), missing.end()};
+  }
+}
+
+StallReported Get(const pb::journal::StallReported& from) {
+  StallReported event{CallId(from.call()), Get(from.worker()),
+                      Epoch(from.epoch()), DurationFromNanoseconds(from.waited_ns()),
+                      from.give_up(),      {}};
+  for (const pb::journal::StalledOperations& operations : from.waiting()) {
+    event.waiting.push_back(
+        {operations.what(), {operations.missing().begin(), operations.missing().end()}});
+  }
+  return event;
+}
+
+void Put(const WorkerSampled& from, pb::journal::Event& to) {
+  const auto& [worker, doing, stack] = from;
+  pb::journal::WorkerSampled& message = *to.mutable_worker_sampled();
+  message.set_worker(worker.value());
+  message.set_doing(doing);
+  for (const std::string& frame : stack) message.add_stack(frame);
+}
+
+WorkerSampled Get(const pb::journal::WorkerSampled& from) {
+  return {WorkerId(from.worker()), from.doing(), {from.stack().begin(), from.stack().end()}};
+}
+
 void Put(const CallCancelled& from, pb::journal::Event& to) {
   const auto& [call] = from;
   to.set_call_cancelled(call.value());
@@ -249,6 +287,10 @@ std::optional<Event> FromMessage(const pb::journal::Event& message) {
       return Get(message.exchange_requested());
     case pb::journal::Event::kReported:
       return Get(message.reported());
+    case pb::journal::Event::kStallReported:
+      return Get(message.stall_reported());
+    case pb::journal::Event::kWorkerSampled:
+      return Get(message.worker_sampled());
     case pb::journal::Event::kCallCancelled:
       return CallCancelled{CallId(message.call_cancelled())};
     case pb::journal::Event::kStopRequested:

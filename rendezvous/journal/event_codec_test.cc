@@ -26,6 +26,13 @@ std::vector<Event> AllEvents() {
           WatchRequested{CallId(8), kWorker, Epoch(2), true},
           ExchangeRequested{CallId(8), kWorker, Epoch(2), "key", kBytes},
           Reported{CallId(8), kWorker, Epoch(2), true, kBytes, true},
+          StallReported{CallId(8),
+                        kWorker,
+                        Epoch(2),
+                        absl::Seconds(60),
+                        true,
+                        {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
+          WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
           CallCancelled{CallId(8)},
           StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
           Tick{}};

@@ -34,6 +34,18 @@ void KeepFields(Archive& archive, WatchRequested& value) {
 }
 
 template <typename Archive>
+void KeepFields(Archive& archive, StalledOperations& value) {
+  auto& [what, missing] = value;
+  archive(what, missing);
+}
+
+template <typename Archive>
+void KeepFields(Archive& archive, StallReported& value) {
+  auto& [call, worker, epoch, waited, give_up, waiting] = value;
+  archive(call, worker, epoch, waited, give_up, waiting);
+}
+
+template <typename Archive>
 void KeepFields(Archive& archive, WorldMember& value) {
   auto& [worker, host, address, control_port, rank, local_rank, local_size, cross_rank, cross_size,
          commit] = value;

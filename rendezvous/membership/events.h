@@ -124,6 +124,29 @@ struct Reported {
   bool caused_by_peer = false;
 };
 
+// Operations that wait for the same ranks.
+struct StalledOperations {
+  std::string what;          // "allreduce 'grad.w' and 3 more"
+  std::vector<int> missing;  // ranks of the epoch
+};
+
+// The worker's call ReportStall: others keep it and its like waiting.
+struct StallReported {
+  CallId call;
+  WorkerKey worker;
+  Epoch epoch;
+  absl::Duration waited;
+  bool give_up = false;  // something is to be done about it
+  std::vector<StalledOperations> waiting;
+};
+
+// What a worker is doing, as its agent has found out: the answer to SampleWorkerEffect.
+struct WorkerSampled {
+  WorkerId worker;
+  std::string doing;               // "is at train.py:42 in load"
+  std::vector<std::string> stack;  // innermost frame first; empty: not to be had
+};
+
 // The caller gave up. If the call is still parked it ends with Cancelled, and what it asked for is
 // withdrawn.
 struct CallCancelled {
@@ -140,9 +163,10 @@ struct StopRequested {
 // Time has passed; nothing else happened.
 struct Tick {};
 
-using Event = std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted,
-                           WorkerStarted, WorkerDying, WorkerExited, JoinRequested, WatchRequested,
-                           ExchangeRequested, Reported, CallCancelled, StopRequested, Tick>;
+using Event =
+    std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted, WorkerStarted,
+                 WorkerDying, WorkerExited, JoinRequested, WatchRequested, ExchangeRequested,
+                 Reported, StallReported, WorkerSampled, CallCancelled, StopRequested, Tick>;
 
 // ---- Effects
 
@@ -184,6 +208,13 @@ struct StopWorkersEffect {
   std::string host;
   std::vector<WorkerId> workers;
   absl::Duration grace;  // from SIGTERM to SIGKILL
+};
+
+// Find out what it is doing: WorkerSampled is awaited, but not for ever.
+struct SampleWorkerEffect {
+  Incarnation agent;
+  std::string host;
+  WorkerId worker;
 };
 
 struct EndJobEffect {
@@ -273,6 +304,8 @@ struct Notice {
     kWorldFormed,
     kWaiting,      // below min_workers
     kSlotCooling,  // a slot or host is not used for a while
+    kStalled,      // some ranks keep the others waiting; also in a static job
+    kStack,        // ... and the whole stack of one of them
   };
   Kind kind;
   Epoch epoch;          // the present one; kWorkerFailed: of the newest world it was in, if any
@@ -284,9 +317,9 @@ struct Notice {
   std::string text;     // one line
 };
 
-using Effect =
-    std::variant<StartWorkerEffect, StopWorkersEffect, EndJobEffect, ReplyWorld, ReplyDeferred,
-                 ReplyReleased, ReplyWatch, ReplyExchange, ReplyStatus, Notice, JobFinished>;
+using Effect = std::variant<StartWorkerEffect, StopWorkersEffect, SampleWorkerEffect, EndJobEffect,
+                            ReplyWorld, ReplyDeferred, ReplyReleased, ReplyWatch, ReplyExchange,
+                            ReplyStatus, Notice, JobFinished>;
 
 }  // namespace hvd
 

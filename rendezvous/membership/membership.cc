@@ -42,7 +42,8 @@ std::string Membership::State::Name(const Worker& worker) const {
 
 void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* worker,
                              const Host* host) {
-  if (!elastic()) return;
+  // What happens to a static job its end says, but for this.
+  if (!elastic() && kind != Notice::Kind::kStalled && kind != Notice::Kind::kStack) return;
   Notice notice;
   notice.kind = kind;
   notice.epoch = epoch;
@@ -73,6 +74,7 @@ std::vector<Effect> Membership::Apply(const Event& event, absl::Time now) {
   std::visit([this, now](const auto& e) { state_->On(e, now); }, event);
   // After the event, so that what comes just in time for a late tick still counts.
   state_->CheckDeadlines(now);
+  state_->TellOfStalls(now);
   state_->Reconcile(now);
   return std::exchange(state_->effects, {});
 }
@@ -85,7 +87,7 @@ absl::Time Membership::NextDeadline() const {
     if (host.away.has_value()) next = std::min(next, host.away_until);
   }
   if (!state_->started) return std::min(next, state_->start_deadline);
-  return std::min(next, state_->NextElasticDeadline());
+  return std::min({next, state_->NextElasticDeadline(), state_->NextStallDeadline()});
 }
 
 std::string Membership::Explain() const { return state_->Explain(); }

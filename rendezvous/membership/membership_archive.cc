@@ -10,7 +10,7 @@ namespace hvd {
 template <typename Archive>
 void Membership::State::Keep(Archive& archive) {
   archive(last_time, hosts, workers, started, start_patience, start_deadline);
-  archive(epoch, world, broken, rounds, watches);
+  archive(epoch, world, broken, rounds, watches, stalls);
   archive(failures, settle_deadline, dying_deadline, verdict, grace, finish_deadline, finished);
   archive(budget, health, listed, unlisted, last_worker_id, changing);
   archive(together_since, quorum_since, told_waiting, formed_at, formed_commit, newest_commit);

@@ -97,21 +97,29 @@ void Membership::State::EvictLateSurvivors(absl::Time now) {
   if (now < together_since + spec.elastic->rejoin_timeout) return;
   for (Worker& worker : workers) {
     if (!IsSurvivor(worker) || worker.join.has_value()) continue;
-    BreakEpoch(absl::StrCat(Name(worker), " does not ask for the next world"));
-    worker.in_epoch = false;
-    failed_world = true;
-    StopNow(&worker, absl::ZeroDuration());
-    Verdict hung;
-    hung.exit_code = 1;
-    hung.rank = worker.place.rank;
-    hung.host = HostOf(worker).slots.host;
-    hung.exit_meaning = absl::StrCat("did not ask for the next world within ",
-                                     absl::FormatDuration(spec.elastic->rejoin_timeout));
-    hung.summary = absl::StrCat(Name(worker), " ", hung.exit_meaning);
-    worker.caused_by_peer = false;
-    Fail(&worker, std::move(hung), now);
+    Evict(&worker, absl::StrCat(Name(worker), " does not ask for the next world"),
+          absl::StrCat("did not ask for the next world within ",
+                       absl::FormatDuration(spec.elastic->rejoin_timeout)),
+          now);
     if (verdict.has_value()) return;
   }
+}
+
+// It hangs: the epoch ends for the others, `news` being why, and it counts as failed.
+void Membership::State::Evict(Worker* worker, const std::string& news, const std::string& meaning,
+                              absl::Time now) {
+  BreakEpoch(news);
+  worker->in_epoch = false;
+  failed_world = true;
+  StopNow(worker, absl::ZeroDuration());
+  Verdict hung;
+  hung.exit_code = 1;
+  hung.rank = worker->place.rank;
+  hung.host = HostOf(*worker).slots.host;
+  hung.exit_meaning = meaning;
+  hung.summary = absl::StrCat(Name(*worker), " ", meaning);
+  worker->caused_by_peer = false;
+  Fail(worker, std::move(hung), now);
 }
 
 // The grace of those who were to leave is over.

@@ -99,6 +99,30 @@ struct Membership::State {
     }
   };
 
+  // Of the present epoch; to be told when the missing ranks' agents have said what they do.
+  struct Stall {
+    struct Sample {
+      std::string doing;
+      std::vector<std::string> stack;
+
+      template <typename Archive>
+      void Keep(Archive& archive) {
+        auto& [a, b] = *this;
+        archive(a, b);
+      }
+    };
+    StallReported report;
+    std::set<WorkerId> awaited;
+    std::map<WorkerId, Sample> samples;
+    absl::Time deadline;
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [a, b, c, d] = *this;
+      archive(a, b, c, d);
+    }
+  };
+
   State(JobSpec job_spec, absl::Time now);
 
   // membership_archive.cc: all but `spec`, and `effects`, which is empty between events
@@ -176,6 +200,7 @@ struct Membership::State {
   absl::Time NextElasticDeadline() const;
   void TellOfWaiting();
   void EvictLateSurvivors(absl::Time now);
+  void Evict(Worker* worker, const std::string& news, const std::string& meaning, absl::Time now);
   void StopOverdueLeavers(absl::Time now);
   void StopNow(Worker* worker, absl::Duration with_grace);
   void StartWorkers(absl::Time now);
@@ -202,6 +227,18 @@ struct Membership::State {
   bool WasReplaced(const Worker& worker) const;
   void SucceedWhenDone(absl::Time now);
   void GiveUp(const std::string& why, absl::Time now);
+
+  // membership_stalls.cc
+  void On(const StallReported& event, absl::Time now);
+  void On(const WorkerSampled& event, absl::Time now);
+  absl::Status CheckStall(const StallReported& event) const;
+  absl::Time NextStallDeadline() const;
+  void TellOfStalls(absl::Time now);
+  void TellOf(const Stall& stall, absl::Time now);
+  std::string Explain(const Stall& stall) const;
+  std::string Describe(int rank, const Stall& stall) const;
+  void EvictStalled(const Stall& stall, absl::Time now);
+  void FailForStall(const Stall& stall, absl::Time now);
 
   // membership_ending.cc
   void On(const WorkerExited& event, absl::Time now);
@@ -271,6 +308,7 @@ struct Membership::State {
   std::optional<std::string> broken;  // why the epoch can't go on
   ExchangeRounds rounds;              // of `epoch`
   std::vector<WatchRequested> watches;
+  std::vector<Stall> stalls;
 
   RootCause failures;
   absl::Time settle_deadline =

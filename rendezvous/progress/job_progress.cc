@@ -54,9 +54,11 @@ JobProgress::Line JobProgress::Tell(const Notice& notice, absl::Time now) {
       return {notice.text, true};
     case Notice::Kind::kHostDraining:
     case Notice::Kind::kSlotCooling:
+    case Notice::Kind::kStalled:
       return {notice.text, true};
     case Notice::Kind::kWorkerStarted:
     case Notice::Kind::kWorkerLeft:
+    case Notice::Kind::kStack:
       return {notice.text, false};
   }
   return {notice.text, false};

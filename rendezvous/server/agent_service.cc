@@ -51,6 +51,12 @@ WorkerExited ToEvent(const pb::WorkerExited& exited) {
   return event;
 }
 
+WorkerSampled ToEvent(const pb::WorkerSampled& sampled) {
+  return {WorkerId(sampled.worker_id()),
+          sampled.doing(),
+          {sampled.stack().begin(), sampled.stack().end()}};
+}
+
 }  // namespace
 
 AgentService::AgentService(AgentServiceOptions options) : options_(std::move(options)) {}
@@ -123,6 +129,8 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
     case pb::AgentMessage::kDraining:
       return options_.post(HostDraining{host, absl::Milliseconds(message.draining().grace_ms()),
                                         message.draining().reason()});
+    case pb::AgentMessage::kSampled:
+      return options_.post(ToEvent(message.sampled()));
     case pb::AgentMessage::kHello:
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return;  // says nothing new
@@ -172,6 +180,12 @@ void AgentService::Handle(const StopWorkersEffect& effect) {
     command.mutable_stop()->add_worker_ids(worker.value());
   }
   command.mutable_stop()->set_grace_ms(ToMilliseconds(effect.grace));
+  Send(effect.host, effect.agent, std::move(command));
+}
+
+void AgentService::Handle(const SampleWorkerEffect& effect) {
+  pb::AgentCommand command;
+  command.mutable_sample()->set_worker_id(effect.worker.value());
   Send(effect.host, effect.agent, std::move(command));
 }
 

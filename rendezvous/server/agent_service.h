@@ -35,6 +35,7 @@ class AgentService final : public pb::Agent::CallbackService {
   // Carry an effect out. One for an agent that is gone is ignored: the machine is being told.
   void Handle(const StartWorkerEffect& effect);
   void Handle(const StopWorkersEffect& effect);
+  void Handle(const SampleWorkerEffect& effect);
   void Handle(const EndJobEffect& effect);
 
   // From now on nobody can attach.

@@ -173,6 +173,22 @@ TEST_F(AgentServiceTest, DyingAndDraining_BecomeEvents) {
   EXPECT_EQ(draining.reason, "spot");
 }
 
+TEST_F(AgentServiceTest, Sample_IsAskedForAndAnswered) {
+  TestAgent agent(*stub_);
+  Attach(agent, "a", 9);
+  service_.Handle(SampleWorkerEffect{Incarnation(9), "a", WorkerId(3)});
+  EXPECT_EQ(agent.Next().sample().worker_id(), 3u);
+  pb::AgentMessage message;
+  message.mutable_sampled()->set_worker_id(3);
+  message.mutable_sampled()->set_doing("is at a.py:1 in f");
+  message.mutable_sampled()->add_stack("a.py:1 in f");
+  agent.Send(message);
+  const auto sampled = NextEvent<WorkerSampled>(events_);
+  EXPECT_EQ(sampled.worker, WorkerId(3));
+  EXPECT_EQ(sampled.doing, "is at a.py:1 in f");
+  EXPECT_EQ(sampled.stack, std::vector<std::string>{"a.py:1 in f"});
+}
+
 TEST_F(AgentServiceTest, AfterTheJob_NobodyIsWelcome) {
   service_.JobOver();
   EXPECT_EQ(RefusalOf("a", 9, 1, kVersion), grpc::StatusCode::FAILED_PRECONDITION);

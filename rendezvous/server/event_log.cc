@@ -46,6 +46,10 @@ absl::string_view NoticeKindName(Notice::Kind kind) {
       return "waiting";
     case Notice::Kind::kSlotCooling:
       return "slot_cooling";
+    case Notice::Kind::kStalled:
+      return "stalled";
+    case Notice::Kind::kStack:
+      return "stack";
   }
   return "unknown";
 }

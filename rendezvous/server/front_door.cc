@@ -58,6 +58,11 @@ class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService
                                    pb::ReportResponse* response) override {
     return Route(&RendezvousService::Report, context, request, response);
   }
+  grpc::ServerUnaryReactor* ReportStall(grpc::CallbackServerContext* context,
+                                        const pb::ReportStallRequest* request,
+                                        pb::ReportStallResponse* response) override {
+    return Route(&RendezvousService::ReportStall, context, request, response);
+  }
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const pb::GetStatusRequest* request,
                                       pb::GetStatusResponse* response) override {

@@ -58,6 +58,7 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   RendezvousServiceOptions made;
   made.secret_key = options_.secret_key;
   made.elastic = options_.spec.elastic.has_value();
+  made.tells = options_.on_notice != nullptr;
   made.post = [this](Event event) { Post(std::move(event)); };
   made.report = [this](const std::function<void(const JobReport&)>& use) { Report(use); };
   return made;

@@ -78,6 +78,7 @@ class Job {
   void CarryOut(const StopWorkersEffect& effect) {
     options_.stop_workers ? options_.stop_workers(effect) : agents_.Handle(effect);
   }
+  void CarryOut(const SampleWorkerEffect& effect) { agents_.Handle(effect); }
   void CarryOut(const EndJobEffect& effect) {
     options_.end_host ? options_.end_host(effect) : agents_.Handle(effect);
   }

@@ -19,7 +19,7 @@ constexpr Kind kKinds[] = {Kind::kHostJoined,    Kind::kHostLost,     Kind::kHos
                            Kind::kHostLeft,      Kind::kDrainOverran, Kind::kWorkerStarted,
                            Kind::kWorkerFailed,  Kind::kWorkerLeft,   Kind::kEpochBroken,
                            Kind::kEpochChanging, Kind::kWorldFormed,  Kind::kWaiting,
-                           Kind::kSlotCooling};
+                           Kind::kSlotCooling,   Kind::kStalled,      Kind::kStack};
 
 std::string Escape(absl::string_view value) {
   return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});

@@ -50,7 +50,8 @@ class ParkedCalls {
   friend class ParkedCall;
   using ResponsePtr =
       std::variant<pb::JoinWorldResponse*, pb::WatchEpochResponse*, pb::ExchangeResponse*,
-                   pb::ReportResponse*, pb::GetStatusResponse*, pb::DrainResponse*>;
+                   pb::ReportResponse*, pb::GetStatusResponse*, pb::DrainResponse*,
+                   pb::ReportStallResponse*>;
 
   ParkedCall* Add(ResponsePtr response);
   // The call, which now is the caller's to end; null if it has ended already.

@@ -150,6 +150,28 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
   return call;
 }
 
+grpc::ServerUnaryReactor* RendezvousService::ReportStall(grpc::CallbackServerContext*,
+                                                         const pb::ReportStallRequest* request,
+                                                         pb::ReportStallResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  if (!options_.tells && !request->give_up()) {
+    calls_.Finish(call->id(), absl::FailedPreconditionError("nobody would be told"));
+    return call;
+  }
+  StallReported reported;
+  reported.call = call->id();
+  reported.worker = ToKey(request->worker());
+  reported.epoch = Epoch(request->epoch());
+  reported.waited = absl::Milliseconds(request->waited_ms());
+  reported.give_up = request->give_up();
+  for (const pb::StalledOperations& waiting : request->waiting()) {
+    reported.waiting.push_back(
+        {waiting.what(), {waiting.missing().begin(), waiting.missing().end()}});
+  }
+  options_.post(std::move(reported));
+  return call;
+}
+
 grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext*,
                                                        const pb::GetStatusRequest*,
                                                        pb::GetStatusResponse* response) {

@@ -18,6 +18,7 @@ namespace hvd {
 struct RendezvousServiceOptions {
   std::string secret_key;           // an epoch's secret is made of this and the epoch
   bool elastic = false;             // hosts may be drained
+  bool tells = false;               // somebody takes notices
   std::function<void(Event)> post;  // to the machine
   // Calls its argument with the job as it is, sometime, from any thread.
   std::function<void(const std::function<void(const JobReport&)>&)> report;
@@ -41,6 +42,9 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* Report(grpc::CallbackServerContext* context,
                                    const pb::ReportRequest* request,
                                    pb::ReportResponse* response) override;
+  grpc::ServerUnaryReactor* ReportStall(grpc::CallbackServerContext* context,
+                                        const pb::ReportStallRequest* request,
+                                        pb::ReportStallResponse* response) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const pb::GetStatusRequest* request,
                                       pb::GetStatusResponse* response) override;

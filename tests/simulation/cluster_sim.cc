@@ -61,7 +61,7 @@ ElasticSpec ParseElastic(Command& command) {
 
 bool IsCall(const std::string& name) {
   return name == "join" || name == "watch" || name == "exchange" || name == "finish" ||
-         name == "fail";
+         name == "fail" || name == "stall";
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ std::string ClusterSim::Run(Command& command) {
                                static_cast<int>(command.Number("code", 130)),
                                command.Time("grace", absl::Seconds(5))});
   }
-  if (name == "exit" || name == "started" || name == "dying" || IsCall(name))
+  if (name == "exit" || name == "started" || name == "dying" || name == "sampled" || IsCall(name))
     return Workers(command);
   return absl::StrCat("error: unknown command ", name);
 }
@@ -172,6 +172,10 @@ std::string ClusterSim::Workers(Command& command) {
 Event ClusterSim::WorkerEvent(Command& command, int worker) {
   if (command.name() == "exit") return ExitEvent(command, worker);
   if (command.name() == "dying") return WorkerDying{WorkerId(worker)};
+  if (command.name() == "sampled") {
+    return WorkerSampled{WorkerId(worker), command.Text("doing"),
+                         absl::StrSplit(command.Text("stack"), '|', absl::SkipEmpty())};
+  }
   if (command.name() == "started") return WorkerStarted{WorkerId(worker), command.Number("pid")};
   return CallEvent(command, worker);
 }
@@ -204,6 +208,17 @@ Event ClusterSim::CallEvent(Command& command, int worker) {
   }
   if (name == "watch") {
     return WatchRequested{call, key, Epoch(command.Number("epoch")), command.Has("knows")};
+  }
+  if (name == "stall") {
+    StallReported report{call,
+                         key,
+                         Epoch(command.Number("epoch")),
+                         command.Time("waited", absl::Seconds(60)),
+                         command.Has("give-up"),
+                         {}};
+    const std::string missing = command.Text("missing");
+    report.waiting = {{command.Text("what", "allreduce 'a'"), ParseWorkers(missing)}};
+    return report;
   }
   if (name != "exchange") return ReportEvent(command, key);
   const int64_t bytes = command.Number("bytes");

@@ -28,9 +28,9 @@ namespace hvd {
 //   watch WORKERS epoch= [inc=] [knows]
 //   exchange WORKERS epoch= key= [value=] [bytes=N] [inc=]  value: by default "from-WORKER"
 //   finish WORKERS epoch= [inc=]     fail WORKERS epoch= [message=] [by-peer] [inc=]
-//   cancel CALL                      stop [reason=] [code=] [grace=]
-//   advance DURATION                 ticks at each deadline on the way
-//   explain    deadline    status
+//   stall WORKER epoch= missing=RANKS [what=] [waited=] [give-up]   sampled WORKERS [doing=]
+//   [stack=A|B] cancel CALL                      stop [reason=] [code=] [grace=] advance DURATION
+//   ticks at each deadline on the way explain    deadline    status
 // Each prints the effects, one a line. Calls are numbered from 1; a world that was printed already
 // is not printed again.
 class ClusterSim {

@@ -41,6 +41,9 @@ struct Text {
     return absl::StrCat("stop on ", e.host, ": workers ", absl::StrJoin(e.workers, ", ", id),
                         ", grace ", absl::FormatDuration(e.grace));
   }
+  std::string operator()(const SampleWorkerEffect& e) {
+    return absl::StrCat("sample worker ", e.worker.value(), " on ", e.host);
+  }
   std::string operator()(const EndJobEffect& e) {
     return absl::StrCat("end job on ", e.host, ", grace ", absl::FormatDuration(e.grace));
   }

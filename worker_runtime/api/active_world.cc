@@ -115,6 +115,12 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
                                                    {root.address, root.control_port}, bounds));
   EngineOptions options = ToEngineOptions(env, world_, logger_);
   timeline_.Equip(options);
+  if (session != nullptr) {
+    session_ = session;
+    stalls_ = session->NewStallReporter(
+        [this](const StallReporter::Report& report) { OnUntoldStall(report); });
+    options.on_stall = [this](const StallReport& report) { OnStall(report); };
+  }
   sets_ = std::make_unique<ProcessSets>(ProcessSets::Surroundings{
       world_, *group_, backend, options, WaitBounds(env.gloo_timeout, broken_.get()),
       [this](const absl::Status& why) { engine()->Abort(why); }});
@@ -179,6 +185,23 @@ void ActiveWorld::Trace(absl::string_view text) {
   logger_->debug(absl::StrCat("epoch ", world_.epoch.value(), ": ", text));
 }
 
+void ActiveWorld::OnStall(const StallReport& report) {
+  StallReporter::Report told{session_->StallRequest(world_.epoch), StallText(report)};
+  told.request.set_waited_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(report.waited)));
+  told.request.set_give_up(report.give_up);
+  for (const StalledGroup& group : report.waiting) {
+    pb::StalledOperations& waiting = *told.request.add_waiting();
+    waiting.set_what(group.what);
+    *waiting.mutable_missing() = {group.missing.begin(), group.missing.end()};
+  }
+  stalls_->Tell(std::move(told));
+}
+
+void ActiveWorld::OnUntoldStall(const StallReporter::Report& report) {
+  if (report.request.give_up()) return engine()->Abort(absl::DeadlineExceededError(report.text));
+  logger_->warn(report.text);
+}
+
 void ActiveWorld::OnChange(EpochChange change, const std::string& reason) {
   Trace(absl::StrCat(NameOf(change), ": ", reason));
   absl::MutexLock lock(&mutex_);
@@ -198,6 +221,7 @@ void ActiveWorld::Shutdown() {
   // A forked child has inherited the object, but not the threads; the world is its parent's.
   if (getpid() != process_) {
     (void)watch_.release();
+    (void)stalls_.release();
     (void)sets_.release();
     (void)group_.release();
     return;
@@ -206,6 +230,7 @@ void ActiveWorld::Shutdown() {
   if (group_ != nullptr) group_->Shutdown();
   if (broken_ != nullptr) broken_->Cancel(absl::AbortedError("Horovod has been shut down."));
   if (sets_ != nullptr) sets_->Close();
+  stalls_.reset();
   watch_.reset();
   if (std::exchange(broken_, nullptr) != nullptr) Trace("left");
 }

@@ -76,6 +76,10 @@ class ActiveWorld {
   absl::Status StartTimelineOf(const RuntimeEnv& env);
   // A line of the log at level debug: what has just become of this world.
   void Trace(absl::string_view text);
+  // What an engine's thread has found; the ranks are the world's.
+  void OnStall(const StallReport& report);
+  // The daemon did not take it.
+  void OnUntoldStall(const StallReporter::Report& report);
   // What the watch's thread hears.
   void OnChange(EpochChange change, const std::string& reason);
 
@@ -91,6 +95,8 @@ class ActiveWorld {
   bool engine_is_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<ConnectedGroup> group_;  // all ranks; set once
   std::unique_ptr<ProcessSets> sets_;      // set once
+  Session* session_ = nullptr;
+  std::unique_ptr<StallReporter> stalls_;  // nullptr if no daemon knows of this world
   std::unique_ptr<EpochWatch> watch_;      // last: its callback uses the rest
 };
 

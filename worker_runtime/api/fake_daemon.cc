@@ -27,6 +27,11 @@ class FakeDaemonClient : public RendezvousClient {
     daemon_.Report(request);
     return pb::ReportResponse();
   }
+  absl::StatusOr<pb::ReportStallResponse> ReportStall(const pb::ReportStallRequest& request,
+                                                      absl::Duration) override {
+    daemon_.ReportStall(request);
+    return pb::ReportStallResponse();
+  }
   absl::StatusOr<pb::GetStatusResponse> GetStatus(absl::Duration) override {
     return pb::GetStatusResponse();
   }
@@ -44,6 +49,18 @@ ClientFactory FakeDaemon::NewClients() {
 void FakeDaemon::AnswerNextJoin(uint64_t worker, pb::JoinWorldResponse answer) {
   absl::MutexLock lock(&mutex_);
   answers_[worker].push_back(std::move(answer));
+}
+
+void FakeDaemon::ReportStall(const pb::ReportStallRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  stalls_.push_back(request);
+}
+
+pb::ReportStallRequest FakeDaemon::AwaitStall() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(
+      +[](std::vector<pb::ReportStallRequest>* stalls) { return !stalls->empty(); }, &stalls_));
+  return stalls_.front();
 }
 
 void FakeDaemon::SetSize(int size) {

@@ -40,6 +40,8 @@ class FakeDaemon {
 
   std::vector<pb::JoinWorldRequest> joins() const;
   std::vector<pb::ReportRequest> reports() const;
+  // Blocks until a stall has been reported; returns the first.
+  pb::ReportStallRequest AwaitStall();
 
  private:
   friend class FakeDaemonClient;
@@ -51,6 +53,7 @@ class FakeDaemon {
   absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
                                                 const bool& cancelled);
   void Report(const pb::ReportRequest& request);
+  void ReportStall(const pb::ReportStallRequest& request);
   void Cancel(bool& cancelled);
 
   void FormWorld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -69,6 +72,7 @@ class FakeDaemon {
   std::map<std::string, std::map<int, std::string>> rounds_ ABSL_GUARDED_BY(mutex_);
   std::vector<pb::JoinWorldRequest> joins_ ABSL_GUARDED_BY(mutex_);
   std::vector<pb::ReportRequest> reports_ ABSL_GUARDED_BY(mutex_);
+  std::vector<pb::ReportStallRequest> stalls_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvd

@@ -300,6 +300,16 @@ int32_t hvd_stop_timeline(void) {
   return Guarded([] { return TheRuntime().StopTimeline(); });
 }
 
+int32_t hvd_stack_request(int32_t* fd, int32_t* signal) {
+  return Guarded([&]() -> absl::Status {
+    const auto request = TheRuntime().stack_request();
+    if (!request.has_value()) return absl::NotFoundError("nobody asks for stacks");
+    *fd = request->fd;
+    *signal = request->signal;
+    return absl::OkStatus();
+  });
+}
+
 int32_t hvd_report_failure(const char* message, int32_t caused_by_peer) {
   return Guarded([&] {
     TheRuntime().ReportFailure(message == nullptr ? "" : message, caused_by_peer != 0);

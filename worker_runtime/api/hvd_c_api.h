@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 5
+#define HVD_ABI_VERSION 6
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -203,6 +203,10 @@ HVD_EXPORT int32_t hvd_release(int64_t handle);
  * is not complete. */
 HVD_EXPORT int32_t hvd_start_timeline(const char* path, int32_t mark_cycles);
 HVD_EXPORT int32_t hvd_stop_timeline(void);
+
+/* Where this process is to write its stack, in the words of Python's faulthandler, whenever it gets
+ * `signal`: the agent wants to know. The descriptor stays open. HVD_NOT_FOUND: nobody does. */
+HVD_EXPORT int32_t hvd_stack_request(int32_t* fd, int32_t* signal);
 
 /* This process's own word on why it is about to fail, passed on to the daemon for the root-cause
  * report; best effort, bounded to a second. */

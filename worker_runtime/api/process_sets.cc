@@ -10,6 +10,7 @@
 #include "base/crypto.h"
 #include "base/status_macros.h"
 #include "worker_runtime/api/registration_rounds.h"
+#include "worker_runtime/negotiation/stall.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
 
 namespace hvd {
@@ -41,6 +42,18 @@ std::string Capitalized(OpKind op) {
   std::string name(NameOf(op));
   name[0] = absl::ascii_toupper(static_cast<unsigned char>(name[0]));
   return name;
+}
+
+// Reports of a process set's engine as the world's engine would make them.
+std::function<void(const StallReport&)> InTheWorld(
+    int32_t id, std::vector<int> ranks, std::function<void(const StallReport&)> on_stall) {
+  return [=](StallReport report) {
+    for (StalledGroup& group : report.waiting) {
+      absl::StrAppend(&group.what, " of process set ", id);
+      for (int& rank : group.missing) rank = ranks[rank];
+    }
+    on_stall(report);
+  };
 }
 
 int IndexOf(const std::vector<int>& ranks, int rank) {
@@ -141,6 +154,7 @@ EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>& ranks) 
     if (!left) on_broken(why);
   };
   options.on_world_changing = nullptr;
+  if (options.on_stall) options.on_stall = InTheWorld(id, ranks, options.on_stall);
   options.process_set = id;
   return options;
 }

@@ -113,6 +113,8 @@ absl::Status Runtime::MeetAgent() {
   std::shared_ptr<Session> session = OpenSession(answer.bootstrap);
   absl::MutexLock lock(&mutex_);
   store_ = std::move(store);
+  stack_pipe_ = std::move(answer.stack_pipe);
+  stack_signal_ = answer.bootstrap.stack_signal();
   session_ = std::move(session);
   return absl::OkStatus();
 }
@@ -120,6 +122,12 @@ absl::Status Runtime::MeetAgent() {
 CommitArena* Runtime::store() const {
   absl::MutexLock lock(&mutex_);
   return store_.get();
+}
+
+std::optional<Runtime::StackRequest> Runtime::stack_request() const {
+  absl::MutexLock lock(&mutex_);
+  if (!stack_pipe_.valid()) return std::nullopt;
+  return StackRequest{stack_pipe_.get(), stack_signal_};
 }
 
 absl::StatusOr<JoinAnswer> Runtime::Ask(const ControlListener& listener, bool may_defer) {

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/env.h"
+#include "base/fd.h"
 #include "collectives/backend.h"
 #include "worker_runtime/api/active_world.h"
 #include "worker_runtime/engine/engine.h"
@@ -54,6 +55,14 @@ class Runtime {
   // Where this worker's commits outlive it, and those of its predecessors are found; nullptr: they
   // don't. Borrowed; there from Init on.
   CommitArena* store() const;
+
+  // Where this process is to write its Python stack when it gets the signal, for its agent; there
+  // from Init on. The descriptor stays open.
+  struct StackRequest {
+    int fd = -1;
+    int signal = 0;
+  };
+  std::optional<StackRequest> stack_request() const;
 
   // The world that is up, or nullptr.
   std::shared_ptr<ActiveWorld> active() const;
@@ -119,6 +128,8 @@ class Runtime {
   // Made once; stays. nullptr in a process without an agent.
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CommitArena> store_ ABSL_GUARDED_BY(mutex_);
+  Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);
+  int stack_signal_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);
   std::optional<DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
   std::map<Handle, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);

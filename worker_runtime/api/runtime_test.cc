@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/inproc/inproc_backend.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/api/fake_daemon.h"
 
@@ -26,7 +27,7 @@ class RuntimeTest : public ::testing::Test {
   std::unique_ptr<Runtime> NewWorker(uint64_t id) {
     const WorkerStanding standing{WorkerId(id), "127.0.0.1", /*elastic=*/true, absl::Seconds(1)};
     return std::make_unique<Runtime>(
-        RuntimeEnv(), std::make_shared<Session>(standing, Incarnation(id), daemon_.NewClients()),
+        env_, std::make_shared<Session>(standing, Incarnation(id), daemon_.NewClients()),
         MakeGlooBackend());
   }
 
@@ -40,6 +41,7 @@ class RuntimeTest : public ::testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
+  RuntimeEnv env_;
   FakeDaemon daemon_{2};
   std::vector<std::unique_ptr<Runtime>> workers_;
 };
@@ -262,6 +264,24 @@ TEST_F(RuntimeTest, Released_IsToldOnceAndForAll) {
     EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
   });
   EXPECT_TRUE(daemon_.reports().empty());
+}
+
+TEST_F(RuntimeTest, Submit_RankIsMissing_IsToldToTheDaemon) {
+  env_.stall_warning_time = absl::Milliseconds(1);
+  OnEach(2, [this](int rank, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    if (rank == 1) {
+      const pb::ReportStallRequest stall = daemon_.AwaitStall();
+      EXPECT_EQ(stall.epoch(), 1u);
+      EXPECT_EQ(stall.worker().worker_id(), kFirstWorker);
+      EXPECT_FALSE(stall.give_up());
+      ASSERT_EQ(stall.waiting_size(), 1);
+      EXPECT_EQ(stall.waiting(0).what(), "allreduce 'ones'");
+      EXPECT_THAT(stall.waiting(0).missing(), ::testing::ElementsAre(1));
+    }
+    EXPECT_EQ(CountRanks(worker), 2);
+    EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
+  });
 }
 
 TEST_F(RuntimeTest, JoinWorld_NotInitialized_IsFailedPrecondition) {

@@ -19,6 +19,7 @@
 #include "worker_runtime/engine/control_channel.h"
 #include "worker_runtime/engine/request.h"
 #include "worker_runtime/negotiation/messages.h"
+#include "worker_runtime/negotiation/stall.h"
 #include "worker_runtime/negotiation/tuning/tuner.h"
 #include "worker_runtime/timeline/recorder.h"
 #include "worker_runtime/timeline/trace_file.h"
@@ -36,9 +37,9 @@ struct EngineOptions {
   int local_rank = 0;
 
   // The following count on rank 0, which sees everything.
-  // After this time rank 0 tells who keeps the others waiting, and again each time it has passed.
+  // After this time rank 0 tells who keeps the others waiting.
   absl::Duration stall_warning_time = absl::Seconds(60);
-  // After this time such a wait breaks the epoch.
+  // After this time such a wait has to end.
   absl::Duration stall_shutdown_time = absl::InfiniteDuration();
   // When every rank has been blocked for so long on something that the others have not submitted,
   // these operations fail.
@@ -47,6 +48,9 @@ struct EngineOptions {
   std::optional<TunerOptions> tuner;
   // Takes what was measured meanwhile; called on the engine's thread. May be empty.
   std::function<void(const TuningSample&)> on_tuning_sample;
+  // Takes what is told of such waits; called on the engine's thread. Who is told that it is given
+  // up has to break the epoch. Empty: then it breaks by itself, and nothing else is told.
+  std::function<void(const StallReport&)> on_stall;
   // Takes warnings for people; called on the engine's thread. Empty: they are dropped.
   std::function<void(const std::string&)> on_warning;
 

@@ -87,12 +87,12 @@ TEST(EngineFailureTest, DifferentOrder_IsRecognisedAndTheEngineGoesOn) {
 
 TEST(EngineFailureTest, Stall_IsToldOnRankZero) {
   absl::Mutex mutex;
-  std::vector<std::string> warnings;
+  std::vector<StallReport> reports;
   EngineOptions options;
   options.stall_warning_time = absl::Milliseconds(1);
-  options.on_warning = [&](const std::string& text) {
+  options.on_stall = [&](const StallReport& report) {
     absl::MutexLock lock(&mutex);
-    warnings.push_back(text);
+    reports.push_back(report);
   };
   TestWorld world(2, options);
   std::vector<float> data{1}, peer{1};
@@ -100,9 +100,10 @@ TEST(EngineFailureTest, Stall_IsToldOnRankZero) {
   {
     absl::MutexLock lock(&mutex);
     mutex.Await(absl::Condition(
-        +[](std::vector<std::string>* w) { return !w->empty(); }, &warnings));
-    EXPECT_THAT(warnings[0],
-                StartsWith("allreduce 'late' was submitted by rank 1 but not by rank 0 for "));
+        +[](std::vector<StallReport>* r) { return !r->empty(); }, &reports));
+    ASSERT_EQ(reports[0].waiting.size(), 1u);
+    EXPECT_EQ(reports[0].waiting[0].what, "allreduce 'late'");
+    EXPECT_EQ(reports[0].waiting[0].missing, std::vector<int>{0});
   }
   EXPECT_EQ(RunOn(world.engine(0), {AllReduceOf("late", peer)}), absl::OkStatus());
   EXPECT_EQ(world.engine(1).Wait(*handle), absl::OkStatus());

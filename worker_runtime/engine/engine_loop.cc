@@ -221,20 +221,29 @@ absl::Status EngineLoop::RunNextPlan() {
   if (!is_root()) return absl::OkStatus();
   if (auto order = timeline_.TakeOrder()) coordinator_->OrderTimeline(*std::move(order));
   std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
-  for (const std::string& warning : coordinator_->TakeWarnings()) {
-    if (options_.on_warning) options_.on_warning(absl::StrCat(warning, options_.ranks_note));
-  }
+  const absl::Status stalled = TellOfStall();
   for (const TuningSample& sample : coordinator_->TakeTuningSamples()) {
     if (options_.on_tuning_sample) options_.on_tuning_sample(sample);
   }
-  if (!plan.has_value()) return absl::OkStatus();
+  if (!plan.has_value()) return stalled;
   if (size_ > 1) {
     const std::string bytes = Encode(*plan);
     for (int peer = 1; peer < size_; ++peer) RETURN_IF_ERROR(control_->Send(peer, bytes));
     // The members need all of it before they can meet us in the first collective.
     RETURN_IF_ERROR(control_->Flush(options_.collective_timeout));
   }
-  return CarryOut(*plan);
+  RETURN_IF_ERROR(CarryOut(*plan));
+  return stalled;
+}
+
+absl::Status EngineLoop::TellOfStall() {
+  const std::optional<StallReport> report = coordinator_->TakeStall();
+  if (!report.has_value()) return absl::OkStatus();
+  if (options_.on_stall) {
+    options_.on_stall(*report);
+    return absl::OkStatus();
+  }
+  return report->give_up ? absl::DeadlineExceededError(StallText(*report)) : absl::OkStatus();
 }
 
 absl::Status EngineLoop::CarryOut(const Plan& plan) {

@@ -65,6 +65,7 @@ class EngineLoop {
   absl::Status Announce(Announcement announcement);
   absl::Status CarryOut(const Plan& plan);
   absl::Status RunBatch(const Batch& batch);
+  absl::Status TellOfStall();
   void RecordPlanned(const OperationTensor& tensor);
   absl::Status Heard(int rank, Announcement announcement);
   void Deliver(const Failure& failure);

@@ -125,10 +125,7 @@ void Coordinator::LookForTrouble(absl::Time now) {
   stall_.Watch(now);
   if (stall_.next_look() > now) return;
   StallReport report = stall_.Look(readiness_, now);
-  std::move(report.warnings.begin(), report.warnings.end(), std::back_inserter(warnings_));
-  if (!report.give_up.empty() && !end_.has_value()) {
-    end_ = EpochEnd{0, absl::DeadlineExceededError(absl::StrCat("Stalled: ", report.give_up))};
-  }
+  if (!report.waiting.empty()) stall_report_ = std::move(report);
 }
 
 bool Coordinator::IsTimeToRun(absl::Time now) const {
@@ -142,7 +139,9 @@ absl::Time Coordinator::NextDeadline() const {
   return std::min(deadline, deadlock_.deadline());
 }
 
-std::vector<std::string> Coordinator::TakeWarnings() { return std::exchange(warnings_, {}); }
+std::optional<StallReport> Coordinator::TakeStall() {
+  return std::exchange(stall_report_, std::nullopt);
+}
 
 std::vector<TuningSample> Coordinator::TakeTuningSamples() {
   return tuner_.has_value() ? tuner_->TakeSamples() : std::vector<TuningSample>();

@@ -53,8 +53,9 @@ class Coordinator {
   // What the tuner has measured since the last call.
   std::vector<TuningSample> TakeTuningSamples();
 
-  // What NextPlan has found to be worth telling the user since the last call.
-  std::vector<std::string> TakeWarnings();
+  // What keeps waiting, if NextPlan has found since the last call that this is to be told. What is
+  // to end for it the caller has to end.
+  std::optional<StallReport> TakeStall();
 
  private:
   void LookForTrouble(absl::Time now);
@@ -76,8 +77,8 @@ class Coordinator {
   std::vector<Readiness::Operation> ready_;  // valid, and not in a plan yet
   size_t ready_bytes_ = 0;
   absl::Time ready_since_ = absl::InfiniteFuture();
-  std::vector<Failure> failures_;  // not in a plan yet
-  std::vector<std::string> warnings_;
+  std::vector<Failure> failures_;                // not in a plan yet
+  std::optional<StallReport> stall_report_;      // not taken yet
   bool world_is_changing_ = false;               // some rank has said so
   std::optional<TimelineOrder> timeline_order_;  // not in a plan yet
   std::optional<EpochEnd> end_;

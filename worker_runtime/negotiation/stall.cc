@@ -2,30 +2,19 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace hvd {
 namespace {
 
+// So much older a stall must have become to be told again.
+constexpr int kAgain = 5;
+constexpr size_t kMostGroups = 4;
+
 using Entry = const Readiness::Tensors::value_type*;
-
-std::vector<int> Submitters(const Readiness::Tensor& tensor) {
-  std::vector<int> ranks;
-  for (size_t rank = 0; rank < tensor.by_rank.size(); ++rank) {
-    if (tensor.by_rank[rank] != nullptr) ranks.push_back(static_cast<int>(rank));
-  }
-  return ranks;
-}
-
-std::string Describe(const Readiness& readiness, Entry entry, absl::Time now) {
-  const Readiness::Tensor& tensor = entry->second;
-  const std::vector<int> submitters = Submitters(tensor);
-  return absl::StrCat(NameOf(tensor.by_rank[submitters.front()]->op), " '", entry->first,
-                      "' was submitted by ", RanksText(submitters), " but not by ",
-                      RanksText(readiness.Missing(tensor)), " for ",
-                      absl::ToInt64Seconds(now - tensor.since), " s");
-}
 
 // Oldest first, by name where that is equal, so that the report does not depend on the table's
 // order.
@@ -42,38 +31,98 @@ absl::Duration NeverIfZero(absl::Duration duration) {
   return duration > absl::ZeroDuration() ? duration : absl::InfiniteDuration();
 }
 
+// The operation of an entry, in words.
+std::string NameOf(Entry entry) {
+  const auto& by_rank = entry->second.by_rank;
+  const auto submitted = std::find_if(by_rank.begin(), by_rank.end(),
+                                      [](const SignaturePtr& s) { return s != nullptr; });
+  return absl::StrCat(NameOf((*submitted)->op), " '", entry->first, "'");
+}
+
+// Those of `entries` that have waited for `at_least`. REQUIRES: oldest first.
+StallReport Gather(const Readiness& readiness, const std::vector<Entry>& entries,
+                   absl::Duration at_least, absl::Time now) {
+  StallReport report;
+  report.waited = now - entries.front()->second.since;
+  std::vector<int> more;  // by group
+  for (Entry entry : entries) {
+    if (entry->second.since + at_least > now) break;
+    std::vector<int> missing = readiness.Missing(entry->second);
+    const auto group =
+        std::find_if(report.waiting.begin(), report.waiting.end(),
+                     [&missing](const StalledGroup& g) { return g.missing == missing; });
+    if (group != report.waiting.end()) {
+      ++more[group - report.waiting.begin()];
+    } else if (report.waiting.size() < kMostGroups) {
+      report.waiting.push_back({NameOf(entry), std::move(missing)});
+      more.push_back(0);
+    }
+  }
+  for (size_t i = 0; i < more.size(); ++i) {
+    if (more[i] > 0) absl::StrAppend(&report.waiting[i].what, " and ", more[i], " more");
+  }
+  return report;
+}
+
 }  // namespace
+
+std::string StallText(const StallReport& report) {
+  const std::string waiting =
+      absl::StrJoin(report.waiting, "; ", [](std::string* out, const StalledGroup& group) {
+        absl::StrAppend(out, "in ", group.what, ", waiting for ", RanksText(group.missing));
+      });
+  return absl::StrCat("Stalled for ",
+                      absl::FormatDuration(absl::Trunc(report.waited, absl::Milliseconds(1))), " ",
+                      waiting);
+}
 
 StallInspector::StallInspector(const StallOptions& options)
     : options_{NeverIfZero(options.warn_after), NeverIfZero(options.give_up_after)} {}
 
 void StallInspector::Watch(absl::Time now) {
-  if (next_look_ != absl::InfiniteFuture()) return;
+  if (next_look_ != absl::InfiniteFuture() || gave_up_) return;
   next_look_ = now + std::min(options_.warn_after, options_.give_up_after);
 }
 
+absl::Time StallInspector::DueAt(absl::Time since, const std::vector<int>& missing,
+                                 absl::Time oldest) const {
+  const bool goes_on = oldest + options_.warn_after <= last_warning_;
+  const bool told = goes_on && std::all_of(missing.begin(), missing.end(),
+                                           [this](int rank) { return told_.count(rank) > 0; });
+  return told ? oldest + kAgain * (last_warning_ - oldest) : since + options_.warn_after;
+}
+
 StallReport StallInspector::Look(const Readiness& readiness, absl::Time now) {
-  constexpr size_t kMostWarnings = 8;
   StallReport report;
   next_look_ = absl::InfiniteFuture();
   const std::vector<Entry> entries = OldestFirst(readiness);
   if (entries.empty()) return report;
   const absl::Time oldest = entries.front()->second.since;
   if (oldest + options_.give_up_after <= now) {
-    report.give_up = Describe(readiness, entries.front(), now);
+    gave_up_ = true;
+    report = Gather(readiness, entries, options_.give_up_after, now);
+    report.give_up = true;
     return report;
   }
-  const absl::Time warning_due = std::max(oldest, last_warning_) + options_.warn_after;
-  if (warning_due <= now) {
-    last_warning_ = now;
+  const auto first_due = [&] {
+    absl::Time due = absl::InfiniteFuture();
     for (Entry entry : entries) {
-      if (entry->second.since + options_.warn_after > now) break;
-      if (report.warnings.size() == kMostWarnings) break;
-      report.warnings.push_back(Describe(readiness, entry, now));
+      const Readiness::Tensor& tensor = entry->second;
+      due = std::min(due, DueAt(tensor.since, readiness.Missing(tensor), oldest));
+    }
+    return due;
+  };
+  if (first_due() <= now) {
+    report = Gather(readiness, entries, options_.warn_after, now);
+    last_warning_ = now;
+    told_.clear();
+    for (const StalledGroup& group : report.waiting) {
+      told_.insert(group.missing.begin(), group.missing.end());
     }
   }
-  next_look_ = std::min(std::max(oldest, last_warning_) + options_.warn_after,
-                        oldest + options_.give_up_after);
+  // What comes meanwhile has its time not before the shorter of the two has passed.
+  next_look_ = std::min({first_due(), oldest + options_.give_up_after,
+                         now + std::min(options_.warn_after, options_.give_up_after)});
   return report;
 }
 

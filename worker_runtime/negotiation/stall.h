@@ -1,7 +1,8 @@
-// Who keeps the others waiting, and for how long, in words.
+// Who keeps the others waiting, and for how long.
 #ifndef WORKER_RUNTIME_NEGOTIATION_STALL_H_
 #define WORKER_RUNTIME_NEGOTIATION_STALL_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,22 @@ struct StallOptions {
   absl::Duration give_up_after = absl::InfiniteDuration();
 };
 
-// What a look at the table found.
-struct StallReport {
-  std::vector<std::string>
-      warnings;  // one a tensor, at most a handful; said again each time warn_after has passed
-  std::string give_up;  // not empty: the epoch must end, for this reason
+// Operations that wait for the same ranks.
+struct StalledGroup {
+  std::string what;  // "allreduce 'grad.w' and 3 more"
+  std::vector<int> missing;
 };
+
+// What a look at the table found. A stall is told once, and again only when it has become 5 times
+// as old; so is one that another rank joins.
+struct StallReport {
+  absl::Duration waited;              // the longest
+  bool give_up = false;               // too long; the last report
+  std::vector<StalledGroup> waiting;  // oldest first, at most a handful; empty: nothing is to tell
+};
+
+// "Stalled for 1m in allreduce 'grad.w' and 3 more, waiting for rank 1"
+std::string StallText(const StallReport& report);
 
 // Not thread-safe.
 class StallInspector {
@@ -36,9 +47,14 @@ class StallInspector {
   StallReport Look(const Readiness& readiness, absl::Time now);
 
  private:
+  // When an operation that waits for `missing` since `since` is to be told.
+  absl::Time DueAt(absl::Time since, const std::vector<int>& missing, absl::Time oldest) const;
+
   const StallOptions options_;
   absl::Time next_look_ = absl::InfiniteFuture();
   absl::Time last_warning_ = absl::InfinitePast();
+  std::set<int> told_;  // the ranks that were missing then
+  bool gave_up_ = false;
 };
 
 }  // namespace hvd

@@ -15,6 +15,19 @@ StallOptions WarnAfter60() {
   return options;
 }
 
+// All that is told until `end`, a line each with its time.
+std::string TellUntil(StallInspector& inspector, const Readiness& table, absl::Time end) {
+  std::string told;
+  while (inspector.next_look() <= end) {
+    const absl::Time now = inspector.next_look();
+    const StallReport report = inspector.Look(table, now);
+    if (report.waiting.empty()) continue;
+    told += absl::FormatDuration(now - kStart) + ": " + StallText(report) +
+            (report.give_up ? " - given up\n" : "\n");
+  }
+  return told;
+}
+
 TEST(StallTest, Look_AfterTheWarningTime_SaysWhoIsMissing) {
   Readiness table(3);
   ASSERT_TRUE(table.Add(0, {Sig("grad")}, At(0)).ok());
@@ -23,17 +36,55 @@ TEST(StallTest, Look_AfterTheWarningTime_SaysWhoIsMissing) {
   inspector.Watch(At(0));
   ASSERT_EQ(inspector.next_look(), At(60));
   const StallReport report = inspector.Look(table, At(60));
-  ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_EQ(report.warnings[0],
-            "allreduce 'grad' was submitted by ranks 0 and 2 but not by rank 1 for 60 s");
-  EXPECT_EQ(report.give_up, "");
-  EXPECT_EQ(inspector.next_look(), At(120));
+  EXPECT_EQ(StallText(report), "Stalled for 1m in allreduce 'grad', waiting for rank 1");
+  ASSERT_EQ(report.waiting.size(), 1u);
+  EXPECT_EQ(report.waiting[0].missing, std::vector<int>{1});
+  EXPECT_FALSE(report.give_up);
+}
+
+TEST(StallTest, Look_StallThatGoesOn_IsToldOnceAndAgainWhenItIsMuchOlder) {
+  Readiness table(3);
+  ASSERT_TRUE(table.Add(0, {Sig("a")}, At(0)).ok());
+  ASSERT_TRUE(table.Add(2, {Sig("a")}, At(0)).ok());
+  for (const int rank : {0, 2}) ASSERT_TRUE(table.Add(rank, {Sig("b")}, At(50)).ok());
+  StallInspector inspector(WarnAfter60());
+  inspector.Watch(At(0));
+  EXPECT_EQ(TellUntil(inspector, table, At(299)),
+            "1m: Stalled for 1m in allreduce 'a', waiting for rank 1\n");
+  EXPECT_EQ(TellUntil(inspector, table, At(1499)),
+            "5m: Stalled for 5m in allreduce 'a' and 1 more, waiting for rank 1\n");
+}
+
+TEST(StallTest, Look_AnotherRankIsMissing_IsToldInItsTime) {
+  Readiness table(3);
+  for (const int rank : {0, 2}) ASSERT_TRUE(table.Add(rank, {Sig("a")}, At(0)).ok());
+  ASSERT_TRUE(table.Add(0, {Sig("b")}, At(50)).ok());
+  StallInspector inspector(WarnAfter60());
+  inspector.Watch(At(0));
+  EXPECT_EQ(TellUntil(inspector, table, At(299)),
+            "1m: Stalled for 1m in allreduce 'a', waiting for rank 1\n"
+            "1m50s: Stalled for 1m50s in allreduce 'a', waiting for rank 1; in allreduce 'b', "
+            "waiting for ranks 1 and 2\n");
+}
+
+TEST(StallTest, Look_NextStallOfTheSameRank_IsToldInItsTime) {
+  StallInspector inspector(WarnAfter60());
+  Readiness table(2);
+  ASSERT_TRUE(table.Add(0, {Sig("a")}, At(0)).ok());
+  inspector.Watch(At(0));
+  EXPECT_NE(TellUntil(inspector, table, At(70)), "");
+  ASSERT_TRUE(table.Add(1, {Sig("a")}, At(70)).ok());
+  EXPECT_EQ(table.TakeReady().size(), 1u);
+  ASSERT_TRUE(table.Add(0, {Sig("a")}, At(71)).ok());
+  inspector.Watch(At(71));
+  EXPECT_EQ(TellUntil(inspector, table, At(200)),
+            "2m11s: Stalled for 1m in allreduce 'a', waiting for rank 1\n");
 }
 
 TEST(StallTest, Look_NothingWaits_PlansNothing) {
   StallInspector inspector(WarnAfter60());
   inspector.Watch(At(0));
-  EXPECT_TRUE(inspector.Look(Readiness(2), At(60)).warnings.empty());
+  EXPECT_TRUE(inspector.Look(Readiness(2), At(60)).waiting.empty());
   EXPECT_EQ(inspector.next_look(), absl::InfiniteFuture());
 }
 
@@ -42,22 +93,24 @@ TEST(StallTest, Look_YoungTensor_IsLookedAtWhenItsTimeHasCome) {
   StallInspector inspector(WarnAfter60());
   inspector.Watch(At(0));
   ASSERT_TRUE(table.Add(0, {Sig("late")}, At(50)).ok());
-  EXPECT_TRUE(inspector.Look(table, At(60)).warnings.empty());
+  EXPECT_TRUE(inspector.Look(table, At(60)).waiting.empty());
   EXPECT_EQ(inspector.next_look(), At(110));
-  EXPECT_EQ(inspector.Look(table, At(110)).warnings.size(), 1u);
+  EXPECT_EQ(inspector.Look(table, At(110)).waiting.size(), 1u);
 }
 
-TEST(StallTest, Look_AfterTheLimit_GivesUp) {
+TEST(StallTest, Look_AfterTheLimit_GivesUpOnce) {
   StallOptions options = WarnAfter60();
   options.give_up_after = absl::Seconds(90);
   Readiness table(2);
   ASSERT_TRUE(table.Add(1, {Sig("grad")}, At(0)).ok());
+  ASSERT_TRUE(table.Add(0, {Sig("young")}, At(50)).ok());
   StallInspector inspector(options);
   inspector.Watch(At(0));
-  EXPECT_EQ(inspector.Look(table, At(60)).give_up, "");
-  EXPECT_EQ(inspector.next_look(), At(90));
-  EXPECT_EQ(inspector.Look(table, At(90)).give_up,
-            "allreduce 'grad' was submitted by rank 1 but not by rank 0 for 90 s");
+  EXPECT_EQ(TellUntil(inspector, table, At(10000)),
+            "1m: Stalled for 1m in allreduce 'grad', waiting for rank 0\n"
+            "1m30s: Stalled for 1m30s in allreduce 'grad', waiting for rank 0 - given up\n");
+  inspector.Watch(At(10000));
+  EXPECT_EQ(inspector.next_look(), absl::InfiniteFuture());
 }
 
 TEST(StallTest, Watch_WithoutLimits_PlansNothing) {

@@ -40,7 +40,7 @@ absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
 }
 
 // As many as an agent sends at most.
-constexpr size_t kMostDescriptors = 2;
+constexpr size_t kMostDescriptors = 3;
 
 // One read, with the descriptors that may come along. 0 bytes: end of stream.
 absl::StatusOr<size_t> Receive(int socket, char* buffer, size_t size, std::vector<Fd>& passed) {
@@ -113,6 +113,9 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   }
   if (result.bootstrap.has_commit_arena() && next != passed.end()) {
     result.commit_arena = std::move(*next++);
+  }
+  if (result.bootstrap.has_stack_pipe() && next != passed.end()) {
+    result.stack_pipe = std::move(*next++);
   }
   return result;
 }

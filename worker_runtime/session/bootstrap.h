@@ -17,6 +17,7 @@ struct AgentAnswer {
   // None if the agent sent none.
   Fd liveness_page;  // base/liveness_page.h
   Fd commit_arena;   // worker_runtime/state/commit_arena.h
+  Fd stack_pipe;     // for the stack, on bootstrap.stack_signal
 };
 
 // Asks at the agent's abstract unix socket (its name without the leading zero byte).

@@ -45,10 +45,12 @@ class BootstrapTest : public ::testing::Test {
     return result;
   }
 
-  static std::string Frame(const std::string& token, bool page = false, bool arena = false) {
+  static std::string Frame(const std::string& token, bool page = false, bool arena = false,
+                           bool stack_pipe = false) {
     pb::WorkerBootstrap bootstrap;
     bootstrap.set_has_liveness_page(page);
     bootstrap.set_has_commit_arena(arena);
+    bootstrap.set_has_stack_pipe(stack_pipe);
     bootstrap.mutable_credentials()->set_token(token);
     bootstrap.set_elastic(true);
     return EncodeFrame(bootstrap.SerializeAsString());
@@ -94,12 +96,15 @@ ino_t FileBehind(int fd) {
 
 TEST_F(BootstrapTest, Fetch_LongAnswerWithDescriptors_GivesAll) {
   const Fd page(memfd_create("page", 0)), arena(memfd_create("arena", 0));
+  const Fd stack(memfd_create("stack", 0));
   const std::string token(20000, 't');
   const auto answer = Fetch([&](int socket) {
-    SendWithDescriptors(socket, Frame(token, true, true), {page.get(), arena.get()});
+    SendWithDescriptors(socket, Frame(token, true, true, true),
+                        {page.get(), arena.get(), stack.get()});
   });
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->bootstrap.credentials().token(), token);
+  EXPECT_EQ(FileBehind(answer->stack_pipe.get()), FileBehind(stack.get()));
   EXPECT_EQ(FileBehind(answer->liveness_page.get()), FileBehind(page.get()));
   EXPECT_EQ(FileBehind(answer->commit_arena.get()), FileBehind(arena.get()));
 }

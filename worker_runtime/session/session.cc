@@ -165,6 +165,17 @@ std::unique_ptr<EpochWatch> Session::Watch(Epoch epoch, EpochWatch::Callback on_
                                       std::move(on_change));
 }
 
+std::unique_ptr<StallReporter> Session::NewStallReporter(StallReporter::Untold untold) {
+  return std::make_unique<StallReporter>(new_client_(), std::move(untold));
+}
+
+pb::ReportStallRequest Session::StallRequest(Epoch epoch) const {
+  pb::ReportStallRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_epoch(epoch.value());
+  return request;
+}
+
 absl::Status Session::ReportFinished(Epoch epoch, absl::Duration timeout) {
   pb::ReportRequest request;
   FillIdentity(request.mutable_worker());

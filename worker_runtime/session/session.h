@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "collectives/key_exchange.h"
 #include "rendezvous/client/rendezvous_client.h"
+#include "worker_runtime/session/stall_reporter.h"
 #include "worker_runtime/session/world.h"
 
 namespace hvd {
@@ -83,6 +84,11 @@ class Session {
 
   // See EpochWatch.
   std::unique_ptr<EpochWatch> Watch(Epoch epoch, EpochWatch::Callback on_change);
+
+  // Its requests start as StallRequest.
+  std::unique_ptr<StallReporter> NewStallReporter(StallReporter::Untold untold);
+  // A request in this worker's name that names no operation yet.
+  pb::ReportStallRequest StallRequest(Epoch epoch) const;
 
   // This worker leaves `epoch` in good order.   Errors as RendezvousClient::Report.
   absl::Status ReportFinished(Epoch epoch, absl::Duration timeout);

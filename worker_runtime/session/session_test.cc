@@ -62,6 +62,10 @@ class ScriptedClient : public RendezvousClient {
     script_.last_report = request;
     return pb::ReportResponse();
   }
+  absl::StatusOr<pb::ReportStallResponse> ReportStall(const pb::ReportStallRequest&,
+                                                      absl::Duration) override {
+    return pb::ReportStallResponse();
+  }
   absl::StatusOr<pb::GetStatusResponse> GetStatus(absl::Duration) override {
     pb::GetStatusResponse response;
     response.set_explanation("waiting for rank 1 to call hvd.init()");

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 5
+_ABI_VERSION = 6
 
 # Operations.
 ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN, COMMIT = range(8)
@@ -110,6 +110,7 @@ def _declare(library: ctypes.CDLL) -> None:
             [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(int64), ctypes.POINTER(int64)],
         ),
         ("start_timeline", [ctypes.c_char_p, int32]),
+        ("stack_request", [ctypes.POINTER(int32), ctypes.POINTER(int32)]),
         ("report_failure", [ctypes.c_char_p, int32]),
         ("built", [ctypes.c_char_p]),
     ):
@@ -266,6 +267,17 @@ def start_timeline(path: str, mark_cycles: bool) -> None:
 def stop_timeline() -> None:
     """On rank 0: ends the recording; blocks until the file is complete."""
     _check(_library.hvd_stop_timeline())
+
+
+def stack_request() -> Optional[Tuple[int, int]]:
+    """The descriptor that this process is to write its stack to, and the signal on which; None if
+    nobody wants it."""
+    fd, signum = ctypes.c_int32(), ctypes.c_int32()
+    code = _library.hvd_stack_request(ctypes.byref(fd), ctypes.byref(signum))
+    if code == _NOT_FOUND:
+        return None
+    _check(code)
+    return fd.value, signum.value
 
 
 def report_failure(message: str, caused_by_peer: bool) -> None:

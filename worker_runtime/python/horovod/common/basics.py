@@ -6,6 +6,7 @@ import sys
 from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
 from horovod import _ffi
+from horovod.common import _stack
 from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
 
 
@@ -340,6 +341,7 @@ def _install_hooks() -> None:
     if _process.hooked:
         return
     _process.hooked = True
+    _stack.show_on_request()
     atexit.register(_at_exit)
     sys.excepthook = _reporting(sys.excepthook)
     sys.exit = _noting_status(sys.exit)

@@ -1,0 +1,165 @@
+// Who keeps the others waiting: asked what they do, told to people, and in the end stopped.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "rendezvous/membership/membership_state.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+namespace {
+
+// For an agent to say what its worker is doing.
+constexpr absl::Duration kSampleTime = absl::Seconds(2);
+// In one line; of others only the ranks.
+constexpr size_t kMostDescribed = 4;
+// A job of thousands is not asked for all of its stacks.
+constexpr size_t kMostSampled = 16;
+
+std::vector<int> MissingRanks(const StallReported& report) {
+  std::set<int> ranks;
+  for (const StalledOperations& operations : report.waiting) {
+    ranks.insert(operations.missing.begin(), operations.missing.end());
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+std::string Text(absl::Duration waited) {
+  const absl::Duration unit = waited < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Seconds(1);
+  return absl::FormatDuration(absl::Trunc(waited, unit));
+}
+
+}  // namespace
+
+absl::Status Membership::State::CheckStall(const StallReported& event) const {
+  const auto size = static_cast<int>(world.members.size());
+  bool sound = !event.waiting.empty();
+  for (const StalledOperations& operations : event.waiting) {
+    sound = sound && !operations.missing.empty() &&
+            std::all_of(operations.missing.begin(), operations.missing.end(),
+                        [size](int rank) { return rank >= 0 && rank < size; });
+  }
+  if (sound) return absl::OkStatus();
+  return absl::InvalidArgumentError("a stall is of operations that wait for ranks of the world");
+}
+
+void Membership::State::On(const StallReported& event, absl::Time now) {
+  const Worker* worker = Find(event.worker.id);
+  absl::Status status = CheckSpeaker(event.worker, worker);
+  if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
+  if (status.ok() && broken.has_value()) {
+    status = absl::FailedPreconditionError(absl::StrCat("the epoch is broken: ", *broken));
+  }
+  if (status.ok()) status = CheckStall(event);
+  Answer(event.call, status);
+  if (!status.ok()) return;
+  Stall stall;
+  stall.report = event;
+  stall.deadline = now + kSampleTime;
+  for (const int rank : MissingRanks(event)) {
+    const Worker* missing = Find(world.members[rank].worker.id);
+    const Host& host = HostOf(*missing);
+    if (missing->gone || !host.agent.has_value() || stall.awaited.size() == kMostSampled) continue;
+    stall.awaited.insert(missing->id);
+    effects.push_back(SampleWorkerEffect{*host.agent, host.slots.host, missing->id});
+  }
+  stalls.push_back(std::move(stall));
+}
+
+void Membership::State::On(const WorkerSampled& event, absl::Time now) {
+  for (Stall& stall : stalls) {
+    if (stall.awaited.erase(event.worker) == 0) continue;
+    stall.samples[event.worker] = {OneLine(event.doing), event.stack};
+  }
+}
+
+absl::Time Membership::State::NextStallDeadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const Stall& stall : stalls) next = std::min(next, stall.deadline);
+  return next;
+}
+
+// Tells those of which enough is known.
+void Membership::State::TellOfStalls(absl::Time now) {
+  for (auto next = stalls.begin(); next != stalls.end();) {
+    const bool is_past = verdict.has_value() || broken.has_value() || next->report.epoch != epoch;
+    if (!is_past && !next->awaited.empty() && now < next->deadline) {
+      ++next;
+      continue;
+    }
+    const Stall stall = std::move(*next);
+    next = stalls.erase(next);
+    if (!is_past) TellOf(stall, now);
+  }
+}
+
+void Membership::State::TellOf(const Stall& stall, absl::Time now) {
+  for (const auto& [id, sample] : stall.samples) {
+    if (sample.stack.empty()) continue;
+    const Worker* worker = Find(id);
+    Note(Notice::Kind::kStack,
+         absl::StrCat("stack of ", Name(*worker), ": ", absl::StrJoin(sample.stack, " < ")),
+         worker);
+  }
+  if (!stall.report.give_up) return Note(Notice::Kind::kStalled, Explain(stall));
+  elastic() ? EvictStalled(stall, now) : FailForStall(stall, now);
+}
+
+// "Stalled for 1m in allreduce 'a' and 3 more, waiting for rank 1 on host b, which is at ..."
+std::string Membership::State::Explain(const Stall& stall) const {
+  std::vector<std::string> parts;
+  for (const StalledOperations& operations : stall.report.waiting) {
+    std::vector<std::string> described;
+    std::vector<int> others;
+    for (const int rank : operations.missing) {
+      if (described.size() < kMostDescribed) {
+        described.push_back(Describe(rank, stall));
+      } else {
+        others.push_back(rank);
+      }
+    }
+    if (!others.empty()) described.push_back(Ranks(others));
+    parts.push_back(absl::StrCat("in ", OneLine(operations.what), ", waiting for ",
+                                 absl::StrJoin(described, ", and for ")));
+  }
+  return absl::StrCat("Stalled for ", Text(stall.report.waited), " ", absl::StrJoin(parts, "; "));
+}
+
+std::string Membership::State::Describe(int rank, const Stall& stall) const {
+  const WorldMember& member = world.members[rank];
+  const auto sample = stall.samples.find(member.worker.id);
+  const std::string doing =
+      sample == stall.samples.end() ? "" : absl::StrCat(", which ", sample->second.doing);
+  return RankOnHost(rank, member.host) + doing;
+}
+
+// The others go on without them, and with what takes their places.
+void Membership::State::EvictStalled(const Stall& stall, absl::Time now) {
+  for (const int rank : MissingRanks(stall.report)) {
+    Worker* worker = Find(world.members[rank].worker.id);
+    if (!worker->in_epoch || worker->gone || worker->stopped) continue;
+    const auto sample = stall.samples.find(worker->id);
+    const std::string doing =
+        sample == stall.samples.end() ? "" : absl::StrCat("; it ", sample->second.doing);
+    const std::string meaning =
+        absl::StrCat("stalled: the others waited for ", Text(stall.report.waited), " for it in ",
+                     OneLine(stall.report.waiting.front().what), doing);
+    Evict(worker, absl::StrCat(Name(*worker), " ", meaning), meaning, now);
+    if (verdict.has_value()) return;
+  }
+}
+
+void Membership::State::FailForStall(const Stall& stall, absl::Time now) {
+  Verdict failure;
+  failure.exit_code = 1;
+  failure.rank = MissingRanks(stall.report).front();
+  failure.host = world.members[failure.rank].host;
+  failure.exit_meaning = "stalled";
+  failure.summary = Explain(stall);
+  Conclude(std::move(failure), spec.failure_grace, now);
+}
+
+}  // namespace hvd

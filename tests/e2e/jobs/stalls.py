@@ -1,0 +1,57 @@
+"""Two ranks, of which rank 1 keeps the other waiting once: `sleep`s for 3 seconds, `spin`s for ever, or is for ever in a `native` function that holds
+Python's lock. Elastic jobs go on with what takes its place, and print what they have."""
+
+import json
+import sys
+import time
+
+import torch
+
+import horovod.torch as hvd
+from horovod import _ffi
+
+HOW = sys.argv[1]
+STEPS = 4
+
+
+def sleep():
+    time.sleep(3)  # HERE: sleep
+
+
+def spin():
+    while True:
+        pass  # HERE: spin
+
+
+def native():
+    sum(range(1 << 62))  # HERE: native
+
+
+def hold_up():
+    {"sleep": sleep, "spin": spin, "native": native}[HOW]()
+
+
+hvd.init()
+
+
+@hvd.elastic.run
+def train(state):
+    while state.step < STEPS:
+        if state.step == 2 and hvd.rank() == 1 and _ffi.query("epoch") == 1:
+            hold_up()
+        hvd.allreduce(torch.ones(1), name="step")
+        state.step += 1
+        state.commit()
+
+
+if "elastic" in sys.argv:
+    state = hvd.elastic.TorchState(step=0)
+    train(state)
+    if hvd.rank() == 0:
+        print(json.dumps({"steps": state.step, "world": _ffi.query("epoch"), "size": hvd.size()}), flush=True)
+else:
+    hvd.allreduce(torch.ones(1), name="first")
+    if hvd.rank() == 1:
+        hold_up()
+    hvd.allreduce(torch.ones(1), name="second")
+    print("done", flush=True)

@@ -1,0 +1,28 @@
+"""Shows this process's Python stack to its agent, which asks for it when the process keeps the other
+ranks waiting."""
+
+import faulthandler
+
+from horovod import _ffi
+
+
+def _is_free(signum: int) -> bool:
+    """Whether this process, Python code or not, has made nothing of the signal."""
+    with open("/proc/self/status") as status:
+        masks = dict(line.split(":", 1) for line in status)
+    taken = int(masks["SigCgt"], 16) | int(masks["SigIgn"], 16)
+    return not taken >> (signum - 1) & 1
+
+
+def show_on_request() -> None:
+    """Has the main thread's stack written on a real-time signal of the agent's choice, whatever the
+    process is doing then. A handler that the script has for that signal stays."""
+    request = _ffi.stack_request()
+    if request is None:
+        return
+    fd, signum = request
+    try:
+        if _is_free(signum):
+            faulthandler.register(signum, file=fd, all_threads=False, chain=False)
+    except (OSError, RuntimeError, KeyError, ValueError):
+        pass  # it can be done without

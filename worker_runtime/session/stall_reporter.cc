@@ -1,0 +1,54 @@
+#include "worker_runtime/session/stall_reporter.h"
+
+#include <utility>
+
+#include "base/quiet_thread.h"
+
+namespace hvd {
+namespace {
+
+// Then people are told from here.
+constexpr absl::Duration kPatience = absl::Seconds(10);
+
+}  // namespace
+
+StallReporter::StallReporter(std::unique_ptr<RendezvousClient> client, Untold untold)
+    : client_(std::move(client)), untold_(std::move(untold)) {}
+
+StallReporter::~StallReporter() {
+  client_->CancelAll();
+  std::thread thread;
+  {
+    absl::MutexLock lock(&mutex_);
+    ended_ = true;
+    thread.swap(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+void StallReporter::Tell(Report report) {
+  absl::MutexLock lock(&mutex_);
+  if (ended_) return;
+  reports_.push_back(std::move(report));
+  if (!thread_.joinable()) thread_ = StartQuietThread([this] { Run(); });
+}
+
+void StallReporter::Run() {
+  while (true) {
+    Report report;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto something = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+        return ended_ || !reports_.empty();
+      };
+      mutex_.Await(absl::Condition(&something));
+      if (ended_) return;
+      report = std::move(reports_.front());
+      reports_.pop_front();
+    }
+    const absl::Status told = client_->ReportStall(report.request, kPatience).status();
+    if (!told.ok() && !absl::IsCancelled(told)) untold_(report);
+  }
+}
+
+}  // namespace hvd

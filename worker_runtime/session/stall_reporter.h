@@ -1,0 +1,48 @@
+// Tells the daemon who keeps this rank and others waiting.
+#ifndef WORKER_RUNTIME_SESSION_STALL_REPORTER_H_
+#define WORKER_RUNTIME_SESSION_STALL_REPORTER_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "rendezvous/client/rendezvous_client.h"
+
+namespace hvd {
+
+// Speaks on a thread of its own, which is there from the first report on; the destructor ends what
+// it is saying. Thread-safe.
+class StallReporter {
+ public:
+  struct Report {
+    pb::ReportStallRequest request;
+    std::string text;  // the same for people, as far as it is known here
+  };
+  // Called from the reporter's thread with a report that the daemon did not take; it must not
+  // destroy the reporter.
+  using Untold = std::function<void(const Report&)>;
+
+  StallReporter(std::unique_ptr<RendezvousClient> client, Untold untold);
+  ~StallReporter();
+
+  // Does not block.
+  void Tell(Report report);
+
+ private:
+  void Run();
+
+  const std::unique_ptr<RendezvousClient> client_;
+  const Untold untold_;
+  absl::Mutex mutex_;
+  std::deque<Report> reports_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_SESSION_STALL_REPORTER_H_
