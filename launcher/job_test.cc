@@ -260,17 +260,18 @@ TEST_F(JobTest, VerboseShowsPlanAndPhases) {
   EXPECT_THAT(stderr_, HasSubstr("every agent has exited"));
 }
 
-TEST_F(JobTest, NoticesOfAStaticJobAreForVerboseAndTheLogOnly) {
+TEST_F(JobTest, NoticesOfAStaticJobAreForVerboseAndTheLogOnlyButForStalls) {
   const std::string path = ::testing::TempDir() + "/job_test_events";
   auto log = EventLog::Open(path);
   ASSERT_TRUE(log.ok());
   dependencies_.event_log = log->get();
   ThenAllReady();
   ThenNotice(Notice::Kind::kWorldFormed, "world of 4 workers formed", -1, 4);
+  ThenNotice(Notice::Kind::kStalled, "Stalled for 1m");
   ThenVerdict(Success());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);
-  EXPECT_EQ(stderr_, "");
+  EXPECT_EQ(stderr_, "horovodrun: Stalled for 1m\n");
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);

@@ -56,11 +56,17 @@ void FakeDaemon::ReportStall(const pb::ReportStallRequest& request) {
   stalls_.push_back(request);
 }
 
-pb::ReportStallRequest FakeDaemon::AwaitStall() {
+pb::ReportStallRequest FakeDaemon::AwaitStall(const std::string& what) {
   absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(
-      +[](std::vector<pb::ReportStallRequest>* stalls) { return !stalls->empty(); }, &stalls_));
-  return stalls_.front();
+  pb::ReportStallRequest found;
+  const auto reported = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (const pb::ReportStallRequest& stall : stalls_) {
+      if (stall.waiting(0).what() == what) found = stall;
+    }
+    return found.waiting_size() > 0;
+  };
+  mutex_.Await(absl::Condition(&reported));
+  return found;
 }
 
 void FakeDaemon::SetSize(int size) {

@@ -40,8 +40,8 @@ class FakeDaemon {
 
   std::vector<pb::JoinWorldRequest> joins() const;
   std::vector<pb::ReportRequest> reports() const;
-  // Blocks until a stall has been reported; returns the first.
-  pb::ReportStallRequest AwaitStall();
+  // Blocks until it is reported that others wait in `what`; returns the report.
+  pb::ReportStallRequest AwaitStall(const std::string& what);
 
  private:
   friend class FakeDaemonClient;

@@ -271,15 +271,38 @@ TEST_F(RuntimeTest, Submit_RankIsMissing_IsToldToTheDaemon) {
   OnEach(2, [this](int rank, Runtime& worker) {
     ASSERT_EQ(worker.Init(), absl::OkStatus());
     if (rank == 1) {
-      const pb::ReportStallRequest stall = daemon_.AwaitStall();
+      const pb::ReportStallRequest stall = daemon_.AwaitStall("allreduce 'ones'");
       EXPECT_EQ(stall.epoch(), 1u);
       EXPECT_EQ(stall.worker().worker_id(), kFirstWorker);
       EXPECT_FALSE(stall.give_up());
       ASSERT_EQ(stall.waiting_size(), 1);
-      EXPECT_EQ(stall.waiting(0).what(), "allreduce 'ones'");
       EXPECT_THAT(stall.waiting(0).missing(), ::testing::ElementsAre(1));
     }
     EXPECT_EQ(CountRanks(worker), 2);
+    EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
+  });
+}
+
+TEST_F(RuntimeTest, Submit_MemberOfASetIsMissing_ReportHasItsRankOfTheWorld) {
+  env_.stall_warning_time = absl::Milliseconds(1);
+  daemon_.SetSize(3);
+  OnEach(3, [this](int rank, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    int32_t id = 0;
+    ASSERT_EQ(worker.active()->process_sets().Add({1, 2}, &id), absl::OkStatus());
+    if (rank == 2) {
+      const auto stall = daemon_.AwaitStall("allreduce 'ones' of process set 1");
+      EXPECT_EQ(stall.worker().worker_id(), kFirstWorker + 1);
+      EXPECT_THAT(stall.waiting(0).missing(), ::testing::ElementsAre(2));
+    }
+    if (rank > 0) {
+      std::vector<float> ones{1};
+      const auto handle = worker.Submit({Request(OpKind::kAllReduce, "ones", &ones)}, id);
+      ASSERT_EQ(handle.status(), absl::OkStatus());
+      EXPECT_EQ(worker.Wait(*handle), absl::OkStatus());
+      worker.Release(*handle);
+    }
+    EXPECT_EQ(CountRanks(worker), 3);  // nobody leaves before the others are done
     EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
   });
 }

@@ -1,5 +1,5 @@
-"""Shows this process's Python stack to its agent, which asks for it when the process keeps the other
-ranks waiting."""
+"""Shows this process's Python stack to its agent, which asks for it when other ranks wait for this
+one."""
 
 import faulthandler
 
