@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/event_loop.h"
-#include "rendezvous/progress/job_progress.h"
 #include "rendezvous/membership/events.h"
+#include "rendezvous/progress/job_progress.h"
 #include "rendezvous/progress/waiting_news.h"
 #include "rendezvous/server/server.h"
 
