@@ -63,6 +63,7 @@ void StackProbe::Ask(std::function<void(StackSample)> answer) {
   if (answer_ != nullptr) return;
   answer_ = std::move(answer);
   Read();
+  ready_ = ready_ || dump_.rfind(kReady, 0) == 0;
   dump_.clear();  // of an earlier question, too late
   const bool asked =
       SendSignal() &&
@@ -75,7 +76,7 @@ void StackProbe::Ask(std::function<void(StackSample)> answer) {
 
 // One that is stopped would answer when it goes on.
 bool StackProbe::SendSignal() const {
-  return Catches(process_, Signal()) && StateOf(process_) != 'T' &&
+  return ready_ && Catches(process_, Signal()) && StateOf(process_) != 'T' &&
          syscall(SYS_pidfd_send_signal, pidfd_.get(), Signal(), nullptr, 0) == 0;
 }
 

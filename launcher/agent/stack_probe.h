@@ -28,12 +28,15 @@ StackSample SampleByKernel(pid_t process);
 
 // Asks one process for its Python stack: sends it a signal, on which it writes (faulthandler) to a
 // pipe of this object. That works whatever it is doing: the handler takes no lock of Python's. A
-// process that has no handler for the signal gets none, since that would end it. Belongs to the
-// loop's thread.
+// process gets it only after it has written kReady to the pipe, and if it has a handler, since it
+// would end without one. Belongs to the loop's thread.
 class StackProbe {
  public:
   // A real-time signal, so that it means nothing to anybody else.
   static int Signal() { return SIGRTMAX - 9; }
+
+  // The process has its handler.
+  static constexpr char kReady[] = "ready\n";
 
   // For the process to answer; then it is described as the kernel sees it.
   static constexpr absl::Duration kPatience = absl::Seconds(1);
@@ -60,6 +63,7 @@ class StackProbe {
   const pid_t process_;
   const Fd pidfd_;
   const Pipe pipe_;
+  bool ready_ = false;
   std::string dump_;
   std::function<void(StackSample)> answer_;  // null: nothing was asked
   std::optional<EventLoop::TimerId> patience_timer_, settle_timer_;

@@ -19,6 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 int stack_fd = -1;
+bool says_ready = true;
 
 void WriteStack(int) {
   for (const char* piece :
@@ -52,6 +53,7 @@ class StackProbeTest : public ::testing::Test {
       const std::string path = absl::StrCat("/proc/", getppid(), "/fd/", fd);
       stack_fd = open(path.c_str(), O_WRONLY);
       signal(StackProbe::Signal(), WriteStack);
+      if (says_ready) (void)!write(stack_fd, StackProbe::kReady, strlen(StackProbe::kReady));
       (void)!write(answers, "", 1);
     }
     for (;;) pause();
@@ -100,6 +102,20 @@ TEST_F(StackProbeTest, Ask_StoppedProcess_SaysSo) {
 TEST_F(StackProbeTest, Ask_ProcessWithoutHandler_IsLeftAlone) {
   EXPECT_THAT(Ask().stack, IsEmpty());
   LetItShowItsStack();  // it lives
+}
+
+class StackProbeOtherHandlerTest : public StackProbeTest {
+ protected:
+  void SetUp() override {
+    says_ready = false;
+    StackProbeTest::SetUp();
+    says_ready = true;
+  }
+};
+
+TEST_F(StackProbeOtherHandlerTest, Ask_HandlerOfSomebodyElse_IsLeftAlone) {
+  LetItShowItsStack();
+  EXPECT_THAT(Ask().stack, IsEmpty());
 }
 
 TEST_F(StackProbeTest, Ask_ProcessThatHasEnded_SaysSo) {

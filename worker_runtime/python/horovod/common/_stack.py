@@ -2,6 +2,7 @@
 one."""
 
 import faulthandler
+import os
 
 from horovod import _ffi
 
@@ -24,5 +25,6 @@ def show_on_request() -> None:
     try:
         if _is_free(signum):
             faulthandler.register(signum, file=fd, all_threads=False, chain=False)
+            os.write(fd, b"ready\n")
     except (OSError, RuntimeError, KeyError, ValueError):
         pass  # it can be done without
