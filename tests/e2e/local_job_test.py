@@ -99,6 +99,15 @@ def test_full_output_file_is_rotated(horovodrun, tmp_path):
     assert result.stdout.endswith(kept)
 
 
+def test_output_file_of_a_rank_goes_on_when_a_new_worker_takes_it(horovodrun, tmp_path):
+    script = "echo run; [ -e tried ] && exec sleep 1000; touch tried; exit 1"
+    job = horovodrun.start("-np", "1", "--min-np", "1", "--output-filename", "logs", "sh", "-c", script)
+    job.stdout.wait_for("run", 60, count=2)
+    job.signal(signal.SIGINT)
+    assert job.wait(30) == 130, job.everything()
+    assert (tmp_path / "logs/rank.0/stdout").read_text() == "[0]<stdout>:run\n" * 2
+
+
 def test_dry_run_prints_the_plan_and_starts_nothing(horovodrun, tmp_path):
     (tmp_path / "logs").mkdir()
     result = horovodrun.run(
