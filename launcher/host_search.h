@@ -14,8 +14,8 @@ namespace hvd {
 
 using OnHostsFound = std::function<void(absl::StatusOr<std::vector<PlannedHost>>)>;
 
-// Runs the plan's script as HostScript does, with its errors and EmptyLists'; asks the resolver about each name
-// once as long as it is listed.   REQUIRES: plan.elastic names a script.
+// Runs the plan's script as HostScript does, with its errors and EmptyLists'; asks the resolver
+// about each name once as long as it is listed.   REQUIRES: plan.elastic names a script.
 absl::StatusOr<std::unique_ptr<HostScript>> SearchHosts(const JobPlan& plan, OnHostsFound on_found);
 
 }  // namespace hvd

@@ -294,10 +294,13 @@ TEST_F(RendezvousDaemonTest, TellsWhatItWaitsFor) {
   Daemon daemon({"--listen", "127.0.0.1:0", "-np", "2", "--min-np", "1", "--token-file", file_});
   const std::string address = daemon.Line();
   absl::Notification opened;
-  const auto link = AgentLink::Open(address, Credentials(), Hello(), {[&](const pb::AgentCommand&) {}, [](absl::Status) {}});
+  const auto link = AgentLink::Open(address, Credentials(), Hello(),
+                                    {[&](const pb::AgentCommand&) {}, [](absl::Status) {}});
   EXPECT_EQ(daemon.ErrorLine(), "horovod-rendezvousd: host a joined with 1 slot");
   const std::string line = daemon.ErrorLine();
-  EXPECT_TRUE(absl::StrContains(line, "waiting for more hosts to attach (1 of 2 slots, on host a); for up to 9m")) << line;
+  EXPECT_TRUE(absl::StrContains(
+      line, "waiting for more hosts to attach (1 of 2 slots, on host a); for up to 9m"))
+      << line;
   daemon.Signal(SIGINT);
   EXPECT_EQ(daemon.Wait().exit_code, 130);
 }

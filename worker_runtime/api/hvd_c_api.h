@@ -205,7 +205,8 @@ HVD_EXPORT int32_t hvd_start_timeline(const char* path, int32_t mark_cycles);
 HVD_EXPORT int32_t hvd_stop_timeline(void);
 
 /* Where this process is to write its stack, in the words of Python's faulthandler, whenever it gets
- * `signal`, once it has written "ready\n" there: the agent wants to know. It stays open. HVD_NOT_FOUND: nobody does. */
+ * `signal`, once it has written "ready\n" there: the agent wants to know. It stays open.
+ * HVD_NOT_FOUND: nobody does. */
 HVD_EXPORT int32_t hvd_stack_request(int32_t* fd, int32_t* signal);
 
 /* This process's own word on why it is about to fail, passed on to the daemon for the root-cause
