@@ -42,6 +42,15 @@ def test_import_of_horovod_alone_imports_no_framework():
     assert run(code).strip() == "[]"
 
 
+def test_frameworks_are_attributes():
+    """By which PyTorch Lightning 1.5 looks for Horovod."""
+    assert run("import horovod\nprint(hasattr(horovod, 'torch'), hasattr(horovod, 'x'))") == (
+        "True False\n"
+    )
+    broken = "import os; os.environ['HOROVOD_LIBRARY'] = '/nowhere'\n"
+    assert run(broken + "import horovod\nprint(hasattr(horovod, 'torch'))") == "False\n"
+
+
 def test_missing_library_is_explained():
     code = (
         "import os; os.environ['HOROVOD_LIBRARY'] = '/nowhere/libhvd.so'\n"
