@@ -17,7 +17,7 @@ import horovod.torch as hvd
 import program_model as model
 from horovod.common.exceptions import HorovodRequestError
 
-COUNT = int(os.environ.get("HOROVOD_TEST_PROGRAMS", "250"))
+COUNT = int(os.environ.get("HOROVOD_TEST_PROGRAMS", "350"))
 FIRST = int(os.environ.get("HOROVOD_TEST_SEED", "0"))
 CHUNK = 50
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-5, "float64": 1e-10}
