@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -17,6 +18,17 @@ namespace hvd {
 struct CallOptions {
   absl::Duration timeout = absl::Seconds(30);
 };
+
+// One stretch of memory that takes part in an all-reduce of several.
+struct Piece {
+  const void* in = nullptr;
+  void* out = nullptr;  // may equal `in`
+  size_t count = 0;
+};
+
+// Changes elements of a result in place, each once: `count` of them from `data` on. Called with
+// stretches of any length, on the thread that called the operation.
+using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
 
 // Blocking collectives. One thread at a time may call the operations; every rank must call the same
 // ones in the same order with matching arguments (the engine's negotiation sees to that). Abort()
@@ -42,6 +54,16 @@ class Communicator {
   // out[i] = op over all ranks of in[i]; `in` may equal `out`.
   virtual absl::Status AllReduce(const void* in, void* out, size_t count, DataType type,
                                  ReduceOp op, const CallOptions& options) = 0;
+
+  // Whether AllReducePieces is there, and cheaper than packing the pieces into one buffer.
+  virtual bool TakesPieces() const { return false; }
+
+  // AllReduce of several stretches of memory at once. All ranks have the same counts; `finish` is
+  // applied to the result while it is in the cache. REQUIRES: TakesPieces().
+  virtual absl::Status AllReducePieces(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
+                                       FinishFunction finish, const CallOptions& options) {
+    return absl::UnimplementedError("this backend takes no pieces");
+  }
 
   // Concatenates every rank's `in` in rank order. byte_counts[r] is what rank r gives; size()
   // entries.
