@@ -1,0 +1,91 @@
+"""Finds libhvd.so, checks that it is the right one, and declares its functions."""
+
+import ctypes
+import os
+
+from horovod.common.exceptions import error_of_status
+
+_ABI_VERSION = 6
+
+
+def _library_path() -> str:
+    """Where libhvd.so is: the environment variable HOROVOD_LIBRARY, else ``horovod/lib/``."""
+    chosen = os.environ.get("HOROVOD_LIBRARY")
+    if chosen:
+        return chosen
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return os.path.join(package, "lib", "libhvd.so")
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    int32, int64 = ctypes.c_int32, ctypes.c_int64
+    queries = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
+    actions = ("init", "shutdown", "join_world", "reset", "stop_timeline")
+    states = ("is_initialized", "is_homogeneous", "is_deferred")
+    states += ("world_is_changing", "must_sync_state")
+    for name in queries + actions + states:
+        getattr(library, "hvd_" + name).argtypes = []
+        getattr(library, "hvd_" + name).restype = int32
+    library.hvd_epoch.argtypes, library.hvd_epoch.restype = [], int64
+    library.hvd_set_commit.argtypes, library.hvd_set_commit.restype = [int64], None
+    library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
+    library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p
+    for name, argtypes in (
+        ("submit", [ctypes.c_void_p, int32, int32, ctypes.POINTER(int64)]),
+        ("add_process_set", [ctypes.POINTER(int32), int32, ctypes.POINTER(int32)]),
+        ("remove_process_set", [int32]),
+        ("member", [int32, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)]),
+        ("poll", [int64, ctypes.POINTER(int32)]),
+        ("wait", [int64]),
+        ("result", [int64, int32, ctypes.c_void_p]),
+        ("release", [int64]),
+        ("store_begin", [int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+        ("store_append", [ctypes.c_void_p, ctypes.c_void_p, int32]),
+        ("store_seal", [int64]),
+        (
+            "store_newest",
+            [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(int64), ctypes.POINTER(int64)],
+        ),
+        ("start_timeline", [ctypes.c_char_p, int32]),
+        ("stack_request", [ctypes.POINTER(int32), ctypes.POINTER(int32)]),
+        ("report_failure", [ctypes.c_char_p, int32]),
+        ("built", [ctypes.c_char_p]),
+    ):
+        getattr(library, "hvd_" + name).argtypes = argtypes
+        getattr(library, "hvd_" + name).restype = int32
+
+
+def _load() -> ctypes.CDLL:
+    path = _library_path()
+    # LOCAL and DEEPBIND: the library's gRPC and Protobuf and those of a framework must not see each
+    # other.
+    mode = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)
+    try:
+        loaded = ctypes.CDLL(path, mode=mode)
+        loaded.hvd_abi_version.argtypes, loaded.hvd_abi_version.restype = [], ctypes.c_int32
+        found = loaded.hvd_abi_version()
+    except (OSError, AttributeError) as error:
+        raise ImportError(
+            "Horovod's runtime library could not be loaded from {}: {}".format(path, error)
+        ) from error
+    if found != _ABI_VERSION:
+        raise ImportError(
+            "{} has ABI version {}, but this Python package needs {}; they come from different "
+            "versions of Horovod".format(path, found, _ABI_VERSION)
+        )
+    _declare(loaded)
+    return loaded
+
+
+library = _load()
+
+
+def last_error() -> str:
+    """What was wrong in this thread's last call."""
+    return library.hvd_last_error().decode("utf-8", "replace")
+
+
+def check(code: int) -> None:
+    """Raises the exception that goes with a status code."""
+    if code != 0:
+        raise error_of_status(code, last_error())

@@ -1,0 +1,57 @@
+"""The store: memory, owned by the agent, in which commits outlive this process."""
+
+import ctypes
+from typing import NamedTuple, Optional, Sequence
+
+from horovod._ffi._library import check, last_error, library
+from horovod.common.exceptions import NOT_FOUND, RESOURCE_EXHAUSTED, UNIMPLEMENTED
+
+
+class Stored(NamedTuple):
+    """A commit in the store: memory that stays readable."""
+
+    number: int
+    address: int
+    size: int
+
+
+def store_begin(size: int, keep: int = 0) -> Optional[int]:
+    """Makes room for a commit in the memory that outlives this process: where it is going to be,
+    but neither where the newest one is nor in the one that `keep` (0: none) is an address of. None
+    if there is no such memory.
+
+    Raises MemoryError if there is too little of it.
+    """
+    address = ctypes.c_void_p()
+    code = library.hvd_store_begin(size, keep or None, ctypes.byref(address))
+    if code == UNIMPLEMENTED:
+        return None
+    if code == RESOURCE_EXHAUSTED:
+        raise MemoryError(last_error())
+    check(code)
+    return address.value
+
+
+def store_append(addresses: Sequence[int], sizes: Sequence[int]) -> None:
+    """Copies parts into the commit that was begun, each to the next multiple of 64 bytes."""
+    count = len(addresses)
+    check(
+        library.hvd_store_append(
+            (ctypes.c_void_p * count)(*addresses), (ctypes.c_int64 * count)(*sizes), count
+        )
+    )
+
+
+def store_seal(number: int) -> None:
+    """Makes what was begun the newest commit in the store."""
+    check(library.hvd_store_seal(number))
+
+
+def store_newest() -> Optional[Stored]:
+    """The newest commit in the store, of this process or of one before it in its place."""
+    address, size, number = ctypes.c_void_p(), ctypes.c_int64(), ctypes.c_int64()
+    code = library.hvd_store_newest(*map(ctypes.byref, (address, size, number)))
+    if code in (UNIMPLEMENTED, NOT_FOUND):
+        return None
+    check(code)
+    return Stored(number.value, address.value, size.value)
