@@ -1,0 +1,124 @@
+"""What the benchmarks share: their command lines, how a job of each library is started, and how results are shown."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+DEV = ROOT / ".dev"
+
+TORCH = {"debian": "torch 1.13", "pip": "torch 2.13"}
+SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+def parser(description, rounds, budget):
+    """With the arguments that all benchmarks have."""
+    result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    result.add_argument("--np", type=int, nargs="+", default=[2], metavar="N", help="numbers of processes, one after the other (default: 2)")
+    result.add_argument("--rounds", type=int, default=rounds, help=f"in each of which all libraries have their turn (default: {rounds})")
+    result.add_argument("--budget", type=float, default=budget, metavar="SECONDS", help=f"of a library's turn, about (default: {budget:g})")
+    result.add_argument("--torch", nargs="+", choices=["debian", "pip"], default=["debian", "pip"],
+                        help="whose torch.distributed: 1.13, 2.13 (default: both)")  # fmt: skip
+    result.add_argument("--stage", type=Path, default=DEV / "stage", metavar="DIRECTORY", help="with the horovod to measure (default: what tools/build made)")
+    result.add_argument("--programs", type=Path, default=DEV / "bench", metavar="DIRECTORY", help="with the compiled programs (default: what tools/bench/run made)")
+    result.add_argument("--json", type=Path, metavar="FILE", help="append a JSON object per row to this file")
+    return result
+
+
+def size_of(text):
+    """4B, 64KB, 1MB: bytes."""
+    unit = text.lstrip("0123456789.")
+    return int(float(text[: -len(unit)]) * SIZES[unit])
+
+
+def python_of(which):
+    return str(DEV / f"venv-{which}" / "bin" / "python")
+
+
+def environment(args, which):
+    """For our jobs, with Debian's or pip's torch."""
+    return {**os.environ, "PATH": f"{DEV}/venv-{which}/bin:{args.stage}/horovod/bin:{os.environ['PATH']}", "PYTHONPATH": str(args.stage)}
+
+
+def horovodrun(args, ranks):
+    return [str(args.stage / "horovod" / "bin" / "horovodrun"), "-np", str(ranks)]
+
+
+def mpirun(ranks):
+    """With its own choice of binding, transport and waiting, but also as root and with more ranks than cores."""
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks)]
+
+
+def forked(command, ranks):
+    """A job of plain processes: the command with RANK put in for each."""
+    script = " & ".join(" ".join(command).replace("RANK", str(rank)) for rank in range(ranks))
+    return ["sh", "-c", f"{script} & wait"]
+
+
+def has(which):
+    """Whether Debian's or pip's torch is there."""
+    return Path(python_of(which)).exists()
+
+
+def version_of_torch(which):
+    return subprocess.run([python_of(which), "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def note(text):
+    """What a reader of the table should know: something was left out, or failed."""
+    print(f"  ({text})", flush=True)
+
+
+def show_machine(args):
+    """Which machine this is now: shared-memory results differ by up to ten times between near and far cores."""
+    trips = [line.split() for line in subprocess.run([str(args.programs / "cache_line")], capture_output=True, text=True).stdout.splitlines()]
+    near = [f"cores {a} and {b}: {microseconds} us {'NEAR' if float(microseconds) < 0.2 else 'FAR'}" for a, b, microseconds in trips]
+    say(f"cache line there and back: {', '.join(near) or 'one core'}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+def emit(args, row):
+    if args.json:
+        with args.json.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+class Table:
+    """Rows of a label and numbers under titles; printed row by row."""
+
+    def __init__(self, args, title, first, titles):
+        self._args, self._title, self._titles = args, title, titles
+        say()
+        say(title)
+        self._first = first
+        say(f"{first:<18}" + "".join(f"{column:>{self._width(column)}}" for column in titles))
+
+    @staticmethod
+    def _width(column):
+        return max(10, len(column) + 2)
+
+    def row(self, label, values, **extra):
+        """values: {title: number or None}"""
+        cells = []
+        for column in self._titles:
+            value = values.get(column)
+            text = "-" if value is None else f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
+            cells.append(f"{text:>{self._width(column)}}")
+        say(f"{label:<18}" + "".join(cells))
+        emit(self._args, {"table": self._title, self._first: label, **{name: round(v, 4) for name, v in values.items() if v is not None}, **extra})
+
+
+def median(values):
+    return statistics.median(values) if values else None
+
+
+def fail(text):
+    sys.exit(f"{Path(sys.argv[0]).name}: {text}")

@@ -1,0 +1,164 @@
+// The collectives of one backend as a C++ caller of its communicator sees them, for collectives.py:
+//   communicator_bench BACKEND RANKS SOCKET NAME
+// The ranks are processes that it forks; they do what the referee at the socket says.
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "collectives/gloo/gloo_backend.h"
+#include "tools/bench/native/referee_client.h"
+
+namespace hvd {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(60);
+
+// Null for a name that is unknown.
+std::unique_ptr<Backend> MakeBackend(absl::string_view name) {
+  if (name == "gloo") return MakeGlooBackend();
+  return nullptr;
+}
+
+// Among processes that one has forked since it made this: a table in memory that they share.
+class ForkedKeyExchange : public KeyExchange {
+ public:
+  explicit ForkedKeyExchange(int size) : size_(size) {
+    void* memory = mmap(nullptr, sizeof(Shared) + size * sizeof(Slot), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    shared_ = static_cast<Shared*>(memory);
+    slots_ = reinterpret_cast<Slot*>(shared_ + 1);
+    pthread_barrierattr_t attributes;
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&shared_->barrier, &attributes, size);
+  }
+
+  void set_rank(int rank) { rank_ = rank; }
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
+                                                     absl::Duration) override {
+    if (value.size() > sizeof(Slot::bytes)) return absl::InternalError("a long value");
+    slots_[rank_].length = value.size();
+    memcpy(slots_[rank_].bytes, value.data(), value.size());
+    pthread_barrier_wait(&shared_->barrier);
+    std::vector<std::string> all;
+    for (int i = 0; i < size_; ++i) all.emplace_back(slots_[i].bytes, slots_[i].length);
+    pthread_barrier_wait(&shared_->barrier);
+    return all;
+  }
+
+ private:
+  struct Shared {
+    alignas(64) pthread_barrier_t barrier;
+  };
+  struct Slot {
+    size_t length;
+    char bytes[16384];
+  };
+
+  const int size_;
+  int rank_ = 0;
+  Shared* shared_;
+  Slot* slots_;
+};
+
+// One operation on buffers of one size, called again and again.
+struct Call {
+  Communicator* communicator;
+  std::string operation;
+  DataType type;
+  std::vector<char> in, out;  // of the same size
+  size_t count;               // elements in each
+
+  absl::Status Run() {
+    const size_t size = communicator->size(), block = count / size;
+    const std::vector<size_t> bytes(size, block * SizeOf(type)), counts(size, block);
+    const CallOptions options{kTimeout};
+    if (operation == "allreduce") {
+      return communicator->AllReduce(out.data(), out.data(), count, type, ReduceOp::kSum, options);
+    }
+    if (operation == "allgather") {
+      return communicator->AllGather(in.data(), out.data(), bytes, options);
+    }
+    if (operation == "broadcast") {
+      return communicator->Broadcast(out.data(), out.size(), 0, options);
+    }
+    if (operation == "alltoall") {
+      return communicator->AllToAll(in.data(), bytes, out.data(), bytes, options);
+    }
+    return communicator->ReduceScatter(in.data(), out.data(), counts, type, ReduceOp::kSum,
+                                       options);
+  }
+};
+
+int RunCall(void* call) {
+  const absl::Status status = static_cast<Call*>(call)->Run();
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  return status.ok() ? 0 : 1;
+}
+
+double Now() { return absl::ToDoubleSeconds(Clock::Real().Now() - absl::UnixEpoch()); }
+
+absl::Status Serve(const GroupInfo& group, Backend& backend, KeyExchange& keys, const char* socket,
+                   const char* name) {
+  ASSIGN_OR_RETURN(const auto communicator, backend.Connect(group, keys, kTimeout));
+  const int referee = ConnectToReferee(socket, name, group.rank);
+  if (referee < 0) return absl::UnavailableError(socket);
+  const std::map<std::string, DataType> types = {{"float32", DataType::kFloat32},
+                                                 {"float16", DataType::kFloat16},
+                                                 {"bfloat16", DataType::kBfloat16}};
+  Call call;
+  Case next;
+  while (NextCase(referee, &next)) {
+    call.communicator = communicator.get();
+    call.operation = next.operation;
+    call.type = types.at(next.type);
+    call.count = next.bytes / SizeOf(call.type);
+    call.in.resize(next.bytes);
+    call.out.resize(next.bytes);
+    RETURN_IF_ERROR(communicator->Barrier({kTimeout}));
+    dprintf(referee, "%.9g\n", TimeCalls(&next, Now, RunCall, &call));
+  }
+  return absl::OkStatus();
+}
+
+int Main(const char* name_of_backend, int size, const char* socket, const char* name) {
+  const std::unique_ptr<Backend> backend = MakeBackend(name_of_backend);
+  if (backend == nullptr || size < 1) {
+    std::fprintf(stderr, "no such backend, or no such number of ranks\n");
+    return 2;
+  }
+  ForkedKeyExchange keys(size);
+  int rank = 0;
+  for (int i = 1; i < size && rank == 0; ++i) {
+    if (fork() == 0) rank = i;
+  }
+  keys.set_rank(rank);
+  const GroupInfo group{Epoch(1), rank, size, "127.0.0.1", "secret"};
+  absl::Status status = Serve(group, *backend, keys, socket, name);
+  if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, status.ToString().c_str());
+  bool good = status.ok();
+  for (int code; rank == 0 && wait(&code) > 0;) good = good && code == 0;
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace hvd
+
+int main(int argc, char** argv) {
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: communicator_bench BACKEND RANKS SOCKET NAME\n");
+    return 2;
+  }
+  return hvd::Main(argv[1], std::atoi(argv[2]), argv[3], argv[4]);
+}

@@ -1,0 +1,65 @@
+"""Times a training step's gradients: made ready in backward order by a backward() that does nothing else, and averaged over all processes.
+
+    tools/bench/run gradients [--np 2 4] [--models resnet50 gpt]
+
+Columns, in milliseconds per step on the slowest rank, medians of all rounds:
+  local       the step without communication, in as many processes at once
+  hvd         hvd.DistributedOptimizer
+  ddp         DistributedDataParallel over Gloo; ddp view: with gradient_as_bucket_view
+  X comm      X less local: what communication adds to the step
+  hvd/ddp     our communication as a part of DDP's, and of DDP's with views: medians of the rounds' ratios
+"""
+
+import bench
+from referee import JobFailed, Referee, median_ratio
+
+MODELS = {"resnet50": "161 tensors, 102 MB", "gpt": "208 tensors, 63 MB"}
+WAYS = ["local", "hvd", "ddp", "ddp-view"]
+
+
+def command_of(args, way, ranks, which, referee):
+    worker = [bench.python_of(which), str(bench.HERE / "worker_steps.py"), way, referee.socket_path, way]
+    if way == "hvd":
+        return bench.horovodrun(args, ranks) + worker, bench.environment(args, which)
+    return bench.forked([*worker, referee.scratch("store-" + way), "RANK", str(ranks)], ranks), None
+
+
+def start(args, ways, ranks, which, referee):
+    for way in ways:
+        command, environment = command_of(args, way, ranks, which, referee)
+        referee.start(way, command, ranks, environment)
+
+
+def communication(times, way):
+    """What it adds in each round."""
+    return [total - local for total, local in zip(times[way], times["local"])]
+
+
+def show(table, model, which, times, rounds):
+    ours, ddp, view = (communication(times, way) for way in WAYS[1:])
+    values = {way: 1000 * bench.median(seconds) for way, seconds in times.items()}
+    values.update({"hvd comm": 1000 * bench.median(ours), "ddp comm": 1000 * bench.median(ddp), "view comm": 1000 * bench.median(view)})
+    values.update({"hvd/ddp": median_ratio(ours, ddp), "hvd/view": median_ratio(ours, view)})
+    table.row(f"{model} {bench.TORCH[which]}", values, tensors=MODELS[model], rounds=rounds)
+
+
+def main():
+    parser = bench.parser(__doc__, rounds=9, budget=0.3)
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    args = parser.parse_args()
+    bench.show_machine(args)
+    titles = [*WAYS, "hvd comm", "ddp comm", "view comm", "hvd/ddp", "hvd/view"]
+    for ranks in args.np:
+        table = bench.Table(args, f"gradients of a step, ms, {ranks} processes", "model", titles)
+        for which in filter(bench.has, args.torch):
+            with Referee() as referee:
+                try:
+                    start(args, WAYS, ranks, which, referee)
+                    for model in args.models:
+                        show(table, model, which, referee.contest(f"{model}-gradients - 0", args.rounds, args.budget), args.rounds)
+                except JobFailed as error:
+                    bench.note(str(error))
+
+
+if __name__ == "__main__":
+    main()
