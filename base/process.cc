@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -79,15 +80,18 @@ bool PlaceStdio(const ChildPlan& plan) {
   return true;
 }
 
+void DieWith(pid_t parent, int death_signal) {
+  if (death_signal == 0) return;
+  prctl(PR_SET_PDEATHSIG, death_signal);
+  // The parent may have died before that call; then nobody will send the signal.
+  if (getppid() != parent) _exit(126);
+}
+
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   const SpawnOptions& options = plan.options;
   if (options.group == SpawnOptions::Group::kNewGroup) setpgid(0, 0);
   if (options.group == SpawnOptions::Group::kNewSession) setsid();
-  if (options.death_signal != 0) {
-    prctl(PR_SET_PDEATHSIG, options.death_signal);
-    // The parent may have died before that call; then nobody will send the signal.
-    if (getppid() != plan.parent) _exit(126);
-  }
+  DieWith(plan.parent, options.death_signal);
   ResetSignals();
   if (!PlaceStdio(plan)) Fail(plan, ChildError::kStdio);
   if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0) {
@@ -112,13 +116,15 @@ absl::Status Describe(const ChildError& error, const SpawnOptions& options) {
   return absl::ErrnoToStatus(error.error, "can't set up a process's stdio");
 }
 
-// Forks with all signals blocked, so that no handler of the parent's runs in the child.
-pid_t ForkChild(const ChildPlan& plan) {
+// Forks with all signals blocked, so that no handler of the parent's runs in the child. `child`
+// does not return.
+template <typename Child>
+pid_t ForkChild(const Child& child) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = fork();
-  if (pid == 0) RunChild(plan);
+  if (pid == 0) child();
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
@@ -137,14 +143,28 @@ absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
   plan.stdio[1] = options.stdout_fd >= 0 ? options.stdout_fd : STDOUT_FILENO;
   plan.stdio[2] = options.stderr_fd >= 0 ? options.stderr_fd : STDERR_FILENO;
 
-  const pid_t pid = ForkChild(plan);
-  if (pid < 0) return absl::ErrnoToStatus(errno, "can't fork");
-  Process process(pid, Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))));
-  if (!process.pidfd_.valid()) return absl::ErrnoToStatus(errno, "can't watch a child process");
+  ASSIGN_OR_RETURN(Process process, Watch(ForkChild([&plan] { RunChild(plan); })));
   errors.write.reset();
   ChildError error;
   const ssize_t got = TEMP_FAILURE_RETRY(read(errors.read.get(), &error, sizeof(error)));
   if (got == sizeof(error)) return Describe(error, options);
+  return process;
+}
+
+absl::StatusOr<Process> Process::Fork(const std::function<int()>& body, int death_signal) {
+  const pid_t parent = getpid();
+  return Watch(ForkChild([&] {
+    DieWith(parent, death_signal);
+    ResetSignals();
+    exit(body());
+  }));
+}
+
+// `pid` is what fork has returned.
+absl::StatusOr<Process> Process::Watch(pid_t pid) {
+  if (pid < 0) return absl::ErrnoToStatus(errno, "can't fork");
+  Process process(pid, Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))));
+  if (!process.pidfd_.valid()) return absl::ErrnoToStatus(errno, "can't watch a child process");
   return process;
 }
 

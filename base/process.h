@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,12 @@ class Process {
   //   had.
   static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
 
+  // Forks; the child runs `body` and exits with what it returns. There all signals have their
+  // default actions and none is blocked, descriptors are shared, and `death_signal` is as in
+  // SpawnOptions. REQUIRES: this process has no other threads.
+  //   ResourceExhausted, Unavailable, Internal: no process or descriptor to be had.
+  static absl::StatusOr<Process> Fork(const std::function<int()>& body, int death_signal);
+
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) = delete;
   // Kills (SIGKILL) and reaps it, if that was not done yet.
@@ -65,6 +72,7 @@ class Process {
   ExitStatus Wait();
 
  private:
+  static absl::StatusOr<Process> Watch(pid_t pid);
   Process(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
 
   pid_t pid_;  // 0: reaped, or moved away

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -23,10 +23,8 @@
 namespace hvd {
 namespace {
 
-constexpr char kThisProgram[] = "/proc/self/exe";
 constexpr char kGuardProgram[] = "horovod-guard";
 constexpr char kStdio[] = "--stdio";
-constexpr char kGuarded[] = "--guarded";  // first, before what the guard was given
 
 int Complain(const absl::Status& status) {
   fprintf(stderr, "%s: %s\n", kAgentProgram, std::string(status.message()).c_str());
@@ -35,7 +33,6 @@ int Complain(const absl::Status& status) {
 
 // Without `join`: as horovodrun starts it.
 int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) {
-  prctl(PR_SET_NAME, kAgentProgram);
   absl::StatusOr<pb::AgentBootstrap> bootstrap;
   if (join.has_value()) {
     // While signals still end this process: the resolver may take its time.
@@ -54,35 +51,18 @@ int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) 
              : RunStdioAgent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link));
 }
 
-int GuardAgent(int argc, char** argv) {
-  prctl(PR_SET_NAME, kGuardProgram);
-  SpawnOptions agent;
-  agent.file = kThisProgram;
-  agent.argv = {kAgentProgram, kGuarded};
-  agent.argv.insert(agent.argv.end(), argv + 1, argv + argc);
-  return RunGuard(agent);
-}
-
-// Once more, under a name of its own: what ends "horovod-agent" by name must not end the guard with
-// it.
-int BecomeGuard(int argc, char** argv) {
-  std::vector<const char*> arguments = {kGuardProgram};
-  arguments.insert(arguments.end(), argv + 1, argv + argc);
-  arguments.push_back(nullptr);
-  execv(kThisProgram, const_cast<char* const*>(arguments.data()));
-  perror(kAgentProgram);
-  return 1;
+// Programs are found by the name that the kernel knows and by their command line, whose first word
+// is `called`; what ends "horovod-agent" by name must not end the guard with it.
+void TakeName(const char* name, char* called) {
+  static_assert(sizeof(kGuardProgram) == sizeof(kAgentProgram), "one has room for the other");
+  prctl(PR_SET_NAME, name);
+  if (!absl::EndsWith(called, kAgentProgram) && !absl::EndsWith(called, kGuardProgram)) return;
+  memcpy(called + strlen(called) - strlen(name), name, strlen(name));
 }
 
 }  // namespace
 
 int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
-  const char* const called = argv[0];
-  const bool guarded = argc > 1 && absl::string_view(argv[1]) == kGuarded;
-  if (guarded) {
-    --argc;
-    ++argv;
-  }
   std::optional<JoinOptions> join;
   if (argc != 2 || absl::string_view(argv[1]) != kStdio) {
     JoinCommand command = ParseJoinCommand(argc, argv);
@@ -92,8 +72,11 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
     }
     join = std::move(command.options);
   }
-  if (guarded) return RunAgent(join, std::move(open_link));
-  return absl::EndsWith(called, kGuardProgram) ? GuardAgent(argc, argv) : BecomeGuard(argc, argv);
+  TakeName(kGuardProgram, argv[0]);
+  return RunGuard([&] {
+    TakeName(kAgentProgram, argv[0]);
+    return RunAgent(join, std::move(open_link));
+  });
 }
 
 }  // namespace hvd

@@ -137,13 +137,19 @@ std::string NameOf(pid_t pid) {
   return name;
 }
 
+// Its first word.
+std::string CommandLineOf(pid_t pid) {
+  std::string line;
+  std::getline(std::ifstream(absl::StrCat("/proc/", pid, "/cmdline")), line, '\0');
+  return line;
+}
+
 TEST_F(AgentProgramTest, Names_GuardAndAgent_DifferSoThatPkillMeetsOne) {
   StartStubborn();
   EXPECT_EQ(NameOf(guard_->pid()), "horovod-guard");
   EXPECT_EQ(NameOf(agent_), "horovod-agent");
-  std::string line;
-  std::getline(std::ifstream(absl::StrCat("/proc/", guard_->pid(), "/cmdline")), line, '\0');
-  EXPECT_EQ(line, "horovod-guard");
+  EXPECT_EQ(CommandLineOf(guard_->pid()), "horovod-guard");
+  EXPECT_EQ(CommandLineOf(agent_), "horovod-agent");
 }
 
 TEST_F(AgentProgramTest, Job_WorkersEnd_ExitsZeroWithTheOutput) {

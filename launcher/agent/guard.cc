@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/process.h"
 #include "base/process_tree.h"
 #include "launcher/agent/process_state.h"
 
@@ -52,7 +53,7 @@ ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals,
 
 }  // namespace
 
-int RunGuard(SpawnOptions agent, absl::Duration stopped_patience) {
+int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience) {
   // Blocked before there is a child, so that no news of it is lost.
   sigset_t signals;
   sigemptyset(&signals);
@@ -60,10 +61,7 @@ int RunGuard(SpawnOptions agent, absl::Duration stopped_patience) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   BecomeSubreaper();
 
-  agent.stdin_fd = STDIN_FILENO;
-  agent.group = SpawnOptions::Group::kInherit;
-  agent.death_signal = SIGHUP;
-  absl::StatusOr<Process> process = Process::Spawn(agent);
+  absl::StatusOr<Process> process = Process::Fork(agent, /*death_signal=*/SIGHUP);
   if (!process.ok()) {
     fprintf(stderr, "%s\n", std::string(process.status().message()).c_str());
     return 1;

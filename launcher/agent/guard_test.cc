@@ -15,9 +15,10 @@ namespace {
 int GuardOf(const char* script, absl::Duration stopped_patience = absl::Minutes(10)) {
   const pid_t guard = fork();
   if (guard == 0) {
-    SpawnOptions agent;
-    agent.file = "/bin/sh";
-    agent.argv = {"agent", "-c", script};
+    const auto agent = [script] {
+      execl("/bin/sh", "agent", "-c", script, nullptr);
+      return 1;
+    };
     _exit(RunGuard(agent, stopped_patience));
   }
   int status = 0;

@@ -1,5 +1,7 @@
 """Horovod for PyTorch: ``import horovod.torch as hvd``."""
 
+import importlib
+
 from horovod.common.basics import (
     ccl_built,
     cross_rank,
@@ -80,8 +82,19 @@ from horovod.torch.functions import (  # after mpi_ops
 )
 from horovod.torch.optimizer import DistributedOptimizer
 from horovod.torch.sync_batch_norm import SyncBatchNorm
-from horovod.torch import elastic
 
 _check_has_gpu = cuda_built
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [name for name in dir() if not name.startswith("_") and name != "importlib"]
+__all__.append("elastic")
+
+
+def __getattr__(name):
+    # Not before it is asked for: a job that is not elastic need not pay for its import.
+    if name == "elastic":
+        return importlib.import_module("horovod.torch.elastic")
+    raise AttributeError("module {!r} has no attribute {!r}".format(__name__, name))
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

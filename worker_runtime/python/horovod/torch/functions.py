@@ -3,7 +3,6 @@
 import io
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-import cloudpickle
 import torch
 
 from horovod import _ffi
@@ -108,12 +107,16 @@ def broadcast_tree(
 
 
 def _to_bytes(obj: Any) -> torch.Tensor:
+    import cloudpickle  # not before it is needed: it costs imports
+
     stream = io.BytesIO()
     cloudpickle.dump(obj, stream)
     return torch.frombuffer(stream.getbuffer(), dtype=torch.uint8)
 
 
 def _from_bytes(tensor: torch.Tensor) -> Any:
+    import cloudpickle
+
     return cloudpickle.loads(_ffi.memory(tensor.data_ptr(), tensor.numel()))
 
 
