@@ -1,0 +1,106 @@
+#include "collectives/shm/block_ring.h"
+
+#include <initializer_list>
+
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kNobody = -1;
+constexpr int kNotYet = -2;  // nothing to do in this stage
+
+// Whom to wait for, given who holds up each stage, the last one first.
+int FirstToBlame(std::initializer_list<int> blockers) {
+  int blamed = kNobody;
+  for (const int blocker : blockers) {
+    if (blocker == kNobody) return kNobody;
+    if (blocker != kNotYet && blamed == kNobody) blamed = blocker;
+  }
+  return blamed;
+}
+
+}  // namespace
+
+BlockRing::Progress BlockRing::Begin(size_t blocks) {
+  const uint64_t begin = next_;
+  next_ += blocks;
+  return {begin, begin, begin, next_};
+}
+
+int BlockRing::Behind(Counter counter, uint64_t count) const {
+  for (int rank = 0; rank < links_.size(); ++rank) {
+    if ((links_.segment().state(rank).*counter).load(std::memory_order_acquire) < count) {
+      return rank;
+    }
+  }
+  return kNobody;
+}
+
+int BlockRing::BlocksContributing(const Progress& progress) const {
+  if (progress.contributed == progress.end) return kNotYet;
+  const uint64_t slots = links_.segment().geometry().slots;
+  if (progress.contributed < slots) return kNobody;
+  return Behind(&RankState::drained, progress.contributed + 1 - slots);
+}
+
+void BlockRing::Publish(Counter counter, uint64_t count) {
+  (links_.own_state().*counter).store(count, std::memory_order_release);
+  links_.NotifyAll();
+}
+
+absl::Status BlockRing::ContributeReduceDrain(size_t blocks, Stage contribute, Stage reduce,
+                                              Stage drain, absl::Time deadline) {
+  Progress at = Begin(blocks);
+  const uint64_t begin = at.drained;
+  const auto draining = [&] {
+    return at.drained == at.reduced ? kNotYet : Behind(&RankState::reduced, at.drained + 1);
+  };
+  const auto reducing = [&] {
+    return at.reduced == at.contributed ? kNotYet
+                                        : Behind(&RankState::contributed, at.reduced + 1);
+  };
+  const auto missing = [&] {
+    return FirstToBlame({draining(), reducing(), BlocksContributing(at)});
+  };
+  while (at.drained < at.end) {
+    if (draining() == kNobody) {
+      drain(at.drained - begin, at.drained);
+      Publish(&RankState::drained, ++at.drained);
+    } else if (reducing() == kNobody) {
+      reduce(at.reduced - begin, at.reduced);
+      Publish(&RankState::reduced, ++at.reduced);
+    } else if (BlocksContributing(at) == kNobody) {
+      contribute(at.contributed - begin, at.contributed);
+      Publish(&RankState::contributed, ++at.contributed);
+    } else {
+      RETURN_IF_ERROR(links_.Await(missing, deadline));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage drain,
+                                        absl::Time deadline) {
+  Progress at = Begin(blocks);
+  const uint64_t begin = at.drained;
+  const auto draining = [&] {
+    return at.drained == at.contributed ? kNotYet
+                                        : Behind(&RankState::contributed, at.drained + 1);
+  };
+  const auto missing = [&] { return FirstToBlame({draining(), BlocksContributing(at)}); };
+  while (at.drained < at.end) {
+    if (draining() == kNobody) {
+      drain(at.drained - begin, at.drained);
+      Publish(&RankState::drained, ++at.drained);
+    } else if (BlocksContributing(at) == kNobody) {
+      contribute(at.contributed - begin, at.contributed);
+      Publish(&RankState::contributed, ++at.contributed);
+    } else {
+      RETURN_IF_ERROR(links_.Await(missing, deadline));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hvd

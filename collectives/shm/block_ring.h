@@ -1,0 +1,56 @@
+// The way of large data: each rank writes blocks into a ring of its own, which all others read.
+#ifndef COLLECTIVES_SHM_BLOCK_RING_H_
+#define COLLECTIVES_SHM_BLOCK_RING_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "collectives/shm/shm_links.h"
+
+namespace hvd {
+
+// Not thread-safe; every rank makes the same calls. `links` must outlive it.
+//
+// An operation is a number of blocks, the same on all ranks. Of each block a rank first contributes
+// what others need of it, then, when all have contributed, reduces its own part, and at last, when
+// all have reduced, drains what the others have made. Whatever can be done next is done; nobody
+// waits for a block while there is work on another one.
+class BlockRing {
+ public:
+  explicit BlockRing(ShmLinks& links) : links_(links) {}
+
+  // Does its part for block number `block` of the operation, whose place in the rings is `place`
+  // (see Segment::chunk).
+  using Stage = absl::FunctionRef<void(size_t block, uint64_t place)>;
+
+  // Errors of all as ShmLinks::Await.
+  absl::Status ContributeReduceDrain(size_t blocks, Stage contribute, Stage reduce, Stage drain,
+                                     absl::Time deadline);
+  // Without results to hand out: what the others have contributed is taken as it is.
+  absl::Status ContributeDrain(size_t blocks, Stage contribute, Stage drain, absl::Time deadline);
+
+ private:
+  using Counter = std::atomic<uint64_t> RankState::*;
+
+  // How far this rank is, in places.
+  struct Progress {
+    uint64_t contributed, reduced, drained, end;
+  };
+
+  // A rank whose counter is below `count`; -1: none.
+  int Behind(Counter counter, uint64_t count) const;
+  int BlocksContributing(const Progress& progress) const;
+  void Publish(Counter counter, uint64_t count);
+  Progress Begin(size_t blocks);
+
+  ShmLinks& links_;
+  uint64_t next_ = 0;  // place
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_SHM_BLOCK_RING_H_

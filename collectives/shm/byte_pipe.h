@@ -1,0 +1,30 @@
+// A stream of bytes between two ranks through shared memory.
+#ifndef COLLECTIVES_SHM_BYTE_PIPE_H_
+#define COLLECTIVES_SHM_BYTE_PIPE_H_
+
+#include <cstddef>
+
+#include "collectives/shm/segment.h"
+
+namespace hvd {
+
+// Copies as many of `bytes` as there is room for; how many. One thread of one process writes. The
+// reader is to be notified.
+size_t WriteToPipe(BytePipe& pipe, const char* bytes, size_t size);
+
+// Takes up to `size` bytes out; how many. One thread of one process reads. The writer is to be
+// notified.
+size_t ReadFromPipe(BytePipe& pipe, char* bytes, size_t size);
+
+inline bool HasRoom(const BytePipe& pipe) {
+  return pipe.written.load(std::memory_order_relaxed) -
+             pipe.read.load(std::memory_order_acquire) < kPipeBytes;
+}
+inline bool HasData(const BytePipe& pipe) {
+  return pipe.written.load(std::memory_order_acquire) !=
+         pipe.read.load(std::memory_order_relaxed);
+}
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_SHM_BYTE_PIPE_H_

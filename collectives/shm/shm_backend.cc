@@ -1,0 +1,59 @@
+#include "collectives/shm/shm_backend.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "collectives/shm/meeting.h"
+#include "collectives/shm/shm_communicator.h"
+#include "collectives/shm/shm_links.h"
+
+namespace hvd {
+namespace {
+
+absl::Status CheckGroup(const GroupInfo& group) {
+  if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no rank ", group.rank, " of ", group.size));
+  }
+  if (group.secret.empty()) return absl::InvalidArgumentError("the group has no secret");
+  return absl::OkStatus();
+}
+
+class ShmBackend : public Backend {
+ public:
+  explicit ShmBackend(ShmWriting writing) : writing_(writing) {}
+
+  absl::string_view name() const override { return "shm"; }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
+                                                        const WaitBounds& bounds) override {
+    RETURN_IF_ERROR(CheckGroup(group));
+    auto connected = ConnectRanks(group, keys, bounds);
+    if (connected.ok()) return connected;
+    return absl::Status(
+        connected.status().code(),
+        absl::StrCat("connecting (shm, rank ", group.rank, " of ", group.size, ", epoch ",
+                     group.epoch.value(), "): ", connected.status().message()));
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Communicator>> ConnectRanks(const GroupInfo& group,
+                                                             KeyExchange& keys,
+                                                             const WaitBounds& bounds) {
+    ASSIGN_OR_RETURN(Meeting meeting, Meet(group, keys, bounds));
+    ASSIGN_OR_RETURN(auto links, ShmLinks::Make(std::move(meeting), group.rank, group.size));
+    const CopyFunction write = writing_ == ShmWriting::kStreaming ? StreamingCopy : PlainCopy;
+    return std::make_unique<ShmCommunicator>(group.epoch, std::move(links), write);
+  }
+
+  const ShmWriting writing_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeShmBackend(ShmWriting writing) {
+  return std::make_unique<ShmBackend>(writing);
+}
+
+}  // namespace hvd

@@ -1,0 +1,81 @@
+// Communicator over ShmLinks: small data is shown to all at once, large data goes through the rings.
+#ifndef COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
+#define COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "collectives/communicator.h"
+#include "collectives/reduce.h"
+#include "collectives/shm/block_ring.h"
+#include "collectives/shm/piece_list.h"
+#include "collectives/shm/shm_links.h"
+#include "collectives/shm/small_exchange.h"
+#include "collectives/shm/streaming_copy.h"
+
+namespace hvd {
+
+// Thread-safety and errors as in Communicator.
+class ShmCommunicator : public Communicator {
+ public:
+  ShmCommunicator(Epoch epoch, std::unique_ptr<ShmLinks> links, CopyFunction write);
+
+  int rank() const override { return links_->rank(); }
+  int size() const override { return links_->size(); }
+  std::string ToString() const override;
+
+  absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                         const CallOptions& options) override;
+  bool TakesPieces() const override { return true; }
+  absl::Status AllReducePieces(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
+                               FinishFunction finish, const CallOptions& options) override;
+  absl::Status AllGather(const void* in, void* out, absl::Span<const size_t> byte_counts,
+                         const CallOptions& options) override;
+  absl::Status Broadcast(void* buffer, size_t bytes, int root, const CallOptions& options) override;
+  absl::Status AllToAll(const void* in, absl::Span<const size_t> send_bytes, void* out,
+                        absl::Span<const size_t> receive_bytes,
+                        const CallOptions& options) override;
+  absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
+                             DataType type, ReduceOp op, const CallOptions& options) override;
+  absl::Status SendReceive(int peer, const void* in, void* out, size_t bytes,
+                           const CallOptions& options) override;
+  absl::Status Barrier(const CallOptions& options) override;
+  void Abort(absl::string_view reason) override;
+
+ private:
+  // Runs one operation; what goes wrong is told with its name, its running number and who we are.
+  absl::Status Run(absl::string_view operation, const CallOptions& options,
+                   absl::FunctionRef<absl::Status(absl::Time deadline)> body);
+
+  absl::Status ReduceSmall(const PieceList& pieces, ReduceFunction function, FinishFunction finish,
+                           absl::Time deadline);
+  absl::Status ReduceLarge(const PieceList& pieces, ReduceFunction function, FinishFunction finish,
+                           absl::Time deadline);
+  absl::Status GatherLarge(const char* in, char* out, absl::Span<const size_t> byte_counts,
+                           absl::Time deadline);
+  absl::Status AllToAllLarge(const char* in, absl::Span<const size_t> send, char* out,
+                             absl::Span<const size_t> receive, size_t largest,
+                             absl::Time deadline);
+  // The largest of the ranks' values.
+  absl::StatusOr<size_t> Largest(size_t value, absl::Time deadline);
+  // The bytes of a rank's part of a block.
+  size_t ChunkBytes() const { return links_->segment().geometry().chunk_bytes; }
+  // How much of a part of `bytes` goes into one block: a multiple of all element sizes.
+  size_t StepBytes(size_t bytes) const;
+  char* Chunk(int rank, uint64_t place, int owner) const {
+    return links_->segment().chunk(rank, place, owner);
+  }
+
+  const Epoch epoch_;
+  const std::unique_ptr<ShmLinks> links_;
+  const CopyFunction write_;  // of large data
+  SmallExchange small_;
+  BlockRing ring_;
+  uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_SHM_SHM_COMMUNICATOR_H_

@@ -1,0 +1,188 @@
+#include "collectives/shm/shm_links.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// Waking a sleeper takes some 30 us: looking for longer than that gains nothing.
+constexpr absl::Duration kLookFor = absl::Microseconds(50);
+constexpr int kLooksPerClockReading = 32;
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+int UsableCores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(Meeting meeting, int rank, int size) {
+  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return absl::ErrnoToStatus(errno, "no epoll");
+  std::unique_ptr<ShmLinks> links(new ShmLinks(std::move(meeting), rank, size, std::move(epoll)));
+  const auto watch = [&](const Fd& fd, uint64_t tag) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLRDHUP;
+    event.data.u64 = tag;
+    return !fd.valid() || epoll_ctl(links->epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) == 0;
+  };
+  bool watched = watch(links->meeting_.bells[rank], size);
+  for (size_t i = 0; i < links->meeting_.links.size(); ++i) {
+    watched = watched && watch(links->meeting_.links[i], i);
+  }
+  if (!watched) return absl::ErrnoToStatus(errno, "epoll_ctl");
+  return links;
+}
+
+ShmLinks::ShmLinks(Meeting meeting, int rank, int size, Fd epoll)
+    : meeting_(std::move(meeting)),
+      rank_(rank),
+      size_(size),
+      epoll_(std::move(epoll)),
+      waiting_(size <= UsableCores() ? Waiting::kSpin : Waiting::kYield) {}
+
+ShmLinks::~ShmLinks() {
+  if (broken()) return;
+  own_state().left.store(1, std::memory_order_release);
+  NotifyAll();
+}
+
+absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
+  while (!Look(missing)) {
+    const int peer = missing();
+    if (peer < 0) break;
+    RETURN_IF_ERROR(Check());
+    // Who had left has written all that it had to write before.
+    if (segment().state(peer).left.load(std::memory_order_acquire) != 0 && missing() == peer) {
+      Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: it has left")), peer);
+    } else if (Clock::Real().Now() >= deadline) {
+      Break(absl::DeadlineExceededError(
+                absl::StrCat("rank ", peer, " has not come within the time")),
+            peer);
+    } else {
+      Sleep(missing, deadline);
+    }
+    RETURN_IF_ERROR(status());
+  }
+  return absl::OkStatus();
+}
+
+bool ShmLinks::Look(Missing missing) {
+  absl::Time give_up = absl::InfiniteFuture();
+  for (int looks = 1;; ++looks) {
+    if (missing() < 0) return true;
+    if (broken()) return false;
+    if (waiting_ == Waiting::kYield) sched_yield();
+    Pause();
+    if (looks % kLooksPerClockReading != 0) continue;
+    const absl::Time now = Clock::Real().Now();
+    if (give_up == absl::InfiniteFuture()) give_up = now + kLookFor;
+    if (now >= give_up) return false;
+  }
+}
+
+absl::Status ShmLinks::Check() {
+  if (broken()) return status();
+  const uint32_t by = segment().header().broken_by.load(std::memory_order_acquire);
+  if (by == 0) return absl::OkStatus();
+  const int cause = static_cast<int>(by) - 1;
+  Break(absl::UnavailableError(absl::StrCat("broken off because of rank ", cause)), cause);
+  return status();
+}
+
+void ShmLinks::Sleep(Missing missing, absl::Time deadline) {
+  own_state().asleep.store(1, std::memory_order_seq_cst);
+  // Whoever writes from now on sees that; what was written before is seen here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool needless =
+      missing() < 0 || broken() || segment().header().broken_by.load(std::memory_order_acquire) != 0;
+  if (!needless) {
+    const absl::Duration left = deadline - Clock::Real().Now();
+    const int64_t milliseconds = left == absl::InfiniteDuration()
+                                     ? -1
+                                     : std::max<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0);
+    epoll_event events[8];
+    const int count = epoll_wait(epoll_.get(), events, 8,
+                                 static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30)));
+    for (int i = 0; i < count; ++i) HandleEvent(events[i].data.u64);
+  }
+  own_state().asleep.store(0, std::memory_order_relaxed);
+}
+
+void ShmLinks::HandleEvent(uint64_t tag) {
+  if (tag == static_cast<uint64_t>(size_)) {
+    uint64_t times = 0;
+    [[maybe_unused]] const ssize_t got =
+        read(meeting_.bells[rank_].get(), &times, sizeof(times));
+    return;
+  }
+  // Nothing is sent on a link after the meeting: it has ended.
+  const int peer = rank_ == 0 ? static_cast<int>(tag) : 0;
+  meeting_.links[tag].reset();
+  if (segment().state(peer).left.load(std::memory_order_acquire) != 0) return;
+  Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: its process has ended")),
+        peer);
+}
+
+void ShmLinks::Ring(int rank) {
+  const uint64_t once = 1;
+  // The counter can't overflow, and a full one would wake as well.
+  [[maybe_unused]] const ssize_t written =
+      write(meeting_.bells[rank].get(), &once, sizeof(once));
+}
+
+void ShmLinks::Notify(int peer) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic<uint32_t>& asleep = segment().state(peer).asleep;
+  // One ring is enough.
+  if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0) Ring(peer);
+}
+
+void ShmLinks::NotifyAll() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    std::atomic<uint32_t>& asleep = segment().state(peer).asleep;
+    if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0) Ring(peer);
+  }
+}
+
+absl::Status ShmLinks::status() const {
+  absl::MutexLock lock(&mutex_);
+  return status_;
+}
+
+void ShmLinks::Break(const absl::Status& why, int cause) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!absl::IsAborted(status_)) status_ = why;
+  }
+  broken_.store(true);
+  uint32_t nobody = 0;
+  segment().header().broken_by.compare_exchange_strong(nobody, 1 + cause);
+  for (int rank = 0; rank < size_; ++rank) Ring(rank);
+}
+
+}  // namespace hvd

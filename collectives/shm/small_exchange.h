@@ -1,0 +1,39 @@
+// All ranks show each other a few bytes at once: one latency.
+#ifndef COLLECTIVES_SHM_SMALL_EXCHANGE_H_
+#define COLLECTIVES_SHM_SMALL_EXCHANGE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "collectives/shm/shm_links.h"
+
+namespace hvd {
+
+// Not thread-safe; every rank makes the same calls. `links` must outlive it.
+class SmallExchange {
+ public:
+  explicit SmallExchange(ShmLinks& links) : links_(links) {}
+
+  // Where this rank's next contribution of `bytes` (at most kSmallBytes) is to be written.
+  char* Prepare(size_t bytes) { return Slot(links_.rank(), ++sequence_).Data(bytes); }
+
+  // Shows it and waits for those of all others.   Errors as ShmLinks::Await.
+  absl::Status Exchange(absl::Time deadline);
+
+  // What `rank` has shown, which was `bytes` long; stays until the next Prepare.
+  const char* Of(int rank, size_t bytes) const { return Slot(rank, sequence_).Data(bytes); }
+
+ private:
+  SmallSlot& Slot(int rank, uint64_t sequence) const {
+    return links_.segment().small(rank, sequence);
+  }
+
+  ShmLinks& links_;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_SHM_SMALL_EXCHANGE_H_
