@@ -33,12 +33,12 @@ std::vector<Block> LayOutEvenly(size_t count, size_t unit, int parts) {
 
 absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
                              const Reduction& reduction) {
-  const int size = phase.links.size(), rank = phase.links.rank();
+  const int size = phase.peers.size(), rank = phase.peers.rank();
   const size_t count = bytes / reduction.element_bytes;
   char* others = phase.scratch.Get(bytes * size);
   {
-    GlooLinks::Region receive(phase.links, others, bytes * size);
-    GlooLinks::Region send(phase.links, Mutable(in), bytes);
+    GlooPeers::Region receive(phase.peers, others, bytes * size);
+    GlooPeers::Region send(phase.peers, Mutable(in), bytes);
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
       RETURN_IF_ERROR(receive.Receive(peer, peer * bytes, bytes));
@@ -66,7 +66,7 @@ absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size
 
 absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
                                  const std::vector<Block>& blocks, const Reduction& reduction) {
-  const int size = phase.links.size(), rank = phase.links.rank();
+  const int size = phase.peers.size(), rank = phase.peers.rank();
   const Block own = blocks[rank];
   char* others = phase.scratch.Get(own.bytes * size);
   std::vector<Block> receive(size);
@@ -80,8 +80,8 @@ absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
 }
 
 absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
-  const int size = phase.links.size(), rank = phase.links.rank();
-  GlooLinks::Region region(phase.links, data, blocks.back().offset + blocks.back().bytes);
+  const int size = phase.peers.size(), rank = phase.peers.rank();
+  GlooPeers::Region region(phase.peers, data, blocks.back().offset + blocks.back().bytes);
   const Block own = blocks[rank];
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
@@ -100,9 +100,9 @@ absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<B
 
 absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vector<Block>& send,
                             void* out, const std::vector<Block>& receive) {
-  const int size = phase.links.size(), rank = phase.links.rank();
-  GlooLinks::Region from(phase.links, Mutable(in), send.back().offset + send.back().bytes);
-  GlooLinks::Region to(phase.links, out, receive.back().offset + receive.back().bytes);
+  const int size = phase.peers.size(), rank = phase.peers.rank();
+  GlooPeers::Region from(phase.peers, Mutable(in), send.back().offset + send.back().bytes);
+  GlooPeers::Region to(phase.peers, out, receive.back().offset + receive.back().bytes);
   // Everyone starts with another peer, lest all of them send to rank 0 first.
   for (int i = 1; i < size; ++i) {
     const int target = (rank + i) % size, source = (rank - i + size) % size;
@@ -125,7 +125,7 @@ absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vecto
 }
 
 absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, size_t bytes) {
-  GlooLinks::Region receive(phase.links, out, bytes), send(phase.links, Mutable(in), bytes);
+  GlooPeers::Region receive(phase.peers, out, bytes), send(phase.peers, Mutable(in), bytes);
   RETURN_IF_ERROR(receive.Receive(peer, 0, bytes));
   RETURN_IF_ERROR(send.Send(peer, 0, bytes));
   RETURN_IF_ERROR(receive.AwaitReceived(peer, phase.deadline));
@@ -133,24 +133,24 @@ absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, s
 }
 
 absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
-  GlooLinks::Region region(phase.links, buffer, bytes);
-  if (phase.links.rank() != root) {
+  GlooPeers::Region region(phase.peers, buffer, bytes);
+  if (phase.peers.rank() != root) {
     RETURN_IF_ERROR(region.Receive(root, 0, bytes));
     return region.AwaitReceived(root, phase.deadline);
   }
-  for (int peer = 0; peer < phase.links.size(); ++peer) {
+  for (int peer = 0; peer < phase.peers.size(); ++peer) {
     if (peer != root) RETURN_IF_ERROR(region.Send(peer, 0, bytes));
   }
-  for (int peer = 0; peer < phase.links.size(); ++peer) {
+  for (int peer = 0; peer < phase.peers.size(); ++peer) {
     if (peer != root) RETURN_IF_ERROR(region.AwaitSent(peer, phase.deadline));
   }
   return absl::OkStatus();
 }
 
 absl::Status DisseminationBarrier(const Phase& phase) {
-  const int size = phase.links.size(), rank = phase.links.rank();
+  const int size = phase.peers.size(), rank = phase.peers.rank();
   char token[2] = {0, 0};
-  GlooLinks::Region region(phase.links, token, sizeof(token));
+  GlooPeers::Region region(phase.peers, token, sizeof(token));
   for (int distance = 1; distance < size; distance *= 2) {
     const int to = (rank + distance) % size, from = (rank - distance + size) % size;
     RETURN_IF_ERROR(region.Receive(from, 1, 1));

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "collectives/gloo/gloo_links.h"
+#include "collectives/gloo/gloo_peers.h"
 #include "collectives/gloo/scratch.h"
 #include "collectives/reduce.h"
 
@@ -39,7 +39,7 @@ struct Reduction {
 
 // What every phase needs.
 struct Phase {
-  GlooLinks& links;
+  const GlooPeers& peers;
   Scratch& scratch;
   absl::Time deadline;
 };

@@ -1,6 +1,8 @@
 #include "collectives/gloo/gloo_backend.h"
 
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -56,21 +58,24 @@ absl::Status ExchangeProofs(const GroupInfo& group, const std::vector<std::strin
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectPeers(const GroupInfo& group,
-                                                           KeyExchange& keys,
-                                                           const WaitBounds& bounds) {
+absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& group,
+                                                               KeyExchange& keys,
+                                                               const WaitBounds& bounds) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
   ScopedSigpipeBlock no_sigpipe;  // Gloo's thread and ours inherit it
   ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh,
                    ConnectMesh(group, keys, deadline, bounds.cancellation));
   const std::vector<std::string> nonces = mesh->nonces;
-  auto links = std::make_unique<GlooLinks>(std::move(mesh), group.rank, group.size);
+  auto links = std::make_shared<GlooLinks>(std::move(mesh), group.rank, group.size);
   RETURN_IF_ERROR(links->Start());
   RETURN_IF_ERROR(ExchangeProofs(group, nonces, *links, deadline));
-  return std::make_unique<GlooCommunicator>(group.epoch, std::move(links));
+  std::vector<int> all(group.size);
+  std::iota(all.begin(), all.end(), 0);
+  return std::make_unique<GlooCommunicator>(group.epoch,
+                                            GlooPeers(std::move(links), std::move(all)));
 }
 
-class GlooBackend : public Backend {
+class GlooBackend : public MeshBackend {
  public:
   absl::string_view name() const override { return "gloo"; }
 
@@ -78,6 +83,13 @@ class GlooBackend : public Backend {
                                                         const WaitBounds& bounds) override {
     RETURN_IF_ERROR(CheckGroup(group));
     if (group.size == 1) return MakeSoloCommunicator(group);
+    return ConnectMesh(group, keys, bounds);
+  }
+
+  absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectMesh(const GroupInfo& group,
+                                                                KeyExchange& keys,
+                                                                const WaitBounds& bounds) override {
+    RETURN_IF_ERROR(CheckGroup(group));
     auto connected = ConnectPeers(group, keys, bounds);
     if (connected.ok()) return connected;
     return absl::Status(
@@ -89,6 +101,6 @@ class GlooBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeGlooBackend() { return std::make_unique<GlooBackend>(); }
+std::unique_ptr<MeshBackend> MakeGlooBackend() { return std::make_unique<GlooBackend>(); }
 
 }  // namespace hvd

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "collectives/backend.h"
+#include "collectives/mesh.h"
 
 namespace hvd {
 
@@ -15,7 +15,7 @@ namespace hvd {
 //
 // Beside the errors that Backend lists: InvalidArgument, if group.address is not a numeric address
 // of this machine.
-std::unique_ptr<Backend> MakeGlooBackend();
+std::unique_ptr<MeshBackend> MakeGlooBackend();
 
 }  // namespace hvd
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_glue.h"
@@ -34,23 +35,29 @@ size_t Total(const std::vector<Block>& blocks) {
 
 }  // namespace
 
-GlooCommunicator::GlooCommunicator(Epoch epoch, std::unique_ptr<GlooLinks> links)
-    : epoch_(epoch), links_(std::move(links)) {}
+GlooCommunicator::GlooCommunicator(Epoch epoch, GlooPeers peers)
+    : epoch_(epoch), peers_(std::move(peers)) {}
 
 std::string GlooCommunicator::ToString() const {
-  return absl::StrCat("gloo, rank ", rank(), " of ", size(), ", epoch ", epoch_.value());
+  const GlooLinks& links = *peers_.links();
+  const std::string among =
+      size() == links.size() ? ""
+                             : absl::StrCat(" among ranks ", absl::StrJoin(peers_.ranks(), ", "));
+  return absl::StrCat("gloo, rank ", links.rank(), " of ", links.size(), among, ", epoch ",
+                      epoch_.value());
 }
 
 absl::Status GlooCommunicator::Run(absl::string_view operation, const CallOptions& options,
                                    absl::FunctionRef<absl::Status(const Phase&)> body) {
   ++calls_;
   ScopedSigpipeBlock no_sigpipe;
-  absl::Status status = links_->status();
+  GlooLinks& links = *peers_.links();
+  absl::Status status = links.status();
   if (status.ok()) {
-    status = body(Phase{*links_, scratch_, Clock::Real().Now() + options.timeout});
+    status = body(Phase{peers_, scratch_, Clock::Real().Now() + options.timeout});
     if (status.ok()) return status;
-    links_->Break(status, rank());
-    if (absl::IsAborted(links_->status())) status = links_->status();
+    links.Break(status, links.rank());
+    if (absl::IsAborted(links.status())) status = links.status();
   }
   if (absl::IsAborted(status)) return status;
   return absl::Status(status.code(), absl::StrCat(operation, " (call ", calls_, "; ", ToString(),
@@ -139,7 +146,18 @@ absl::Status GlooCommunicator::Barrier(const CallOptions& options) {
 }
 
 void GlooCommunicator::Abort(absl::string_view reason) {
-  links_->Break(absl::AbortedError(reason), rank());
+  peers_.links()->Break(absl::AbortedError(reason), peers_.links()->rank());
+}
+
+std::unique_ptr<Communicator> GlooCommunicator::Subset(const std::vector<int>& ranks) {
+  std::vector<int> of_links;
+  of_links.reserve(ranks.size());
+  for (const int rank : ranks) of_links.push_back(peers_.ranks()[rank]);
+  return std::make_unique<GlooCommunicator>(epoch_, GlooPeers(peers_.links(), std::move(of_links)));
+}
+
+void GlooCommunicator::OnBroken(std::function<void(const absl::Status&)> listener) {
+  peers_.links()->OnBroken(std::move(listener));
 }
 
 }  // namespace hvd

@@ -1,26 +1,28 @@
-// Communicator over GlooLinks: each operation picks its phases by size and bounds them by one
+// Communicator over GlooPeers: each operation picks its phases by size and bounds them by one
 // deadline.
 #ifndef COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_
 #define COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "collectives/communicator.h"
 #include "collectives/gloo/gloo_algorithms.h"
-#include "collectives/gloo/gloo_links.h"
+#include "collectives/gloo/gloo_peers.h"
+#include "collectives/mesh.h"
 
 namespace hvd {
 
 // Thread-safety and errors as in Communicator. Reductions give the same bits on all ranks.
-class GlooCommunicator : public Communicator {
+class GlooCommunicator : public MeshCommunicator {
  public:
-  // REQUIRES: `links` is started.
-  GlooCommunicator(Epoch epoch, std::unique_ptr<GlooLinks> links);
+  // REQUIRES: the links are started; there are at least two peers.
+  GlooCommunicator(Epoch epoch, GlooPeers peers);
 
-  int rank() const override { return links_->rank(); }
-  int size() const override { return links_->size(); }
+  int rank() const override { return peers_.rank(); }
+  int size() const override { return peers_.size(); }
   std::string ToString() const override;
 
   absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
@@ -37,6 +39,8 @@ class GlooCommunicator : public Communicator {
                            const CallOptions& options) override;
   absl::Status Barrier(const CallOptions& options) override;
   void Abort(absl::string_view reason) override;
+  std::unique_ptr<Communicator> Subset(const std::vector<int>& ranks) override;
+  void OnBroken(std::function<void(const absl::Status&)> listener) override;
 
  private:
   // Runs one operation; what goes wrong breaks the links and is told with the operation's name, its
@@ -45,7 +49,7 @@ class GlooCommunicator : public Communicator {
                    absl::FunctionRef<absl::Status(const Phase&)> body);
 
   const Epoch epoch_;
-  const std::unique_ptr<GlooLinks> links_;
+  const GlooPeers peers_;
   Scratch scratch_;
   uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched
 };

@@ -102,18 +102,33 @@ absl::Status GlooLinks::status() const {
 }
 
 void GlooLinks::Break(const absl::Status& why, int cause) {
-  absl::MutexLock lock(&mutex_);
-  const bool first = status_.ok();
-  if (!absl::IsAborted(status_)) status_ = why;
-  if (!first) return;
-  cause_ = cause;
-  // These only set flags and notify; Gloo never calls us, so its locks can't be taken the other way
-  // round.
-  for (Region* region : regions_) {
-    region->buffer_->abortWaitRecv();
-    region->buffer_->abortWaitSend();
+  std::function<void(const absl::Status&)> listener;
+  {
+    absl::MutexLock lock(&mutex_);
+    const bool first = status_.ok();
+    if (!absl::IsAborted(status_)) status_ = why;
+    if (!first) return;
+    cause_ = cause;
+    // These only set flags and notify; Gloo never calls us, so its locks can't be taken the other
+    // way round.
+    for (Region* region : regions_) {
+      region->buffer_->abortWaitRecv();
+      region->buffer_->abortWaitSend();
+    }
+    sentinel_->abortWaitRecv();
+    listener = listener_;
   }
-  sentinel_->abortWaitRecv();
+  if (listener != nullptr) listener(why);
+}
+
+void GlooLinks::OnBroken(std::function<void(const absl::Status&)> listener) {
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    listener_ = listener;
+    status = status_;
+  }
+  if (!status.ok()) listener(status);
 }
 
 void GlooLinks::Watch() {

@@ -3,6 +3,7 @@
 #ifndef COLLECTIVES_GLOO_GLOO_LINKS_H_
 #define COLLECTIVES_GLOO_GLOO_LINKS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>  // NOLINT: one thread that waits in Gloo
@@ -77,6 +78,10 @@ class GlooLinks {
   // peers will be told. REQUIRES: !why.ok()
   void Break(const absl::Status& why, int cause);
 
+  // Calls `listener` with the reason when this breaks, or at once if it has, on whatever thread
+  // that happens. It must not block nor call this object. Call it once.
+  void OnBroken(std::function<void(const absl::Status&)> listener);
+
  private:
   // What a leaving rank says: kGoodbye, or 1 + the rank that is the cause. `check` is its
   // complement, so that one that has only half arrived is not taken for a word.
@@ -105,6 +110,7 @@ class GlooLinks {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::vector<Region*> regions_ ABSL_GUARDED_BY(mutex_);
   int cause_ ABSL_GUARDED_BY(mutex_) = -1;
+  std::function<void(const absl::Status&)> listener_ ABSL_GUARDED_BY(mutex_);
 
   std::vector<LastWord> last_words_;  // by rank; written by Gloo's thread
   std::unique_ptr<gloo::transport::UnboundBuffer> sentinel_;

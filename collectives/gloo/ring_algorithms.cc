@@ -52,7 +52,7 @@ std::vector<Item> Segments(const Block& block, size_t segment_bytes) {
 class Partials {
  public:
   Partials(const Phase& phase, void* out, bool whole_out, const std::vector<Block>& blocks)
-      : blocks_(blocks), rank_(phase.links.rank()), out_(out), whole_out_(whole_out) {
+      : blocks_(blocks), rank_(phase.peers.rank()), out_(out), whole_out_(whole_out) {
     const Block& last = blocks.back();
     size_t bytes = last.offset + last.bytes;
     if (!whole_out) {
@@ -61,7 +61,7 @@ class Partials {
       storage_.reset(new char[bytes]);
     }
     base_ = whole_out ? static_cast<char*>(out) : storage_.get();
-    region_ = std::make_unique<GlooLinks::Region>(phase.links, base_, bytes);
+    region_ = std::make_unique<GlooPeers::Region>(phase.peers, base_, bytes);
   }
 
   // Where the sum for `item` belongs.
@@ -74,7 +74,7 @@ class Partials {
     if (whole_out_) return item.part.offset;
     return (item.step % 2) * largest_ + (item.part.offset - BlockOf(item).offset);
   }
-  GlooLinks::Region& region() { return *region_; }
+  GlooPeers::Region& region() { return *region_; }
   bool reused() const { return !whole_out_; }
   // The last step brings this rank's own block, which stays.
   bool IsLast(const Item& item) const { return item.step == static_cast<int>(blocks_.size()) - 2; }
@@ -92,22 +92,22 @@ class Partials {
   size_t largest_ = 0;
   std::unique_ptr<char[]> storage_;
   char* base_ = nullptr;
-  std::unique_ptr<GlooLinks::Region> region_;
+  std::unique_ptr<GlooPeers::Region> region_;
 };
 
 }  // namespace
 
 absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
                                const std::vector<Block>& blocks, const Reduction& reduction) {
-  const int size = phase.links.size(), rank = phase.links.rank();
+  const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
   const std::vector<Item> items = ReceivedItems(blocks, rank, 2, kReduceSegmentBytes);
   const std::vector<Item> first = Segments(blocks[previous], kReduceSegmentBytes);
   const Block& last = blocks.back();
 
   char* landing = phase.scratch.Get(kAhead * kReduceSegmentBytes);
-  GlooLinks::Region receive(phase.links, landing, kAhead * kReduceSegmentBytes);
-  GlooLinks::Region send(phase.links, const_cast<void*>(in), last.offset + last.bytes);
+  GlooPeers::Region receive(phase.peers, landing, kAhead * kReduceSegmentBytes);
+  GlooPeers::Region send(phase.peers, const_cast<void*>(in), last.offset + last.bytes);
   Partials partials(phase, out, whole_out, blocks);
 
   const auto post = [&](size_t i) {
@@ -146,10 +146,10 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
 }
 
 absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
-  const int size = phase.links.size(), rank = phase.links.rank();
+  const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
   const std::vector<Item> items = ReceivedItems(blocks, rank, 1, kCopySegmentBytes);
-  GlooLinks::Region region(phase.links, data, blocks.back().offset + blocks.back().bytes);
+  GlooPeers::Region region(phase.peers, data, blocks.back().offset + blocks.back().bytes);
 
   const auto post = [&](size_t i) {
     if (i >= items.size()) return absl::OkStatus();
@@ -173,10 +173,10 @@ absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Blo
 }
 
 absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
-  const int size = phase.links.size(), rank = phase.links.rank();
+  const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
   const std::vector<Item> items = Segments({0, bytes}, kReduceSegmentBytes);
-  GlooLinks::Region region(phase.links, buffer, bytes);
+  GlooPeers::Region region(phase.peers, buffer, bytes);
 
   const auto post = [&](size_t i) {
     if (rank == root || i >= items.size()) return absl::OkStatus();

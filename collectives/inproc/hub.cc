@@ -59,19 +59,52 @@ absl::StatusOr<std::string> Hub::Receive(int from, int to, absl::Time deadline) 
 }
 
 void Hub::Leave(int rank) {
+  absl::MutexLock listeners_lock(&listeners_mutex_);
+  listeners_.erase(rank);
   absl::MutexLock lock(&mutex_);
   members_[rank].left = true;
 }
 
 void Hub::Break(int rank) {
-  absl::MutexLock lock(&mutex_);
-  members_[rank].broken = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    MarkBroken(rank);
+  }
+  CallListeners();
 }
 
 void Hub::Abort(int rank, absl::string_view reason) {
-  absl::MutexLock lock(&mutex_);
-  members_[rank].broken = true;
-  if (members_[rank].aborted.ok()) members_[rank].aborted = absl::AbortedError(reason);
+  {
+    absl::MutexLock lock(&mutex_);
+    MarkBroken(rank);
+    if (members_[rank].aborted.ok()) members_[rank].aborted = absl::AbortedError(reason);
+  }
+  CallListeners();
+}
+
+void Hub::OnBroken(int rank, std::function<void(const absl::Status&)> listener) {
+  {
+    absl::MutexLock lock(&listeners_mutex_);
+    listeners_[rank] = std::move(listener);
+  }
+  CallListeners();
+}
+
+void Hub::CallListeners() {
+  absl::MutexLock listeners_lock(&listeners_mutex_);
+  for (auto it = listeners_.begin(); it != listeners_.end();) {
+    absl::Status status;
+    {
+      absl::MutexLock lock(&mutex_);
+      status = StatusOf(it->first);
+    }
+    if (status.ok()) {
+      ++it;
+    } else {
+      it->second(status);
+      it = listeners_.erase(it);
+    }
+  }
 }
 
 absl::Status Hub::StatusOf(int rank) const {
@@ -79,10 +112,13 @@ absl::Status Hub::StatusOf(int rank) const {
   if (members_[rank].broken) {
     return absl::UnavailableError("the communicator failed in an earlier operation");
   }
-  for (size_t r = 0; r < members_.size(); ++r) {
-    if (members_[r].broken) return absl::UnavailableError(absl::StrCat("rank ", r, " is gone"));
-  }
-  return absl::OkStatus();
+  if (first_broken_ < 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("rank ", first_broken_, " is gone"));
+}
+
+void Hub::MarkBroken(int rank) {
+  members_[rank].broken = true;
+  if (first_broken_ < 0) first_broken_ = rank;
 }
 
 bool Hub::AllJoined() const {

@@ -3,6 +3,7 @@
 #define COLLECTIVES_INPROC_HUB_H_
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -41,6 +42,10 @@ class Hub {
   // Break(), and `rank` itself fails with Aborted(reason). The first reason stays.
   void Abort(int rank, absl::string_view reason);
 
+  // Calls `listener` with StatusOf(rank) when that is no longer OK, or at once; never again when
+  // Leave(rank) has returned. It must not block nor call this object.
+  void OnBroken(int rank, std::function<void(const absl::Status&)> listener);
+
  private:
   struct Member {
     bool joined = false;
@@ -52,12 +57,19 @@ class Hub {
 
   // OK while `rank` can still use the hub.
   absl::Status StatusOf(int rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkBroken(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AllJoined() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CallListeners() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string secret_;
   absl::Mutex mutex_;
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
+  int first_broken_ ABSL_GUARDED_BY(mutex_) = -1;  // the others broke because of it
   std::map<std::pair<int, int>, std::deque<std::string>> mailboxes_ ABSL_GUARDED_BY(mutex_);
+  // Held while they are called, so that nobody leaves meanwhile.
+  absl::Mutex listeners_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  std::map<int, std::function<void(const absl::Status&)>> listeners_
+      ABSL_GUARDED_BY(listeners_mutex_);
 };
 
 }  // namespace hvd

@@ -1,6 +1,8 @@
 #include "collectives/inproc/inproc_backend.h"
 
 #include <map>
+#include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -12,22 +14,35 @@
 namespace hvd {
 namespace {
 
-class InprocBackend : public Backend {
+class InprocBackend : public MeshBackend {
  public:
   absl::string_view name() const override { return "inproc"; }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
                                                         const WaitBounds& bounds) override {
+    return ConnectMesh(group, keys, bounds);
+  }
+
+  absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectMesh(const GroupInfo& group,
+                                                                KeyExchange& keys,
+                                                                const WaitBounds& bounds) override {
     if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no rank ", group.rank, " of ", group.size));
     }
     const std::shared_ptr<Hub> hub = HubOf(group);
     RETURN_IF_ERROR(hub->Join(group.rank, group.secret, Clock::Real().Now() + bounds.timeout));
-    return std::make_unique<InprocCommunicator>(hub, group);
+    return std::make_unique<InprocCommunicator>(std::make_shared<HubMember>(hub, group.rank),
+                                                group.epoch, AllRanks(group.size));
   }
 
  private:
+  static std::vector<int> AllRanks(int size) {
+    std::vector<int> ranks(size);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
+
   // The first one to come makes it; its secret is the one that the others must know.
   std::shared_ptr<Hub> HubOf(const GroupInfo& group) {
     absl::MutexLock lock(&mutex_);
@@ -42,6 +57,6 @@ class InprocBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeInprocBackend() { return std::make_unique<InprocBackend>(); }
+std::unique_ptr<MeshBackend> MakeInprocBackend() { return std::make_unique<InprocBackend>(); }
 
 }  // namespace hvd

@@ -5,14 +5,14 @@
 
 #include <memory>
 
-#include "collectives/backend.h"
+#include "collectives/mesh.h"
 
 namespace hvd {
 
 // All ranks of a group must connect through the same backend object; groups are told apart by their
 // epoch, and a backend serves an epoch once. Addresses and the key exchange are not used. Data is
 // copied more often than is good for anyone in a hurry.
-std::unique_ptr<Backend> MakeInprocBackend();
+std::unique_ptr<MeshBackend> MakeInprocBackend();
 
 }  // namespace hvd
 

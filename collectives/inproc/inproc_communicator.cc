@@ -1,5 +1,6 @@
 #include "collectives/inproc/inproc_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -36,17 +37,21 @@ std::string Reduce(const std::vector<std::string>& parts, DataType type, ReduceO
 
 }  // namespace
 
-InprocCommunicator::InprocCommunicator(std::shared_ptr<Hub> hub, const GroupInfo& group)
-    : hub_(std::move(hub)), rank_(group.rank), size_(group.size), epoch_(group.epoch) {}
-
-InprocCommunicator::~InprocCommunicator() { hub_->Leave(rank_); }
+InprocCommunicator::InprocCommunicator(std::shared_ptr<HubMember> self, Epoch epoch,
+                                       std::vector<int> ranks)
+    : self_(std::move(self)),
+      hub_(self_->hub()),
+      epoch_(epoch),
+      ranks_(std::move(ranks)),
+      rank_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), self_->rank()) -
+                             ranks_.begin())) {}
 
 std::string InprocCommunicator::ToString() const {
-  return absl::StrCat("inproc, rank ", rank_, " of ", size_, ", epoch ", epoch_.value());
+  return absl::StrCat("inproc, rank ", rank_, " of ", size(), ", epoch ", epoch_.value());
 }
 
 absl::Status InprocCommunicator::Fail(absl::string_view operation, const absl::Status& status) {
-  hub_->Break(rank_);
+  hub_.Break(self_->rank());
   if (absl::IsAborted(status)) return status;
   return absl::Status(status.code(),
                       absl::StrCat(operation, " (", ToString(), "): ", status.message()));
@@ -56,13 +61,13 @@ absl::StatusOr<std::vector<std::string>> InprocCommunicator::ExchangeAll(
     absl::string_view operation, absl::FunctionRef<std::string(int)> for_rank,
     const CallOptions& options) {
   const absl::Time deadline = Clock::Real().Now() + options.timeout;
-  for (int r = 0; r < size_; ++r) {
-    const absl::Status sent = hub_->Send(rank_, r, for_rank(r));
+  for (int r = 0; r < size(); ++r) {
+    const absl::Status sent = hub_.Send(self_->rank(), ranks_[r], for_rank(r));
     if (!sent.ok()) return Fail(operation, sent);
   }
   std::vector<std::string> received;
-  for (int r = 0; r < size_; ++r) {
-    absl::StatusOr<std::string> message = hub_->Receive(r, rank_, deadline);
+  for (int r = 0; r < size(); ++r) {
+    absl::StatusOr<std::string> message = hub_.Receive(ranks_[r], self_->rank(), deadline);
     if (!message.ok()) return Fail(operation, message.status());
     received.push_back(*std::move(message));
   }
@@ -86,7 +91,7 @@ absl::Status InprocCommunicator::AllGather(const void* in, void* out,
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
                    ExchangeAll(
                        "allgather", [&](int) { return own; }, options));
-  for (int r = 0; r < size_; ++r) CopyOut(all[r], out, Before(byte_counts, r));
+  for (int r = 0; r < size(); ++r) CopyOut(all[r], out, Before(byte_counts, r));
   return absl::OkStatus();
 }
 
@@ -105,7 +110,7 @@ absl::Status InprocCommunicator::AllToAll(const void* in, absl::Span<const size_
                                           const CallOptions& options) {
   const auto block = [&](int r) { return Bytes(in, Before(send_bytes, r), send_bytes[r]); };
   ASSIGN_OR_RETURN(const std::vector<std::string> all, ExchangeAll("alltoall", block, options));
-  for (int r = 0; r < size_; ++r) CopyOut(all[r], out, Before(receive_bytes, r));
+  for (int r = 0; r < size(); ++r) CopyOut(all[r], out, Before(receive_bytes, r));
   return absl::OkStatus();
 }
 
@@ -123,9 +128,9 @@ absl::Status InprocCommunicator::ReduceScatter(const void* in, void* out,
 absl::Status InprocCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
                                              const CallOptions& options) {
   const absl::Time deadline = Clock::Real().Now() + options.timeout;
-  const absl::Status sent = hub_->Send(rank_, peer, Bytes(in, 0, bytes));
+  const absl::Status sent = hub_.Send(self_->rank(), ranks_[peer], Bytes(in, 0, bytes));
   if (!sent.ok()) return Fail("send-receive", sent);
-  absl::StatusOr<std::string> message = hub_->Receive(peer, rank_, deadline);
+  absl::StatusOr<std::string> message = hub_.Receive(ranks_[peer], self_->rank(), deadline);
   if (!message.ok()) return Fail("send-receive", message.status());
   CopyOut(*message, out, 0);
   return absl::OkStatus();
@@ -137,6 +142,17 @@ absl::Status InprocCommunicator::Barrier(const CallOptions& options) {
       .status();
 }
 
-void InprocCommunicator::Abort(absl::string_view reason) { hub_->Abort(rank_, reason); }
+void InprocCommunicator::Abort(absl::string_view reason) { hub_.Abort(self_->rank(), reason); }
+
+std::unique_ptr<Communicator> InprocCommunicator::Subset(const std::vector<int>& ranks) {
+  std::vector<int> of_hub;
+  of_hub.reserve(ranks.size());
+  for (const int rank : ranks) of_hub.push_back(ranks_[rank]);
+  return std::make_unique<InprocCommunicator>(self_, epoch_, std::move(of_hub));
+}
+
+void InprocCommunicator::OnBroken(std::function<void(const absl::Status&)> listener) {
+  hub_.OnBroken(self_->rank(), std::move(listener));
+}
 
 }  // namespace hvd

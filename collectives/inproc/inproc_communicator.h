@@ -5,22 +5,39 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "collectives/communicator.h"
 #include "collectives/inproc/hub.h"
+#include "collectives/mesh.h"
 
 namespace hvd {
 
-// Thread-safety and errors as in Communicator. Reductions are done in rank order.
-class InprocCommunicator : public Communicator {
+// A rank's place in a hub, which it leaves at the end.
+class HubMember {
  public:
-  InprocCommunicator(std::shared_ptr<Hub> hub, const GroupInfo& group);
-  ~InprocCommunicator() override;
+  HubMember(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
+  ~HubMember() { hub_->Leave(rank_); }
+  HubMember(const HubMember&) = delete;
+  HubMember& operator=(const HubMember&) = delete;
+
+  Hub& hub() const { return *hub_; }
+  int rank() const { return rank_; }
+
+ private:
+  const std::shared_ptr<Hub> hub_;
+  const int rank_;
+};
+
+// Thread-safety and errors as in Communicator. Reductions are done in rank order.
+class InprocCommunicator : public MeshCommunicator {
+ public:
+  // Among the hub's `ranks`, numbered anew.
+  InprocCommunicator(std::shared_ptr<HubMember> self, Epoch epoch, std::vector<int> ranks);
 
   int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int size() const override { return static_cast<int>(ranks_.size()); }
   std::string ToString() const override;
 
   absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
@@ -37,6 +54,8 @@ class InprocCommunicator : public Communicator {
                            const CallOptions& options) override;
   absl::Status Barrier(const CallOptions& options) override;
   void Abort(absl::string_view reason) override;
+  std::unique_ptr<Communicator> Subset(const std::vector<int>& ranks) override;
+  void OnBroken(std::function<void(const absl::Status&)> listener) override;
 
  private:
   // What each rank has for this one, in rank order; `for_rank(r)` is what this rank has for rank r.
@@ -46,10 +65,11 @@ class InprocCommunicator : public Communicator {
   // Breaks the group; adds the operation and who we are to the message.
   absl::Status Fail(absl::string_view operation, const absl::Status& status);
 
-  const std::shared_ptr<Hub> hub_;
-  const int rank_;
-  const int size_;
+  const std::shared_ptr<HubMember> self_;
+  Hub& hub_;
   const Epoch epoch_;
+  const std::vector<int> ranks_;  // the hub's numbers
+  const int rank_;
 };
 
 }  // namespace hvd

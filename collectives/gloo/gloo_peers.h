@@ -1,0 +1,61 @@
+// Some of the ranks of a mesh as a group of their own: the links, with ranks numbered anew.
+#ifndef COLLECTIVES_GLOO_GLOO_PEERS_H_
+#define COLLECTIVES_GLOO_GLOO_PEERS_H_
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "collectives/gloo/gloo_links.h"
+
+namespace hvd {
+
+// Shares the links. Thread-safety and errors as in GlooLinks; errors name the links' ranks.
+class GlooPeers {
+ public:
+  // Rank i is the links' ranks[i]. REQUIRES: this rank is among them.
+  GlooPeers(std::shared_ptr<GlooLinks> links, std::vector<int> ranks)
+      : links_(std::move(links)),
+        ranks_(std::move(ranks)),
+        rank_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), links_->rank()) -
+                               ranks_.begin())) {}
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  const std::vector<int>& ranks() const { return ranks_; }
+  const std::shared_ptr<GlooLinks>& links() const { return links_; }
+
+  // As GlooLinks::Region.
+  class Region {
+   public:
+    Region(const GlooPeers& peers, void* data, size_t bytes)
+        : ranks_(peers.ranks_), region_(*peers.links_, data, bytes) {}
+
+    absl::Status Send(int peer, size_t offset, size_t bytes) {
+      return region_.Send(ranks_[peer], offset, bytes);
+    }
+    absl::Status Receive(int peer, size_t offset, size_t bytes) {
+      return region_.Receive(ranks_[peer], offset, bytes);
+    }
+    absl::Status AwaitSent(int peer, absl::Time deadline) {
+      return region_.AwaitSent(ranks_[peer], deadline);
+    }
+    absl::Status AwaitReceived(int peer, absl::Time deadline) {
+      return region_.AwaitReceived(ranks_[peer], deadline);
+    }
+
+   private:
+    const std::vector<int>& ranks_;
+    GlooLinks::Region region_;
+  };
+
+ private:
+  const std::shared_ptr<GlooLinks> links_;
+  const std::vector<int> ranks_;
+  const int rank_;
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_GLOO_GLOO_PEERS_H_
