@@ -1,0 +1,243 @@
+#include "collectives/hierarchical/hierarchical_backend.h"
+
+#include <thread>  // NOLINT: ranks are threads
+
+#include "absl/synchronization/notification.h"
+#include "collectives/conformance/conformance.h"
+#include "collectives/conformance/memory_key_exchange.h"
+#include "collectives/gloo/gloo_backend.h"
+#include "collectives/hierarchical/on_hosts_testing.h"
+#include "collectives/inproc/inproc_backend.h"
+
+namespace hvd {
+
+// The library has it for the other test.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendConformanceTest);
+
+namespace {
+
+const CallOptions kPatient = {absl::Seconds(60)};
+const CallOptions kHasty = {absl::Milliseconds(50)};
+
+bool Mentions(const absl::Status& status, const std::string& text) {
+  return std::string(status.message()).find(text) != std::string::npos;
+}
+
+std::string TwoEach(int rank) { return std::to_string(rank / 2); }
+std::string OneHost(int rank) { return "host"; }
+
+std::unique_ptr<Backend> Inproc(const std::string& host) { return MakeInprocBackend(); }
+
+FakeHosts TwoHosts() { return {TwoEach, Inproc, MakeGlooBackend}; }
+
+// Connects nobody; asks for keys before it says so if it is told to.
+class UnwillingBackend : public Backend {
+ public:
+  UnwillingBackend(absl::Status status, bool asks) : status_(std::move(status)), asks_(asks) {}
+  absl::string_view name() const override { return "unwilling"; }
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
+                                                        const WaitBounds& bounds) override {
+    if (asks_) {
+      EXPECT_EQ(keys.AllGather("key", "value", bounds.timeout)->size(),
+                static_cast<size_t>(group.size));
+    }
+    return status_;
+  }
+
+ private:
+  const absl::Status status_;
+  const bool asks_;
+};
+
+// What the ranks are connected by.
+void ExpectAllAre(RankGroup& group, const std::string& kind) {
+  group.Run([&](Communicator& c) {
+    EXPECT_EQ(c.ToString().substr(0, kind.size()), kind) << c.ToString();
+    int32_t one = 1;
+    EXPECT_EQ(c.AllReduce(&one, &one, 1, DataType::kInt32, ReduceOp::kSum, kPatient),
+              absl::OkStatus());
+    EXPECT_EQ(one, c.size());
+  });
+}
+
+TEST(HierarchicalBackendTest, Connect_OneHost_OneExchangeOfItsOwn) {
+  RankGroup group(MakeBackendOnHosts({OneHost, Inproc, MakeGlooBackend}));
+  group.Connect(3);
+  EXPECT_EQ(group.key_exchanges(), 3);
+  ExpectAllAre(group, "inproc");
+}
+
+TEST(HierarchicalBackendTest, Connect_OneRank_NeedsNoExchange) {
+  RankGroup group(MakeBackendOnHosts({OneHost, Inproc, MakeGlooBackend}));
+  group.Connect(1);
+  EXPECT_EQ(group.key_exchanges(), 0);
+}
+
+TEST(HierarchicalBackendTest, Connect_NothingShared_IsTheMesh) {
+  RankGroup group(MakeBackendOnHosts({[](int) { return std::string(); }, Inproc, MakeGlooBackend}));
+  group.Connect(3);
+  EXPECT_EQ(group.key_exchanges(), 6);
+  ExpectAllAre(group, "gloo");
+}
+
+TEST(HierarchicalBackendTest, Connect_SeveralHosts_BothAndNamesItself) {
+  RankGroup group(MakeBackendOnHosts(TwoHosts()));
+  group.Connect(4);
+  EXPECT_EQ(group.key_exchanges(), 16) << "hosts, mesh, one for the hosts' own use, outcome";
+  ExpectAllAre(group, "hierarchical");
+  EXPECT_EQ(group.at(3).ToString(), "hierarchical, rank 3 of 4 on 2 hosts, epoch 1");
+}
+
+TEST(HierarchicalBackendTest, Connect_LocalUnimplemented_MeshAlone) {
+  for (const bool asks : {false, true}) {
+    RankGroup group(MakeBackendOnHosts({OneHost,
+                                        [&](const std::string&) {
+                                          return std::make_unique<UnwillingBackend>(
+                                              absl::UnimplementedError("no"), asks);
+                                        },
+                                        MakeGlooBackend}));
+    group.Connect(2);
+    ExpectAllAre(group, "gloo");
+  }
+}
+
+TEST(HierarchicalBackendTest, Connect_LocalFailsOnOneHost_MeshAloneForAll) {
+  for (const bool asks : {false, true}) {
+    FakeHosts hosts = TwoHosts();
+    hosts.make_local = [&](const std::string& host) -> std::unique_ptr<Backend> {
+      if (host == "0") return MakeInprocBackend();
+      return std::make_unique<UnwillingBackend>(absl::InternalError("broken"), asks);
+    };
+    RankGroup group(MakeBackendOnHosts(hosts));
+    group.Connect(5);
+    ExpectAllAre(group, "gloo");
+  }
+}
+
+TEST(HierarchicalBackendTest, Connect_LocalErrorOnOneHost_IsTold) {
+  RankGroup group(MakeBackendOnHosts({OneHost,
+                                      [&](const std::string&) {
+                                        return std::make_unique<UnwillingBackend>(
+                                            absl::PermissionDeniedError("who?"), false);
+                                      },
+                                      MakeGlooBackend}));
+  for (const absl::Status& status : group.Connect({"a", "a"})) {
+    EXPECT_EQ(status, absl::PermissionDeniedError("who?"));
+  }
+}
+
+// A rank that wants it flat has it flat with everyone; otherwise they would wait for each other.
+TEST(HierarchicalBackendTest, Options_OneRanksNoCountsForAll) {
+  FakeHosts hosts = TwoHosts();
+  hosts.options_of = [](int rank) { return HierarchyOptions{rank != 2, rank != 1}; };
+  RankGroup group(MakeBackendOnHosts(hosts));
+  group.Connect(4);
+  group.Run([&](Communicator& c) {
+    for (int i = 0; i < 4; ++i) {
+      int32_t values[4] = {1, 0, 0, 0};
+      EXPECT_EQ(c.AllReduce(values, values, 1, DataType::kInt32, ReduceOp::kSum, kPatient),
+                absl::OkStatus());
+      const int32_t sum = values[0];
+      EXPECT_EQ(sum, 4);
+      EXPECT_EQ(c.AllGather(&sum, values, std::vector<size_t>(4, sizeof(sum)), kPatient),
+                absl::OkStatus());
+      EXPECT_EQ(values[3], 4);
+    }
+  });
+}
+
+class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
+ protected:
+  // What the operation gives on three of four ranks, where `meanwhile` happens when they are in it.
+  std::vector<absl::Status> CallOnAllBut(int absent, const AnyOperation& operation,
+                                         const CallOptions& options,
+                                         const std::function<void()>& meanwhile) {
+    std::vector<absl::Status> statuses(4);
+    std::atomic<int> called{0};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank == absent) continue;
+      threads.emplace_back([&, rank] {
+        ++called;
+        // Small ones may be over before the absent rank is missed.
+        for (int i = 0; i < 3 && statuses[rank].ok(); ++i) {
+          statuses[rank] = operation.call(group_.at(rank), absent, options);
+        }
+      });
+    }
+    while (called < 3) std::this_thread::yield();
+    meanwhile();
+    for (std::thread& thread : threads) thread.join();
+    return statuses;
+  }
+
+  static std::unique_ptr<MeshBackend> Across() {
+    return std::string(GetParam()) == "gloo" ? MakeGlooBackend() : MakeInprocBackend();
+  }
+
+  RankGroup group_{MakeBackendOnHosts({TwoEach, Inproc, Across})};
+};
+
+TEST_P(HierarchicalFailureTest, Abort_ReachesTheOthersWithItsName) {
+  for (const AnyOperation& operation : AllOperations()) {
+    for (const int aborted : {0, 1, 3}) {
+      group_.Connect(4);
+      const std::vector<absl::Status> statuses =
+          CallOnAllBut(2, operation, kPatient, [&] { group_.at(aborted).Abort("enough"); });
+      for (const int rank : {0, 1, 3}) {
+        const absl::Status& status = statuses[rank];
+        if (rank == aborted) {
+          EXPECT_EQ(status, absl::AbortedError("enough")) << operation.name;
+          continue;
+        }
+        EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << operation.name << status;
+        EXPECT_TRUE(Mentions(status, absl::StrCat("rank ", aborted, " is gone")) ||
+                    Mentions(status, absl::StrCat("because of rank ", aborted)))
+            << operation.name << ": " << status;
+        EXPECT_FALSE(operation.call(group_.at(rank), 2, kPatient).ok());
+      }
+    }
+  }
+}
+
+TEST_P(HierarchicalFailureTest, PeerLeaves_AllOthersFail) {
+  for (const AnyOperation& operation : AllOperations()) {
+    group_.Connect(4);
+    const std::vector<absl::Status> statuses =
+        CallOnAllBut(1, operation, kPatient, [&] { group_.Destroy(1); });
+    for (const int rank : {0, 2, 3}) {
+      EXPECT_EQ(statuses[rank].code(), absl::StatusCode::kUnavailable)
+          << operation.name << ", rank " << rank << ": " << statuses[rank];
+    }
+  }
+}
+
+TEST_P(HierarchicalFailureTest, Timeout_AllFail) {
+  for (const AnyOperation& operation : AllOperations()) {
+    group_.Connect(4);
+    const std::vector<absl::Status> statuses = CallOnAllBut(3, operation, kHasty, [] {});
+    for (const int rank : {0, 1, 2}) {
+      EXPECT_FALSE(statuses[rank].ok()) << operation.name << ", rank " << rank;
+      EXPECT_FALSE(operation.call(group_.at(rank), 3, kPatient).ok()) << operation.name;
+    }
+  }
+}
+
+// Nobody is in an operation when it happens.
+TEST_P(HierarchicalFailureTest, Abort_BetweenOperations_LaterCallsFail) {
+  for (const AnyOperation& operation : AllOperations()) {
+    group_.Connect(4);
+    group_.at(0).Abort("enough");
+    for (int rank = 1; rank < 4; ++rank) {
+      const absl::Status status = operation.call(group_.at(rank), rank ^ 1, kPatient);
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << operation.name << status;
+      EXPECT_TRUE(Mentions(status, "rank 0")) << operation.name << status;
+    }
+    EXPECT_EQ(operation.call(group_.at(0), 1, kPatient), absl::AbortedError("enough"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Across, HierarchicalFailureTest, testing::Values("gloo", "inproc"));
+
+}  // namespace
+}  // namespace hvd

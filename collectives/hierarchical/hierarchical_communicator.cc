@@ -1,0 +1,114 @@
+#include "collectives/hierarchical/hierarchical_communicator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// How long a rank that has lost somebody in its host waits for the mesh to say who and why. A
+// process that dies leaves both, the mesh a little later.
+constexpr absl::Duration kNewsTimeout = absl::Milliseconds(250);
+
+}  // namespace
+
+HierarchicalCommunicator::TimeLeft::TimeLeft(const CallOptions& options)
+    : deadline_(Clock::Real().Now() + options.timeout) {}
+
+CallOptions HierarchicalCommunicator::TimeLeft::Now() const {
+  return {std::max(deadline_ - Clock::Real().Now(), absl::ZeroDuration())};
+}
+
+HierarchicalCommunicator::HierarchicalCommunicator(const GroupInfo& group, const HostLayout& layout,
+                                                   const HierarchyOptions& options,
+                                                   std::unique_ptr<Communicator> local,
+                                                   std::unique_ptr<MeshCommunicator> mesh)
+    : epoch_(group.epoch),
+      layout_(layout),
+      options_(options),
+      local_(std::move(local)),
+      mesh_(std::move(mesh)),
+      column_(layout_.index < layout_.columns() ? mesh_->Subset(layout_.Column(layout_.index))
+                                                : nullptr) {
+  mesh_->OnBroken([this](const absl::Status& why) { OnMeshBroken(why); });
+}
+
+std::string HierarchicalCommunicator::ToString() const {
+  return absl::StrCat("hierarchical, rank ", rank(), " of ", size(), " on ", layout_.hosts.size(),
+                      " hosts, epoch ", epoch_.value());
+}
+
+absl::Status HierarchicalCommunicator::Run(absl::string_view operation, const CallOptions& options,
+                                           absl::FunctionRef<absl::Status(const TimeLeft&)> body) {
+  {
+    absl::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(aborted_);
+    RETURN_IF_ERROR(broken_);
+  }
+  failed_in_host_ = false;
+  const absl::Status status = body(TimeLeft(options));
+  return status.ok() ? status : Fail(operation, status);
+}
+
+absl::Status HierarchicalCommunicator::InHost(const absl::Status& status) {
+  failed_in_host_ = !status.ok();
+  return status;
+}
+
+absl::Status HierarchicalCommunicator::Fail(absl::string_view operation,
+                                            const absl::Status& status) {
+  const absl::Status reason = failed_in_host_ ? ExplainHostFailure(operation, status) : status;
+  {
+    absl::MutexLock lock(&mutex_);
+    broken_ = reason;
+  }
+  local_->Abort(reason.message());
+  mesh_->Abort(reason.message());
+  absl::MutexLock lock(&mutex_);
+  return aborted_.ok() ? reason : aborted_;
+}
+
+absl::Status HierarchicalCommunicator::ExplainHostFailure(absl::string_view operation,
+                                                          const absl::Status& status) {
+  const std::string what = absl::StrCat(operation, " (", ToString(), "): ");
+  // The host's communicator has numbers of its own for the ranks, and of an abort it knows nothing
+  // but that it came.
+  if (absl::IsUnavailable(status) || absl::IsAborted(status)) {
+    absl::MutexLock lock(&mutex_);
+    const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !mesh_status_.ok() || !aborted_.ok();
+    };
+    Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&told),
+                                    Clock::Real().Now() + kNewsTimeout);
+    if (!mesh_status_.ok()) {
+      return absl::Status(mesh_status_.code(), absl::StrCat(what, mesh_status_.message()));
+    }
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat(what, "in the host, whose ranks 0, 1, ... are ranks ",
+                                   absl::StrJoin(layout_.members(), ", "), ": ", status.message()));
+}
+
+void HierarchicalCommunicator::OnMeshBroken(const absl::Status& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    mesh_status_ = why;
+  }
+  local_->Abort(why.message());
+}
+
+void HierarchicalCommunicator::Abort(absl::string_view reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (aborted_.ok()) aborted_ = absl::AbortedError(reason);
+  }
+  local_->Abort(reason);
+  mesh_->Abort(reason);
+}
+
+}  // namespace hvd

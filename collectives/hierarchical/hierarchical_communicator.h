@@ -1,0 +1,99 @@
+// Communicator of a group on several hosts, some with several ranks: one communicator in the host
+// and a mesh across all.
+#ifndef COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_
+#define COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
+#include "collectives/hierarchical/hierarchical_backend.h"
+#include "collectives/hierarchical/host_layout.h"
+#include "collectives/mesh.h"
+
+namespace hvd {
+
+// Thread-safety and errors as in Communicator. Reductions give the same bits on all ranks.
+//
+// What fails on one rank fails on all: the mesh brings the news to everyone, with the name of who
+// caused it, and whoever waits in its host then is woken by an abort there.
+class HierarchicalCommunicator : public Communicator {
+ public:
+  // REQUIRES: there are at least two hosts, and `local` connects the ranks of this one.
+  HierarchicalCommunicator(const GroupInfo& group, const HostLayout& layout,
+                           const HierarchyOptions& options, std::unique_ptr<Communicator> local,
+                           std::unique_ptr<MeshCommunicator> mesh);
+
+  int rank() const override { return mesh_->rank(); }
+  int size() const override { return mesh_->size(); }
+  std::string ToString() const override;
+
+  absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                         const CallOptions& options) override;
+  absl::Status AllGather(const void* in, void* out, absl::Span<const size_t> byte_counts,
+                         const CallOptions& options) override;
+  absl::Status Broadcast(void* buffer, size_t bytes, int root, const CallOptions& options) override;
+  absl::Status AllToAll(const void* in, absl::Span<const size_t> send_bytes, void* out,
+                        absl::Span<const size_t> receive_bytes,
+                        const CallOptions& options) override;
+  absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
+                             DataType type, ReduceOp op, const CallOptions& options) override;
+  absl::Status SendReceive(int peer, const void* in, void* out, size_t bytes,
+                           const CallOptions& options) override;
+  absl::Status Barrier(const CallOptions& options) override;
+  void Abort(absl::string_view reason) override;
+
+ private:
+  // What is left of an operation's time.
+  class TimeLeft {
+   public:
+    explicit TimeLeft(const CallOptions& options);
+    CallOptions Now() const;
+
+   private:
+    const absl::Time deadline_;
+  };
+
+  // Elements that are reduced in the host, part by part, then each part by one of `columns`.
+  struct Reduction {
+    DataType type;
+    ReduceOp op;
+    int columns = 1;
+  };
+  absl::Status ReduceChunk(const void* in, void* out, size_t count, const Reduction& reduction,
+                           const TimeLeft& time);
+  absl::Status BroadcastChunk(void* buffer, size_t bytes, int root, const TimeLeft& time);
+
+  // Runs one operation; what goes wrong breaks both parts.
+  absl::Status Run(absl::string_view operation, const CallOptions& options,
+                   absl::FunctionRef<absl::Status(const TimeLeft&)> body);
+  // Notes that what went wrong, if anything, did so in the host.
+  absl::Status InHost(const absl::Status& status);
+  absl::Status Fail(absl::string_view operation, const absl::Status& status);
+  // The reason to give for what failed in the host.
+  absl::Status ExplainHostFailure(absl::string_view operation, const absl::Status& status);
+  void OnMeshBroken(const absl::Status& why);
+  bool IsInColumn(int column) const { return layout_.index == column && column_ != nullptr; }
+
+  const Epoch epoch_;
+  const HostLayout layout_;
+  const HierarchyOptions options_;
+  std::vector<char> scratch_;  // kept, since fresh pages cost more than most operations
+  bool failed_in_host_ = false;
+
+  absl::Mutex mutex_;
+  absl::Status aborted_ ABSL_GUARDED_BY(mutex_);
+  absl::Status broken_ ABSL_GUARDED_BY(mutex_);
+  absl::Status mesh_status_ ABSL_GUARDED_BY(mutex_);
+
+  // The mesh's listener uses what stands above, and local_.
+  const std::unique_ptr<Communicator> local_;
+  const std::unique_ptr<MeshCommunicator> mesh_;
+  const std::unique_ptr<Communicator> column_;  // of this rank's index, if all hosts have it
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_

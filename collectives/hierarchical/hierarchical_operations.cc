@@ -1,0 +1,156 @@
+// How the operations are made of the host's and the mesh's.
+#include <algorithm>
+#include <numeric>
+
+#include "base/status_macros.h"
+#include "collectives/hierarchical/hierarchical_communicator.h"
+
+namespace hvd {
+namespace {
+
+// Up to here one rank of each host exchanges the sums; beyond, each takes its part.
+constexpr size_t kLeadersBytes = 64 * 1024;
+// What is worked on at once: small enough to stay in the caches from step to step, large enough
+// that the steps' latencies don't show.
+constexpr size_t kReduceChunkBytes = 4 * 1024 * 1024;
+constexpr size_t kBroadcastChunkBytes = 1024 * 1024;
+
+char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; }
+const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
+
+// `total` in `parts` equal shares as near as can be, then nothing for the others up to `all`.
+std::vector<size_t> Shares(size_t total, int parts, size_t all) {
+  std::vector<size_t> shares(all, 0);
+  for (int i = 0; i < parts; ++i) shares[i] = total / parts + (i < static_cast<int>(total % parts));
+  return shares;
+}
+
+size_t SumOf(absl::Span<const size_t> counts, absl::Span<const int> ranks) {
+  size_t sum = 0;
+  for (const int rank : ranks) sum += counts[rank];
+  return sum;
+}
+
+}  // namespace
+
+absl::Status HierarchicalCommunicator::AllReduce(const void* in, void* out, size_t count,
+                                                 DataType type, ReduceOp op,
+                                                 const CallOptions& options) {
+  return Run("allreduce", options, [&](const TimeLeft& time) -> absl::Status {
+    if (!options_.allreduce) return mesh_->AllReduce(in, out, count, type, op, time.Now());
+    const size_t unit = SizeOf(type), chunk = kReduceChunkBytes / unit;
+    const int columns = count * unit <= kLeadersBytes ? 1 : layout_.columns();
+    for (size_t done = 0; done < count; done += chunk) {
+      RETURN_IF_ERROR(ReduceChunk(At(in, done * unit), At(out, done * unit),
+                                  std::min(chunk, count - done), {type, op, columns}, time));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HierarchicalCommunicator::ReduceChunk(const void* in, void* out, size_t count,
+                                                   const Reduction& reduction,
+                                                   const TimeLeft& time) {
+  const size_t unit = SizeOf(reduction.type);
+  std::vector<size_t> shares = Shares(count, reduction.columns, layout_.members().size());
+  const size_t own = shares[layout_.index];
+  // Not in `out`, which may be `in`: that others still read.
+  if (scratch_.size() < own * unit) scratch_.resize(own * unit);
+  char* const part = scratch_.data();
+  RETURN_IF_ERROR(
+      InHost(local_->ReduceScatter(in, part, shares, reduction.type, reduction.op, time.Now())));
+  if (own > 0) {
+    RETURN_IF_ERROR(column_->AllReduce(part, part, own, reduction.type, reduction.op, time.Now()));
+  }
+  for (size_t& share : shares) share *= unit;
+  return InHost(local_->AllGather(part, out, shares, time.Now()));
+}
+
+// The blocks of a host come together in it; one rank of each host exchanges them; the others take
+// those of the other hosts from it.
+absl::Status HierarchicalCommunicator::AllGather(const void* in, void* out,
+                                                 absl::Span<const size_t> byte_counts,
+                                                 const CallOptions& options) {
+  return Run("allgather", options, [&](const TimeLeft& time) -> absl::Status {
+    if (!options_.allgather || !layout_.IsContiguous()) {
+      return mesh_->AllGather(in, out, byte_counts, time.Now());
+    }
+    std::vector<size_t> sections;
+    for (const std::vector<int>& ranks : layout_.hosts) {
+      sections.push_back(SumOf(byte_counts, ranks));
+    }
+    const auto own = sections.begin() + layout_.host;
+    const size_t before = std::accumulate(sections.begin(), own, size_t{0});
+    const size_t after = std::accumulate(own + 1, sections.end(), size_t{0});
+    char* const section = At(out, before);
+    RETURN_IF_ERROR(InHost(local_->AllGather(
+        in, section, byte_counts.subspan(layout_.members().front(), layout_.members().size()),
+        time.Now())));
+    if (IsInColumn(0)) RETURN_IF_ERROR(column_->AllGather(section, out, sections, time.Now()));
+    RETURN_IF_ERROR(InHost(local_->Broadcast(out, before, 0, time.Now())));
+    return InHost(local_->Broadcast(section + *own, after, 0, time.Now()));
+  });
+}
+
+absl::Status HierarchicalCommunicator::Broadcast(void* buffer, size_t bytes, int root,
+                                                 const CallOptions& options) {
+  return Run("broadcast", options, [&](const TimeLeft& time) -> absl::Status {
+    for (size_t done = 0; done < bytes; done += kBroadcastChunkBytes) {
+      RETURN_IF_ERROR(BroadcastChunk(At(buffer, done), std::min(kBroadcastChunkBytes, bytes - done),
+                                     root, time));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HierarchicalCommunicator::BroadcastChunk(void* buffer, size_t bytes, int root,
+                                                      const TimeLeft& time) {
+  const HostLayout::Place from = layout_.PlaceOf(root);
+  const bool ours = from.host == layout_.host;
+  // The root itself sends it across if it is in a column.
+  const bool direct = from.index < layout_.columns();
+  const int column = direct ? from.index : 0;
+  if (ours && !direct) {
+    RETURN_IF_ERROR(InHost(local_->Broadcast(buffer, bytes, from.index, time.Now())));
+  }
+  if (IsInColumn(column)) {
+    RETURN_IF_ERROR(column_->Broadcast(buffer, bytes, from.host, time.Now()));
+  }
+  if (ours && !direct) return absl::OkStatus();
+  return InHost(local_->Broadcast(buffer, bytes, column, time.Now()));
+}
+
+absl::Status HierarchicalCommunicator::AllToAll(const void* in, absl::Span<const size_t> send_bytes,
+                                                void* out, absl::Span<const size_t> receive_bytes,
+                                                const CallOptions& options) {
+  return Run("alltoall", options, [&](const TimeLeft& time) {
+    return mesh_->AllToAll(in, send_bytes, out, receive_bytes, time.Now());
+  });
+}
+
+absl::Status HierarchicalCommunicator::ReduceScatter(const void* in, void* out,
+                                                     absl::Span<const size_t> counts, DataType type,
+                                                     ReduceOp op, const CallOptions& options) {
+  return Run("reducescatter", options, [&](const TimeLeft& time) {
+    return mesh_->ReduceScatter(in, out, counts, type, op, time.Now());
+  });
+}
+
+absl::Status HierarchicalCommunicator::SendReceive(int peer, const void* in, void* out,
+                                                   size_t bytes, const CallOptions& options) {
+  return Run("send-receive", options, [&](const TimeLeft& time) -> absl::Status {
+    const HostLayout::Place place = layout_.PlaceOf(peer);
+    if (place.host != layout_.host) return mesh_->SendReceive(peer, in, out, bytes, time.Now());
+    return InHost(local_->SendReceive(place.index, in, out, bytes, time.Now()));
+  });
+}
+
+absl::Status HierarchicalCommunicator::Barrier(const CallOptions& options) {
+  return Run("barrier", options, [&](const TimeLeft& time) -> absl::Status {
+    RETURN_IF_ERROR(InHost(local_->Barrier(time.Now())));
+    if (IsInColumn(0)) RETURN_IF_ERROR(column_->Barrier(time.Now()));
+    return InHost(local_->Barrier(time.Now()));
+  });
+}
+
+}  // namespace hvd
