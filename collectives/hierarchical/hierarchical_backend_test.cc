@@ -8,6 +8,7 @@
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/on_hosts_testing.h"
 #include "collectives/inproc/inproc_backend.h"
+#include "collectives/shm/shm_backend.h"
 
 namespace hvd {
 
@@ -171,11 +172,16 @@ class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
     return statuses;
   }
 
-  static std::unique_ptr<MeshBackend> Across() {
-    return std::string(GetParam()) == "gloo" ? MakeGlooBackend() : MakeInprocBackend();
+  static std::unique_ptr<Backend> Local(const std::string& host) {
+    if (IsParam("shm and gloo")) return MakeShmBackend();
+    return MakeInprocBackend();
   }
+  static std::unique_ptr<MeshBackend> Across() {
+    return IsParam("inproc") ? MakeInprocBackend() : MakeGlooBackend();
+  }
+  static bool IsParam(const std::string& name) { return GetParam() == name; }
 
-  RankGroup group_{MakeBackendOnHosts({TwoEach, Inproc, Across})};
+  RankGroup group_{MakeBackendOnHosts({TwoEach, Local, Across})};
 };
 
 TEST_P(HierarchicalFailureTest, Abort_ReachesTheOthersWithItsName) {
@@ -237,7 +243,8 @@ TEST_P(HierarchicalFailureTest, Abort_BetweenOperations_LaterCallsFail) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Across, HierarchicalFailureTest, testing::Values("gloo", "inproc"));
+INSTANTIATE_TEST_SUITE_P(Made, HierarchicalFailureTest,
+                         testing::Values("inproc", "inproc and gloo", "shm and gloo"));
 
 }  // namespace
 }  // namespace hvd

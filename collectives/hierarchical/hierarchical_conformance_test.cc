@@ -2,6 +2,7 @@
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/on_hosts_testing.h"
 #include "collectives/inproc/inproc_backend.h"
+#include "collectives/shm/shm_backend.h"
 
 namespace hvd {
 namespace {
@@ -17,25 +18,30 @@ std::string Interleaved(int rank) { return std::to_string(rank % 2); }
 using HostOf = std::string (*)(int);
 using MakeMesh = std::unique_ptr<MeshBackend> (*)();
 
-BackendCase On(const char* name, HostOf host_of, MakeMesh across) {
-  return {name, [=] {
-            return MakeBackendOnHosts(
-                {host_of, [](const std::string&) { return MakeInprocBackend(); }, across});
-          }};
+std::unique_ptr<Backend> MakeInproc() { return MakeInprocBackend(); }
+std::unique_ptr<Backend> MakeShm() { return MakeShmBackend(); }
+
+BackendCase On(const char* name, HostOf host_of, std::unique_ptr<Backend> (*local)(),
+               MakeMesh across) {
+  return {
+      name, [=] {
+        return MakeBackendOnHosts({host_of, [=](const std::string&) { return local(); }, across});
+      }};
 }
 
 std::string NameOf(const testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Hierarchical, BackendConformanceTest,
-                         testing::Values(On("OneHost", OneHost, MakeGlooBackend),
-                                         On("AllApart", AllApart, MakeInprocBackend),
-                                         On("SharingNothing", SharingNothing, MakeInprocBackend),
-                                         On("TwoEach", TwoEach, MakeGlooBackend),
-                                         On("TwoEachInproc", TwoEach, MakeInprocBackend),
-                                         On("ThreeAndOne", ThreeAndOne, MakeGlooBackend),
-                                         On("OneAndRest", OneAndRest, MakeGlooBackend),
-                                         On("Interleaved", Interleaved, MakeGlooBackend)),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Hierarchical, BackendConformanceTest,
+    testing::Values(On("OneHost", OneHost, MakeShm, MakeGlooBackend),
+                    On("AllApart", AllApart, MakeInproc, MakeInprocBackend),
+                    On("SharingNothing", SharingNothing, MakeInproc, MakeInprocBackend),
+                    On("TwoEach", TwoEach, MakeShm, MakeGlooBackend),
+                    On("TwoEachInproc", TwoEach, MakeInproc, MakeInprocBackend),
+                    On("ThreeAndOne", ThreeAndOne, MakeShm, MakeGlooBackend),
+                    On("OneAndRest", OneAndRest, MakeInproc, MakeGlooBackend),
+                    On("Interleaved", Interleaved, MakeShm, MakeGlooBackend)),
+    NameOf);
 
 }  // namespace
 }  // namespace hvd
