@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -65,8 +66,9 @@ def has(which):
     return Path(python_of(which)).exists()
 
 
-def version_of_torch(which):
-    return subprocess.run([python_of(which), "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
+def has_mpi(args):
+    """Whether Open MPI and our programs for it are there."""
+    return shutil.which("mpirun") is not None and (args.programs / "mpi_start").exists()
 
 
 def say(text=""):
