@@ -27,6 +27,7 @@ def parser(description, rounds, budget):
                         help="whose torch.distributed: 1.13, 2.13 (default: both)")  # fmt: skip
     result.add_argument("--stage", type=Path, default=DEV / "stage", metavar="DIRECTORY", help="with the horovod to measure (default: what tools/build made)")
     result.add_argument("--programs", type=Path, default=DEV / "bench", metavar="DIRECTORY", help="with the compiled programs (default: what tools/bench/run made)")
+    result.add_argument("--realtime", action="store_true", help="all at real-time priority, so that other programs disturb less; they stand still meanwhile")
     result.add_argument("--json", type=Path, metavar="FILE", help="append a JSON object per row to this file")
     return result
 
@@ -61,11 +62,6 @@ def forked(command, ranks):
     return ["sh", "-c", f"{script} & wait"]
 
 
-def has(which):
-    """Whether Debian's or pip's torch is there."""
-    return Path(python_of(which)).exists()
-
-
 def has_mpi(args):
     """Whether Open MPI and our programs for it are there."""
     return shutil.which("mpirun") is not None and (args.programs / "mpi_start").exists()
@@ -80,8 +76,13 @@ def note(text):
     print(f"  ({text})", flush=True)
 
 
-def show_machine(args):
-    """Which machine this is now: shared-memory results differ by up to ten times between near and far cores."""
+def begin(args):
+    """Says which machine this is now: shared-memory results differ by up to ten times between near and far cores."""
+    args.torch = [which for which in args.torch if Path(python_of(which)).exists()]
+    if not args.torch:
+        fail(f"there is no torch in {DEV}: tools/setup --torch pip brings one")
+    if args.realtime:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     trips = [line.split() for line in subprocess.run([str(args.programs / "cache_line")], capture_output=True, text=True).stdout.splitlines()]
     near = [f"cores {a} and {b}: {microseconds} us {'NEAR' if float(microseconds) < 0.2 else 'FAR'}" for a, b, microseconds in trips]
     say(f"cache line there and back: {', '.join(near) or 'one core'}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

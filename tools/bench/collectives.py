@@ -14,7 +14,6 @@ Columns a/b are the medians of the rounds' ratios: so many times faster is b. A 
 import sys
 
 import bench
-from bench import DEV
 from referee import JobFailed, Referee, median_ratio
 
 ALLREDUCE_SIZES = ["4B", "1KB", "64KB", "1MB", "16MB", "64MB", "256MB"]
@@ -87,13 +86,10 @@ def main():
     parser = bench.parser(__doc__, rounds=9, budget=0.05)
     parser.add_argument("part", choices=["allreduce", "collectives"])
     parser.add_argument("--sizes", nargs="+", metavar="SIZE", help="4B, 64KB, 1MB, ...")
-    parser.add_argument("--backend", default="gloo", help="of the C++ caller (default: gloo)")
+    parser.add_argument("--backend", default="shm", choices=["shm", "shm-plain", "shm-streaming", "gloo"], help="of the C++ caller (default: shm)")
     parser.add_argument("--only", nargs="+", metavar="COLUMN", help="these libraries only")
     args = parser.parse_args()
-    args.torch = [which for which in args.torch if bench.has(which)]
-    if not args.torch:
-        bench.fail(f"there is no torch in {DEV}; tools/setup --torch pip brings one")
-    bench.show_machine(args)
+    bench.begin(args)
     for ranks in args.np:
         with Referee() as referee:
             start(args, ranks, referee)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
+#include "collectives/shm/shm_backend.h"
 #include "tools/bench/native/referee_client.h"
 
 namespace hvd {
@@ -25,6 +26,9 @@ constexpr absl::Duration kTimeout = absl::Seconds(60);
 // Null for a name that is unknown.
 std::unique_ptr<Backend> MakeBackend(absl::string_view name) {
   if (name == "gloo") return MakeGlooBackend();
+  if (name == "shm") return MakeShmBackend();
+  if (name == "shm-plain") return MakeShmBackend(ShmWriting::kPlain);
+  if (name == "shm-streaming") return MakeShmBackend(ShmWriting::kStreaming);
   return nullptr;
 }
 

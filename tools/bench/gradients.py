@@ -47,11 +47,11 @@ def main():
     parser = bench.parser(__doc__, rounds=9, budget=0.3)
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     args = parser.parse_args()
-    bench.show_machine(args)
+    bench.begin(args)
     titles = [*WAYS, "hvd comm", "ddp comm", "view comm", "hvd/ddp", "hvd/view"]
     for ranks in args.np:
         table = bench.Table(args, f"gradients of a step, ms, {ranks} processes", "model", titles)
-        for which in filter(bench.has, args.torch):
+        for which in args.torch:
             with Referee() as referee:
                 try:
                     start(args, WAYS, ranks, which, referee)

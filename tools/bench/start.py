@@ -35,7 +35,7 @@ def launchers(args, ranks):
     """{name: (how to start a command, the command, its environment, which kind of processes)}"""
     found = {}
     script = str(bench.HERE / "worker_start.py")
-    for which in filter(bench.has, args.torch):
+    for which in args.torch:
         python, version = bench.python_of(which), bench.TORCH[which].split()[1]
         found[f"horovodrun {version}"] = bench.horovodrun(args, ranks), [python, script, "hvd"], bench.environment(args, which)
         torchrun = [python, "-m", "torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", "PORT", "--no_python"]
@@ -87,7 +87,7 @@ def measure(args, ranks):
 def main():
     parser = bench.parser(__doc__, rounds=5, budget=0)
     args = parser.parse_args()
-    bench.show_machine(args)
+    bench.begin(args)
     for ranks in args.np:
         columns = ["ready", "torch", "own", "wall", "launcher"]
         table = bench.Table(args, f"start of {ranks} processes, ms", "launcher", [*columns, "ready/X", "wall/X"])
