@@ -28,6 +28,7 @@ struct RankState {
   alignas(kApart) std::atomic<uint64_t> contributed;  // blocks, see block_ring.h
   alignas(kApart) std::atomic<uint64_t> reduced;
   alignas(kApart) std::atomic<uint64_t> drained;
+  alignas(kApart) std::atomic<uint64_t> probe;  // see core_distance.h
 };
 
 // What one rank shows all others at once: small contributions lie beside the number that says that

@@ -43,8 +43,7 @@ class ShmBackend : public Backend {
                                                              const WaitBounds& bounds) {
     ASSIGN_OR_RETURN(Meeting meeting, Meet(group, keys, bounds));
     ASSIGN_OR_RETURN(auto links, ShmLinks::Make(std::move(meeting), group.rank, group.size));
-    const CopyFunction write = writing_ == ShmWriting::kStreaming ? StreamingCopy : PlainCopy;
-    return std::make_unique<ShmCommunicator>(group.epoch, std::move(links), write);
+    return std::make_unique<ShmCommunicator>(group.epoch, std::move(links), writing_);
   }
 
   const ShmWriting writing_;

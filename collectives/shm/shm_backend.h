@@ -10,7 +10,7 @@ namespace hvd {
 
 // How large data is written to shared memory.
 enum class ShmWriting {
-  kProbe,      // as is best for the cores of this group: measured at Connect
+  kProbe,      // as is best for the cores of this group, measured now and then
   kPlain,      // through the caches
   kStreaming,  // past them
 };

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/shm/byte_pipe.h"
+#include "collectives/shm/core_distance.h"
 
 namespace hvd {
 namespace {
@@ -24,14 +25,33 @@ std::vector<size_t> Offsets(absl::Span<const size_t> sizes) {
   return offsets;
 }
 
+// Slots take turns soon, so the readers' caches still hold them: what is more than a few lines goes
+// past the caches.
+void WriteSmall(char* to, const char* from, size_t bytes) {
+  constexpr size_t kFewLines = 1024;
+  (bytes > kFewLines ? StreamingCopy : PlainCopy)(to, from, bytes);
+}
+
+// What is larger than the caches need not go through them, and need not be read before it is
+// overwritten.
+CopyFunction ReaderFor(size_t bytes) {
+  constexpr size_t kLarge = size_t{4} << 20;
+  return bytes >= kLarge ? StreamingCopy : PlainCopy;
+}
+
 size_t LargestOf(absl::Span<const size_t> sizes) {
   return sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
 }
 
 }  // namespace
 
-ShmCommunicator::ShmCommunicator(Epoch epoch, std::unique_ptr<ShmLinks> links, CopyFunction write)
-    : epoch_(epoch), links_(std::move(links)), write_(write), small_(*links_), ring_(*links_) {}
+ShmCommunicator::ShmCommunicator(Epoch epoch, std::unique_ptr<ShmLinks> links, ShmWriting writing)
+    : epoch_(epoch),
+      links_(std::move(links)),
+      writing_(writing),
+      write_(writing == ShmWriting::kStreaming ? StreamingCopy : PlainCopy),
+      small_(*links_),
+      ring_(*links_) {}
 
 std::string ShmCommunicator::ToString() const {
   return absl::StrCat("shm, rank ", rank(), " of ", size(), ", epoch ", epoch_.value());
@@ -51,9 +71,25 @@ void ShmCommunicator::Abort(absl::string_view reason) {
   links_->Break(absl::AbortedError(reason), rank());
 }
 
+absl::Status ShmCommunicator::ChooseWriting(size_t bytes, absl::Time deadline) {
+  constexpr size_t kProbeInterval = size_t{64} << 20;
+  if (writing_ != ShmWriting::kProbe || size() == 1) return absl::OkStatus();
+  if (bytes < bytes_until_probe_) {
+    bytes_until_probe_ -= bytes;
+    return absl::OkStatus();
+  }
+  bytes_until_probe_ = kProbeInterval;
+  ASSIGN_OR_RETURN(const absl::Duration own, MeasureRoundTrip(*links_, deadline));
+  ASSIGN_OR_RETURN(const size_t nanoseconds,
+                   Largest(static_cast<size_t>(absl::ToInt64Nanoseconds(own)), deadline));
+  const bool far = AreFarApart(absl::Nanoseconds(nanoseconds));
+  write_ = far ? StreamingCopy : PlainCopy;
+  return absl::OkStatus();
+}
+
 size_t ShmCommunicator::StepBytes(size_t bytes) const {
-  // In a few steps even if it is not much, so that the ranks work at the same time.
-  constexpr size_t kSteps = 4, kSmallestStep = 8 << 10;
+  // In two steps even if it is not much, so that the ranks work at the same time.
+  constexpr size_t kSteps = 2, kSmallestStep = 8 << 10;
   return std::min(ChunkBytes(), RoundUp(std::max(bytes / kSteps, kSmallestStep), kApart));
 }
 
@@ -80,7 +116,7 @@ absl::Status ShmCommunicator::ReduceSmall(const PieceList& pieces, ReduceFunctio
   const size_t unit = pieces.element_bytes(), bytes = pieces.count() * unit;
   char* const own = small_.Prepare(bytes);
   pieces.ForEach(0, pieces.count(), [&](const char* in, char*, size_t offset, size_t count) {
-    memcpy(own + offset, in, count * unit);
+    WriteSmall(own + offset, in, count * unit);
   });
   RETURN_IF_ERROR(small_.Exchange(deadline));
   pieces.ForEach(0, pieces.count(), [&](const char*, char* out, size_t offset, size_t count) {
@@ -98,6 +134,8 @@ absl::Status ShmCommunicator::ReduceSmall(const PieceList& pieces, ReduceFunctio
 absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, ReduceFunction function,
                                           FinishFunction finish, absl::Time deadline) {
   const size_t unit = pieces.element_bytes(), ranks = size(), me = rank();
+  RETURN_IF_ERROR(ChooseWriting(pieces.count() * unit, deadline));
+  const CopyFunction take = ReaderFor(pieces.count() * unit);
   const size_t part = (pieces.count() + ranks - 1) / ranks;  // of each rank, in elements
   const size_t step = StepBytes(part * unit) / unit;
   // What `owner` reduces in block `block`.
@@ -133,7 +171,7 @@ absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, ReduceFunctio
       if (owner == me) continue;
       const char* const result = Chunk(owner, place, owner);
       for_each(owner, block, [&](const char*, char* out, size_t offset, size_t count) {
-        memcpy(out, result + offset, count * unit);
+        take(out, result + offset, count * unit);
       });
     }
   };
@@ -149,6 +187,7 @@ absl::Status ShmCommunicator::ReduceScatter(const void* in, void* out,
     const std::vector<size_t> offsets = Offsets(counts);
     const char* const source = static_cast<const char*>(in);
     char* const target = static_cast<char*>(out);
+    RETURN_IF_ERROR(ChooseWriting(offsets.back() * unit, deadline));
     const size_t step = StepBytes(LargestOf(counts) * unit) / unit;
     // Calls visit(first element, count) for what `owner` reduces in block `block`.
     const auto for_part = [&](size_t owner, size_t block, auto&& visit) {
@@ -189,7 +228,7 @@ absl::Status ShmCommunicator::AllGather(const void* in, void* out,
     char* const own = target + offsets[rank()];
     if (byte_counts[rank()] > 0 && own != in) memmove(own, in, byte_counts[rank()]);
     if (LargestOf(byte_counts) > kSmallBytes) return GatherLarge(own, target, byte_counts, deadline);
-    PlainCopy(small_.Prepare(byte_counts[rank()]), own, byte_counts[rank()]);
+    WriteSmall(small_.Prepare(byte_counts[rank()]), own, byte_counts[rank()]);
     RETURN_IF_ERROR(small_.Exchange(deadline));
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
@@ -203,6 +242,8 @@ absl::Status ShmCommunicator::GatherLarge(const char* in, char* out,
                                           absl::Span<const size_t> byte_counts,
                                           absl::Time deadline) {
   const std::vector<size_t> offsets = Offsets(byte_counts);
+  RETURN_IF_ERROR(ChooseWriting(offsets.back(), deadline));
+  const CopyFunction take = ReaderFor(offsets.back());
   const size_t step = StepBytes(LargestOf(byte_counts));
   const auto for_part = [&](int rank, size_t block, auto&& visit) {
     const size_t begin = std::min(block * step, byte_counts[rank]);
@@ -218,7 +259,7 @@ absl::Status ShmCommunicator::GatherLarge(const char* in, char* out,
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
       for_part(peer, block, [&](size_t begin, size_t bytes) {
-        memcpy(out + offsets[peer] + begin, Chunk(peer, place, 0), bytes);
+        take(out + offsets[peer] + begin, Chunk(peer, place, 0), bytes);
       });
     }
   };
@@ -233,18 +274,20 @@ absl::Status ShmCommunicator::Broadcast(void* buffer, size_t bytes, int root,
     char* const data = static_cast<char*>(buffer);
     if (bytes <= kSmallBytes) {
       char* const own = small_.Prepare(bytes);
-      if (is_root) PlainCopy(own, data, bytes);
+      if (is_root) WriteSmall(own, data, bytes);
       RETURN_IF_ERROR(small_.Exchange(deadline));
       if (!is_root) PlainCopy(data, small_.Of(root, bytes), bytes);
       return absl::OkStatus();
     }
+    RETURN_IF_ERROR(ChooseWriting(bytes, deadline));
+    const CopyFunction take = ReaderFor(bytes);
     const size_t step = StepBytes(bytes);
     const auto size_of = [&](size_t block) { return std::min(step, bytes - block * step); };
     const auto contribute = [&](size_t block, uint64_t place) {
       if (is_root) write_(Chunk(root, place, 0), data + block * step, size_of(block));
     };
     const auto drain = [&](size_t block, uint64_t place) {
-      if (!is_root) memcpy(data + block * step, Chunk(root, place, 0), size_of(block));
+      if (!is_root) take(data + block * step, Chunk(root, place, 0), size_of(block));
     };
     return ring_.ContributeDrain(BlocksFor(bytes, step), contribute, drain, deadline);
   });
@@ -277,7 +320,7 @@ absl::Status ShmCommunicator::AllToAll(const void* in, absl::Span<const size_t> 
     const size_t bytes = largest * size();
     char* const own = small_.Prepare(bytes);
     for (int peer = 0; peer < size(); ++peer) {
-      PlainCopy(own + peer * largest, source + from[peer], send_bytes[peer]);
+      WriteSmall(own + peer * largest, source + from[peer], send_bytes[peer]);
     }
     RETURN_IF_ERROR(small_.Exchange(deadline));
     for (int peer = 0; peer < size(); ++peer) {
@@ -291,6 +334,8 @@ absl::Status ShmCommunicator::AllToAllLarge(const char* in, absl::Span<const siz
                                             char* out, absl::Span<const size_t> receive,
                                             size_t largest, absl::Time deadline) {
   const std::vector<size_t> from = Offsets(send), to = Offsets(receive);
+  RETURN_IF_ERROR(ChooseWriting(largest * size(), deadline));
+  const CopyFunction take = ReaderFor(largest * size());
   const size_t step = StepBytes(largest);
   PlainCopy(out + to[rank()], in + from[rank()], send[rank()]);
   const auto contribute = [&](size_t block, uint64_t place) {
@@ -305,8 +350,8 @@ absl::Status ShmCommunicator::AllToAllLarge(const char* in, absl::Span<const siz
     for (int peer = 0; peer < size(); ++peer) {
       const size_t begin = std::min(block * step, receive[peer]);
       if (peer == rank()) continue;
-      PlainCopy(out + to[peer] + begin, Chunk(peer, place, rank()),
-                std::min(step, receive[peer] - begin));
+      take(out + to[peer] + begin, Chunk(peer, place, rank()),
+           std::min(step, receive[peer] - begin));
     }
   };
   return ring_.ContributeDrain(BlocksFor(largest, step), contribute, drain, deadline);

@@ -11,6 +11,7 @@
 #include "collectives/reduce.h"
 #include "collectives/shm/block_ring.h"
 #include "collectives/shm/piece_list.h"
+#include "collectives/shm/shm_backend.h"
 #include "collectives/shm/shm_links.h"
 #include "collectives/shm/small_exchange.h"
 #include "collectives/shm/streaming_copy.h"
@@ -20,7 +21,7 @@ namespace hvd {
 // Thread-safety and errors as in Communicator.
 class ShmCommunicator : public Communicator {
  public:
-  ShmCommunicator(Epoch epoch, std::unique_ptr<ShmLinks> links, CopyFunction write);
+  ShmCommunicator(Epoch epoch, std::unique_ptr<ShmLinks> links, ShmWriting writing);
 
   int rank() const override { return links_->rank(); }
   int size() const override { return links_->size(); }
@@ -58,6 +59,9 @@ class ShmCommunicator : public Communicator {
   absl::Status AllToAllLarge(const char* in, absl::Span<const size_t> send, char* out,
                              absl::Span<const size_t> receive, size_t largest,
                              absl::Time deadline);
+  // Before an operation with so many bytes, as all ranks see it: measures how large data is best
+  // written if that was not done for a while. Virtual machines move.
+  absl::Status ChooseWriting(size_t bytes, absl::Time deadline);
   // The largest of the ranks' values.
   absl::StatusOr<size_t> Largest(size_t value, absl::Time deadline);
   // The bytes of a rank's part of a block.
@@ -70,7 +74,9 @@ class ShmCommunicator : public Communicator {
 
   const Epoch epoch_;
   const std::unique_ptr<ShmLinks> links_;
-  const CopyFunction write_;  // of large data
+  const ShmWriting writing_;
+  CopyFunction write_ = PlainCopy;  // of large data
+  size_t bytes_until_probe_ = 0;
   SmallExchange small_;
   BlockRing ring_;
   uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched

@@ -1,0 +1,45 @@
+#include "collectives/shm/core_distance.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// The best of a few, each of several round trips, since reading the clock takes as long as one.
+constexpr int kTries = 4, kRoundTrips = 8;
+constexpr absl::Duration kFar = absl::Nanoseconds(200), kSharedCore = absl::Microseconds(2);
+
+}  // namespace
+
+absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Time deadline) {
+  const int partner = links.rank() ^ 1;
+  if (partner >= links.size()) return absl::ZeroDuration();
+  const bool goes_first = links.rank() < partner;
+  std::atomic<uint64_t>& own = links.own_state().probe;
+  const std::atomic<uint64_t>& other = links.segment().state(partner).probe;
+  absl::Duration best = absl::InfiniteDuration();
+  for (int i = 0; i < kTries; ++i) {
+    const absl::Time start = Clock::Real().Now();
+    for (int trip = 0; trip < kRoundTrips; ++trip) {
+      const uint64_t number = own.load(std::memory_order_relaxed) + 1;
+      if (goes_first) own.store(number, std::memory_order_release);
+      links.Notify(partner);
+      RETURN_IF_ERROR(links.Await(
+          [&] { return other.load(std::memory_order_acquire) >= number ? -1 : partner; },
+          deadline));
+      if (!goes_first) own.store(number, std::memory_order_release);
+    }
+    links.Notify(partner);
+    best = std::min(best, (Clock::Real().Now() - start) / kRoundTrips);
+  }
+  return best;
+}
+
+bool AreFarApart(absl::Duration round_trip) {
+  return round_trip > kFar && round_trip < kSharedCore;
+}
+
+}  // namespace hvd
