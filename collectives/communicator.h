@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "collectives/mailbox.h"
 #include "collectives/types.h"
 
 namespace hvd {
@@ -50,6 +51,9 @@ class Communicator {
   virtual int size() const = 0;
   // "gloo, rank 1 of 4, epoch 3": for logs and error messages.
   virtual std::string ToString() const = 0;
+
+  // Lives as long as the communicator; nullptr: this backend has none.
+  virtual Mailbox* mailbox() { return nullptr; }
 
   // out[i] = op over all ranks of in[i]; `in` may equal `out`.
   virtual absl::Status AllReduce(const void* in, void* out, size_t count, DataType type,

@@ -25,6 +25,7 @@ struct alignas(kApart) SegmentHeader {
 struct RankState {
   alignas(kApart) std::atomic<uint32_t> asleep;  // its bell is to be rung
   std::atomic<uint32_t> left;                    // in good order; it will write nothing more
+  std::atomic<uint32_t> mail_closed;             // the same, of its mail
   alignas(kApart) std::atomic<uint64_t> contributed;  // blocks, see block_ring.h
   alignas(kApart) std::atomic<uint64_t> reduced;
   alignas(kApart) std::atomic<uint64_t> drained;

@@ -50,6 +50,7 @@ ShmCommunicator::ShmCommunicator(Epoch epoch, std::unique_ptr<ShmLinks> links, S
       links_(std::move(links)),
       writing_(writing),
       write_(writing == ShmWriting::kStreaming ? StreamingCopy : PlainCopy),
+      mailbox_(*links_),
       small_(*links_),
       ring_(*links_) {}
 

@@ -13,6 +13,7 @@
 #include "collectives/shm/piece_list.h"
 #include "collectives/shm/shm_backend.h"
 #include "collectives/shm/shm_links.h"
+#include "collectives/shm/shm_mailbox.h"
 #include "collectives/shm/small_exchange.h"
 #include "collectives/shm/streaming_copy.h"
 
@@ -26,6 +27,7 @@ class ShmCommunicator : public Communicator {
   int rank() const override { return links_->rank(); }
   int size() const override { return links_->size(); }
   std::string ToString() const override;
+  Mailbox* mailbox() override { return &mailbox_; }
 
   absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
                          const CallOptions& options) override;
@@ -77,6 +79,7 @@ class ShmCommunicator : public Communicator {
   const ShmWriting writing_;
   CopyFunction write_ = PlainCopy;  // of large data
   size_t bytes_until_probe_ = 0;
+  ShmMailbox mailbox_;
   SmallExchange small_;
   BlockRing ring_;
   uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched

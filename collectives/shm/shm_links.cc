@@ -61,7 +61,8 @@ ShmLinks::ShmLinks(Meeting meeting, int rank, int size, Fd epoll)
       rank_(rank),
       size_(size),
       epoll_(std::move(epoll)),
-      waiting_(size <= UsableCores() ? Waiting::kSpin : Waiting::kYield) {}
+      waiting_(size <= UsableCores() ? Waiting::kSpin : Waiting::kYield),
+      dead_(size) {}
 
 ShmLinks::~ShmLinks() {
   if (broken()) return;
@@ -70,9 +71,14 @@ ShmLinks::~ShmLinks() {
 }
 
 absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
-  while (!Look(missing)) {
+  const auto is_over = [&] {
+    return missing() < 0 || broken() ||
+           segment().header().broken_by.load(std::memory_order_relaxed) != 0;
+  };
+  while (true) {
+    Look(is_over);
     const int peer = missing();
-    if (peer < 0) break;
+    if (peer < 0) return absl::OkStatus();
     RETURN_IF_ERROR(Check());
     // Who had left has written all that it had to write before.
     if (segment().state(peer).left.load(std::memory_order_acquire) != 0 && missing() == peer) {
@@ -81,19 +87,18 @@ absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
       Break(absl::DeadlineExceededError(
                 absl::StrCat("rank ", peer, " has not come within the time")),
             peer);
-    } else {
-      Sleep(missing, deadline);
+    } else if (PrepareSleep(is_over)) {
+      SleepFor(deadline - Clock::Real().Now());
+      StayAwake();
     }
     RETURN_IF_ERROR(status());
   }
-  return absl::OkStatus();
 }
 
-bool ShmLinks::Look(Missing missing) {
+bool ShmLinks::Look(absl::FunctionRef<bool()> ready) {
   absl::Time give_up = absl::InfiniteFuture();
   for (int looks = 1;; ++looks) {
-    if (missing() < 0) return true;
-    if (broken()) return false;
+    if (ready()) return true;
     if (waiting_ == Waiting::kYield) sched_yield();
     Pause();
     if (looks % kLooksPerClockReading != 0) continue;
@@ -112,23 +117,28 @@ absl::Status ShmLinks::Check() {
   return status();
 }
 
-void ShmLinks::Sleep(Missing missing, absl::Time deadline) {
+bool ShmLinks::PrepareSleep(absl::FunctionRef<bool()> ready) {
   own_state().asleep.store(1, std::memory_order_seq_cst);
   // Whoever writes from now on sees that; what was written before is seen here.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const bool needless =
-      missing() < 0 || broken() || segment().header().broken_by.load(std::memory_order_acquire) != 0;
-  if (!needless) {
-    const absl::Duration left = deadline - Clock::Real().Now();
-    const int64_t milliseconds = left == absl::InfiniteDuration()
-                                     ? -1
-                                     : std::max<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0);
-    epoll_event events[8];
-    const int count = epoll_wait(epoll_.get(), events, 8,
-                                 static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30)));
-    for (int i = 0; i < count; ++i) HandleEvent(events[i].data.u64);
-  }
+  if (!ready()) return true;
   own_state().asleep.store(0, std::memory_order_relaxed);
+  return false;
+}
+
+void ShmLinks::SleepFor(absl::Duration timeout) {
+  const int64_t milliseconds = timeout == absl::InfiniteDuration()
+                                   ? -1
+                                   : std::max<int64_t>(absl::ToInt64Milliseconds(timeout) + 1, 0);
+  epoll_event event;
+  epoll_wait(epoll_.get(), &event, 1, static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30)));
+}
+
+void ShmLinks::StayAwake() {
+  own_state().asleep.store(0, std::memory_order_relaxed);
+  epoll_event events[8];
+  const int count = epoll_wait(epoll_.get(), events, 8, 0);
+  for (int i = 0; i < count; ++i) HandleEvent(events[i].data.u64);
 }
 
 void ShmLinks::HandleEvent(uint64_t tag) {
@@ -142,6 +152,7 @@ void ShmLinks::HandleEvent(uint64_t tag) {
   const int peer = rank_ == 0 ? static_cast<int>(tag) : 0;
   meeting_.links[tag].reset();
   if (segment().state(peer).left.load(std::memory_order_acquire) != 0) return;
+  dead_[peer] = true;
   Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: its process has ended")),
         peer);
 }

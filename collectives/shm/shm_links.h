@@ -50,6 +50,16 @@ class ShmLinks {
   //   then.
   absl::Status Await(Missing missing, absl::Time deadline);
 
+  // The parts of a wait, for those who wait for something else; see Mailbox.
+  bool Look(absl::FunctionRef<bool()> ready);
+  bool PrepareSleep(absl::FunctionRef<bool()> ready);
+  // Thread-safe.
+  void SleepFor(absl::Duration timeout);
+  void StayAwake();
+  void RingOwn() { Ring(rank_); }
+  // Whether `peer` has died, as far as this rank has noticed.
+  bool dead(int peer) const { return dead_[peer]; }
+
   // After something was written for `peer`, or for all others.
   void Notify(int peer);
   void NotifyAll();
@@ -67,11 +77,6 @@ class ShmLinks {
  private:
   ShmLinks(Meeting meeting, int rank, int size, Fd epoll);
 
-  // True if missing() says nobody after a while of looking.
-  bool Look(Missing missing);
-  // Until the bell rings, a peer is gone, or the deadline has passed; not at all if missing() says
-  // nobody.
-  void Sleep(Missing missing, absl::Time deadline);
   void HandleEvent(uint64_t tag);
   void Ring(int rank);
 
@@ -79,7 +84,8 @@ class ShmLinks {
   const int rank_;
   const int size_;
   const Fd epoll_;
-  Waiting waiting_ = Waiting::kSpin;
+  const Waiting waiting_;
+  std::vector<bool> dead_;  // by rank
 
   std::atomic<bool> broken_{false};
   mutable absl::Mutex mutex_;

@@ -1,0 +1,49 @@
+#include "collectives/shm/shm_mailbox.h"
+
+#include "collectives/shm/byte_pipe.h"
+
+namespace hvd {
+
+size_t ShmMailbox::Write(int peer, absl::string_view bytes) {
+  const size_t written = WriteToPipe(Out(peer), bytes.data(), bytes.size());
+  if (written > 0) links_.Notify(peer);
+  return written;
+}
+
+size_t ShmMailbox::Read(int peer, char* buffer, size_t size) {
+  BytePipe& pipe = In(peer);
+  const bool was_full = !hvd::HasRoom(pipe);
+  const size_t read = ReadFromPipe(pipe, buffer, size);
+  if (was_full && read > 0) links_.Notify(peer);
+  return read;
+}
+
+bool ShmMailbox::HasData(int peer) const { return hvd::HasData(In(peer)); }
+
+bool ShmMailbox::HasRoom(int peer) const { return hvd::HasRoom(Out(peer)); }
+
+Mailbox::PeerState ShmMailbox::state(int peer) const {
+  const RankState& state = links_.segment().state(peer);
+  if (state.mail_closed.load(std::memory_order_acquire) != 0) return PeerState::kClosed;
+  return links_.dead(peer) ? PeerState::kDead : PeerState::kThere;
+}
+
+void ShmMailbox::Close() {
+  links_.own_state().mail_closed.store(1, std::memory_order_release);
+  links_.NotifyAll();
+}
+
+bool ShmMailbox::Look(Ready ready) { return links_.Look(ready); }
+
+bool ShmMailbox::PrepareSleep(Ready ready) {
+  return links_.PrepareSleep([&] { return woken_.load() || ready(); });
+}
+
+void ShmMailbox::Wake() {
+  woken_.store(true);
+  // Whether there is somebody to ring for is decided as for a peer's word.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (links_.own_state().asleep.load(std::memory_order_relaxed) != 0) links_.RingOwn();
+}
+
+}  // namespace hvd

@@ -1,0 +1,45 @@
+// Mailbox over ShmLinks.
+#ifndef COLLECTIVES_SHM_SHM_MAILBOX_H_
+#define COLLECTIVES_SHM_SHM_MAILBOX_H_
+
+#include <atomic>
+
+#include "collectives/mailbox.h"
+#include "collectives/shm/shm_links.h"
+
+namespace hvd {
+
+// `links` must outlive it. As all of ShmLinks, it learns of a death between rank 0 and the others
+// only.
+class ShmMailbox : public Mailbox {
+ public:
+  explicit ShmMailbox(ShmLinks& links) : links_(links) {}
+
+  size_t Write(int peer, absl::string_view bytes) override;
+  size_t Read(int peer, char* buffer, size_t size) override;
+  bool HasData(int peer) const override;
+  bool HasRoom(int peer) const override;
+  PeerState state(int peer) const override;
+  void Close() override;
+  bool Look(Ready ready) override;
+  bool PrepareSleep(Ready ready) override;
+  void SleepFor(absl::Duration timeout) override { links_.SleepFor(timeout); }
+  void StayAwake() override { links_.StayAwake(); }
+  void Wake() override;
+  bool TakeWake() override { return woken_.exchange(false); }
+
+ private:
+  BytePipe& Out(int peer) const {
+    return links_.segment().pipe(PipeKind::kMail, links_.rank(), peer);
+  }
+  BytePipe& In(int peer) const {
+    return links_.segment().pipe(PipeKind::kMail, peer, links_.rank());
+  }
+
+  ShmLinks& links_;
+  std::atomic<bool> woken_{false};
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_SHM_SHM_MAILBOX_H_
