@@ -21,6 +21,7 @@ namespace hvd {
 struct BackendCase {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
+  bool names_peers = true;  // whether errors say which peer has failed
 };
 inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
 

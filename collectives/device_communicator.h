@@ -1,0 +1,59 @@
+// The seam for tensors in a device's memory: a Communicator whose buffers lie there.
+#ifndef COLLECTIVES_DEVICE_COMMUNICATOR_H_
+#define COLLECTIVES_DEVICE_COMMUNICATOR_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/cancellation.h"
+#include "collectives/communicator.h"
+#include "collectives/key_exchange.h"
+#include "collectives/types.h"
+
+namespace hvd {
+
+// Thread-safety and errors as in Communicator; all buffers are in the memory of device(), unless a
+// name says otherwise. A call returns when its result is there, so that any other stream may read
+// it. If the communicator breaks, a call returns when the device touches its buffers no more, or
+// when that can't be had in a few seconds.
+class DeviceCommunicator : public Communicator {
+ public:
+  virtual int device() const = 0;
+
+  // All later calls read and write their buffers only when `event`, a CUDA event that has been
+  // recorded, has happened. It may be destroyed at once.
+  virtual absl::Status WaitFor(void* event) = 0;
+
+  // AllReduce of several stretches at once, of `factor` times their elements. All ranks have the
+  // same counts, type, op and factor.
+  //   Unimplemented: a factor other than 1 with an op other than kSum, or with integers.
+  virtual absl::Status AllReduceScaled(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
+                                       double factor, const CallOptions& options) = 0;
+
+  // Copies between the device and the host.
+  virtual absl::Status CopyToHost(void* to_host, const void* from, size_t bytes,
+                                  const CallOptions& options) = 0;
+  virtual absl::Status CopyFromHost(void* to, const void* from_host, size_t bytes,
+                                    const CallOptions& options) = 0;
+};
+
+// Makes communicators of devices. Safe for concurrent use; must outlive what it made.
+class DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+
+  // Connects this rank, with its device `device`, with its peers; every rank of the group must call
+  // it, also one that has no such device or lacks the library.
+  //   Unimplemented: some rank can't do it; the same on all ranks, and says which and why.
+  //   Otherwise as Backend::Connect.
+  virtual absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Connect(const GroupInfo& group,
+                                                                      int device, KeyExchange& keys,
+                                                                      const WaitBounds& bounds) = 0;
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_DEVICE_COMMUNICATOR_H_

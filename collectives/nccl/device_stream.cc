@@ -1,0 +1,111 @@
+#include "collectives/nccl/device_stream.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+CudaAddress Address(const void* pointer) { return reinterpret_cast<CudaAddress>(pointer); }
+
+}  // namespace
+
+absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what) {
+  constexpr int kOutOfMemory = 2;
+  if (result == CudaResult::kSuccess) return absl::OkStatus();
+  const char* text = nullptr;
+  cuda.get_error_string(result, &text);
+  const std::string message = absl::StrCat(what, ": CUDA error ", static_cast<int>(result), ", ",
+                                           text == nullptr ? "unknown" : text);
+  if (static_cast<int>(result) == kOutOfMemory) return absl::ResourceExhaustedError(message);
+  return absl::InternalError(message);
+}
+
+DeviceStream::ScopedDevice::ScopedDevice(const DeviceStream& stream) : cuda_(stream.cuda_) {
+  cuda_.context_push(stream.context_);
+}
+
+DeviceStream::ScopedDevice::~ScopedDevice() {
+  CudaContext* popped = nullptr;
+  cuda_.context_pop(&popped);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceStream>> DeviceStream::Create(const CudaFunctions& cuda,
+                                                                   int device) {
+  RETURN_IF_ERROR(FromCuda(cuda, cuda.init(0), "starting CUDA"));
+  int count = 0;
+  RETURN_IF_ERROR(FromCuda(cuda, cuda.device_get_count(&count), "counting devices"));
+  if (device < 0 || device >= count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no CUDA device ", device, " among ", count));
+  }
+  CudaContext* context = nullptr;
+  RETURN_IF_ERROR(FromCuda(cuda, cuda.primary_context_retain(&context, device),
+                           absl::StrCat("opening CUDA device ", device)));
+  auto stream = std::unique_ptr<DeviceStream>(new DeviceStream(cuda, device, context));
+  const ScopedDevice scope(*stream);
+  RETURN_IF_ERROR(stream->Check(cuda.stream_create(&stream->stream_, kCudaStreamNonBlocking),
+                                "making a stream"));
+  RETURN_IF_ERROR(stream->Check(cuda.event_create(&stream->event_, kCudaEventDisableTiming),
+                                "making an event"));
+  return stream;
+}
+
+DeviceStream::~DeviceStream() {
+  {
+    const ScopedDevice scope(*this);
+    if (stream_ != nullptr) cuda_.stream_destroy(stream_);
+    if (event_ != nullptr) cuda_.event_destroy(event_);
+    if (scratch_ != 0) cuda_.memory_free(scratch_);
+  }
+  cuda_.primary_context_release(device_);
+}
+
+absl::Status DeviceStream::Check(CudaResult result, absl::string_view what) const {
+  return FromCuda(cuda_, result, absl::StrCat(what, " on CUDA device ", device_));
+}
+
+absl::Status DeviceStream::WaitFor(CudaEvent* event) {
+  return Check(cuda_.stream_wait_event(stream_, event, 0), "waiting for an event");
+}
+
+absl::Status DeviceStream::Mark() {
+  return Check(cuda_.event_record(event_, stream_), "recording an event");
+}
+
+absl::StatusOr<bool> DeviceStream::Done() {
+  const CudaResult result = cuda_.event_query(event_);
+  if (result == CudaResult::kNotReady) return false;
+  RETURN_IF_ERROR(Check(result, "an operation"));
+  return true;
+}
+
+absl::StatusOr<void*> DeviceStream::Scratch(size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    if (scratch_ != 0) RETURN_IF_ERROR(Check(cuda_.memory_free(scratch_), "freeing memory"));
+    scratch_ = 0;
+    scratch_bytes_ = 0;
+    RETURN_IF_ERROR(Check(cuda_.memory_allocate(&scratch_, bytes),
+                          absl::StrCat("taking ", bytes, " bytes of memory")));
+    scratch_bytes_ = bytes;
+  }
+  return reinterpret_cast<void*>(scratch_);
+}
+
+absl::Status DeviceStream::CopyToHost(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  return Check(cuda_.copy_to_host(to, Address(from), bytes, stream_), "copying to the host");
+}
+
+absl::Status DeviceStream::CopyFromHost(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  return Check(cuda_.copy_from_host(Address(to), from, bytes, stream_), "copying from the host");
+}
+
+absl::Status DeviceStream::CopyOnDevice(void* to, const void* from, size_t bytes) {
+  if (bytes == 0 || to == from) return absl::OkStatus();
+  return Check(cuda_.copy_on_device(Address(to), Address(from), bytes, stream_),
+               "copying on the device");
+}
+
+}  // namespace hvd

@@ -1,0 +1,78 @@
+// One stream of one CUDA device: what of the driver the communicator needs.
+#ifndef COLLECTIVES_NCCL_DEVICE_STREAM_H_
+#define COLLECTIVES_NCCL_DEVICE_STREAM_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "collectives/nccl/abi.h"
+
+namespace hvd {
+
+// Not safe for concurrent use, except that ScopedDevice may be. Holds the device's primary context,
+// the one that frameworks use. Errors of all methods, unless they say otherwise:
+//   Internal: the driver's word on what it was asked for.   ResourceExhausted: no memory.
+class DeviceStream {
+ public:
+  // `cuda` must outlive the stream.   InvalidArgument: there is no such device.
+  static absl::StatusOr<std::unique_ptr<DeviceStream>> Create(const CudaFunctions& cuda,
+                                                              int device);
+  // REQUIRES: nothing is under way on the stream, or it can be given up.
+  ~DeviceStream();
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
+
+  int device() const { return device_; }
+  CudaStream* get() const { return stream_; }
+
+  // While it lives, this thread's calls of CUDA and NCCL are for the device.
+  class ScopedDevice {
+   public:
+    explicit ScopedDevice(const DeviceStream& stream);
+    ~ScopedDevice();
+    ScopedDevice(const ScopedDevice&) = delete;
+    ScopedDevice& operator=(const ScopedDevice&) = delete;
+
+   private:
+    const CudaFunctions& cuda_;
+  };
+
+  // The following need a ScopedDevice.
+
+  // What comes after it on the stream runs when `event` has happened.
+  absl::Status WaitFor(CudaEvent* event);
+  // Marks the place that Done() asks about.
+  absl::Status Mark();
+  // Whether everything before the last Mark() has been done.
+  absl::StatusOr<bool> Done();
+
+  // Device memory of at least `bytes` bytes, kept until more is asked for.
+  absl::StatusOr<void*> Scratch(size_t bytes);
+  // Started; done when the stream has done them. Host memory must live until then.
+  absl::Status CopyToHost(void* to, const void* from, size_t bytes);
+  absl::Status CopyFromHost(void* to, const void* from, size_t bytes);
+  absl::Status CopyOnDevice(void* to, const void* from, size_t bytes);
+
+ private:
+  DeviceStream(const CudaFunctions& cuda, int device, CudaContext* context)
+      : cuda_(cuda), device_(device), context_(context) {}
+  absl::Status Check(CudaResult result, absl::string_view what) const;
+
+  const CudaFunctions& cuda_;
+  const int device_;
+  CudaContext* const context_;
+  CudaStream* stream_ = nullptr;
+  CudaEvent* event_ = nullptr;
+  CudaAddress scratch_ = 0;
+  size_t scratch_bytes_ = 0;
+};
+
+// The driver's word on an error.   OK for kSuccess.   ResourceExhausted: no memory.   Internal.
+absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what);
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_NCCL_DEVICE_STREAM_H_

@@ -1,0 +1,36 @@
+// What ranks show each other before they make a NCCL communicator: whether they can, and that they
+// belong here. Pure.
+#ifndef COLLECTIVES_NCCL_HELLO_H_
+#define COLLECTIVES_NCCL_HELLO_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "collectives/nccl/abi.h"
+#include "collectives/types.h"
+
+namespace hvd {
+
+struct NcclHello {
+  int version = 0;      // of NCCL; 0: this rank can't take part
+  std::string problem;  // why not
+  std::string id;       // rank 0's: sizeof(NcclUniqueId) bytes
+};
+
+// The hello of rank group.rank, signed with group.secret. Keys of an exchange serve once an epoch,
+// so a hello overheard is worth nothing.
+std::string EncodeHello(const GroupInfo& group, const NcclHello& hello);
+
+// All ranks' hellos, in rank order, as the one id to connect with; every rank comes to the same
+// verdict, except for who can't read the others' signatures.
+//   PermissionDenied: a rank does not know the epoch's secret.   Unimplemented: a rank can't take
+//   part, or has another NCCL than rank 0; names it and says why.
+absl::StatusOr<NcclUniqueId> JudgeHellos(const GroupInfo& group,
+                                         absl::Span<const std::string> hellos);
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_NCCL_HELLO_H_

@@ -1,0 +1,70 @@
+#include "collectives/nccl/hello.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using testing::HasSubstr;
+
+GroupInfo Group(int rank, const std::string& secret = "secret") {
+  return {Epoch(7), rank, 3, "", secret};
+}
+
+const std::string kId = std::string("id\0|with anything", 17) + std::string(128 - 17, 'x');
+
+NcclHello Able(int rank, int version = 22307) { return {version, "", rank == 0 ? kId : ""}; }
+
+std::vector<std::string> Hellos(const NcclHello& last, const std::string& secret = "secret") {
+  return {EncodeHello(Group(0), Able(0)), EncodeHello(Group(1), Able(1)),
+          EncodeHello(Group(2, secret), last)};
+}
+
+TEST(JudgeHellos, AllCan_GivesRank0sId) {
+  const auto id = JudgeHellos(Group(1), Hellos(Able(2)));
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_EQ(std::string(id->internal, sizeof(id->internal)), kId);
+}
+
+TEST(JudgeHellos, OneCannot_SaysWhichAndWhy) {
+  for (int rank = 0; rank < 3; ++rank) {
+    const absl::Status status = JudgeHellos(Group(rank), Hellos({0, "no | driver", ""})).status();
+    EXPECT_EQ(status, absl::UnimplementedError("rank 2 can't use NCCL: no | driver"));
+  }
+}
+
+TEST(JudgeHellos, OtherVersion_NamesBoth) {
+  EXPECT_EQ(JudgeHellos(Group(0), Hellos(Able(2, 21803))).status(),
+            absl::UnimplementedError("rank 2 has NCCL 2.18.3, rank 0 has 2.23.7"));
+}
+
+TEST(JudgeHellos, Stranger_IsRefused) {
+  EXPECT_EQ(JudgeHellos(Group(0), Hellos(Able(2), "guess")).status(),
+            absl::PermissionDeniedError("rank 2 does not know this epoch's secret"));
+}
+
+TEST(JudgeHellos, HelloOfAnotherRankOrEpochOrChanged_IsRefused) {
+  std::vector<std::string> hellos = Hellos(Able(2));
+  std::swap(hellos[1], hellos[2]);
+  EXPECT_TRUE(absl::IsPermissionDenied(JudgeHellos(Group(0), hellos).status()));
+  GroupInfo later = Group(0);
+  later.epoch = Epoch(8);
+  EXPECT_TRUE(absl::IsPermissionDenied(JudgeHellos(later, Hellos(Able(2))).status()));
+  for (const size_t at : {0u, 31u, 32u, 40u}) {
+    hellos = Hellos(Able(2));
+    hellos[0][at] ^= 1;
+    EXPECT_TRUE(absl::IsPermissionDenied(JudgeHellos(Group(1), hellos).status())) << at;
+  }
+  hellos[0] = "short";
+  EXPECT_TRUE(absl::IsPermissionDenied(JudgeHellos(Group(1), hellos).status()));
+}
+
+TEST(JudgeHellos, NoId_IsABug) {
+  std::vector<std::string> hellos = Hellos(Able(2));
+  hellos[0] = EncodeHello(Group(0), {22307, "", "short"});
+  EXPECT_EQ(JudgeHellos(Group(1), hellos).status().code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,295 @@
+#include "collectives/nccl/nccl_communicator.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "collectives/nccl/convert.h"
+#include "collectives/reduce.h"
+
+namespace hvd {
+namespace {
+
+absl::Status CheckCounts(absl::Span<const size_t> counts, int size) {
+  if (counts.size() == static_cast<size_t>(size)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("got ", counts.size(), " counts for ", size, " ranks"));
+}
+
+absl::Status CheckRank(int rank, int size) {
+  if (rank >= 0 && rank < size) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("there is no rank ", rank, " of ", size));
+}
+
+const char* At(const void* base, size_t offset) { return static_cast<const char*>(base) + offset; }
+char* At(void* base, size_t offset) { return static_cast<char*>(base) + offset; }
+
+size_t Before(absl::Span<const size_t> counts, int rank) {
+  return std::accumulate(counts.begin(), counts.begin() + rank, size_t{0});
+}
+
+bool AllEqual(absl::Span<const size_t> counts) {
+  return std::all_of(counts.begin(), counts.end(), [&](size_t c) { return c == counts[0]; });
+}
+
+// Block r of `count` elements in `size` blocks that differ by one at most.
+std::vector<size_t> SplitEvenly(size_t count, int size) {
+  std::vector<size_t> counts(size, count / size);
+  for (size_t r = 0; r < count % size; ++r) ++counts[r];
+  return counts;
+}
+
+std::vector<size_t> Times(absl::Span<const size_t> counts, size_t factor) {
+  std::vector<size_t> result(counts.begin(), counts.end());
+  for (size_t& count : result) count *= factor;
+  return result;
+}
+
+// Calls f for one rank after the other until it fails; ranks without a block are left out, as they
+// are everywhere.
+template <typename F>
+NcclResult ForEachBlock(absl::Span<const size_t> counts, F&& f) {
+  size_t offset = 0;
+  for (size_t r = 0; r < counts.size(); ++r) {
+    if (counts[r] > 0) {
+      const NcclResult result = f(static_cast<int>(r), offset, counts[r]);
+      if (result != NcclResult::kSuccess && result != NcclResult::kInProgress) return result;
+    }
+    offset += counts[r];
+  }
+  return NcclResult::kSuccess;
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(const GpuLibraries& libraries, const GroupInfo& group,
+                                   int device, std::shared_ptr<NcclSession> session)
+    : nccl_(libraries.nccl),
+      rank_(group.rank),
+      size_(group.size),
+      device_(device),
+      epoch_(group.epoch),
+      session_(std::move(session)) {}
+
+NcclCommunicator::~NcclCommunicator() { session_->Close(); }
+
+std::string NcclCommunicator::ToString() const {
+  return absl::StrCat("nccl, rank ", rank_, " of ", size_, ", epoch ", epoch_.value());
+}
+
+absl::Status NcclCommunicator::Run(absl::string_view operation, const CallOptions& options,
+                                   absl::FunctionRef<absl::Status()> enqueue) {
+  ++calls_;
+  return session_->Run(options.timeout, enqueue, [&](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat(operation, " (call ", calls_, "; ", ToString(),
+                                                    "): ", status.message()));
+  });
+}
+
+absl::Status NcclCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
+                                         ReduceOp op, const CallOptions& options) {
+  return AllReduceScaled({Piece{in, out, count}}, type, op, 1.0, options);
+}
+
+absl::Status NcclCommunicator::AllReduceScaled(absl::Span<const Piece> pieces, DataType type,
+                                               ReduceOp op, double factor,
+                                               const CallOptions& options) {
+  const bool is_scaled = factor != 1.0;
+  if (is_scaled && (op != ReduceOp::kSum || !IsFloating(type))) {
+    return absl::UnimplementedError(
+        absl::StrCat("NCCL can't scale a ", NameOf(op), " of ", NameOf(type)));
+  }
+  return Run("allreduce", options, [&]() -> absl::Status {
+    const std::optional<NcclReduction> reduction = ToNccl(type, op);
+    if (!reduction.has_value()) {
+      for (const Piece& piece : pieces) RETURN_IF_ERROR(AllReduceOnHost(piece, type, op));
+      return absl::OkStatus();
+    }
+    NcclOp nccl_op = reduction->op;
+    if (is_scaled) {
+      NcclFactor value = ToNcclFactor(type, factor);
+      RETURN_IF_ERROR(session_->Call("making a scaled sum", [&](NcclComm* comm) {
+        return nccl_.red_op_create_pre_mul_sum(&nccl_op, value.bytes, reduction->type,
+                                               kNcclScalarOnHost, comm);
+      }));
+    }
+    RETURN_IF_ERROR(session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      for (const Piece& piece : pieces) {
+        if (piece.count == 0) continue;
+        const NcclResult result = nccl_.all_reduce(piece.in, piece.out, piece.count,
+                                                   reduction->type, nccl_op, comm, stream);
+        if (result != NcclResult::kSuccess) return result;
+      }
+      return NcclResult::kSuccess;
+    }));
+    if (!is_scaled) return absl::OkStatus();
+    return session_->Call("dropping a scaled sum",
+                          [&](NcclComm* comm) { return nccl_.red_op_destroy(nccl_op, comm); });
+  });
+}
+
+absl::Status NcclCommunicator::AllGather(const void* in, void* out,
+                                         absl::Span<const size_t> byte_counts,
+                                         const CallOptions& options) {
+  return Run("allgather", options, [&]() -> absl::Status {
+    RETURN_IF_ERROR(CheckCounts(byte_counts, size_));
+    return GatherBlocks(in, out, byte_counts);
+  });
+}
+
+absl::Status NcclCommunicator::GatherBlocks(const void* in, void* out,
+                                            absl::Span<const size_t> byte_counts) {
+  return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+    if (byte_counts[0] > 0 && AllEqual(byte_counts)) {
+      return nccl_.all_gather(in, out, byte_counts[0], NcclType::kUint8, comm, stream);
+    }
+    return ForEachBlock(byte_counts, [&](int root, size_t offset, size_t bytes) {
+      return nccl_.broadcast(root == rank_ ? in : At(out, offset), At(out, offset), bytes,
+                             NcclType::kUint8, root, comm, stream);
+    });
+  });
+}
+
+absl::Status NcclCommunicator::Broadcast(void* buffer, size_t bytes, int root,
+                                         const CallOptions& options) {
+  return Run("broadcast", options, [&]() -> absl::Status {
+    RETURN_IF_ERROR(CheckRank(root, size_));
+    if (bytes == 0) return absl::OkStatus();
+    return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      return nccl_.broadcast(buffer, buffer, bytes, NcclType::kUint8, root, comm, stream);
+    });
+  });
+}
+
+absl::Status NcclCommunicator::AllToAll(const void* in, absl::Span<const size_t> send_bytes,
+                                        void* out, absl::Span<const size_t> receive_bytes,
+                                        const CallOptions& options) {
+  return Run("alltoall", options, [&]() -> absl::Status {
+    RETURN_IF_ERROR(CheckCounts(send_bytes, size_));
+    RETURN_IF_ERROR(CheckCounts(receive_bytes, size_));
+    return ExchangeBlocks(in, send_bytes, out, receive_bytes);
+  });
+}
+
+absl::Status NcclCommunicator::ExchangeBlocks(const void* in, absl::Span<const size_t> send_bytes,
+                                              void* out, absl::Span<const size_t> receive_bytes) {
+  return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+    const NcclResult sent = ForEachBlock(send_bytes, [&](int peer, size_t offset, size_t bytes) {
+      return nccl_.send(At(in, offset), bytes, NcclType::kUint8, peer, comm, stream);
+    });
+    if (sent != NcclResult::kSuccess) return sent;
+    return ForEachBlock(receive_bytes, [&](int peer, size_t offset, size_t bytes) {
+      return nccl_.recv(At(out, offset), bytes, NcclType::kUint8, peer, comm, stream);
+    });
+  });
+}
+
+absl::Status NcclCommunicator::ReduceScatter(const void* in, void* out,
+                                             absl::Span<const size_t> counts, DataType type,
+                                             ReduceOp op, const CallOptions& options) {
+  return Run("reducescatter", options, [&]() -> absl::Status {
+    RETURN_IF_ERROR(CheckCounts(counts, size_));
+    const std::optional<NcclReduction> reduction = ToNccl(type, op);
+    if (!reduction.has_value()) return ReduceScatterOnHost(in, out, counts, type, op);
+    return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      if (counts[0] > 0 && AllEqual(counts)) {
+        return nccl_.reduce_scatter(in, out, counts[0], reduction->type, reduction->op, comm,
+                                    stream);
+      }
+      return ForEachBlock(counts, [&](int root, size_t offset, size_t count) {
+        return nccl_.reduce(At(in, offset * SizeOf(type)), out, count, reduction->type,
+                            reduction->op, root, comm, stream);
+      });
+    });
+  });
+}
+
+absl::Status NcclCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
+                                           const CallOptions& options) {
+  return Run("send-receive", options, [&]() -> absl::Status {
+    RETURN_IF_ERROR(CheckRank(peer, size_));
+    if (peer == rank_) return absl::InternalError("a rank can't exchange with itself");
+    if (bytes == 0) return absl::OkStatus();
+    return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      const NcclResult sent = nccl_.send(in, bytes, NcclType::kUint8, peer, comm, stream);
+      if (sent != NcclResult::kSuccess) return sent;
+      return nccl_.recv(out, bytes, NcclType::kUint8, peer, comm, stream);
+    });
+  });
+}
+
+absl::Status NcclCommunicator::Barrier(const CallOptions& options) {
+  return Run("barrier", options, [&]() -> absl::Status {
+    void* byte = nullptr;
+    RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+      ASSIGN_OR_RETURN(byte, stream.Scratch(1));
+      return absl::OkStatus();
+    }));
+    return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+      return nccl_.all_reduce(byte, byte, 1, NcclType::kUint8, NcclOp::kMax, comm, stream);
+    });
+  });
+}
+
+void NcclCommunicator::Abort(absl::string_view reason) {
+  session_->Break(absl::AbortedError(reason));
+}
+
+absl::Status NcclCommunicator::WaitFor(void* event) {
+  return session_->OnStream(
+      [&](DeviceStream& stream) { return stream.WaitFor(static_cast<CudaEvent*>(event)); });
+}
+
+absl::Status NcclCommunicator::CopyToHost(void* to_host, const void* from, size_t bytes,
+                                          const CallOptions& options) {
+  return Run("copy to the host", options, [&] {
+    return session_->OnStream(
+        [&](DeviceStream& stream) { return stream.CopyToHost(to_host, from, bytes); });
+  });
+}
+
+absl::Status NcclCommunicator::CopyFromHost(void* to, const void* from_host, size_t bytes,
+                                            const CallOptions& options) {
+  return Run("copy from the host", options, [&] {
+    return session_->OnStream(
+        [&](DeviceStream& stream) { return stream.CopyFromHost(to, from_host, bytes); });
+  });
+}
+
+// Each rank reduces its part on the host, and the parts are gathered.
+absl::Status NcclCommunicator::AllReduceOnHost(const Piece& piece, DataType type, ReduceOp op) {
+  const std::vector<size_t> counts = SplitEvenly(piece.count, size_);
+  const std::vector<size_t> bytes = Times(counts, SizeOf(type));
+  char* own = At(piece.out, Before(bytes, rank_));
+  RETURN_IF_ERROR(ReduceScatterOnHost(piece.in, own, counts, type, op));
+  return GatherBlocks(own, piece.out, bytes);
+}
+
+absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
+                                                   absl::Span<const size_t> counts, DataType type,
+                                                   ReduceOp op) {
+  const size_t own_bytes = counts[rank_] * SizeOf(type);
+  const size_t all_bytes = own_bytes * size_;
+  void* parts = nullptr;  // everybody's part of what this rank keeps
+  RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+    if (all_bytes == 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(parts, stream.Scratch(all_bytes));
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ExchangeBlocks(in, Times(counts, SizeOf(type)), parts,
+                                 std::vector<size_t>(size_, own_bytes)));
+  host_scratch_.resize(std::max(host_scratch_.size(), all_bytes));
+  char* const host = host_scratch_.data();
+  RETURN_IF_ERROR(session_->OnStream(
+      [&](DeviceStream& stream) { return stream.CopyToHost(host, parts, all_bytes); }));
+  RETURN_IF_ERROR(session_->Synchronize());
+  for (int r = 1; r < size_; ++r) {
+    GetReduceFunction(type, op)(host, host, host + r * own_bytes, counts[rank_]);
+  }
+  RETURN_IF_ERROR(session_->OnStream(
+      [&](DeviceStream& stream) { return stream.CopyFromHost(out, host, own_bytes); }));
+  return session_->Synchronize();  // `host` is used again
+}
+
+}  // namespace hvd

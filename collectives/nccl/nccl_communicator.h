@@ -1,0 +1,77 @@
+// DeviceCommunicator over a NcclSession: which calls of NCCL make up which operation.
+#ifndef COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
+#define COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "collectives/device_communicator.h"
+#include "collectives/nccl/session.h"
+
+namespace hvd {
+
+// Thread-safety and errors as in DeviceCommunicator. NCCL does not tell which peer failed, so
+// messages don't either. int16, which NCCL lacks, is reduced on the host. 16-bit floats are added
+// as NCCL does it, and so are NaNs compared in a minimum or maximum.
+class NcclCommunicator : public DeviceCommunicator {
+ public:
+  NcclCommunicator(const GpuLibraries& libraries, const GroupInfo& group, int device,
+                   std::shared_ptr<NcclSession> session);
+  ~NcclCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int device() const override { return device_; }
+  std::string ToString() const override;
+
+  absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                         const CallOptions& options) override;
+  absl::Status AllReduceScaled(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
+                               double factor, const CallOptions& options) override;
+  absl::Status AllGather(const void* in, void* out, absl::Span<const size_t> byte_counts,
+                         const CallOptions& options) override;
+  absl::Status Broadcast(void* buffer, size_t bytes, int root, const CallOptions& options) override;
+  absl::Status AllToAll(const void* in, absl::Span<const size_t> send_bytes, void* out,
+                        absl::Span<const size_t> receive_bytes,
+                        const CallOptions& options) override;
+  absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
+                             DataType type, ReduceOp op, const CallOptions& options) override;
+  absl::Status SendReceive(int peer, const void* in, void* out, size_t bytes,
+                           const CallOptions& options) override;
+  absl::Status Barrier(const CallOptions& options) override;
+  void Abort(absl::string_view reason) override;
+
+  absl::Status WaitFor(void* event) override;
+  absl::Status CopyToHost(void* to_host, const void* from, size_t bytes,
+                          const CallOptions& options) override;
+  absl::Status CopyFromHost(void* to, const void* from_host, size_t bytes,
+                            const CallOptions& options) override;
+
+ private:
+  // Runs one operation; errors are told with its name, its running number and who we are.
+  absl::Status Run(absl::string_view operation, const CallOptions& options,
+                   absl::FunctionRef<absl::Status()> enqueue);
+  // Within Run, for types that NCCL lacks.
+  absl::Status AllReduceOnHost(const Piece& piece, DataType type, ReduceOp op);
+  absl::Status ReduceScatterOnHost(const void* in, void* out, absl::Span<const size_t> counts,
+                                   DataType type, ReduceOp op);
+  // Within Run.
+  absl::Status GatherBlocks(const void* in, void* out, absl::Span<const size_t> byte_counts);
+  absl::Status ExchangeBlocks(const void* in, absl::Span<const size_t> send_bytes, void* out,
+                              absl::Span<const size_t> receive_bytes);
+
+  const NcclFunctions& nccl_;
+  const int rank_;
+  const int size_;
+  const int device_;
+  const Epoch epoch_;
+  const std::shared_ptr<NcclSession> session_;
+  std::vector<char> host_scratch_;
+  uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_

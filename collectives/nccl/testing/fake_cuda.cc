@@ -1,0 +1,132 @@
+#include <cstdlib>
+#include <cstring>
+
+#include "collectives/nccl/testing/fake_world.h"
+
+namespace hvd {
+namespace {
+
+constexpr CudaResult kInvalidValue = static_cast<CudaResult>(1);
+constexpr int kDevices = 8;
+
+// The context that a thread has; the driver refuses work without one.
+thread_local int contexts = 0;
+
+CudaContext* AnyContext() {
+  static char context;
+  return reinterpret_cast<CudaContext*>(&context);
+}
+
+CudaResult Enqueue(CudaStream* stream, FakeWork work) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  if (contexts == 0 || world.streams.count(stream) == 0) return kInvalidValue;
+  stream->work.push_back(std::move(work));
+  world.Pump();
+  return CudaResult::kSuccess;
+}
+
+CudaResult Copy(void* to, const void* from, size_t bytes, CudaStream* stream) {
+  return Enqueue(stream, {[=] { std::memmove(to, from, bytes); }, nullptr});
+}
+
+void* Pointer(CudaAddress address) { return reinterpret_cast<void*>(address); }
+
+CudaResult CreateStream(CudaStream** stream, unsigned flags) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  if (contexts == 0) return kInvalidValue;
+  *stream = new CudaStream;
+  world.streams.insert(*stream);
+  return CudaResult::kSuccess;
+}
+
+CudaResult DestroyStream(CudaStream* stream) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  if (world.streams.erase(stream) == 0) return kInvalidValue;
+  delete stream;
+  return CudaResult::kSuccess;
+}
+
+CudaResult RecordEvent(CudaEvent* event, CudaStream* stream) {
+  {
+    absl::MutexLock lock(&FakeWorld::Get().mutex);
+    event->happened = false;
+  }
+  return Enqueue(stream, {[event] { event->happened = true; }, nullptr});
+}
+
+CudaResult WaitEvent(CudaStream* stream, CudaEvent* event, unsigned flags) {
+  return Enqueue(stream, {nullptr, [event] { return event->happened; }});
+}
+
+CudaResult QueryEvent(CudaEvent* event) {
+  absl::MutexLock lock(&FakeWorld::Get().mutex);
+  return event->happened ? CudaResult::kSuccess : CudaResult::kNotReady;
+}
+
+CudaResult PopContext(CudaContext** context) {
+  if (contexts == 0) return kInvalidValue;
+  --contexts;
+  *context = AnyContext();
+  return CudaResult::kSuccess;
+}
+
+}  // namespace
+
+CudaFunctions FakeCudaFunctions() {
+  CudaFunctions f;
+  f.init = [](unsigned) { return CudaResult::kSuccess; };
+  f.get_error_string = [](CudaResult, const char** text) {
+    *text = "a fake error";
+    return CudaResult::kSuccess;
+  };
+  f.device_get_count = [](int* count) {
+    *count = kDevices;
+    return CudaResult::kSuccess;
+  };
+  f.primary_context_retain = [](CudaContext** context, CudaDevice) {
+    *context = AnyContext();
+    return CudaResult::kSuccess;
+  };
+  f.primary_context_release = [](CudaDevice) { return CudaResult::kSuccess; };
+  f.context_push = [](CudaContext*) {
+    ++contexts;
+    return CudaResult::kSuccess;
+  };
+  f.context_pop = PopContext;
+  f.stream_create = CreateStream;
+  f.stream_destroy = DestroyStream;
+  f.stream_wait_event = WaitEvent;
+  f.event_create = [](CudaEvent** event, unsigned) {
+    *event = new CudaEvent;
+    return CudaResult::kSuccess;
+  };
+  f.event_destroy = [](CudaEvent* event) {
+    delete event;
+    return CudaResult::kSuccess;
+  };
+  f.event_record = RecordEvent;
+  f.event_query = QueryEvent;
+  f.memory_allocate = [](CudaAddress* memory, size_t bytes) {
+    *memory = reinterpret_cast<CudaAddress>(std::malloc(bytes));
+    return CudaResult::kSuccess;
+  };
+  f.memory_free = [](CudaAddress memory) {
+    std::free(Pointer(memory));
+    return CudaResult::kSuccess;
+  };
+  f.copy_to_host = [](void* to, CudaAddress from, size_t bytes, CudaStream* stream) {
+    return Copy(to, Pointer(from), bytes, stream);
+  };
+  f.copy_from_host = [](CudaAddress to, const void* from, size_t bytes, CudaStream* stream) {
+    return Copy(Pointer(to), from, bytes, stream);
+  };
+  f.copy_on_device = [](CudaAddress to, CudaAddress from, size_t bytes, CudaStream* stream) {
+    return Copy(Pointer(to), Pointer(from), bytes, stream);
+  };
+  return f;
+}
+
+}  // namespace hvd
