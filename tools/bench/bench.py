@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -27,6 +28,8 @@ def parser(description, rounds, budget):
                         help="whose torch.distributed: 1.13, 2.13 (default: both)")  # fmt: skip
     result.add_argument("--stage", type=Path, default=DEV / "stage", metavar="DIRECTORY", help="with the horovod to measure (default: what tools/build made)")
     result.add_argument("--programs", type=Path, default=DEV / "bench", metavar="DIRECTORY", help="with the compiled programs (default: what tools/bench/run made)")
+    result.add_argument("--horovod", type=Path, default=DEV / "venv-horovod", metavar="DIRECTORY",
+                        help="a virtual environment with Horovod 0.28.1, to compare with where there is one (default: .dev/venv-horovod)")  # fmt: skip
     result.add_argument("--realtime", action="store_true", help="all at real-time priority, so that other programs disturb less; they stand still meanwhile")
     result.add_argument("--json", type=Path, metavar="FILE", help="append a JSON object per row to this file")
     return result
@@ -49,6 +52,15 @@ def environment(args, which):
 
 def horovodrun(args, ranks):
     return [str(args.stage / "horovod" / "bin" / "horovodrun"), "-np", str(ranks)]
+
+
+def original_horovod(args, ranks):
+    """(How Horovod 0.28.1 starts a command, its Python, its environment), or None."""
+    programs = args.horovod.resolve() / "bin"
+    if not (programs / "horovodrun").exists():
+        return None
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return [str(programs / "horovodrun"), "-np", str(ranks)], str(programs / "python"), {**environment, "PATH": f"{programs}:{os.environ['PATH']}"}
 
 
 def mpirun(ranks):
@@ -76,15 +88,27 @@ def note(text):
     print(f"  ({text})", flush=True)
 
 
+def cache_line_trips(args):
+    """[(core, other core, microseconds there and back)]; takes some 10 ms per pair."""
+    lines = subprocess.run([str(args.programs / "cache_line")], capture_output=True, text=True).stdout.splitlines()
+    return [(core, other, float(trip)) for core, other, trip in map(str.split, lines)]
+
+
+def nearness(trip):
+    return "NEAR" if trip < 0.2 else "FAR"
+
+
 def begin(args):
     """Says which machine this is now: shared-memory results differ by up to ten times between near and far cores."""
     args.torch = [which for which in args.torch if Path(python_of(which)).exists()]
     if not args.torch:
         fail(f"there is no torch in {DEV}: tools/setup --torch pip brings one")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the jobs are ended
     if args.realtime:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    trips = [line.split() for line in subprocess.run([str(args.programs / "cache_line")], capture_output=True, text=True).stdout.splitlines()]
-    near = [f"cores {a} and {b}: {microseconds} us {'NEAR' if float(microseconds) < 0.2 else 'FAR'}" for a, b, microseconds in trips]
+    near = [f"cores {a} and {b}: {trip:.3f} us {nearness(trip)}" for a, b, trip in cache_line_trips(args)]
+    if original_horovod(args, 1) is None:
+        note(f"without Horovod 0.28.1: there is no {args.horovod}")
     say(f"cache line there and back: {', '.join(near) or 'one core'}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
@@ -102,7 +126,7 @@ class Table:
         say()
         say(title)
         self._first = first
-        say(f"{first:<18}" + "".join(f"{column:>{self._width(column)}}" for column in titles))
+        say(f"{first:<18}" + "".join(f"{column:>{self._width(column)}}" for column in titles) + "   cores")
 
     @staticmethod
     def _width(column):
@@ -115,8 +139,9 @@ class Table:
             value = values.get(column)
             text = "-" if value is None else f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
             cells.append(f"{text:>{self._width(column)}}")
-        say(f"{label:<18}" + "".join(cells))
-        emit(self._args, {"table": self._title, self._first: label, **{name: round(v, 4) for name, v in values.items() if v is not None}, **extra})
+        trip = max((trip for _, _, trip in cache_line_trips(self._args)), default=0)  # a virtual machine's cores move
+        say(f"{label:<18}" + "".join(cells) + f"   {nearness(trip)}")
+        emit(self._args, {"table": self._title, self._first: label, **{name: round(v, 4) for name, v in values.items() if v is not None}, "cache_line_us": trip, **extra})
 
 
 def median(values):

@@ -8,6 +8,7 @@ Columns, in microseconds per call on the slowest rank, medians of all rounds:
   hvd         hvd.allreduce_() and the like from Python
   torch 1.13  torch.distributed over Gloo, of Debian; torch 2.13: pip's
   mpi         Open MPI, from C
+  horovod     Horovod 0.28.1 from Python, where there is one
 Columns a/b are the medians of the rounds' ratios: so many times faster is b. A size is that of a rank's larger buffer.
 """
 
@@ -33,6 +34,10 @@ def contestants(args, ranks, referee):
         name = bench.TORCH[which]
         command = [bench.python_of(which), *worker, "torch", referee.socket_path, name.replace(" ", "-"), referee.scratch("store-" + which), "RANK", str(ranks)]
         found[name] = bench.forked(command, ranks), None
+    original = bench.original_horovod(args, ranks)
+    if original:
+        launcher, python, environment = original
+        found["horovod"] = [*launcher, python, *worker, "hvd", referee.socket_path, "horovod"], environment
     found["mpi"] = bench.mpirun(ranks) + [str(args.programs / "mpi_worker"), referee.socket_path, "mpi"], None
     return found
 
@@ -54,15 +59,19 @@ def compare(args, table, referee, label, what):
     except JobFailed as error:
         bench.fail(f"{label}: {error}")
     values = {name: 1e6 * bench.median(seconds) for name, seconds in times.items()}
-    for peer in ("torch 1.13", "torch 2.13", "mpi"):
+    for peer in peers_of(args):
         for us in ("c++", "hvd"):
             values[f"{peer}/{us}".replace("torch ", "")] = median_ratio(times.get(peer), times.get(us))
     table.row(label, values, rounds=args.rounds)
 
 
+def peers_of(args):
+    return [*(bench.TORCH[which] for which in args.torch), "mpi", *(["horovod"] if bench.original_horovod(args, 1) else [])]
+
+
 def titles(args):
-    peers = [*(bench.TORCH[which] for which in args.torch), "mpi"]
-    ratios = [f"{peer}/{us}".replace("torch ", "") for us in ("c++", "hvd") for peer in peers if not (us == "hvd" and peer == "mpi")]
+    peers = peers_of(args)
+    ratios = [f"{peer}/{us}".replace("torch ", "") for us in ("c++", "hvd") for peer in peers if (us, peer) not in (("hvd", "mpi"), ("c++", "horovod"))]
     return ["c++", "hvd", *peers, *ratios]
 
 

@@ -6,6 +6,7 @@ Columns, in milliseconds per step on the slowest rank, medians of all rounds:
   local       the step without communication, in as many processes at once
   hvd         hvd.DistributedOptimizer
   ddp         DistributedDataParallel over Gloo; ddp view: with gradient_as_bucket_view
+  horovod     Horovod 0.28.1, where there is one
   X comm      X less local: what communication adds to the step
   hvd/ddp     our communication as a part of DDP's, and of DDP's with views: medians of the rounds' ratios
 """
@@ -21,7 +22,14 @@ def command_of(args, way, ranks, which, referee):
     worker = [bench.python_of(which), str(bench.HERE / "worker_steps.py"), way, referee.socket_path, way]
     if way == "hvd":
         return bench.horovodrun(args, ranks) + worker, bench.environment(args, which)
+    if way == "horovod":
+        launcher, python, environment = bench.original_horovod(args, ranks)
+        return [*launcher, python, worker[1], "hvd", *worker[3:]], environment
     return bench.forked([*worker, referee.scratch("store-" + way), "RANK", str(ranks)], ranks), None
+
+
+def ways_with_horovod(args, ways):
+    return [*ways, "horovod"] if bench.original_horovod(args, 1) else ways
 
 
 def start(args, ways, ranks, which, referee):
@@ -36,10 +44,13 @@ def communication(times, way):
 
 
 def show(table, model, which, times, rounds):
-    ours, ddp, view = (communication(times, way) for way in WAYS[1:])
+    ours, ddp, view = (communication(times, way) for way in WAYS[1:4])
     values = {way: 1000 * bench.median(seconds) for way, seconds in times.items()}
     values.update({"hvd comm": 1000 * bench.median(ours), "ddp comm": 1000 * bench.median(ddp), "view comm": 1000 * bench.median(view)})
     values.update({"hvd/ddp": median_ratio(ours, ddp), "hvd/view": median_ratio(ours, view)})
+    if "horovod" in times:
+        original = communication(times, "horovod")
+        values.update({"horovod comm": 1000 * bench.median(original), "hvd/horovod": median_ratio(ours, original)})
     table.row(f"{model} {bench.TORCH[which]}", values, tensors=MODELS[model], rounds=rounds)
 
 
@@ -48,13 +59,16 @@ def main():
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     args = parser.parse_args()
     bench.begin(args)
-    titles = [*WAYS, "hvd comm", "ddp comm", "view comm", "hvd/ddp", "hvd/view"]
+    ways = ways_with_horovod(args, WAYS)
+    titles = [*ways, "hvd comm", "ddp comm", "view comm", "hvd/ddp", "hvd/view"]
+    if "horovod" in ways:
+        titles += ["horovod comm", "hvd/horovod"]
     for ranks in args.np:
         table = bench.Table(args, f"gradients of a step, ms, {ranks} processes", "model", titles)
         for which in args.torch:
             with Referee() as referee:
                 try:
-                    start(args, WAYS, ranks, which, referee)
+                    start(args, ways, ranks, which, referee)
                     for model in args.models:
                         show(table, model, which, referee.contest(f"{model}-gradients - 0", args.rounds, args.budget), args.rounds)
                 except JobFailed as error:

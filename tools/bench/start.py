@@ -40,6 +40,10 @@ def launchers(args, ranks):
         found[f"horovodrun {version}"] = bench.horovodrun(args, ranks), [python, script, "hvd"], bench.environment(args, which)
         torchrun = [python, "-m", "torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", "PORT", "--no_python"]
         found[f"torchrun {version}"] = torchrun, [python, script, "torch"], {**os.environ, "OMP_NUM_THREADS": "1"}
+    original = bench.original_horovod(args, ranks)
+    if original:
+        launcher, python, environment = original
+        found["horovod 0.28.1"] = launcher, [python, script, "hvd"], environment
     if bench.has_mpi(args):
         found["mpirun, C"] = bench.mpirun(ranks), [str(args.programs / "mpi_start")], None
     return found

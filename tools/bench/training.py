@@ -7,7 +7,8 @@ Columns, in images per second of all processes together, medians of all rounds:
   local    without communication, in as many processes at once
   hvd      hvd.DistributedOptimizer
   ddp      DistributedDataParallel over Gloo
-  hvd/ddp, hvd/local   medians of the rounds' ratios; above 1: we are faster
+  horovod  Horovod 0.28.1, where there is one
+  hvd/X   medians of the rounds' ratios; above 1: we are faster
 """
 
 import bench
@@ -20,7 +21,7 @@ WAYS = ["local", "hvd", "ddp"]
 
 def show(table, label, times, images, rounds):
     values = {way: images / bench.median(seconds) for way, seconds in times.items()}
-    for peer in ("ddp", "local"):
+    for peer in set(times) - {"hvd"}:
         values[f"hvd/{peer}"] = median_ratio(times[peer], times["hvd"])
     table.row(label, values, rounds=rounds)
 
@@ -30,12 +31,13 @@ def main():
     parser.add_argument("--models", nargs="+", choices=list(BATCHES), default=list(BATCHES))
     args = parser.parse_args()
     bench.begin(args)
+    ways = gradients.ways_with_horovod(args, WAYS)
     for ranks in args.np:
-        table = bench.Table(args, f"training, images/s, {ranks} process{'es' * (ranks > 1)}", "model", [*WAYS, "hvd/ddp", "hvd/local"])
+        table = bench.Table(args, f"training, images/s, {ranks} process{'es' * (ranks > 1)}", "model", [*ways, *(f"hvd/{peer}" for peer in ways if peer != "hvd")])
         for which in args.torch:
             with Referee() as referee:
                 try:
-                    gradients.start(args, WAYS, ranks, which, referee)
+                    gradients.start(args, ways, ranks, which, referee)
                     for model in args.models:
                         times = referee.contest(f"{model} - {BATCHES[model]}", args.rounds, args.budget)
                         show(table, f"{model} {bench.TORCH[which]}", times, ranks * BATCHES[model], args.rounds)

@@ -7,6 +7,7 @@ The referee's operation is a model: resnet50-gradients and gpt-gradients, whose 
 is the batch's.
 """
 
+import ctypes
 import sys
 
 import torch
@@ -69,7 +70,16 @@ class Ddp:
         return torch.nn.parallel.DistributedDataParallel(module, gradient_as_bucket_view=self._view), optimizer
 
 
+def keep_memory():
+    """Has glibc keep freed memory. Otherwise each step's gradients are new pages from the kernel, which takes as long as their communication, and only in those
+    ways in which they live until the next step."""
+    mallopt = ctypes.CDLL(None).mallopt
+    mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
+    mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
+
+
 def main():
+    keep_memory()
     how, path, name, *group = sys.argv[1:]
     torch.set_num_threads(1)
     torch.manual_seed(1)
