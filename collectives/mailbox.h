@@ -42,9 +42,10 @@ class Mailbox {
   virtual bool PrepareSleep(Ready ready) = 0;
   // Sleeps until woken by a peer's word or end or by Wake(), at most for `timeout`.
   virtual void SleepFor(absl::Duration timeout) = 0;
-  // Peers need not wake this rank. To be called after a sleep, and by whoever takes its turn while
-  // another thread sleeps.
+  // To be called after a sleep: peers need not wake this rank any more.
   virtual void StayAwake() = 0;
+  // The same for a thread that takes its turn while another one sleeps.
+  virtual void TakeOver() = 0;
 
   // Ends the running or the next sleep. From any thread; async-signal-safe.
   virtual void Wake() = 0;

@@ -57,8 +57,7 @@ absl::Status BlockRing::ContributeReduceDrain(size_t blocks, Stage contribute, S
     return at.drained == at.reduced ? kNotYet : Behind(&RankState::reduced, at.drained + 1);
   };
   const auto reducing = [&] {
-    return at.reduced == at.contributed ? kNotYet
-                                        : Behind(&RankState::contributed, at.reduced + 1);
+    return at.reduced == at.contributed ? kNotYet : Behind(&RankState::contributed, at.reduced + 1);
   };
   const auto missing = [&] {
     return FirstToBlame({draining(), reducing(), BlocksContributing(at)});
@@ -85,8 +84,7 @@ absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage d
   Progress at = Begin(blocks);
   const uint64_t begin = at.drained;
   const auto draining = [&] {
-    return at.drained == at.contributed ? kNotYet
-                                        : Behind(&RankState::contributed, at.drained + 1);
+    return at.drained == at.contributed ? kNotYet : Behind(&RankState::contributed, at.drained + 1);
   };
   const auto missing = [&] { return FirstToBlame({draining(), BlocksContributing(at)}); };
   while (at.drained < at.end) {

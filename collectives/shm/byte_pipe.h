@@ -17,12 +17,11 @@ size_t WriteToPipe(BytePipe& pipe, const char* bytes, size_t size);
 size_t ReadFromPipe(BytePipe& pipe, char* bytes, size_t size);
 
 inline bool HasRoom(const BytePipe& pipe) {
-  return pipe.written.load(std::memory_order_relaxed) -
-             pipe.read.load(std::memory_order_acquire) < kPipeBytes;
+  return pipe.written.load(std::memory_order_relaxed) - pipe.read.load(std::memory_order_acquire) <
+         kPipeBytes;
 }
 inline bool HasData(const BytePipe& pipe) {
-  return pipe.written.load(std::memory_order_acquire) !=
-         pipe.read.load(std::memory_order_relaxed);
+  return pipe.written.load(std::memory_order_acquire) != pipe.read.load(std::memory_order_relaxed);
 }
 
 }  // namespace hvd

@@ -213,8 +213,8 @@ class Host {
       const absl::Status waited = patience_.Await(fds);
       if (absl::IsDeadlineExceeded(waited)) {
         return absl::DeadlineExceededError(
-            absl::StrCat("waited ", absl::FormatDuration(patience_.timeout()),
-                         " in vain for rank ", absl::StrJoin(Missing(), ", rank ")));
+            absl::StrCat("waited ", absl::FormatDuration(patience_.timeout()), " in vain for rank ",
+                         absl::StrJoin(Missing(), ", rank ")));
       }
       RETURN_IF_ERROR(waited);
       for (size_t i = strangers_.size(); i > 0; --i) {
@@ -328,9 +328,8 @@ class Guest {
   absl::StatusOr<Meeting> Enter(std::vector<Fd> passed) {
     // Fewer descriptors come if this process may open no more.
     const bool whole = passed.size() == static_cast<size_t>(group_.size) + 1;
-    absl::StatusOr<Segment> segment =
-        Segment::Map(whole ? std::move(passed.front()) : Fd(), group_.size,
-                     GeometryFor(group_.size));
+    absl::StatusOr<Segment> segment = Segment::Map(whole ? std::move(passed.front()) : Fd(),
+                                                   group_.size, GeometryFor(group_.size));
     const absl::Status sent = Send(link_.get(), Mapped{segment.ok() ? 1 : 0});
     if (!sent.ok()) return GoneError(0, sent);
     std::vector<Fd> none;

@@ -22,9 +22,9 @@ struct Meeting {
   std::vector<Fd> links;
 };
 
-// Meets the other ranks at an abstract unix socket of rank 0, whose random name goes by one round of
-// `keys`. The memory is a memfd and has no name at all; descriptors are handed only to processes of
-// the same user that prove that they know group.secret. A group of one meets nobody.
+// Meets the other ranks at an abstract unix socket of rank 0, whose random name goes by one round
+// of `keys`. The memory is a memfd and has no name at all; descriptors are handed only to processes
+// of the same user that prove that they know group.secret. A group of one meets nobody.
 //   Unimplemented, on all ranks: not everyone can map the memory.
 //   Otherwise as Backend::Connect and KeyExchange::AllGather.
 absl::StatusOr<Meeting> Meet(const GroupInfo& group, KeyExchange& keys, const WaitBounds& bounds);

@@ -21,9 +21,8 @@ std::vector<std::vector<size_t>> Stretches(const PieceList& list, const int* mem
 
 TEST(PieceListTest, ForEach_CrossesPiecesAndSkipsEmptyOnes) {
   std::vector<int> memory(100);
-  const std::vector<Piece> pieces = {{&memory[0], &memory[0], 3},
-                                     {&memory[50], &memory[50], 0},
-                                     {&memory[10], &memory[10], 5}};
+  const std::vector<Piece> pieces = {
+      {&memory[0], &memory[0], 3}, {&memory[50], &memory[50], 0}, {&memory[10], &memory[10], 5}};
   const PieceList list(pieces, sizeof(int));
   EXPECT_EQ(list.count(), 8u);
   using All = std::vector<std::vector<size_t>>;

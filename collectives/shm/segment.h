@@ -23,9 +23,9 @@ struct alignas(kApart) SegmentHeader {
 
 // What one rank says about itself. Counters only grow; each is written by its rank alone.
 struct RankState {
-  alignas(kApart) std::atomic<uint32_t> asleep;  // its bell is to be rung
-  std::atomic<uint32_t> left;                    // in good order; it will write nothing more
-  std::atomic<uint32_t> mail_closed;             // the same, of its mail
+  alignas(kApart) std::atomic<uint32_t> asleep;       // its bell is to be rung
+  std::atomic<uint32_t> left;                         // in good order; it will write nothing more
+  std::atomic<uint32_t> mail_closed;                  // the same, of its mail
   alignas(kApart) std::atomic<uint64_t> contributed;  // blocks, see block_ring.h
   alignas(kApart) std::atomic<uint64_t> reduced;
   alignas(kApart) std::atomic<uint64_t> drained;

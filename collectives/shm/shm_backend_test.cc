@@ -23,8 +23,8 @@ TEST(ShmBackendTest, Connect_TakesOneKeyExchange) {
 
 TEST(ShmBackendTest, Connect_GroupOfOneNeedsNoKeyExchange) {
   KeyExchangeTable keys(1);
-  const auto communicator = MakeShmBackend()->Connect({Epoch(1), 0, 1, "", "secret"},
-                                                      *keys.ForRank(0), absl::Seconds(1));
+  const auto communicator =
+      MakeShmBackend()->Connect({Epoch(1), 0, 1, "", "secret"}, *keys.ForRank(0), absl::Seconds(1));
   ASSERT_TRUE(communicator.ok()) << communicator.status();
   EXPECT_EQ(keys.calls(), 0);
 }

@@ -97,7 +97,8 @@ size_t ShmCommunicator::StepBytes(size_t bytes) const {
 absl::Status ShmCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
                                         ReduceOp op, const CallOptions& options) {
   const Piece piece = {in, out, count};
-  return AllReducePieces(absl::MakeConstSpan(&piece, 1), type, op, [](void*, size_t) {}, options);
+  return AllReducePieces(
+      absl::MakeConstSpan(&piece, 1), type, op, [](void*, size_t) {}, options);
 }
 
 absl::Status ShmCommunicator::AllReducePieces(absl::Span<const Piece> pieces, DataType type,
@@ -228,7 +229,8 @@ absl::Status ShmCommunicator::AllGather(const void* in, void* out,
     char* const target = static_cast<char*>(out);
     char* const own = target + offsets[rank()];
     if (byte_counts[rank()] > 0 && own != in) memmove(own, in, byte_counts[rank()]);
-    if (LargestOf(byte_counts) > kSmallBytes) return GatherLarge(own, target, byte_counts, deadline);
+    if (LargestOf(byte_counts) > kSmallBytes)
+      return GatherLarge(own, target, byte_counts, deadline);
     WriteSmall(small_.Prepare(byte_counts[rank()]), own, byte_counts[rank()]);
     RETURN_IF_ERROR(small_.Exchange(deadline));
     for (int peer = 0; peer < size(); ++peer) {

@@ -1,4 +1,5 @@
-// Communicator over ShmLinks: small data is shown to all at once, large data goes through the rings.
+// Communicator over ShmLinks: small data is shown to all at once, large data goes through the
+// rings.
 #ifndef COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
 #define COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
 
@@ -59,8 +60,7 @@ class ShmCommunicator : public Communicator {
   absl::Status GatherLarge(const char* in, char* out, absl::Span<const size_t> byte_counts,
                            absl::Time deadline);
   absl::Status AllToAllLarge(const char* in, absl::Span<const size_t> send, char* out,
-                             absl::Span<const size_t> receive, size_t largest,
-                             absl::Time deadline);
+                             absl::Span<const size_t> receive, size_t largest, absl::Time deadline);
   // Before an operation with so many bytes, as all ranks see it: measures how large data is best
   // written if that was not done for a while. Virtual machines move.
   absl::Status ChooseWriting(size_t bytes, absl::Time deadline);

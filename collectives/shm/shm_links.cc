@@ -84,9 +84,9 @@ absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
     if (segment().state(peer).left.load(std::memory_order_acquire) != 0 && missing() == peer) {
       Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: it has left")), peer);
     } else if (Clock::Real().Now() >= deadline) {
-      Break(absl::DeadlineExceededError(
-                absl::StrCat("rank ", peer, " has not come within the time")),
-            peer);
+      Break(
+          absl::DeadlineExceededError(absl::StrCat("rank ", peer, " has not come within the time")),
+          peer);
     } else if (PrepareSleep(is_over)) {
       SleepFor(deadline - Clock::Real().Now());
       StayAwake();
@@ -135,7 +135,7 @@ void ShmLinks::SleepFor(absl::Duration timeout) {
 }
 
 void ShmLinks::StayAwake() {
-  own_state().asleep.store(0, std::memory_order_relaxed);
+  TakeOver();
   epoll_event events[8];
   const int count = epoll_wait(epoll_.get(), events, 8, 0);
   for (int i = 0; i < count; ++i) HandleEvent(events[i].data.u64);
@@ -144,8 +144,7 @@ void ShmLinks::StayAwake() {
 void ShmLinks::HandleEvent(uint64_t tag) {
   if (tag == static_cast<uint64_t>(size_)) {
     uint64_t times = 0;
-    [[maybe_unused]] const ssize_t got =
-        read(meeting_.bells[rank_].get(), &times, sizeof(times));
+    [[maybe_unused]] const ssize_t got = read(meeting_.bells[rank_].get(), &times, sizeof(times));
     return;
   }
   // Nothing is sent on a link after the meeting: it has ended.
@@ -160,8 +159,7 @@ void ShmLinks::HandleEvent(uint64_t tag) {
 void ShmLinks::Ring(int rank) {
   const uint64_t once = 1;
   // The counter can't overflow, and a full one would wake as well.
-  [[maybe_unused]] const ssize_t written =
-      write(meeting_.bells[rank].get(), &once, sizeof(once));
+  [[maybe_unused]] const ssize_t written = write(meeting_.bells[rank].get(), &once, sizeof(once));
 }
 
 void ShmLinks::Notify(int peer) {

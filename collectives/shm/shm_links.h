@@ -56,6 +56,7 @@ class ShmLinks {
   // Thread-safe.
   void SleepFor(absl::Duration timeout);
   void StayAwake();
+  void TakeOver() { own_state().asleep.store(0, std::memory_order_relaxed); }
   void RingOwn() { Ring(rank_); }
   // Whether `peer` has died, as far as this rank has noticed.
   bool dead(int peer) const { return dead_[peer]; }

@@ -36,14 +36,18 @@ void ShmMailbox::Close() {
 bool ShmMailbox::Look(Ready ready) { return links_.Look(ready); }
 
 bool ShmMailbox::PrepareSleep(Ready ready) {
+  sleeping_.store(true);
   return links_.PrepareSleep([&] { return woken_.load() || ready(); });
+}
+
+void ShmMailbox::SleepFor(absl::Duration timeout) {
+  links_.SleepFor(timeout);
+  sleeping_.store(false);
 }
 
 void ShmMailbox::Wake() {
   woken_.store(true);
-  // Whether there is somebody to ring for is decided as for a peer's word.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (links_.own_state().asleep.load(std::memory_order_relaxed) != 0) links_.RingOwn();
+  if (sleeping_.load()) links_.RingOwn();
 }
 
 }  // namespace hvd

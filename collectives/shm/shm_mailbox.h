@@ -23,8 +23,9 @@ class ShmMailbox : public Mailbox {
   void Close() override;
   bool Look(Ready ready) override;
   bool PrepareSleep(Ready ready) override;
-  void SleepFor(absl::Duration timeout) override { links_.SleepFor(timeout); }
+  void SleepFor(absl::Duration timeout) override;
   void StayAwake() override { links_.StayAwake(); }
+  void TakeOver() override { links_.TakeOver(); }
   void Wake() override;
   bool TakeWake() override { return woken_.exchange(false); }
 
@@ -38,6 +39,7 @@ class ShmMailbox : public Mailbox {
 
   ShmLinks& links_;
   std::atomic<bool> woken_{false};
+  std::atomic<bool> sleeping_{false};  // or about to: Wake has to ring
 };
 
 }  // namespace hvd

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "worker_runtime/engine/mail_control_channel.h"
 
 namespace hvd {
 
@@ -11,6 +12,10 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
     const ControlRoot& root, const WaitBounds& bounds) {
   std::unique_ptr<ConnectedGroup> result(new ConnectedGroup);
   ASSIGN_OR_RETURN(result->communicator_, backend.Connect(group, keys, bounds));
+  if (Mailbox* const mailbox = result->communicator_->mailbox()) {
+    result->control_ = MakeMailControlChannel(*mailbox, group.rank, group.size);
+    return result;
+  }
   ASSIGN_OR_RETURN(result->control_,
                    ControlChannel::Connect(group, listener, root.address, root.port, bounds));
   return result;

@@ -1,5 +1,5 @@
-// The ranks of a world, or of a process set in it, connected: data plane, control channel, and the
-// engine that works on both.
+// The ranks of a world, or of a process set in it, connected: data plane, control channel (in
+// shared memory if the data plane is, else TCP), and the engine that works on both.
 #ifndef WORKER_RUNTIME_API_CONNECTED_GROUP_H_
 #define WORKER_RUNTIME_API_CONNECTED_GROUP_H_
 

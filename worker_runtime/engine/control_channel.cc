@@ -62,6 +62,11 @@ class TcpControlChannel : public ControlChannel {
   absl::Status Send(int peer, absl::string_view message) override;
   absl::Status Flush(absl::Duration timeout) override;
   absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
+  bool PrepareSleep() override { return received_.empty() && lost_.ok(); }
+  void SleepFor(absl::Duration timeout) override;
+  void StayAwake() override {}  // the kernel keeps what has happened
+  void TakeOver() override {}
+  bool IsInSharedMemory() const override { return false; }
   void Wake() override;
   void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
               absl::FunctionRef<void(Message)> on_message) override;
@@ -190,6 +195,13 @@ absl::Status TcpControlChannel::HandleEvents(absl::Time deadline) {
     }
   }
   return absl::OkStatus();
+}
+
+void TcpControlChannel::SleepFor(absl::Duration timeout) {
+  const absl::Time deadline =
+      timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : Clock::Real().Now() + timeout;
+  epoll_event event;
+  epoll_wait(epoll_.get(), &event, 1, TimeoutUntil(deadline));
 }
 
 void TcpControlChannel::HandlePeer(int rank, uint32_t events) {

@@ -8,7 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "collectives/conformance/rank_group.h"
+#include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
+#include "worker_runtime/engine/mail_control_channel.h"
 #include "worker_runtime/engine/tcp_socket.h"
 
 namespace hvd {
@@ -20,7 +23,15 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 // `size` channels that are connected with each other, made in as many threads.
 class Star {
  public:
-  explicit Star(int size) : listener_(*ControlListener::Open(kAddress)), channels_(size) {
+  explicit Star(int size, bool in_shared_memory)
+      : listener_(*ControlListener::Open(kAddress)), channels_(size) {
+    if (in_shared_memory) {
+      memory_.Connect(size);
+      for (int rank = 0; rank < size; ++rank) {
+        channels_[rank] = MakeMailControlChannel(*memory_.at(rank).mailbox(), rank, size);
+      }
+      return;
+    }
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([this, rank] {
@@ -40,8 +51,14 @@ class Star {
 
  private:
   std::unique_ptr<ControlListener> listener_;
+  RankGroup memory_{MakeShmBackend()};
   std::vector<std::unique_ptr<ControlChannel>> channels_;
 };
+
+// Whether in shared memory.
+class ControlChannelTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Tcp, ControlChannelTest, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(SharedMemory, ControlChannelTest, testing::Values(true));
 
 // The next `count` messages, as "peer:bytes".
 std::vector<std::string> Read(ControlChannel& channel, size_t count) {
@@ -57,8 +74,8 @@ std::vector<std::string> Read(ControlChannel& channel, size_t count) {
   return read;
 }
 
-TEST(ControlChannelTest, Messages_ArriveWholeAndInOrder) {
-  Star star(3);
+TEST_P(ControlChannelTest, Messages_ArriveWholeAndInOrder) {
+  Star star(3, GetParam());
   ASSERT_TRUE(star[1]->Send(0, "one").ok());
   ASSERT_TRUE(star[1]->Send(0, "").ok());
   EXPECT_EQ(Read(*star[0], 2), (std::vector<std::string>{"1:one", "1:"}));
@@ -66,8 +83,8 @@ TEST(ControlChannelTest, Messages_ArriveWholeAndInOrder) {
   EXPECT_EQ(Read(*star[2], 1), std::vector<std::string>{"0:two"});
 }
 
-TEST(ControlChannelTest, MessageLargerThanTheSocket_IsSentWhileThePeerReads) {
-  Star star(2);
+TEST_P(ControlChannelTest, MessageLargerThanTheSocket_IsSentWhileThePeerReads) {
+  Star star(2, GetParam());
   const std::string large(8 << 20, 'x');
   ASSERT_TRUE(star[0]->Send(1, large).ok());
   ASSERT_TRUE(star[0]->Send(1, "after").ok());
@@ -78,16 +95,16 @@ TEST(ControlChannelTest, MessageLargerThanTheSocket_IsSentWhileThePeerReads) {
   reader.join();
 }
 
-TEST(ControlChannelTest, Flush_PeerDoesNotRead_NamesIt) {
-  Star star(2);
+TEST_P(ControlChannelTest, Flush_PeerDoesNotRead_NamesIt) {
+  Star star(2, GetParam());
   ASSERT_TRUE(star[0]->Send(1, std::string(15 << 20, 'x')).ok());
   const absl::Status status = star[0]->Flush(absl::Milliseconds(1));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(absl::StrContains(status.message(), "rank 1"));
 }
 
-TEST(ControlChannelTest, Wake_EndsReceive) {
-  Star star(2);
+TEST_P(ControlChannelTest, Wake_EndsReceive) {
+  Star star(2, GetParam());
   std::thread waker([&] { star[0]->Wake(); });
   const auto messages = star[0]->Receive(absl::InfiniteDuration());
   EXPECT_TRUE(messages.ok() && messages->empty());
@@ -95,8 +112,8 @@ TEST(ControlChannelTest, Wake_EndsReceive) {
   EXPECT_TRUE(star[0]->Receive(absl::ZeroDuration())->empty());
 }
 
-TEST(ControlChannelTest, PeerGone_IsToldAfterItsLastWordsAndTheOthersStay) {
-  Star star(3);
+TEST_P(ControlChannelTest, PeerGone_IsToldAfterItsLastWordsAndTheOthersStay) {
+  Star star(3, GetParam());
   ASSERT_TRUE(star[1]->Send(0, "last words").ok());
   star[1].reset();
   EXPECT_EQ(Read(*star[0], 1), std::vector<std::string>{"1:last words"});
@@ -108,8 +125,8 @@ TEST(ControlChannelTest, PeerGone_IsToldAfterItsLastWordsAndTheOthersStay) {
   EXPECT_EQ(Read(*star[2], 1), std::vector<std::string>{"0:still here"});
 }
 
-TEST(ControlChannelTest, Finish_DeliversWhatWasSentAlthoughThePeerStillTalks) {
-  Star star(2);
+TEST_P(ControlChannelTest, Finish_DeliversWhatWasSentAlthoughThePeerStillTalks) {
+  Star star(2, GetParam());
   ASSERT_TRUE(star[1]->Send(0, "unread").ok());
   ASSERT_TRUE(star[0]->Send(1, "good bye").ok());
   std::thread leaver([&] {
@@ -121,14 +138,14 @@ TEST(ControlChannelTest, Finish_DeliversWhatWasSentAlthoughThePeerStillTalks) {
   leaver.join();
 }
 
-TEST(ControlChannelTest, WorldOfOne_NeedsNobody) {
-  Star star(1);
+TEST_P(ControlChannelTest, WorldOfOne_NeedsNobody) {
+  Star star(1, GetParam());
   star[0]->Wake();
   EXPECT_TRUE(star[0]->Receive(kLong)->empty());
   star[0]->Finish(kLong, [] { return false; });
 }
 
-TEST(ControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
+TEST(TcpControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
   auto listener = *ControlListener::Open(kAddress);
   auto connect = [&](int rank, const std::string& secret, absl::Duration timeout) {
     return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, secret}, *listener, kAddress,
@@ -147,7 +164,7 @@ TEST(ControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
   EXPECT_TRUE(root.ok()) << root.status();
 }
 
-TEST(ControlChannelTest, Connect_NotAllCome_NamesTheMissing) {
+TEST(TcpControlChannelTest, Connect_NotAllCome_NamesTheMissing) {
   auto listener = *ControlListener::Open(kAddress);
   const auto root = ControlChannel::Connect({Epoch(1), 0, 3, kAddress, "secret"}, *listener,
                                             kAddress, 0, absl::Milliseconds(1));
@@ -155,7 +172,7 @@ TEST(ControlChannelTest, Connect_NotAllCome_NamesTheMissing) {
   EXPECT_TRUE(absl::StrContains(root.status().message(), "rank 1, rank 2"));
 }
 
-TEST(ControlChannelTest, Connect_Cancelled_EndsAtOnceWithThatStatus) {
+TEST(TcpControlChannelTest, Connect_Cancelled_EndsAtOnceWithThatStatus) {
   const absl::Status why = absl::AbortedError("rank 1 has died");
   auto listener = *ControlListener::Open(kAddress);
   auto own = *ControlListener::Open(kAddress);
@@ -171,14 +188,14 @@ TEST(ControlChannelTest, Connect_Cancelled_EndsAtOnceWithThatStatus) {
   }
 }
 
-TEST(ControlChannelTest, Finish_GivenUp_DoesNotWaitForThePeer) {
-  Star star(2);
+TEST_P(ControlChannelTest, Finish_GivenUp_DoesNotWaitForThePeer) {
+  Star star(2, GetParam());
   star[0]->Wake();
   star[0]->Finish(absl::InfiniteDuration(), [] { return true; });
 }
 
-TEST(ControlChannelTest, Finish_HandsOverWhatStillComesFromAllPeers) {
-  Star star(3);
+TEST_P(ControlChannelTest, Finish_HandsOverWhatStillComesFromAllPeers) {
+  Star star(3, GetParam());
   std::vector<std::thread> members;
   for (int rank : {1, 2}) {
     members.emplace_back([&star, rank] {
@@ -195,7 +212,7 @@ TEST(ControlChannelTest, Finish_HandsOverWhatStillComesFromAllPeers) {
   EXPECT_EQ(heard, (std::vector<std::string>{"last words of 1", "last words of 2"}));
 }
 
-TEST(ControlChannelTest, Connect_NobodyListens_IsUnavailable) {
+TEST(TcpControlChannelTest, Connect_NobodyListens_IsUnavailable) {
   auto listener = *ControlListener::Open(kAddress);
   const int port = listener->port();
   listener.reset();

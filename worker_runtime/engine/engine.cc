@@ -146,6 +146,8 @@ class EngineImpl : public Engine {
   }
 
   void Await(const OperationPtr& operation) {
+    if (operation->done.done()) return;
+    WithLoop([&](EngineLoop& loop) { loop.Help(operation->done); });
     if (operation->done.WaitFor(kBlockedAfter)) return;
     blocked_.Add(operation);
     WithLoop([](EngineLoop& loop) { loop.Wake(); });
@@ -153,8 +155,9 @@ class EngineImpl : public Engine {
     blocked_.Remove(operation);
   }
 
+  // Several threads may be in it at once.
   void WithLoop(absl::FunctionRef<void(EngineLoop&)> f) {
-    absl::MutexLock lock(&loop_mutex_);
+    absl::ReaderMutexLock lock(&loop_mutex_);
     if (loop_ != nullptr) f(*loop_);
   }
 

@@ -85,8 +85,48 @@ void EngineLoop::Abort(const absl::Status& reason) {
 }
 
 void EngineLoop::Run() {
-  absl::Status status;
-  while (status.ok()) status = RunCycle();
+  while (true) {
+    const absl::Duration sleep = TakeTurn();
+    if (sleep > absl::ZeroDuration()) control_->SleepFor(sleep);
+    absl::MutexLock lock(&turn_);
+    if (has_ended_) return;
+  }
+}
+
+absl::Duration EngineLoop::TakeTurn() {
+  absl::MutexLock lock(&turn_);
+  control_->StayAwake();
+  if (failed_.ok()) failed_ = RunCycle();
+  if (!failed_.ok()) {
+    End(failed_);
+    has_ended_ = true;
+    return absl::ZeroDuration();
+  }
+  const absl::Duration sleep = ReceiveTimeout();
+  sleeps_until_ = Clock::Real().Now() + sleep;
+  const bool may_sleep = sleep > absl::ZeroDuration() && control_->PrepareSleep();
+  return may_sleep ? sleep : absl::ZeroDuration();
+}
+
+void EngineLoop::Help(const Completion& done) {
+  // As long as a wake-up takes.
+  constexpr absl::Duration kPatience = absl::Microseconds(50);
+  if (!control_->IsInSharedMemory()) return;
+  if (!turn_.TryLock()) return Wake();
+  control_->TakeOver();
+  while (failed_.ok()) {
+    failed_ = RunCycle();
+    if (!failed_.ok() || done.done()) break;
+    failed_ = FillInbox(kPatience);
+    if (inbox_.empty()) break;
+  }
+  // What is left to be done, and at what time, is the engine's thread's.
+  const bool hand_over = !failed_.ok() || Clock::Real().Now() + ReceiveTimeout() < sleeps_until_;
+  if (!control_->PrepareSleep() || hand_over) Wake();
+  turn_.Unlock();
+}
+
+void EngineLoop::End(absl::Status status) {
   // Peers may still have to read our last words.
   constexpr absl::Duration kFinishPatience = absl::Seconds(1);
   // The events of those who are still there are worth this.
@@ -107,7 +147,7 @@ void EngineLoop::Run() {
 }
 
 absl::Status EngineLoop::RunCycle() {
-  RETURN_IF_ERROR(FillInbox(ReceiveTimeout()));
+  if (inbox_.empty()) RETURN_IF_ERROR(FillInbox(absl::ZeroDuration()));
   options_.recorder->Cycle(options_.process_set);
   RETURN_IF_ERROR(CheckOrders());
   RETURN_IF_ERROR(AnnounceNew());

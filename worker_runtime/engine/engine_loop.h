@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "collectives/communicator.h"
 #include "worker_runtime/engine/blocked_waits.h"
+#include "worker_runtime/engine/completion.h"
 #include "worker_runtime/engine/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/engine/engine_timeline.h"
@@ -30,7 +31,11 @@ namespace hvd {
 absl::Status LeftWorldError(int rank);
 
 // Run() belongs to one thread; the other methods are thread-safe. What is handed to the constructor
-// must outlive the loop.
+// must outlive Run().
+//
+// Rounds are worked by one thread at a time, whose turn it is: the engine's, or, where the control
+// channel is shared memory, one that waits for an operation. The latter saves two wake-ups, which
+// take longer than a small operation does.
 class EngineLoop {
  public:
   EngineLoop(const EngineOptions& options, Communicator& communicator,
@@ -38,6 +43,10 @@ class EngineLoop {
 
   // Works until the epoch has ended, then fails what is in flight and closes the queue.
   void Run();
+
+  // Takes turns, unless another thread does, until `done`, or until nothing happens for some
+  // microseconds. What is in the queue is taken up by somebody.
+  void Help(const Completion& done);
 
   // There is something new in the queue or among the blocked waits.
   void Wake() { control_->Wake(); }
@@ -51,8 +60,11 @@ class EngineLoop {
   void Abort(const absl::Status& reason);
 
  private:
-  // One round; a status that is not OK ends the epoch.
+  // One round, which waits for nothing; a status that is not OK ends the epoch.
   absl::Status RunCycle();
+  // A round of the engine's thread; how long it may sleep afterwards.
+  absl::Duration TakeTurn();
+  void End(absl::Status status);
   absl::Status CheckOrders();
   absl::Status AnnounceNew();
   absl::Status FillInbox(absl::Duration timeout);
@@ -109,6 +121,12 @@ class EngineLoop {
   bool collective_failed_ = false;                // here or, on rank 0, elsewhere
   std::vector<OperationTensor> broken_;           // what the failed collective was about
   std::optional<EpochEnd> end_;                   // as the last plan says
+
+  absl::Mutex turn_;  // held by whoever works; all of the above belongs to the holder
+  absl::Status failed_ ABSL_GUARDED_BY(turn_);  // of a round; the engine's thread ends the epoch
+  bool has_ended_ ABSL_GUARDED_BY(turn_) = false;
+  // Of the engine's thread.
+  absl::Time sleeps_until_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
 
   std::atomic<bool> world_is_changing_{false};
   std::atomic<bool> leaving_{false};

@@ -1,11 +1,15 @@
 #include "worker_runtime/engine/engine_test_util.h"
 
+#include <cstdlib>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "collectives/inproc/inproc_backend.h"
+#include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
+#include "worker_runtime/engine/mail_control_channel.h"
 
 namespace hvd {
 namespace {
@@ -13,14 +17,10 @@ namespace {
 constexpr char kAddress[] = "127.0.0.1";
 constexpr absl::Duration kConnectTimeout = absl::Seconds(60);
 
-// Ranks in one process have nothing to exchange.
-class NoKeyExchange : public KeyExchange {
- public:
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view,
-                                                     absl::Duration) override {
-    return absl::UnimplementedError("not here");
-  }
-};
+bool InSharedMemory() {
+  const char* const world = getenv("TEST_WORLD");
+  return world != nullptr && std::string(world) == "shm";
+}
 
 }  // namespace
 
@@ -31,7 +31,9 @@ void InThreads(int count, const std::function<void(int)>& f) {
 }
 
 TestWorld::TestWorld(int size, const EngineOptions& options, int bare_rank)
-    : backend_(MakeInprocBackend()), ranks_(size) {
+    : backend_(InSharedMemory() ? MakeShmBackend() : MakeInprocBackend()),
+      keys_(size),
+      ranks_(size) {
   for (Rank& rank : ranks_) {
     auto listener = ControlListener::Open(kAddress);
     EXPECT_TRUE(listener.ok()) << listener.status();
@@ -52,10 +54,13 @@ TestWorld::~TestWorld() {
 
 void TestWorld::Connect(int rank) {
   const GroupInfo group{Epoch(1), rank, size(), kAddress, "the epoch's secret"};
-  NoKeyExchange keys;
-  auto communicator = backend_->Connect(group, keys, kConnectTimeout);
+  auto communicator = backend_->Connect(group, *keys_.ForRank(rank), kConnectTimeout);
   ASSERT_TRUE(communicator.ok()) << communicator.status();
   ranks_[rank].communicator = *std::move(communicator);
+  if (Mailbox* const mailbox = ranks_[rank].communicator->mailbox()) {
+    ranks_[rank].channel = MakeMailControlChannel(*mailbox, rank, size());
+    return;
+  }
   auto channel = ControlChannel::Connect(group, *ranks_[rank].listener, kAddress,
                                          ranks_[0].listener->port(), kConnectTimeout);
   ASSERT_TRUE(channel.ok()) << channel.status();

@@ -1,5 +1,5 @@
 // A world of engines in one process: ranks are threads, control connections are real, data moves
-// through memory.
+// through memory. With TEST_WORLD=shm in the environment both go through shared memory.
 #ifndef WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
 #define WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
 
@@ -10,6 +10,7 @@
 
 #include "collectives/backend.h"
 #include "collectives/communicator.h"
+#include "collectives/conformance/memory_key_exchange.h"
 #include "worker_runtime/engine/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 
@@ -44,6 +45,7 @@ class TestWorld {
   void Connect(int rank);
 
   const std::unique_ptr<Backend> backend_;
+  KeyExchangeTable keys_;
   std::vector<Rank> ranks_;
 };
 

@@ -64,6 +64,7 @@ absl::Status Executor::Run(const Batch& batch, const Parts& parts) {
   const PlannedTensor& first = batch.front();
   const OpKind op = first.signature->op;
   if (op == OpKind::kAllReduce) {
+    if (CanReducePieces(batch)) return AllReducePieces(batch, parts);
     return batch.size() > 1 ? AllReduceFused(batch, parts) : AllReduceOne(first, Get(parts[0]));
   }
   if (batch.size() > 1 || !parts[0].has_value()) {
@@ -93,6 +94,47 @@ absl::Status Executor::Run(const Batch& batch, const Parts& parts) {
   return absl::OkStatus();
 }
 
+bool Executor::CanReducePieces(const Batch& batch) const {
+  const TensorSignature& first = *batch.front().signature;
+  return communicator_.TakesPieces() && first.reduction != Reduction::kAdasum;
+}
+
+absl::Status Executor::AllReducePieces(const Batch& batch, const Parts& parts) {
+  std::vector<Piece> pieces;
+  pieces.reserve(batch.size());
+  // For ranks that have joined, and for what has to be scaled first.
+  size_t scratch_bytes = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const TensorSignature& signature = *batch[i].signature;
+    if (!parts[i].has_value()) scratch_bytes += ByteCount(signature);
+  }
+  char* scratch = buffer_.Reserve(scratch_bytes);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const TensorSignature& signature = *batch[i].signature;
+    const size_t bytes = ByteCount(signature);
+    const OperationTensor* const part = Get(parts[i]);
+    void* const out =
+        part != nullptr ? part->PrepareOutput(bytes) : std::exchange(scratch, scratch + bytes);
+    const void* in = out;
+    if (part != nullptr && signature.prescale == 1.0) {
+      in = part->request().input;  // no copy
+    } else {
+      Contribute(signature, part, out);
+    }
+    if (part != nullptr) part->result().shape = signature.shape;
+    pieces.push_back(Piece{in, out, Count(signature)});
+  }
+  const TensorSignature& first = *batch.front().signature;
+  const ActivityScope activity = Calling("ALLREDUCE");
+  return communicator_.AllReducePieces(
+      pieces, first.type, ToReduceOp(first.reduction),
+      [&](void* data, size_t count) {
+        FinishReduction(data, count, first.type, first.reduction, first.postscale,
+                        communicator_.size());
+      },
+      options_);
+}
+
 absl::Status Executor::AllReduceOne(const PlannedTensor& planned, const OperationTensor* part) {
   const TensorSignature& signature = *planned.signature;
   const size_t bytes = ByteCount(signature);
@@ -112,7 +154,7 @@ absl::Status Executor::AllReduceFused(const Batch& batch, const Parts& parts) {
   for (const PlannedTensor& planned : batch) bytes += ByteCount(*planned.signature);
   char* const begin = buffer_.Reserve(bytes);
   char* next = begin;
-  std::vector<Piece> pieces;
+  std::vector<Stretch> pieces;
   {
     const ActivityScope activity = Copying("MEMCPY_IN_FUSION_BUFFER");
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -120,7 +162,7 @@ absl::Status Executor::AllReduceFused(const Batch& batch, const Parts& parts) {
       const OperationTensor* part = Get(parts[i]);
       const size_t size = ByteCount(signature);
       Contribute(signature, part, next);
-      pieces.push_back(Piece{part == nullptr ? nullptr : part->PrepareOutput(size), size});
+      pieces.push_back(Stretch{part == nullptr ? nullptr : part->PrepareOutput(size), size});
       if (part != nullptr) part->result().shape = signature.shape;
       next += size;
     }

@@ -32,6 +32,10 @@ class Executor {
   absl::Status Run(const Batch& batch, const Parts& parts);
 
  private:
+  // Straight from and to the tensors' memory.
+  bool CanReducePieces(const Batch& batch) const;
+  absl::Status AllReducePieces(const Batch& batch, const Parts& parts);
+  // By way of the fusion buffer, for communicators that don't take pieces.
   absl::Status AllReduceOne(const PlannedTensor& planned, const OperationTensor* part);
   absl::Status AllReduceFused(const Batch& batch, const Parts& parts);
   // Reduces the `count` elements at `in` to `out`, which may be the same.

@@ -21,9 +21,9 @@ char* FusionBuffer::Reserve(size_t bytes) {
   return data_.get();
 }
 
-void FusionBuffer::Unpack(absl::Span<const Piece> pieces) const {
+void FusionBuffer::Unpack(absl::Span<const Stretch> pieces) const {
   const char* from = data_.get();
-  for (const Piece& piece : pieces) {
+  for (const Stretch& piece : pieces) {
     if (piece.bytes > 0 && piece.data != nullptr) std::memcpy(piece.data, from, piece.bytes);
     from += piece.bytes;
   }

@@ -9,8 +9,8 @@
 
 namespace hvd {
 
-// A piece of memory to pack from or unpack to; nullptr for no bytes.
-struct Piece {
+// A stretch of memory to unpack to; nullptr for no bytes.
+struct Stretch {
   void* data = nullptr;
   size_t bytes = 0;
 };
@@ -22,7 +22,7 @@ class FusionBuffer {
   char* Reserve(size_t bytes);
 
   // Copies the buffer's first bytes out to the pieces, one behind the other.
-  void Unpack(absl::Span<const Piece> pieces) const;
+  void Unpack(absl::Span<const Stretch> pieces) const;
 
  private:
   struct Free {

@@ -21,7 +21,8 @@ TEST(FusionBufferTest, Unpack_CopiesPieceByPieceAndSkipsTheAbsent) {
   FusionBuffer buffer;
   std::memcpy(buffer.Reserve(6), "abcdef", 6);
   std::string first(2, '-'), last(3, '-');
-  buffer.Unpack({Piece{&first[0], 2}, Piece{nullptr, 1}, Piece{nullptr, 0}, Piece{&last[0], 3}});
+  buffer.Unpack(
+      {Stretch{&first[0], 2}, Stretch{nullptr, 1}, Stretch{nullptr, 0}, Stretch{&last[0], 3}});
   EXPECT_EQ(first, "ab");
   EXPECT_EQ(last, "def");
 }
