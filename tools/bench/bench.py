@@ -30,7 +30,6 @@ def parser(description, rounds, budget):
     result.add_argument("--programs", type=Path, default=DEV / "bench", metavar="DIRECTORY", help="with the compiled programs (default: what tools/bench/run made)")
     result.add_argument("--horovod", type=Path, default=DEV / "venv-horovod", metavar="DIRECTORY",
                         help="a virtual environment with Horovod 0.28.1, to compare with where there is one (default: .dev/venv-horovod)")  # fmt: skip
-    result.add_argument("--realtime", action="store_true", help="all at real-time priority, so that other programs disturb less; they stand still meanwhile")
     result.add_argument("--json", type=Path, metavar="FILE", help="append a JSON object per row to this file")
     return result
 
@@ -104,8 +103,6 @@ def begin(args):
     if not args.torch:
         fail(f"there is no torch in {DEV}: tools/setup --torch pip brings one")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the jobs are ended
-    if args.realtime:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     near = [f"cores {a} and {b}: {trip:.3f} us {nearness(trip)}" for a, b, trip in cache_line_trips(args)]
     if original_horovod(args, 1) is None:
         note(f"without Horovod 0.28.1: there is no {args.horovod}")

@@ -1,0 +1,58 @@
+"""tools/bench in its smallest form: the jobs take turns, and tables come of it. Not how fast anything is."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+BENCH = REPOSITORY / "tools" / "bench"
+STAGE = next((path for path in os.environ.get("PYTHONPATH", "").split(":") if path), str(REPOSITORY / ".dev" / "stage"))
+sys.path.insert(0, str(BENCH))
+
+from referee import JobFailed, Referee  # noqa: E402
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """Runs a script of tools/bench for one short round; returns what it printed, and its rows."""
+    subprocess.run(["cc", "-O2", "-pthread", "-o", tmp_path / "cache_line", BENCH / "native" / "cache_line.c"], check=True)
+
+    def run(script, *arguments):
+        rows = tmp_path / "rows"
+        given = ["--stage", STAGE, "--programs", tmp_path, "--torch", "debian", "--rounds", "1", "--budget", "0.01", "--json", rows]
+        done = subprocess.run([sys.executable, BENCH / script, *arguments, *given], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout, [json.loads(line) for line in rows.read_text().splitlines()]
+
+    return run
+
+
+def test_collectives_of_two_libraries_are_compared(bench):
+    printed, rows = bench("collectives.py", "allreduce", "--sizes", "4B", "64KB")
+    assert "without c++" in printed  # was not built here: the others take part all the same
+    assert [row["size"] for row in rows] == ["4B", "64KB"]
+    for row in rows:
+        assert row["hvd"] > 0 and row["torch 1.13"] > 0 and row["1.13/hvd"] > 0
+
+
+def test_steps_are_compared(bench):
+    printed, (row,) = bench("training.py", "--models", "digits", "--np", "2")
+    assert row["model"] == "digits torch 1.13"
+    assert row["local"] > 0 and row["hvd"] > 0 and row["ddp"] > 0
+
+
+def test_a_job_that_fails_is_told_with_its_last_words():
+    with Referee() as referee, pytest.raises(JobFailed, match="(?s)bad: ended early.*it will not"):
+        referee.start("bad", ["sh", "-c", "echo it will not; exit 3"], 1)
+
+
+def test_a_rank_that_goes_is_told():
+    client = "import sys; sys.path.insert(0, {0!r}); import bench_client; bench_client.serve({1!r}, 'x', 0, lambda *_: sys.exit('gone'))"
+    with Referee() as referee:
+        referee.start("x", [sys.executable, "-c", client.format(str(BENCH), referee.socket_path)], 1)
+        with pytest.raises(JobFailed, match="(?s)rank 0 has gone.*gone"):
+            referee.time("x", "allreduce float32 4", 1)
