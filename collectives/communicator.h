@@ -85,7 +85,7 @@ class Communicator {
                                 const CallOptions& options) = 0;
 
   // Reduces like AllReduce, then rank r keeps the r-th block of counts[r] elements. `in` is left
-  // unchanged.
+  // unchanged; but `out` may be the r-th block of `in`, which then changes.
   virtual absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
                                      DataType type, ReduceOp op, const CallOptions& options) = 0;
 

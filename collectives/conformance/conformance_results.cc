@@ -219,6 +219,12 @@ TEST_P(BackendConformanceTest, ReduceScatter_UnevenBlocks) {
                     absl::OkStatus());
           ASSERT_TRUE(out == expected) << NameOf(type) << NameOf(op) << size << c.ToString();
           ASSERT_TRUE(in == before);
+          Bytes in_place = in;
+          char* const own = in_place.data() + first * SizeOf(type);
+          ASSERT_EQ(c.ReduceScatter(in_place.data(), own, counts, type, op, kPatient),
+                    absl::OkStatus());
+          ASSERT_TRUE(std::equal(expected.begin(), expected.end(), own))
+              << "in place, " << NameOf(type) << NameOf(op) << size << c.ToString();
         }
       });
     });
@@ -240,6 +246,12 @@ TEST_P(BackendConformanceTest, ReduceScatter_ManySegments) {
                 absl::OkStatus());
       ASSERT_TRUE(out ==
                   Reduced(kMaxRanks, first[c.rank()], own, DataType::kInt32, ReduceOp::kSum));
+      Bytes in_place = in;
+      char* const block = in_place.data() + first[c.rank()] * sizeof(int32_t);
+      ASSERT_EQ(c.ReduceScatter(in_place.data(), block, counts, DataType::kInt32, ReduceOp::kSum,
+                                kPatient),
+                absl::OkStatus());
+      ASSERT_TRUE(std::equal(out.begin(), out.end(), block));
     }
   });
 }

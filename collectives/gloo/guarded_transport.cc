@@ -1,5 +1,6 @@
 #include "collectives/gloo/guarded_transport.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
 
 #include <exception>
@@ -33,11 +34,16 @@ class GuardedPair : public tcp::Pair {
   }
 
   // Called by the loop, which must never wait for the lock: its holder may be waiting for the
-  // loop's next turn. The event comes again. The lock is held until the connection is broken, lest
-  // anyone meet it half made.
+  // loop's next turn. The event comes again, at once: so the processor is given up, or the loop
+  // would turn round and round in the place of the lock's holder. The lock is held until the
+  // connection is broken, lest anyone meet it half made.
   void handleEvents(int events) override {
     std::unique_lock<std::mutex> lock(m_, std::try_to_lock);
-    if (!lock || ex_ != nullptr) return;
+    if (!lock) {
+      sched_yield();
+      return;
+    }
+    if (ex_ != nullptr) return;
     try {
       if (state_ == LISTENING) {
         handleListening();

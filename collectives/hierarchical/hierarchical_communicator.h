@@ -80,7 +80,6 @@ class HierarchicalCommunicator : public Communicator {
   const Epoch epoch_;
   const HostLayout layout_;
   const HierarchyOptions options_;
-  std::vector<char> scratch_;  // kept, since fresh pages cost more than most operations
   bool failed_in_host_ = false;
 
   absl::Mutex mutex_;

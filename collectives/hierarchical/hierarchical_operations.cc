@@ -10,10 +10,11 @@ namespace {
 
 // Up to here one rank of each host exchanges the sums; beyond, each takes its part.
 constexpr size_t kLeadersBytes = 64 * 1024;
-// What is worked on at once: small enough to stay in the caches from step to step, large enough
-// that the steps' latencies don't show.
-constexpr size_t kReduceChunkBytes = 4 * 1024 * 1024;
-constexpr size_t kBroadcastChunkBytes = 1024 * 1024;
+// What is worked on at once. Each step of a chunk ends in waits for others, so smaller ones, which
+// would stay in the caches, cost more than they save.
+constexpr size_t kReduceChunkBytes = 32 * 1024 * 1024;
+// A host passes on what it has while the next chunk comes.
+constexpr size_t kBroadcastChunkBytes = 8 * 1024 * 1024;
 
 char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; }
 const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
@@ -54,9 +55,9 @@ absl::Status HierarchicalCommunicator::ReduceChunk(const void* in, void* out, si
   const size_t unit = SizeOf(reduction.type);
   std::vector<size_t> shares = Shares(count, reduction.columns, layout_.members().size());
   const size_t own = shares[layout_.index];
-  // Not in `out`, which may be `in`: that others still read.
-  if (scratch_.size() < own * unit) scratch_.resize(own * unit);
-  char* const part = scratch_.data();
+  // The rank's own part is reduced where it belongs, so that no memory is needed.
+  const size_t before = std::accumulate(shares.begin(), shares.begin() + layout_.index, size_t{0});
+  char* const part = At(out, before * unit);
   RETURN_IF_ERROR(
       InHost(local_->ReduceScatter(in, part, shares, reduction.type, reduction.op, time.Now())));
   if (own > 0) {
