@@ -13,6 +13,7 @@ Columns, in milliseconds, medians of all rounds, in each of which every launcher
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -22,7 +23,7 @@ from pathlib import Path
 import bench
 from referee import median_ratio
 
-DEADLINE = 120
+DEADLINE = 60
 
 
 def free_port():
@@ -32,7 +33,7 @@ def free_port():
 
 
 def launchers(args, ranks):
-    """{name: (how to start a command, the command, its environment, which kind of processes)}"""
+    """{name: (how to start a command, the command, its environment)}"""
     found = {}
     script = str(bench.HERE / "worker_start.py")
     for which in args.torch:
@@ -50,41 +51,63 @@ def launchers(args, ranks):
 
 
 def run(command, environment):
-    """Seconds until it has ended. A failure ends the benchmark, with what the command said."""
+    """Seconds until it has ended, or None with a word of why it has not, or not well."""
     command = [free_port() if word == "PORT" else word for word in command]
     start = time.monotonic()
-    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE)
-    seconds = time.monotonic() - start
-    if done.returncode != 0:
-        bench.fail(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout.decode(errors='replace')[-2000:]}")
-    return seconds
+    with tempfile.TemporaryFile() as output:
+        job = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        try:
+            code = job.wait(DEADLINE)
+            seconds = time.monotonic() - start
+        except subprocess.TimeoutExpired:
+            code = f"nothing within {DEADLINE} s"
+        finally:
+            end_group(job)
+        if code == 0:
+            return seconds
+        output.seek(0)
+        bench.note(f"{' '.join(command)} ended with {code}: {output.read().decode(errors='replace')[-500:]}")
+        return None
 
 
-def start_once(launcher, command, environment, ranks, interpreter):
-    """One start: {column: seconds}"""
+def end_group(job):
+    """Whoever is left of it."""
+    try:
+        os.killpg(job.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    job.wait()
+
+
+def start_once(launcher, command, environment, ranks):
+    """One start: {column: seconds}, or None."""
+    interpreter = run(bench.forked([command[0], "-c", "pass"], ranks), environment) if "python" in command[0] else 0
     with tempfile.TemporaryDirectory(prefix="hvd-bench-") as directory:
         begun = time.monotonic()
         wall = run([*launcher, *command, directory], environment)
         times = [json.loads(path.read_text()) for path in Path(directory).iterdir()]
-    if len(times) != ranks:
-        bench.fail(f"{launcher[0]} started {len(times)} processes instead of {ranks}")
+    empty = run([*launcher, "true"], environment)
+    if wall is None or empty is None or len(times) != ranks:
+        return None
     last = max(times, key=lambda rank: rank["ready"])
     torch = interpreter + last["torch"] - last["python"] if "torch" in last else 0
     ready = last["ready"] - begun
-    return {"ready": ready, "torch": torch, "own": ready - torch, "wall": wall, "launcher": run([*launcher, "true"], environment)}
+    return {"ready": ready, "torch": torch, "own": ready - torch, "wall": wall, "launcher": empty}
 
 
 def measure(args, ranks):
-    """{launcher: {column: [seconds]}}; the first round only warms up."""
-    results = {}
+    """{launcher: {column: [seconds]}}: of the rounds in which all did well. The first round only warms up."""
     found = launchers(args, ranks)
+    results = {name: {} for name in found}
     for number in range(args.rounds + 1):
-        for name, (launcher, command, environment) in found.items():
-            interpreter = run(bench.forked([command[0], "-c", "pass"], ranks), environment) if "mpi" not in name else 0
-            once = start_once(launcher, command, environment, ranks, interpreter)
-            for column, seconds in once.items():
-                if number > 0:
-                    results.setdefault(name, {}).setdefault(column, []).append(seconds)
+        once = {name: start_once(*how, ranks) for name, how in found.items()}
+        if number == 0 or None in once.values():
+            continue
+        for name, columns in once.items():
+            for column, seconds in columns.items():
+                results[name].setdefault(column, []).append(seconds)
+    if not all(results.values()):
+        bench.fail("there was no round in which all started")
     return results
 
 
