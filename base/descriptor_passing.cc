@@ -37,8 +37,7 @@ absl::Status SendWithDescriptors(int socket, absl::string_view bytes,
     header->cmsg_len = CMSG_LEN(passed);
     memcpy(CMSG_DATA(header), descriptors.data(), passed);
   }
-  const ssize_t sent =
-      TEMP_FAILURE_RETRY(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+  const ssize_t sent = TEMP_FAILURE_RETRY(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
   if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("sendmsg: ", strerror(sent < 0 ? errno : EAGAIN)));
 }

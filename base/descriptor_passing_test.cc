@@ -49,8 +49,9 @@ TEST_F(DescriptorPassingTest, Message_WithoutDescriptors) {
 }
 
 TEST_F(DescriptorPassingTest, Receive_EndAndNothing) {
-  EXPECT_EQ(ReceiveWithDescriptors(there_.get(), buffer_, sizeof(buffer_), received_).status().code(),
-            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(
+      ReceiveWithDescriptors(there_.get(), buffer_, sizeof(buffer_), received_).status().code(),
+      absl::StatusCode::kUnavailable);
   here_.reset();
   EXPECT_EQ(ReceiveWithDescriptors(there_.get(), buffer_, sizeof(buffer_), received_).value_or(1),
             0u);
