@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
+#include "worker_runtime/state/arena_memory.h"
 
 namespace hvd {
 namespace {
@@ -22,7 +23,6 @@ namespace {
 constexpr uint64_t kMagic = 0x414e455241445648;  // "HVDARENA"
 constexpr uint32_t kVersion = 1;
 constexpr size_t kHeaderBytes = 4096;
-constexpr size_t kGranule = size_t{2} << 20;  // a huge page
 // The file has holes, so the slots can lie far apart and none has to move when it grows.
 constexpr uint64_t kSlotStride = uint64_t{1} << 40;
 
@@ -36,8 +36,6 @@ struct SlotHeader {
   uint64_t size;
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
-
-size_t RoundUp(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
 off_t OffsetOf(int slot) { return static_cast<off_t>((slot + 1) * kSlotStride); }
 
@@ -69,15 +67,6 @@ bool Lock(int fd) {
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
   return fcntl(fd, F_SETLK, &whole) == 0;
-}
-
-// Writing to memory that the system does not have would end this process.
-bool TakePages(int fd, off_t offset, void* memory, size_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0) return true;
-  if (errno != EINVAL) return false;
-#endif
-  return fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, static_cast<off_t>(bytes)) == 0;
 }
 
 }  // namespace
@@ -127,17 +116,16 @@ absl::StatusOr<char*> CommitArena::Map(int slot, size_t bytes, bool for_writing)
   if (mappings.empty() || mappings.back().bytes < bytes) {
     if (bytes > kSlotStride / 2) return NoMemory(bytes, ENOMEM);
     // Somewhat more, since old mappings stay.
-    const size_t size = RoundUp(mappings.empty() ? bytes : bytes + bytes / 2, kGranule);
-    void* const memory =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), OffsetOf(slot));
-    if (memory == MAP_FAILED) return NoMemory(bytes, errno);
+    const size_t size = RoundUp(mappings.empty() ? bytes : bytes + bytes / 2, kHugePageBytes);
+    char* const memory = MapHugePages(memory_.get(), OffsetOf(slot), size);
+    if (memory == nullptr) return NoMemory(bytes, errno);
     madvise(memory, size, MADV_HUGEPAGE);
     madvise(memory, size, MADV_DONTDUMP);
-    mappings.push_back({static_cast<char*>(memory), size, false});
+    mappings.push_back({memory, size, false});
   }
   Mapping& mapping = mappings.back();
   if (for_writing && !mapping.taken) {
-    mapping.taken = TakePages(memory_.get(), OffsetOf(slot), mapping.memory, mapping.bytes);
+    mapping.taken = TakeHugePages(memory_.get(), OffsetOf(slot), mapping.memory, mapping.bytes);
     if (!mapping.taken) return NoMemory(bytes, errno);
   }
   return mapping.memory;

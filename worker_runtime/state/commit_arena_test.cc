@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "worker_runtime/state/arena_memory.h"
 
 namespace hvd {
 namespace {
@@ -109,6 +110,33 @@ TEST_F(CommitArenaTest, Begin_SomebodyReadsTheOlder_LeavesItAlone) {
     EXPECT_TRUE(arena->Seal(i).ok());
     EXPECT_EQ(absl::string_view(read, 4), "read");
   }
+}
+
+TEST_F(CommitArenaTest, Begin_AnySize_CanBeOfHugePagesAndHasItsMemory) {
+  Arena arena = Open();
+  for (const size_t size : {size_t{1}, kHugePageBytes, 3 * kHugePageBytes + 1}) {
+    const char* const place = arena->Begin(size).value();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(place) % kHugePageBytes, 0u);
+    for (size_t page = 0; page < size; page += 4096) {
+      unsigned char is_there = 0;
+      ASSERT_EQ(mincore(const_cast<char*>(place) + page, 1, &is_there), 0);
+      ASSERT_TRUE((is_there & 1) != 0) << page;
+    }
+  }
+}
+
+TEST_F(CommitArenaTest, Begin_WhereThereArePagesAlready_LeavesWhatIsInThem) {
+  const std::string contents(3 * kHugePageBytes, 'x');
+  {
+    Arena arena = Open();
+    Commit(*arena, 1, contents);
+    Commit(*arena, 2, "newer");
+  }
+  // Small pages of an earlier process may become parts of huge ones.
+  Arena arena = Open();
+  const char* const place = arena->Begin(contents.size()).value();
+  EXPECT_EQ(absl::string_view(place, contents.size()), contents);
+  EXPECT_EQ(Text(*arena), "2:newer");
 }
 
 TEST_F(CommitArenaTest, Begin_NoMemory_LeavesTheNewest) {

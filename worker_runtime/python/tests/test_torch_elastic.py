@@ -14,6 +14,7 @@ from horovod.common.exceptions import (
     HorovodRequestError,
     HostsUpdatedInterrupt,
 )
+from horovod.torch import _stream
 from horovod.torch.elastic.state import (
     StateHandler,
     get_handler_registry,
@@ -131,6 +132,76 @@ def test_sync_gives_newcomers_any_optimizers_state():
         step(model, optimizer)
     state.restore()
     assert_equal([snapshot(*pair) for pair in zip(models, optimizers)], mine)
+
+
+@pytest.mark.parametrize("sizes", [(1 << 20, 8 << 20, 64 << 20), (64, 100, 300), (1, 1, 1)])
+def test_sync_of_tensors_of_all_kinds(monkeypatch, sizes):
+    """Large and small ones, of any layout, type and emptiness; buffers that are in use as well."""
+    for name, size in zip(("_LARGE_BYTES", "_PACK_BYTES", "_GROUP_BYTES"), sizes):
+        monkeypatch.setattr(_stream, name, size)
+    torch.manual_seed(hvd.rank())
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 5, 3), torch.nn.BatchNorm2d(5))
+    model.to(memory_format=torch.channels_last)
+    model.register_parameter("large", torch.nn.Parameter(torch.randn(1000, 7)))
+    model.register_buffer("nothing", torch.zeros(0, 3))
+    model.register_buffer("expanded", torch.full((1,), float(hvd.rank())).expand(4))
+    model.register_buffer("half_precise", torch.randn(33).to(torch.bfloat16))
+    model.register_buffer("conjugated", torch.randn(9, dtype=torch.complex64).conj())
+    model.register_buffer("flag", torch.tensor(hvd.rank() == 0))
+    model.tied = torch.nn.Linear(4, 4)
+    model.other = torch.nn.Linear(4, 4)
+    model.other.weight = model.tied.weight
+    if hvd.rank() != 0:
+        model.expanded = model.expanded.clone()  # can be written to
+    state = hvd.elastic.TorchState(model, values=torch.randn(3))
+    state.sync()
+    mine = (copy.deepcopy(dict(model.state_dict())), state.values)
+    for theirs in hvd.allgather_object(mine):
+        assert_equal(theirs, mine)
+    assert model.flag and model.other.weight is model.tied.weight
+
+
+def test_sync_and_restore_use_the_memory_that_is_there():
+    model, optimizer = training()
+    step(model, optimizer)
+    state = hvd.elastic.TorchState(model, optimizer)
+
+    def places():
+        state_of = optimizer.state_dict()["state"]
+        tensors = [v for each in state_of.values() for v in each.values() if torch.is_tensor(v)]
+        return [tensor.data_ptr() for tensor in [*model.parameters(), *tensors]]
+
+    before = places()
+    state.sync()
+    assert places() == before
+    state.commit()
+    committed = snapshot(model, optimizer)
+    step(model, optimizer)
+    state.restore()
+    assert places() == before
+    assert_equal(snapshot(model, optimizer), committed)
+
+
+def test_sync_and_restore_of_an_optimizer_that_loads_in_a_way_of_its_own():
+    class Doubling(torch.optim.SGD):
+        def load_state_dict(self, state_dict):
+            seen.append(state_dict["state"][0]["momentum_buffer"] + 0)
+            super().load_state_dict(state_dict)
+
+    seen = []
+    model = torch.nn.Linear(3, 2)
+    optimizer = Doubling(model.parameters(), lr=0.1, momentum=0.9)
+    state = hvd.elastic.TorchState(model, optimizer)
+    model(torch.full((1, 3), 1.0 + hvd.rank())).sum().backward()
+    optimizer.step()
+    state.sync()
+    expected = copy.deepcopy(optimizer.state_dict()["state"])
+    for theirs in hvd.allgather_object(expected):
+        assert_equal(theirs, expected)
+    optimizer.step()
+    state.restore()
+    assert_equal(optimizer.state_dict()["state"], expected)
+    assert all(torch.equal(tensor, expected[0]["momentum_buffer"]) for tensor in seen)
 
 
 @pytest.mark.several_ranks

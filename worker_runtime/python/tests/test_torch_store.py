@@ -29,7 +29,7 @@ class Store:
         kept += [s for s in self.slots if self.address(s) <= keep < self.address(s) + len(s)]
         free = [s for s in self.slots if len(s) >= size and not any(s is k for k in kept)]
         if not free:
-            free = [bytearray(size)]
+            free = [bytearray(-(-size // 4096) * 4096)]  # like the library's, somewhat more
             self.slots += free
         self.begun, self.end = free[0], 0
         return self.address(self.begun)

@@ -1,5 +1,6 @@
 """The store: memory, owned by the agent, in which commits outlive this process."""
 
+import array
 import ctypes
 from typing import NamedTuple, Optional, Sequence
 
@@ -34,10 +35,10 @@ def store_begin(size: int, keep: int = 0) -> Optional[int]:
 
 def store_append(addresses: Sequence[int], sizes: Sequence[int]) -> None:
     """Copies parts into the commit that was begun, each to the next multiple of 64 bytes."""
-    count = len(addresses)
+    starts, lengths = array.array("Q", addresses), array.array("q", sizes)
     check(
         library.hvd_store_append(
-            (ctypes.c_void_p * count)(*addresses), (ctypes.c_int64 * count)(*sizes), count
+            starts.buffer_info()[0], lengths.buffer_info()[0], len(addresses)
         )
     )
 

@@ -2,32 +2,36 @@
 and put together."""
 
 import copy
+import functools
+import io
+import pickle
 from collections import OrderedDict
-from typing import Any, Callable, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
 
+from horovod import _ffi
+
 _ALIGNMENT = 64
 
+_NAMES = {value: name for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
 
-class _Place(NamedTuple):
-    """Stands for a tensor in a schema: where in the buffer it is."""
-
-    offset: int
-    shape: Tuple[int, ...]
-    dtype: torch.dtype
-
-    def size(self) -> int:
-        return torch.Size(self.shape).numel() * torch.empty(0, dtype=self.dtype).element_size()
-
-    def view(self, buffer: torch.Tensor) -> torch.Tensor:
-        part = buffer[self.offset : self.offset + self.size()]
-        return part.view(self.dtype).reshape(self.shape)
+# Of a tensor: its shape, and its type's name in torch.
+Kind = Tuple[Tuple[int, ...], str]
 
 
-class _Packed(NamedTuple):
-    place: _Place
-    tensor: torch.Tensor
+class Taken(NamedTuple):
+    """A tree taken apart; all but the tensors themselves can be sent or kept as it is."""
+
+    schema: bytes  # the tree, pickled, with numbers instead of tensors
+    kinds: List[Kind]
+    tensors: List[torch.Tensor]
+
+
+class _Number(NamedTuple):
+    """Stands for a tensor."""
+
+    number: int
 
 
 def is_dict(value: Any) -> bool:
@@ -53,40 +57,144 @@ def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     return function(value)
 
 
-def take_tensors(tree: Any) -> Tuple[Any, List[_Packed], int]:
-    """A copy of `tree` with places instead of tensors; the tensors and their places; and how many
-    bytes they take in a buffer."""
-    packed: List[_Packed] = []
+def _tensor(number: int) -> Any:
+    """What a schema calls where a tensor belongs; :func:`put_tensors` puts something in its
+    place."""
+    raise pickle.UnpicklingError("tensor {} of a schema".format(number))
+
+
+@functools.lru_cache(maxsize=None)
+def _taker(by_value: bool) -> type:
+    """The class of picklers that take tensors out; `by_value`: also of functions and classes that
+    have no name, which is slower."""
+    base = pickle.Pickler
+    if by_value:
+        import cloudpickle  # not before it is needed: it costs imports
+
+        base = cloudpickle.Pickler
+
+    class Taker(base):
+        def __init__(self, stream: io.BytesIO) -> None:
+            super().__init__(stream, protocol=4)
+            self.tensors: List[torch.Tensor] = []
+
+        def reducer_override(self, value: Any) -> Any:
+            if is_plain(value):
+                tensors = self.tensors
+                tensors.append(value)
+                return _tensor, (len(tensors) - 1,)
+            overridden = getattr(super(), "reducer_override", None)
+            return overridden(value) if overridden else NotImplemented
+
+    return Taker
+
+
+def take_tensors(tree: Any) -> Taken:
+    """Takes `tree` apart. Raises whatever its values do if they can't be pickled."""
+    try:
+        stream = io.BytesIO()
+        taker = _taker(by_value=False)(stream)
+        taker.dump(tree)
+    except Exception:
+        stream = io.BytesIO()
+        taker = _taker(by_value=True)(stream)
+        taker.dump(tree)
+    names = _NAMES
+    kinds = [(tuple(t.shape), names[t.dtype]) for t in taker.tensors]
+    return Taken(stream.getvalue(), kinds, taker.tensors)
+
+
+class _Putter(pickle.Unpickler):
+    def __init__(self, schema: bytes, tensor_of: Callable[[int], Any]) -> None:
+        super().__init__(io.BytesIO(schema))
+        self._tensor_of = tensor_of
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name == _tensor.__name__ and module == __name__:
+            return self._tensor_of
+        return super().find_class(module, name)
+
+
+def put_tensors(schema: bytes, tensors: Sequence[torch.Tensor]) -> Any:
+    """Undoes :func:`take_tensors`."""
+    return _Putter(schema, tensors.__getitem__).load()
+
+
+def new(kind: Kind) -> torch.Tensor:
+    """Such a tensor in host memory, of any values."""
+    shape, name = kind
+    tensor = torch.empty(shape, dtype=getattr(torch, name))
+    _ffi.prefer_huge_pages(tensor.data_ptr(), size_of(kind))
+    return tensor
+
+
+def places(sizes: Sequence[int]) -> Tuple[List[int], int]:
+    """Where parts of so many bytes begin in a buffer that holds them all, and how large that is."""
+    offsets = []
     end = 0
-
-    def take(value: Any) -> Any:
-        nonlocal end
-        if not is_plain(value):
-            return value
-        place = _Place(end, tuple(value.shape), value.dtype)
-        packed.append(_Packed(place, value))
-        end += -(-value.numel() * value.element_size() // _ALIGNMENT) * _ALIGNMENT
-        return place
-
-    return mapped(tree, take), packed, end
+    for size in sizes:
+        offsets.append(end)
+        end += -(-size // _ALIGNMENT) * _ALIGNMENT
+    return offsets, end
 
 
-def new_buffer(size: int) -> torch.Tensor:
-    """Memory for so many bytes of tensors."""
-    return torch.empty(size, dtype=torch.uint8)
+@functools.lru_cache(maxsize=None)
+def _empty(name: str) -> torch.Tensor:
+    return torch.empty(0, dtype=getattr(torch, name))
 
 
-def pack(packed: List[_Packed], buffer: torch.Tensor) -> None:
-    """Copies tensors to their places."""
-    for place, tensor in packed:
-        place.view(buffer).copy_(tensor.detach())
+def size_of(kind: Kind) -> int:
+    """How many bytes such a tensor has."""
+    shape, name = kind
+    return torch.Size(shape).numel() * _empty(name).element_size()
 
 
-def put_tensors(schema: Any, buffer: torch.Tensor) -> Any:
-    """Undoes :func:`take_tensors`; the tensors are views of `buffer`."""
-    return mapped(
-        schema, lambda value: value.view(buffer) if isinstance(value, _Place) else value
+def views(kinds: Sequence[Kind], buffer: torch.Tensor) -> List[torch.Tensor]:
+    """The tensors that lie in `buffer` at their :func:`places`."""
+    sizes = [size_of(kind) for kind in kinds]
+    return [
+        buffer[offset : offset + size].view(getattr(torch, name)).reshape(shape)
+        for offset, size, (shape, name) in zip(places(sizes)[0], sizes, kinds)
+    ]
+
+
+def copied_in_one_piece(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy that :func:`is_in_one_piece`."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
+
+
+def is_in_one_piece(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie one after the other, as they are, in host memory."""
+    return (
+        tensor.is_contiguous()
+        and tensor.is_cpu
+        and not tensor.is_neg()
+        and not (tensor.is_complex() and tensor.is_conj())
     )
+
+
+def counterparts(schema: bytes, kinds: Sequence[Kind], own: Any) -> Dict[int, torch.Tensor]:
+    """Tensors of the tree `own` that are where another tree, taken apart, has one of the same shape
+    and type, by the number of the latter."""
+    found: Dict[int, torch.Tensor] = {}
+    used = set()
+
+    def visit(theirs: Any, mine: Any) -> None:
+        if type(theirs) is _Number:
+            (number,) = theirs
+            if is_plain(mine) and mine.is_contiguous() and mine.data_ptr() not in used:
+                if (tuple(mine.shape), _NAMES[mine.dtype]) == kinds[number]:
+                    used.add(mine.data_ptr())  # two tensors of theirs may not be one of mine
+                    found[number] = mine
+        elif is_dict(theirs) and is_dict(mine):
+            for key, item in theirs.items():
+                visit(item, mine.get(key))
+        elif type(theirs) is type(mine) and type(theirs) in (list, tuple):
+            for item, own_item in zip(theirs, mine):
+                visit(item, own_item)
+
+    visit(_Putter(schema, _Number).load(), own)
+    return found
 
 
 def copied(value: Any, spare: Any = None) -> Any:

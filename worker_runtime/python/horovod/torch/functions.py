@@ -8,7 +8,7 @@ import torch
 from horovod import _ffi
 from horovod.common import ops
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.torch import _trees
+from horovod.torch import _loading, _stream, _trees
 from horovod.torch.mpi_ops import (
     allgather,
     broadcast_,
@@ -82,28 +82,29 @@ def broadcast_optimizer_state(
       process_set: the ranks that take part.
     """
     ops.check_ready()
-    is_root = rank() == root_rank
-    state_dict = optimizer.state_dict() if is_root else None
-    received = broadcast_tree(state_dict, root_rank, "broadcast_optimizer_state", process_set)
-    if not is_root:
-        optimizer.load_state_dict(received)
+    own = optimizer.state_dict()
+    received = broadcast_tree(own, root_rank, "broadcast_optimizer_state", process_set)
+    if rank() != root_rank:
+        _loading.load_optimizer(optimizer, received)
 
 
 def broadcast_tree(
-    tree: Any, root_rank: int, name: str, process_set: ProcessSet = global_process_set
+    own: Any, root_rank: int, name: str, process_set: ProcessSet = global_process_set
 ) -> Any:
-    """Returns a copy of rank `root_rank`'s `tree` on all ranks, the root included: nested dicts,
-    lists and tuples of tensors and other values. Its tensors are views of one buffer in host
-    memory, which is sent in one piece; all else is pickled."""
-    is_root = rank() == root_rank
-    schema, tensors, size = _trees.take_tensors(tree) if is_root else (None, [], 0)
-    schema, size = broadcast_object((schema, size), root_rank, name + ".schema", process_set)
-    buffer = _trees.new_buffer(size)
-    if is_root:
-        _trees.pack(tensors, buffer)
-    if size > 0:
-        broadcast_(buffer, root_rank, name + ".tensors", process_set)
-    return _trees.put_tensors(schema, buffer)
+    """Returns rank `root_rank`'s tree on all ranks: nested dicts, lists and tuples of tensors and
+    other values, which are pickled. Each rank gives its own. Where the root's has a tensor of the
+    same shape and type in the same place, that of `own` is overwritten and part of the result;
+    other tensors are new, in host memory. The root gets `own` itself."""
+    if rank() == root_rank:
+        taken = _trees.take_tensors(own)
+        broadcast_object((taken.schema, taken.kinds), root_rank, name + ".schema", process_set)
+        _stream.broadcast_tensors(taken.tensors, root_rank, name, process_set)
+        return own
+    schema, kinds = broadcast_object(None, root_rank, name + ".schema", process_set)
+    destinations = _stream.destinations(schema, kinds, own)
+    with _stream.meanwhile(destinations.take_memory):
+        _stream.broadcast_tensors(destinations.tensors, root_rank, name, process_set)
+    return _trees.put_tensors(schema, destinations.tensors)
 
 
 def _to_bytes(obj: Any) -> torch.Tensor:

@@ -1,18 +1,17 @@
 """Commits in memory that belongs to the agent: they outlive this process, and the process that
 takes its place finds them. There is none without an agent, nor in a job that is not elastic.
 
-A commit there is the length of a pickle as 8 bytes, little-endian; the pickle of the values and of
-the state dicts, with places instead of tensors; and from the next multiple of 64 bytes on the
-tensors.
+A commit there is the length of a pickle as 8 bytes, little-endian; the pickle of the values (a
+pickle of their own) and of the state dicts taken apart; and the tensors, each at the next multiple
+of 64 bytes.
 """
 
 import pickle
 import struct
 import sys
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-import cloudpickle
 import torch
 
 from horovod import _ffi
@@ -20,6 +19,7 @@ from horovod.torch import _trees
 
 _LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 64
+_USUAL_HEAD_BYTES = 1 << 20
 
 _owner: Optional["weakref.ref[Any]"] = None
 _warned = False
@@ -36,14 +36,15 @@ class Placed:
         """Values and state dicts; the latter's tensors are views of the store."""
         if self._contents is None:
             (length,) = _LENGTH.unpack(_ffi.memory(self.address, _LENGTH.size))
-            pickled = _ffi.memory(self.address + _LENGTH.size, length)
-            values, schema, size = pickle.loads(pickled)
+            contents = _ffi.memory(self.address + _LENGTH.size, length)
+            values, schema, kinds, size = pickle.loads(contents)
             start = self.address + _aligned(_LENGTH.size + length)
             if size > 0:
                 buffer = torch.frombuffer(_ffi.memory(start, size), dtype=torch.uint8)
             else:
-                buffer = _trees.new_buffer(0)
-            self._contents = (values, _trees.put_tensors(schema, buffer))
+                buffer = torch.empty(0, dtype=torch.uint8)
+            trees = _trees.put_tensors(schema, _trees.views(kinds, buffer))
+            self._contents = (pickle.loads(values), trees)
         return self._contents
 
 
@@ -78,16 +79,32 @@ def place(
 
     The store keeps the commits of one object, the first that asks.
     """
-    global _owner
-    if _owner is None or _owner() is None:
-        _owner = weakref.ref(owner)
-    if _owner() is not owner:
+    if not _is_owner(owner):
         return None
     try:
         return _place(values, trees, keep)
     except Exception as error:  # whatever can't be pickled, or no memory: the training goes on
         _warn_once(error)
         return None
+
+
+def make_room(owner: Any, kinds: Sequence[_trees.Kind], keep: Optional[Placed]) -> None:
+    """Has memory ready for the next commit, of such tensors: what :func:`place` would do, and takes
+    longer than to copy them. Without Python's lock."""
+    if not _is_owner(owner):
+        return
+    size = _trees.places([_trees.size_of(kind) for kind in kinds])[1]
+    try:
+        _ffi.store_begin(size + _USUAL_HEAD_BYTES, keep.address if keep else 0)
+    except Exception:  # whoever places a commit says so
+        pass
+
+
+def _is_owner(owner: Any) -> bool:
+    global _owner
+    if _owner is None or _owner() is None:
+        _owner = weakref.ref(owner)
+    return _owner() is owner
 
 
 def seal(number: int) -> None:
@@ -98,33 +115,29 @@ def seal(number: int) -> None:
 def _place(
     values: Dict[str, Any], trees: Dict[str, Any], keep: Optional[Placed]
 ) -> Optional[Placed]:
-    schema, packed, size = _trees.take_tensors(trees)
-    pickled = _pickled((values, schema, size))
-    head = _LENGTH.pack(len(pickled)) + pickled
+    taken = _trees.take_tensors(trees)
+    in_place = _trees.is_in_one_piece
+    tensors = [t if in_place(t) else _trees.copied_in_one_piece(t) for t in taken.tensors]
+    sizes = [t.numel() * t.element_size() for t in tensors]
+    size = _trees.places(sizes)[1]
+    contents = pickle.dumps((pickled(values), taken.schema, taken.kinds, size), protocol=4)
+    head = _LENGTH.pack(len(contents)) + contents
     address = _ffi.store_begin(_aligned(len(head)) + size, keep.address if keep else 0)
     if address is None:
         return None
-    tensors = [_in_one_piece(tensor) for _, tensor in packed]
-    addresses: List[int] = [_ffi.address_of(head)]
-    addresses += [tensor.data_ptr() for tensor in tensors]
-    sizes = [len(head)] + [tensor.numel() * tensor.element_size() for tensor in tensors]
-    _ffi.store_append(addresses, sizes)
+    addresses = [t.data_ptr() for t in tensors]
+    _ffi.store_append([_ffi.address_of(head), *addresses], [len(head), *sizes])
     return Placed(address)
 
 
-def _pickled(contents: Any) -> bytes:
+def pickled(values: Any) -> bytes:
+    """The values as pickle.loads takes them."""
     try:
-        return pickle.dumps(contents, protocol=4)
+        return pickle.dumps(values, protocol=4)
     except Exception:  # functions and classes that have no name
-        return cloudpickle.dumps(contents)
+        import cloudpickle  # not before it is needed: it costs imports
 
-
-def _in_one_piece(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor`, or a copy, with its elements one after the other in host memory."""
-    tensor = tensor.detach()
-    if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj():
-        return tensor
-    return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
+        return cloudpickle.dumps(values)
 
 
 def _aligned(size: int) -> int:

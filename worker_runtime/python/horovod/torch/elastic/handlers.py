@@ -6,7 +6,7 @@ from typing import Any, Iterable, List, Optional, Tuple, Type
 import torch
 
 from horovod.common import ops
-from horovod.torch import _trees
+from horovod.torch import _loading, _trees
 from horovod.torch.elastic._cursor import JobCursor
 from horovod.torch.elastic._store import PlacedTree
 from horovod.torch.functions import broadcast_tree
@@ -62,10 +62,9 @@ class StateDictHandler(StateHandler):
 
     def sync(self) -> None:
         ops.check_ready()
-        is_root = rank() == 0
-        tree = broadcast_tree(self.value.state_dict() if is_root else None, 0, "horovod.state")
-        if not is_root:
-            self.load(tree)
+        tree = broadcast_tree(self.own_tensors(), 0, "horovod.state")
+        if rank() != 0:
+            self.take(tree)
 
     def copied(self) -> Any:
         """A copy of the state dict as it is now; it is no save until :meth:`keep`."""
@@ -92,6 +91,14 @@ class StateDictHandler(StateHandler):
         # A copy: some load_state_dict keep what they are given.
         self.value.load_state_dict(_trees.copied(saved))
 
+    def own_tensors(self) -> Any:
+        """A state dict with those tensors of the value that may be overwritten for :meth:`take`."""
+        return self.value.state_dict()
+
+    def take(self, state: Any) -> None:
+        """Gives the value the state `state`, whose tensors it may keep."""
+        self.value.load_state_dict(state)
+
 
 class ModelStateHandler(StateDictHandler):
     """For torch.nn.Module."""
@@ -103,13 +110,26 @@ class ModelStateHandler(StateDictHandler):
         return state_dict
 
     def load(self, saved: Any) -> None:
-        state_dict = OrderedDict(saved)  # no copy of tensors: modules copy what they are given
+        self.take(saved)  # no copy of tensors: modules copy what they are given
+
+    def own_tensors(self) -> Any:
+        self._metadata = getattr(self.value.state_dict(), "_metadata", {})
+        return _loading.tensors_of(self.value)
+
+    def take(self, state: Any) -> None:
+        state_dict = OrderedDict(state)
         state_dict._metadata = self._metadata
         self.value.load_state_dict(state_dict)
 
 
 class OptimizerStateHandler(StateDictHandler):
     """For torch.optim.Optimizer, distributed or not."""
+
+    def load(self, saved: Any) -> None:
+        self.take(_trees.copied(saved, self.own_tensors()))
+
+    def take(self, state: Any) -> None:
+        _loading.load_optimizer(self.value, state)
 
 
 class SamplerStateHandler(StateDictHandler):

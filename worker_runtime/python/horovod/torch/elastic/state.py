@@ -1,8 +1,9 @@
 """The state of a training with torch: models, optimizers, samplers and plain values."""
 
 import copy
+import pickle
 import sys
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
 
@@ -10,6 +11,8 @@ from horovod import _ffi
 from horovod.common import commits, ops
 from horovod.common.elastic import ObjectState as _ObjectState
 from horovod.common.elastic import State  # noqa: F401 - hvd.elastic.State
+from horovod.common.process_sets import global_process_set
+from horovod.torch import _stream, _trees
 from horovod.torch.elastic import _store
 from horovod.torch.elastic._store import Placed, PlacedTree
 from horovod.torch.elastic.checkpoints import Checkpoints
@@ -23,7 +26,7 @@ from horovod.torch.elastic.handlers import (  # noqa: F401 - also Horovod's name
     handler_of,
     set_handler_registry,
 )
-from horovod.torch.functions import broadcast_object, broadcast_tree
+from horovod.torch.functions import broadcast_object
 from horovod.torch.mpi_ops import rank, size
 
 
@@ -118,13 +121,11 @@ class TorchState(ObjectState):
         ops.check_ready()
         if rank() == 0 and commits.newest() == self._inherited:
             self._load_earlier()
-        trees = self._sync_trees() if size() > 1 else None
+        if size() > 1:
+            self._sync_trees()
         for handler in self._others():
             handler.sync()
-        if trees is None:
-            self.save()
-        else:
-            self._stage(_Snapshot(copy.deepcopy(self._current()), trees))
+        self.save()
 
     def on_reset(self) -> None:
         for handler in self._handlers.values():
@@ -156,8 +157,12 @@ class TorchState(ObjectState):
 
     def _place(self) -> Optional[Placed]:
         trees = {name: handler.state_dict() for name, handler in self._by_state_dict().items()}
+        return _store.place(self, self._current(), trees, self._kept())
+
+    def _kept(self) -> Optional[Placed]:
+        """A commit that the store is to leave alone."""
         writing = self._checkpoints is not None and self._checkpoints.in_use()
-        return _store.place(self, self._current(), trees, self._offered if writing else None)
+        return self._offered if writing else None
 
     def _take(self, copied: _Snapshot) -> None:
         if copied.placed is not None:
@@ -186,19 +191,45 @@ class TorchState(ObjectState):
 
     # Synchronizing.
 
-    def _sync_trees(self) -> Dict[str, Any]:
-        """Gives this rank rank 0's values and state dicts; returns copies of the latter."""
-        is_root = rank() == 0
-        handlers = self._by_state_dict()
-        mine = None
-        if is_root:
-            trees = {name: handler.value.state_dict() for name, handler in handlers.items()}
-            mine = (_Opaque(self._current()), trees)
-        values, trees = broadcast_tree(mine, 0, "horovod.state")
-        if not is_root:
-            self._check_names(values.value, trees)
-            self._load(_Snapshot(values.value, trees))
-        return trees
+    def _sync_trees(self) -> None:
+        """Gives this rank rank 0's values and state dicts."""
+        own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
+        if rank() == 0:
+            taken = _trees.take_tensors(own)
+            number = max(commits.newest(), self._known_commit())
+            self._send(taken, number)
+        else:
+            number = self._receive(own)
+        # The copy that is made next is one of that commit.
+        self._committing = self._staging and number > 0
+
+    def _send(self, taken: _trees.Taken, number: int) -> None:
+        head = (_store.pickled(self._current()), number, taken.schema, taken.kinds)
+        broadcast_object(head, 0, "horovod.state.schema")
+        with _stream.meanwhile(lambda: self._make_room(number, taken.kinds)):
+            _stream.broadcast_tensors(taken.tensors, 0, "horovod.state", global_process_set)
+
+    def _receive(self, own: Dict[str, Any]) -> int:
+        values, number, schema, kinds = broadcast_object(None, 0, "horovod.state.schema")
+        places = _stream.destinations(schema, kinds, own)
+
+        def take_memory() -> None:
+            places.take_memory()
+            self._make_room(number, kinds)
+
+        with _stream.meanwhile(take_memory):
+            _stream.broadcast_tensors(places.tensors, 0, "horovod.state", global_process_set)
+        trees = _trees.put_tensors(schema, places.tensors)
+        values = pickle.loads(values)
+        self._check_names(values, trees)
+        for name, handler in self._by_state_dict().items():
+            handler.take(trees[name])
+        self._set(values)
+        return number
+
+    def _make_room(self, number: int, kinds: Sequence[_trees.Kind]) -> None:
+        if self._staging and number > 0:
+            _store.make_room(self, kinds, self._kept())
 
     def _check_names(self, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
         theirs = set(values) | set(trees)
@@ -211,7 +242,10 @@ class TorchState(ObjectState):
     def _load(self, snapshot: _Snapshot) -> None:
         for name, handler in self._by_state_dict().items():
             handler.load(snapshot.trees[name])
-        for name, value in snapshot.values.items():
+        self._set(snapshot.values)
+
+    def _set(self, values: Dict[str, Any]) -> None:
+        for name, value in values.items():
             setattr(self, name, value)
 
     # Commits of earlier processes.
@@ -280,9 +314,3 @@ class TorchState(ObjectState):
 
 def _say(text: str) -> None:
     print("Horovod: " + text, file=sys.stderr, flush=True)
-
-
-class _Opaque(NamedTuple):
-    """Values that are sent as they are: they need not be what their tensors and dicts look like."""
-
-    value: Any

@@ -1,0 +1,57 @@
+"""Giving models and optimizers what a state dict holds, with as little copying as they allow."""
+
+import functools
+from typing import Any, Dict
+
+import torch
+
+from horovod.torch import _trees
+
+
+class _Given:
+    """A tensor that a deep copy leaves as it is."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+
+    def __deepcopy__(self, memo: Any) -> torch.Tensor:
+        return self._tensor
+
+
+def tensors_of(value: Any) -> Any:
+    """The state dict of a model or optimizer, with the very tensors that it uses as far as it gives
+    them away; to load one with these takes no copy."""
+    if isinstance(value, torch.nn.Module):
+        try:
+            return value.state_dict(keep_vars=True)
+        except TypeError:  # a state_dict of its own
+            pass
+    return value.state_dict()
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: Dict[str, Any]) -> None:
+    """Loads `state_dict`, whose tensors the optimizer may keep."""
+    if _loads_like_torch(type(optimizer)) and _torch_copies():
+        state_dict = _trees.mapped(
+            state_dict, lambda value: _Given(value) if isinstance(value, torch.Tensor) else value
+        )
+    optimizer.load_state_dict(state_dict)
+
+
+@functools.lru_cache(maxsize=None)
+def _loads_like_torch(kind: type) -> bool:
+    """Whether nobody but torch and Horovod has a say in how optimizers of the type are loaded."""
+    loading = [base for base in kind.__mro__ if "load_state_dict" in vars(base)]
+    return all(
+        base is torch.optim.Optimizer or base.__module__.startswith("horovod.") for base in loading
+    )
+
+
+@functools.lru_cache(maxsize=None)
+def _torch_copies() -> bool:
+    """Whether torch copies a state dict deeply before it looks at it, as it did until 1.13."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    given = torch.zeros(1)
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": {0: {"given": given}}})
+    (state,) = optimizer.state.values()
+    return state["given"] is not given
