@@ -123,6 +123,20 @@ const std::vector<Row>& Rows() {
          return problem.empty() && e->gloo_timeout == absl::ZeroDuration() ? "larger than 0"
                                                                            : problem;
        }},
+      {{"HOROVOD_SHARED_MEMORY", "1", "0: ranks of a host use TCP among themselves, too"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->shared_memory); }},
+      {{"HOROVOD_HIERARCHICAL_ALLREDUCE", "1",
+        "1: sums are made in each host first, then across; 0: as if every rank were a host"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->hierarchical_allreduce); }},
+      {{"HOROVOD_TORUS_ALLREDUCE", "0", "1: the same as HOROVOD_HIERARCHICAL_ALLREDUCE=1"},
+       [](const auto& v, RuntimeEnv* e) {
+         bool torus = false;
+         Problem problem = ParseSwitch(v, &torus);
+         e->hierarchical_allreduce |= torus;
+         return problem;
+       }},
+      {{"HOROVOD_HIERARCHICAL_ALLGATHER", "1", "the same for allgather"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->hierarchical_allgather); }},
       {{"HOROVOD_STALL_CHECK_DISABLE", "0", "1: no warning about ranks that are waited for"},
        [](const auto& v, RuntimeEnv* e) {
          bool disable = false;
@@ -209,14 +223,11 @@ absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
 
 const std::vector<MeaninglessVariable>& MeaninglessVariables() {
   constexpr absl::string_view kNoMpi = "this version has no MPI";
-  constexpr absl::string_view kGlooOnly = "this version reduces over Gloo alone, in one way";
   constexpr absl::string_view kNoDevices = "tensors on devices go through host memory";
   static const auto* const variables = new std::vector<MeaninglessVariable>{
       {"HOROVOD_CONTROLLER", "gloo", "this version has its own, over TCP"},
-      {"HOROVOD_CPU_OPERATIONS", "gloo", kGlooOnly},
-      {"HOROVOD_HIERARCHICAL_ALLREDUCE", "0", kGlooOnly},
-      {"HOROVOD_HIERARCHICAL_ALLGATHER", "0", kGlooOnly},
-      {"HOROVOD_TORUS_ALLREDUCE", "0", kGlooOnly},
+      {"HOROVOD_CPU_OPERATIONS", "gloo",
+       "this version uses shared memory in a host and Gloo across hosts"},
       {"HOROVOD_NUM_NCCL_STREAMS", "1", "this version does not use NCCL"},
       {"HOROVOD_BATCH_D2D_MEMCOPIES", "1", kNoDevices},
       {"HOROVOD_ENABLE_ASYNC_COMPLETION", "0", kNoDevices},

@@ -45,6 +45,9 @@ struct RuntimeEnv {
   size_t cache_capacity = 1024;
   bool disable_group_fusion = false;
   absl::Duration gloo_timeout = absl::Seconds(30);
+  bool shared_memory = true;  // in a host
+  bool hierarchical_allreduce = true;
+  bool hierarchical_allgather = true;
   bool stall_check = true;
   absl::Duration stall_warning_time = absl::Seconds(60);
   absl::Duration stall_shutdown_time;  // zero: never

@@ -109,6 +109,21 @@ TEST(ParseRuntimeEnvTest, TimelineAndGroups_AreTaken) {
   EXPECT_TRUE(env->disable_group_fusion);
 }
 
+TEST(ParseRuntimeEnvTest, HierarchyAndSharedMemory_AreOnUnlessSwitchedOff) {
+  const RuntimeEnv usual = *ParseRuntimeEnv({});
+  EXPECT_TRUE(usual.shared_memory && usual.hierarchical_allreduce && usual.hierarchical_allgather);
+  const auto off = ParseRuntimeEnv({{"HOROVOD_SHARED_MEMORY", "0"},
+                                    {"HOROVOD_HIERARCHICAL_ALLREDUCE", "0"},
+                                    {"HOROVOD_HIERARCHICAL_ALLGATHER", "0"},
+                                    {"HOROVOD_TORUS_ALLREDUCE", "0"}});
+  ASSERT_TRUE(off.ok()) << off.status();
+  EXPECT_FALSE(off->shared_memory || off->hierarchical_allreduce || off->hierarchical_allgather);
+  const auto torus =
+      ParseRuntimeEnv({{"HOROVOD_HIERARCHICAL_ALLREDUCE", "0"}, {"HOROVOD_TORUS_ALLREDUCE", "1"}});
+  ASSERT_TRUE(torus.ok()) << torus.status();
+  EXPECT_TRUE(torus->hierarchical_allreduce);
+}
+
 TEST(ParseRuntimeEnvTest, MeaninglessVariables_AreNotedUnlessTheyAskForNothing) {
   for (const MeaninglessVariable& variable : MeaninglessVariables()) {
     const std::string name(variable.name);

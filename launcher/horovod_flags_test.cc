@@ -87,6 +87,11 @@ TEST(HorovodFlags, Tuneables_BecomeVariables) {
        "1"},
       {"--timeline-filename f", "HOROVOD_TIMELINE", "f"},
       {"--timeline-filename f --timeline-mark-cycles", "HOROVOD_TIMELINE_MARK_CYCLES", "1"},
+      {"--hierarchical-allreduce", "HOROVOD_HIERARCHICAL_ALLREDUCE", "1"},
+      {"--no-hierarchical-allreduce", "HOROVOD_HIERARCHICAL_ALLREDUCE", "0"},
+      {"--hierarchical-allgather", "HOROVOD_HIERARCHICAL_ALLGATHER", "1"},
+      {"--no-hierarchical-allgather", "HOROVOD_HIERARCHICAL_ALLGATHER", "0"},
+      {"--torus-allreduce", "HOROVOD_TORUS_ALLREDUCE", "1"},
       {"--no-stall-check", "HOROVOD_STALL_CHECK_DISABLE", "1"},
       {"--stall-check-warning-time-seconds 3", "HOROVOD_STALL_CHECK_TIME_SECONDS", "3"},
       {"--stall-check-shutdown-time-seconds 3", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "3"},
@@ -105,18 +110,15 @@ TEST(HorovodFlags, Tuneables_BecomeVariables) {
 
 TEST(HorovodFlags, WhatAsksForTheUsual_IsAccepted) {
   for (const char* flag :
-       {"--disable-cache", "--gloo", "--no-hierarchical-allreduce", "--no-hierarchical-allgather",
-        "--no-torus-allreduce", "--no-autotune", "--no-timeline-mark-cycles", "--stall-check",
-        "--no-mpi-threads-disable"}) {
+       {"--disable-cache", "--gloo", "--no-torus-allreduce", "--no-autotune",
+        "--no-timeline-mark-cycles", "--stall-check", "--no-mpi-threads-disable"}) {
     EXPECT_TRUE(Given(flag).tunables.empty()) << flag;
   }
 }
 
 TEST(HorovodFlags, WhatThereIsNot_IsRefusedWithWhatToDo) {
-  for (const char* flag :
-       {"--hierarchical-allreduce", "--hierarchical-allgather", "--torus-allreduce",
-        "--num-nccl-streams 2", "--mpi", "--mpi-threads-disable", "--mpi-args=--x", "--tcp",
-        "--jsrun", "--binding-args=--x"}) {
+  for (const char* flag : {"--num-nccl-streams 2", "--mpi", "--mpi-threads-disable",
+                           "--mpi-args=--x", "--tcp", "--jsrun", "--binding-args=--x"}) {
     const std::string message(Parse(std::string("-np 2 ") + flag + " cmd").status().message());
     EXPECT_THAT(message, HasSubstr(" is not available: ")) << flag;
     EXPECT_TRUE(message.find("leave it out") != message.npos ||
@@ -127,10 +129,10 @@ TEST(HorovodFlags, WhatThereIsNot_IsRefusedWithWhatToDo) {
 
 TEST(HorovodFlags, OfTwoThatContradict_OnlyOneMayBeGiven) {
   for (const char* flags :
-       {"--autotune --no-autotune", "--timeline-mark-cycles --no-timeline-mark-cycles",
-        "--stall-check --no-stall-check", "--log-with-timestamp --log-hide-timestamp",
-        "-H a:2 --hostfile f", "-H a:2 --host-discovery-script s",
-        "--hostfile f --host-discovery-script s"}) {
+       {"--autotune --no-autotune", "--hierarchical-allreduce --no-hierarchical-allreduce",
+        "--timeline-mark-cycles --no-timeline-mark-cycles", "--stall-check --no-stall-check",
+        "--log-with-timestamp --log-hide-timestamp", "-H a:2 --hostfile f",
+        "-H a:2 --host-discovery-script s", "--hostfile f --host-discovery-script s"}) {
     EXPECT_THAT(std::string(Parse(std::string("-np 2 ") + flags + " cmd").status().message()),
                 HasSubstr("exclude each other"))
         << flags;

@@ -105,7 +105,7 @@ TEST(ParseOptions, TuneablesBecomeVariablesOnlyIfGiven) {
 
 TEST(ParseOptions, FlagsThatAskForTheUsualAreAccepted) {
   EXPECT_THAT(Parse("-np 1 --gloo --disable-cache --no-autotune --stall-check "
-                    "--no-hierarchical-allreduce --no-hierarchical-allgather --no-torus-allreduce "
+                    "--no-torus-allreduce "
                     "--no-timeline-mark-cycles --no-mpi-threads-disable cmd")
                   .tunables,
               IsEmpty());

@@ -62,10 +62,24 @@ void RuntimeFlags::DeclareTuneables(FlagTable& flags) {
               });
   Tuneable(flags, "--cache-capacity", "Entries of the response cache (1024)",
            "HOROVOD_CACHE_CAPACITY");
-  for (const char* name :
-       {"--no-hierarchical-allreduce", "--no-hierarchical-allgather", "--no-torus-allreduce"}) {
-    flags.Harmless(name);
-  }
+  DeclareHierarchy(flags);
+}
+
+void RuntimeFlags::DeclareHierarchy(FlagTable& flags) {
+  flags.Flag("--hierarchical-allreduce", "Sums in each host first, then across (default)",
+             [this] { Set("HOROVOD_HIERARCHICAL_ALLREDUCE", "1"); });
+  flags.Flag("--no-hierarchical-allreduce", "As if every process were a host",
+             [this] { Set("HOROVOD_HIERARCHICAL_ALLREDUCE", "0"); });
+  flags.Opposites("--hierarchical-allreduce", "--no-hierarchical-allreduce");
+  flags.Flag("--hierarchical-allgather", "The same for allgather (default)",
+             [this] { Set("HOROVOD_HIERARCHICAL_ALLGATHER", "1"); });
+  flags.Flag("--no-hierarchical-allgather", "As if every process were a host",
+             [this] { Set("HOROVOD_HIERARCHICAL_ALLGATHER", "0"); });
+  flags.Opposites("--hierarchical-allgather", "--no-hierarchical-allgather");
+  flags.Flag("--torus-allreduce", "The same as --hierarchical-allreduce",
+             [this] { Set("HOROVOD_TORUS_ALLREDUCE", "1"); });
+  flags.Harmless("--no-torus-allreduce");
+  flags.Opposites("--torus-allreduce", "--no-torus-allreduce");
 }
 
 void RuntimeFlags::DeclareLog(FlagTable& flags) {

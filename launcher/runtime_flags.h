@@ -20,6 +20,7 @@ class RuntimeFlags {
 
  private:
   void DeclareTuneables(FlagTable& flags);
+  void DeclareHierarchy(FlagTable& flags);
   void DeclareLog(FlagTable& flags);
   void Tuneable(FlagTable& flags, const std::string& name, const std::string& help,
                 const std::string& variable, int64_t factor = 1);

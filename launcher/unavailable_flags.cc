@@ -14,9 +14,6 @@ FlagSpec WithoutValue(const char* name, const char* why) { return {name, {name},
 
 const std::vector<FlagSpec>& UnavailableFlags() {
   static const auto* const flags = new std::vector<FlagSpec>{
-      WithoutValue("--hierarchical-allreduce", kNcclAlgorithm),
-      WithoutValue("--hierarchical-allgather", kNcclAlgorithm),
-      WithoutValue("--torus-allreduce", kNcclAlgorithm),
       WithValue("--num-nccl-streams", kNcclAlgorithm),
       WithoutValue("--mpi", kMpi),
       WithoutValue("--mpi-threads-disable", kMpi),

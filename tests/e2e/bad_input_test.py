@@ -64,7 +64,6 @@ CONFIG_FILES = [
     ("autotune:\n  enabled: maybe\n", 2, r"'maybe' is not true or false"),
     ("autotune:\n  gaussian_process_noise: 2\n", 2, r"is not a number from 0 to 1"),
     ("params:\n  cycle_time: 1\n", 2, r"unknown key params\.cycle_time; did you mean params\.cycle_time_ms\?"),
-    ("params:\n  hierarchical_allreduce: true\n", 2, r"--hierarchical-allreduce is not available: it needs NCCL"),
     ("controller: mpi\n", 1, r"--mpi is not available"),
     ("logging:\n  level: [INFO]\n", 2, r"logging\.level: must not be a list"),
     ("params: 1\nparams: 2\n", 2, r"params is there twice"),

@@ -5,10 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
+#include "base/host_identity.h"
 #include "base/liveness_page.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
+#include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/inproc/inproc_backend.h"
+#include "collectives/shm/shm_backend.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
 #include "worker_runtime/session/bootstrap.h"
 
@@ -61,6 +64,13 @@ std::shared_ptr<Session> OpenSession(const pb::WorkerBootstrap& bootstrap) {
                                    GrpcRendezvousClients(bootstrap.daemon_address(), credentials));
 }
 
+// Shared memory in a host, TCP across hosts.
+std::unique_ptr<Backend> MakeBackend(const RuntimeEnv& env) {
+  return MakeHierarchicalBackend(env.shared_memory ? HostIdentity() : "",
+                                 {env.hierarchical_allreduce, env.hierarchical_allgather},
+                                 MakeShmBackend(), MakeGlooBackend());
+}
+
 absl::Status NotInitialized() {
   return absl::FailedPreconditionError("Horovod has not been initialized; use hvd.init().");
 }
@@ -96,7 +106,7 @@ absl::Status Runtime::Prepare() {
     backend_ = MakeInprocBackend();
   } else {
     RETURN_IF_ERROR(MeetAgent());
-    backend_ = MakeGlooBackend();
+    backend_ = MakeBackend(env_);
   }
   prepared_ = true;
   return absl::OkStatus();
