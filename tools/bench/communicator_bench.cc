@@ -1,7 +1,10 @@
 // The collectives of one backend as a C++ caller of its communicator sees them, for collectives.py:
-//   communicator_bench BACKEND RANKS SOCKET NAME
-// The ranks are processes that it forks; they do what the referee at the socket says.
+//   communicator_bench BACKEND RANKS SOCKET NAME [NAMESPACE=ADDRESS...]
+// The ranks are processes that it forks; they do what the referee at the socket says. With network
+// namespaces, each holds equally many ranks, which listen at that address.
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -12,9 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "base/clock.h"
+#include "base/host_identity.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
+#include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/shm/shm_backend.h"
 #include "tools/bench/native/referee_client.h"
 
@@ -29,6 +35,10 @@ std::unique_ptr<Backend> MakeBackend(absl::string_view name) {
   if (name == "shm") return MakeShmBackend();
   if (name == "shm-plain") return MakeShmBackend(ShmWriting::kPlain);
   if (name == "shm-streaming") return MakeShmBackend(ShmWriting::kStreaming);
+  if (name == "hierarchical") {
+    return MakeHierarchicalBackend(HostIdentity(), HierarchyOptions(), MakeShmBackend(),
+                                   MakeGlooBackend());
+  }
   return nullptr;
 }
 
@@ -136,20 +146,36 @@ absl::Status Serve(const GroupInfo& group, Backend& backend, KeyExchange& keys, 
   return absl::OkStatus();
 }
 
-int Main(const char* name_of_backend, int size, const char* socket, const char* name) {
-  const std::unique_ptr<Backend> backend = MakeBackend(name_of_backend);
-  if (backend == nullptr || size < 1) {
-    std::fprintf(stderr, "no such backend, or no such number of ranks\n");
-    return 2;
+// Moves this rank into its host, "NAMESPACE=ADDRESS" with the file of a network namespace; returns
+// the address.
+absl::StatusOr<std::string> EnterHost(const std::string& host) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(host, absl::MaxSplits('=', 1));
+  const int fd = open(parts.first.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) return absl::ErrnoToStatus(errno, parts.first);
+  close(fd);
+  return parts.second;
+}
+
+absl::Status Work(const char* name_of_backend, int rank, int size, KeyExchange& keys,
+                  const std::vector<std::string>& hosts, const char* socket, const char* name) {
+  GroupInfo group{Epoch(1), rank, size, "127.0.0.1", "secret"};
+  if (!hosts.empty()) {
+    ASSIGN_OR_RETURN(group.address, EnterHost(hosts[rank * hosts.size() / size]));
   }
+  const std::unique_ptr<Backend> backend = MakeBackend(name_of_backend);
+  if (backend == nullptr) return absl::InvalidArgumentError("no such backend");
+  return Serve(group, *backend, keys, socket, name);
+}
+
+int Main(const char* name_of_backend, int size, const char* socket, const char* name,
+         const std::vector<std::string>& hosts) {
   ForkedKeyExchange keys(size);
   int rank = 0;
   for (int i = 1; i < size && rank == 0; ++i) {
     if (fork() == 0) rank = i;
   }
   keys.set_rank(rank);
-  const GroupInfo group{Epoch(1), rank, size, "127.0.0.1", "secret"};
-  absl::Status status = Serve(group, *backend, keys, socket, name);
+  const absl::Status status = Work(name_of_backend, rank, size, keys, hosts, socket, name);
   if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, status.ToString().c_str());
   bool good = status.ok();
   for (int code; rank == 0 && wait(&code) > 0;) good = good && code == 0;
@@ -160,9 +186,10 @@ int Main(const char* name_of_backend, int size, const char* socket, const char* 
 }  // namespace hvd
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: communicator_bench BACKEND RANKS SOCKET NAME\n");
+  if (argc < 5 || std::atoi(argv[2]) < 1) {
+    std::fprintf(stderr,
+                 "usage: communicator_bench BACKEND RANKS SOCKET NAME [NAMESPACE=ADDRESS...]\n");
     return 2;
   }
-  return hvd::Main(argv[1], std::atoi(argv[2]), argv[3], argv[4]);
+  return hvd::Main(argv[1], std::atoi(argv[2]), argv[3], argv[4], {argv + 5, argv + argc});
 }
