@@ -10,11 +10,11 @@ namespace {
 
 // Up to here one rank of each host exchanges the sums; beyond, each takes its part.
 constexpr size_t kLeadersBytes = 64 * 1024;
-// What is worked on at once. Each step of a chunk ends in waits for others, so smaller ones, which
-// would stay in the caches, cost more than they save.
-constexpr size_t kReduceChunkBytes = 32 * 1024 * 1024;
+// What a column reduces at once: what the steps hand to each other is then still in the caches, and
+// the steps' waits for other ranks don't show yet.
+constexpr size_t kPartBytes = 1024 * 1024;
 // A host passes on what it has while the next chunk comes.
-constexpr size_t kBroadcastChunkBytes = 8 * 1024 * 1024;
+constexpr size_t kBroadcastChunkBytes = 4 * 1024 * 1024;
 
 char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; }
 const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
@@ -39,8 +39,9 @@ absl::Status HierarchicalCommunicator::AllReduce(const void* in, void* out, size
                                                  const CallOptions& options) {
   return Run("allreduce", options, [&](const TimeLeft& time) -> absl::Status {
     if (!options_.allreduce) return mesh_->AllReduce(in, out, count, type, op, time.Now());
-    const size_t unit = SizeOf(type), chunk = kReduceChunkBytes / unit;
+    const size_t unit = SizeOf(type);
     const int columns = count * unit <= kLeadersBytes ? 1 : layout_.columns();
+    const size_t chunk = columns * kPartBytes / unit;
     for (size_t done = 0; done < count; done += chunk) {
       RETURN_IF_ERROR(ReduceChunk(At(in, done * unit), At(out, done * unit),
                                   std::min(chunk, count - done), {type, op, columns}, time));
