@@ -33,6 +33,11 @@ class GrpcRendezvousClient final : public RendezvousClient {
     return Call("JoinWorld", &Stub::JoinWorld, request, timeout);
   }
 
+  absl::StatusOr<pb::GetMembersResponse> GetMembers(const pb::GetMembersRequest& request,
+                                                    absl::Duration timeout) override {
+    return Call("GetMembers", &Stub::GetMembers, request, timeout);
+  }
+
   absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
                                                     absl::Duration timeout) override {
     return Call("WatchEpoch", &Stub::WatchEpoch, request, timeout);

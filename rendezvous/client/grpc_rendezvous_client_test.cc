@@ -124,6 +124,7 @@ TEST_F(GrpcRendezvousClientTest, EachMethod_ReachesItsOwn) {
   StartServer();
   const auto client = NewClient();
   const auto code = absl::StatusCode::kUnimplemented;
+  EXPECT_EQ(client->GetMembers({}, absl::Minutes(1)).status().code(), code);
   EXPECT_EQ(client->WatchEpoch({}, absl::Minutes(1)).status().code(), code);
   EXPECT_EQ(client->Exchange({}, absl::Minutes(1)).status().code(), code);
   EXPECT_EQ(client->Report({}, absl::Minutes(1)).status().code(), code);

@@ -19,6 +19,8 @@ class RendezvousClient {
 
   virtual absl::StatusOr<pb::JoinWorldResponse> JoinWorld(const pb::JoinWorldRequest& request,
                                                           absl::Duration timeout) = 0;
+  virtual absl::StatusOr<pb::GetMembersResponse> GetMembers(const pb::GetMembersRequest& request,
+                                                            absl::Duration timeout) = 0;
   virtual absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
                                                             absl::Duration timeout) = 0;
   virtual absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,

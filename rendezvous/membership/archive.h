@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -104,6 +105,17 @@ class ArchiveBase {
     if (!there) return value.reset();
     if (Derived::kReads) value.emplace();
     One(*value);
+  }
+
+  // Each as a value of its own: what was shared is not so any more.
+  template <typename T>
+  void One(std::shared_ptr<const T>& value) {
+    std::optional<T> kept;
+    if (value != nullptr) kept = *value;
+    One(kept);
+    if (Derived::kReads) {
+      value = kept.has_value() ? std::make_shared<const T>(*std::move(kept)) : nullptr;
+    }
   }
 
   template <typename T, size_t kSize>

@@ -55,8 +55,8 @@ void KeepFields(Archive& archive, WorldMember& value) {
 
 template <typename Archive>
 void KeepFields(Archive& archive, World& value) {
-  auto& [epoch, members, sync_state] = value;
-  archive(epoch, members, sync_state);
+  auto& [epoch, members, sync_state, homogeneous] = value;
+  archive(epoch, members, sync_state, homogeneous);
 }
 
 template <typename Archive>

@@ -5,6 +5,7 @@
 #define RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -188,7 +189,10 @@ struct World {
   Epoch epoch;
   std::vector<WorldMember> members;  // in rank order
   bool sync_state = false;           // some member does not hold the state of rank 0
+  bool homogeneous = true;           // there are as many members on every host
 };
+// Shared by all who are told of it: a copy for each would be of the square of its size.
+using WorldPtr = std::shared_ptr<const World>;
 
 struct StartWorkerEffect {
   Incarnation agent;
@@ -227,7 +231,8 @@ struct EndJobEffect {
 
 struct ReplyWorld {
   CallId call;
-  World world;
+  WorldPtr world;
+  int rank = 0;  // the caller's
 };
 
 // To a JoinRequested that may be deferred: the worker is to get ready and to ask again when it is.
@@ -258,7 +263,7 @@ struct ReplyWatch {
 
 struct ReplyExchange {
   CallId call;
-  std::vector<std::string> values;  // in rank order
+  std::shared_ptr<const std::vector<std::string>> values;  // in rank order
 };
 
 // Ends a call without a value: OK for Report, an error for any.

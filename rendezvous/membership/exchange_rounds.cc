@@ -26,7 +26,7 @@ void ExchangeRounds::Give(int rank, CallId call, const std::string& key, std::st
     return;
   }
   Round& round = rounds_[key];
-  if (!round.values.empty()) {
+  if (round.values != nullptr) {
     effects->push_back(ReplyExchange{call, round.values});
     return;
   }
@@ -41,7 +41,9 @@ void ExchangeRounds::Give(int rank, CallId call, const std::string& key, std::st
 }
 
 void ExchangeRounds::Complete(Round* round, std::vector<Effect>* effects) const {
-  for (auto& [rank, gift] : round->gifts) round->values.push_back(std::move(gift.value));
+  std::vector<std::string> values;
+  for (auto& [rank, gift] : round->gifts) values.push_back(std::move(gift.value));
+  round->values = std::make_shared<const std::vector<std::string>>(std::move(values));
   for (const auto& [rank, gift] : round->gifts) {
     effects->push_back(ReplyExchange{gift.call, round->values});
   }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,8 @@ class ExchangeRounds {
     }
   };
   struct Round {
-    std::map<int, Gift> gifts;        // by rank
-    std::vector<std::string> values;  // in rank order; empty until it is over
+    std::map<int, Gift> gifts;                               // by rank
+    std::shared_ptr<const std::vector<std::string>> values;  // in rank order; null until it is over
 
     template <typename Archive>
     void Keep(Archive& archive) {

@@ -27,7 +27,7 @@ class ExchangeRoundsTest : public testing::Test {
     const auto* reply = std::get_if<ReplyExchange>(&effect);
     ASSERT_NE(reply, nullptr);
     EXPECT_EQ(reply->call, CallId(call));
-    EXPECT_EQ(reply->values, values);
+    EXPECT_EQ(*reply->values, values);
   }
   static void ExpectStatus(const Effect& effect, uint64_t call, absl::StatusCode code) {
     const auto* reply = std::get_if<ReplyStatus>(&effect);

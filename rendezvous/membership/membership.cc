@@ -17,19 +17,27 @@ Membership::State::State(JobSpec job_spec, absl::Time now)
       rounds(0),
       budget(elastic() ? spec.elastic->budget : FailureBudget()),
       health(elastic() ? spec.elastic->cooldown : std::nullopt) {
-  for (const HostSlots& slots : spec.expected_hosts) {
-    Host host;
-    host.slots = slots;
-    host.expected = true;
-    hosts.push_back(host);
-  }
+  for (const HostSlots& slots : spec.expected_hosts) AddHost(slots).expected = true;
 }
 
 Membership::State::Worker* Membership::State::Find(WorkerId id) {
-  for (Worker& worker : workers) {
-    if (worker.id == id) return &worker;
-  }
-  return nullptr;
+  const auto found =
+      std::lower_bound(workers.begin(), workers.end(), id,
+                       [](const Worker& w, WorkerId wanted) { return w.id < wanted; });
+  return found != workers.end() && found->id == id ? &*found : nullptr;
+}
+
+Membership::State::Worker& Membership::State::AddWorker(Worker worker) {
+  ++live;
+  ++hosts[worker.place.host].live;
+  workers.push_back(std::move(worker));
+  return workers.back();
+}
+
+void Membership::State::MarkGone(Worker* worker) {
+  if (std::exchange(worker->gone, true)) return;
+  --live;
+  --hosts[worker->place.host].live;
 }
 
 std::string Membership::State::Name(const Worker& worker) const {
@@ -58,7 +66,7 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
   }
   if (host != nullptr) notice.host = host->slots.host;
   if (kind == Notice::Kind::kWorldFormed) {
-    notice.size = static_cast<int>(world.members.size());
+    notice.size = static_cast<int>(world->members.size());
     notice.commit = formed_commit;
   }
   effects.push_back(std::move(notice));
@@ -75,7 +83,7 @@ std::vector<Effect> Membership::Apply(const Event& event, absl::Time now) {
   // After the event, so that what comes just in time for a late tick still counts.
   state_->CheckDeadlines(now);
   state_->TellOfStalls(now);
-  state_->Reconcile(now);
+  state_->ReconcileInTime(now);
   return std::exchange(state_->effects, {});
 }
 
@@ -83,12 +91,19 @@ absl::Time Membership::NextDeadline() const {
   if (state_->finished) return absl::InfiniteFuture();
   if (state_->verdict.has_value()) return state_->finish_deadline;
   absl::Time next = state_->settle_deadline;
-  for (const State::Host& host : state_->hosts) {
-    if (host.away.has_value()) next = std::min(next, host.away_until);
+  if (state_->some_away) {
+    for (const State::Host& host : state_->hosts) {
+      if (host.away.has_value()) next = std::min(next, host.away_until);
+    }
   }
-  if (!state_->started) return std::min(next, state_->start_deadline);
+  if (!state_->started) next = std::min(next, state_->start_deadline);
+  // What else is due will be seen then.
+  if (state_->look_due) return std::min(next, state_->next_look);
+  if (!state_->started) return next;
   return std::min({next, state_->NextElasticDeadline(), state_->NextStallDeadline()});
 }
+
+WorldPtr Membership::world() const { return state_->world; }
 
 std::string Membership::Explain() const { return state_->Explain(); }
 

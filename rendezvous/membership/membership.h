@@ -37,6 +37,9 @@ class Membership {
   // When Tick must be applied at the latest; InfiniteFuture if time alone changes nothing.
   absl::Time NextDeadline() const;
 
+  // The newest; epoch 0 and empty before the first.
+  WorldPtr world() const;
+
   // One line: what the job waits for, or its verdict.
   std::string Explain() const;
 

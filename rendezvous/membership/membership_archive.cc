@@ -9,8 +9,8 @@ namespace hvd {
 
 template <typename Archive>
 void Membership::State::Keep(Archive& archive) {
-  archive(last_time, hosts, workers, started, start_patience, start_deadline);
-  archive(epoch, world, broken, rounds, watches, stalls);
+  archive(last_time, hosts, workers, live, started, start_patience, start_deadline);
+  archive(epoch, world, broken, rounds, watches, stalls, some_away, next_look, look_due);
   archive(failures, settle_deadline, dying_deadline, verdict, grace, finish_deadline, finished);
   archive(budget, health, listed, unlisted, last_worker_id, changing);
   archive(together_since, quorum_since, told_waiting, formed_at, formed_commit, newest_commit);
@@ -35,7 +35,9 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(JobSpec spec,
   const bool sound = std::all_of(
       state.workers.begin(), state.workers.end(),
       [hosts](const State::Worker& w) { return w.place.host >= 0 && w.place.host < hosts; });
-  if (!reader.complete() || !sound) return absl::DataLossError("this is no state of a job");
+  state.IndexHosts();
+  if (!reader.complete() || !sound || state.world == nullptr)
+    return absl::DataLossError("this is no state of a job");
   return machine;
 }
 

@@ -52,7 +52,7 @@ absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& 
                                             Epoch wanted) const {
   const bool is_member = epoch > Epoch(0) && wanted == epoch && worker.last_world == epoch &&
                          key.incarnation == worker.incarnation &&
-                         world.members[worker.place.rank].worker.incarnation == key.incarnation;
+                         world->members[worker.place.rank].worker.incarnation == key.incarnation;
   if (is_member) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(Name(worker), " is not in epoch ",
                                                     wanted.value(), " (the current epoch is ",
@@ -77,14 +77,14 @@ void Membership::State::On(const JoinRequested& event, absl::Time now) {
                                event.last_epoch < epoch &&
                                CheckMember(event.worker, *worker, epoch).ok();
   if (answer_was_lost) {
-    effects.push_back(ReplyWorld{event.call, world});
+    effects.push_back(ReplyWorld{event.call, world, worker->place.rank});
     return;
   }
   if (elastic() && DeferOrRelease(worker, event)) return;
   Park(worker, event, now);
   if (elastic()) return;
   FormWorldWhenAllAsked();
-  FailIfNoWorldCanForm(now);
+  if (live < static_cast<int>(workers.size())) FailIfNoWorldCanForm(now);
 }
 
 void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::Time now) {
@@ -106,9 +106,14 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
 }
 
 void Membership::State::FormWorldWhenAllAsked() {
-  for (const Worker& worker : workers) {
-    if (!worker.join.has_value()) return;
-  }
+  const auto skip_asked = [this] {
+    while (first_late < workers.size() && workers[first_late].join.has_value()) ++first_late;
+    return first_late == workers.size();
+  };
+  if (!skip_asked()) return;
+  first_late = 0;  // calls may have been withdrawn meanwhile
+  if (!skip_asked()) return;
+  first_late = 0;
   std::vector<Worker*> members;
   for (Worker& worker : workers) members.push_back(&worker);
   FormWorld(members, true);
@@ -122,16 +127,20 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
   broken.reset();
   changing.reset();
   rounds = ExchangeRounds(static_cast<int>(members.size()));
-  world = World{epoch, {}, sync_state};
+  auto formed = std::make_shared<World>(World{epoch, {}, sync_state});
+  formed->members.reserve(members.size());
   for (Worker& worker : workers) worker.in_epoch = false;
   for (Worker* worker : members) {
     worker->in_epoch = true;
     worker->finished = false;
     worker->last_world = epoch;
-    world.members.push_back(MemberOf(*worker));
+    formed->members.push_back(MemberOf(*worker));
+    const int first_size = formed->members.front().local_size;
+    formed->homogeneous = formed->homogeneous && worker->place.local_size == first_size;
   }
+  world = std::move(formed);
   for (Worker* worker : members) {
-    effects.push_back(ReplyWorld{worker->join->call, world});
+    effects.push_back(ReplyWorld{worker->join->call, world, worker->place.rank});
     worker->join.reset();
   }
 }
@@ -156,10 +165,9 @@ void Membership::State::BreakEpoch(const std::string& reason) {
 void Membership::State::EndEpoch(const std::string& reason) {
   if (epoch == Epoch(0) || broken.has_value()) return;
   broken = reason;
-  for (const WatchRequested& watch : watches) {
+  for (const WatchRequested& watch : watches.TakeAll()) {
     effects.push_back(ReplyWatch{watch.call, EpochChange::kBroken, reason});
   }
-  watches.clear();
   rounds.Close(
       absl::FailedPreconditionError(absl::StrCat("epoch ", epoch.value(), " is broken: ", reason)),
       &effects);
@@ -187,7 +195,7 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
   } else if (changing.has_value() && !event.knows_of_change) {
     effects.push_back(ReplyWatch{event.call, EpochChange::kChanging, *changing});
   } else {
-    watches.push_back(event);
+    watches.Add(event);
   }
 }
 
@@ -241,18 +249,13 @@ void Membership::State::On(const Reported& event, absl::Time now) {
 
 void Membership::State::On(const CallCancelled& event, absl::Time now) {
   const absl::Status cancelled = absl::CancelledError("the caller gave up");
+  if (watches.Take(event.call).has_value()) return Answer(event.call, cancelled);
   if (rounds.Withdraw(event.call, cancelled, &effects)) return;
   for (Worker& worker : workers) {
     if (!worker.join.has_value() || worker.join->call != event.call) continue;
     worker.join.reset();
     return Answer(event.call, cancelled);
   }
-  const auto watch =
-      std::find_if(watches.begin(), watches.end(),
-                   [&event](const WatchRequested& w) { return w.call == event.call; });
-  if (watch == watches.end()) return;
-  watches.erase(watch);
-  Answer(event.call, cancelled);
 }
 
 }  // namespace hvd

@@ -16,8 +16,26 @@ namespace {
 constexpr absl::Duration kFollowTime = absl::Seconds(5);
 // For SIGKILL to be reported.
 constexpr absl::Duration kStopPatience = absl::Seconds(5);
+// From how many workers on looks are put off, and for how long for each of them.
+constexpr int64_t kManyWorkers = 500;
+constexpr absl::Duration kLookPause = absl::Nanoseconds(200);
 
 }  // namespace
+
+// A look costs time in proportion to the workers. In a large job, where events come faster than
+// that, one look serves all that come until some time after the one before: so looks never take
+// more than a share of the time.
+void Membership::State::ReconcileInTime(absl::Time now) {
+  if (!elastic() || verdict.has_value()) {
+    look_due = false;
+    return;
+  }
+  look_due = now < next_look;
+  if (look_due) return;
+  Reconcile(now);
+  const auto size = static_cast<int64_t>(workers.size());
+  next_look = size < kManyWorkers ? absl::InfinitePast() : now + size * kLookPause;
+}
 
 void Membership::State::Reconcile(absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
@@ -151,10 +169,12 @@ void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
   effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
 }
 
-bool Membership::State::IsFree(const Host& host, int slot) const {
-  return std::none_of(workers.begin(), workers.end(), [&](const Worker& w) {
-    return !w.gone && &HostOf(w) == &host && w.slot == slot;
-  });
+std::set<std::pair<int, int>> Membership::State::TakenSlots() const {
+  std::set<std::pair<int, int>> taken;
+  for (const Worker& worker : workers) {
+    if (!worker.gone) taken.emplace(worker.place.host, worker.slot);
+  }
+  return taken;
 }
 
 void Membership::State::StartWorkers(absl::Time now) {
@@ -163,17 +183,19 @@ void Membership::State::StartWorkers(absl::Time now) {
   for (const Worker& worker : workers) {
     if (IsLive(worker)) --wanted;
   }
+  if (wanted <= 0) return;
+  const std::set<std::pair<int, int>> taken = TakenSlots();
   const size_t first_new = workers.size();
   for (const Host& host : hosts) {
     if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
     for (int slot = 0; slot < host.slots.slots && wanted > 0; ++slot) {
-      if (!IsFree(host, slot)) continue;
+      if (taken.count({HostIndex(host), slot}) > 0) continue;
       if (health.RestsUntil(host.slots.host, slot, now) != absl::InfinitePast()) continue;
       Worker worker;
       worker.id = WorkerId(++last_worker_id);
       worker.slot = slot;
       worker.place.host = HostIndex(host);
-      workers.push_back(worker);
+      AddWorker(worker);
       --wanted;
     }
   }
@@ -199,11 +221,12 @@ void Membership::State::StartWorkers(absl::Time now) {
 // When StartWorkers may find a slot that rests now.
 absl::Time Membership::State::NextFreeSlot() const {
   absl::Time next = absl::InfiniteFuture();
-  if (!started || IsFinishing()) return next;
+  if (!started || health.empty() || IsFinishing()) return next;
+  const std::set<std::pair<int, int>> taken = TakenSlots();
   for (const Host& host : hosts) {
     if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
     for (int slot = 0; slot < host.slots.slots; ++slot) {
-      if (!IsFree(host, slot)) continue;
+      if (taken.count({HostIndex(host), slot}) > 0) continue;
       const absl::Time rests = health.RestsUntil(host.slots.host, slot, last_time);
       if (rests != absl::InfinitePast()) next = std::min(next, rests);
     }
@@ -216,13 +239,8 @@ void Membership::State::SignalChange(absl::Time now) {
   const std::string reason = WantedChange(now);
   if (reason.empty()) return;
   changing = reason;
-  for (auto watch = watches.begin(); watch != watches.end();) {
-    if (watch->knows_of_change) {
-      ++watch;
-      continue;
-    }
-    effects.push_back(ReplyWatch{watch->call, EpochChange::kChanging, reason});
-    watch = watches.erase(watch);
+  for (const WatchRequested& watch : watches.TakeUnaware()) {
+    effects.push_back(ReplyWatch{watch.call, EpochChange::kChanging, reason});
   }
   Note(Notice::Kind::kEpochChanging, reason);
 }

@@ -18,12 +18,15 @@ constexpr absl::Duration kPatience = absl::Seconds(5);
 void Membership::State::On(const WorkerExited& event, absl::Time now) {
   Worker* worker = Find(event.worker);
   if (worker == nullptr || worker->gone) return;
-  worker->gone = true;
+  MarkGone(worker);
   worker->failed = !ExitedWithZero(event) || worker->in_epoch;
   worker->stderr_tail = event.stderr_tail;
   const std::string news = absl::StrCat(Name(*worker), " has exited: ", ExitMeaning(event));
   EndCallsOf(worker, absl::FailedPreconditionError(news));
-  if (verdict.has_value()) return FinishWhenAllGone();
+  if (verdict.has_value()) {
+    FinishHost(&hosts[worker->place.host]);
+    return FinishIfAllGone();
+  }
   if (elastic()) return EndElasticWorker(worker, event, now);
   const int rank = worker->place.rank;
   if (worker->failed) {
@@ -40,14 +43,7 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
 void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
   if (worker->join.has_value()) Answer(worker->join->call, status);
   worker->join.reset();
-  for (auto watch = watches.begin(); watch != watches.end();) {
-    if (watch->worker.id != worker->id) {
-      ++watch;
-      continue;
-    }
-    Answer(watch->call, status);
-    watch = watches.erase(watch);
-  }
+  for (const WatchRequested& watch : watches.TakeOf(worker->id)) Answer(watch.call, status);
 }
 
 // Somebody has come to an end, well or badly; `news` says who. Finds the verdict if it is time,
@@ -147,10 +143,9 @@ void Membership::State::AnswerAllParked() {
     }
     worker.join.reset();
   }
-  for (const WatchRequested& watch : watches) {
+  for (const WatchRequested& watch : watches.TakeAll()) {
     effects.push_back(ReplyWatch{watch.call, EpochChange::kJobOver, verdict->summary});
   }
-  watches.clear();
   rounds.Close(over, &effects);
 }
 
@@ -159,23 +154,30 @@ absl::Status Membership::State::OverError() const {
 }
 
 void Membership::State::StopLiveWorkers() {
+  std::vector<std::vector<WorkerId>> by_host(hosts.size());
+  for (const Worker& worker : workers) {
+    if (!worker.gone) by_host[worker.place.host].push_back(worker.id);
+  }
   for (const Host& host : hosts) {
-    std::vector<WorkerId> live;
-    for (const Worker& worker : workers) {
-      if (&HostOf(worker) == &host && !worker.gone) live.push_back(worker.id);
-    }
+    std::vector<WorkerId>& there = by_host[HostIndex(host)];
     // The agent of a host that is away will be told when it is back.
-    if (live.empty() || !host.agent.has_value()) continue;
-    effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, live, grace});
+    if (there.empty() || !host.agent.has_value()) continue;
+    effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, std::move(there), grace});
   }
 }
 
 void Membership::State::FinishWhenAllGone() {
-  for (Host& host : hosts) {
-    if (!host.agent.has_value() || host.ended || HasLiveWorkers(host)) continue;
-    host.ended = true;
-    EndHost(*host.agent, host.slots.host, grace);
-  }
+  for (Host& host : hosts) FinishHost(&host);
+  FinishIfAllGone();
+}
+
+void Membership::State::FinishHost(Host* host) {
+  if (!host->agent.has_value() || host->ended || host->live > 0) return;
+  host->ended = true;
+  EndHost(*host->agent, host->slots.host, grace);
+}
+
+void Membership::State::FinishIfAllGone() {
   if (finished || !AllGone()) return;
   finished = true;
   effects.push_back(JobFinished{*verdict});
@@ -198,7 +200,7 @@ void Membership::State::EndHost(Incarnation agent, const std::string& host,
 void Membership::State::FinishAnyway() {
   std::vector<std::string> on_hosts;
   for (Host& host : hosts) {
-    if (!HasLiveWorkers(host)) continue;
+    if (host.live == 0) continue;
     on_hosts.push_back(host.slots.host);
     host.ended = true;
     if (!host.agent.has_value()) continue;
@@ -209,15 +211,6 @@ void Membership::State::FinishAnyway() {
                   Hosts(on_hosts), " exited");
   finished = true;
   effects.push_back(JobFinished{*verdict});
-}
-
-bool Membership::State::HasLiveWorkers(const Host& host) const {
-  return std::any_of(workers.begin(), workers.end(),
-                     [this, &host](const Worker& w) { return &HostOf(w) == &host && !w.gone; });
-}
-
-bool Membership::State::AllGone() const {
-  return std::all_of(workers.begin(), workers.end(), [](const Worker& w) { return w.gone; });
 }
 
 }  // namespace hvd

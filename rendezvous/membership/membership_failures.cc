@@ -53,8 +53,9 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
                                                : absl::StrCat(" left by itself: ", meaning);
     return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), how), worker);
   }
-  const bool nobody_waits = RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
-  const bool never_needed_a_world = epoch == Epoch(0) && nobody_waits;
+  const bool never_needed_a_world =
+      epoch == Epoch(0) && std::none_of(workers.begin(), workers.end(),
+                                        [](const Worker& w) { return w.join.has_value(); });
   if (ExitedWithZero(exited) && ((worker->finished && member) || never_needed_a_world)) {
     worker->finished = true;
     worker->failed = false;
@@ -144,24 +145,29 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
   Conclude(std::move(failure), spec.failure_grace, now);
 }
 
-// Before its first world: by another worker in its slot.
-bool Membership::State::WasReplaced(const Worker& worker) const {
-  return epoch == Epoch(0) &&
-         std::any_of(workers.begin(), workers.end(), [&worker](const Worker& other) {
-           return other.id > worker.id && other.place.host == worker.place.host &&
-                  other.slot == worker.slot;
-         });
+// By host index and slot.
+std::map<std::pair<int, int>, WorkerId> Membership::State::NewestInSlots() const {
+  std::map<std::pair<int, int>, WorkerId> newest;
+  for (const Worker& worker : workers) newest[{worker.place.host, worker.slot}] = worker.id;
+  return newest;
 }
 
 // Every member of the newest world has said that it finished and has exited with 0; or none ever
 // wanted a world. If some did and the rest failed, nobody is left who could go on.
 void Membership::State::SucceedWhenDone(absl::Time now) {
-  if (workers.empty()) return;
+  const bool all_gone = std::all_of(workers.begin(), workers.end(), [this](const Worker& w) {
+    return w.gone || w.last_world != epoch;
+  });
+  if (workers.empty() || !all_gone) return;
+  const auto newest = NewestInSlots();
   int needed = 0, finished_ones = 0;
   bool nobody_said_so = true;
   for (const Worker& worker : workers) {
-    if (worker.last_world != epoch || WasReplaced(worker)) continue;
-    if (!worker.gone) return;
+    if (worker.last_world != epoch) continue;
+    // Before its first world another worker may have come in its place.
+    const bool was_replaced =
+        epoch == Epoch(0) && newest.at({worker.place.host, worker.slot}) != worker.id;
+    if (was_replaced) continue;
     ++needed;
     nobody_said_so = nobody_said_so && !worker.finished;
     if (worker.finished && !worker.failed) ++finished_ones;

@@ -49,9 +49,9 @@ class MembershipFixture : public testing::Test {
   bool IsParked(int call) const { return answers_.count(call) == 0; }
   // REQUIRES: the call was answered so.
   absl::Status StatusOf(int call) const { return Answer<ReplyStatus>(call).status; }
-  World WorldOf(int call) const { return Answer<ReplyWorld>(call).world; }
+  World WorldOf(int call) const { return *Answer<ReplyWorld>(call).world; }
   ReplyWatch WatchOf(int call) const { return Answer<ReplyWatch>(call); }
-  std::vector<std::string> ValuesOf(int call) const { return Answer<ReplyExchange>(call).values; }
+  std::vector<std::string> ValuesOf(int call) const { return *Answer<ReplyExchange>(call).values; }
 
   // The effects of one kind.
   template <typename Kind>

@@ -10,31 +10,25 @@ namespace hvd {
 void Membership::State::On(const HostJoined& event, absl::Time now) {
   if (Reattach(event)) return;
   if (elastic() && !verdict.has_value()) return TakeInHost(event, now);
-  const auto known = std::find_if(hosts.begin(), hosts.end(), [&event](const Host& host) {
-    return host.slots.host == event.host.host;
-  });
-  const bool attached = known != hosts.end() && known->agent.has_value();
+  Host* const known = FindHost(event.host.host);
+  const bool attached = known != nullptr && known->agent.has_value();
   if (attached && !verdict.has_value()) return;
   if (verdict.has_value() || started) {
     // There is no work for it: all places are taken.
     EndHost(event.agent, event.host.host, spec.failure_grace);
     return;
   }
-  if (known != hosts.end()) {
-    known->agent = event.agent;
-  } else {
-    Host host;
-    host.slots = event.host;
-    host.agent = event.agent;
-    hosts.push_back(host);
-  }
+  (known != nullptr ? *known : AddHost(event.host)).agent = event.agent;
   StartWhenComplete();
 }
 
 // Nothing starts before everybody is there, so that a job that lacks a host has not run a single
 // line of the user's.
 void Membership::State::StartWhenComplete() {
-  if (!MissingHosts().empty() || AttachedSlots() < spec.max_workers) return;
+  const bool complete = std::none_of(hosts.begin(), hosts.end(), [](const Host& host) {
+    return host.expected && !host.agent.has_value();
+  });
+  if (!complete || AttachedSlots() < spec.max_workers) return;
   started = true;
   std::vector<HostSlots> slots;
   for (const Host& host : hosts) slots.push_back(host.slots);
@@ -43,7 +37,7 @@ void Membership::State::StartWhenComplete() {
     worker.id = WorkerId(static_cast<uint64_t>(place.rank) + 1);
     worker.place = place;
     worker.slot = place.local_rank;
-    workers.push_back(worker);
+    AddWorker(worker);
     const Host& host = hosts[place.host];
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
                                         place.size, place.local_rank, place.local_size,
@@ -52,16 +46,15 @@ void Membership::State::StartWhenComplete() {
 }
 
 void Membership::State::On(const HostLost& event, absl::Time now) {
-  const auto host = std::find_if(hosts.begin(), hosts.end(), [&event](const Host& h) {
-    return h.slots.host == event.host && h.agent == event.agent;
-  });
-  if (host == hosts.end()) return;
+  Host* const host = FindHost(event.host);
+  if (host == nullptr || host->agent != event.agent) return;
   host->agent.reset();
-  if (elastic() && !verdict.has_value()) return LoseElasticHost(&*host, event.reason, now);
+  if (elastic() && !verdict.has_value()) return LoseElasticHost(host, event.reason, now);
   if (started) {
     LoseStartedHost(*host, event.reason, now);
   } else if (!host->expected) {
-    hosts.erase(host);  // its slots may come from elsewhere
+    hosts.erase(hosts.begin() + HostIndex(*host));  // its slots may come from elsewhere
+    IndexHosts();
   } else if (!verdict.has_value()) {
     failures.HostLost(host->slots.host, event.reason);
     Judge(event.reason, now);
@@ -74,9 +67,10 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
   const std::string why = absl::StrCat("host ", host.slots.host, " was lost: ", OneLine(reason));
   bool had_workers = false;
   for (Worker& worker : workers) {
+    if (host.live == 0) break;
     if (&HostOf(worker) != &host || worker.gone) continue;
     had_workers = true;
-    worker.gone = true;
+    MarkGone(&worker);
     worker.failed = true;
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
   }
@@ -91,6 +85,23 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
 void Membership::State::On(const WorkerStarted& event, absl::Time now) {
   Worker* worker = Find(event.worker);
   if (worker != nullptr && !worker->gone) worker->pid = event.pid;
+}
+
+// Of hosts of the same name, which nobody should have listed, the first.
+Membership::State::Host* Membership::State::FindHost(const std::string& name) {
+  const auto found = host_places.find(name);
+  return found == host_places.end() ? nullptr : &hosts[found->second];
+}
+
+Membership::State::Host& Membership::State::AddHost(const HostSlots& slots) {
+  host_places.emplace(slots.host, static_cast<int>(hosts.size()));
+  hosts.emplace_back().slots = slots;
+  return hosts.back();
+}
+
+void Membership::State::IndexHosts() {
+  host_places.clear();
+  for (const Host& host : hosts) host_places.emplace(host.slots.host, HostIndex(host));
 }
 
 int Membership::State::AttachedSlots() const {

@@ -16,13 +16,6 @@ constexpr absl::Duration kOnItsWay = absl::Hours(1);
 
 }  // namespace
 
-Membership::State::Host* Membership::State::FindHost(const std::string& name) {
-  for (Host& host : hosts) {
-    if (host.slots.host == name) return &host;
-  }
-  return nullptr;
-}
-
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
   if (unlisted.count(name) > 0) {  // it went while its agent came
@@ -30,10 +23,8 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
     return;
   }
   Host* host = FindHost(name);
-  if (host == nullptr) {
-    hosts.emplace_back();
-    host = &hosts.back();
-  }
+  const bool known = host != nullptr;
+  if (!known) host = &AddHost(event.host);
   if (host->agent.has_value()) return;
   if (host->away.has_value()) {
     LoseAwayHost(host, "another agent came in place of its own", now);
@@ -45,7 +36,7 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   host->ended = false;
   host->drain.reset();
   host->away_until = absl::InfinitePast();
-  SeeAgain(*host, now);
+  if (known) SeeAgain(*host, now);
   StopStrangers(*host, event);
   Note(Notice::Kind::kHostJoined,
        absl::StrCat("host ", name, " joined with ", Count(host->slots.slots, "slot")), nullptr,
@@ -80,7 +71,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
         std::count(event.known_workers.begin(), event.known_workers.end(), worker.id) > 0;
     if (verdict.has_value() || worker.stopped) {
       if (known) to_stop.push_back(worker.id);
-      worker.gone = !known;  // it never heard of it and will not say that it ended
+      if (!known) MarkGone(&worker);  // it never heard of it and will not say that it ended
     } else if (!known) {
       const Placement& place = worker.place;
       effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, place.rank,
@@ -105,13 +96,14 @@ bool Membership::State::Reattach(const HostJoined& event) {
 void Membership::State::On(const Restarted& event, absl::Time now) {
   for (Host& host : hosts) {
     if (host.agent.has_value()) {
+      some_away = true;
       host.away = host.agent;
       host.away_until = now + spec.reattach_timeout;
       host.agent.reset();
     }
   }
   for (Worker& worker : workers) worker.join.reset();
-  watches.clear();
+  watches.TakeAll();
   rounds.Forget();
   // Nobody could ask meanwhile, so the waiting begins again.
   if (!started) start_deadline = now + start_patience;
@@ -120,9 +112,13 @@ void Membership::State::On(const Restarted& event, absl::Time now) {
 }
 
 void Membership::State::LoseAwayHosts(absl::Time now) {
-  if (verdict.has_value()) return;
+  if (verdict.has_value() || !std::exchange(some_away, false)) return;
   for (size_t i = 0; i < hosts.size() && !verdict.has_value(); ++i) {
-    if (!hosts[i].away.has_value() || now < hosts[i].away_until) continue;
+    if (!hosts[i].away.has_value()) continue;
+    if (now < hosts[i].away_until) {
+      some_away = true;
+      continue;
+    }
     LoseAwayHost(
         &hosts[i],
         absl::StrCat("its agent did not come back within ",
@@ -203,11 +199,12 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   const std::string why = absl::StrCat("host ", name, " was lost: ", OneLine(reason));
   bool had_members = false;
   for (Worker& worker : workers) {
+    if (host->live == 0) break;
     if (worker.gone || &HostOf(worker) != host) continue;
     const bool member = worker.in_epoch;
     had_members = had_members || member;
     LoseSightOf(&worker, now);
-    worker.gone = true;
+    MarkGone(&worker);
     worker.failed = !worker.finished;
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
     if (member) BreakEpoch(why);
@@ -251,7 +248,7 @@ void Membership::State::LeaveLate(const Worker* worker, const std::string& what)
 void Membership::State::EndDrainedHosts() {
   for (Host& host : hosts) {
     if (!host.drain.has_value() || host.ended || !host.agent.has_value()) continue;
-    if (HasLiveWorkers(host)) continue;
+    if (host.live > 0) continue;
     host.ended = true;
     EndHost(*host.agent, host.slots.host, spec.failure_grace);
   }
@@ -274,6 +271,7 @@ void Membership::State::ForgetDepartedHosts() {
     if (needed[i]) kept.push_back(std::move(hosts[i]));
   }
   hosts = std::move(kept);
+  IndexHosts();
   for (Worker& worker : workers) worker.place.host = places[worker.place.host];
 }
 

@@ -35,7 +35,7 @@ std::string Text(absl::Duration waited) {
 }  // namespace
 
 absl::Status Membership::State::CheckStall(const StallReported& event) const {
-  const auto size = static_cast<int>(world.members.size());
+  const auto size = static_cast<int>(world->members.size());
   bool sound = !event.waiting.empty();
   for (const StalledOperations& operations : event.waiting) {
     sound = sound && !operations.missing.empty() &&
@@ -60,7 +60,7 @@ void Membership::State::On(const StallReported& event, absl::Time now) {
   stall.report = event;
   stall.deadline = now + kSampleTime;
   for (const int rank : MissingRanks(event)) {
-    const Worker* missing = Find(world.members[rank].worker.id);
+    const Worker* missing = Find(world->members[rank].worker.id);
     const Host& host = HostOf(*missing);
     if (missing->gone || !host.agent.has_value() || stall.awaited.size() == kMostSampled) continue;
     stall.awaited.insert(missing->id);
@@ -129,7 +129,7 @@ std::string Membership::State::Explain(const Stall& stall) const {
 }
 
 std::string Membership::State::Describe(int rank, const Stall& stall) const {
-  const WorldMember& member = world.members[rank];
+  const WorldMember& member = world->members[rank];
   const auto sample = stall.samples.find(member.worker.id);
   const std::string doing =
       sample == stall.samples.end() ? "" : absl::StrCat(", which ", sample->second.doing);
@@ -139,7 +139,7 @@ std::string Membership::State::Describe(int rank, const Stall& stall) const {
 // The others go on without them, and with what takes their places.
 void Membership::State::EvictStalled(const Stall& stall, absl::Time now) {
   for (const int rank : MissingRanks(stall.report)) {
-    Worker* worker = Find(world.members[rank].worker.id);
+    Worker* worker = Find(world->members[rank].worker.id);
     if (!worker->in_epoch || worker->gone || worker->stopped) continue;
     const auto sample = stall.samples.find(worker->id);
     const std::string doing =
@@ -156,7 +156,7 @@ void Membership::State::FailForStall(const Stall& stall, absl::Time now) {
   Verdict failure;
   failure.exit_code = 1;
   failure.rank = MissingRanks(stall.report).front();
-  failure.host = world.members[failure.rank].host;
+  failure.host = world->members[failure.rank].host;
   failure.exit_meaning = "stalled";
   failure.summary = Explain(stall);
   Conclude(std::move(failure), spec.failure_grace, now);

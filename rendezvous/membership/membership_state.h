@@ -18,6 +18,7 @@
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/exchange_rounds.h"
 #include "rendezvous/membership/membership.h"
+#include "rendezvous/membership/parked_watches.h"
 #include "rendezvous/membership/restart_budget.h"
 #include "rendezvous/membership/root_cause.h"
 #include "rendezvous/membership/slot_plan.h"
@@ -29,6 +30,7 @@ namespace hvd {
 // together with the effect that answers it.
 // In a static job every world has all workers in it, so a worker that has gone means that no world
 // can follow.
+// Of what every worker causes, nothing looks at all workers or hosts each time: jobs are large.
 struct Membership::State {
   // For workers on their way to their first world, once there are enough for it without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
@@ -57,16 +59,17 @@ struct Membership::State {
     std::optional<Drain> drain;
     std::optional<Incarnation> away;  // of the agent that may attach again after Restarted
     absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
+    int live = 0;                                  // workers there that are not gone
 
     template <typename Archive>
     void Keep(Archive& archive) {
-      auto& [a, b, c, d, e, f, g, h] = *this;
-      archive(a, b, c, d, e, f, g, h);
+      auto& [a, b, c, d, e, f, g, h, i] = *this;
+      archive(a, b, c, d, e, f, g, h, i);
     }
   };
 
-  // Worker ids are never used twice. In a static job they are ranks + 1, and `workers` is in rank
-  // order.
+  // Worker ids are never used twice, and `workers` is in their order. In a static job they are
+  // ranks + 1.
   struct Worker {
     WorkerId id;
     Placement place;  // in its newest world; before its first one: as planned when it was started
@@ -158,6 +161,8 @@ struct Membership::State {
   void EndDrainedHosts();
   void ForgetDepartedHosts();
   Host* FindHost(const std::string& name);
+  Host& AddHost(const HostSlots& slots);
+  void IndexHosts();
 
   // membership_cut_off.cc
   void LoseSightOf(Worker* worker, absl::Time now);
@@ -195,6 +200,7 @@ struct Membership::State {
   void ReleaseWhenNobodyStays(absl::Time now);
 
   // membership_change.cc: an elastic job is steered towards what is wanted after every event
+  void ReconcileInTime(absl::Time now);
   void Reconcile(absl::Time now);
   void CheckElasticDeadlines(absl::Time now);
   absl::Time NextElasticDeadline() const;
@@ -204,7 +210,8 @@ struct Membership::State {
   void StopOverdueLeavers(absl::Time now);
   void StopNow(Worker* worker, absl::Duration with_grace);
   void StartWorkers(absl::Time now);
-  bool IsFree(const Host& host, int slot) const;
+  // Host index and slot of all workers that are not gone.
+  std::set<std::pair<int, int>> TakenSlots() const;
   absl::Time NextFreeSlot() const;
   void SignalChange(absl::Time now);
   std::string WantedChange(absl::Time now) const;
@@ -224,7 +231,7 @@ struct Membership::State {
   void Spend(absl::Time now);
   std::string Complaint(const Worker& worker) const;
   bool IsUserBug(const Worker& worker);
-  bool WasReplaced(const Worker& worker) const;
+  std::map<std::pair<int, int>, WorkerId> NewestInSlots() const;
   void SucceedWhenDone(absl::Time now);
   void GiveUp(const std::string& why, absl::Time now);
 
@@ -253,10 +260,11 @@ struct Membership::State {
   absl::Status OverError() const;
   void StopLiveWorkers();
   void EndHost(Incarnation agent, const std::string& host, absl::Duration with_grace);
-  bool HasLiveWorkers(const Host& host) const;
+  void FinishHost(Host* host);
   void FinishWhenAllGone();
+  void FinishIfAllGone();
   void FinishAnyway();
-  bool AllGone() const;
+  bool AllGone() const { return live == 0; }
 
   // membership_view.cc
   std::string Explain() const;
@@ -267,7 +275,7 @@ struct Membership::State {
   std::string UsableSlots() const;
   Wait WaitsFor() const;
   absl::Time WaitsUntil(Wait wait) const;
-  std::string Condition(const Host& host) const;
+  std::string Condition(const Host& host, const std::set<std::pair<int, int>>& taken) const;
   std::string StateName() const;
   std::string StateName(const Worker& worker) const;
 
@@ -278,6 +286,8 @@ struct Membership::State {
     return spec.start_workers > 0 ? spec.start_workers : spec.max_workers;
   }
   Worker* Find(WorkerId id);
+  Worker& AddWorker(Worker worker);
+  void MarkGone(Worker* worker);
   std::string Name(const Worker& worker) const;
   const Host& HostOf(const Worker& worker) const { return hosts[worker.place.host]; }
   // Ranks of the workers for which `condition` holds.
@@ -298,19 +308,23 @@ struct Membership::State {
   std::vector<Effect> effects;  // of the event in hand
 
   std::vector<Host> hosts;  // expected ones in the spec's order, then others as they come
+  std::map<std::string, int> host_places;  // index into `hosts` by name
   std::vector<Worker> workers;
+  int live = 0;           // of them, that are not gone
+  size_t first_late = 0;  // static jobs: a worker that may not have asked; all before it have
   bool started = false;
   absl::Duration start_patience;
   absl::Time start_deadline;  // while not started
 
   Epoch epoch;
-  World world;                        // of `epoch`
-  std::optional<std::string> broken;  // why the epoch can't go on
-  ExchangeRounds rounds;              // of `epoch`
-  std::vector<WatchRequested> watches;
+  WorldPtr world = std::make_shared<const World>();  // of `epoch`
+  std::optional<std::string> broken;                 // why the epoch can't go on
+  ExchangeRounds rounds;                             // of `epoch`
+  ParkedWatches watches;
   std::vector<Stall> stalls;
 
   RootCause failures;
+  bool some_away = false;  // hosts may be
   absl::Time settle_deadline =
       absl::InfiniteFuture();  // finite while a consequence waits for its cause
   absl::Time dying_deadline = absl::InfinitePast();  // for the exit of a dying worker
@@ -321,6 +335,8 @@ struct Membership::State {
   bool finished = false;       // JobFinished was sent
 
   // Elastic jobs only.
+  absl::Time next_look = absl::InfinitePast();  // Reconcile is not called before
+  bool look_due = false;                        // ... but must be then
   RestartBudget budget;
   SlotHealth health;
   std::map<std::string, int> listed;           // the newest HostsDiscovered

@@ -137,12 +137,13 @@ absl::Time Membership::State::WaitsUntil(Wait wait) const {
   return absl::InfiniteFuture();
 }
 
-std::string Membership::State::Condition(const Host& host) const {
+std::string Membership::State::Condition(const Host& host,
+                                         const std::set<std::pair<int, int>>& taken) const {
   if (host.away.has_value()) return "its agent is awaited";
   if (host.drain.has_value()) return absl::StrCat("draining: ", host.drain->reason);
   int resting = 0;
   for (int slot = 0; slot < host.slots.slots; ++slot) {
-    if (IsFree(host, slot) &&
+    if (taken.count({HostIndex(host), slot}) == 0 &&
         health.RestsUntil(host.slots.host, slot, last_time) != absl::InfinitePast()) {
       ++resting;
     }
@@ -157,23 +158,22 @@ Membership::View Membership::State::Describe() const {
   view.explanation = Explain();
   view.min_workers = spec.min_workers;
   view.max_workers = spec.max_workers;
-  view.size = static_cast<int>(world.members.size());
+  view.size = static_cast<int>(world->members.size());
   view.failures = budget.total();
   if (elastic()) view.failures_left = budget.Left(last_time);
   view.waits_for = WaitsFor();
   view.waits_until = WaitsUntil(view.waits_for);
+  const std::set<std::pair<int, int>> taken = TakenSlots();
   for (const Host& host : hosts) {
-    HostView host_view;
-    host_view.host = host.slots;
-    host_view.attached = host.agent.has_value();
-    if (elastic()) host_view.condition = Condition(host);
-    for (const Worker& worker : workers) {
-      if (&HostOf(worker) != &host) continue;
-      const bool has_rank = !elastic() || worker.last_world > Epoch(0);
-      host_view.workers.push_back(
-          WorkerView{worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateName(worker)});
-    }
-    view.hosts.push_back(std::move(host_view));
+    HostView& added = view.hosts.emplace_back();
+    added.host = host.slots;
+    added.attached = host.agent.has_value();
+    if (elastic()) added.condition = Condition(host, taken);
+  }
+  for (const Worker& worker : workers) {
+    const bool has_rank = !elastic() || worker.last_world > Epoch(0);
+    view.hosts[worker.place.host].workers.push_back(
+        WorkerView{worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateName(worker)});
   }
   return view;
 }

@@ -50,6 +50,8 @@ class SlotHealth {
   // Returns the rest that this failure costs. Without a cooldown that was asked for, `free`
   // failures in a row cost none.
   absl::Duration Failed(const std::string& host, int slot, int free, absl::Time now);
+  // No slot has ever failed.
+  bool empty() const { return slots_.empty(); }
   // InfinitePast if it may be used.
   absl::Time RestsUntil(const std::string& host, int slot, absl::Time now) const;
 

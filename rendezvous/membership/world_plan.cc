@@ -41,24 +41,20 @@ void SetLocalRanks(const std::vector<Candidate>& candidates, std::vector<Planned
 
 // Cross ranks number the hosts that have this local rank, in the order of the hosts' ranks.
 void SetCrossRanks(std::vector<PlannedMember>* members) {
-  std::vector<int> host_order;
+  std::vector<int> hosts_with;  // by local rank: of those whose first member was seen
+  int host = -1;
+  std::map<int, std::vector<int>> before;  // by host, by local rank: the hosts before it
   for (const PlannedMember& member : *members) {
-    if (host_order.empty() || host_order.back() != member.place.host) {
-      host_order.push_back(member.place.host);
-    }
-  }
-  std::map<int, int> local_sizes;  // by host
-  for (const PlannedMember& member : *members) {
-    local_sizes[member.place.host] = member.place.local_size;
+    if (host == member.place.host) continue;
+    host = member.place.host;
+    const auto local_size = static_cast<size_t>(member.place.local_size);
+    if (hosts_with.size() < local_size) hosts_with.resize(local_size);
+    before[host].assign(hosts_with.begin(), hosts_with.begin() + member.place.local_size);
+    for (size_t local_rank = 0; local_rank < local_size; ++local_rank) ++hosts_with[local_rank];
   }
   for (PlannedMember& member : *members) {
-    bool seen = false;
-    for (const int host : host_order) {
-      seen = seen || host == member.place.host;
-      if (local_sizes[host] <= member.place.local_rank) continue;
-      ++member.place.cross_size;
-      if (!seen) ++member.place.cross_rank;
-    }
+    member.place.cross_rank = before[member.place.host][member.place.local_rank];
+    member.place.cross_size = hosts_with[member.place.local_rank];
   }
 }
 
@@ -80,16 +76,16 @@ std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, i
     const auto [host, is_new] = host_ranks.try_emplace(candidates[index].host, rank);
     if (!is_new) host->second = std::min(host->second, rank);
   }
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const auto key = [&](size_t index) {
-      const Candidate& c = candidates[index];
-      return std::make_tuple(host_ranks[c.host], c.host, index == leader ? -1 : RankOrLast(c),
-                             c.slot);
-    };
-    return key(a) < key(b);
-  });
-  std::vector<PlannedMember> members;
+  using Key = std::tuple<int, int, int, int>;
+  std::vector<std::pair<Key, size_t>> keyed;
   for (const size_t index : order) {
+    const Candidate& c = candidates[index];
+    const int rank = index == leader ? -1 : RankOrLast(c);
+    keyed.push_back({Key(host_ranks[c.host], c.host, rank, c.slot), index});
+  }
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<PlannedMember> members;
+  for (const auto& [key, index] : keyed) {
     PlannedMember member;
     member.candidate = index;
     member.place.host = candidates[index].host;

@@ -43,6 +43,11 @@ class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService
                                       pb::JoinWorldResponse* response) override {
     return Route(&RendezvousService::JoinWorld, context, request, response);
   }
+  grpc::ServerUnaryReactor* GetMembers(grpc::CallbackServerContext* context,
+                                       const pb::GetMembersRequest* request,
+                                       pb::GetMembersResponse* response) override {
+    return Route(&RendezvousService::GetMembers, context, request, response);
+  }
   grpc::ServerUnaryReactor* WatchEpoch(grpc::CallbackServerContext* context,
                                        const pb::WatchEpochRequest* request,
                                        pb::WatchEpochResponse* response) override {

@@ -60,6 +60,9 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   made.elastic = options_.spec.elastic.has_value();
   made.tells = options_.on_notice != nullptr;
   made.post = [this](Event event) { Post(std::move(event)); };
+  made.world = [this](const std::function<void(const WorldPtr&)>& use) {
+    driver_.Run([this, use] { use(machine_->world()); });
+  };
   made.report = [this](const std::function<void(const JobReport&)>& use) { Report(use); };
   return made;
 }

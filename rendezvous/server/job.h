@@ -86,7 +86,7 @@ class Job {
   void CarryOut(const ReplyDeferred& effect) { rendezvous_.Handle(effect); }
   void CarryOut(const ReplyReleased& effect) { rendezvous_.Handle(effect); }
   void CarryOut(const ReplyWatch& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(ReplyExchange& effect) { rendezvous_.Handle(std::move(effect)); }
+  void CarryOut(const ReplyExchange& effect) { rendezvous_.Handle(effect); }
   void CarryOut(const ReplyStatus& effect) { rendezvous_.Handle(effect); }
   void CarryOut(const Notice& notice);
   void CarryOut(const JobFinished& effect);

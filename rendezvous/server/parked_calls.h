@@ -51,7 +51,7 @@ class ParkedCalls {
   using ResponsePtr =
       std::variant<pb::JoinWorldResponse*, pb::WatchEpochResponse*, pb::ExchangeResponse*,
                    pb::ReportResponse*, pb::GetStatusResponse*, pb::DrainResponse*,
-                   pb::ReportStallResponse*>;
+                   pb::ReportStallResponse*, pb::GetMembersResponse*>;
 
   ParkedCall* Add(ResponsePtr response);
   // The call, which now is the caller's to end; null if it has ended already.

@@ -100,6 +100,23 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
   return call;
 }
 
+grpc::ServerUnaryReactor* RendezvousService::GetMembers(grpc::CallbackServerContext*,
+                                                        const pb::GetMembersRequest* request,
+                                                        pb::GetMembersResponse* response) {
+  ParkedCall* const call = calls_.Park(response);
+  options_.world([this, id = call->id(), epoch = Epoch(request->epoch())](const WorldPtr& world) {
+    if (world->epoch != epoch) {
+      return calls_.Finish(id, absl::FailedPreconditionError(absl::StrCat(
+                                   "epoch ", epoch.value(), " is not the newest one, which is ",
+                                   world->epoch.value())));
+    }
+    calls_.Answer<pb::GetMembersResponse>(id, [&](pb::GetMembersResponse& response) {
+      for (const WorldMember& member : world->members) ToProto(member, *response.add_members());
+    });
+  });
+  return call;
+}
+
 grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerContext*,
                                                         const pb::WatchEpochRequest* request,
                                                         pb::WatchEpochResponse* response) {
@@ -215,10 +232,18 @@ absl::Status RendezvousService::CheckDrain(const std::string& host,
 void RendezvousService::Handle(const ReplyWorld& effect) {
   calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
     pb::World& world = *response.mutable_world();
-    world.set_epoch(effect.world.epoch.value());
-    world.set_sync_state(effect.world.sync_state);
-    world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world.epoch.value())));
-    for (const WorldMember& member : effect.world.members) ToProto(member, *world.add_members());
+    const std::vector<WorldMember>& members = effect.world->members;
+    world.set_epoch(effect.world->epoch.value());
+    world.set_sync_state(effect.world->sync_state);
+    world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world->epoch.value())));
+    world.set_size(static_cast<int>(members.size()));
+    world.set_homogeneous(effect.world->homogeneous);
+    if (members.size() <= kMostMembersTold) {
+      for (const WorldMember& member : members) ToProto(member, *world.add_members());
+      return;
+    }
+    ToProto(members.front(), *world.add_members());
+    if (effect.rank != 0) ToProto(members[effect.rank], *world.add_members());
   });
 }
 
@@ -242,9 +267,9 @@ void RendezvousService::Handle(const ReplyWatch& effect) {
   });
 }
 
-void RendezvousService::Handle(ReplyExchange effect) {
+void RendezvousService::Handle(const ReplyExchange& effect) {
   calls_.Answer<pb::ExchangeResponse>(effect.call, [&](pb::ExchangeResponse& response) {
-    for (std::string& value : effect.values) response.add_values(std::move(value));
+    for (const std::string& value : *effect.values) response.add_values(value);
   });
 }
 

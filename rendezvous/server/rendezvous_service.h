@@ -22,17 +22,25 @@ struct RendezvousServiceOptions {
   std::function<void(Event)> post;  // to the machine
   // Calls its argument with the job as it is, sometime, from any thread.
   std::function<void(const std::function<void(const JobReport&)>&)> report;
+  // The same with the newest world.
+  std::function<void(const std::function<void(const WorldPtr&)>&)> world;
 };
 
 // Translates between rendezvous.proto and events.h and decides nothing. Thread-safe. Must outlive
 // the gRPC server it is registered with.
 class RendezvousService final : public pb::Rendezvous::CallbackService {
  public:
+  // A World of more members says only who is rank 0, and the caller itself.
+  static constexpr size_t kMostMembersTold = 64;
+
   explicit RendezvousService(RendezvousServiceOptions options);
 
   grpc::ServerUnaryReactor* JoinWorld(grpc::CallbackServerContext* context,
                                       const pb::JoinWorldRequest* request,
                                       pb::JoinWorldResponse* response) override;
+  grpc::ServerUnaryReactor* GetMembers(grpc::CallbackServerContext* context,
+                                       const pb::GetMembersRequest* request,
+                                       pb::GetMembersResponse* response) override;
   grpc::ServerUnaryReactor* WatchEpoch(grpc::CallbackServerContext* context,
                                        const pb::WatchEpochRequest* request,
                                        pb::WatchEpochResponse* response) override;
@@ -57,7 +65,7 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   void Handle(const ReplyDeferred& effect);
   void Handle(const ReplyReleased& effect);
   void Handle(const ReplyWatch& effect);
-  void Handle(ReplyExchange effect);
+  void Handle(const ReplyExchange& effect);
   void Handle(const ReplyStatus& effect);
 
   // Ends all parked calls, and every later one, with `status`.

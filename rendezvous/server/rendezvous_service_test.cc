@@ -54,11 +54,27 @@ class RendezvousServiceTest : public testing::Test {
     return member;
   }
 
+  static std::shared_ptr<const std::vector<std::string>> Values(std::vector<std::string> values) {
+    return std::make_shared<const std::vector<std::string>>(std::move(values));
+  }
+  static WorldPtr WorldOf(uint64_t epoch, std::vector<WorldMember> members) {
+    return std::make_shared<const World>(World{Epoch(epoch), std::move(members)});
+  }
+  // With one member more than are told of.
+  static WorldPtr LargeWorld() {
+    std::vector<WorldMember> members(RendezvousService::kMostMembersTold + 1);
+    for (size_t rank = 0; rank < members.size(); ++rank) {
+      members[rank].rank = static_cast<int>(rank);
+    }
+    return WorldOf(4, std::move(members));
+  }
+
   RendezvousServiceOptions Options() {
     RendezvousServiceOptions options;
     options.secret_key = "key";
     options.elastic = true;
     options.post = [this](Event event) { events_.Put(std::move(event)); };
+    options.world = [this](const std::function<void(const WorldPtr&)>& use) { use(world_); };
     options.report = [this](const std::function<void(const JobReport&)>& use) { use(report_); };
     return options;
   }
@@ -72,6 +88,7 @@ class RendezvousServiceTest : public testing::Test {
 
   Inbox<Event> events_;
   JobReport report_;
+  WorldPtr world_;
   RendezvousService service_{Options()};
   InProcessServer server_{&service_};
   std::unique_ptr<pb::Rendezvous::Stub> stub_ = pb::Rendezvous::NewStub(server_.channel());
@@ -89,13 +106,13 @@ TEST_F(RendezvousServiceTest, JoinWorld_BecomesAnEvent_AndTheEffectItsAnswer) {
   EXPECT_EQ(event.last_epoch, Epoch(3));
   EXPECT_EQ(event.address, "10.0.0.1");
   EXPECT_EQ(event.control_port, 4000);
-  service_.Handle(ReplyWorld{event.call, World{Epoch(4), {Member()}}});
+  service_.Handle(ReplyWorld{event.call, WorldOf(4, {Member()})});
   EXPECT_EQ(outcome.get().response.world().epoch(), 4u);
 }
 
 TEST_F(RendezvousServiceTest, ReplyWorld_CarriesEveryFieldOfAMember) {
   auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
-  service_.Handle(ReplyWorld{NextEvent<JoinRequested>(events_).call, World{Epoch(4), {Member()}}});
+  service_.Handle(ReplyWorld{NextEvent<JoinRequested>(events_).call, WorldOf(4, {Member()})});
   const pb::World world = outcome.get().response.world();
   ASSERT_EQ(world.members_size(), 1);
   EXPECT_EQ(world.members(0).ShortDebugString(),
@@ -103,11 +120,42 @@ TEST_F(RendezvousServiceTest, ReplyWorld_CarriesEveryFieldOfAMember) {
             "control_port: 4000 rank: 1 local_rank: 2 local_size: 3 cross_rank: 4 cross_size: 8");
 }
 
+TEST_F(RendezvousServiceTest, ReplyWorld_OfALargeWorld_NamesTheFirstAndTheCaller) {
+  for (const int rank : {0, 7}) {
+    auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
+    service_.Handle(ReplyWorld{NextEvent<JoinRequested>(events_).call, LargeWorld(), rank});
+    const pb::World world = outcome.get().response.world();
+    EXPECT_EQ(world.size(), static_cast<int>(RendezvousService::kMostMembersTold) + 1);
+    ASSERT_EQ(world.members_size(), rank == 0 ? 1 : 2);
+    EXPECT_EQ(world.members(0).rank(), 0);
+    EXPECT_EQ(world.members(world.members_size() - 1).rank(), rank);
+  }
+}
+
+TEST_F(RendezvousServiceTest, GetMembers_OfTheNewestEpoch_NamesAll) {
+  world_ = LargeWorld();
+  pb::GetMembersRequest request;
+  request.set_epoch(4);
+  const auto outcome = Call(&pb::Rendezvous::Stub::GetMembers, request).get();
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.error_message();
+  ASSERT_EQ(outcome.response.members_size(),
+            static_cast<int>(RendezvousService::kMostMembersTold) + 1);
+  EXPECT_EQ(outcome.response.members(9).rank(), 9);
+}
+
+TEST_F(RendezvousServiceTest, GetMembers_OfAnotherEpoch_Fails) {
+  world_ = LargeWorld();
+  pb::GetMembersRequest request;
+  request.set_epoch(3);
+  EXPECT_EQ(Call(&pb::Rendezvous::Stub::GetMembers, request).get().status.error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
 TEST_F(RendezvousServiceTest, ReplyWorld_SecretIsOfTheEpoch) {
   std::set<std::string> secrets;
   for (const uint64_t epoch : {1, 1, 2}) {
     auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
-    service_.Handle(ReplyWorld{NextEvent<JoinRequested>(events_).call, World{Epoch(epoch), {}}});
+    service_.Handle(ReplyWorld{NextEvent<JoinRequested>(events_).call, WorldOf(epoch, {})});
     const std::string secret = outcome.get().response.world().secret();
     EXPECT_EQ(secret.size(), 32u);
     secrets.insert(secret);
@@ -164,7 +212,7 @@ TEST_F(RendezvousServiceTest, Exchange_BecomesAnEvent_AndTheEffectItsAnswer) {
   EXPECT_EQ(event.key, "k");
   EXPECT_EQ(event.value, std::string("\0v", 2));
   EXPECT_EQ(event.epoch, Epoch(2));
-  service_.Handle(ReplyExchange{event.call, {"x", "y"}});
+  service_.Handle(ReplyExchange{event.call, Values({"x", "y"})});
   const auto got = outcome.get();
   ASSERT_EQ(got.response.values_size(), 2);
   EXPECT_EQ(got.response.values(1), "y");
@@ -175,7 +223,7 @@ TEST_F(RendezvousServiceTest, Exchange_ValueOfAMebibytePasses_LargerIsRefused) {
   request.set_key("k");
   request.set_value(std::string(1 << 20, 'x'));
   auto fits = Call(&pb::Rendezvous::Stub::Exchange, request);
-  service_.Handle(ReplyExchange{NextEvent<ExchangeRequested>(events_).call, {}});
+  service_.Handle(ReplyExchange{NextEvent<ExchangeRequested>(events_).call, Values({})});
   EXPECT_TRUE(fits.get().status.ok());
   request.mutable_value()->push_back('x');
   const auto refused = Call(&pb::Rendezvous::Stub::Exchange, request).get();

@@ -224,8 +224,8 @@ void ControlPlane::Carry(const Effect& effect) {
     const Micros grace = absl::ToInt64Microseconds(end->grace);
     SendDown(stream, [this, stream, grace] { EndAgent(streams_[stream].agent, grace); });
   } else if (const auto* world = std::get_if<ReplyWorld>(&effect)) {
-    CheckNewWorld(world->world);
-    Answer(world->call, CallKind::kJoin, [this, epoch = world->world.epoch.value()](int process) {
+    CheckNewWorld(*world->world);
+    Answer(world->call, CallKind::kJoin, [this, epoch = world->world->epoch.value()](int process) {
       Enter(process, groups_[epoch].world);
     });
   } else if (const auto* deferred = std::get_if<ReplyDeferred>(&effect)) {

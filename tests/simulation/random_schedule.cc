@@ -230,7 +230,7 @@ void RandomSchedule::CheckEffect(const Effect& effect) {
       EXPECT_FALSE(processes_[worker.value()].gone) << "worker " << worker << " has gone";
     }
   } else if (const auto* reply = std::get_if<ReplyWorld>(&effect)) {
-    CheckWorld(reply->world);
+    CheckWorld(*reply->world);
   } else if (const auto* finished = std::get_if<JobFinished>(&effect)) {
     CheckVerdict(finished->verdict);
   }
@@ -242,7 +242,7 @@ void RandomSchedule::CheckAgent(const std::string& host, Incarnation agent) {
 }
 
 void RandomSchedule::CheckWorld(const World& world) {
-  const std::string text = ToText(ReplyWorld{CallId(0), world});
+  const std::string text = ToText(ReplyWorld{CallId(0), std::make_shared<const World>(world)});
   const auto [known, is_new] = world_texts_.emplace(world.epoch.value(), text);
   EXPECT_EQ(known->second, text) << "two worlds in one epoch";
   EXPECT_EQ(world_texts_.rbegin()->first, world.epoch.value()) << "an old world";

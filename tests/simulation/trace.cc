@@ -48,9 +48,9 @@ struct Text {
     return absl::StrCat("end job on ", e.host, ", grace ", absl::FormatDuration(e.grace));
   }
   std::string operator()(const ReplyWorld& e) {
-    std::string text = absl::StrCat("world of epoch ", e.world.epoch.value(),
-                                    e.world.sync_state ? "" : ", all have its state", "\n");
-    for (const WorldMember& member : e.world.members) text += MemberText(member);
+    std::string text = absl::StrCat("world of epoch ", e.world->epoch.value(),
+                                    e.world->sync_state ? "" : ", all have its state", "\n");
+    for (const WorldMember& member : e.world->members) text += MemberText(member);
     return text;
   }
   std::string operator()(const ReplyDeferred& e) {
@@ -70,7 +70,7 @@ struct Text {
     return "unknown change";
   }
   std::string operator()(const ReplyExchange& e) {
-    return absl::StrCat("values ", absl::StrJoin(e.values, ", "));
+    return absl::StrCat("values ", absl::StrJoin(*e.values, ", "));
   }
   std::string operator()(const ReplyStatus& e) { return e.status.ToString(); }
   std::string operator()(const JobFinished& e) {

@@ -110,7 +110,7 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   } else {
     keys = std::make_unique<LoneKeyExchange>();
   }
-  const Peer& root = world_.peers.front();
+  const Peer& root = world_.root;
   ASSIGN_OR_RETURN(group_, ConnectedGroup::Connect(group, backend, *keys, listener,
                                                    {root.address, root.control_port}, bounds));
   EngineOptions options = ToEngineOptions(env, world_, logger_);

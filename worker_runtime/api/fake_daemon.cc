@@ -14,6 +14,10 @@ class FakeDaemonClient : public RendezvousClient {
                                                   absl::Duration) override {
     return daemon_.Join(request, cancelled_);
   }
+  absl::StatusOr<pb::GetMembersResponse> GetMembers(const pb::GetMembersRequest&,
+                                                    absl::Duration) override {
+    return absl::UnimplementedError("");
+  }
   absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
                                                     absl::Duration) override {
     return daemon_.Watch(request, cancelled_);
@@ -151,6 +155,8 @@ void FakeDaemon::FormWorld() {
     member->set_local_size(static_cast<int>(waiting_.size()));
     member->set_cross_size(1);
   }
+  world.set_size(world.members_size());
+  world.set_homogeneous(true);
   for (const auto& [worker, request] : std::exchange(waiting_, {})) {
     *answers_[worker].emplace_back().mutable_world() = world;
   }

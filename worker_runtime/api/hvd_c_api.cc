@@ -241,8 +241,9 @@ int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation) {
     if (rank < 0 || rank >= world.size()) {
       return absl::NotFoundError(absl::StrCat("there is no rank ", rank));
     }
-    *worker = world.peers[rank].worker.value();
-    *incarnation = world.peers[rank].incarnation.value();
+    ASSIGN_OR_RETURN(const std::vector<hvd::Peer> peers, world.members->Get());
+    *worker = peers[rank].worker.value();
+    *incarnation = peers[rank].incarnation.value();
     return absl::OkStatus();
   });
 }

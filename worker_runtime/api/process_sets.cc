@@ -138,7 +138,8 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(int32_t id,
   ASSIGN_OR_RETURN(const std::vector<std::string> ports,
                    keys.AllGather("control-port", port, around_.bounds.timeout));
   RETURN_IF_ERROR(listener.status());
-  ControlRoot root{world.peers[ranks.front()].address, 0};
+  ASSIGN_OR_RETURN(const std::vector<Peer> peers, world.members->Get());
+  ControlRoot root{peers[ranks.front()].address, 0};
   if (!absl::SimpleAtoi(ports.front(), &root.port)) {
     return absl::UnavailableError(absl::StrCat("rank ", ranks.front(), " can't listen"));
   }

@@ -147,7 +147,8 @@ absl::StatusOr<JoinAnswer> Runtime::Ask(const ControlListener& listener, bool ma
   }
   WorkerWorld world;
   world.epoch = Epoch(++lone_epoch_);
-  world.peers.push_back({"localhost", kLoneAddress, listener.port()});
+  world.own = world.root = {"localhost", kLoneAddress, listener.port()};
+  world.members = std::make_shared<Members>(std::vector<Peer>{world.own});
   return world;
 }
 

@@ -208,7 +208,7 @@ TEST_F(RuntimeTest, Reset_DeadMembersConnectionsAreStillOpen_NobodyWaitsForThem)
     const auto world = std::get<WorkerWorld>(*answer);
     const GroupInfo group{world.epoch, world.rank, 3, "127.0.0.1", world.secret};
     communicator = *backend->Connect(group, *session.NewKeyExchange(world.epoch), absl::Minutes(1));
-    control = *ControlChannel::Connect(group, *listener, "127.0.0.1", world.peers[0].control_port,
+    control = *ControlChannel::Connect(group, *listener, "127.0.0.1", world.root.control_port,
                                        absl::Minutes(1));
   });
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });

@@ -26,8 +26,9 @@ absl::Status WorldTimeline::Start(Engine& engine, const std::string& path, bool 
                                   bool of_job) {
   if (path.empty()) return absl::InvalidArgumentError("The timeline needs the name of a file.");
   if (world_.rank != 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<Peer> peers, world_.members->Get());
   std::vector<std::string> hosts;
-  for (const Peer& peer : world_.peers) hosts.push_back(peer.host);
+  for (const Peer& peer : peers) hosts.push_back(peer.host);
   const std::string own = of_job ? TracePathOf(path, world_.epoch.value()) : path;
   ASSIGN_OR_RETURN(std::shared_ptr<TraceFile> file,
                    TraceFile::Open(own, std::move(hosts), Clock::Real().Now()));

@@ -14,6 +14,7 @@ namespace {
 // more.
 constexpr absl::Duration kWatchTimeout = absl::Minutes(5);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
+constexpr absl::Duration kMembersTimeout = absl::Seconds(30);
 
 class SessionKeyExchange : public KeyExchange {
  public:
@@ -49,19 +50,40 @@ Peer ToPeer(const pb::Member& member) {
           Incarnation(member.worker().incarnation())};
 }
 
+absl::StatusOr<std::vector<Peer>> ToPeers(
+    const google::protobuf::RepeatedPtrField<pb::Member>& members) {
+  std::vector<Peer> peers;
+  for (const pb::Member& member : members) {
+    if (member.rank() != static_cast<int>(peers.size())) {
+      return absl::InternalError("the world's members are not in order");
+    }
+    peers.push_back(ToPeer(member));
+  }
+  return peers;
+}
+
+// Without `members` if it does not name all.
 absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
   WorkerWorld result;
   result.sync_state = world.sync_state();
   result.epoch = Epoch(world.epoch());
   result.secret = world.secret();
-  result.rank = -1;
-  for (const pb::Member& member : world.members()) {
-    const int rank = static_cast<int>(result.peers.size());
-    if (member.rank() != rank) return absl::InternalError("the world's members are not in order");
-    if (member.worker().worker_id() == self.value()) result.rank = rank;
-    result.peers.push_back(ToPeer(member));
+  result.ranks = world.size();
+  result.homogeneous = world.homogeneous();
+  const auto own = std::find_if(world.members().begin(), world.members().end(), [&](const auto& m) {
+    return m.worker().worker_id() == self.value();
+  });
+  if (own == world.members().end() || own->rank() < 0 || own->rank() >= world.size()) {
+    return absl::InternalError("the world does not contain this worker");
   }
-  if (result.rank < 0) return absl::InternalError("the world does not contain this worker");
+  if (world.members(0).rank() != 0) return absl::InternalError("the world does not name rank 0");
+  result.rank = own->rank();
+  result.own = ToPeer(*own);
+  result.root = ToPeer(world.members(0));
+  if (world.members_size() == world.size()) {
+    ASSIGN_OR_RETURN(std::vector<Peer> peers, ToPeers(world.members()));
+    result.members = std::make_shared<Members>(std::move(peers));
+  }
   return result;
 }
 
@@ -141,9 +163,24 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
     return absl::InternalError("the daemon puts off a worker that is ready");
   }
   ASSIGN_OR_RETURN(WorkerWorld world, ToWorld(response.world(), standing_.id));
+  if (world.members == nullptr) {
+    world.members = std::make_shared<Members>(
+        [this, epoch = world.epoch, size = world.ranks] { return AskForMembers(epoch, size); });
+  }
   absl::MutexLock lock(&mutex_);
   last_epoch_ = world.epoch;
   return world;
+}
+
+absl::StatusOr<std::vector<Peer>> Session::AskForMembers(Epoch epoch, int size) {
+  pb::GetMembersRequest request;
+  request.set_epoch(epoch.value());
+  ASSIGN_OR_RETURN(const pb::GetMembersResponse response,
+                   client_->GetMembers(request, std::max(kMembersTimeout, standing_.reattach)));
+  if (response.members_size() != size) {
+    return absl::InternalError("the daemon does not name all members of the world");
+  }
+  return ToPeers(response.members());
 }
 
 Epoch Session::last_epoch() const {

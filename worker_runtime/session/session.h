@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -74,6 +75,7 @@ class Session {
     absl::Duration timeout;  // static jobs; in an elastic one the daemon bounds the wait
   };
   // Blocks until the daemon has formed the next world with this worker in it, or answers otherwise.
+  // The world's `members` may ask this session, which must outlive it.
   //   DeadlineExceeded: not all members came; says whom the daemon waits for.
   //   FailedPrecondition: the job is over or another process took this worker's place.
   //   Unavailable: the daemon can't be reached.   Internal: the daemon's answer makes no sense.
@@ -104,6 +106,7 @@ class Session {
  private:
   absl::StatusOr<pb::JoinWorldResponse> Join(const pb::JoinWorldRequest& request,
                                              absl::Duration timeout);
+  absl::StatusOr<std::vector<Peer>> AskForMembers(Epoch epoch, int size);
   void FillIdentity(pb::WorkerIdentity* identity) const;
 
   const WorkerStanding standing_;

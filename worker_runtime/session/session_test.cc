@@ -23,6 +23,8 @@ struct Script {
   absl::StatusOr<pb::JoinWorldResponse> join = absl::UnavailableError("not set");
   std::optional<absl::StatusOr<pb::JoinWorldResponse>> join_again;  // from the second call on
   std::deque<absl::StatusOr<pb::WatchEpochResponse>> watch;         // empty: parks until cancelled
+  absl::StatusOr<pb::GetMembersResponse> members = absl::UnimplementedError("not scripted");
+  int members_asked = 0;
   pb::JoinWorldRequest last_join;
   pb::WatchEpochRequest last_watch;
   pb::ReportRequest last_report;
@@ -37,6 +39,12 @@ class ScriptedClient : public RendezvousClient {
                                                   absl::Duration) override {
     script_.last_join = request;
     return std::exchange(script_.join, script_.join_again.value_or(script_.join));
+  }
+  absl::StatusOr<pb::GetMembersResponse> GetMembers(const pb::GetMembersRequest& request,
+                                                    absl::Duration) override {
+    ++script_.members_asked;
+    EXPECT_EQ(request.epoch(), 3u);
+    return script_.members;
   }
   absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
                                                     absl::Duration) override {
@@ -95,6 +103,15 @@ class SessionTest : public ::testing::Test {
       member->set_local_size(2);
       member->set_cross_size(1);
     }
+    world.set_size(2);
+    world.set_homogeneous(true);
+    return world;
+  }
+  // The same two as ranks 0 and 2 of a world of three.
+  static pb::World TwoOfThree() {
+    pb::World world = TwoMembers();
+    world.mutable_members(1)->set_rank(2);
+    world.set_size(3);
     return world;
   }
 
@@ -143,11 +160,50 @@ TEST_F(SessionTest, JoinNextWorld_FindsItsOwnRank) {
   EXPECT_EQ(world->rank, 1);
   EXPECT_EQ(world->size(), 2);
   EXPECT_EQ(world->self().control_port, 1001);
-  EXPECT_EQ(world->peers[0].worker, WorkerId(10));
-  EXPECT_EQ(world->peers[0].incarnation, Incarnation(70));
+  EXPECT_EQ(world->root.control_port, 1000);
+  const auto peers = world->members->Get();
+  ASSERT_TRUE(peers.ok()) << peers.status();
+  EXPECT_EQ((*peers)[0].worker, WorkerId(10));
+  EXPECT_EQ((*peers)[0].incarnation, Incarnation(70));
+  EXPECT_EQ(script_.members_asked, 0);
   EXPECT_TRUE(world->IsHomogeneous());
   EXPECT_EQ(script_.last_join.control_port(), 4242u);
   EXPECT_EQ(script_.last_join.worker().incarnation(), 99u);
+}
+
+TEST_F(SessionTest, JoinNextWorld_LargeWorld_AsksForTheOthersOnceWhenNeeded) {
+  script_.join.emplace();
+  *script_.join->mutable_world() = TwoOfThree();
+  const auto world = Join(1);
+  ASSERT_TRUE(world.ok()) << world.status();
+  EXPECT_EQ(world->rank, 2);
+  EXPECT_EQ(world->size(), 3);
+  EXPECT_EQ(world->self().control_port, 1001);
+  EXPECT_EQ(world->root.control_port, 1000);
+  EXPECT_EQ(script_.members_asked, 0);
+  script_.members = absl::UnavailableError("away");
+  EXPECT_EQ(world->members->Get().status().code(), absl::StatusCode::kUnavailable);
+  script_.members.emplace();
+  for (int rank : {0, 1, 2}) {
+    script_.members->add_members()->set_rank(rank);
+    script_.members->mutable_members(rank)->set_control_port(2000 + rank);
+  }
+  for (int time : {1, 2}) {
+    const auto peers = world->members->Get();
+    ASSERT_TRUE(peers.ok()) << time << peers.status();
+    ASSERT_EQ(peers->size(), 3u);
+    EXPECT_EQ((*peers)[1].control_port, 2001);
+  }
+  EXPECT_EQ(script_.members_asked, 2);
+}
+
+TEST_F(SessionTest, JoinNextWorld_LargeWorld_ThatNamesTooFewMembers_IsRefused) {
+  script_.join.emplace();
+  *script_.join->mutable_world() = TwoOfThree();
+  const auto world = Join(1);
+  ASSERT_TRUE(world.ok()) << world.status();
+  script_.members.emplace().add_members();
+  EXPECT_EQ(world->members->Get().status().code(), absl::StatusCode::kInternal);
 }
 
 TEST_F(SessionTest, JoinNextWorld_SecondTime_TellsTheLastEpoch) {

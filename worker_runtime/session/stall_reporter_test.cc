@@ -29,6 +29,10 @@ class ScriptedClient : public RendezvousClient {
                                                   absl::Duration) override {
     return absl::UnimplementedError("");
   }
+  absl::StatusOr<pb::GetMembersResponse> GetMembers(const pb::GetMembersRequest&,
+                                                    absl::Duration) override {
+    return absl::UnimplementedError("");
+  }
   absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest&,
                                                     absl::Duration) override {
     return absl::UnimplementedError("");

@@ -1,13 +1,20 @@
 // What a worker knows of the world it is in: an immutable value, the same on every member but for
-// `rank`.
+// `rank` and `own`.
 #ifndef WORKER_RUNTIME_SESSION_WORLD_H_
 #define WORKER_RUNTIME_SESSION_WORLD_H_
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "base/ids.h"
+#include "base/status_macros.h"
 
 namespace hvd {
 
@@ -24,22 +31,44 @@ struct Peer {
   Incarnation incarnation = Incarnation(0);
 };
 
+// All members of a world, in rank order. Large worlds' are asked for when they are needed.
+// Thread-safe.
+class Members {
+ public:
+  using Fetch = std::function<absl::StatusOr<std::vector<Peer>>()>;
+
+  explicit Members(std::vector<Peer> peers) : peers_(std::move(peers)) {}
+  explicit Members(Fetch fetch) : fetch_(std::move(fetch)) {}
+
+  // May ask the daemon, the first time; errors are as its.
+  absl::StatusOr<std::vector<Peer>> Get() {
+    absl::MutexLock lock(&mutex_);
+    if (peers_.empty()) {
+      ASSIGN_OR_RETURN(peers_, fetch_());
+    }
+    return peers_;
+  }
+
+ private:
+  const Fetch fetch_;
+  absl::Mutex mutex_;
+  std::vector<Peer> peers_ ABSL_GUARDED_BY(mutex_);
+};
+
 struct WorkerWorld {
   Epoch epoch;
   int rank = 0;
-  std::vector<Peer> peers;  // in rank order, this worker included
-  std::string secret;       // of this epoch
-  bool sync_state = true;   // some member may not hold the state of rank 0
+  int ranks = 1;  // so many there are
+  Peer own;
+  Peer root;                         // rank 0
+  std::shared_ptr<Members> members;  // all of them, this worker included
+  bool homogeneous = true;           // every host has as many ranks as the first
+  std::string secret;                // of this epoch
+  bool sync_state = true;            // some member may not hold the state of rank 0
 
-  int size() const { return static_cast<int>(peers.size()); }
-  const Peer& self() const { return peers[rank]; }
-  // Whether every host has as many ranks as the first.
-  bool IsHomogeneous() const {
-    for (const Peer& peer : peers) {
-      if (peer.local_size != peers.front().local_size) return false;
-    }
-    return true;
-  }
+  int size() const { return ranks; }
+  const Peer& self() const { return own; }
+  bool IsHomogeneous() const { return homogeneous; }
 };
 
 // The daemon's other answers to who asks for a world.

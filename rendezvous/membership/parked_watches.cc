@@ -1,0 +1,47 @@
+#include "rendezvous/membership/parked_watches.h"
+
+namespace hvd {
+
+void ParkedWatches::Add(const WatchRequested& watch) {
+  by_call_[watch.call] = watch;
+  by_worker_.emplace(watch.worker.id, watch.call);
+}
+
+std::optional<WatchRequested> ParkedWatches::Take(CallId call) {
+  const auto found = by_call_.find(call);
+  if (found == by_call_.end()) return std::nullopt;
+  WatchRequested watch = std::move(found->second);
+  by_call_.erase(found);
+  by_worker_.erase({watch.worker.id, call});
+  return watch;
+}
+
+std::vector<WatchRequested> ParkedWatches::TakeOf(WorkerId worker) {
+  std::vector<WatchRequested> taken;
+  for (auto next = by_worker_.lower_bound({worker, CallId(0)});
+       next != by_worker_.end() && next->first == worker;
+       next = by_worker_.lower_bound({worker, CallId(0)})) {
+    taken.push_back(*Take(next->second));
+  }
+  return taken;
+}
+
+std::vector<WatchRequested> ParkedWatches::TakeUnaware() {
+  std::vector<CallId> calls;
+  for (const auto& [call, watch] : by_call_) {
+    if (!watch.knows_of_change) calls.push_back(call);
+  }
+  std::vector<WatchRequested> taken;
+  for (const CallId call : calls) taken.push_back(*Take(call));
+  return taken;
+}
+
+std::vector<WatchRequested> ParkedWatches::TakeAll() {
+  std::vector<WatchRequested> taken;
+  for (auto& [call, watch] : by_call_) taken.push_back(std::move(watch));
+  by_call_.clear();
+  by_worker_.clear();
+  return taken;
+}
+
+}  // namespace hvd

@@ -1,0 +1,42 @@
+// The calls that wait for the end of the present epoch.
+#ifndef RENDEZVOUS_MEMBERSHIP_PARKED_WATCHES_H_
+#define RENDEZVOUS_MEMBERSHIP_PARKED_WATCHES_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/membership/event_archive.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+// Found by call and by worker, each in logarithmic time; taken out in the order of the calls'
+// numbers. Not thread-safe.
+class ParkedWatches {
+ public:
+  void Add(const WatchRequested& watch);
+
+  // Takes out: that call's, if it is here; all of a worker's; those that don't know of a change;
+  // all.
+  std::optional<WatchRequested> Take(CallId call);
+  std::vector<WatchRequested> TakeOf(WorkerId worker);
+  std::vector<WatchRequested> TakeUnaware();
+  std::vector<WatchRequested> TakeAll();
+
+  // See archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(by_call_, by_worker_);
+  }
+
+ private:
+  std::map<CallId, WatchRequested> by_call_;
+  std::set<std::pair<WorkerId, CallId>> by_worker_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_PARKED_WATCHES_H_
