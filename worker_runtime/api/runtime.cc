@@ -167,7 +167,7 @@ absl::Status Runtime::Join(bool may_defer) {
       deferred_ = std::move(*place);
       return absl::OkStatus();
     }
-    auto world = ActiveWorld::Connect(env_, std::get<WorkerWorld>(std::move(answer)), *listener,
+    auto world = ActiveWorld::Connect(env_, *std::get_if<WorkerWorld>(&answer), *listener,
                                       *backend_, session.get());
     if (world.ok()) {
       env_.notes.clear();  // told
