@@ -16,11 +16,11 @@ from horovod.torch.mpi_ops import grouped_broadcast_async_, rank, synchronize
 
 # Of a tensor that is sent from where it is. To copy a smaller one takes less than what comes with
 # each.
-_LARGE_BYTES = 1 << 20
+_LARGE_BYTES = 512 << 10
 # Of small ones together in a buffer; of large ones in one operation.
 _PACK_BYTES = 8 << 20
 _GROUP_BYTES = 64 << 20
-_IN_FLIGHT = 3
+_IN_FLIGHT = 2
 
 
 class Destinations(NamedTuple):
@@ -64,16 +64,17 @@ def broadcast_tensors(
     Their number, shapes and types are the same on all ranks."""
     is_root = rank() == root_rank
     in_flight: Deque[_Started] = collections.deque()
+    spare: List[torch.Tensor] = []  # memory of packs
     try:
         for number, part in enumerate(_parts(tensors)):
             if len(in_flight) == _IN_FLIGHT:
-                _finish(in_flight)
-            buffers = [_buffer(pack, is_root) for pack in part]
+                spare += _finish(in_flight, is_root)
+            buffers = [_buffer(pack, spare, is_root) for pack in part]
             part_name = "{}.{}".format(name, number)
             handle = grouped_broadcast_async_(buffers, root_rank, part_name, process_set)
-            in_flight.append(_Started(handle, [] if is_root else part, buffers))
+            in_flight.append(_Started(handle, part, buffers))
         while in_flight:
-            _finish(in_flight)
+            _finish(in_flight, is_root)
     finally:
         for started in in_flight:
             ops.discard(started.handle)
@@ -85,16 +86,19 @@ _Pack = List[torch.Tensor]
 
 class _Started(NamedTuple):
     handle: int
-    packs: List[_Pack]  # to be taken out of
-    buffers: List[torch.Tensor]
+    packs: List[_Pack]
+    buffers: List[torch.Tensor]  # of each, what is sent
 
 
-def _finish(in_flight: Deque[_Started]) -> None:
+def _finish(in_flight: Deque[_Started], is_root: bool) -> List[torch.Tensor]:
+    """Waits for the oldest; returns the buffers that can be used again."""
     synchronize(in_flight[0].handle)
     _, packs, buffers = in_flight.popleft()
-    for pack, buffer in zip(packs, buffers):
-        if not _is_sent_in_place(pack):
+    packed = [item for item in zip(packs, buffers) if not _is_sent_in_place(item[0])]
+    if not is_root:
+        for pack, buffer in packed:
             _unpack(pack, buffer)
+    return [buffer for _, buffer in packed]
 
 
 def _bytes_of(tensor: torch.Tensor) -> int:
@@ -129,14 +133,14 @@ def _is_sent_in_place(pack: _Pack) -> bool:
     return len(pack) == 1 and _trees.is_in_one_piece(pack[0])
 
 
-def _buffer(pack: _Pack, is_root: bool) -> torch.Tensor:
+def _buffer(pack: _Pack, spare: List[torch.Tensor], is_root: bool) -> torch.Tensor:
     """The bytes to send or receive: those of the tensor itself, if it is one."""
     if _is_sent_in_place(pack):
         return pack[0].detach().reshape(-1).view(torch.uint8)
     sizes = [_bytes_of(tensor) for tensor in pack]
     offsets, _ = _trees.places(sizes)
     # As large as the tensor, if it is one: another rank may send that as it is.
-    buffer = torch.empty(offsets[-1] + sizes[-1], dtype=torch.uint8)
+    buffer = _memory(offsets[-1] + sizes[-1], spare)
     if is_root:
         start = buffer.data_ptr()
         for tensor, offset, count in zip(pack, offsets, sizes):
@@ -144,6 +148,16 @@ def _buffer(pack: _Pack, is_root: bool) -> torch.Tensor:
                 tensor = _trees.copied_in_one_piece(tensor)
             _ffi.copy(start + offset, tensor.data_ptr(), count)
     return buffer
+
+
+def _memory(size: int, spare: List[torch.Tensor]) -> torch.Tensor:
+    """So many bytes, which may be those of a spare buffer."""
+    while spare:
+        part = spare.pop()
+        whole = part if part._base is None else part._base
+        if whole.numel() >= size:
+            return whole[:size]
+    return torch.empty(1 << (size - 1).bit_length(), dtype=torch.uint8)[:size]
 
 
 def _unpack(pack: _Pack, buffer: torch.Tensor) -> None:

@@ -209,6 +209,8 @@ def copied(value: Any, spare: Any = None) -> Any:
         )
         if fits:
             return spare.copy_(value.detach())
+        if is_plain(value):
+            return new((tuple(value.shape), _NAMES[value.dtype])).copy_(value.detach())
         return value.detach().to("cpu", copy=True)
     if is_dict(value):
         spare = spare if is_dict(spare) else {}
