@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,7 +34,12 @@ class DeviceCommunicator : public Communicator {
   virtual absl::Status AllReduceScaled(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
                                        double factor, const CallOptions& options) = 0;
 
-  // Copies between the device and the host.
+  // `bytes` of the device's memory with any content, until the next call.
+  virtual absl::StatusOr<void*> Reserve(size_t bytes) = 0;
+
+  // Copies on the device, and between it and the host.
+  virtual absl::Status CopyOnDevice(void* to, const void* from, size_t bytes,
+                                    const CallOptions& options) = 0;
   virtual absl::Status CopyToHost(void* to_host, const void* from, size_t bytes,
                                   const CallOptions& options) = 0;
   virtual absl::Status CopyFromHost(void* to, const void* from_host, size_t bytes,
@@ -52,7 +58,24 @@ class DeviceBackend {
   virtual absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Connect(const GroupInfo& group,
                                                                       int device, KeyExchange& keys,
                                                                       const WaitBounds& bounds) = 0;
+
+  // For the data of `device`, by way of the host: its operations are copies around those of `host`,
+  // which must outlive it, and are not for the same time as those. Concerns no other rank.
+  //   Unimplemented, InvalidArgument, Internal: the device can't be used.
+  virtual absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Stage(int device,
+                                                                    Communicator& host) = 0;
 };
+
+// Connects the devices of the ranks of `host`, directly if that can be, otherwise by way of `host`;
+// all ranks in the same way, at the same point of their operations. Then `why_staged` tells why;
+// else it is empty.
+//   Unimplemented: some rank can't use its device at all; the same on all ranks.   Otherwise as
+//   DeviceBackend::Connect.
+absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectDevices(DeviceBackend& backend,
+                                                                   const GroupInfo& group,
+                                                                   int device, Communicator& host,
+                                                                   const WaitBounds& bounds,
+                                                                   std::string* why_staged);
 
 }  // namespace hvd
 

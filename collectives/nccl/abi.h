@@ -70,6 +70,10 @@ struct CudaEvent;
 using CudaAddress = unsigned long long;  // NOLINT(runtime/int): of the interface
 using CudaDevice = int;
 
+struct CudaUuid {
+  char bytes[16];
+};
+
 inline constexpr unsigned kCudaStreamNonBlocking = 1;
 inline constexpr unsigned kCudaEventDisableTiming = 2;
 
@@ -111,12 +115,14 @@ struct CudaFunctions {
   CudaResult (*init)(unsigned flags);
   CudaResult (*get_error_string)(CudaResult error, const char** text);
   CudaResult (*device_get_count)(int* count);
+  CudaResult (*device_get_uuid)(CudaUuid* uuid, CudaDevice device);
   CudaResult (*primary_context_retain)(CudaContext** context, CudaDevice device);
   CudaResult (*primary_context_release)(CudaDevice device);
   CudaResult (*context_push)(CudaContext* context);
   CudaResult (*context_pop)(CudaContext** context);
   CudaResult (*stream_create)(CudaStream** stream, unsigned flags);
   CudaResult (*stream_destroy)(CudaStream* stream);
+  CudaResult (*stream_synchronize)(CudaStream* stream);
   CudaResult (*stream_wait_event)(CudaStream* stream, CudaEvent* event, unsigned flags);
   CudaResult (*event_create)(CudaEvent** event, unsigned flags);
   CudaResult (*event_destroy)(CudaEvent* event);

@@ -56,7 +56,9 @@ DeviceStream::~DeviceStream() {
     const ScopedDevice scope(*this);
     if (stream_ != nullptr) cuda_.stream_destroy(stream_);
     if (event_ != nullptr) cuda_.event_destroy(event_);
-    if (scratch_ != 0) cuda_.memory_free(scratch_);
+    for (const Memory& scratch : scratch_) {
+      if (scratch.address != 0) cuda_.memory_free(scratch.address);
+    }
   }
   cuda_.primary_context_release(device_);
 }
@@ -67,6 +69,16 @@ absl::Status DeviceStream::Check(CudaResult result, absl::string_view what) cons
 
 absl::Status DeviceStream::WaitFor(CudaEvent* event) {
   return Check(cuda_.stream_wait_event(stream_, event, 0), "waiting for an event");
+}
+
+absl::Status DeviceStream::Synchronize() {
+  return Check(cuda_.stream_synchronize(stream_), "waiting for a stream");
+}
+
+absl::StatusOr<std::string> DeviceStream::Uuid() const {
+  CudaUuid uuid;
+  RETURN_IF_ERROR(Check(cuda_.device_get_uuid(&uuid, device_), "asking for the identity"));
+  return std::string(uuid.bytes, sizeof(uuid.bytes));
 }
 
 absl::Status DeviceStream::Mark() {
@@ -80,16 +92,18 @@ absl::StatusOr<bool> DeviceStream::Done() {
   return true;
 }
 
-absl::StatusOr<void*> DeviceStream::Scratch(size_t bytes) {
-  if (bytes > scratch_bytes_) {
-    if (scratch_ != 0) RETURN_IF_ERROR(Check(cuda_.memory_free(scratch_), "freeing memory"));
-    scratch_ = 0;
-    scratch_bytes_ = 0;
-    RETURN_IF_ERROR(Check(cuda_.memory_allocate(&scratch_, bytes),
+absl::StatusOr<void*> DeviceStream::Scratch(Purpose purpose, size_t bytes) {
+  Memory& scratch = scratch_[purpose];
+  if (bytes > scratch.bytes) {
+    if (scratch.address != 0) {
+      RETURN_IF_ERROR(Check(cuda_.memory_free(scratch.address), "freeing memory"));
+    }
+    scratch = {};
+    RETURN_IF_ERROR(Check(cuda_.memory_allocate(&scratch.address, bytes),
                           absl::StrCat("taking ", bytes, " bytes of memory")));
-    scratch_bytes_ = bytes;
+    scratch.bytes = bytes;
   }
-  return reinterpret_cast<void*>(scratch_);
+  return reinterpret_cast<void*>(scratch.address);
 }
 
 absl::Status DeviceStream::CopyToHost(void* to, const void* from, size_t bytes) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,6 +27,8 @@ class DeviceStream {
   DeviceStream& operator=(const DeviceStream&) = delete;
 
   int device() const { return device_; }
+  // The same wherever the device is seen from, and no other's.
+  absl::StatusOr<std::string> Uuid() const;
   CudaStream* get() const { return stream_; }
 
   // While it lives, this thread's calls of CUDA and NCCL are for the device.
@@ -44,13 +47,16 @@ class DeviceStream {
 
   // What comes after it on the stream runs when `event` has happened.
   absl::Status WaitFor(CudaEvent* event);
+  // Waits until everything has been done; an event that never happens is waited for for ever.
+  absl::Status Synchronize();
   // Marks the place that Done() asks about.
   absl::Status Mark();
   // Whether everything before the last Mark() has been done.
   absl::StatusOr<bool> Done();
 
-  // Device memory of at least `bytes` bytes, kept until more is asked for.
-  absl::StatusOr<void*> Scratch(size_t bytes);
+  // Device memory of at least `bytes` bytes, kept until more is asked for; one for each purpose.
+  enum Purpose { kOwn, kCallers };
+  absl::StatusOr<void*> Scratch(Purpose purpose, size_t bytes);
   // Started; done when the stream has done them. Host memory must live until then.
   absl::Status CopyToHost(void* to, const void* from, size_t bytes);
   absl::Status CopyFromHost(void* to, const void* from, size_t bytes);
@@ -66,8 +72,11 @@ class DeviceStream {
   CudaContext* const context_;
   CudaStream* stream_ = nullptr;
   CudaEvent* event_ = nullptr;
-  CudaAddress scratch_ = 0;
-  size_t scratch_bytes_ = 0;
+  struct Memory {
+    CudaAddress address = 0;
+    size_t bytes = 0;
+  };
+  Memory scratch_[2];  // by purpose
 };
 
 // The driver's word on an error.   OK for kSuccess.   ResourceExhausted: no memory.   Internal.

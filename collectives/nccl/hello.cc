@@ -1,6 +1,7 @@
 #include "collectives/nccl/hello.h"
 
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "absl/strings/numbers.h"
@@ -11,9 +12,10 @@
 namespace hvd {
 namespace {
 
-// "VERSION|ID AND PROBLEM": the id has a fixed length and is there only with a version.
+// "VERSION|PROBLEM", or "VERSION|GPU AND ID", of which the first has a fixed length.
 std::string Body(const NcclHello& hello) {
-  return absl::StrCat(hello.version, "|", hello.version != 0 ? hello.id : hello.problem);
+  if (hello.version == 0) return absl::StrCat(0, "|", hello.problem);
+  return absl::StrCat(hello.version, "|", hello.gpu, hello.id);
 }
 
 std::optional<NcclHello> ParseBody(absl::string_view body) {
@@ -22,7 +24,14 @@ std::optional<NcclHello> ParseBody(absl::string_view body) {
   if (bar == absl::string_view::npos || !absl::SimpleAtoi(body.substr(0, bar), &hello.version)) {
     return std::nullopt;
   }
-  (hello.version != 0 ? hello.id : hello.problem) = std::string(body.substr(bar + 1));
+  body.remove_prefix(bar + 1);
+  if (hello.version == 0) {
+    hello.problem = std::string(body);
+    return hello;
+  }
+  if (body.size() < kGpuBytes) return std::nullopt;
+  hello.gpu = std::string(body.substr(0, kGpuBytes));
+  hello.id = std::string(body.substr(kGpuBytes));
   return hello;
 }
 
@@ -38,6 +47,24 @@ std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_v
   const absl::string_view body = text.substr(kHmacSha256Bytes);
   if (!CheckHmacSha256(group.secret, Signed(group, rank, body), proof)) return std::nullopt;
   return ParseBody(body);
+}
+
+// nullopt: all can, with each other.
+std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
+  std::map<std::string, size_t> owners;  // of the GPUs
+  for (size_t rank = 0; rank < hellos.size(); ++rank) {
+    const NcclHello& hello = hellos[rank];
+    if (hello.version == 0) return absl::StrCat("rank ", rank, " can't use NCCL: ", hello.problem);
+    if (hello.version != hellos[0].version) {
+      return absl::StrCat("rank ", rank, " has NCCL ", NcclVersionText(hello.version),
+                          ", rank 0 has ", NcclVersionText(hellos[0].version));
+    }
+    const auto [owner, is_first] = owners.emplace(hello.gpu, rank);
+    if (!is_first) {
+      return absl::StrCat("ranks ", owner->second, " and ", rank, " use the same GPU");
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -58,17 +85,8 @@ absl::StatusOr<NcclUniqueId> JudgeHellos(const GroupInfo& group,
     }
     read.push_back(*hello);
   }
-  for (size_t rank = 0; rank < read.size(); ++rank) {
-    if (read[rank].version == 0) {
-      return absl::UnimplementedError(
-          absl::StrCat("rank ", rank, " can't use NCCL: ", read[rank].problem));
-    }
-    if (read[rank].version != read[0].version) {
-      return absl::UnimplementedError(
-          absl::StrCat("rank ", rank, " has NCCL ", NcclVersionText(read[rank].version),
-                       ", rank 0 has ", NcclVersionText(read[0].version)));
-    }
-  }
+  const std::optional<std::string> problem = FindProblem(read);
+  if (problem.has_value()) return absl::UnimplementedError(*problem);
   NcclUniqueId id;
   if (read[0].id.size() != sizeof(id.internal)) {
     return absl::InternalError("rank 0 gave no id for the communicator");

@@ -14,7 +14,9 @@ GroupInfo Group(int rank, const std::string& secret = "secret") {
 
 const std::string kId = std::string("id\0|with anything", 17) + std::string(128 - 17, 'x');
 
-NcclHello Able(int rank, int version = 22307) { return {version, "", rank == 0 ? kId : ""}; }
+NcclHello Able(int rank, int version = 22307) {
+  return {version, "", std::string(kGpuBytes, static_cast<char>(rank)), rank == 0 ? kId : ""};
+}
 
 std::vector<std::string> Hellos(const NcclHello& last, const std::string& secret = "secret") {
   return {EncodeHello(Group(0), Able(0)), EncodeHello(Group(1), Able(1)),
@@ -29,7 +31,8 @@ TEST(JudgeHellos, AllCan_GivesRank0sId) {
 
 TEST(JudgeHellos, OneCannot_SaysWhichAndWhy) {
   for (int rank = 0; rank < 3; ++rank) {
-    const absl::Status status = JudgeHellos(Group(rank), Hellos({0, "no | driver", ""})).status();
+    const absl::Status status =
+        JudgeHellos(Group(rank), Hellos({0, "no | driver", "", ""})).status();
     EXPECT_EQ(status, absl::UnimplementedError("rank 2 can't use NCCL: no | driver"));
   }
 }
@@ -37,6 +40,11 @@ TEST(JudgeHellos, OneCannot_SaysWhichAndWhy) {
 TEST(JudgeHellos, OtherVersion_NamesBoth) {
   EXPECT_EQ(JudgeHellos(Group(0), Hellos(Able(2, 21803))).status(),
             absl::UnimplementedError("rank 2 has NCCL 2.18.3, rank 0 has 2.23.7"));
+}
+
+TEST(JudgeHellos, OneGpuTwice_NamesBothRanks) {
+  EXPECT_EQ(JudgeHellos(Group(2), Hellos(Able(1))).status(),
+            absl::UnimplementedError("ranks 1 and 2 use the same GPU"));
 }
 
 TEST(JudgeHellos, Stranger_IsRefused) {
@@ -62,7 +70,7 @@ TEST(JudgeHellos, HelloOfAnotherRankOrEpochOrChanged_IsRefused) {
 
 TEST(JudgeHellos, NoId_IsABug) {
   std::vector<std::string> hellos = Hellos(Able(2));
-  hellos[0] = EncodeHello(Group(0), {22307, "", "short"});
+  hellos[0] = EncodeHello(Group(0), {22307, "", std::string(kGpuBytes, 'x'), "short"});
   EXPECT_EQ(JudgeHellos(Group(1), hellos).status().code(), absl::StatusCode::kInternal);
 }
 

@@ -99,12 +99,14 @@ absl::Status LoadCuda(absl::Span<const std::string> files, GpuLibraries* out) {
   resolver.Get("cuInit", f.init);
   resolver.Get("cuGetErrorString", f.get_error_string);
   resolver.Get("cuDeviceGetCount", f.device_get_count);
+  resolver.Get("cuDeviceGetUuid", f.device_get_uuid);
   resolver.Get("cuDevicePrimaryCtxRetain", f.primary_context_retain);
   resolver.Get("cuDevicePrimaryCtxRelease_v2", f.primary_context_release);
   resolver.Get("cuCtxPushCurrent_v2", f.context_push);
   resolver.Get("cuCtxPopCurrent_v2", f.context_pop);
   resolver.Get("cuStreamCreate", f.stream_create);
   resolver.Get("cuStreamDestroy_v2", f.stream_destroy);
+  resolver.Get("cuStreamSynchronize", f.stream_synchronize);
   resolver.Get("cuStreamWaitEvent", f.stream_wait_event);
   resolver.Get("cuEventCreate", f.event_create);
   resolver.Get("cuEventDestroy_v2", f.event_destroy);
@@ -131,7 +133,8 @@ absl::StatusOr<GpuLibraries> LoadGpuLibraries(absl::Span<const std::string> nccl
   GpuLibraries result;
   // The driver first: without it there is no device, and NCCL need not be loaded.
   RETURN_IF_ERROR(LoadCuda(cuda_files, &result));
-  RETURN_IF_ERROR(LoadNccl(nccl_files, &result));
+  result.nccl_status = LoadNccl(nccl_files, &result);
+  if (!result.nccl_status.ok()) result.nccl_version = 0;
   return result;
 }
 

@@ -17,13 +17,14 @@ namespace hvd {
 struct GpuLibraries {
   NcclFunctions nccl;
   CudaFunctions cuda;
-  int nccl_version = 0;  // 22307 is 2.23.7
+  int nccl_version = 0;      // 22307 is 2.23.7; 0: there is no NCCL, and its table is empty
+  absl::Status nccl_status;  // why not
 };
 
 // What is in the process already (a torch brings its own NCCL) is taken first, then the files in
 // their order; a name without a slash is looked up as the system does. Thread-safe.
-//   Unimplemented: no file can be loaded, or it lacks a function, or is too old; says what was
-//   tried, and why it failed.
+//   Unimplemented, for the driver, or as nccl_status: no file can be loaded, or it lacks a
+//   function, or is too old; says what was tried, and why it failed.
 absl::StatusOr<GpuLibraries> LoadGpuLibraries(absl::Span<const std::string> nccl_files,
                                               absl::Span<const std::string> cuda_files);
 

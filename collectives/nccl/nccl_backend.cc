@@ -1,5 +1,6 @@
 #include "collectives/nccl/nccl_backend.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -7,11 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "base/status_macros.h"
 #include "collectives/nccl/convert.h"
 #include "collectives/nccl/device_stream.h"
 #include "collectives/nccl/hello.h"
 #include "collectives/nccl/nccl_communicator.h"
+#include "collectives/nccl/staged_communicator.h"
 
 namespace hvd {
 namespace {
@@ -26,8 +29,10 @@ absl::StatusOr<std::string> MakeId(const NcclFunctions& nccl, const DeviceStream
 
 class NcclBackend : public DeviceBackend {
  public:
-  NcclBackend(const absl::StatusOr<GpuLibraries>& libraries, const NcclBounds& limits)
-      : libraries_(libraries), limits_(limits) {}
+  // `find` is called when the libraries are wanted.
+  NcclBackend(std::function<const absl::StatusOr<GpuLibraries>&()> find, std::string host_id,
+              const NcclBounds& limits)
+      : find_(std::move(find)), host_id_(std::move(host_id)), limits_(limits) {}
 
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Connect(const GroupInfo& group, int device,
                                                               KeyExchange& keys,
@@ -44,6 +49,15 @@ class NcclBackend : public DeviceBackend {
                      group.epoch.value(), "): ", connected.status().message()));
   }
 
+  absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Stage(int device,
+                                                            Communicator& host) override {
+    const absl::StatusOr<GpuLibraries>& libraries = find_();
+    RETURN_IF_ERROR(libraries.status());
+    ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> stream,
+                     DeviceStream::Create(libraries->cuda, device));
+    return MakeStagedCommunicator(std::move(stream), host);
+  }
+
  private:
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectPeers(const GroupInfo& group,
                                                                    int device, KeyExchange& keys,
@@ -56,44 +70,53 @@ class NcclBackend : public DeviceBackend {
     ASSIGN_OR_RETURN(const NcclUniqueId id, JudgeHellos(group, hellos));
     ASSIGN_OR_RETURN(
         std::shared_ptr<NcclSession> session,
-        NcclSession::Connect(*libraries_, std::move(stream), NcclPlace{id, group.rank, group.size},
+        NcclSession::Connect(*find_(), std::move(stream), NcclPlace{id, group.rank, group.size},
                              limits_, {deadline - Clock::Real().Now(), bounds.cancellation}));
-    return std::make_unique<NcclCommunicator>(*libraries_, group, device, std::move(session));
+    return std::make_unique<NcclCommunicator>(*find_(), group, device, std::move(session));
   }
 
   // Opens the device, so that peers learn now if that fails.
   NcclHello MakeHello(const GroupInfo& group, int device, std::unique_ptr<DeviceStream>* stream) {
+    const absl::StatusOr<GpuLibraries>& libraries = find_();
     NcclHello hello;
     const auto open = [&]() -> absl::Status {
-      RETURN_IF_ERROR(libraries_.status());
-      ASSIGN_OR_RETURN(*stream, DeviceStream::Create(libraries_->cuda, device));
+      RETURN_IF_ERROR(libraries.status());
+      RETURN_IF_ERROR(libraries->nccl_status);
+      ASSIGN_OR_RETURN(*stream, DeviceStream::Create(libraries->cuda, device));
+      ASSIGN_OR_RETURN(const std::string uuid, (*stream)->Uuid());
+      hello.gpu = HmacSha256(host_id_, uuid);
       if (group.rank != 0) return absl::OkStatus();
-      ASSIGN_OR_RETURN(hello.id, MakeId(libraries_->nccl, **stream));
+      ASSIGN_OR_RETURN(hello.id, MakeId(libraries->nccl, **stream));
       return absl::OkStatus();
     };
     const absl::Status opened = open();
     if (opened.ok()) {
-      hello.version = libraries_->nccl_version;
+      hello.version = libraries->nccl_version;
     } else {
       hello.problem = std::string(opened.message());
     }
     return hello;
   }
 
-  const absl::StatusOr<GpuLibraries>& libraries_;
+  const std::function<const absl::StatusOr<GpuLibraries>&()> find_;
+  const std::string host_id_;
   const NcclBounds limits_;
 };
 
 }  // namespace
 
 std::unique_ptr<DeviceBackend> MakeNcclBackend(const absl::StatusOr<GpuLibraries>& libraries,
+                                               const std::string& host_id,
                                                const NcclBounds& limits) {
-  return std::make_unique<NcclBackend>(libraries, limits);
+  return std::make_unique<NcclBackend>(
+      [&libraries]() -> const absl::StatusOr<GpuLibraries>& { return libraries; }, host_id, limits);
 }
 
-std::unique_ptr<DeviceBackend> MakeInstalledNcclBackend() {
-  return MakeNcclBackend(InstalledGpuLibraries());
+std::unique_ptr<DeviceBackend> MakeInstalledNcclBackend(const std::string& host_id) {
+  return std::make_unique<NcclBackend>(&InstalledGpuLibraries, host_id, NcclBounds());
 }
+
+bool HasCudaDriver() { return InstalledGpuLibraries().ok(); }
 
 int InstalledNcclVersion() {
   const absl::StatusOr<GpuLibraries>& libraries = InstalledGpuLibraries();

@@ -1,6 +1,8 @@
 #include "collectives/nccl/nccl_backend.h"
 
+#include "base/status_macros.h"
 #include "collectives/conformance/conformance.h"
+#include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/testing/fake_gpu.h"
 
 namespace hvd {
@@ -12,17 +14,76 @@ class AsHostBackend : public Backend {
   absl::string_view name() const override { return "nccl"; }
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
                                                         const WaitBounds& bounds) override {
-    return backend_->Connect(group, 0, keys, bounds);
+    return backend_->Connect(group, group.rank, keys, bounds);
   }
 
  private:
-  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries());
+  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "");
+};
+
+// Owns a communicator of the host and the one of a device that goes by way of it.
+class WithHost : public Communicator {
+ public:
+  WithHost(std::unique_ptr<Communicator> host, std::unique_ptr<DeviceCommunicator> staged)
+      : host_(std::move(host)), staged_(std::move(staged)) {}
+  int rank() const override { return staged_->rank(); }
+  int size() const override { return staged_->size(); }
+  std::string ToString() const override { return staged_->ToString(); }
+  absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
+                         const CallOptions& options) override {
+    return staged_->AllReduce(in, out, count, type, op, options);
+  }
+  absl::Status AllGather(const void* in, void* out, absl::Span<const size_t> byte_counts,
+                         const CallOptions& options) override {
+    return staged_->AllGather(in, out, byte_counts, options);
+  }
+  absl::Status Broadcast(void* buffer, size_t bytes, int root,
+                         const CallOptions& options) override {
+    return staged_->Broadcast(buffer, bytes, root, options);
+  }
+  absl::Status AllToAll(const void* in, absl::Span<const size_t> send_bytes, void* out,
+                        absl::Span<const size_t> receive_bytes,
+                        const CallOptions& options) override {
+    return staged_->AllToAll(in, send_bytes, out, receive_bytes, options);
+  }
+  absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
+                             DataType type, ReduceOp op, const CallOptions& options) override {
+    return staged_->ReduceScatter(in, out, counts, type, op, options);
+  }
+  absl::Status SendReceive(int peer, const void* in, void* out, size_t bytes,
+                           const CallOptions& options) override {
+    return staged_->SendReceive(peer, in, out, bytes, options);
+  }
+  absl::Status Barrier(const CallOptions& options) override { return staged_->Barrier(options); }
+  void Abort(absl::string_view reason) override { staged_->Abort(reason); }
+
+ private:
+  const std::unique_ptr<Communicator> host_;
+  const std::unique_ptr<DeviceCommunicator> staged_;
+};
+
+class StagedBackend : public Backend {
+ public:
+  absl::string_view name() const override { return "staged"; }
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
+                                                        const WaitBounds& bounds) override {
+    ASSIGN_OR_RETURN(auto host, host_->Connect(group, keys, bounds));
+    ASSIGN_OR_RETURN(auto staged, backend_->Stage(0, *host));
+    return std::make_unique<WithHost>(std::move(host), std::move(staged));
+  }
+
+ private:
+  const std::unique_ptr<Backend> host_ = MakeInprocBackend();
+  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "");
 };
 
 INSTANTIATE_TEST_SUITE_P(Nccl, BackendConformanceTest,
                          testing::Values(BackendCase{
                              "nccl", [] { return std::make_unique<AsHostBackend>(); },
                              /*names_peers=*/false}));
+INSTANTIATE_TEST_SUITE_P(Staged, BackendConformanceTest,
+                         testing::Values(BackendCase{
+                             "staged", [] { return std::make_unique<StagedBackend>(); }}));
 
 }  // namespace
 }  // namespace hvd

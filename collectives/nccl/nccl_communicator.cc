@@ -223,7 +223,7 @@ absl::Status NcclCommunicator::Barrier(const CallOptions& options) {
   return Run("barrier", options, [&]() -> absl::Status {
     void* byte = nullptr;
     RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
-      ASSIGN_OR_RETURN(byte, stream.Scratch(1));
+      ASSIGN_OR_RETURN(byte, stream.Scratch(DeviceStream::kOwn, 1));
       return absl::OkStatus();
     }));
     return session_->Group([&](NcclComm* comm, CudaStream* stream) {
@@ -239,6 +239,23 @@ void NcclCommunicator::Abort(absl::string_view reason) {
 absl::Status NcclCommunicator::WaitFor(void* event) {
   return session_->OnStream(
       [&](DeviceStream& stream) { return stream.WaitFor(static_cast<CudaEvent*>(event)); });
+}
+
+absl::StatusOr<void*> NcclCommunicator::Reserve(size_t bytes) {
+  void* memory = nullptr;
+  RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+    ASSIGN_OR_RETURN(memory, stream.Scratch(DeviceStream::kCallers, bytes));
+    return absl::OkStatus();
+  }));
+  return memory;
+}
+
+absl::Status NcclCommunicator::CopyOnDevice(void* to, const void* from, size_t bytes,
+                                            const CallOptions& options) {
+  return Run("copy", options, [&] {
+    return session_->OnStream(
+        [&](DeviceStream& stream) { return stream.CopyOnDevice(to, from, bytes); });
+  });
 }
 
 absl::Status NcclCommunicator::CopyToHost(void* to_host, const void* from, size_t bytes,
@@ -274,7 +291,7 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   void* parts = nullptr;  // everybody's part of what this rank keeps
   RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
     if (all_bytes == 0) return absl::OkStatus();
-    ASSIGN_OR_RETURN(parts, stream.Scratch(all_bytes));
+    ASSIGN_OR_RETURN(parts, stream.Scratch(DeviceStream::kOwn, all_bytes));
     return absl::OkStatus();
   }));
   RETURN_IF_ERROR(ExchangeBlocks(in, Times(counts, SizeOf(type)), parts,

@@ -44,6 +44,9 @@ class NcclCommunicator : public DeviceCommunicator {
   void Abort(absl::string_view reason) override;
 
   absl::Status WaitFor(void* event) override;
+  absl::StatusOr<void*> Reserve(size_t bytes) override;
+  absl::Status CopyOnDevice(void* to, const void* from, size_t bytes,
+                            const CallOptions& options) override;
   absl::Status CopyToHost(void* to_host, const void* from, size_t bytes,
                           const CallOptions& options) override;
   absl::Status CopyFromHost(void* to, const void* from_host, size_t bytes,

@@ -8,6 +8,7 @@
 #include "collectives/conformance/memory_key_exchange.h"
 #include "collectives/conformance/rank_group.h"
 #include "collectives/float16.h"
+#include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/nccl_backend.h"
 #include "collectives/nccl/testing/fake_gpu.h"
 #include "gmock/gmock.h"
@@ -17,6 +18,7 @@ namespace hvd {
 namespace {
 
 using testing::AllOf;
+using testing::Each;
 using testing::HasSubstr;
 
 const CallOptions kPatient = {absl::Seconds(60)};
@@ -80,13 +82,13 @@ class NcclTest : public testing::Test {
 
   int first_device_ = 0;
   uint64_t epoch_ = 0;
-  std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), Limits());
+  std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "", Limits());
   std::vector<std::unique_ptr<DeviceCommunicator>> ranks_;
 };
 
 TEST_F(NcclTest, Connect_WithoutTheLibrary_AllRanksLearnWhy) {
   const absl::StatusOr<GpuLibraries> absent = absl::UnimplementedError("no libnccl.so.2 anywhere");
-  const auto lacking = MakeNcclBackend(absent);
+  const auto lacking = MakeNcclBackend(absent, "");
   KeyExchangeTable keys(2);
   ForEachRank(2, [&](int rank) {
     const auto connected =
@@ -104,6 +106,55 @@ TEST_F(NcclTest, Connect_NoSuchDevice_AllRanksLearnIt) {
     EXPECT_THAT(Text(status),
                 HasSubstr("rank 1 can't use NCCL: there is no CUDA device 8 among 8"));
   }
+}
+
+// One communicator a rank, by way of a host's where it must be; what is told of that, by rank.
+std::vector<std::string> ConnectByHost(DeviceBackend& backend, absl::Span<const int> devices) {
+  const int size = static_cast<int>(devices.size());
+  RankGroup hosts(MakeInprocBackend());
+  hosts.Connect(size);
+  std::vector<std::string> notes(size);
+  hosts.Run([&](Communicator& host) {
+    const int rank = host.rank();
+    const auto connected = ConnectDevices(backend, {Epoch(1), rank, size, "", "secret"},
+                                          devices[rank], host, absl::Seconds(60), &notes[rank]);
+    if (!connected.ok()) {
+      notes[rank] = connected.status().ToString();
+      return;
+    }
+    float value = 1;
+    EXPECT_EQ((*connected)
+                  ->AllReduceScaled({Piece{&value, &value, 1}}, DataType::kFloat32, ReduceOp::kSum,
+                                    0.5, kPatient),
+              absl::OkStatus());
+    EXPECT_EQ(value, 0.5f * size);
+  });
+  return notes;
+}
+
+TEST_F(NcclTest, ConnectDevices_DirectlyIfThatCanBe) {
+  EXPECT_THAT(ConnectByHost(*backend_, {0, 1, 2}), Each(""));
+  EXPECT_GT(FakeGpu::calls("ncclGroupEnd"), 0);
+}
+
+TEST_F(NcclTest, ConnectDevices_OneGpuForTwoRanks_ByWayOfTheHost) {
+  EXPECT_THAT(ConnectByHost(*backend_, {0, 1, 0}),
+              Each(HasSubstr("ranks 0 and 2 use the same GPU")));
+  EXPECT_EQ(FakeGpu::calls("ncclCommInitRankConfig"), 0);
+}
+
+TEST_F(NcclTest, ConnectDevices_NoNccl_ByWayOfTheHost) {
+  absl::StatusOr<GpuLibraries> libraries = FakeGpu::Libraries();
+  libraries->nccl_version = 0;
+  libraries->nccl_status = absl::UnimplementedError("no libnccl.so.2 anywhere");
+  EXPECT_THAT(ConnectByHost(*MakeNcclBackend(libraries, ""), {0, 1}),
+              Each(HasSubstr("rank 0 can't use NCCL: no libnccl.so.2 anywhere")));
+}
+
+TEST_F(NcclTest, ConnectDevices_NoDeviceOnOneRank_FailsOnAll) {
+  EXPECT_THAT(ConnectByHost(*backend_, {0, 99}),
+              Each(AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("rank 1 can't use its device: "),
+                         HasSubstr("there is no CUDA device 99"))));
 }
 
 TEST_F(NcclTest, Connect_NeverEnds_TheDeadlineDoes) {
@@ -192,7 +243,7 @@ TEST_F(NcclTest, StuckCall_IsAborted) {
 }
 
 TEST_F(NcclTest, AbortThatBlocks_HoldsUpNobody) {
-  backend_ = MakeNcclBackend(FakeGpu::Libraries(), Limits(absl::Milliseconds(50)));
+  backend_ = MakeNcclBackend(FakeGpu::Libraries(), "", Limits(absl::Milliseconds(50)));
   Connect(2);
   FakeGpu::Set(With([](FakeGpu::Faults& f) {
     f.operations_never_end = true;

@@ -49,6 +49,14 @@ CudaResult DestroyStream(CudaStream* stream) {
   return CudaResult::kSuccess;
 }
 
+CudaResult SynchronizeStream(CudaStream* stream) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  const auto idle = [stream] { return stream->work.empty(); };
+  world.mutex.Await(absl::Condition(&idle));
+  return CudaResult::kSuccess;
+}
+
 CudaResult RecordEvent(CudaEvent* event, CudaStream* stream) {
   {
     absl::MutexLock lock(&FakeWorld::Get().mutex);
@@ -86,6 +94,11 @@ CudaFunctions FakeCudaFunctions() {
     *count = kDevices;
     return CudaResult::kSuccess;
   };
+  f.device_get_uuid = [](CudaUuid* uuid, CudaDevice device) {
+    *uuid = {};
+    uuid->bytes[0] = static_cast<char>(device);
+    return CudaResult::kSuccess;
+  };
   f.primary_context_retain = [](CudaContext** context, CudaDevice) {
     *context = AnyContext();
     return CudaResult::kSuccess;
@@ -98,6 +111,7 @@ CudaFunctions FakeCudaFunctions() {
   f.context_pop = PopContext;
   f.stream_create = CreateStream;
   f.stream_destroy = DestroyStream;
+  f.stream_synchronize = SynchronizeStream;
   f.stream_wait_event = WaitEvent;
   f.event_create = [](CudaEvent** event, unsigned) {
     *event = new CudaEvent;

@@ -30,7 +30,7 @@ void FakeWorld::Pump() {
 
 const absl::StatusOr<GpuLibraries>& FakeGpu::Libraries() {
   static const auto* const libraries = new absl::StatusOr<GpuLibraries>(
-      GpuLibraries{FakeNcclFunctions(), FakeCudaFunctions(), 22307});
+      GpuLibraries{FakeNcclFunctions(), FakeCudaFunctions(), 22307, {}});
   return *libraries;
 }
 

@@ -1,0 +1,29 @@
+#include "collectives/communicator_key_exchange.h"
+
+#include <numeric>
+
+#include "base/status_macros.h"
+
+namespace hvd {
+
+absl::StatusOr<std::vector<std::string>> CommunicatorKeyExchange::AllGather(
+    absl::string_view key, absl::string_view value, absl::Duration timeout) {
+  const CallOptions options = {timeout};
+  const size_t size = communicator_.size();
+  const uint64_t own_bytes = value.size();
+  std::vector<uint64_t> lengths(size);
+  RETURN_IF_ERROR(communicator_.AllGather(&own_bytes, lengths.data(),
+                                          std::vector<size_t>(size, sizeof(own_bytes)), options));
+  const std::vector<size_t> bytes(lengths.begin(), lengths.end());
+  std::string all(std::accumulate(bytes.begin(), bytes.end(), size_t{0}), '\0');
+  RETURN_IF_ERROR(communicator_.AllGather(value.data(), &all[0], bytes, options));
+  std::vector<std::string> values;
+  size_t offset = 0;
+  for (const size_t length : bytes) {
+    values.push_back(all.substr(offset, length));
+    offset += length;
+  }
+  return values;
+}
+
+}  // namespace hvd

@@ -1,0 +1,29 @@
+// The key exchange of ranks that have a communicator already, for connecting another one.
+#ifndef COLLECTIVES_COMMUNICATOR_KEY_EXCHANGE_H_
+#define COLLECTIVES_COMMUNICATOR_KEY_EXCHANGE_H_
+
+#include <string>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "collectives/key_exchange.h"
+
+namespace hvd {
+
+// Values are matched by the order of the calls, not by their keys, so it is not for concurrent use,
+// nor while an operation of the communicator is running. Errors as Communicator::AllGather.
+class CommunicatorKeyExchange : public KeyExchange {
+ public:
+  // `communicator` must outlive it.
+  explicit CommunicatorKeyExchange(Communicator& communicator) : communicator_(communicator) {}
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
+                                                     absl::Duration timeout) override;
+
+ private:
+  Communicator& communicator_;
+};
+
+}  // namespace hvd
+
+#endif  // COLLECTIVES_COMMUNICATOR_KEY_EXCHANGE_H_

@@ -1,0 +1,36 @@
+#include "collectives/communicator_key_exchange.h"
+
+#include "collectives/conformance/rank_group.h"
+#include "collectives/inproc/inproc_backend.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+TEST(CommunicatorKeyExchange, AllGather_ValuesOfAnyLengthInRankOrder) {
+  RankGroup group(MakeInprocBackend());
+  group.Connect(3);
+  group.Run([](Communicator& communicator) {
+    CommunicatorKeyExchange keys(communicator);
+    const std::string own(communicator.rank() * 1000, static_cast<char>('0' + communicator.rank()));
+    for (int round = 0; round < 2; ++round) {
+      const auto values = keys.AllGather("key", own, absl::Seconds(60));
+      ASSERT_TRUE(values.ok()) << values.status();
+      EXPECT_THAT(*values,
+                  testing::ElementsAre("", std::string(1000, '1'), std::string(2000, '2')));
+    }
+  });
+}
+
+TEST(CommunicatorKeyExchange, AllGather_PeerIsGone_IsTheCommunicatorsError) {
+  RankGroup group(MakeInprocBackend());
+  group.Connect(2);
+  group.Destroy(1);
+  CommunicatorKeyExchange keys(group.at(0));
+  EXPECT_EQ(keys.AllGather("key", "value", absl::Seconds(60)).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace hvd
