@@ -29,6 +29,10 @@ class Job:
                                          start_new_session=True)  # fmt: skip
 
     def failure(self, what):
+        try:
+            self._process.wait(3)  # its last words come when a launcher has ended its other ranks
+        except subprocess.TimeoutExpired:
+            pass
         self._output.seek(0)
         lines = self._output.read().decode(errors="replace").splitlines()
         return JobFailed(f"{self.name}: {what}" + "".join(f"\n    {line}" for line in lines[-8:]))
