@@ -195,7 +195,7 @@ def test_bad_variable_without_launcher_is_an_error_of_init():
 
 @pytest.mark.parametrize(
     "variable, value",
-    [("HOROVOD_CPU_OPERATIONS", "mpi"), ("HOROVOD_NUM_NCCL_STREAMS", "4"), ("HOROVOD_MPI_THREADS_DISABLE", "1")],
+    [("HOROVOD_NUM_NCCL_STREAMS", "4"), ("HOROVOD_MPI_THREADS_DISABLE", "1")],
 )
 def test_meaningless_variable_is_noted_once(horovodrun, variable, value):
     result = horovodrun.run("-np", "2", "-x", f"{variable}={value}", *INIT)
