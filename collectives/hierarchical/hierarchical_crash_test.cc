@@ -80,8 +80,11 @@ absl::Status ReduceUntilFailure(Shared& shared, int rank, size_t elements, F eac
 
 bool NamesTheLost(const absl::Status& status, int lost) {
   const std::string text(status.message());
+  // Others may be named with it, who have broken off because of it.
+  const std::string number = std::to_string(lost);
   return absl::IsUnavailable(status) &&
-         text.find("rank " + std::to_string(lost)) != std::string::npos;
+         (text.find("rank " + number) != std::string::npos ||
+          text.find(", " + number + " is gone") != std::string::npos);
 }
 
 struct Crash {
