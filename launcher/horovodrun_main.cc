@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/mutex_checks.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/check_build.h"
@@ -100,5 +101,6 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace hvd
 
 int main(int argc, char** argv) {
+  hvd::SwitchOffMutexChecks();
   return hvd::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -3,10 +3,12 @@
 #include <string>
 
 #include "base/env.h"
+#include "base/mutex_checks.h"
 #include "rendezvous/rendezvousd.h"
 #include "rendezvous/rendezvousd_options.h"
 
 int main(int argc, char** argv) {
+  hvd::SwitchOffMutexChecks();
   const hvd::RendezvousdCommand command =
       hvd::ParseRendezvousdCommand({argv + 1, argv + argc}, hvd::ReadEnvironment());
   if (!command.options.has_value()) {

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/mutex_checks.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "grpcpp/client_context.h"
@@ -308,6 +309,6 @@ int Main(int argc, char** argv) {
 }  // namespace hvd
 
 int main(int argc, char** argv) {
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  hvd::SwitchOffMutexChecks();
   return hvd::Main(argc, argv);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/mutex_checks.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "worker_runtime/api/runtime.h"
@@ -23,7 +24,10 @@ using hvd::TensorResult;
 // The one process-wide object. Never destroyed: worker threads of the host language may still be in
 // a call at exit.
 Runtime& TheRuntime() {
-  static Runtime* const runtime = new Runtime;
+  static Runtime* const runtime = [] {
+    hvd::SwitchOffMutexChecks();
+    return new Runtime;
+  }();
   return *runtime;
 }
 
