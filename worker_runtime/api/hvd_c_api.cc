@@ -18,8 +18,11 @@ namespace {
 using hvd::ActiveWorld;
 using hvd::Runtime;
 using Place = hvd::Runtime::Place;
+using hvd::SignaturePtr;
+using hvd::TensorMemory;
 using hvd::TensorRequest;
 using hvd::TensorResult;
+using hvd::TensorSignature;
 
 // The one process-wide object. Never destroyed: worker threads of the host language may still be in
 // a call at exit.
@@ -48,6 +51,17 @@ int32_t Guarded(Function function) {
   } catch (const std::exception& error) {
     return ToCode(absl::InternalError(error.what()));
   }
+}
+
+// The handle that function() returns, or minus the code.
+template <typename Function>
+int64_t HandleOf(Function function) {
+  int64_t handle = 0;
+  const int32_t refused = Guarded([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(handle, function());
+    return absl::OkStatus();
+  });
+  return refused == HVD_OK ? handle : -refused;
 }
 
 template <typename Function>
@@ -88,6 +102,16 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   return to;
 }
 
+absl::StatusOr<std::vector<TensorRequest>> ToRequests(const hvd_request* from, int32_t count) {
+  std::vector<TensorRequest> to;
+  to.reserve(std::max(count, 0));
+  for (int32_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(TensorRequest request, ToRequest(from[i]));
+    to.push_back(std::move(request));
+  }
+  return to;
+}
+
 // Calls function(world) if there is one.
 template <typename Function>
 int32_t WithWorld(Function function) {
@@ -108,6 +132,14 @@ int32_t WithStore(Function function) {
     if (store == nullptr) return absl::UnimplementedError("commits end with this process");
     return function(*store);
   });
+}
+
+// The signatures, or the only one by another name.
+std::vector<SignaturePtr> Named(const std::vector<SignaturePtr>& signatures, const char* name) {
+  if (name == nullptr) return signatures;
+  auto renamed = std::make_shared<TensorSignature>(*signatures.front());
+  renamed->name = name;
+  return {std::move(renamed)};
 }
 
 void FromResult(const TensorResult& from, hvd_tensor* to) {
@@ -255,15 +287,56 @@ int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation) {
 int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
                    int64_t* handle) {
   return Guarded([&]() -> absl::Status {
-    std::vector<TensorRequest> group;
-    group.reserve(count);
-    for (int32_t i = 0; i < count; ++i) {
-      ASSIGN_OR_RETURN(TensorRequest request, ToRequest(requests[i]));
-      group.push_back(std::move(request));
-    }
+    ASSIGN_OR_RETURN(std::vector<TensorRequest> group, ToRequests(requests, count));
     ASSIGN_OR_RETURN(*handle, TheRuntime().Submit(std::move(group), process_set));
     return absl::OkStatus();
   });
+}
+
+struct hvd_prepared {
+  std::vector<SignaturePtr> signatures;
+};
+
+int32_t hvd_prepare(const hvd_request* requests, int32_t count, hvd_prepared** prepared) {
+  return Guarded([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(std::vector<TensorRequest> group, ToRequests(requests, count));
+    auto made = std::make_unique<hvd_prepared>();
+    std::vector<TensorMemory> none;
+    SplitRequests(std::move(group), made->signatures, none);
+    *prepared = made.release();
+    return absl::OkStatus();
+  });
+}
+
+void hvd_forget(hvd_prepared* prepared) { delete prepared; }
+
+int64_t hvd_start(const hvd_prepared* prepared, const char* name, const void* input, void* output,
+                  int32_t process_set) {
+  return HandleOf([&] {
+    return TheRuntime().Submit(Named(prepared->signatures, name), {{input, output}}, process_set);
+  });
+}
+
+int64_t hvd_start_group(const hvd_prepared* prepared, const void* const* inputs,
+                        void* const* outputs, int32_t process_set) {
+  return HandleOf([&] {
+    std::vector<TensorMemory> memory(prepared->signatures.size());
+    for (size_t i = 0; i < memory.size(); ++i) memory[i] = {inputs[i], outputs[i]};
+    return TheRuntime().Submit(prepared->signatures, std::move(memory), process_set);
+  });
+}
+
+int32_t hvd_run(const hvd_prepared* prepared, const char* name, const void* input, void* output,
+                int32_t process_set) {
+  Runtime::Pending pending;
+  const int32_t refused = Guarded([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(pending, TheRuntime().Start(Named(prepared->signatures, name),
+                                                 {{input, output}}, process_set,
+                                                 /*waits=*/true));
+    return absl::OkStatus();
+  });
+  if (refused != HVD_OK) return -refused;
+  return Guarded([&] { return pending.Wait(); });
 }
 
 int32_t hvd_poll(int64_t handle, int32_t* done) {
@@ -294,6 +367,10 @@ int32_t hvd_release(int64_t handle) {
     TheRuntime().Release(handle);
     return absl::OkStatus();
   });
+}
+
+int32_t hvd_finish(const int64_t* handles, int32_t count) {
+  return Guarded([&] { return TheRuntime().Finish(absl::MakeConstSpan(handles, count)); });
 }
 
 int32_t hvd_start_timeline(const char* path, int32_t mark_cycles) {

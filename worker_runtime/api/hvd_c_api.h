@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 6
+#define HVD_ABI_VERSION 7
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -149,7 +149,7 @@ HVD_EXPORT int32_t hvd_remove_process_set(int32_t id);
  * member. HVD_NOT_FOUND: no such rank. HVD_FAILED_PRECONDITION: there is no world. */
 HVD_EXPORT int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation);
 
-/* One tensor of one operation; see TensorRequest in worker_runtime/engine/engine.h. */
+/* One tensor of one operation; see TensorRequest in worker_runtime/engine/request.h. */
 typedef struct hvd_request {
   const char* name;
   int32_t op;
@@ -173,6 +173,25 @@ typedef struct hvd_request {
 HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
                               int64_t* handle);
 
+/* A group of tensors that is submitted again and again: all of its requests but the memory.
+ * hvd_prepare makes one, and hvd_forget frees it, which what was submitted with it does not mind.
+ * HVD_INVALID_ARGUMENT. */
+typedef struct hvd_prepared hvd_prepared;
+HVD_EXPORT int32_t hvd_prepare(const hvd_request* requests, int32_t count, hvd_prepared** prepared);
+HVD_EXPORT void hvd_forget(hvd_prepared* prepared);
+
+/* hvd_submit of a prepared group, with an address for each tensor; hvd_start is for a single one,
+ * which may be given another name. Return the handle, or minus the error code. */
+HVD_EXPORT int64_t hvd_start(const hvd_prepared* prepared, const char* name, const void* input,
+                             void* output, int32_t process_set);
+HVD_EXPORT int64_t hvd_start_group(const hvd_prepared* prepared, const void* const* inputs,
+                                   void* const* outputs, int32_t process_set);
+
+/* hvd_start and hvd_finish in one call: returns the code of hvd_wait, or minus that of hvd_submit.
+ */
+HVD_EXPORT int32_t hvd_run(const hvd_prepared* prepared, const char* name, const void* input,
+                           void* output, int32_t process_set);
+
 HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done); /* HVD_NOT_FOUND */
 
 /* Blocks until the group is done. HVD_INVALID_ARGUMENT: the ranks' requests do not match, the world
@@ -195,6 +214,10 @@ HVD_EXPORT int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result)
 
 /* Forgets the group; waits for it first if it is in flight. */
 HVD_EXPORT int32_t hvd_release(int64_t handle);
+
+/* hvd_wait for all of these groups and hvd_release of them; returns the first error in their
+ * order. */
+HVD_EXPORT int32_t hvd_finish(const int64_t* handles, int32_t count);
 
 /* The timeline: on rank 0 makes all ranks record what they do from now on, which rank 0 writes to
  * `path`, or ends that and waits until the file is complete. On other ranks these only check.

@@ -177,9 +177,9 @@ absl::Status ProcessSets::Remove(int32_t id) {
 }
 
 absl::StatusOr<std::shared_ptr<Engine>> ProcessSets::Prepare(
-    int32_t id, std::vector<TensorRequest>& requests) const {
+    int32_t id, std::vector<SignaturePtr>& requests) const {
   if (requests.empty()) return absl::InvalidArgumentError("there is nothing to submit");
-  const std::string op = Capitalized(requests.front().op);
+  const std::string op = Capitalized(requests.front()->op);
   absl::MutexLock lock(&mutex_);
   const auto found = sets_.find(id);
   if (found == sets_.end()) {
@@ -191,17 +191,20 @@ absl::StatusOr<std::shared_ptr<Engine>> ProcessSets::Prepare(
     return absl::InvalidArgumentError(absl::StrCat(
         op, ": Rank ", around_.world.rank, " is not a member of the provided process set."));
   }
-  for (TensorRequest& request : requests) {
-    if (request.op == OpKind::kJoin || request.op == OpKind::kCommit) {
+  for (SignaturePtr& request : requests) {
+    if (request->op == OpKind::kJoin || request->op == OpKind::kCommit) {
       return absl::InvalidArgumentError(absl::StrCat(op, " is for the global process set only."));
     }
-    if (request.op != OpKind::kBroadcast) continue;
-    const int root = IndexOf(set.ranks, request.root_rank);
+    if (request->op != OpKind::kBroadcast) continue;
+    const int root = IndexOf(set.ranks, request->root_rank);
     if (root < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "broadcast received invalid root rank ", request.root_rank, " for provided process set"));
+      return absl::InvalidArgumentError(absl::StrCat("broadcast received invalid root rank ",
+                                                     request->root_rank,
+                                                     " for provided process set"));
     }
-    request.root_rank = root;
+    TensorSignature translated = *request;
+    translated.root_rank = root;
+    request = std::make_shared<const TensorSignature>(std::move(translated));
   }
   return set.group->engine();
 }

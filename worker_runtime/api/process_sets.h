@@ -59,12 +59,12 @@ class ProcessSets {
   //   ranks alike, and the world goes on.   Otherwise as Engine::Wait.
   absl::Status Remove(int32_t id);
 
-  // The engine that is to run `requests` on set `id` (not 0). Translates their roots from ranks of
-  // the world to ranks of the set.
+  // The engine that is to run these requests on set `id` (not 0). Translates their roots from ranks
+  // of the world to ranks of the set.
   //   InvalidArgument: no such set, or this rank is not in it, or a root is not; or the operation
   //   is for the whole world only.
   absl::StatusOr<std::shared_ptr<Engine>> Prepare(int32_t id,
-                                                  std::vector<TensorRequest>& requests) const;
+                                                  std::vector<SignaturePtr>& requests) const;
 
   // The world is over: so are all sets, now and later. Does not block.
   void Abort(const absl::Status& why);

@@ -278,10 +278,12 @@ TEST_F(ProcessSetsTest, Submit_ASetBreaks_EverythingOnAllRanksFailsForTheSameRea
     ASSERT_TRUE(in_world.ok() && in_set.ok());
     if (all_wait->Block()) delete all_wait;
     if (rank == 1) {
-      std::vector<TensorRequest> requests{Bare(OpKind::kBarrier)};
+      std::vector<SignaturePtr> requests{
+          std::make_shared<const TensorSignature>(Bare(OpKind::kBarrier))};
       (*worker.active()->process_sets().Prepare(broken, requests))
           ->Abort(absl::UnavailableError("the cable was cut"));
-      EXPECT_THAT(Message(RunOn(worker, broken, requests[0])), HasSubstr("the cable was cut"));
+      EXPECT_THAT(Message(RunOn(worker, broken, Bare(OpKind::kBarrier))),
+                  HasSubstr("the cable was cut"));
       return;
     }
     EXPECT_THAT(Message(worker.Wait(*in_world)), HasSubstr("the cable was cut"));

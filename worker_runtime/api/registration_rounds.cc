@@ -40,14 +40,10 @@ absl::StatusOr<std::vector<std::string>> GatherTexts(Engine& world, int world_si
   request.shape = {static_cast<int64_t>(frame.size())};
   request.input = frame.data();
   ASSIGN_OR_RETURN(const Engine::Handle handle, world.Submit({std::move(request)}));
-  const absl::Status status = world.Wait(handle);
-  std::string bytes;
-  if (status.ok()) {
-    const TensorResult& result = world.Results(handle).front();
-    bytes.assign(static_cast<const char*>(result.data), static_cast<size_t>(result.shape.front()));
-  }
-  world.Release(handle);
-  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(world.Wait(handle));
+  const TensorResult& result = handle->results.front();
+  const absl::string_view bytes(static_cast<const char*>(result.data),
+                                static_cast<size_t>(result.shape.front()));
   return SplitFrames(bytes, static_cast<size_t>(world_size));
 }
 

@@ -75,6 +75,11 @@ absl::Status NotInitialized() {
   return absl::FailedPreconditionError("Horovod has not been initialized; use hvd.init().");
 }
 
+absl::Status NoSuchHandle(Runtime::Handle handle) {
+  return absl::NotFoundError(
+      absl::StrCat("Handle ", handle, " was not created or has been cleared."));
+}
+
 // The daemon has ended the epoch, so another one is to be had.
 bool IsDaemonsWord(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsFailedPrecondition(status);
@@ -279,8 +284,9 @@ std::shared_ptr<ActiveWorld> Runtime::active() const {
   return active_;
 }
 
-absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<TensorRequest> requests,
-                                                int32_t process_set) {
+absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<SignaturePtr> signatures,
+                                                std::vector<TensorMemory> memory,
+                                                int32_t process_set, bool waits) {
   std::shared_ptr<ActiveWorld> world = active();
   if (world == nullptr) {
     RETURN_IF_ERROR(JoinWorld());
@@ -289,49 +295,69 @@ absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<TensorRequest> reque
   }
   std::shared_ptr<Engine> engine = world->engine();
   if (process_set != 0) {
-    ASSIGN_OR_RETURN(engine, world->process_sets().Prepare(process_set, requests));
+    ASSIGN_OR_RETURN(engine, world->process_sets().Prepare(process_set, signatures));
   }
-  ASSIGN_OR_RETURN(const Engine::Handle handle, engine->Submit(std::move(requests)));
+  ASSIGN_OR_RETURN(Engine::Handle operation,
+                   engine->Submit(std::move(signatures), std::move(memory), waits));
+  return Pending{std::move(engine), std::move(operation)};
+}
+
+absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<SignaturePtr> signatures,
+                                                std::vector<TensorMemory> memory,
+                                                int32_t process_set) {
+  ASSIGN_OR_RETURN(Pending pending, Start(std::move(signatures), std::move(memory), process_set,
+                                          /*waits=*/false));
   absl::MutexLock lock(&mutex_);
-  tickets_.emplace(next_handle_, Ticket{std::move(engine), handle});
+  pending_.emplace(next_handle_, std::move(pending));
   return next_handle_++;
 }
 
-absl::StatusOr<Runtime::Ticket> Runtime::Find(Handle handle) const {
+absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<TensorRequest> requests,
+                                                int32_t process_set) {
+  std::vector<SignaturePtr> signatures;
+  std::vector<TensorMemory> memory;
+  SplitRequests(std::move(requests), signatures, memory);
+  return Submit(std::move(signatures), std::move(memory), process_set);
+}
+
+absl::StatusOr<Runtime::Pending> Runtime::Find(Handle handle) const {
   absl::MutexLock lock(&mutex_);
-  const auto found = tickets_.find(handle);
-  if (found == tickets_.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("Handle ", handle, " was not created or has been cleared."));
-  }
+  const auto found = pending_.find(handle);
+  if (found == pending_.end()) return NoSuchHandle(handle);
   return found->second;
 }
 
+absl::StatusOr<Runtime::Pending> Runtime::Take(Handle handle) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = pending_.find(handle);
+  if (found == pending_.end()) return NoSuchHandle(handle);
+  Pending pending = std::move(found->second);
+  pending_.erase(found);
+  return pending;
+}
+
 absl::StatusOr<bool> Runtime::Poll(Handle handle) {
-  ASSIGN_OR_RETURN(const Ticket ticket, Find(handle));
-  return ticket.engine->Poll(ticket.handle);
+  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
+  return pending.operation->done.done();
 }
 
 absl::Status Runtime::Wait(Handle handle) {
-  ASSIGN_OR_RETURN(const Ticket ticket, Find(handle));
-  return ticket.engine->Wait(ticket.handle);
+  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
+  return pending.Wait();
 }
 
 absl::StatusOr<const std::vector<TensorResult>*> Runtime::Results(Handle handle) {
-  ASSIGN_OR_RETURN(const Ticket ticket, Find(handle));
-  return &ticket.engine->Results(ticket.handle);
+  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
+  return &pending.operation->results;
 }
 
-void Runtime::Release(Handle handle) {
-  Ticket ticket;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = tickets_.find(handle);
-    if (found == tickets_.end()) return;
-    ticket = std::move(found->second);
-    tickets_.erase(found);
+absl::Status Runtime::Finish(absl::Span<const Handle> handles) {
+  absl::Status status;
+  for (Handle handle : handles) {
+    const absl::StatusOr<Pending> pending = Take(handle);
+    status.Update(pending.ok() ? pending->Wait() : pending.status());
   }
-  ticket.engine->Release(ticket.handle);
+  return status;
 }
 
 void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {

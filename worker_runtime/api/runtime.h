@@ -4,16 +4,17 @@
 #define WORKER_RUNTIME_API_RUNTIME_H_
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "base/env.h"
 #include "base/fd.h"
 #include "collectives/backend.h"
@@ -77,15 +78,34 @@ class Runtime {
   };
   std::optional<Place> place() const;
 
-  // Engine's operations on the world that is up, or on one of its process sets (see
-  // ProcessSets::Prepare); for handles on the one that the handle belongs to. Submit joins first if
-  // that was deferred.
-  //   FailedPrecondition: there is no world.   NotFound: no such handle.
+  // What was submitted, and to whom.
+  struct Pending {
+    std::shared_ptr<Engine> engine;
+    Engine::Handle operation;
+
+    absl::Status Wait() const { return engine->Wait(operation); }
+  };
+
+  // Engine::Submit on the world that is up, or on one of its process sets (see
+  // ProcessSets::Prepare). Joins first if that was deferred. `waits`: Wait follows at once.
+  //   FailedPrecondition: there is no world.
+  absl::StatusOr<Pending> Start(std::vector<SignaturePtr> signatures,
+                                std::vector<TensorMemory> memory, int32_t process_set, bool waits);
+
+  // The same, known by a number until it is released.
+  absl::StatusOr<Handle> Submit(std::vector<SignaturePtr> signatures,
+                                std::vector<TensorMemory> memory, int32_t process_set);
   absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests, int32_t process_set = 0);
+  // Whether Wait would return at once.   NotFound, here and in the next two: no such handle.
   absl::StatusOr<bool> Poll(Handle handle);
+  // See Engine::Wait.
   absl::Status Wait(Handle handle);
+  // One entry a tensor; valid until Release.   REQUIRES: Wait(handle) returned OK.
   absl::StatusOr<const std::vector<TensorResult>*> Results(Handle handle);
-  void Release(Handle handle);
+  // Waits for all of them, and forgets them. The first error, in their order; those of Wait.
+  absl::Status Finish(absl::Span<const Handle> handles);
+  // The same for one. Unknown handles are ignored.
+  void Release(Handle handle) { Finish({&handle, 1}).IgnoreError(); }
 
   // See hvd_start_timeline and hvd_stop_timeline.
   absl::Status StartTimeline(const std::string& path, bool mark_cycles);
@@ -95,11 +115,6 @@ class Runtime {
   void ReportFailure(const std::string& message, bool caused_by_peer);
 
  private:
-  struct Ticket {
-    std::shared_ptr<Engine> engine;
-    Engine::Handle handle = 0;
-  };
-
   // Reads the environment and meets the agent, the first time.
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::Status MeetAgent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
@@ -111,7 +126,8 @@ class Runtime {
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Leaves no world behind.
   std::shared_ptr<ActiveWorld> TakeActive();
-  absl::StatusOr<Ticket> Find(Handle handle) const;
+  absl::StatusOr<Pending> Find(Handle handle) const;
+  absl::StatusOr<Pending> Take(Handle handle);
   std::shared_ptr<Session> session() const;
 
   // Held while a world is made or left, which blocks; `mutex_` never is held that long.
@@ -132,7 +148,7 @@ class Runtime {
   int stack_signal_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);
   std::optional<DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
-  std::map<Handle, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Handle, Pending> pending_ ABSL_GUARDED_BY(mutex_);
   Handle next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
 };
 

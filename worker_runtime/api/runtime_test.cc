@@ -266,6 +266,26 @@ TEST_F(RuntimeTest, Released_IsToldOnceAndForAll) {
   EXPECT_TRUE(daemon_.reports().empty());
 }
 
+TEST_F(RuntimeTest, Finish_SeveralHandles_WaitsForAllAndForgetsThem) {
+  OnEach(2, [](int rank, Runtime& worker) {
+    ASSERT_EQ(worker.Init(), absl::OkStatus());
+    std::vector<float> a{1}, b(rank + 1, 1), c{1};
+    std::vector<Runtime::Handle> handles;
+    for (auto* data : {&a, &b, &c}) {
+      const std::string name = absl::StrCat("t", handles.size());
+      handles.push_back(*worker.Submit({Request(OpKind::kAllReduce, name, data)}));
+    }
+    const absl::Status status = worker.Finish(handles);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;  // the shapes of b
+    EXPECT_EQ(a[0], 2);
+    EXPECT_EQ(c[0], 2);
+    for (Runtime::Handle handle : handles) EXPECT_TRUE(absl::IsNotFound(worker.Wait(handle)));
+    EXPECT_TRUE(absl::IsNotFound(worker.Finish({handles[0]})));
+    EXPECT_TRUE(absl::IsNotFound(worker.Poll(handles[0]).status()));
+    EXPECT_EQ(worker.Finish({}), absl::OkStatus());
+  });
+}
+
 TEST_F(RuntimeTest, Submit_RankIsMissing_IsToldToTheDaemon) {
   env_.stall_warning_time = absl::Milliseconds(1);
   OnEach(2, [this](int rank, Runtime& worker) {

@@ -32,7 +32,7 @@ absl::Status WorldTimeline::Start(Engine& engine, const std::string& path, bool 
   const std::string own = of_job ? TracePathOf(path, world_.epoch.value()) : path;
   ASSIGN_OR_RETURN(std::shared_ptr<TraceFile> file,
                    TraceFile::Open(own, std::move(hosts), Clock::Real().Now()));
-  absl::MutexLock lock(&mutex_);
+  absl::MutexLock lock(&order_mutex_);
   file_ = file;
   engine.OrderTimeline({0, path, mark_cycles}, std::move(file));
   return absl::OkStatus();
@@ -41,7 +41,7 @@ absl::Status WorldTimeline::Start(Engine& engine, const std::string& path, bool 
 absl::Status WorldTimeline::Stop(Engine& engine) {
   std::shared_ptr<TraceFile> file;
   {
-    absl::MutexLock lock(&mutex_);
+    absl::MutexLock lock(&order_mutex_);
     file = std::exchange(file_, nullptr);
     if (file == nullptr) return absl::OkStatus();
     engine.OrderTimeline({}, nullptr);

@@ -39,8 +39,9 @@ class WorldTimeline {
  private:
   const WorkerWorld& world_;
   const std::shared_ptr<Recorder> recorder_ = std::make_shared<Recorder>();
-  mutable absl::Mutex mutex_;
-  std::shared_ptr<TraceFile> file_ ABSL_GUARDED_BY(mutex_);  // on rank 0, while there is one
+  absl::Mutex order_mutex_;  // held while the engine is given an order
+  std::shared_ptr<TraceFile> file_ ABSL_GUARDED_BY(order_mutex_);  // on rank 0, while there is one
+  mutable absl::Mutex mutex_;  // the engine carries out an order under locks of its own
   std::optional<TimelineOrder> wanted_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -21,7 +21,7 @@ BlockedWaits::Snapshot BlockedWaits::Get() const {
   Snapshot snapshot{version_, {}};
   for (const OperationPtr& operation : operations_) {
     if (operation->done.done()) continue;
-    for (const TensorRequest& request : operation->requests) snapshot.names.push_back(request.name);
+    for (const SignaturePtr& tensor : operation->signatures) snapshot.names.push_back(tensor->name);
   }
   return snapshot;
 }

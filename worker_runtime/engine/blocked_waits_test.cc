@@ -9,8 +9,9 @@ TEST(BlockedWaitsTest, Get_NamesWhatIsNotDone) {
   BlockedWaits waits;
   EXPECT_TRUE(waits.Get().names.empty());
   const OperationPtr operation = std::make_shared<Operation>();
-  operation->requests.resize(1);
-  operation->requests[0].name = "a";
+  TensorSignature signature;
+  signature.name = "a";
+  operation->signatures.push_back(std::make_shared<const TensorSignature>(signature));
   waits.Add(operation);
   const auto blocked = waits.Get();
   EXPECT_EQ(blocked.names, std::vector<std::string>{"a"});

@@ -13,18 +13,12 @@
 #include "base/quiet_thread.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/engine_loop.h"
-#include "worker_runtime/engine/handle_table.h"
 
 namespace hvd {
 namespace {
 
 // A wait that takes this long is told to rank 0; see DeadlockDetector.
 constexpr absl::Duration kBlockedAfter = absl::Milliseconds(100);
-
-absl::Status NoSuchHandle(Engine::Handle handle) {
-  return absl::NotFoundError(
-      absl::StrCat("Handle ", handle, " was not created or has been cleared."));
-}
 
 // Best effort: a core that does not exist is worth a warning, no more.
 void Pin(std::thread& thread, const EngineOptions& options) {
@@ -59,51 +53,43 @@ class EngineImpl : public Engine {
 
   ~EngineImpl() override { Shutdown(); }
 
-  absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests) override {
-    if (requests.empty()) return absl::InvalidArgumentError("there is nothing to submit");
-    for (const TensorRequest& request : requests) RETURN_IF_ERROR(CheckRequest(request, size_));
-    auto operation = std::make_shared<Operation>();
-    operation->requests = std::move(requests);
-    operation->unfinished = operation->requests.size();
-    operation->results.resize(operation->requests.size());
-    for (const TensorRequest& request : operation->requests) {
-      operation->signatures.push_back(
-          std::make_shared<const TensorSignature>(SignatureOf(request)));
+  absl::StatusOr<Handle> Submit(std::vector<SignaturePtr> signatures,
+                                std::vector<TensorMemory> memory, bool waits) override {
+    if (signatures.empty()) return absl::InvalidArgumentError("there is nothing to submit");
+    for (size_t i = 0; i < signatures.size(); ++i) {
+      RETURN_IF_ERROR(CheckRequest(*signatures[i], memory[i], size_));
     }
+    auto operation = std::make_shared<Operation>();
+    operation->unfinished = signatures.size();
+    operation->results.resize(signatures.size());
+    operation->signatures = std::move(signatures);
+    operation->requests = std::move(memory);
     operation->submission = recorder_->Queued(process_set_, operation->signatures);
     const absl::StatusOr<bool> engine_may_sleep = queue_.Push(operation);
     if (!engine_may_sleep.ok()) {
       RecordRefusal(*operation);
       return engine_may_sleep.status();
     }
-    if (*engine_may_sleep) WithLoop([](EngineLoop& loop) { loop.Wake(); });
-    return handles_.Add(std::move(operation));
+    if (*engine_may_sleep) {
+      operation->needs_wake = waits;
+      if (!waits) WithLoop([](EngineLoop& loop) { loop.Wake(); });
+    }
+    return operation;
   }
 
-  absl::StatusOr<bool> Poll(Handle handle) override {
-    const OperationPtr operation = handles_.Find(handle);
-    if (operation == nullptr) return NoSuchHandle(handle);
-    return operation->done.done();
-  }
-
-  absl::Status Wait(Handle handle) override {
-    const OperationPtr operation = handles_.Find(handle);
-    if (operation == nullptr) return NoSuchHandle(handle);
-    Await(operation);
+  absl::Status Wait(const Handle& operation) override {
+    if (!operation->done.done()) {
+      WithLoop([&](EngineLoop& loop) {
+        if (!loop.Help(operation->done) && operation->needs_wake) loop.Wake();
+      });
+    }
+    if (!operation->done.WaitFor(kBlockedAfter)) {
+      blocked_.Add(operation);
+      WithLoop([](EngineLoop& loop) { loop.Wake(); });
+      operation->done.Wait();
+      blocked_.Remove(operation);
+    }
     return operation->status;
-  }
-
-  const std::vector<TensorResult>& Results(Handle handle) override {
-    static const auto* const kNone = new std::vector<TensorResult>;
-    const OperationPtr operation = handles_.Find(handle);
-    return operation == nullptr ? *kNone : operation->results;
-  }
-
-  void Release(Handle handle) override {
-    const OperationPtr operation = handles_.Find(handle);
-    if (operation == nullptr) return;
-    Await(operation);
-    handles_.Remove(handle);
   }
 
   void Shutdown() override {
@@ -121,7 +107,7 @@ class EngineImpl : public Engine {
   }
 
   void OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file) override {
-    absl::MutexLock lock(&loop_mutex_);
+    absl::ReaderMutexLock lock(&loop_mutex_);
     if (loop_ != nullptr) {
       loop_->OrderTimeline(std::move(order), std::move(file));
     } else if (file != nullptr) {
@@ -145,16 +131,6 @@ class EngineImpl : public Engine {
     }
   }
 
-  void Await(const OperationPtr& operation) {
-    if (operation->done.done()) return;
-    WithLoop([&](EngineLoop& loop) { loop.Help(operation->done); });
-    if (operation->done.WaitFor(kBlockedAfter)) return;
-    blocked_.Add(operation);
-    WithLoop([](EngineLoop& loop) { loop.Wake(); });
-    operation->done.Wait();
-    blocked_.Remove(operation);
-  }
-
   // Several threads may be in it at once.
   void WithLoop(absl::FunctionRef<void(EngineLoop&)> f) {
     absl::ReaderMutexLock lock(&loop_mutex_);
@@ -167,7 +143,6 @@ class EngineImpl : public Engine {
   const pid_t process_ = getpid();
   TensorQueue queue_;
   BlockedWaits blocked_;
-  HandleTable handles_;
   absl::Mutex loop_mutex_;
   // Lives as long as its thread: handles may be kept for longer, and they need no sockets.
   std::unique_ptr<EngineLoop> loop_ ABSL_PT_GUARDED_BY(loop_mutex_);
@@ -177,6 +152,13 @@ class EngineImpl : public Engine {
 };
 
 }  // namespace
+
+absl::StatusOr<Engine::Handle> Engine::Submit(std::vector<TensorRequest> requests) {
+  std::vector<SignaturePtr> signatures;
+  std::vector<TensorMemory> memory;
+  SplitRequests(std::move(requests), signatures, memory);
+  return Submit(std::move(signatures), std::move(memory), /*waits=*/false);
+}
 
 std::unique_ptr<Engine> Engine::Start(const EngineOptions& options, Communicator& communicator,
                                       std::unique_ptr<ControlChannel> control) {

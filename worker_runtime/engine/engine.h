@@ -17,6 +17,7 @@
 #include "collectives/communicator.h"
 #include "collectives/types.h"
 #include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/engine/operation.h"
 #include "worker_runtime/engine/request.h"
 #include "worker_runtime/negotiation/messages.h"
 #include "worker_runtime/negotiation/stall.h"
@@ -82,7 +83,7 @@ struct EngineOptions {
 // between ranks fails only the operation concerned, on all ranks.
 class Engine {
  public:
-  using Handle = int64_t;
+  using Handle = OperationPtr;
 
   // `control` connects this rank to the others; see control_channel.h.
   static std::unique_ptr<Engine> Start(const EngineOptions& options, Communicator& communicator,
@@ -93,24 +94,18 @@ class Engine {
   // Hands over one tensor, or several that are negotiated as one: all or none of them become ready.
   //   AlreadyExists: a request of that name is in flight.   InvalidArgument: a bad request; nothing
   //   was queued. Unavailable, Aborted, DeadlineExceeded: the epoch is broken, as described above.
-  virtual absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests) = 0;
+  // `waits`: the caller is about to call Wait, and may do the engine's work there, so that no
+  // thread need be woken.
+  virtual absl::StatusOr<Handle> Submit(std::vector<SignaturePtr> signatures,
+                                        std::vector<TensorMemory> memory, bool waits) = 0;
+  absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests);
 
-  // Whether Wait would return at once.   NotFound: no such handle.
-  virtual absl::StatusOr<bool> Poll(Handle handle) = 0;
-
-  // Blocks until all tensors of the handle are done.
+  // Blocks until all tensors of the handle are done; handle->results are theirs then, if it returns
+  // OK. What is borrowed must live until then.
   //   InvalidArgument: the ranks' requests do not match; the message says which rank sent what. The
-  //   engine stays usable. Unimplemented: no backend can do this.   NotFound: no such handle.
-  //   Unavailable, Aborted, DeadlineExceeded, Internal: the epoch is broken.
-  virtual absl::Status Wait(Handle handle) = 0;
-
-  // One entry a tensor, in the order of submission; valid until Release.   REQUIRES: Wait(handle)
-  // returned OK.
-  virtual const std::vector<TensorResult>& Results(Handle handle) = 0;
-
-  // Forgets the handle and frees its memory; waits for it first if it is still in flight. Unknown
-  // handles are ignored.
-  virtual void Release(Handle handle) = 0;
+  //   engine stays usable. Unimplemented: no backend can do this.   Unavailable, Aborted,
+  //   DeadlineExceeded, Internal: the epoch is broken.
+  virtual absl::Status Wait(const Handle& handle) = 0;
 
   // Leaves in good order: tells the peers, fails what is in flight here and there ("has been shut
   // down"), ends the thread.

@@ -81,9 +81,7 @@ absl::Status Bench(int rank, int socket, ControlListener& listener, int root_por
   request.reduction = Reduction::kMax;
   Report(rank, "4 B, through the engine:", [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const Engine::Handle handle, engine->Submit({request}));
-    RETURN_IF_ERROR(engine->Wait(handle));
-    engine->Release(handle);
-    return absl::OkStatus();
+    return engine->Wait(handle);
   });
   engine->Shutdown();
   return absl::OkStatus();

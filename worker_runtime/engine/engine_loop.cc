@@ -108,11 +108,14 @@ absl::Duration EngineLoop::TakeTurn() {
   return may_sleep ? sleep : absl::ZeroDuration();
 }
 
-void EngineLoop::Help(const Completion& done) {
+bool EngineLoop::Help(const Completion& done) {
   // As long as a wake-up takes.
   constexpr absl::Duration kPatience = absl::Microseconds(50);
-  if (!control_->IsInSharedMemory()) return;
-  if (!turn_.TryLock()) return Wake();
+  if (!control_->IsInSharedMemory()) return false;
+  if (!turn_.TryLock()) {
+    Wake();
+    return true;
+  }
   control_->TakeOver();
   while (failed_.ok()) {
     failed_ = RunCycle();
@@ -124,6 +127,7 @@ void EngineLoop::Help(const Completion& done) {
   const bool hand_over = !failed_.ok() || Clock::Real().Now() + ReceiveTimeout() < sleeps_until_;
   if (!control_->PrepareSleep() || hand_over) Wake();
   turn_.Unlock();
+  return true;
 }
 
 void EngineLoop::End(absl::Status status) {

@@ -45,8 +45,9 @@ class EngineLoop {
   void Run();
 
   // Takes turns, unless another thread does, until `done`, or until nothing happens for some
-  // microseconds. What is in the queue is taken up by somebody.
-  void Help(const Completion& done);
+  // microseconds. What is in the queue is taken up by somebody, unless it returns false: turns
+  // can't be taken here.
+  bool Help(const Completion& done);
 
   // There is something new in the queue or among the blocked waits.
   void Wake() { control_->Wake(); }

@@ -52,12 +52,33 @@ TEST_P(EngineTest, AllReduce_RandomOrders_GiveTheSum) {
         data[i].assign(i, static_cast<float>(rank + i));
         handles.push_back(*engine.Submit({AllReduceOf(absl::StrCat("t", i), data[i])}));
       }
-      for (Engine::Handle handle : handles) EXPECT_EQ(engine.Wait(handle), absl::OkStatus());
+      for (const Engine::Handle& handle : handles) EXPECT_EQ(engine.Wait(handle), absl::OkStatus());
       for (int i = 0; i < kTensors; ++i) {
         EXPECT_EQ(data[i], std::vector<float>(i, SumOfRanks() + static_cast<float>(size() * i)));
       }
     });
   }
+}
+
+// As one thread that does nothing else would call it, and others meanwhile.
+TEST_P(EngineTest, Submit_CallerWaitsAtOnce_IsDoneAllTheSame) {
+  TestWorld world(size());
+  world.OnEach([&](int rank, Engine& engine) {
+    std::vector<float> other(3, 1);
+    const auto handle = engine.Submit({AllReduceOf("other", other)});
+    ASSERT_TRUE(handle.ok());
+    for (int step = 0; step < 100; ++step) {
+      std::vector<float> data{static_cast<float>(rank)};
+      std::vector<SignaturePtr> signatures;
+      std::vector<TensorMemory> memory;
+      SplitRequests({AllReduceOf("x", data)}, signatures, memory);
+      const auto waited = engine.Submit(signatures, memory, /*waits=*/true);
+      ASSERT_TRUE(waited.ok());
+      EXPECT_EQ(engine.Wait(*waited), absl::OkStatus());
+      EXPECT_EQ(data[0], SumOfRanks());
+    }
+    EXPECT_EQ(engine.Wait(*handle), absl::OkStatus());
+  });
 }
 
 TEST_P(EngineTest, AllReduce_LargeTensor_IsNotCopiedButRight) {
@@ -318,30 +339,18 @@ TEST(EngineSubmitTest, SameNameInFlight_IsRefusedUntilItIsDone) {
   std::vector<float> data{1}, again{1}, other{1}, peer{1};
   const auto handle = world.engine(0).Submit({AllReduceOf("a", data)});
   ASSERT_TRUE(handle.ok());
-  EXPECT_EQ(*world.engine(0).Poll(*handle), false);
+  EXPECT_FALSE((*handle)->done.done());
   EXPECT_EQ(
       world.engine(0).Submit({AllReduceOf("b", other), AllReduceOf("a", again)}).status().code(),
       absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(RunOn(world.engine(1), {AllReduceOf("a", peer)}), absl::OkStatus());
   EXPECT_EQ(world.engine(0).Wait(*handle), absl::OkStatus());
-  EXPECT_EQ(*world.engine(0).Poll(*handle), true);
+  EXPECT_TRUE((*handle)->done.done());
   // "b" was not left behind either.
   world.OnEach([](int, Engine& engine) {
     std::vector<float> a{1}, b{1};
     EXPECT_EQ(RunOn(engine, {AllReduceOf("a", a), AllReduceOf("b", b)}), absl::OkStatus());
   });
-}
-
-TEST(EngineHandleTest, UnknownOrReleased_IsNotFound) {
-  TestWorld world(1);
-  Engine& engine = world.engine(0);
-  std::vector<float> data{1};
-  const auto handle = engine.Submit({AllReduceOf("a", data)});
-  engine.Release(*handle);
-  engine.Release(*handle);
-  EXPECT_EQ(engine.Wait(*handle).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(engine.Poll(12345).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_TRUE(engine.Results(12345).empty());
 }
 
 }  // namespace

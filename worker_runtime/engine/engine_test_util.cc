@@ -87,8 +87,7 @@ absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
                          const std::function<void(const std::vector<TensorResult>&)>& check) {
   ASSIGN_OR_RETURN(const Engine::Handle handle, engine.Submit(std::move(requests)));
   RETURN_IF_ERROR(engine.Wait(handle));
-  check(engine.Results(handle));
-  engine.Release(handle);
+  check(handle->results);
   return absl::OkStatus();
 }
 

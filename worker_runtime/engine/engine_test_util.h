@@ -74,10 +74,10 @@ inline TensorRequest Bare(const std::string& name, OpKind op) {
   return request;
 }
 
-// Submit and Wait; the handle stays in the engine. Either's error.
+// Submit and Wait; either's error.
 absl::Status RunOn(Engine& engine, std::vector<TensorRequest> requests);
 
-// The same, and calls `check` with the results before they are released.
+// The same, and calls `check` with the results.
 absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
                          const std::function<void(const std::vector<TensorResult>&)>& check);
 

@@ -170,7 +170,6 @@ TEST_F(EngineTimelineTest, ManyOperations_AreAllThere) {
       const auto handle = engine.Submit({AllReduceOf("x", data)});
       ASSERT_TRUE(handle.ok());
       EXPECT_TRUE(engine.Wait(*handle).ok());
-      engine.Release(*handle);
     }
   });
   Stop(world);

@@ -33,7 +33,7 @@ struct Tensor {
     operation->requests = {request};
     operation->results.resize(1);
     operation->unfinished = 1;
-    planned.signature = std::make_shared<const TensorSignature>(SignatureOf(request));
+    planned.signature = std::make_shared<const TensorSignature>(request);
   }
   std::vector<float> data;
   OperationPtr operation;

@@ -1,4 +1,4 @@
-// One handle's work: what a user submitted and what became of it.
+// What a user submitted at once, and what became of it.
 #ifndef WORKER_RUNTIME_ENGINE_OPERATION_H_
 #define WORKER_RUNTIME_ENGINE_OPERATION_H_
 
@@ -17,11 +17,12 @@ namespace hvd {
 
 // Written by the engine's thread until `done`, read by users afterwards.
 struct Operation {
-  std::vector<TensorRequest> requests;
-  std::vector<SignaturePtr> signatures;         // of the requests
-  std::vector<TensorResult> results;            // of the requests
+  std::vector<SignaturePtr> signatures;  // one for each tensor, as the next two
+  std::vector<TensorMemory> requests;
+  std::vector<TensorResult> results;
   std::vector<std::unique_ptr<char[]>> memory;  // of results whose request gave none
-  size_t unfinished = 0;                        // requests
+  size_t unfinished = 0;                        // tensors
+  bool needs_wake = false;  // the engine may sleep, and was not told of this; before Wait
   Recorder::Submission submission;
   absl::Status status;  // the first error
   Completion done;
@@ -33,7 +34,7 @@ struct OperationTensor {
   OperationPtr operation;
   size_t index = 0;
 
-  const TensorRequest& request() const { return operation->requests[index]; }
+  const TensorMemory& request() const { return operation->requests[index]; }
   TensorResult& result() const { return operation->results[index]; }
 
   // Where the result goes: what the request gave, or `bytes` of new memory. Notes it in the result.

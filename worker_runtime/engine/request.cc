@@ -1,6 +1,8 @@
 #include "worker_runtime/engine/request.h"
 
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -8,12 +10,12 @@
 namespace hvd {
 namespace {
 
-absl::Status Bad(const TensorRequest& request, absl::string_view why) {
+absl::Status Bad(const TensorSignature& request, absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat(NameOf(request.op), " of '", request.name, "': ", why));
 }
 
-absl::Status CheckKinds(const TensorRequest& request) {
+absl::Status CheckKinds(const TensorSignature& request) {
   auto exists = [](auto kind, int count) {
     return static_cast<int>(kind) >= 0 && static_cast<int>(kind) < count;
   };
@@ -30,7 +32,7 @@ absl::Status CheckKinds(const TensorRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSplits(const TensorRequest& request, int size) {
+absl::Status CheckSplits(const TensorSignature& request, int size) {
   if (request.shape.empty()) return absl::OkStatus();  // fails on all ranks alike
   const int64_t rows = request.shape.front();
   if (request.splits.empty()) {
@@ -52,7 +54,7 @@ absl::Status CheckSplits(const TensorRequest& request, int size) {
                                    ", but the first dimension is only ", rows));
 }
 
-absl::Status CheckReduction(const TensorRequest& request) {
+absl::Status CheckReduction(const TensorSignature& request) {
   if (request.op == OpKind::kReduceScatter && request.shape.empty()) {
     return Bad(request, "scalars can't be scattered");
   }
@@ -68,7 +70,7 @@ bool CarriesData(OpKind op) {
 
 }  // namespace
 
-absl::Status CheckRequest(const TensorRequest& request, int size) {
+absl::Status CheckRequest(const TensorSignature& request, const TensorMemory& memory, int size) {
   RETURN_IF_ERROR(CheckKinds(request));
   if (request.root_rank < 0 || request.root_rank >= size) {
     return Bad(request,
@@ -78,27 +80,19 @@ absl::Status CheckRequest(const TensorRequest& request, int size) {
   if (request.op == OpKind::kAllReduce || request.op == OpKind::kReduceScatter) {
     RETURN_IF_ERROR(CheckReduction(request));
   }
-  const bool has_memory =
-      request.input != nullptr || (request.op == OpKind::kBroadcast && request.output != nullptr);
-  if (CarriesData(request.op) && request.op != OpKind::kBroadcast && !has_memory &&
+  if (CarriesData(request.op) && request.op != OpKind::kBroadcast && memory.input == nullptr &&
       ElementCount(request.shape) > 0) {
     return Bad(request, "there is no input");
   }
   return absl::OkStatus();
 }
 
-TensorSignature SignatureOf(const TensorRequest& request) {
-  TensorSignature signature;
-  signature.name = request.name;
-  signature.op = request.op;
-  signature.type = request.type;
-  signature.reduction = request.reduction;
-  signature.shape = request.shape;
-  signature.prescale = request.prescale;
-  signature.postscale = request.postscale;
-  signature.root_rank = request.root_rank;
-  signature.splits = request.splits;
-  return signature;
+void SplitRequests(std::vector<TensorRequest> requests, std::vector<SignaturePtr>& signatures,
+                   std::vector<TensorMemory>& memory) {
+  for (TensorRequest& request : requests) {
+    memory.push_back(request);
+    signatures.push_back(std::make_shared<const TensorSignature>(std::move(request)));
+  }
 }
 
 }  // namespace hvd

@@ -13,23 +13,17 @@
 
 namespace hvd {
 
-// One tensor of one operation, as a user thread submits it. `input` and `output` are borrowed until
-// the handle is done.
-struct TensorRequest {
-  std::string name;  // matches the ranks' requests; unique among the requests in flight
-  OpKind op = OpKind::kAllReduce;
-  DataType type = DataType::kFloat32;
-  std::vector<int64_t> shape;
+// Where one tensor of an operation lies; borrowed until the operation is done.
+struct TensorMemory {
   const void* input = nullptr;
   // Where the result goes if its size is known beforehand (all-reduce: may equal input; broadcast:
   // the buffer itself, read on the root unless input is given). nullptr: the engine allocates it.
   void* output = nullptr;
-  Reduction reduction = Reduction::kSum;
-  double prescale = 1.0;
-  double postscale = 1.0;
-  int root_rank = 0;
-  std::vector<int32_t> splits;  // all-to-all: rows for each rank; empty: evenly
 };
+
+// One tensor of one operation, as a user thread submits it. Its name matches the ranks' requests
+// and is unique among those in flight.
+struct TensorRequest : TensorSignature, TensorMemory {};
 
 // What became of one tensor.
 struct TensorResult {
@@ -40,11 +34,13 @@ struct TensorResult {
   bool world_is_changing = false;        // commit; the same on every rank
 };
 
+// The two parts of requests, at the ends of these.
+void SplitRequests(std::vector<TensorRequest> requests, std::vector<SignaturePtr>& signatures,
+                   std::vector<TensorMemory>& memory);
+
 // Whether one rank alone can tell that the request is bad.   InvalidArgument: it is; names it and
 // says why.
-absl::Status CheckRequest(const TensorRequest& request, int size);
-
-TensorSignature SignatureOf(const TensorRequest& request);
+absl::Status CheckRequest(const TensorSignature& request, const TensorMemory& memory, int size);
 
 }  // namespace hvd
 

@@ -20,7 +20,7 @@ TensorRequest Good(OpKind op = OpKind::kAllReduce) {
 }
 
 std::string Why(const TensorRequest& request) {
-  const absl::Status status = CheckRequest(request, kSize);
+  const absl::Status status = CheckRequest(request, request, kSize);
   EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
   return std::string(status.message());
 }
@@ -86,18 +86,22 @@ TEST(CheckRequestTest, Reductions_HaveTheirLimits) {
   EXPECT_EQ(Why(request), "allreduce of 'x': Adasum needs floating-point tensors");
 }
 
-TEST(SignatureOfTest, AllFields_AreTaken) {
-  TensorRequest request = Good(OpKind::kAllToAll);
-  request.type = DataType::kInt8;
-  request.reduction = Reduction::kMax;
-  request.prescale = 2;
-  request.postscale = 3;
-  request.root_rank = 1;
-  request.splits = {1, 3};
-  const TensorSignature signature = SignatureOf(request);
-  const TensorSignature want{
-      "x", OpKind::kAllToAll, DataType::kInt8, Reduction::kMax, {4, 2}, 2, 3, 1, {1, 3}};
-  EXPECT_EQ(signature, want);
+TEST(SplitRequestsTest, BothParts_AreAddedInOrder) {
+  TensorRequest all = Good(OpKind::kAllToAll), bare;
+  all.splits = {1, 3};
+  all.output = data + 1;
+  bare.name = "b";
+  std::vector<SignaturePtr> signatures;
+  std::vector<TensorMemory> memory;
+  SplitRequests({all}, signatures, memory);
+  SplitRequests({bare}, signatures, memory);
+  ASSERT_EQ(signatures.size(), 2u);
+  EXPECT_EQ(*signatures[0], static_cast<const TensorSignature&>(all));
+  EXPECT_EQ(signatures[1]->name, "b");
+  ASSERT_EQ(memory.size(), 2u);
+  EXPECT_EQ(memory[0].input, data);
+  EXPECT_EQ(memory[0].output, data + 1);
+  EXPECT_EQ(memory[1].input, nullptr);
 }
 
 }  // namespace

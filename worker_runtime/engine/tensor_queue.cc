@@ -9,11 +9,11 @@ namespace hvd {
 absl::StatusOr<bool> TensorQueue::Push(OperationPtr operation) {
   absl::MutexLock lock(&mutex_);
   if (!closed_.ok()) return closed_;
-  for (size_t i = 0; i < operation->requests.size(); ++i) {
-    const std::string& name = operation->requests[i].name;
+  for (size_t i = 0; i < operation->signatures.size(); ++i) {
+    const std::string& name = operation->signatures[i]->name;
     if (in_flight_.try_emplace(name, OperationTensor{operation, i}).second) continue;
     for (size_t added = 0; added < i; ++added) {
-      in_flight_.erase(operation->requests[added].name);
+      in_flight_.erase(operation->signatures[added]->name);
     }
     return absl::AlreadyExistsError(
         absl::StrCat("a tensor named '", name, "' is being processed already"));

@@ -8,8 +8,9 @@ namespace {
 OperationPtr Operate(std::vector<std::string> names) {
   auto operation = std::make_shared<Operation>();
   for (std::string& name : names) {
-    operation->requests.emplace_back();
-    operation->requests.back().name = std::move(name);
+    TensorSignature signature;
+    signature.name = std::move(name);
+    operation->signatures.push_back(std::make_shared<const TensorSignature>(std::move(signature)));
   }
   operation->results.resize(names.size());
   operation->unfinished = names.size();
@@ -39,7 +40,7 @@ TEST(TensorQueueTest, Take_EndsTheFlight) {
   ASSERT_TRUE(queue.Push(operation).ok());
   const auto b = queue.Take("b");
   ASSERT_TRUE(b.has_value());
-  EXPECT_EQ(b->request().name, "b");
+  EXPECT_EQ(b->index, 1u);
   EXPECT_FALSE(queue.Take("b").has_value());
   b->Finish(absl::OkStatus());
   EXPECT_FALSE(operation->done.done());

@@ -51,8 +51,6 @@ def test_events_of_all_ranks_are_in_one_file(path):
         ("NEGOTIATE_ALLREDUCE", "b"),
         ("NEGOTIATE_ALLREDUCE", "e"),
         ("ALLREDUCE", "X"),
-        ("MEMCPY_IN_FUSION_BUFFER", "X"),
-        ("MEMCPY_OUT_FUSION_BUFFER", "X"),
     ):
         assert ranks_of(named(events, name, phase)) == everyone, name
     for event in named(events, "ALLREDUCE", "X"):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import horovod.torch as hvd
-from horovod.torch import _tensors
+from horovod.torch import _reductions, _tensors
 
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -355,6 +355,29 @@ def test_grouped_reducescatter():
     first, second = hvd.grouped_reducescatter(tensors, op=hvd.Sum, name="scattered")
     assert torch.equal(first, torch.full((1, 2), float(hvd.size())))
     assert torch.equal(second, torch.full((2,), float(hvd.size())))
+
+
+def test_requests_alike_but_for_one_thing_are_not_mixed_up(monkeypatch):
+    """Also if there are more of them than are kept."""
+    kinds = [
+        (shape, dtype, op, prescale, postscale)
+        for shape in [(), (4,), (2, 2)]
+        for dtype in [torch.float32, torch.float64]
+        for op in [hvd.Sum, hvd.Max]
+        for prescale, postscale in [(1.0, 1.0), (2, 1), (1, 2.0)]
+    ]
+    for most in (1 << 10, 5):
+        monkeypatch.setattr(_reductions, "_MOST_PREPARED", most)
+        for shape, dtype, op, prescale, postscale in kinds * 2:
+            factors = dict(prescale_factor=prescale, postscale_factor=postscale)
+            want = torch.full(shape, prescale * postscale, dtype=dtype)
+            want *= hvd.size() if op == hvd.Sum else 1
+            ones = torch.ones(shape, dtype=dtype)
+            reduced = hvd.allreduce(ones, name="one", op=op, **factors)
+            assert torch.equal(reduced, want) and reduced.dtype == dtype
+            pair = hvd.grouped_allreduce([ones, ones[None]], name="two", op=op, **factors)
+            assert torch.equal(pair[0], want) and torch.equal(pair[1], want[None])
+            assert torch.equal(ones, torch.ones_like(ones))
 
 
 # Tensors on devices.

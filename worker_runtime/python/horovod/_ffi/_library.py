@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 6
+_ABI_VERSION = 7
 
 
 def _library_path() -> str:
@@ -39,6 +39,9 @@ def _declare(library: ctypes.CDLL) -> None:
         ("wait", [int64]),
         ("result", [int64, int32, ctypes.c_void_p]),
         ("release", [int64]),
+        ("finish", [ctypes.POINTER(int64), int32]),
+        ("prepare", [ctypes.c_void_p, int32, ctypes.POINTER(ctypes.c_void_p)]),
+        ("run", [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, int32]),
         ("store_begin", [int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
         ("store_append", [ctypes.c_void_p, ctypes.c_void_p, int32]),
         ("store_seal", [int64]),
@@ -53,6 +56,10 @@ def _declare(library: ctypes.CDLL) -> None:
     ):
         getattr(library, "hvd_" + name).argtypes = argtypes
         getattr(library, "hvd_" + name).restype = int32
+    library.hvd_start.argtypes = library.hvd_run.argtypes
+    library.hvd_start_group.argtypes = [ctypes.c_void_p] * 3 + [int32]
+    library.hvd_start.restype = library.hvd_start_group.restype = int64
+    library.hvd_forget.argtypes, library.hvd_forget.restype = [ctypes.c_void_p], None
 
 
 def _load() -> ctypes.CDLL:

@@ -1,11 +1,13 @@
 """Operations: requests, waiting for them, and the memory of their results."""
 
+import array
 import ctypes
 import os
 import sys
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
-from horovod._ffi._library import check, library
+from horovod._ffi._library import check, last_error, library
+from horovod.common.exceptions import error_of_status, error_of_wait
 
 # Operations.
 ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN, COMMIT = range(8)
@@ -91,13 +93,87 @@ def request(
     )
 
 
+def _reference(requests: Sequence[Request]) -> Any:
+    count = len(requests)
+    return ctypes.byref(requests[0] if count == 1 else (Request * count)(*requests))
+
+
 def submit(requests: Sequence[Request], process_set: int = 0) -> int:
     """Hands over tensors as one group, to be run by that process set, and returns its handle."""
     handle = ctypes.c_int64()
-    count = len(requests)
-    array = requests[0] if count == 1 else (Request * count)(*requests)
-    check(library.hvd_submit(ctypes.byref(array), count, process_set, ctypes.byref(handle)))
+    check(
+        library.hvd_submit(_reference(requests), len(requests), process_set, ctypes.byref(handle))
+    )
     return handle.value
+
+
+class Prepared:
+    """A group of tensors that is submitted again and again: its requests, whose addresses do not
+    matter."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.address = 0
+        address = ctypes.c_void_p()
+        check(library.hvd_prepare(_reference(requests), len(requests), ctypes.byref(address)))
+        self.address = address.value
+
+    def __del__(self) -> None:
+        if library is not None and self.address:
+            library.hvd_forget(self.address)
+
+
+def _check_handle(handle: int) -> int:
+    if handle < 0:
+        raise error_of_status(-handle, last_error())
+    return handle
+
+
+def start(
+    prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int
+) -> int:
+    """:func:`submit` of a prepared tensor, which gets this name; addresses of 0 are NULL."""
+    return _check_handle(
+        library.hvd_start(
+            prepared.address, name.encode(), input_address, output_address, process_set
+        )
+    )
+
+
+def start_group(
+    prepared: Prepared, inputs: Sequence[int], outputs: Sequence[int], process_set: int
+) -> int:
+    """:func:`submit` of a prepared group, with the addresses of its tensors."""
+    inputs, outputs = array.array("Q", inputs), array.array("Q", outputs)
+    return _check_handle(
+        library.hvd_start_group(
+            prepared.address, inputs.buffer_info()[0], outputs.buffer_info()[0], process_set
+        )
+    )
+
+
+def run(
+    prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int
+) -> int:
+    """:func:`start`, :func:`wait` and :func:`release` in one. What :func:`start` would raise is
+    raised; what :func:`wait` would is returned, as a code for :func:`check_waited`."""
+    code = library.hvd_run(
+        prepared.address, name.encode(), input_address, output_address, process_set
+    )
+    if code < 0:
+        raise error_of_status(-code, last_error())
+    return code
+
+
+def check_waited(code: int) -> None:
+    """Raises what went wrong in this thread's last call, which waited.
+
+    HorovodRequestError: the ranks' requests do not fit together. HorovodInternalError: the world is
+    broken.
+    """
+    if code != 0:
+        raise error_of_wait(code, last_error())
 
 
 def poll(handle: int) -> bool:
@@ -108,8 +184,8 @@ def poll(handle: int) -> bool:
 
 
 def wait(handle: int) -> None:
-    """Blocks, without Python's lock, until the group is done."""
-    check(library.hvd_wait(handle))
+    """Blocks, without Python's lock, until the group is done. Raises as :func:`check_waited`."""
+    check_waited(library.hvd_wait(handle))
 
 
 def result(handle: int, index: int) -> Result:
@@ -137,6 +213,12 @@ def release(handle: int) -> None:
 def address_of(data: bytes) -> int:
     """Where `data` lies, as long as it lives."""
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
+
+
+def finish(handles: Sequence[int]) -> None:
+    """:func:`wait` for all of the groups and :func:`release` of them; raises their first error."""
+    count = len(handles)
+    check_waited(library.hvd_finish((ctypes.c_int64 * count)(*handles), count))
 
 
 class ResultOwner:

@@ -33,12 +33,20 @@ class _Process:
         self.moved = False  # the world gave another place than the provisional one
         self.released = False  # and about to end
         self.pid = 0  # that called init; 0: none did
+        self.forked = False  # from the one that called init
         self.hooked = False
         self.failed = False  # an exception or sys.exit(nonzero) is ending this process
         self.on_init = []
 
 
 _process = _Process()
+
+
+def _note_fork() -> None:
+    _process.forked = _process.pid != 0
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def on_init(callback) -> None:
@@ -63,11 +71,16 @@ def _note_world() -> None:
 def check_not_forked() -> None:
     """Raises :class:`HorovodInternalError` in a child forked after init: the runtime's threads are
     not there."""
-    if _process.pid != os.getpid() and _process.pid != 0:
+    if _process.forked:
         raise HorovodInternalError(
             "This process was forked after hvd.init(): it can read ranks and sizes, but "
             "collectives, init() and shutdown() belong to process {}.".format(_process.pid)
         )
+
+
+def is_ready() -> bool:
+    """Whether this process is in a world and can run collectives."""
+    return _process.world is not None and not _process.deferred and not _process.forked
 
 
 def note_alive() -> None:

@@ -103,12 +103,12 @@ def error_of_status(code: int, message: str) -> BaseException:
     return _internal_error(code, message)
 
 
-def error_of_wait(error: Exception) -> Exception:
-    """The exception for an operation that ended with `error`: a bad argument found so late is a
-    mismatch of ranks."""
-    if isinstance(error, ValueError):
-        return HorovodRequestError(*error.args, code=INVALID_ARGUMENT)
-    return error
+def error_of_wait(code: int, message: str) -> BaseException:
+    """The exception for an operation that failed: a bad argument found so late is a mismatch of
+    ranks."""
+    if code == INVALID_ARGUMENT:
+        return HorovodRequestError(message, code=code)
+    return error_of_status(code, message)
 
 
 def _internal_error(code: int, message: str) -> HorovodInternalError:

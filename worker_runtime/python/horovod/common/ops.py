@@ -2,13 +2,12 @@
 
 import array
 import collections
-import contextlib
 import threading
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from horovod import _ffi
 from horovod.common import basics
-from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, error_of_wait
+from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError
 
 Average = _ffi.AVERAGE
 Sum = _ffi.SUM
@@ -21,7 +20,9 @@ REDUCTIONS = (Average, Sum, Adasum, Min, Max, Product)
 
 
 class _InFlight(NamedTuple):
-    finish: Callable[[int], Any]  # of the handle, once it is done; releases it
+    # Makes the value of a handle that is done, and releases it; None: `value` is that already.
+    finish: Optional[Callable[[int], Any]]
+    value: Any
     keep_alive: Any  # the memory that the runtime reads and writes until then
 
 
@@ -45,34 +46,43 @@ def _reset_names_of_the_world() -> None:
 basics.on_init(reset_names)
 
 
-@contextlib.contextmanager
-def naming(kind: str, name: Any, process_set: int = 0) -> Iterator[str]:
+class naming:
     """A context in which one operation is submitted, which has `name`, or ``<kind>.noname.<n>`` if
     there is none; n counts the unnamed operations on this process set in this world.
 
     One that could not be submitted does not count: whoever catches its error on one rank has as
     many as the other ranks.
     """
-    basics.join_world()
-    if name is not None and name != "":
-        yield str(name)
-        return
-    with _lock:
-        number = _unnamed[process_set]
-        _unnamed[process_set] = number + 1
-    try:
-        yield "{}.noname.{}".format(kind, number)
-    except BaseException:
+
+    __slots__ = ("_kind", "_name", "_process_set", "_number")
+
+    def __init__(self, kind: str, name: Any, process_set: int = 0) -> None:
+        self._kind, self._name, self._process_set = kind, name, process_set
+        self._number: Optional[int] = None
+
+    def __enter__(self) -> str:
+        basics.join_world()
+        if self._name is not None and self._name != "":
+            return str(self._name)
         with _lock:
-            if _unnamed[process_set] == number + 1:
-                _unnamed[process_set] = number
-        raise
+            self._number = _unnamed[self._process_set]
+            _unnamed[self._process_set] = self._number + 1
+        return "{}.noname.{}".format(self._kind, self._number)
+
+    def __exit__(self, error_type: Any, *_: Any) -> None:
+        if error_type is None or self._number is None:
+            return
+        with _lock:
+            if _unnamed[self._process_set] == self._number + 1:
+                _unnamed[self._process_set] = self._number
 
 
 def check_ready() -> None:
     """Joins the world if that is still to be done; whoever asks for ranks in order to take part in
     a collective calls this before. Raises :class:`HorovodInternalError` if collectives can't be
     used here."""
+    if basics.is_ready():
+        return
     if not basics.is_initialized():
         raise HorovodInternalError(NOT_INITIALIZED)
     basics.check_not_forked()
@@ -96,9 +106,62 @@ def submit(
     check_ready()
     basics.note_alive()
     handle = _ffi.submit(requests, process_set)
-    with _lock:
-        _in_flight[handle] = _InFlight(finish, keep_alive)
+    _in_flight[handle] = _InFlight(finish, None, keep_alive)
     return handle
+
+
+def start(
+    prepared: _ffi.Prepared,
+    name: str,
+    addresses: Tuple[int, int],
+    value: Any,
+    keep_alive: Any,
+    process_set: int = 0,
+) -> int:
+    """Hands over a prepared tensor by this name, with the addresses of input and output. `value` is
+    what the operation's value is going to be. Raises as :func:`submit`."""
+    check_ready()
+    basics.note_alive()
+    handle = _ffi.start(prepared, name, *addresses, process_set)
+    _in_flight[handle] = _InFlight(None, value, keep_alive)
+    return handle
+
+
+def start_group(
+    prepared: _ffi.Prepared,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    value: Any,
+    keep_alive: Any,
+    process_set: int = 0,
+) -> int:
+    """Hands over a prepared group, with the addresses of its inputs and outputs; otherwise as
+    :func:`start`."""
+    check_ready()
+    basics.note_alive()
+    handle = _ffi.start_group(prepared, inputs, outputs, process_set)
+    _in_flight[handle] = _InFlight(None, value, keep_alive)
+    return handle
+
+
+def run(
+    prepared: _ffi.Prepared,
+    kind: str,
+    name: Any,
+    addresses: Tuple[int, int],
+    process_set: int = 0,
+) -> None:
+    """Runs a prepared tensor, with the addresses of input and output, whose memory the caller
+    keeps. `kind` and `name` as for :class:`naming`. Raises as :func:`submit` and
+    :func:`synchronize`."""
+    check_ready()
+    basics.note_alive()
+    if name is not None and name != "":
+        code = _ffi.run(prepared, str(name), *addresses, process_set)
+    else:
+        with naming(kind, None, process_set) as name:
+            code = _ffi.run(prepared, name, *addresses, process_set)
+    _ffi.check_waited(code)
 
 
 def poll(handle: int) -> bool:
@@ -116,25 +179,39 @@ def synchronize(handle: int) -> Any:
       HorovodRequestError: what the ranks asked for does not fit together; the world goes on.
       HorovodInternalError: the world is broken.
     """
-    with _lock:
-        operation = _in_flight.pop(handle, None)
+    operation = _in_flight.pop(handle, None)
     if operation is None:
         return None
+    if operation.finish is None:
+        _ffi.finish((handle,))
+        return operation.value
     try:
         _ffi.wait(handle)
-    except (ValueError, HorovodInternalError) as error:
-        _ffi.release(handle)
-        raise error_of_wait(error) from None
     except BaseException:
         _ffi.release(handle)
         raise
     return operation.finish(handle)
 
 
+def synchronize_all(handles: Sequence[int]) -> None:
+    """Waits for operations whose values nobody wants; those that it has not waited for when it
+    raises, as :func:`synchronize`, can be discarded."""
+    waited, memory, others = [], [], []
+    for handle in handles:
+        operation = _in_flight[handle]
+        if operation.finish is None:
+            waited.append(handle)
+            memory.append(_in_flight.pop(handle))
+        else:
+            others.append(handle)
+    _ffi.finish(waited)
+    for handle in others:
+        synchronize(handle)
+
+
 def discard(handle: int) -> None:
     """Waits for an operation and drops its value, or its error. Unknown handles are ignored."""
-    with _lock:
-        operation = _in_flight.pop(handle, None)
+    operation = _in_flight.pop(handle, None)
     if operation is not None:
         _ffi.release(handle)
 

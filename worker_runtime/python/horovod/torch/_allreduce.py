@@ -1,71 +1,45 @@
 """Allreduce in all its forms: over all ranks, to all ranks."""
 
-from typing import Any, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 import torch
 
-from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import get_average_backwards_compatibility_fun
-from horovod.torch import _tensors
+from horovod.torch import _reductions, _tensors
 from horovod.torch._groups import check_group, check_reduction, differentiable, names_of
 from horovod.torch.compression import Compression, Compressor
 
 _reduction_of = get_average_backwards_compatibility_fun()
 
 
-def _submit_allreduce(
-    tensors: List[torch.Tensor],
-    outputs: List[torch.Tensor],
-    names: Sequence[str],
-    op: int,
-    prescale: float,
-    postscale: float,
-    value: Any,
-    process_set_id: int,
-) -> int:
-    """Reduces `tensors` to `outputs`, which may be the same; `value` is what synchronize will
-    return."""
-    sources = [_tensors.on_host(tensor) for tensor in tensors]
-    # A staged tensor is reduced in its copy.
-    targets = [
-        output.detach() if _tensors.in_host_memory(output) else source
-        for output, source in zip(outputs, sources)
-    ]
-    requests = [
-        _tensors.request(
-            name,
-            _ffi.ALLREDUCE,
-            source,
-            target,
-            reduction=op,
-            prescale=prescale,
-            postscale=postscale,
-        )
-        for name, source, target in zip(names, sources, targets)
-    ]
-
-    def finish(handle: int) -> Any:
-        _ffi.release(handle)
-        for output, target in zip(outputs, targets):
-            if not _tensors.in_host_memory(output):
-                output.detach().copy_(target)
-        return value
-
-    return ops.submit(requests, finish, (sources, targets), process_set_id)
-
-
-def _allreduce_async(tensor, output, name, op, prescale, postscale, process_set) -> int:
+def start_allreduce(tensor, output, name, op, prescale, postscale, process_set) -> int:
+    """Reduces `tensor` to `output`, which may be the same; None: to a new one."""
     process_set_id = process_sets.check(process_set)
     check_reduction(op)
     _tensors.check(tensor)
     if output is None:
-        output = torch.empty_like(tensor, requires_grad=False)
+        output = torch.empty_like(tensor)
     with ops.naming("allreduce", name, process_set_id) as name:
-        return _submit_allreduce(
-            [tensor], [output], [name], op, prescale, postscale, output, process_set_id
-        )
+        arguments = (op, prescale, postscale, process_set_id)
+        if _tensors.in_host_memory(tensor):
+            return _reductions.start(tensor, output, name, *arguments)
+        return _reductions.submit_staged([tensor], [output], [name], output, *arguments)
+
+
+def _allreduce(tensor, output, name, op, prescale, postscale, process_set) -> torch.Tensor:
+    """The same, and waits for it."""
+    process_set_id = process_sets.check(process_set)
+    check_reduction(op)
+    _tensors.check(tensor)
+    if not _tensors.in_host_memory(tensor):
+        arguments = (name, op, prescale, postscale, process_set)
+        return ops.synchronize(start_allreduce(tensor, output, *arguments))
+    if output is None:
+        output = torch.empty_like(tensor)
+    _reductions.run(tensor, output, name, op, prescale, postscale, process_set_id)
+    return output
 
 
 def _grouped_allreduce_async(tensors, in_place, name, op, prescale, postscale, process_set) -> int:
@@ -74,12 +48,14 @@ def _grouped_allreduce_async(tensors, in_place, name, op, prescale, postscale, p
     tensors = check_group(tensors)
     outputs = tensors
     if not in_place:
-        outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
+        outputs = [torch.empty_like(tensor) for tensor in tensors]
+    is_named = name is not None and name != ""
     with ops.naming("grouped_allreduce", name, process_set_id) as name:
+        arguments = (op, prescale, postscale, process_set_id)
+        if all([_tensors.in_host_memory(tensor) for tensor in tensors]):
+            return _reductions.start_group(tensors, outputs, name, *arguments, keep=is_named)
         names = names_of(name, len(tensors))
-        return _submit_allreduce(
-            tensors, outputs, names, op, prescale, postscale, outputs, process_set_id
-        )
+        return _reductions.submit_staged(tensors, outputs, names, outputs, *arguments)
 
 
 @_tensors.not_compiled
@@ -95,7 +71,7 @@ def allreduce_async(
     """Starts an :func:`allreduce` and returns its handle. `tensor` must not change until
     synchronize."""
     op = _reduction_of(op, average)
-    return _allreduce_async(tensor, None, name, op, prescale_factor, postscale_factor, process_set)
+    return start_allreduce(tensor, None, name, op, prescale_factor, postscale_factor, process_set)
 
 
 @_tensors.not_compiled
@@ -111,9 +87,7 @@ def allreduce_async_(
     """Starts an :func:`allreduce_` and returns its handle. `tensor` must not be used until
     synchronize."""
     op = _reduction_of(op, average)
-    return _allreduce_async(
-        tensor, tensor, name, op, prescale_factor, postscale_factor, process_set
-    )
+    return start_allreduce(tensor, tensor, name, op, prescale_factor, postscale_factor, process_set)
 
 
 class HorovodAllreduce(torch.autograd.Function):
@@ -122,8 +96,7 @@ class HorovodAllreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, prescale, postscale, process_set):
         ctx.arguments = (op, prescale, postscale, process_set)
-        handle = _allreduce_async(tensor, None, name, op, prescale, postscale, process_set)
-        return ops.synchronize(handle)
+        return _allreduce(tensor, None, name, op, prescale, postscale, process_set)
 
     @staticmethod
     def backward(ctx, grad):
@@ -171,7 +144,7 @@ def allreduce(
     if differentiable(compressed):
         reduced = HorovodAllreduce.apply(compressed, *arguments)
     else:
-        reduced = ops.synchronize(_allreduce_async(compressed, None, *arguments))
+        reduced = _allreduce(compressed, None, *arguments)
     return compression.decompress(reduced, ctx)
 
 
@@ -187,8 +160,7 @@ def allreduce_(
 ) -> torch.Tensor:
     """:func:`allreduce` in place; returns `tensor`. Not differentiable."""
     op = _reduction_of(op, average)
-    arguments = (name, op, prescale_factor, postscale_factor, process_set)
-    return ops.synchronize(_allreduce_async(tensor, tensor, *arguments))
+    return _allreduce(tensor, tensor, name, op, prescale_factor, postscale_factor, process_set)
 
 
 @_tensors.not_compiled

@@ -8,15 +8,12 @@ import torch
 
 from horovod.common import ops
 from horovod.common.util import is_elastic, split_list
+from horovod.torch._allreduce import start_allreduce
 from horovod.torch._tensors import not_compiled
 from horovod.torch._wrapped_optimizer import WrappedOptimizer
+from horovod.torch.compression import Compression
 from horovod.torch.functions import broadcast_object
-from horovod.torch.mpi_ops import (
-    allreduce_async_,
-    grouped_allreduce_async_,
-    sparse_allreduce_async,
-    synchronize,
-)
+from horovod.torch.mpi_ops import grouped_allreduce_async_, sparse_allreduce_async
 
 _TOO_MANY_PASSES = (
     "Gradients were computed more than backward_passes_per_step times before call to step(). "
@@ -33,8 +30,19 @@ _SYNCHRONIZED_BEFORE_STEP = (
 )
 
 
+class _Plain(NamedTuple):
+    """A gradient on its way that is reduced where it is."""
+
+    p: torch.Tensor
+    buffer: torch.Tensor
+
+    def finish(self, compression: Any) -> None:
+        if self.p.grad is not self.buffer:
+            self.p.grad = self.buffer
+
+
 class _Dense(NamedTuple):
-    """A dense gradient on its way: `buffer`, made of `grad` by compression, is what is reduced."""
+    """A gradient on its way: `buffer`, made of `grad` by compression, is what is reduced."""
 
     p: torch.Tensor
     grad: torch.Tensor
@@ -42,10 +50,18 @@ class _Dense(NamedTuple):
     ctx: Any
     sparse_dim: int  # of the gradient that it stands for; 0: it was dense
 
+    def finish(self, compression: Any) -> None:
+        value = compression.decompress(self.buffer, self.ctx)
+        if value.data_ptr() != self.grad.data_ptr():
+            self.grad.detach().copy_(value)
+        grad = self.grad.to_sparse(self.sparse_dim) if self.sparse_dim else self.grad
+        if self.p.grad is not grad:
+            self.p.grad = grad
+
 
 class _Operation(NamedTuple):
     handle: int
-    parts: List[_Dense]
+    parts: List[Union[_Plain, _Dense]]
 
 
 class _SparseOperation(NamedTuple):
@@ -66,9 +82,7 @@ class GradientOptimizer(WrappedOptimizer):
         **settings: Any,
     ) -> None:
         self._op = op
-        self._factors = {}
-        if predivide != 1.0:
-            self._factors = dict(prescale_factor=1.0 / predivide, postscale_factor=predivide)
+        self._factors = (1.0 / predivide, predivide)  # before the reduction, and after
         self._passes: Dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
         self._ready: Set[torch.Tensor] = set()  # had all of their passes; reduced or in flight
         self._operations: List[Union[_Operation, _SparseOperation]] = []
@@ -105,11 +119,10 @@ class GradientOptimizer(WrappedOptimizer):
         self._reduced = False
         if self._local_only:
             return
-        self._passes[p] = self._passes.get(p, 0) + 1
-        if self._passes[p] >= self.backward_passes_per_step:
+        passes = self._passes[p] = self._passes.get(p, 0) + 1
+        if passes >= self.backward_passes_per_step:
             try:
-                with torch.no_grad():
-                    self._start(p)
+                self._start(p)
             except BaseException:
                 self._forget()
                 raise
@@ -122,30 +135,42 @@ class GradientOptimizer(WrappedOptimizer):
             return
         members = [member for member in group if member.requires_grad]
         if all(member in self._ready for member in members):
-            parts = [self._as_dense(member) for member in members]
+            parts = [self._plain(member) or self._as_dense(member) for member in members]
             handle = grouped_allreduce_async_(
                 [part.buffer for part in parts],
-                name=self._parameter_names[members[0]],
-                op=self._op,
-                process_set=self._process_set,
-                **self._factors,
+                None,
+                self._parameter_names[members[0]],
+                self._op,
+                *self._factors,
+                self._process_set,
             )
             self._operations.append(_Operation(handle, parts))
 
     def _start_one(self, p: torch.Tensor) -> Union[_Operation, _SparseOperation]:
         name = self._parameter_names[p]
-        self._fill_missing(p)
-        if p.grad.is_sparse:
-            self._sparse_dims[p] = p.grad.sparse_dim()
-            if not self._sparse_as_dense:
-                finish = sparse_allreduce_async(p.grad, name, self._op, self._process_set)
-                return _SparseOperation(p, finish)
-        part = self._as_dense(p)
-        handle = allreduce_async_(
-            part.buffer, name=name, op=self._op, process_set=self._process_set, **self._factors
-        )
+        part = self._plain(p)
+        if part is None:
+            self._fill_missing(p)
+            if p.grad.is_sparse:
+                self._sparse_dims[p] = p.grad.sparse_dim()
+                if not self._sparse_as_dense:
+                    with torch.no_grad():
+                        finish = sparse_allreduce_async(p.grad, name, self._op, self._process_set)
+                    return _SparseOperation(p, finish)
+            part = self._as_dense(p)
+        buffer = part.buffer
+        handle = start_allreduce(buffer, buffer, name, self._op, *self._factors, self._process_set)
         return _Operation(handle, [part])
 
+    def _plain(self, p: torch.Tensor) -> Optional[_Plain]:
+        """The gradient, if it can be reduced where it is."""
+        grad = p.grad
+        if grad is None or self._compression is not Compression.none or p in self._sparse_dims:
+            return None
+        is_plain = grad.layout == torch.strided and grad.is_contiguous()
+        return _Plain(p, grad) if is_plain else None
+
+    @torch.no_grad()
     def _fill_missing(self, p: torch.Tensor) -> None:
         if p.grad is not None:
             return
@@ -156,6 +181,7 @@ class GradientOptimizer(WrappedOptimizer):
         else:
             p.grad = torch.zeros_like(p)
 
+    @torch.no_grad()
     def _as_dense(self, p: torch.Tensor) -> _Dense:
         self._fill_missing(p)
         grad, sparse_dim = p.grad, self._sparse_dims.get(p, 0)
@@ -173,18 +199,17 @@ class GradientOptimizer(WrappedOptimizer):
 
     # Finishing.
 
-    def _finish(self, operation: Union[_Operation, _SparseOperation]) -> None:
-        if isinstance(operation, _SparseOperation):
-            operation.p.grad = operation.finish()
-            return
-        synchronize(operation.handle)
-        for part in operation.parts:
-            value = self._compression.decompress(part.buffer, part.ctx)
-            if value.data_ptr() != part.grad.data_ptr():
-                part.grad.detach().copy_(value)
-            grad = part.grad.to_sparse(part.sparse_dim) if part.sparse_dim else part.grad
-            if part.p.grad is not grad:
-                part.p.grad = grad
+    @torch.no_grad()
+    def _finish(self) -> None:
+        dense = [each for each in self._operations if isinstance(each, _Operation)]
+        ops.synchronize_all([operation.handle for operation in dense])
+        for operation in dense:
+            for part in operation.parts:
+                part.finish(self._compression)
+        for operation in self._operations:
+            if isinstance(operation, _SparseOperation):
+                operation.p.grad = operation.finish()
+        self._operations.clear()
 
     def _complete(self) -> None:
         """Reduces what is not reduced yet, the gradients that are missing as zeros, and waits for
@@ -193,12 +218,10 @@ class GradientOptimizer(WrappedOptimizer):
             return
         try:
             if self._reduces():
-                with torch.no_grad():
-                    for p in self._trained():
-                        if p not in self._ready:
-                            self._start(p)
-                    while self._operations:
-                        self._finish(self._operations.pop(0))
+                for p in self._trained():
+                    if p not in self._ready:
+                        self._start(p)
+                self._finish()
         finally:
             self._forget()
         self._reduced = True

@@ -36,7 +36,7 @@ def check(tensor: torch.Tensor) -> None:
 def in_host_memory(tensor: torch.Tensor) -> bool:
     """Whether the runtime can read and write `tensor` where it is; any other goes through a
     copy."""
-    return tensor.device.type == "cpu"
+    return tensor.is_cpu
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
