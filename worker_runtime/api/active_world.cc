@@ -13,6 +13,9 @@
 namespace hvd {
 namespace {
 
+// What a gradient is kept back for at most, so that some go together.
+constexpr absl::Duration kGatherTime = absl::Milliseconds(1);
+
 // For a world of one, where there is nobody to exchange with.
 class LoneKeyExchange : public KeyExchange {
  public:
@@ -58,6 +61,7 @@ EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
   EngineOptions options;
   options.fusion_threshold_bytes = env.fusion_threshold_bytes;
   options.cycle_time = env.cycle_time;
+  options.gather_time = env.cycle_time_is_given ? std::min(kGatherTime, env.cycle_time) : kGatherTime;
   options.cache_capacity = env.cache_capacity;
   options.groups_stay_alone = env.disable_group_fusion;
   options.collective_timeout = env.gloo_timeout;

@@ -70,18 +70,13 @@ class EngineImpl : public Engine {
       RecordRefusal(*operation);
       return engine_may_sleep.status();
     }
-    if (*engine_may_sleep) {
-      operation->needs_wake = waits;
-      if (!waits) WithLoop([](EngineLoop& loop) { loop.Wake(); });
-    }
+    if (*engine_may_sleep && !waits) WithLoop([](EngineLoop& loop) { loop.Wake(); });
     return operation;
   }
 
   absl::Status Wait(const Handle& operation) override {
     if (!operation->done.done()) {
-      WithLoop([&](EngineLoop& loop) {
-        if (!loop.Help(operation->done) && operation->needs_wake) loop.Wake();
-      });
+      WithLoop([&](EngineLoop& loop) { loop.Help(operation->done); });
     }
     if (!operation->done.WaitFor(kBlockedAfter)) {
       blocked_.Add(operation);

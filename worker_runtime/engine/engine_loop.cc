@@ -108,13 +108,14 @@ absl::Duration EngineLoop::TakeTurn() {
   return may_sleep ? sleep : absl::ZeroDuration();
 }
 
-bool EngineLoop::Help(const Completion& done) {
+void EngineLoop::Help(const Completion& done) {
   // As long as a wake-up takes.
   constexpr absl::Duration kPatience = absl::Microseconds(50);
-  if (!control_->IsInSharedMemory()) return false;
-  if (!turn_.TryLock()) {
-    Wake();
-    return true;
+  somebody_waits_.store(true);
+  const bool is_kept_back = queue_.TakeNewBy(absl::ZeroDuration()) != absl::InfiniteFuture();
+  if (!control_->IsInSharedMemory() || !turn_.TryLock()) {
+    if (is_kept_back) Wake();
+    return;
   }
   control_->TakeOver();
   while (failed_.ok()) {
@@ -127,7 +128,6 @@ bool EngineLoop::Help(const Completion& done) {
   const bool hand_over = !failed_.ok() || Clock::Real().Now() + ReceiveTimeout() < sleeps_until_;
   if (!control_->PrepareSleep() || hand_over) Wake();
   turn_.Unlock();
-  return true;
 }
 
 void EngineLoop::End(absl::Status status) {
@@ -162,6 +162,7 @@ absl::Status EngineLoop::RunCycle() {
 absl::Duration EngineLoop::ReceiveTimeout() const {
   const absl::Time now = Clock::Real().Now();
   absl::Time deadline = std::min(leave_by_, timeline_.NextDue(now));
+  deadline = std::min(deadline, queue_.TakeNewBy(options_.gather_time));
   if (is_root()) deadline = std::min(deadline, coordinator_->NextDeadline());
   if (deadline == absl::InfiniteFuture()) return absl::InfiniteDuration();
   return std::max(deadline - now, absl::ZeroDuration());
@@ -189,7 +190,10 @@ absl::Status EngineLoop::AnnounceNew() {
 // Whether there is anything to say.
 bool EngineLoop::FillAnnouncement(Announcement& announcement) {
   announcement.seen_sequence = seen_sequence_;
-  for (const OperationPtr& operation : queue_.TakeNew()) {
+  const absl::Time now = Clock::Real().Now();
+  const bool must_go = somebody_waits_.exchange(false) || leaving_.load() ||
+                       now >= queue_.TakeNewBy(options_.gather_time);
+  for (const OperationPtr& operation : must_go ? queue_.TakeNew() : std::vector<OperationPtr>()) {
     auto& group = announcement.groups.emplace_back();
     for (const SignaturePtr& signature : operation->signatures) {
       const SignatureId id = known_.Find(*signature);
@@ -210,10 +214,10 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
   announced_change_ = announcement.world_is_changing;
   const bool leaves = leaving_.load() && leave_by_ == absl::InfiniteFuture();
   if (leaves) {
-    leave_by_ = Clock::Real().Now() + kLeavePatience;
+    leave_by_ = now + kLeavePatience;
     announcement.end.emplace(EpochEnd{rank_, WithRanksNote(LeftWorldError(rank_)), EndKind::kLeft});
   }
-  announcement.timeline = timeline_.NextPart(Clock::Real().Now());
+  announcement.timeline = timeline_.NextPart(now);
   return !announcement.groups.empty() || blocked_anew || changes || leaves ||
          announcement.timeline.has_value() ||
          unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;

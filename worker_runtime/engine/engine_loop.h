@@ -44,10 +44,10 @@ class EngineLoop {
   // Works until the epoch has ended, then fails what is in flight and closes the queue.
   void Run();
 
-  // Takes turns, unless another thread does, until `done`, or until nothing happens for some
-  // microseconds. What is in the queue is taken up by somebody, unless it returns false: turns
-  // can't be taken here.
-  bool Help(const Completion& done);
+  // For a thread that waits for `done`: nothing is kept back any longer, and, if turns can be taken,
+  // it takes them, unless another thread does, until it is done or nothing happens for some
+  // microseconds.
+  void Help(const Completion& done);
 
   // There is something new in the queue or among the blocked waits.
   void Wake() { control_->Wake(); }
@@ -129,6 +129,7 @@ class EngineLoop {
   // Of the engine's thread.
   absl::Time sleeps_until_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
 
+  std::atomic<bool> somebody_waits_{false};  // since the last round
   std::atomic<bool> world_is_changing_{false};
   std::atomic<bool> leaving_{false};
   std::atomic<bool> aborted_{false};

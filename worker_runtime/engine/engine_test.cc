@@ -323,6 +323,36 @@ TEST_P(EngineTest, CycleTime_OnlyDelays) {
   });
 }
 
+// Whoever waits makes everything go that was kept back on its rank, not only its own.
+TEST_P(EngineTest, GatherTime_EndsWhenSomebodyWaits) {
+  EngineOptions options;
+  options.gather_time = absl::Hours(24);
+  TestWorld world(size(), options);
+  world.OnEach([&](int, Engine& engine) {
+    for (int step = 0; step < 10; ++step) {
+      std::vector<float> a{1}, b{2};
+      const auto first = engine.Submit({AllReduceOf("a", a)});
+      const auto second = engine.Submit({AllReduceOf("b", b)});
+      EXPECT_EQ(engine.Wait(*second), absl::OkStatus());
+      EXPECT_EQ(engine.Wait(*first), absl::OkStatus());
+      EXPECT_THAT(b, ElementsAre(2 * size()));
+    }
+  });
+}
+
+TEST_P(EngineTest, GatherTime_PassesThoughNobodyWaits) {
+  EngineOptions options;
+  options.gather_time = absl::Milliseconds(1);
+  TestWorld world(size(), options);
+  world.OnEach([&](int, Engine& engine) {
+    std::vector<float> a{1};
+    const auto handle = engine.Submit({AllReduceOf("a", a)});
+    (*handle)->done.Wait();
+    EXPECT_EQ(engine.Wait(*handle), absl::OkStatus());
+    EXPECT_THAT(a, ElementsAre(size()));
+  });
+}
+
 TEST(EngineSubmitTest, BadRequest_QueuesNothing) {
   TestWorld world(1);
   Engine& engine = world.engine(0);

@@ -22,7 +22,6 @@ struct Operation {
   std::vector<TensorResult> results;
   std::vector<std::unique_ptr<char[]>> memory;  // of results whose request gave none
   size_t unfinished = 0;                        // tensors
-  bool needs_wake = false;  // the engine may sleep, and was not told of this; before Wait
   Recorder::Submission submission;
   absl::Status status;  // the first error
   Completion done;

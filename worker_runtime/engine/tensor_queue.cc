@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 
 namespace hvd {
 
@@ -18,13 +19,23 @@ absl::StatusOr<bool> TensorQueue::Push(OperationPtr operation) {
     return absl::AlreadyExistsError(
         absl::StrCat("a tensor named '", name, "' is being processed already"));
   }
+  const bool was_much = new_bytes_ >= kMuchBytes;
+  for (const SignaturePtr& signature : operation->signatures) new_bytes_ += ByteCount(*signature);
+  if (new_.empty()) new_since_ = Clock::Real().Now();
   new_.push_back(std::move(operation));
-  return new_.size() == 1;
+  return new_.size() == 1 || (!was_much && new_bytes_ >= kMuchBytes);
 }
 
 std::vector<OperationPtr> TensorQueue::TakeNew() {
   absl::MutexLock lock(&mutex_);
+  new_bytes_ = 0;
   return std::exchange(new_, {});
+}
+
+absl::Time TensorQueue::TakeNewBy(absl::Duration patience) const {
+  absl::MutexLock lock(&mutex_);
+  if (new_.empty()) return absl::InfiniteFuture();
+  return new_bytes_ >= kMuchBytes ? absl::InfinitePast() : new_since_ + patience;
 }
 
 std::optional<OperationTensor> TensorQueue::Take(const std::string& name) {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "worker_runtime/engine/operation.h"
 
 namespace hvd {
@@ -19,13 +20,21 @@ namespace hvd {
 // operation can be seen to be done.
 class TensorQueue {
  public:
-  // Returns whether nothing was waiting for TakeNew, so that the engine may be asleep.
+  // Returns whether the engine may be asleep and has to know: nothing was waiting for TakeNew, or
+  // it has become much.
   //   AlreadyExists: a name is in flight, or occurs twice; nothing was queued.   After Close: what
   //   was given there.
   absl::StatusOr<bool> Push(OperationPtr operation);
 
   // What was pushed since the last call, in order.
   std::vector<OperationPtr> TakeNew();
+
+  // When TakeNew is to be called if operations may wait for `patience` for others: now if they are
+  // much; InfiniteFuture: there are none.
+  absl::Time TakeNewBy(absl::Duration patience) const;
+
+  // Waiting for more than this gains nothing.
+  static constexpr size_t kMuchBytes = size_t{8} << 20;
 
   // Ends the flight of the tensor; nullopt if there is none of that name.
   std::optional<OperationTensor> Take(const std::string& name);
@@ -34,9 +43,11 @@ class TensorQueue {
   void Close(const absl::Status& status);
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);
   std::vector<OperationPtr> new_ ABSL_GUARDED_BY(mutex_);
+  size_t new_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time new_since_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, OperationTensor> in_flight_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -25,6 +25,27 @@ TEST(TensorQueueTest, Push_OnlyTheFirstNeedsAWake) {
   EXPECT_TRUE(*queue.Push(Operate({"c"})));
 }
 
+TEST(TensorQueueTest, TakeNewBy_OnceTheFirstHasWaitedOrItIsMuch) {
+  TensorQueue queue;
+  constexpr absl::Duration kDay = absl::Hours(24);
+  EXPECT_EQ(queue.TakeNewBy(kDay), absl::InfiniteFuture());
+  ASSERT_TRUE(queue.Push(Operate({"a"})).ok());
+  const absl::Time by = queue.TakeNewBy(kDay);
+  EXPECT_EQ(by - kDay, queue.TakeNewBy(absl::ZeroDuration()));
+  ASSERT_TRUE(queue.Push(Operate({"b"})).ok());
+  EXPECT_EQ(queue.TakeNewBy(kDay), by);
+  TensorSignature large;
+  large.name = "c";
+  large.shape = {static_cast<int64_t>(TensorQueue::kMuchBytes / SizeOf(large.type))};
+  const OperationPtr much = Operate({"c"});
+  much->signatures = {std::make_shared<const TensorSignature>(large)};
+  EXPECT_TRUE(*queue.Push(much)) << "the engine has to know";
+  EXPECT_EQ(queue.TakeNewBy(kDay), absl::InfinitePast());
+  EXPECT_FALSE(*queue.Push(Operate({"d"})));
+  queue.TakeNew();
+  EXPECT_EQ(queue.TakeNewBy(kDay), absl::InfiniteFuture());
+}
+
 TEST(TensorQueueTest, Push_NameInFlight_QueuesNothing) {
   TensorQueue queue;
   ASSERT_TRUE(queue.Push(Operate({"a"})).ok());
