@@ -12,9 +12,9 @@
 namespace hvd {
 
 // Works on after the communicator that it belongs to was aborted, until that is destroyed. One
-// thread at a time, the one that calls the communicator's operations; except SleepFor and Wake.
+// thread at a time, the one that calls the communicator's operations; except AwaitWake and Wake.
 //
-// A thread that wants to sleep calls PrepareSleep and then SleepFor, between which another one may
+// A thread that wants to sleep calls PrepareSleep and then AwaitWake, between which another one may
 // take its turn.
 class Mailbox {
  public:
@@ -41,7 +41,7 @@ class Mailbox {
   // Wake() was called since the last TakeWake: there is nothing to sleep for.
   virtual bool PrepareSleep(Ready ready) = 0;
   // Sleeps until woken by a peer's word or end or by Wake(), at most for `timeout`.
-  virtual void SleepFor(absl::Duration timeout) = 0;
+  virtual void AwaitWake(absl::Duration timeout) = 0;
   // To be called after a sleep: peers need not wake this rank any more.
   virtual void StayAwake() = 0;
   // The same for a thread that takes its turn while another one sleeps.

@@ -88,7 +88,7 @@ absl::Status ShmLinks::Await(Missing missing, absl::Time deadline) {
           absl::DeadlineExceededError(absl::StrCat("rank ", peer, " has not come within the time")),
           peer);
     } else if (PrepareSleep(is_over)) {
-      SleepFor(deadline - Clock::Real().Now());
+      AwaitWake(deadline - Clock::Real().Now());
       StayAwake();
     }
     RETURN_IF_ERROR(status());
@@ -102,6 +102,8 @@ bool ShmLinks::Look(absl::FunctionRef<bool()> ready) {
     if (waiting_ == Waiting::kYield) sched_yield();
     Pause();
     if (looks % kLooksPerClockReading != 0) continue;
+    // Ranks have other threads, too.
+    sched_yield();
     const absl::Time now = Clock::Real().Now();
     if (give_up == absl::InfiniteFuture()) give_up = now + kLookFor;
     if (now >= give_up) return false;
@@ -126,7 +128,7 @@ bool ShmLinks::PrepareSleep(absl::FunctionRef<bool()> ready) {
   return false;
 }
 
-void ShmLinks::SleepFor(absl::Duration timeout) {
+void ShmLinks::AwaitWake(absl::Duration timeout) {
   const int64_t milliseconds = timeout == absl::InfiniteDuration()
                                    ? -1
                                    : std::max<int64_t>(absl::ToInt64Milliseconds(timeout) + 1, 0);

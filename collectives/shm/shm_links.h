@@ -54,7 +54,7 @@ class ShmLinks {
   bool Look(absl::FunctionRef<bool()> ready);
   bool PrepareSleep(absl::FunctionRef<bool()> ready);
   // Thread-safe.
-  void SleepFor(absl::Duration timeout);
+  void AwaitWake(absl::Duration timeout);
   void StayAwake();
   void TakeOver() { own_state().asleep.store(0, std::memory_order_relaxed); }
   void RingOwn() { Ring(rank_); }

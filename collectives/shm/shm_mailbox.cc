@@ -40,8 +40,8 @@ bool ShmMailbox::PrepareSleep(Ready ready) {
   return links_.PrepareSleep([&] { return woken_.load() || ready(); });
 }
 
-void ShmMailbox::SleepFor(absl::Duration timeout) {
-  links_.SleepFor(timeout);
+void ShmMailbox::AwaitWake(absl::Duration timeout) {
+  links_.AwaitWake(timeout);
   sleeping_.store(false);
 }
 

@@ -23,7 +23,7 @@ class ShmMailbox : public Mailbox {
   void Close() override;
   bool Look(Ready ready) override;
   bool PrepareSleep(Ready ready) override;
-  void SleepFor(absl::Duration timeout) override;
+  void AwaitWake(absl::Duration timeout) override;
   void StayAwake() override { links_.StayAwake(); }
   void TakeOver() override { links_.TakeOver(); }
   void Wake() override;

@@ -61,7 +61,8 @@ EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
   EngineOptions options;
   options.fusion_threshold_bytes = env.fusion_threshold_bytes;
   options.cycle_time = env.cycle_time;
-  options.gather_time = env.cycle_time_is_given ? std::min(kGatherTime, env.cycle_time) : kGatherTime;
+  options.gather_time =
+      env.cycle_time_is_given ? std::min(kGatherTime, env.cycle_time) : kGatherTime;
   options.cache_capacity = env.cache_capacity;
   options.groups_stay_alone = env.disable_group_fusion;
   options.collective_timeout = env.gloo_timeout;

@@ -63,7 +63,7 @@ class TcpControlChannel : public ControlChannel {
   absl::Status Flush(absl::Duration timeout) override;
   absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
   bool PrepareSleep() override { return received_.empty() && lost_.ok(); }
-  void SleepFor(absl::Duration timeout) override;
+  void AwaitWake(absl::Duration timeout) override;
   void StayAwake() override {}  // the kernel keeps what has happened
   void TakeOver() override {}
   bool IsInSharedMemory() const override { return false; }
@@ -197,7 +197,7 @@ absl::Status TcpControlChannel::HandleEvents(absl::Time deadline) {
   return absl::OkStatus();
 }
 
-void TcpControlChannel::SleepFor(absl::Duration timeout) {
+void TcpControlChannel::AwaitWake(absl::Duration timeout) {
   const absl::Time deadline =
       timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : Clock::Real().Now() + timeout;
   epoll_event event;

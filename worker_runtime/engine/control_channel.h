@@ -29,7 +29,7 @@ class ControlListener {
 };
 
 // Framed, ordered, reliable messages between rank 0 and every other rank. Used by one thread at a
-// time, except SleepFor() and Wake().
+// time, except AwaitWake() and Wake().
 class ControlChannel {
  public:
   // Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at
@@ -67,18 +67,18 @@ class ControlChannel {
   virtual absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) = 0;
 
   // A wait in two halves, between which another thread may take its turn: if PrepareSleep says that
-  // there is nothing to receive, SleepFor waits until there is, or for Wake(), or for `timeout`.
+  // there is nothing to receive, AwaitWake waits until there is, or for Wake(), or for `timeout`.
   // StayAwake follows. Who takes a turn while another thread sleeps calls TakeOver first, and
   // PrepareSleep at last.
   virtual bool PrepareSleep() = 0;
-  virtual void SleepFor(absl::Duration timeout) = 0;
+  virtual void AwaitWake(absl::Duration timeout) = 0;
   virtual void StayAwake() = 0;
   virtual void TakeOver() = 0;
 
   // Whether taking turns is worth while: waiting for a little while costs no system call.
   virtual bool IsInSharedMemory() const = 0;
 
-  // Makes the running or the next Receive or SleepFor return. From any thread; async-signal-safe.
+  // Makes the running or the next Receive or AwaitWake return. From any thread; async-signal-safe.
   virtual void Wake() = 0;
 
   // Ends in good order: sends what is buffered, says that nothing more will come, and hands what

@@ -30,7 +30,7 @@ namespace hvd {
 struct EngineOptions {
   size_t fusion_threshold_bytes = size_t{128} << 20;  // 0: no fusion
   absl::Duration cycle_time =
-      absl::ZeroDuration();        // how long ready tensors may wait for more to fuse with
+      absl::ZeroDuration();  // how long ready tensors may wait for more to fuse with
   // How long what nobody waits for may be kept back so that more goes with it.
   absl::Duration gather_time = absl::ZeroDuration();
   bool groups_stay_alone = false;  // tensors of one Submit are fused with no others

@@ -87,7 +87,7 @@ void EngineLoop::Abort(const absl::Status& reason) {
 void EngineLoop::Run() {
   while (true) {
     const absl::Duration sleep = TakeTurn();
-    if (sleep > absl::ZeroDuration()) control_->SleepFor(sleep);
+    if (sleep > absl::ZeroDuration()) control_->AwaitWake(sleep);
     absl::MutexLock lock(&turn_);
     if (has_ended_) return;
   }

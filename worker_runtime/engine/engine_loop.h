@@ -44,8 +44,8 @@ class EngineLoop {
   // Works until the epoch has ended, then fails what is in flight and closes the queue.
   void Run();
 
-  // For a thread that waits for `done`: nothing is kept back any longer, and, if turns can be taken,
-  // it takes them, unless another thread does, until it is done or nothing happens for some
+  // For a thread that waits for `done`: nothing is kept back any longer, and, if turns can be
+  // taken, it takes them, unless another thread does, until it is done or nothing happens for some
   // microseconds.
   void Help(const Completion& done);
 

@@ -32,7 +32,7 @@ class MailControlChannel : public ControlChannel {
   bool PrepareSleep() override {
     return received_.empty() && lost_.ok() && mailbox_.PrepareSleep([this] { return HasNews(); });
   }
-  void SleepFor(absl::Duration timeout) override { mailbox_.SleepFor(timeout); }
+  void AwaitWake(absl::Duration timeout) override { mailbox_.AwaitWake(timeout); }
   void StayAwake() override { mailbox_.StayAwake(); }
   void TakeOver() override { mailbox_.TakeOver(); }
   bool IsInSharedMemory() const override { return true; }
@@ -140,7 +140,7 @@ void MailControlChannel::AwaitNews(absl::Time deadline) {
       now < deadline && mailbox_.Look([this] { return HasNews() || received_.size() > 0; });
   if (!has_news && Clock::Real().Now() < deadline &&
       mailbox_.PrepareSleep([this] { return HasNews(); })) {
-    mailbox_.SleepFor(deadline - Clock::Real().Now());
+    mailbox_.AwaitWake(deadline - Clock::Real().Now());
     mailbox_.StayAwake();
   }
   Exchange();
