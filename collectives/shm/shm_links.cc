@@ -154,6 +154,8 @@ void ShmLinks::HandleEvent(uint64_t tag) {
   meeting_.links[tag].reset();
   if (segment().state(peer).left.load(std::memory_order_acquire) != 0) return;
   dead_[peer] = true;
+  // It may have ended because of another one, and have said so.
+  if (!Check().ok()) return;
   Break(absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: its process has ended")),
         peer);
 }

@@ -1,0 +1,180 @@
+// A rank that is a process of its own dies at any moment inside any operation: no goodbye, no last
+// word. All others learn of it, and none of them waits for its timeout.
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/frames.h"
+#include "base/status_macros.h"
+#include "collectives/shm/shm_backend.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr int kTester = 1;  // this process
+constexpr CallOptions kPatient = {absl::Seconds(60)};
+
+// Every rank shows rank 0, and rank 0 shows everyone; sockets[r] is between rank 0 and rank r.
+class StarExchange : public KeyExchange {
+ public:
+  StarExchange(int rank, std::vector<int> sockets) : rank_(rank), sockets_(std::move(sockets)) {}
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
+                                                     absl::Duration) override {
+    std::vector<std::string> values(kRanks, std::string(value));
+    if (rank_ > 0) RETURN_IF_ERROR(WriteFrame(sockets_[rank_], value));
+    for (int rank = rank_ > 0 ? 0 : 1; rank < kRanks; ++rank) {
+      ASSIGN_OR_RETURN(values[rank], ReadFrame(sockets_[rank_ > 0 ? rank_ : rank], 1 << 20));
+    }
+    for (int peer = 1; rank_ == 0 && peer < kRanks; ++peer) {
+      for (const std::string& each : values) RETURN_IF_ERROR(WriteFrame(sockets_[peer], each));
+    }
+    return values;
+  }
+
+ private:
+  const int rank_;
+  const std::vector<int> sockets_;
+};
+
+enum class Operation {
+  kAllReduce,
+  kAllGather,
+  kBroadcast,
+  kAllToAll,
+  kReduceScatter,
+  kSendReceive
+};
+
+// One call with so many elements a rank. `victim` dies sometime.
+absl::Status Call(Communicator& c, Operation operation, size_t count, int victim) {
+  constexpr size_t kMost = 300000;
+  static auto* const in = new std::vector<float>(kRanks * kMost, 1);
+  static auto* const out = new std::vector<float>(kRanks * kMost);
+  const std::vector<size_t> counts(kRanks, count), bytes(kRanks, count * sizeof(float));
+  constexpr DataType kType = DataType::kFloat32;
+  switch (operation) {
+    case Operation::kAllReduce:
+      return c.AllReduce(in->data(), out->data(), count, kType, ReduceOp::kSum, kPatient);
+    case Operation::kAllGather:
+      return c.AllGather(in->data(), out->data(), bytes, kPatient);
+    case Operation::kBroadcast:
+      return c.Broadcast(out->data(), bytes[0], victim, kPatient);
+    case Operation::kAllToAll:
+      return c.AllToAll(in->data(), bytes, out->data(), bytes, kPatient);
+    case Operation::kReduceScatter:
+      return c.ReduceScatter(in->data(), out->data(), counts, kType, ReduceOp::kSum, kPatient);
+    case Operation::kSendReceive:
+      break;
+  }
+  // The third rank waits for both.
+  if (c.rank() != kTester && c.rank() != victim) return c.Barrier(kPatient);
+  return c.SendReceive(c.rank() == victim ? kTester : victim, in->data(), out->data(), bytes[0],
+                       kPatient);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Connect(int rank, ShmWriting writing,
+                                                      const std::vector<int>& sockets) {
+  StarExchange keys(rank, sockets);
+  return MakeShmBackend(writing)->Connect({Epoch(1), rank, kRanks, "", "secret"}, keys,
+                                          absl::Seconds(60));
+}
+
+// Works until it fails; the status of that.
+absl::Status Work(Communicator& communicator, Operation operation, size_t count, int victim) {
+  while (true) RETURN_IF_ERROR(Call(communicator, operation, count, victim));
+}
+
+// Another rank's process. The victim's ends by a signal that comes at a random time.
+[[noreturn]] void RunRank(int rank, int victim, int microseconds, Operation operation, size_t count,
+                          ShmWriting writing, const std::vector<int>& sockets) {
+  const auto communicator = Connect(rank, writing, sockets);
+  if (!communicator.ok()) _exit(2);
+  if (rank == victim) {
+    itimerval timer = {};
+    timer.it_value.tv_usec = microseconds;
+    setitimer(ITIMER_REAL, &timer, nullptr);
+  }
+  _exit(absl::IsUnavailable(Work(**communicator, operation, count, victim)) ? 0 : 1);
+}
+
+void LoseARank(Operation operation, size_t count, ShmWriting writing, int victim,
+               int microseconds) {
+  std::vector<int> at_root(kRanks, -1), at_members(kRanks, -1);
+  for (int rank = 1; rank < kRanks; ++rank) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    at_root[rank] = ends[0];
+    at_members[rank] = ends[1];
+  }
+  std::vector<pid_t> processes(kRanks, -1);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == kTester) continue;
+    processes[rank] = fork();  // there are no threads
+    if (processes[rank] == 0) {
+      RunRank(rank, victim, microseconds, operation, count, writing,
+              rank == 0 ? at_root : at_members);
+    }
+  }
+  const auto communicator = Connect(kTester, writing, at_members);
+  ASSERT_TRUE(communicator.ok()) << communicator.status();
+  const absl::Status status = Work(**communicator, operation, count, victim);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_NE(status.message().find("rank " + std::to_string(victim)), absl::string_view::npos)
+      << status;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == kTester) continue;
+    int ended = 0;
+    ASSERT_EQ(waitpid(processes[rank], &ended, 0), processes[rank]);
+    if (rank == victim) {
+      EXPECT_TRUE(WIFSIGNALED(ended));
+    } else {
+      EXPECT_EQ(ended, 0) << "the other survivor did not learn of it";
+    }
+  }
+  for (int rank = 1; rank < kRanks; ++rank) {
+    close(at_root[rank]);
+    close(at_members[rank]);
+  }
+}
+
+struct Case {
+  const char* name;
+  Operation operation;
+};
+
+class ShmCrashTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ShmCrashTest, RankDiesAtAnyMoment_AllOthersLearnOfIt) {
+  std::mt19937 random(static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));
+  for (int round = 0; round < 20; ++round) {
+    const int victim = round % 2 == 0 ? 0 : 2;
+    const size_t count = round % 4 < 2 ? 100 : 300000;
+    const ShmWriting writing = round % 3 == 0 ? ShmWriting::kStreaming : ShmWriting::kProbe;
+    const int microseconds = 1 + static_cast<int>(random() % 5000);
+    SCOPED_TRACE(testing::Message() << "victim " << victim << ", " << count << " elements, after "
+                                    << microseconds << " us");
+    LoseARank(GetParam().operation, count, writing, victim, microseconds);
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, ShmCrashTest,
+                         testing::Values(Case{"AllReduce", Operation::kAllReduce},
+                                         Case{"AllGather", Operation::kAllGather},
+                                         Case{"Broadcast", Operation::kBroadcast},
+                                         Case{"AllToAll", Operation::kAllToAll},
+                                         Case{"ReduceScatter", Operation::kReduceScatter},
+                                         Case{"SendReceive", Operation::kSendReceive}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace hvd
