@@ -64,6 +64,20 @@ absl::Status CheckReduction(const TensorSignature& request) {
   return absl::OkStatus();
 }
 
+absl::Status CheckDevice(const TensorSignature& request, const TensorMemory& memory) {
+  if (request.on_device != (memory.device != kHostMemory) || memory.device < kHostMemory) {
+    return Bad(request, "no such device");
+  }
+  if (!request.on_device) return absl::OkStatus();
+  if (request.op != OpKind::kAllReduce && request.op != OpKind::kBroadcast) {
+    return Bad(request, "tensors on devices are for allreduce and broadcast only");
+  }
+  if (memory.output == nullptr && ElementCount(request.shape) > 0) {
+    return Bad(request, "a tensor on a device needs an output");
+  }
+  return absl::OkStatus();
+}
+
 bool CarriesData(OpKind op) {
   return op != OpKind::kBarrier && op != OpKind::kJoin && op != OpKind::kCommit;
 }
@@ -80,6 +94,7 @@ absl::Status CheckRequest(const TensorSignature& request, const TensorMemory& me
   if (request.op == OpKind::kAllReduce || request.op == OpKind::kReduceScatter) {
     RETURN_IF_ERROR(CheckReduction(request));
   }
+  RETURN_IF_ERROR(CheckDevice(request, memory));
   if (CarriesData(request.op) && request.op != OpKind::kBroadcast && memory.input == nullptr &&
       ElementCount(request.shape) > 0) {
     return Bad(request, "there is no input");

@@ -13,12 +13,19 @@
 
 namespace hvd {
 
+inline constexpr int kHostMemory = -1;
+
 // Where one tensor of an operation lies; borrowed until the operation is done.
 struct TensorMemory {
   const void* input = nullptr;
   // Where the result goes if its size is known beforehand (all-reduce: may equal input; broadcast:
   // the buffer itself, read on the root unless input is given). nullptr: the engine allocates it.
   void* output = nullptr;
+  // Where both are: this CUDA device, or host memory. On a device there must be an output, and only
+  // what IsForDevices (device_executor.h) is done.
+  int device = kHostMemory;
+  // A CUDA event after which they may be used; nullptr: they may be.
+  void* ready_event = nullptr;
 };
 
 // One tensor of one operation, as a user thread submits it. Its name matches the ranks' requests

@@ -86,6 +86,22 @@ TEST(CheckRequestTest, Reductions_HaveTheirLimits) {
   EXPECT_EQ(Why(request), "allreduce of 'x': Adasum needs floating-point tensors");
 }
 
+TEST(CheckRequestTest, Devices_AreForSomeOperationsThatHaveAnOutput) {
+  TensorRequest request = Good();
+  request.on_device = true;
+  request.device = 3;
+  EXPECT_EQ(Why(request), "allreduce of 'x': a tensor on a device needs an output");
+  request.output = data;
+  EXPECT_EQ(Why(request), "");
+  request.op = OpKind::kAllGather;
+  EXPECT_EQ(Why(request),
+            "allgather of 'x': tensors on devices are for allreduce and broadcast only");
+  request.device = -2;
+  EXPECT_EQ(Why(request), "allgather of 'x': no such device");
+  request.device = kHostMemory;
+  EXPECT_EQ(Why(request), "allgather of 'x': no such device");
+}
+
 TEST(SplitRequestsTest, BothParts_AreAddedInOrder) {
   TensorRequest all = Good(OpKind::kAllToAll), bare;
   all.splits = {1, 3};

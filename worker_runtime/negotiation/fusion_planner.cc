@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-using FusionKey = std::tuple<DataType, Reduction, double, double, size_t>;
+using FusionKey = std::tuple<DataType, Reduction, double, double, bool, size_t>;
 
 // The batch of a kind that still has room.
 struct OpenBatch {
@@ -33,8 +33,8 @@ std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t thresho
     const TensorSignature& signature = *tensor.signature;
     const size_t bytes = ByteCount(signature);
     if (tensors.size() > 1 && limit > 0 && CanFuse(signature, bytes, limit)) {
-      const FusionKey key{signature.type, signature.reduction, signature.prescale,
-                          signature.postscale, groups.empty() ? 0 : groups[i]};
+      const FusionKey key{signature.type,      signature.reduction, signature.prescale,
+                          signature.postscale, signature.on_device, groups.empty() ? 0 : groups[i]};
       auto [found, added] = open.try_emplace(key);
       if (!added && found->second.bytes + bytes <= limit) {
         found->second.bytes += bytes;

@@ -48,12 +48,16 @@ TEST(FusionPlannerTest, OtherKindsBetween_AreLookedPast) {
   EXPECT_EQ(Fuse({Floats("a", 10), b, Floats("c", 10), d}, 1000), "a,c b,d");
 }
 
-TEST(FusionPlannerTest, ReductionAndFactors_KeepApart) {
-  TensorSignature b = Floats("b", 10), c = Floats("c", 10), d = Floats("d", 10);
+TEST(FusionPlannerTest, ReductionFactorsAndMemory_KeepApart) {
+  TensorSignature b = Floats("b", 10), c = b, d = b, e = b;
   b.reduction = Reduction::kMax;
   c.prescale = 0.5;
   d.postscale = 0.5;
-  EXPECT_EQ(Fuse({Floats("a", 10), b, c, d}, 1000), "a b c d");
+  e.on_device = true;
+  c.name = "c";
+  d.name = "d";
+  e.name = "e";
+  EXPECT_EQ(Fuse({Floats("a", 10), b, c, d, e}, 1000), "a b c d e");
 }
 
 TEST(FusionPlannerTest, AdasumAndOtherOperations_StayAlone) {

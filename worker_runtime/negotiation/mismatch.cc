@@ -43,6 +43,8 @@ bool SameRoot(const Signature& a, const Signature& b) {
   return a.op != OpKind::kBroadcast || a.root_rank == b.root_rank;
 }
 
+bool SameMemory(const Signature& a, const Signature& b) { return a.on_device == b.on_device; }
+
 using Rule = bool (*)(const Signature&, const Signature&);
 
 bool HoldsForAll(Rule rule, absl::Span<const SignaturePtr> by_rank, const Signature& first) {
@@ -54,16 +56,17 @@ bool HoldsForAll(Rule rule, absl::Span<const SignaturePtr> by_rank, const Signat
 
 // Which rules are broken; the text shows these respects.
 struct Broken {
-  bool op, data, reduction, factors, root;
-  bool any() const { return op || data || reduction || factors || root; }
+  bool op, data, reduction, factors, root, memory;
+  bool any() const { return op || data || reduction || factors || root || memory; }
 };
 
 Broken CheckRules(absl::Span<const SignaturePtr> by_rank, const Signature& first) {
   auto broken = [&](Rule rule) { return !HoldsForAll(rule, by_rank, first); };
-  Broken result{broken(SameOp), broken(SameType) || broken(SameShape), broken(SameReduction),
-                broken(SameFactors), broken(SameRoot)};
+  Broken result{broken(SameOp),        broken(SameType) || broken(SameShape),
+                broken(SameReduction), broken(SameFactors),
+                broken(SameRoot),      broken(SameMemory)};
   // Different operations have nothing else in common that is worth telling.
-  if (result.op) result.reduction = result.factors = result.root = false;
+  if (result.op) result.reduction = result.factors = result.root = result.memory = false;
   return result;
 }
 
@@ -77,6 +80,7 @@ std::string Describe(const Signature& signature, const Broken& broken) {
                     signature.postscale);
   }
   if (broken.root) absl::StrAppend(&text, " with root rank ", signature.root_rank);
+  if (broken.memory) absl::StrAppend(&text, signature.on_device ? " on a GPU" : " on the host");
   return text;
 }
 

@@ -50,6 +50,15 @@ TEST(MismatchTest, ReductionFactorsAndRoot_AreShownWhereTheyDiffer) {
             "rank 1 sent float32 [2] with root rank 1");
 }
 
+TEST(MismatchTest, Memory_IsShownWhereItDiffers) {
+  TensorSignature other = MakeSignature("x");
+  other.on_device = true;
+  EXPECT_EQ(Mismatch({Sig("x"), Share(other)}),
+            "Mismatched allreduce of 'x': rank 0 sent float32 [2] on the host, "
+            "rank 1 sent float32 [2] on a GPU");
+  EXPECT_EQ(Mismatch({Share(other), Share(other)}), "");
+}
+
 TEST(MismatchTest, Gathered_MayDifferInTheFirstDimensionOnly) {
   const OpKind op = OpKind::kAllGather;
   EXPECT_EQ(Mismatch({Sig("g", {0, 4}, op), Sig("g", {7, 4}, op)}), "");

@@ -25,11 +25,12 @@ struct TensorSignature {
   double postscale = 1.0;
   int root_rank = 0;
   std::vector<int32_t> splits;  // all-to-all; empty: evenly
+  bool on_device = false;       // whether its memory is a CUDA device's
 
   friend bool operator==(const TensorSignature& a, const TensorSignature& b) {
     return a.op == b.op && a.type == b.type && a.reduction == b.reduction && a.shape == b.shape &&
            a.prescale == b.prescale && a.postscale == b.postscale && a.root_rank == b.root_rank &&
-           a.splits == b.splits && a.name == b.name;
+           a.splits == b.splits && a.on_device == b.on_device && a.name == b.name;
   }
   friend bool operator!=(const TensorSignature& a, const TensorSignature& b) { return !(a == b); }
 };

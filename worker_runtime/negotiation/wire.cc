@@ -29,6 +29,7 @@ void EncodeSignature(const TensorSignature& signature, wire::Signature& out) {
   out.set_postscale(signature.postscale);
   out.set_root_rank(signature.root_rank);
   out.mutable_splits()->Add(signature.splits.begin(), signature.splits.end());
+  out.set_on_device(signature.on_device);
 }
 
 absl::StatusOr<SignaturePtr> DecodeSignature(const wire::Signature& in, int size) {
@@ -46,6 +47,7 @@ absl::StatusOr<SignaturePtr> DecodeSignature(const wire::Signature& in, int size
   signature->postscale = in.postscale();
   signature->root_rank = in.root_rank();
   signature->splits = ToVector<int32_t>(in.splits());
+  signature->on_device = in.on_device();
   if (!IsSaneShape(signature->shape, signature->type)) {
     return absl::InvalidArgumentError(absl::StrCat("'", in.name(), "' has an impossible shape"));
   }

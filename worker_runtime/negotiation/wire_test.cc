@@ -13,6 +13,7 @@ TensorSignature Rich() {
   signature.postscale = 3;
   signature.root_rank = 1;
   signature.splits = {3, 1};
+  signature.on_device = true;
   return signature;
 }
 

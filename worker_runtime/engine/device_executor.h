@@ -1,0 +1,70 @@
+// Carries out plans for tensors in CUDA devices' memory.
+#ifndef WORKER_RUNTIME_ENGINE_DEVICE_EXECUTOR_H_
+#define WORKER_RUNTIME_ENGINE_DEVICE_EXECUTOR_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "base/cancellation.h"
+#include "collectives/device_communicator.h"
+#include "worker_runtime/engine/operation.h"
+#include "worker_runtime/negotiation/messages.h"
+#include "worker_runtime/timeline/recorder.h"
+
+namespace hvd {
+
+// Connects the ranks' devices; every rank calls it, at the same point of its plans. Unimplemented:
+// some rank has none, on all ranks alike.   Otherwise as DeviceBackend::Connect.
+using DeviceConnector = std::function<absl::StatusOr<std::unique_ptr<DeviceCommunicator>>(
+    int device, const WaitBounds& bounds)>;
+
+// Whether a device can do it without the host; the same on all ranks. Scaled reductions other than
+// sums of floats, averages of integers, Adasum, and whatever is neither an allreduce nor a
+// broadcast are not for it. Pure.
+bool IsForDevices(const TensorSignature& signature);
+
+// Run() is for the engine, one call at a time; Abort() may be called from any thread at any time.
+class DeviceExecutor {
+ public:
+  // Opens nothing before the first batch. `connect` may be empty: no rank has devices. A rank that
+  // has joined without ever having had a tensor on a device takes part with `usual_device`.
+  DeviceExecutor(DeviceConnector connect, int usual_device, absl::Duration timeout,
+                 Recorder& recorder, int process_set);
+
+  // As Executor::Run.
+  absl::Status Run(const Batch& batch, absl::Span<const std::optional<OperationTensor>> parts);
+
+  // Ends a running and every later Run with Aborted(reason), soon. Does not block.
+  void Abort(absl::string_view reason);
+
+ private:
+  absl::Status Connect(int device);
+  absl::Status AllReduce(const Batch& batch,
+                         absl::Span<const std::optional<OperationTensor>> parts);
+  absl::Status Broadcast(const PlannedTensor& planned, const OperationTensor& part);
+  // Device memory that leaves others' contributions to the batch as they are, where this rank has
+  // none.
+  absl::StatusOr<char*> Neutral(const Batch& batch,
+                                absl::Span<const std::optional<OperationTensor>> parts);
+
+  const DeviceConnector connect_;
+  const CallOptions options_;
+  Recorder& recorder_;
+  const int process_set_;
+  int device_;
+  absl::Status refusal_;  // Unimplemented: this group has no devices
+  Cancellation cancellation_;
+  absl::Mutex mutex_;
+  std::unique_ptr<DeviceCommunicator> communicator_;  // written under the lock, by Run
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_DEVICE_EXECUTOR_H_

@@ -1,0 +1,235 @@
+// Ranks are threads, and their GPUs' memory is the process's; no negotiation.
+#include "worker_runtime/engine/device_executor.h"
+
+#include <string>
+#include <thread>  // NOLINT: for Abort from elsewhere
+#include <utility>
+
+#include "collectives/conformance/rank_group.h"
+#include "collectives/inproc/inproc_backend.h"
+#include "collectives/nccl/nccl_backend.h"
+#include "collectives/nccl/testing/fake_gpu.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Parts = std::vector<std::optional<OperationTensor>>;
+
+TensorRequest Request(Reduction reduction = Reduction::kSum, OpKind op = OpKind::kAllReduce) {
+  TensorRequest request;
+  request.name = "x";
+  request.op = op;
+  request.reduction = reduction;
+  request.on_device = true;
+  return request;
+}
+
+// A tensor of `rank`'s device, as a part and as a plan.
+struct Tensor {
+  Tensor(int rank, std::vector<float> values, TensorRequest request)
+      : in(std::move(values)), out(in.size(), -1), operation(std::make_shared<Operation>()) {
+    request.shape = {static_cast<int64_t>(in.size())};
+    request.device = rank;
+    request.input = in.data();
+    request.output = out.data();
+    planned.signature = std::make_shared<const TensorSignature>(request);
+    operation->requests = {request};
+    operation->results.resize(1);
+    operation->unfinished = 1;
+  }
+  std::vector<float> in, out;
+  OperationPtr operation;
+  PlannedTensor planned;
+};
+
+class DeviceExecutorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    FakeGpu::Reset();
+    hosts_.Connect(2);
+    for (int rank = 0; rank < 2; ++rank) Make(rank, Connector(rank));
+  }
+  void TearDown() override {
+    FakeGpu::Reset();
+    for (auto& executor : executors_) executor.reset();
+    FakeGpu::AwaitNothingLeft();
+  }
+
+  DeviceConnector Connector(int rank) {
+    return [this, rank](int device, const WaitBounds& bounds) {
+      std::string why_staged;
+      return ConnectDevices(*backend_, {Epoch(1), rank, 2, "", "secret"}, device, hosts_.at(rank),
+                            bounds, &why_staged);
+    };
+  }
+  void Make(int rank, DeviceConnector connect) {
+    executors_[rank] =
+        std::make_unique<DeviceExecutor>(std::move(connect), rank, absl::Seconds(60), recorder_, 0);
+  }
+
+  // Runs one batch of tensors on both ranks; rank 1 is absent from those that `absent` names.
+  std::vector<absl::Status> Run(std::vector<Tensor>& mine, std::vector<Tensor>& theirs,
+                                const std::vector<bool>& absent = {}) {
+    std::vector<absl::Status> statuses(2);
+    ForEachRank(2, [&](int rank) {
+      Batch batch;
+      Parts parts;
+      std::vector<Tensor>& tensors = rank == 0 ? mine : theirs;
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        batch.push_back(tensors[i].planned);
+        const bool is_absent = rank == 1 && !absent.empty() && absent[i];
+        parts.push_back(is_absent ? std::nullopt
+                                  : std::make_optional(OperationTensor{tensors[i].operation, 0}));
+      }
+      statuses[rank] = executors_[rank]->Run(batch, parts);
+    });
+    return statuses;
+  }
+  std::vector<absl::Status> RunOne(const TensorRequest& request) {
+    std::vector<Tensor> mine, theirs;
+    mine.emplace_back(0, std::vector<float>{1}, request);
+    theirs.emplace_back(1, std::vector<float>{2}, request);
+    return Run(mine, theirs);
+  }
+
+  Recorder recorder_;
+  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "");
+  RankGroup hosts_{MakeInprocBackend()};
+  std::unique_ptr<DeviceExecutor> executors_[2];
+};
+
+TEST_F(DeviceExecutorTest, AllReduce_FusedAverage_IsOneScaledGroup) {
+  TensorRequest request = Request(Reduction::kAverage);
+  request.prescale = 3;
+  request.postscale = 2;
+  std::vector<Tensor> mine, theirs;
+  mine.emplace_back(0, std::vector<float>{1, 2}, request);
+  mine.emplace_back(0, std::vector<float>{3}, request);
+  theirs.emplace_back(1, std::vector<float>{3, 4}, request);
+  theirs.emplace_back(1, std::vector<float>{5}, request);
+  for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+  for (const auto* tensors : {&mine, &theirs}) {
+    EXPECT_THAT((*tensors)[0].out, ElementsAre(12, 18));
+    EXPECT_THAT((*tensors)[1].out, ElementsAre(24));
+    EXPECT_THAT((*tensors)[0].operation->results[0].shape, ElementsAre(2));
+    EXPECT_EQ((*tensors)[0].operation->results[0].data, (*tensors)[0].out.data());
+  }
+  EXPECT_THAT(mine[0].in, ElementsAre(1, 2)) << "the input stays";
+  EXPECT_EQ(FakeGpu::calls("ncclRedOpCreatePreMulSum"), 2);
+}
+
+TEST_F(DeviceExecutorTest, AllReduce_RankThatHasJoined_ChangesNothing) {
+  const std::pair<Reduction, float> cases[] = {
+      {Reduction::kSum, 3}, {Reduction::kMin, 3}, {Reduction::kMax, -5}, {Reduction::kProduct, 3}};
+  for (const auto& [reduction, value] : cases) {
+    std::vector<Tensor> mine, theirs;
+    for (const bool with_value : {true, false}) {
+      mine.emplace_back(0, std::vector<float>{with_value ? value : 0, 1}, Request(reduction));
+      theirs.emplace_back(1, std::vector<float>{0, 0}, Request(reduction));
+    }
+    for (const absl::Status& status : Run(mine, theirs, {true, true})) {
+      EXPECT_EQ(status, absl::OkStatus());
+    }
+    EXPECT_THAT(mine[0].out, ElementsAre(value, 1)) << NameOf(reduction);
+    EXPECT_THAT(theirs[0].out, ElementsAre(-1, -1));
+  }
+}
+
+TEST_F(DeviceExecutorTest, Broadcast_FromTheRootsInput) {
+  TensorRequest request = Request(Reduction::kSum, OpKind::kBroadcast);
+  request.root_rank = 1;
+  std::vector<Tensor> mine, theirs;
+  mine.emplace_back(0, std::vector<float>{1, 2}, request);
+  theirs.emplace_back(1, std::vector<float>{3, 4}, request);
+  for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_THAT(mine[0].out, ElementsAre(3, 4));
+  EXPECT_THAT(theirs[0].out, ElementsAre(3, 4));
+}
+
+TEST_F(DeviceExecutorTest, ReadyEvent_IsWaitedFor) {
+  CudaEvent* const produced = FakeGpu::NewEvent();
+  TensorRequest request = Request();
+  request.ready_event = produced;
+  std::vector<Tensor> mine, theirs;
+  mine.emplace_back(0, std::vector<float>{0}, request);
+  theirs.emplace_back(1, std::vector<float>{1}, Request());
+  std::thread producer([&] {
+    mine[0].in[0] = 5;
+    FakeGpu::Happen(produced);
+  });
+  for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+  producer.join();
+  EXPECT_THAT(theirs[0].out, ElementsAre(6));
+}
+
+TEST_F(DeviceExecutorTest, NotForDevices_BreaksNothing) {
+  for (const absl::Status& status : RunOne(Request(Reduction::kAdasum))) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  }
+  for (const absl::Status& status : RunOne(Request())) EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST_F(DeviceExecutorTest, NoDevices_IsSaidEachTime) {
+  for (int rank = 0; rank < 2; ++rank) Make(rank, nullptr);
+  for (int round = 0; round < 2; ++round) {
+    for (const absl::Status& status : RunOne(Request())) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    }
+  }
+}
+
+TEST_F(DeviceExecutorTest, TwoDevices_IsAnError) {
+  for (const absl::Status& status : RunOne(Request())) EXPECT_EQ(status, absl::OkStatus());
+  Tensor other(7, {1}, Request());
+  const Parts parts = {OperationTensor{other.operation, 0}};
+  const absl::Status status = executors_[0]->Run({other.planned}, parts);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("CUDA device 7 after one on 0"));
+}
+
+TEST_F(DeviceExecutorTest, Abort_BeforeTheFirstBatch) {
+  for (auto& executor : executors_) executor->Abort("enough");
+  for (const absl::Status& status : RunOne(Request())) {
+    EXPECT_EQ(status, absl::AbortedError("enough"));
+  }
+}
+
+TEST_F(DeviceExecutorTest, Abort_WhileItRuns) {
+  FakeGpu::Faults faults;
+  faults.operations_never_end = true;
+  FakeGpu::Set(faults);
+  std::thread aborter([&] {
+    for (auto& executor : executors_) executor->Abort("enough");
+  });
+  for (const absl::Status& status : RunOne(Request())) {
+    EXPECT_TRUE(absl::IsAborted(status) || absl::IsUnavailable(status)) << status;
+  }
+  aborter.join();
+}
+
+TEST(IsForDevices, WhatNcclCanDo) {
+  const auto can = [](Reduction reduction, DataType type, double prescale,
+                      OpKind op = OpKind::kAllReduce) {
+    TensorRequest request = Request(reduction, op);
+    request.type = type;
+    request.prescale = prescale;
+    return IsForDevices(request);
+  };
+  EXPECT_TRUE(can(Reduction::kSum, DataType::kInt16, 1));
+  EXPECT_TRUE(can(Reduction::kAverage, DataType::kBfloat16, 0.5));
+  EXPECT_TRUE(can(Reduction::kSum, DataType::kFloat64, 0.5));
+  EXPECT_TRUE(can(Reduction::kMax, DataType::kFloat32, 1));
+  EXPECT_TRUE(can(Reduction::kAdasum, DataType::kInt8, 2, OpKind::kBroadcast));
+  EXPECT_FALSE(can(Reduction::kAverage, DataType::kInt32, 1));
+  EXPECT_FALSE(can(Reduction::kSum, DataType::kInt32, 0.5));
+  EXPECT_FALSE(can(Reduction::kMax, DataType::kFloat32, 0.5));
+  EXPECT_FALSE(can(Reduction::kAdasum, DataType::kFloat32, 1));
+  EXPECT_FALSE(can(Reduction::kSum, DataType::kFloat32, 1, OpKind::kAllGather));
+}
+
+}  // namespace
+}  // namespace hvd
