@@ -70,6 +70,16 @@ Problem ParseLevel(const std::string& text, std::string* out) {
   return "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL";
 }
 
+Problem ParseGpuOperations(const std::string& text, bool* out) {
+  const std::string library = absl::AsciiStrToUpper(text);
+  *out = library == "NCCL";
+  // Those of Horovod that aren't here have the effect that they had on a CPU's build.
+  for (const char* known : {"NCCL", "HOST", "MPI", "CCL", "DDL"}) {
+    if (library == known) return "";
+  }
+  return "NCCL or HOST";
+}
+
 struct Row {
   EnvVariable variable;
   std::function<Problem(const std::string&, RuntimeEnv*)> parse;
@@ -152,6 +162,14 @@ const std::vector<Row>& Rows() {
        [](const auto& v, RuntimeEnv* e) {
          return ParseTime(v, absl::Seconds(1), &e->stall_shutdown_time);
        }},
+      {{"HOROVOD_GPU_OPERATIONS", "NCCL",
+        "NCCL, or HOST: tensors on devices go through host memory"},
+       [](const auto& v, RuntimeEnv* e) { return ParseGpuOperations(v, &e->gpu_operations); }},
+      {{"NCCL_HOSTID", "", "NCCL's: ranks with different ones may share a GPU"},
+       [](const auto& v, RuntimeEnv* e) {
+         e->nccl_host_id = v;
+         return Problem();
+       }},
       {{"HOROVOD_THREAD_AFFINITY", "", "a core for the engine thread of each local rank"},
        [](const auto& v, RuntimeEnv* e) { return ParseCores(v, &e->thread_affinity); }},
       {{"HOROVOD_LOG_LEVEL", "WARNING", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL"},
@@ -223,14 +241,13 @@ absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment) {
 
 const std::vector<MeaninglessVariable>& MeaninglessVariables() {
   constexpr absl::string_view kNoMpi = "this version has no MPI";
-  constexpr absl::string_view kNoDevices = "tensors on devices go through host memory";
   static const auto* const variables = new std::vector<MeaninglessVariable>{
       {"HOROVOD_CONTROLLER", "gloo", "this version has its own, over TCP"},
       {"HOROVOD_CPU_OPERATIONS", "gloo",
        "this version uses shared memory in a host and Gloo across hosts"},
-      {"HOROVOD_NUM_NCCL_STREAMS", "1", "this version does not use NCCL"},
-      {"HOROVOD_BATCH_D2D_MEMCOPIES", "1", kNoDevices},
-      {"HOROVOD_ENABLE_ASYNC_COMPLETION", "0", kNoDevices},
+      {"HOROVOD_NUM_NCCL_STREAMS", "1", "a group has one stream"},
+      {"HOROVOD_BATCH_D2D_MEMCOPIES", "1", "NCCL takes tensors where they are"},
+      {"HOROVOD_ENABLE_ASYNC_COMPLETION", "0", "what is done is there for every stream"},
       {"HOROVOD_DISABLE_NVTX_RANGES", "1", "this version marks none"},
       {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", "", kNoMpi},
       {"HOROVOD_MPI_THREADS_DISABLE", "0", kNoMpi},

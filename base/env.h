@@ -52,6 +52,8 @@ struct RuntimeEnv {
   absl::Duration stall_warning_time = absl::Seconds(60);
   absl::Duration stall_shutdown_time;  // zero: never
   std::vector<int> thread_affinity;
+  bool gpu_operations = true;  // tensors on CUDA devices are for NCCL
+  std::string nccl_host_id;    // by which NCCL takes ranks for those of different hosts
   AutotuneEnv autotune;
   std::string timeline;  // a file, or kDynamicTimeline; empty: none
   bool timeline_mark_cycles = false;

@@ -80,11 +80,9 @@ EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(const RuntimeEnv& env,
-                                                                  WorkerWorld world,
-                                                                  ControlListener& listener,
-                                                                  Backend& backend,
-                                                                  Session* session) {
+absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
+    const RuntimeEnv& env, WorkerWorld world, ControlListener& listener, Backend& backend,
+    std::shared_ptr<DeviceBackend> devices, Session* session) {
   auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(env, std::move(world)));
   result->Trace(absl::StrCat("has ", result->world_.size(), " ranks"));
   if (session != nullptr) {
@@ -93,7 +91,8 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(const RuntimeE
           raw->OnChange(change, reason);
         });
   }
-  const absl::Status connected = result->ConnectPlanes(env, listener, backend, session);
+  const absl::Status connected =
+      result->ConnectPlanes(env, listener, backend, std::move(devices), session);
   if (connected.ok()) {
     result->Trace("connected");
     return result;
@@ -103,7 +102,8 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(const RuntimeE
 }
 
 absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& listener,
-                                        Backend& backend, Session* session) {
+                                        Backend& backend, std::shared_ptr<DeviceBackend> devices,
+                                        Session* session) {
   const GroupInfo group{world_.epoch, world_.rank, world_.size(), world_.self().address,
                         world_.secret};
   std::unique_ptr<KeyExchange> keys;
@@ -127,7 +127,7 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
     options.on_stall = [this](const StallReport& report) { OnStall(report); };
   }
   sets_ = std::make_unique<ProcessSets>(ProcessSets::Surroundings{
-      world_, *group_, backend, options, WaitBounds(env.gloo_timeout, broken_.get()),
+      world_, *group_, backend, devices, options, WaitBounds(env.gloo_timeout, broken_.get()),
       [this](const absl::Status& why) { engine()->Abort(why); }});
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
   // A world that was left in good order leaves the sets alone: those that whoever leaves is in are
@@ -136,7 +136,7 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
     if (!left) sets_->Abort(why);
   };
   if (world_.rank == 0) RETURN_IF_ERROR(StartMeasuring(env, options));
-  group_->Start(options);
+  group_->Start(options, std::move(devices));
   if (world_.rank == 0) RETURN_IF_ERROR(StartTimelineOf(env));
   absl::MutexLock lock(&mutex_);
   engine_is_up_ = true;

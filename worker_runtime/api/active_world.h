@@ -18,6 +18,7 @@
 #include "base/env.h"
 #include "base/logging.h"
 #include "collectives/backend.h"
+#include "collectives/device_communicator.h"
 #include "worker_runtime/api/connected_group.h"
 #include "worker_runtime/api/process_sets.h"
 #include "worker_runtime/api/tuning_log.h"
@@ -38,10 +39,9 @@ class ActiveWorld {
   // over.   InvalidArgument: a file that `env` names can't be written.   Otherwise errors as
   // Backend::Connect and ControlChannel::Connect. `session` is nullptr in
   // a world of one that no daemon knows of; else it must outlive the world.
-  static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(const RuntimeEnv& env,
-                                                              WorkerWorld world,
-                                                              ControlListener& listener,
-                                                              Backend& backend, Session* session);
+  static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(
+      const RuntimeEnv& env, WorkerWorld world, ControlListener& listener, Backend& backend,
+      std::shared_ptr<DeviceBackend> devices, Session* session);
   ~ActiveWorld();
 
   const WorkerWorld& world() const { return world_; }
@@ -70,7 +70,7 @@ class ActiveWorld {
   ActiveWorld(const RuntimeEnv& env, WorkerWorld world);
 
   absl::Status ConnectPlanes(const RuntimeEnv& env, ControlListener& listener, Backend& backend,
-                             Session* session);
+                             std::shared_ptr<DeviceBackend> devices, Session* session);
   // On rank 0.
   absl::Status StartMeasuring(const RuntimeEnv& env, EngineOptions& options);
   absl::Status StartTimelineOf(const RuntimeEnv& env);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/mail_control_channel.h"
 
@@ -10,7 +11,7 @@ namespace hvd {
 absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
     const GroupInfo& group, Backend& backend, KeyExchange& keys, ControlListener& listener,
     const ControlRoot& root, const WaitBounds& bounds) {
-  std::unique_ptr<ConnectedGroup> result(new ConnectedGroup);
+  std::unique_ptr<ConnectedGroup> result(new ConnectedGroup(group));
   ASSIGN_OR_RETURN(result->communicator_, backend.Connect(group, keys, bounds));
   if (Mailbox* const mailbox = result->communicator_->mailbox()) {
     result->control_ = MakeMailControlChannel(*mailbox, group.rank, group.size);
@@ -21,8 +22,21 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
   return result;
 }
 
-void ConnectedGroup::Start(const EngineOptions& options) {
-  engine_ = Engine::Start(options, *communicator_, std::move(control_));
+void ConnectedGroup::Start(const EngineOptions& options, std::shared_ptr<DeviceBackend> devices) {
+  EngineOptions complete = options;
+  if (devices != nullptr) {
+    complete.connect_devices = [this, devices = std::move(devices), warn = options.on_warning](
+                                   int device, const WaitBounds& bounds) {
+      std::string why_staged;
+      auto connected =
+          ConnectDevices(*devices, group_, device, *communicator_, bounds, &why_staged);
+      if (!why_staged.empty() && group_.rank == 0 && warn != nullptr) {
+        warn(absl::StrCat("CUDA tensors go through host memory: ", why_staged));
+      }
+      return connected;
+    };
+  }
+  engine_ = Engine::Start(complete, *communicator_, std::move(control_));
 }
 
 void ConnectedGroup::Shutdown() {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/cancellation.h"
 #include "collectives/backend.h"
+#include "collectives/device_communicator.h"
 #include "collectives/key_exchange.h"
 #include "worker_runtime/engine/control_channel.h"
 #include "worker_runtime/engine/engine.h"
@@ -33,8 +34,8 @@ class ConnectedGroup {
       const ControlRoot& root, const WaitBounds& bounds);
   ~ConnectedGroup() { Shutdown(); }
 
-  // Puts the engine to work. Call it once.
-  void Start(const EngineOptions& options);
+  // Puts the engine to work, on tensors of `devices`, too; nullptr: there are none. Call it once.
+  void Start(const EngineOptions& options, std::shared_ptr<DeviceBackend> devices);
 
   // REQUIRES: Start. Who holds it after the group's end has the results of its handles.
   const std::shared_ptr<Engine>& engine() const { return engine_; }
@@ -43,8 +44,9 @@ class ConnectedGroup {
   void Shutdown();
 
  private:
-  ConnectedGroup() = default;
+  explicit ConnectedGroup(const GroupInfo& group) : group_(group) {}
 
+  const GroupInfo group_;
   const pid_t process_ = getpid();
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<ControlChannel> control_;  // until Start

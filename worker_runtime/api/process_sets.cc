@@ -118,7 +118,7 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
   }
   RETURN_IF_ERROR(rounds.Finish(connected));
   // Not before all are connected: an engine takes a member that gives up for a death.
-  if (set.group != nullptr) set.group->Start(OptionsOf(*id, ranks));
+  if (set.group != nullptr) set.group->Start(OptionsOf(*id, ranks), around_.devices);
   absl::MutexLock lock(&mutex_);
   if (set.group != nullptr && !over_.ok()) set.group->engine()->Abort(over_);
   sets_.emplace(*id, std::move(set));

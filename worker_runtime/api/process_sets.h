@@ -35,6 +35,7 @@ class ProcessSets {
     const WorkerWorld& world;
     ConnectedGroup& group;  // the world's; at work before the first Add
     Backend& backend;
+    std::shared_ptr<DeviceBackend> devices;  // see ConnectedGroup::Start
     EngineOptions options;  // of the sets' engines; what differs between sets is filled in
     WaitBounds bounds;      // for connecting
     // A set's engine has failed. Called on that engine's thread; must not block.

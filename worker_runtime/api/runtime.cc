@@ -11,6 +11,7 @@
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/inproc/inproc_backend.h"
+#include "collectives/nccl/nccl_backend.h"
 #include "collectives/shm/shm_backend.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
 #include "worker_runtime/session/bootstrap.h"
@@ -113,8 +114,15 @@ absl::Status Runtime::Prepare() {
     RETURN_IF_ERROR(MeetAgent());
     backend_ = MakeBackend(env_);
   }
+  // Looks for NCCL when there is a tensor on a device, not before.
+  if (env_.gpu_operations) devices_ = MakeInstalledNcclBackend(env_.nccl_host_id);
   prepared_ = true;
   return absl::OkStatus();
+}
+
+bool Runtime::TakesDeviceTensors() {
+  absl::MutexLock lock(&init_mutex_);
+  return devices_ != nullptr && HasCudaDriver();
 }
 
 absl::Status Runtime::MeetAgent() {
@@ -173,7 +181,7 @@ absl::Status Runtime::Join(bool may_defer) {
       return absl::OkStatus();
     }
     auto world = ActiveWorld::Connect(env_, *std::get_if<WorkerWorld>(&answer), *listener,
-                                      *backend_, session.get());
+                                      *backend_, devices_, session.get());
     if (world.ok()) {
       env_.notes.clear();  // told
       absl::MutexLock lock(&mutex_);

@@ -114,6 +114,10 @@ class Runtime {
   // See hvd_report_failure.
   void ReportFailure(const std::string& message, bool caused_by_peer);
 
+  // Whether requests may name a CUDA device: there is a driver, and the environment doesn't say
+  // otherwise. False before the first Init.
+  bool TakesDeviceTensors();
+
  private:
   // Reads the environment and meets the agent, the first time.
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
@@ -137,6 +141,8 @@ class Runtime {
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
   absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for good, once it is not OK
   std::unique_ptr<Backend> backend_ ABSL_GUARDED_BY(init_mutex_);
+  // nullptr: tensors on devices are not for the runtime
+  std::shared_ptr<DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
 
   std::atomic<uint64_t> commit_{0};
 

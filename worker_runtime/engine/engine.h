@@ -17,6 +17,7 @@
 #include "collectives/communicator.h"
 #include "collectives/types.h"
 #include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/engine/device_executor.h"
 #include "worker_runtime/engine/operation.h"
 #include "worker_runtime/engine/request.h"
 #include "worker_runtime/negotiation/messages.h"
@@ -38,6 +39,8 @@ struct EngineOptions {
   absl::Duration collective_timeout = absl::Seconds(30);
   std::vector<int> thread_affinity;  // a core for the engine thread of each local rank; empty: any
   int local_rank = 0;
+  // Connects the ranks' devices when there is a first tensor on one. Empty: such tensors fail.
+  DeviceConnector connect_devices;
 
   // The following count on rank 0, which sees everything.
   // After this time rank 0 tells who keeps the others waiting.

@@ -46,6 +46,7 @@ absl::Status EngineLoop::Conclude(absl::Status status) {
   if (absl::IsInvalidArgument(status)) status = absl::InternalError(status.message());
   // Whoever is in the middle of a collective with us must notice.
   communicator_.Abort(status.message());
+  devices_.Abort(status.message());
   if (end_.has_value()) return status;
   // A reason given from outside speaks of the world's ranks.
   if (!aborted_.load()) status = WithRanksNote(status);

@@ -53,7 +53,9 @@ EngineLoop::EngineLoop(const EngineOptions& options, Communicator& communicator,
       queue_(queue),
       blocked_(blocked),
       timeline_(*options_.recorder, communicator, options.collective_timeout),
-      executor_(communicator, options.collective_timeout, *options_.recorder, options.process_set) {
+      executor_(communicator, options.collective_timeout, *options_.recorder, options.process_set),
+      devices_(options.connect_devices, options.local_rank, options.collective_timeout,
+               *options_.recorder, options.process_set) {
   if (rank_ == 0) {
     coordinator_ = std::make_unique<Coordinator>(ToCoordinatorOptions(options, size_));
   }
@@ -81,6 +83,7 @@ void EngineLoop::Abort(const absl::Status& reason) {
   }
   aborted_.store(true);
   communicator_.Abort(reason.message());
+  devices_.Abort(reason.message());
   Wake();
 }
 
@@ -324,7 +327,8 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
     }
     RecordPlanned(*parts.back());
   }
-  const absl::Status status = executor_.Run(batch, parts);
+  const absl::Status status = batch.front().signature->on_device ? devices_.Run(batch, parts)
+                                                                 : executor_.Run(batch, parts);
   if (began != absl::InfinitePast()) {
     std::vector<SignaturePtr> tensors;
     for (const PlannedTensor& tensor : batch) tensors.push_back(tensor.signature);

@@ -110,6 +110,7 @@ class EngineLoop {
 
   EngineTimeline timeline_;
   Executor executor_;
+  DeviceExecutor devices_;
   KnownSignatures known_;
   std::unique_ptr<Coordinator> coordinator_;  // on rank 0
   uint64_t seen_sequence_ = 0;

@@ -1,0 +1,13 @@
+"""What every job of these tests starts with: a rank of its own host, as NCCL sees it, on the one GPU."""
+
+import os
+
+os.environ["NCCL_HOSTID"] = "host-of-rank-" + os.environ["HOROVOD_RANK"]
+
+import torch  # noqa: E402
+
+import horovod.torch as hvd  # noqa: E402
+
+hvd.init()
+device = torch.device("cuda", hvd.rank() % torch.cuda.device_count())
+torch.cuda.set_device(device)
