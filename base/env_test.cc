@@ -124,6 +124,18 @@ TEST(ParseRuntimeEnvTest, HierarchyAndSharedMemory_AreOnUnlessSwitchedOff) {
   EXPECT_TRUE(torus->hierarchical_allreduce);
 }
 
+TEST(ParseRuntimeEnvTest, GpuOperations_AreForNcclUnlessAnythingElseIsNamed) {
+  const auto parse = [](const char* value) {
+    return ParseRuntimeEnv({{"HOROVOD_GPU_OPERATIONS", value}, {"NCCL_HOSTID", "a"}});
+  };
+  EXPECT_TRUE(ParseRuntimeEnv({})->gpu_operations);
+  EXPECT_TRUE(parse("nccl")->gpu_operations);
+  EXPECT_FALSE(parse("HOST")->gpu_operations);
+  EXPECT_FALSE(parse("MPI")->gpu_operations);
+  EXPECT_EQ(parse("NCCL")->nccl_host_id, "a");
+  EXPECT_THAT(std::string(parse("GPU").status().message()), HasSubstr("must be NCCL or HOST"));
+}
+
 TEST(ParseRuntimeEnvTest, MeaninglessVariables_AreNotedUnlessTheyAskForNothing) {
   for (const MeaninglessVariable& variable : MeaninglessVariables()) {
     const std::string name(variable.name);

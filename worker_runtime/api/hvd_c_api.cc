@@ -11,6 +11,7 @@
 #include "base/mutex_checks.h"
 #include "base/status_macros.h"
 #include "base/version.h"
+#include "collectives/nccl/nccl_backend.h"
 #include "worker_runtime/api/runtime.h"
 
 namespace {
@@ -99,6 +100,9 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   to.postscale = from.postscale;
   to.root_rank = from.root_rank;
   to.splits.assign(from.splits, from.splits + from.splits_count);
+  to.on_device = from.device != HVD_HOST;
+  to.device = from.device;
+  to.ready_event = from.ready_event;
   return to;
 }
 
@@ -400,5 +404,10 @@ int32_t hvd_report_failure(const char* message, int32_t caused_by_peer) {
 }
 
 int32_t hvd_built(const char* what) {
-  return what != nullptr && absl::string_view(what) == "gloo" ? 1 : 0;
+  const absl::string_view name = what == nullptr ? "" : what;
+  if (name == "nccl") return hvd::InstalledNcclVersion();
+  if (name == "cuda") return hvd::HasCudaDriver() ? 1 : 0;
+  return name == "gloo" ? 1 : 0;
 }
+
+int32_t hvd_takes_device_tensors(void) { return TheRuntime().TakesDeviceTensors() ? 1 : 0; }

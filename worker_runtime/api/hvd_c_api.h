@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 7
+#define HVD_ABI_VERSION 8
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -149,6 +149,14 @@ HVD_EXPORT int32_t hvd_remove_process_set(int32_t id);
  * member. HVD_NOT_FOUND: no such rank. HVD_FAILED_PRECONDITION: there is no world. */
 HVD_EXPORT int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation);
 
+enum { HVD_HOST = -1 };
+
+/* 1 if requests may name a device, else 0: there is no CUDA driver, HOROVOD_GPU_OPERATIONS says
+ * otherwise, or hvd_init was never called. Such requests are for HVD_BROADCAST and HVD_ALLREDUCE
+ * only, and not for Adasum, averages of integers, or factors with anything but sums and averages of
+ * floats; `output` must be given. */
+HVD_EXPORT int32_t hvd_takes_device_tensors(void);
+
 /* One tensor of one operation; see TensorRequest in worker_runtime/engine/request.h. */
 typedef struct hvd_request {
   const char* name;
@@ -164,6 +172,8 @@ typedef struct hvd_request {
   int32_t root_rank;    /* of the world, whatever the process set */
   int32_t splits_count; /* alltoall: 0 for even splits, else one entry for each rank of the set */
   const int32_t* splits;
+  int32_t device;    /* the CUDA device that input and output are on, or HVD_HOST. On a device: */
+  void* ready_event; /* a CUDA event after which they may be used, alive as they are; or NULL */
 } hvd_request;
 
 /* Hands over `count` tensors as one group, to be run by process set `process_set`; *handle
@@ -236,7 +246,8 @@ HVD_EXPORT int32_t hvd_stack_request(int32_t* fd, int32_t* signal);
  * report; best effort, bounded to a second. */
 HVD_EXPORT int32_t hvd_report_failure(const char* message, int32_t caused_by_peer);
 
-/* "gloo": 1. "nccl", "mpi", "cuda", "rocm", "ddl", "ccl": 0. */
+/* "gloo": 1. "nccl": the version of the library that can be loaded, 22307 for 2.23.7, or 0.
+ * "cuda": whether there is a driver. "mpi", "rocm", "ddl", "ccl": 0. */
 HVD_EXPORT int32_t hvd_built(const char* what);
 
 #ifdef __cplusplus

@@ -19,6 +19,7 @@ from horovod._ffi._operations import (  # noqa: F401
     FLOAT16,
     FLOAT32,
     FLOAT64,
+    HOST,
     INT8,
     INT16,
     INT32,
@@ -73,6 +74,7 @@ from horovod._ffi._world import (  # noqa: F401
     stack_request,
     start_timeline,
     stop_timeline,
+    takes_device_tensors,
     version,
     world_is_changing,
 )

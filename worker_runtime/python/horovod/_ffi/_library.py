@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 7
+_ABI_VERSION = 8
 
 
 def _library_path() -> str:
@@ -22,7 +22,7 @@ def _declare(library: ctypes.CDLL) -> None:
     queries = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
     actions = ("init", "shutdown", "join_world", "reset", "stop_timeline")
     states = ("is_initialized", "is_homogeneous", "is_deferred")
-    states += ("world_is_changing", "must_sync_state")
+    states += ("world_is_changing", "must_sync_state", "takes_device_tensors")
     for name in queries + actions + states:
         getattr(library, "hvd_" + name).argtypes = []
         getattr(library, "hvd_" + name).restype = int32

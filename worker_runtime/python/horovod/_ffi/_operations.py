@@ -11,6 +11,7 @@ from horovod.common.exceptions import error_of_status, error_of_wait
 
 # Operations.
 ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN, COMMIT = range(8)
+HOST = -1  # instead of a device
 # Element types.
 UINT8, INT8, INT16, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, BOOL = range(10)
 # Reductions.
@@ -35,6 +36,8 @@ class Request(ctypes.Structure):
         ("root_rank", ctypes.c_int32),
         ("splits_count", ctypes.c_int32),
         ("splits", ctypes.POINTER(ctypes.c_int32)),
+        ("device", ctypes.c_int32),
+        ("ready_event", ctypes.c_void_p),
     ]
 
 
@@ -73,8 +76,11 @@ def request(
     postscale: float = 1.0,
     root_rank: int = 0,
     splits: Sequence[int] = (),
+    device: int = HOST,
+    ready_event: int = 0,
 ) -> Request:
-    """One :class:`Request`; addresses of 0 are NULL."""
+    """One :class:`Request`; addresses of 0 are NULL. `device`: the CUDA device that the memory is
+    on."""
     ndim = len(shape)
     return Request(
         name.encode(),
@@ -90,6 +96,8 @@ def request(
         root_rank,
         len(splits),
         (ctypes.c_int32 * len(splits))(*splits) if splits else None,
+        device,
+        ready_event or None,
     )
 
 

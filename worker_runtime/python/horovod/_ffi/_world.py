@@ -23,6 +23,11 @@ def join_world() -> None:
     check(library.hvd_join_world())
 
 
+def takes_device_tensors() -> bool:
+    """Whether requests may be of CUDA tensors."""
+    return library.hvd_takes_device_tensors() != 0
+
+
 def reset() -> None:
     """Leaves the present world, which is broken or about to change, for the next one; blocks."""
     check(library.hvd_reset())

@@ -9,7 +9,7 @@ from horovod.common import ops, process_sets
 from horovod.common.basics import rank, size
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.torch import _tensors
+from horovod.torch import _devices, _tensors
 from horovod.torch._allreduce import allreduce, grouped_allreduce
 from horovod.torch._groups import check_group, differentiable, names_of
 
@@ -48,6 +48,9 @@ def _submit_broadcast(
     process_set_id: int,
 ) -> int:
     """Broadcasts what is in `outputs` on the root; `value` is what synchronize will return."""
+    if _devices.take_broadcast(outputs):
+        arguments = (outputs, outputs, names, value, process_set_id)
+        return _devices.submit(_ffi.BROADCAST, *arguments, root_rank=root_rank)
     buffers = [_tensors.on_host(output) for output in outputs]
     requests = [
         _tensors.request(name, _ffi.BROADCAST, buffer, buffer, root_rank=root_rank)

@@ -7,7 +7,7 @@ import torch
 
 from horovod import _ffi
 from horovod.common import ops
-from horovod.torch import _tensors
+from horovod.torch import _devices, _tensors
 from horovod.torch._groups import names_of
 
 # Requests that were made before, so that making one costs a look-up.
@@ -116,6 +116,11 @@ def submit_staged(
 ) -> int:
     """Reduces `tensors`, which need not be in host memory, to `outputs`, which may be the same;
     `value` is what synchronize will return."""
+    if _devices.take_reduction(tensors, op, prescale, postscale):
+        factors = dict(reduction=op, prescale=prescale, postscale=postscale)
+        return _devices.submit(
+            _ffi.ALLREDUCE, tensors, outputs, names, value, process_set_id, **factors
+        )
     sources = [_tensors.on_host(tensor) for tensor in tensors]
     # A staged tensor is reduced in its copy.
     targets = [

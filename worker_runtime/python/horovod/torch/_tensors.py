@@ -55,7 +55,7 @@ def request(
     **fields: Any,
 ) -> _ffi.Request:
     """A request of `tensor` (of its leading part, if `shape` is given), which must be in host
-    memory."""
+    memory, or on the device that `fields` say."""
     return _ffi.request(
         name,
         op,
