@@ -327,8 +327,8 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
     }
     RecordPlanned(*parts.back());
   }
-  const absl::Status status = batch.front().signature->on_device ? devices_.Run(batch, parts)
-                                                                 : executor_.Run(batch, parts);
+  const absl::Status status =
+      batch.front().signature->on_device ? devices_.Run(batch, parts) : executor_.Run(batch, parts);
   if (began != absl::InfinitePast()) {
     std::vector<SignaturePtr> tensors;
     for (const PlannedTensor& tensor : batch) tensors.push_back(tensor.signature);
