@@ -77,7 +77,8 @@ ALLOWED = {
 TEST_FOLDERS = ("tests", "tools")
 TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc|_bench\.cc)$")
 # What tests of any folder may use: shared fakes, and ranks that are threads.
-FOR_TESTS = ("tests/", "collectives/inproc/", "collectives/shm/", "collectives/conformance/")
+FOR_TESTS = ("tests/", "collectives/inproc/", "collectives/shm/", "collectives/nccl/",
+             "collectives/conformance/")
 
 # <prefix of an include> -> the folders that may have it, with all below them.
 THIRD_PARTY = {
