@@ -26,7 +26,7 @@ def test_timeline_of_a_whole_job(horovodrun, tmp_path):
     for rank in (0, 1):
         assert count(events, "NEGOTIATE_ALLREDUCE", "b", rank) == 160
         assert count(events, "NEGOTIATE_ALLREDUCE", "e", rank) == 160
-        assert count(events, "GLOO_ALLREDUCE", "X", rank) == count(events, "ALLREDUCE", "X", rank) > 0
+        assert count(events, "SHM_ALLREDUCE", "X", rank) == count(events, "ALLREDUCE", "X", rank) > 0
         assert count(events, "CYCLE_START", "i", rank) > 0
         carried = [event["args"] for event in events if event["name"] == "ALLREDUCE" and event["pid"] == rank]
         assert sum(args["tensors"] for args in carried) == 160

@@ -1,22 +1,22 @@
 #include "worker_runtime/api/hvd_c_api.h"
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "base/mutex_checks.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "collectives/nccl/nccl_backend.h"
+#include "worker_runtime/api/guarded.h"
 #include "worker_runtime/api/runtime.h"
 
 namespace {
 
 using hvd::ActiveWorld;
+using hvd::Guarded;
 using hvd::Runtime;
 using Place = hvd::Runtime::Place;
 using hvd::SignaturePtr;
@@ -24,35 +24,7 @@ using hvd::TensorMemory;
 using hvd::TensorRequest;
 using hvd::TensorResult;
 using hvd::TensorSignature;
-
-// The one process-wide object. Never destroyed: worker threads of the host language may still be in
-// a call at exit.
-Runtime& TheRuntime() {
-  static Runtime* const runtime = [] {
-    hvd::SwitchOffMutexChecks();
-    return new Runtime;
-  }();
-  return *runtime;
-}
-
-thread_local std::string last_error;
-
-int32_t ToCode(const absl::Status& status) {
-  if (status.ok()) return HVD_OK;
-  last_error = std::string(status.message());
-  if (hvd::IsReleased(status)) return HVD_RELEASED;
-  return static_cast<int32_t>(status.code());
-}
-
-// Nothing thrown may cross the C ABI.
-template <typename Function>
-int32_t Guarded(Function function) {
-  try {
-    return ToCode(function());
-  } catch (const std::exception& error) {
-    return ToCode(absl::InternalError(error.what()));
-  }
-}
+using hvd::TheRuntime;
 
 // The handle that function() returns, or minus the code.
 template <typename Function>
@@ -128,16 +100,6 @@ int32_t WithWorld(Function function) {
   });
 }
 
-// Calls function(store).
-template <typename Function>
-int32_t WithStore(Function function) {
-  return Guarded([&]() -> absl::Status {
-    hvd::CommitArena* const store = TheRuntime().store();
-    if (store == nullptr) return absl::UnimplementedError("commits end with this process");
-    return function(*store);
-  });
-}
-
 // The signatures, or the only one by another name.
 std::vector<SignaturePtr> Named(const std::vector<SignaturePtr>& signatures, const char* name) {
   if (name == nullptr) return signatures;
@@ -160,7 +122,7 @@ void FromResult(const TensorResult& from, hvd_tensor* to) {
 
 int32_t hvd_abi_version(void) { return HVD_ABI_VERSION; }
 const char* hvd_version(void) { return hvd::kVersion; }
-const char* hvd_last_error(void) { return last_error.c_str(); }
+const char* hvd_last_error(void) { return hvd::LastError(); }
 
 int32_t hvd_init(void) {
   return Guarded([] { return TheRuntime().Init(); });
@@ -184,40 +146,6 @@ void hvd_set_commit(int64_t number) {
 
 int32_t hvd_must_sync_state(void) {
   return Query([](ActiveWorld& active) { return active.world().sync_state ? 1 : 0; }, 1);
-}
-
-int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory) {
-  return WithStore([&](hvd::CommitArena& store) -> absl::Status {
-    if (bytes < 0) return absl::InvalidArgumentError("a commit has no negative size");
-    ASSIGN_OR_RETURN(*memory, store.Begin(static_cast<size_t>(bytes), keep));
-    return absl::OkStatus();
-  });
-}
-
-int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count) {
-  return WithStore([&](hvd::CommitArena& store) -> absl::Status {
-    for (int32_t i = 0; i < count; ++i) {
-      RETURN_IF_ERROR(store.Append(
-          absl::string_view(static_cast<const char*>(parts[i]), static_cast<size_t>(bytes[i]))));
-    }
-    return absl::OkStatus();
-  });
-}
-
-int32_t hvd_store_seal(int64_t number) {
-  return WithStore(
-      [&](hvd::CommitArena& store) { return store.Seal(static_cast<uint64_t>(number)); });
-}
-
-int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number) {
-  return WithStore([&](hvd::CommitArena& store) -> absl::Status {
-    const auto newest = store.Newest();
-    if (!newest.has_value()) return absl::NotFoundError("there is no commit yet");
-    *memory = newest->contents.data();
-    *bytes = static_cast<int64_t>(newest->contents.size());
-    *number = static_cast<int64_t>(newest->number);
-    return absl::OkStatus();
-  });
 }
 
 int32_t hvd_is_deferred(void) {

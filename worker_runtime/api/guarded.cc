@@ -1,0 +1,32 @@
+#include "worker_runtime/api/guarded.h"
+
+#include <string>
+
+#include "base/mutex_checks.h"
+#include "worker_runtime/api/hvd_c_api.h"
+
+namespace hvd {
+namespace {
+
+thread_local std::string last_error;
+
+}  // namespace
+
+Runtime& TheRuntime() {
+  static Runtime* const runtime = [] {
+    SwitchOffMutexChecks();
+    return new Runtime;
+  }();
+  return *runtime;
+}
+
+int32_t ToCode(const absl::Status& status) {
+  if (status.ok()) return HVD_OK;
+  last_error = std::string(status.message());
+  if (IsReleased(status)) return HVD_RELEASED;
+  return static_cast<int32_t>(status.code());
+}
+
+const char* LastError() { return last_error.c_str(); }
+
+}  // namespace hvd

@@ -1,0 +1,34 @@
+// What all functions of the C ABI have in common.
+#ifndef WORKER_RUNTIME_API_GUARDED_H_
+#define WORKER_RUNTIME_API_GUARDED_H_
+
+#include <cstdint>
+#include <exception>
+
+#include "absl/status/status.h"
+#include "worker_runtime/api/runtime.h"
+
+namespace hvd {
+
+// The one process-wide object. Never destroyed: worker threads of the host language may still be in
+// a call at exit. Thread-safe.
+Runtime& TheRuntime();
+
+// The code of the C ABI; the message of an error is kept for LastError.
+int32_t ToCode(const absl::Status& status);
+// Of the calling thread; never nullptr.
+const char* LastError();
+
+// function()'s status as a code. Nothing thrown may cross the C ABI.
+template <typename Function>
+int32_t Guarded(Function function) {
+  try {
+    return ToCode(function());
+  } catch (const std::exception& error) {
+    return ToCode(absl::InternalError(error.what()));
+  }
+}
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_API_GUARDED_H_
