@@ -17,9 +17,11 @@ constexpr absl::Duration kLeavePatience = absl::Seconds(5);
 // A rank that has nothing to say acknowledges plans with evictions all the same, now and then.
 constexpr int kMostUnacknowledgedEvictions = 64;
 
-CoordinatorOptions ToCoordinatorOptions(const EngineOptions& options, int size) {
+CoordinatorOptions ToCoordinatorOptions(const EngineOptions& options,
+                                        const Communicator& communicator) {
   CoordinatorOptions result;
-  result.size = size;
+  result.size = communicator.size();
+  result.fusion_copies = !communicator.TakesPieces();
   result.tunables = {options.fusion_threshold_bytes, options.cycle_time};
   result.tuner = options.tuner;
   result.groups_stay_alone = options.groups_stay_alone;
@@ -57,7 +59,7 @@ EngineLoop::EngineLoop(const EngineOptions& options, Communicator& communicator,
       devices_(options.connect_devices, options.local_rank, options.collective_timeout,
                *options_.recorder, options.process_set) {
   if (rank_ == 0) {
-    coordinator_ = std::make_unique<Coordinator>(ToCoordinatorOptions(options, size_));
+    coordinator_ = std::make_unique<Coordinator>(ToCoordinatorOptions(options, communicator));
   }
 }
 

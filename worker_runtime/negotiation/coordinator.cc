@@ -156,7 +156,8 @@ void Coordinator::PlanReady(Plan& plan, absl::Time now) {
     groups.insert(groups.end(), ready_[i].size(), is_group ? i + 1 : 0);
   }
   if (tuner_.has_value()) Tune(tensors, now);
-  plan.batches = PlanFusion(std::move(tensors), tunables_.fusion_threshold_bytes, groups);
+  const size_t large = options_.fusion_copies ? kLargeTensorBytes : kLargestBatchBytes;
+  plan.batches = PlanFusion(std::move(tensors), tunables_.fusion_threshold_bytes, groups, large);
   ready_.clear();
   ready_bytes_ = 0;
 }

@@ -25,6 +25,7 @@ struct CoordinatorOptions {
   Tunables tunables;
   std::optional<TunerOptions> tuner;  // finds better ones; nullopt: they stay
   bool groups_stay_alone = false;     // tensors of a group are fused with no others
+  bool fusion_copies = true;          // so that large tensors had better go alone
   size_t cache_capacity = 0;
   absl::Duration deadlock_patience = absl::InfiniteDuration();
   StallOptions stall;

@@ -16,15 +16,15 @@ struct OpenBatch {
   size_t bytes = 0;
 };
 
-bool CanFuse(const TensorSignature& signature, size_t bytes, size_t limit) {
+bool CanFuse(const TensorSignature& signature, size_t bytes, size_t limit, size_t large_bytes) {
   return signature.op == OpKind::kAllReduce && signature.reduction != Reduction::kAdasum &&
-         bytes < kLargeTensorBytes && bytes <= limit;
+         bytes < large_bytes && bytes <= limit;
 }
 
 }  // namespace
 
 std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t threshold_bytes,
-                              absl::Span<const size_t> groups) {
+                              absl::Span<const size_t> groups, size_t large_bytes) {
   const size_t limit = std::min(threshold_bytes, kLargestBatchBytes);
   std::vector<Batch> batches;
   std::map<FusionKey, OpenBatch> open;
@@ -32,7 +32,7 @@ std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t thresho
     PlannedTensor& tensor = tensors[i];
     const TensorSignature& signature = *tensor.signature;
     const size_t bytes = ByteCount(signature);
-    if (tensors.size() > 1 && limit > 0 && CanFuse(signature, bytes, limit)) {
+    if (tensors.size() > 1 && limit > 0 && CanFuse(signature, bytes, limit, large_bytes)) {
       const FusionKey key{signature.type,      signature.reduction, signature.prescale,
                           signature.postscale, signature.on_device, groups.empty() ? 0 : groups[i]};
       auto [found, added] = open.try_emplace(key);

@@ -11,17 +11,19 @@
 namespace hvd {
 
 // From this size on a collective's fixed costs are small beside the two copies that fusion costs,
-// so such tensors go alone.
+// so such tensors go alone where it costs copies.
 inline constexpr size_t kLargeTensorBytes = size_t{1} << 20;
 // A larger batch gains nothing either and would hold the memory.
 inline constexpr size_t kLargestBatchBytes = size_t{32} << 20;
 
 // Puts all-reduces of one type, reduction and pair of factors into batches of at most
 // `threshold_bytes` (0: no fusion), looking ahead over tensors of other kinds. Adasum, other
-// operations and large tensors stay alone. Batches stand in the order of their first tensors.
-// `groups`: of each tensor a number; only those of one number travel together. Empty: all may.
+// operations and tensors of `large_bytes` and more stay alone. Batches stand in the order of their
+// first tensors. `groups`: of each tensor a number; only those of one number travel together.
+// Empty: all may.
 std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t threshold_bytes,
-                              absl::Span<const size_t> groups = {});
+                              absl::Span<const size_t> groups = {},
+                              size_t large_bytes = kLargeTensorBytes);
 
 }  // namespace hvd
 

@@ -9,11 +9,11 @@ namespace {
 
 // "a,c b": the names, batch by batch.
 std::string Fuse(const std::vector<TensorSignature>& signatures, size_t threshold,
-                 const std::vector<size_t>& groups = {}) {
+                 const std::vector<size_t>& groups = {}, size_t large = kLargeTensorBytes) {
   std::vector<PlannedTensor> tensors;
   for (const TensorSignature& signature : signatures) tensors.push_back(Planned(Share(signature)));
   std::string text;
-  for (const Batch& batch : PlanFusion(std::move(tensors), threshold, groups)) {
+  for (const Batch& batch : PlanFusion(std::move(tensors), threshold, groups, large)) {
     absl::StrAppend(&text, text.empty() ? "" : " ");
     for (size_t i = 0; i < batch.size(); ++i) {
       absl::StrAppend(&text, i == 0 ? "" : ",", batch[i].signature->name);
@@ -72,6 +72,10 @@ TEST(FusionPlannerTest, LargeTensors_GoAlone) {
   const int64_t large = kLargeTensorBytes / 4;
   EXPECT_EQ(Fuse({Floats("a", 1), Floats("big", large), Floats("b", 1)}, 1 << 30), "a,b big");
   EXPECT_EQ(Fuse({Floats("a", 1), Floats("b", large - 1)}, 1 << 30), "a,b");
+  EXPECT_EQ(
+      Fuse({Floats("a", 1), Floats("big", large), Floats("b", 1)}, 1 << 30, {}, kLargestBatchBytes),
+      "a,big,b")
+      << "fusion costs no copies";
 }
 
 TEST(FusionPlannerTest, EmptyTensors_Fuse) {
