@@ -88,17 +88,17 @@ def weights(model):
 
 @contextlib.contextmanager
 def reductions_counted(counts):
-    real = gradient_optimizer.allreduce_async_
+    real = gradient_optimizer.start_allreduce
 
-    def counting(*args, **kwargs):
-        counts.append(kwargs["name"])
-        return real(*args, **kwargs)
+    def counting(gradient, output, name, *args):
+        counts.append(name)
+        return real(gradient, output, name, *args)
 
-    gradient_optimizer.allreduce_async_ = counting
+    gradient_optimizer.start_allreduce = counting
     try:
         yield
     finally:
-        gradient_optimizer.allreduce_async_ = real
+        gradient_optimizer.start_allreduce = real
 
 
 def plain():
