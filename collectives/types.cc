@@ -1,5 +1,6 @@
 #include "collectives/types.h"
 
+#include "absl/strings/str_cat.h"
 #include "collectives/dispatch.h"
 
 namespace hvd {
@@ -51,6 +52,12 @@ absl::string_view NameOf(ReduceOp op) {
 bool IsFloating(DataType type) {
   return type == DataType::kFloat16 || type == DataType::kBfloat16 || type == DataType::kFloat32 ||
          type == DataType::kFloat64;
+}
+
+absl::Status CheckRank(const GroupInfo& group) {
+  if (group.size >= 1 && group.rank >= 0 && group.rank < group.size) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no rank ", group.rank, " of ", group.size));
 }
 
 }  // namespace hvd

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/ids.h"
 
@@ -49,6 +50,9 @@ struct GroupInfo {
   std::string address;  // numeric, where this process accepts its peers' connections
   std::string secret;   // of this epoch; a peer must prove that it knows it
 };
+
+// InvalidArgument: there is no such rank in a group of that size.
+absl::Status CheckRank(const GroupInfo& group);
 
 }  // namespace hvd
 

@@ -18,10 +18,7 @@ namespace hvd {
 namespace {
 
 absl::Status CheckGroup(const GroupInfo& group) {
-  if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no rank ", group.rank, " of ", group.size));
-  }
+  RETURN_IF_ERROR(CheckRank(group));
   if (group.secret.empty()) return absl::InvalidArgumentError("the group has no secret");
   return absl::OkStatus();
 }

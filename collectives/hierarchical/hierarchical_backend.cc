@@ -45,10 +45,7 @@ class HierarchicalBackend : public Backend {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
                                                         const WaitBounds& bounds) override {
-    if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there is no rank ", group.rank, " of ", group.size));
-    }
+    RETURN_IF_ERROR(CheckRank(group));
     if (group.size == 1) return across_->Connect(group, keys, bounds);
     const Bounds left(bounds);
     ASSIGN_OR_RETURN(

@@ -26,10 +26,7 @@ class InprocBackend : public MeshBackend {
   absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectMesh(const GroupInfo& group,
                                                                 KeyExchange& keys,
                                                                 const WaitBounds& bounds) override {
-    if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there is no rank ", group.rank, " of ", group.size));
-    }
+    RETURN_IF_ERROR(CheckRank(group));
     const std::shared_ptr<Hub> hub = HubOf(group);
     RETURN_IF_ERROR(hub->Join(group.rank, group.secret, Clock::Real().Now() + bounds.timeout));
     return std::make_unique<InprocCommunicator>(std::make_shared<HubMember>(hub, group.rank),

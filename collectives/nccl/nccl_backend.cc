@@ -37,10 +37,7 @@ class NcclBackend : public DeviceBackend {
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Connect(const GroupInfo& group, int device,
                                                               KeyExchange& keys,
                                                               const WaitBounds& bounds) override {
-    if (group.size < 1 || group.rank < 0 || group.rank >= group.size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there is no rank ", group.rank, " of ", group.size));
-    }
+    RETURN_IF_ERROR(CheckRank(group));
     auto connected = ConnectPeers(group, device, keys, bounds);
     if (connected.ok()) return connected;
     return absl::Status(
