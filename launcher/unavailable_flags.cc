@@ -3,8 +3,7 @@
 namespace hvd {
 namespace {
 
-constexpr char kNcclAlgorithm[] =
-    "it needs NCCL, which this version does without; leave it out, Gloo's ring is used instead";
+constexpr char kNcclStreams[] = "NCCL has one stream here; leave it out";
 constexpr char kMpi[] = "this version has no MPI; leave it out, Gloo is used instead";
 
 FlagSpec WithValue(const char* name, const char* why) { return {name, {name}, true, why}; }
@@ -14,7 +13,7 @@ FlagSpec WithoutValue(const char* name, const char* why) { return {name, {name},
 
 const std::vector<FlagSpec>& UnavailableFlags() {
   static const auto* const flags = new std::vector<FlagSpec>{
-      WithValue("--num-nccl-streams", kNcclAlgorithm),
+      WithValue("--num-nccl-streams", kNcclStreams),
       WithoutValue("--mpi", kMpi),
       WithoutValue("--mpi-threads-disable", kMpi),
       WithValue("--mpi-args", "this version has no MPI; use -x for environment variables instead"),
