@@ -7,6 +7,18 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
 from horovod import _ffi
 from horovod.common import _stack
+from horovod.common._built import (  # noqa: F401
+    ccl_built,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rocm_built,
+)
 from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
 
 
@@ -261,56 +273,6 @@ def cross_size() -> int:
 def is_homogeneous() -> bool:
     """Whether all hosts have the same number of ranks. Raises ValueError before init."""
     return bool(_world().is_homogeneous)
-
-
-def mpi_threads_supported() -> bool:
-    """Always raises ValueError: this Horovod is built without MPI."""
-    raise ValueError("Horovod has been built without MPI support.")
-
-
-def mpi_enabled() -> bool:
-    """False."""
-    return False
-
-
-def mpi_built() -> bool:
-    """False: MPI is not used."""
-    return bool(_ffi.built("mpi"))
-
-
-def gloo_enabled() -> bool:
-    """Whether Gloo carries the collectives."""
-    return bool(_ffi.built("gloo"))
-
-
-def gloo_built() -> bool:
-    """Whether Gloo is there."""
-    return bool(_ffi.built("gloo"))
-
-
-def nccl_built() -> int:
-    """NCCL's version number, or 0 without NCCL."""
-    return _ffi.built("nccl")
-
-
-def ddl_built() -> bool:
-    """False."""
-    return bool(_ffi.built("ddl"))
-
-
-def ccl_built() -> bool:
-    """False."""
-    return bool(_ffi.built("ccl"))
-
-
-def cuda_built() -> bool:
-    """Whether tensors are reduced on CUDA devices; if not, they go through host memory."""
-    return bool(_ffi.built("cuda"))
-
-
-def rocm_built() -> bool:
-    """Whether tensors are reduced on ROCm devices; if not, they go through host memory."""
-    return bool(_ffi.built("rocm"))
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
