@@ -13,6 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
+#include "base/descriptor_passing.h"
 #include "base/status_macros.h"
 
 namespace hvd {
@@ -121,23 +122,8 @@ void BootstrapSocket::Reply(int fd, Response response) {
   response.bootstrap.set_has_stack_pipe(response.stack_pipe >= 0);
   // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
   // and says so.
-  std::string frame = EncodeFrame(response.bootstrap.SerializeAsString());
-  iovec bytes = {frame.data(), frame.size()};
-  msghdr message = {};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
-  const size_t passed_bytes = passed.size() * sizeof(int);
-  if (!passed.empty()) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(passed_bytes);
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(passed_bytes);
-    memcpy(CMSG_DATA(header), passed.data(), passed_bytes);
-  }
-  (void)sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  SendWithDescriptors(fd, EncodeFrame(response.bootstrap.SerializeAsString()), passed)
+      .IgnoreError();
 }
 
 void BootstrapSocket::Drop(int fd) {
