@@ -27,6 +27,19 @@ struct Piece {
   size_t count = 0;
 };
 
+// One stretch of memory; nullptr for no bytes, or for ones that nobody wants.
+struct Stretch {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// Where stretches begin if they are laid out one behind the other: at the next multiple of this.
+inline constexpr size_t kStretchAlignment = 64;
+
+// Is shown bytes of stretches, in order, each once, while they are in the cache: `count` of them,
+// which begin at a multiple of kStretchAlignment within one stretch.
+using ObserveFunction = absl::FunctionRef<void(const void* bytes, size_t count)>;
+
 // Changes elements of a result in place, each once: `count` of them from `data` on. Called with
 // stretches of any length, on the thread that called the operation.
 using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
@@ -77,6 +90,12 @@ class Communicator {
   // Copies root's buffer to everyone's.
   virtual absl::Status Broadcast(void* buffer, size_t bytes, int root,
                                  const CallOptions& options) = 0;
+
+  // Copies root's stretches, which are as long on all ranks, to everyone's. `observe` is shown the
+  // bytes on every rank. A backend that has nothing better sends them one by one, small ones
+  // packed.
+  virtual absl::Status BroadcastStretches(absl::Span<const Stretch> stretches, int root,
+                                          ObserveFunction observe, const CallOptions& options);
 
   // Rank r receives from each rank s what s laid out for it. Both spans have size() entries, in
   // bytes; blocks lie one behind the other in rank order.

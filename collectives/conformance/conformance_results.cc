@@ -176,6 +176,38 @@ TEST_P(BackendConformanceTest, Broadcast_FromEveryRoot) {
   }
 }
 
+TEST_P(BackendConformanceTest, BroadcastStretches_ShowsTheBytesInOrderWithinAlignedStretches) {
+  constexpr size_t kLengths[] = {0, 5, 64, 70001, 0, 3, 1000, 1500001, 1, 7};
+  for (int ranks = 1; ranks <= kMaxRanks; ++ranks) {
+    group_.Connect(ranks);
+    group_.Run([&](Communicator& c) {
+      for (size_t count = 0; count <= std::size(kLengths); ++count) {
+        const int root = static_cast<int>(count) % ranks;
+        std::vector<Bytes> buffers, expected;
+        std::vector<Stretch> stretches;
+        for (size_t i = 0; i < count; ++i) {
+          buffers.push_back(Letter(c.rank(), static_cast<int>(i), kLengths[i]));
+          expected.push_back(Letter(root, static_cast<int>(i), kLengths[i]));
+        }
+        for (Bytes& buffer : buffers) stretches.push_back({buffer.data(), buffer.size()});
+        size_t at = 0, offset = 0;  // in which stretch the next bytes lie, and where
+        const auto observe = [&](const void* bytes, size_t shown) {
+          while (at < count && offset == expected[at].size()) ++at, offset = 0;
+          ASSERT_LT(at, count);
+          ASSERT_EQ(offset % kStretchAlignment, 0u);
+          ASSERT_LE(offset + shown, expected[at].size());
+          ASSERT_EQ(std::memcmp(bytes, &expected[at][offset], shown), 0);
+          offset += shown;
+        };
+        ASSERT_EQ(c.BroadcastStretches(stretches, root, observe, kPatient), absl::OkStatus());
+        ASSERT_TRUE(buffers == expected) << count << " " << c.ToString();
+        while (at < count && offset == expected[at].size()) ++at, offset = 0;
+        ASSERT_EQ(at, count) << c.ToString();
+      }
+    });
+  }
+}
+
 TEST_P(BackendConformanceTest, AllToAll_UnevenBlocks) {
   for (int ranks = 1; ranks <= kMaxRanks; ++ranks) {
     group_.Connect(ranks);

@@ -17,6 +17,7 @@
 #include "collectives/shm/shm_mailbox.h"
 #include "collectives/shm/small_exchange.h"
 #include "collectives/shm/streaming_copy.h"
+#include "collectives/shm/stretch_list.h"
 
 namespace hvd {
 
@@ -38,6 +39,8 @@ class ShmCommunicator : public Communicator {
   absl::Status AllGather(const void* in, void* out, absl::Span<const size_t> byte_counts,
                          const CallOptions& options) override;
   absl::Status Broadcast(void* buffer, size_t bytes, int root, const CallOptions& options) override;
+  absl::Status BroadcastStretches(absl::Span<const Stretch> stretches, int root,
+                                  ObserveFunction observe, const CallOptions& options) override;
   absl::Status AllToAll(const void* in, absl::Span<const size_t> send_bytes, void* out,
                         absl::Span<const size_t> receive_bytes,
                         const CallOptions& options) override;
@@ -59,6 +62,10 @@ class ShmCommunicator : public Communicator {
                            absl::Time deadline);
   absl::Status GatherLarge(const char* in, char* out, absl::Span<const size_t> byte_counts,
                            absl::Time deadline);
+  absl::Status BroadcastSmall(const StretchList& list, int root, ObserveFunction observe,
+                              absl::Time deadline);
+  absl::Status BroadcastLarge(const StretchList& list, int root, ObserveFunction observe,
+                              absl::Time deadline);
   absl::Status AllToAllLarge(const char* in, absl::Span<const size_t> send, char* out,
                              absl::Span<const size_t> receive, size_t largest, absl::Time deadline);
   // Before an operation with so many bytes, as all ranks see it: measures how large data is best

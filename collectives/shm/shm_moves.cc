@@ -61,28 +61,66 @@ absl::Status ShmCommunicator::GatherLarge(const char* in, char* out,
 
 absl::Status ShmCommunicator::Broadcast(void* buffer, size_t bytes, int root,
                                         const CallOptions& options) {
-  return Run("Broadcast", options, [&](absl::Time deadline) -> absl::Status {
-    const bool is_root = rank() == root;
-    char* const data = static_cast<char*>(buffer);
-    if (bytes <= kSmallBytes) {
-      char* const own = small_.Prepare(bytes);
-      if (is_root) WriteSmall(own, data, bytes);
-      RETURN_IF_ERROR(small_.Exchange(deadline));
-      if (!is_root) PlainCopy(data, small_.Of(root, bytes), bytes);
-      return absl::OkStatus();
-    }
-    RETURN_IF_ERROR(ChooseWriting(bytes, deadline));
-    const CopyFunction take = ReaderFor(bytes);
-    const size_t step = StepBytes(bytes);
-    const auto size_of = [&](size_t block) { return std::min(step, bytes - block * step); };
-    const auto contribute = [&](size_t block, uint64_t place) {
-      if (is_root) write_(Chunk(root, place, 0), data + block * step, size_of(block));
-    };
-    const auto drain = [&](size_t block, uint64_t place) {
-      if (!is_root) take(data + block * step, Chunk(root, place, 0), size_of(block));
-    };
-    return ring_.ContributeDrain(BlocksFor(bytes, step), contribute, drain, deadline);
+  const Stretch whole = {buffer, bytes};
+  return BroadcastStretches(
+      absl::MakeConstSpan(&whole, 1), root, [](const void*, size_t) {}, options);
+}
+
+absl::Status ShmCommunicator::BroadcastStretches(absl::Span<const Stretch> stretches, int root,
+                                                 ObserveFunction observe,
+                                                 const CallOptions& options) {
+  return Run("Broadcast", options, [&](absl::Time deadline) {
+    const StretchList list(stretches);
+    return list.bytes() <= kSmallBytes ? BroadcastSmall(list, root, observe, deadline)
+                                       : BroadcastLarge(list, root, observe, deadline);
   });
+}
+
+absl::Status ShmCommunicator::BroadcastSmall(const StretchList& list, int root,
+                                             ObserveFunction observe, absl::Time deadline) {
+  const bool is_root = rank() == root;
+  const size_t bytes = list.bytes();
+  char* const own = small_.Prepare(bytes);
+  if (is_root) {
+    list.ForEach(0, bytes, [&](const char* data, size_t offset, size_t count) {
+      WriteSmall(own + offset, data, count);
+    });
+  }
+  RETURN_IF_ERROR(small_.Exchange(deadline));
+  list.ForEach(0, bytes, [&](char* data, size_t offset, size_t count) {
+    if (!is_root) PlainCopy(data, small_.Of(root, bytes) + offset, count);
+    observe(data, count);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status ShmCommunicator::BroadcastLarge(const StretchList& list, int root,
+                                             ObserveFunction observe, absl::Time deadline) {
+  const bool is_root = rank() == root;
+  const size_t bytes = list.bytes();
+  RETURN_IF_ERROR(ChooseWriting(bytes, deadline));
+  const CopyFunction take = ReaderFor(bytes);
+  const size_t step = StepBytes(bytes);
+  const auto for_each = [&](size_t block, auto&& visit) {
+    list.ForEach(block * step, std::min((block + 1) * step, bytes), visit);
+  };
+  const auto contribute = [&](size_t block, uint64_t place) {
+    if (!is_root) return;
+    char* const chunk = Chunk(root, place, 0);
+    for_each(block, [&](const char* data, size_t offset, size_t count) {
+      write_(chunk + offset, data, count);
+      observe(data, count);
+    });
+  };
+  const auto drain = [&](size_t block, uint64_t place) {
+    if (is_root) return;
+    const char* const chunk = Chunk(root, place, 0);
+    for_each(block, [&](char* data, size_t offset, size_t count) {
+      take(data, chunk + offset, count);
+      observe(chunk + offset, count);
+    });
+  };
+  return ring_.ContributeDrain(BlocksFor(bytes, step), contribute, drain, deadline);
 }
 
 absl::Status ShmCommunicator::AllToAll(const void* in, absl::Span<const size_t> send_bytes,

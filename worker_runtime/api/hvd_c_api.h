@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 8
+#define HVD_ABI_VERSION 9
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -100,11 +100,16 @@ HVD_EXPORT void hvd_set_commit(int64_t number);
  * within an earlier one. HVD_RESOURCE_EXHAUSTED.
  * hvd_store_append copies parts into it, each to the next multiple of 64 bytes.
  * hvd_store_seal makes it the newest commit; a death before leaves the one before.
+ * hvd_store_compare begins a comparison instead of a commit: what is appended is not kept.
+ * hvd_store_is_same, then, is 1 if it was what the newest commit holds, by length and checksum, or
+ * else 0. HVD_NOT_FOUND: there is none.
  * hvd_store_newest gives the newest one, of this process or one before it, whose checksum is right:
  * checks it, so it takes its time. HVD_NOT_FOUND: there is none. */
 HVD_EXPORT int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory);
 HVD_EXPORT int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count);
 HVD_EXPORT int32_t hvd_store_seal(int64_t number);
+HVD_EXPORT int32_t hvd_store_compare(void);
+HVD_EXPORT int32_t hvd_store_is_same(void);
 HVD_EXPORT int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number);
 
 /* 1 if some member of the world may not hold the state of rank 0, which holds the newest commit:
@@ -201,6 +206,15 @@ HVD_EXPORT int64_t hvd_start_group(const hvd_prepared* prepared, const void* con
  */
 HVD_EXPORT int32_t hvd_run(const hvd_prepared* prepared, const char* name, const void* input,
                            void* output, int32_t process_set);
+
+/* hvd_submit of a broadcast whose memory is `count` stretches: root_rank's (of the world) are
+ * copied to those of the other ranks, which are as many and as long. They must stay valid until
+ * hvd_release. If `append` is not 0, the bytes are appended as well, as by
+ * hvd_store_append, while they are at hand; HVD_UNIMPLEMENTED: there is no store. If they don't fit
+ * in, that shows when the commit is sealed. */
+HVD_EXPORT int32_t hvd_broadcast_stretches(const char* name, void* const* stretches,
+                                           const int64_t* bytes, int32_t count, int32_t root_rank,
+                                           int32_t process_set, int32_t append, int64_t* handle);
 
 HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done); /* HVD_NOT_FOUND */
 

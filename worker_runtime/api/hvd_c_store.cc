@@ -1,8 +1,13 @@
-// The part of the C ABI that is about commits.
+// The part of the C ABI that is about commits, and about the state that newcomers get.
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "worker_runtime/api/guarded.h"
 #include "worker_runtime/api/hvd_c_api.h"
+#include "worker_runtime/api/runtime.h"
 
 namespace {
 
@@ -14,6 +19,12 @@ int32_t WithStore(Function function) {
     if (store == nullptr) return absl::UnimplementedError("commits end with this process");
     return function(*store);
   });
+}
+
+// Appends what is broadcast.
+void AppendTo(hvd::CommitArena& store, const void* bytes, size_t count) {
+  // If it fails the commit is given up, so that it can't be sealed.
+  store.Append(absl::string_view(static_cast<const char*>(bytes), count)).IgnoreError();
 }
 
 }  // namespace
@@ -41,6 +52,15 @@ int32_t hvd_store_seal(int64_t number) {
       [&](hvd::CommitArena& store) { return store.Seal(static_cast<uint64_t>(number)); });
 }
 
+int32_t hvd_store_compare(void) {
+  return WithStore([](hvd::CommitArena& store) { return store.BeginComparison(); });
+}
+
+int32_t hvd_store_is_same(void) {
+  hvd::CommitArena* const store = hvd::TheRuntime().store();
+  return store != nullptr && store->EndComparison() ? 1 : 0;
+}
+
 int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number) {
   return WithStore([&](hvd::CommitArena& store) -> absl::Status {
     const auto newest = store.Newest();
@@ -48,6 +68,36 @@ int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number) {
     *memory = newest->contents.data();
     *bytes = static_cast<int64_t>(newest->contents.size());
     *number = static_cast<int64_t>(newest->number);
+    return absl::OkStatus();
+  });
+}
+
+int32_t hvd_broadcast_stretches(const char* name, void* const* stretches, const int64_t* bytes,
+                                int32_t count, int32_t root_rank, int32_t process_set,
+                                int32_t append, int64_t* handle) {
+  return hvd::Guarded([&]() -> absl::Status {
+    auto scattered = std::make_shared<hvd::ScatteredTensor>();
+    int64_t total = 0;
+    for (int32_t i = 0; i < count; ++i) {
+      scattered->stretches.push_back({stretches[i], static_cast<size_t>(bytes[i])});
+      total += bytes[i];
+    }
+    scattered->observe = [](const void*, size_t) {};
+    if (append != 0) {
+      hvd::CommitArena* const store = hvd::TheRuntime().store();
+      if (store == nullptr) return absl::UnimplementedError("commits end with this process");
+      scattered->observe = [store](const void* data, size_t size) { AppendTo(*store, data, size); };
+    }
+    hvd::TensorRequest request;
+    request.name = name;
+    request.op = hvd::OpKind::kBroadcast;
+    request.type = hvd::DataType::kUint8;
+    request.shape = {total};
+    request.root_rank = root_rank;
+    request.scattered = std::move(scattered);
+    std::vector<hvd::TensorRequest> group;
+    group.push_back(std::move(request));
+    ASSIGN_OR_RETURN(*handle, hvd::TheRuntime().Submit(std::move(group), process_set));
     return absl::OkStatus();
   });
 }

@@ -211,8 +211,13 @@ absl::Status Executor::AllGather(const PlannedTensor& planned, const OperationTe
 absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTensor& part) {
   const TensorSignature& signature = *planned.signature;
   const size_t bytes = ByteCount(signature);
-  void* out = part.PrepareOutput(bytes);
   part.result().shape = signature.shape;
+  if (const ScatteredTensor* const scattered = part.request().scattered.get()) {
+    const ActivityScope activity = Calling("BCAST");
+    return communicator_.BroadcastStretches(scattered->stretches, signature.root_rank,
+                                            scattered->observe, options_);
+  }
+  void* out = part.PrepareOutput(bytes);
   const void* in = part.request().input;
   if (communicator_.rank() == signature.root_rank && in != nullptr) Copy(out, in, bytes);
   if (bytes == 0) return absl::OkStatus();

@@ -6,14 +6,9 @@
 #include <memory>
 
 #include "absl/types/span.h"
+#include "collectives/communicator.h"
 
 namespace hvd {
-
-// A stretch of memory to unpack to; nullptr for no bytes.
-struct Stretch {
-  void* data = nullptr;
-  size_t bytes = 0;
-};
 
 // Not thread-safe. Knows nothing of what is packed.
 class FusionBuffer {
@@ -21,7 +16,7 @@ class FusionBuffer {
   // At least `bytes`, of any contents, aligned to a cache line; valid until the next call.
   char* Reserve(size_t bytes);
 
-  // Copies the buffer's first bytes out to the pieces, one behind the other.
+  // Copies the buffer's first bytes, without gaps, out to those pieces that have an address.
   void Unpack(absl::Span<const Stretch> pieces) const;
 
  private:

@@ -3,10 +3,13 @@
 #define WORKER_RUNTIME_ENGINE_REQUEST_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "collectives/communicator.h"
 #include "collectives/types.h"
 #include "worker_runtime/negotiation/op_kind.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
@@ -14,6 +17,14 @@
 namespace hvd {
 
 inline constexpr int kHostMemory = -1;
+
+// A tensor of a broadcast that lies in many places of host memory: as many bytes as these have
+// together. The stretches' lengths are the same on all ranks.
+struct ScatteredTensor {
+  std::vector<Stretch> stretches;
+  // See ObserveFunction; called by the engine.
+  std::function<void(const void* bytes, size_t count)> observe;
+};
 
 // Where one tensor of an operation lies; borrowed until the operation is done.
 struct TensorMemory {
@@ -26,6 +37,8 @@ struct TensorMemory {
   int device = kHostMemory;
   // A CUDA event after which they may be used; nullptr: they may be.
   void* ready_event = nullptr;
+  // A broadcast's memory if it is not in one place, instead of all the above; else nullptr.
+  std::shared_ptr<const ScatteredTensor> scattered = nullptr;
 };
 
 // One tensor of one operation, as a user thread submits it. Its name matches the ranks' requests

@@ -172,22 +172,51 @@ absl::Status CommitArena::Append(absl::string_view part) {
   static constexpr char kZeros[kAlignment] = {};
   const size_t gap = RoundUp(pending_->size, kAlignment) - pending_->size;
   if (part.size() > pending_->capacity - pending_->size - gap) {
+    pending_.reset();
     return absl::OutOfRangeError("more than the commit was begun for");
   }
-  char* const memory = mappings_[pending_->slot].back().memory;
-  if (gap > 0) {
-    memcpy(memory + pending_->size, kZeros, gap);
-    pending_->checksum = ExtendCrc32c(pending_->checksum, {kZeros, gap});
-    pending_->size += gap;
-  }
-  pending_->checksum = CopyWithCrc32c(pending_->checksum, memory + pending_->size, part);
-  pending_->size += part.size();
+  Add({kZeros, gap});
+  Add(part);
   return absl::OkStatus();
+}
+
+void CommitArena::Add(absl::string_view part) {
+  uint32_t& checksum = pending_->checksum;
+  const bool is_gap = pending_->size % kAlignment != 0;
+  if (pending_->compares || is_gap) checksum = ExtendCrc32c(checksum, part);
+  if (!pending_->compares) {
+    char* const to = mappings_[pending_->slot].back().memory + pending_->size;
+    if (is_gap) {
+      memcpy(to, part.data(), part.size());
+    } else {
+      checksum = CopyWithCrc32c(checksum, to, part);
+    }
+  }
+  pending_->size += part.size();
+}
+
+absl::Status CommitArena::BeginComparison() {
+  absl::MutexLock lock(&mutex_);
+  pending_.reset();
+  const int newest = NewestSealed();
+  if (newest < 0) return absl::NotFoundError("there is no commit yet");
+  pending_ = Pending{newest, RoundUp(header_->slots[newest].size, kAlignment), 0, 0, true};
+  return absl::OkStatus();
+}
+
+bool CommitArena::EndComparison() {
+  absl::MutexLock lock(&mutex_);
+  const std::optional<Pending> compared = std::exchange(pending_, std::nullopt);
+  if (!compared.has_value() || !compared->compares) return false;
+  const SlotHeader& slot = header_->slots[compared->slot];
+  return compared->size == slot.size && compared->checksum == slot.checksum;
 }
 
 absl::Status CommitArena::Seal(uint64_t number) {
   absl::MutexLock lock(&mutex_);
-  if (!pending_.has_value()) return absl::FailedPreconditionError("no commit was begun");
+  if (!pending_.has_value() || pending_->compares) {
+    return absl::FailedPreconditionError("no commit was begun");
+  }
   const int newest = NewestSealed();
   SlotHeader& slot = header_->slots[pending_->slot];
   slot.checksum = pending_->checksum;

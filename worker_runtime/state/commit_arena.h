@@ -42,8 +42,15 @@ class CommitArena {
   absl::StatusOr<const char*> Begin(size_t bytes, const void* keep = nullptr);
 
   // Adds a part to the commit, at the next multiple of kAlignment.
-  //   FailedPrecondition: no commit was begun.   OutOfRange: more than that was begun for.
+  //   FailedPrecondition: no commit was begun.   OutOfRange: more than that was begun for; the
+  //   commit is given up.
   absl::Status Append(absl::string_view part);
+
+  // Instead of Begin: what is appended from now on is not written, but compared with the newest
+  // commit, by length and checksum.   NotFound: there is none.
+  absl::Status BeginComparison();
+  // Whether it was all the same; false if no comparison was begun.
+  bool EndComparison();
 
   // Makes it, as it is now, the newest commit.   FailedPrecondition: no commit was begun.
   absl::Status Seal(uint64_t number);
@@ -67,6 +74,7 @@ class CommitArena {
     size_t capacity = 0;
     size_t size = 0;
     uint32_t checksum = 0;
+    bool compares = false;
   };
 
   explicit CommitArena(Fd memory) : memory_(std::move(memory)) {}
@@ -78,7 +86,8 @@ class CommitArena {
   int ChooseSlot(const void* keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsIn(int slot, const void* place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int NewestSealed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Add(absl::string_view part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // To what is pending, for which there is room.
+  void Add(absl::string_view part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Fd memory_;
   absl::Mutex mutex_;

@@ -71,9 +71,45 @@ TEST_F(CommitArenaTest, Append_Parts_StartAtMultiplesOfTheAlignment) {
   ASSERT_TRUE(arena->Begin(70).ok());
   EXPECT_TRUE(arena->Append("ab").ok());
   EXPECT_TRUE(arena->Append("cdef").ok());
-  EXPECT_EQ(arena->Append(std::string(65, 'x')).code(), absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(arena->Seal(1).ok());
   EXPECT_EQ(Text(*arena), "1:ab" + std::string(62, '\0') + "cdef");
+}
+
+TEST_F(CommitArenaTest, Append_MoreThanBegunFor_GivesTheCommitUp) {
+  Arena arena = Open();
+  Commit(*arena, 1, "one");
+  ASSERT_TRUE(arena->Begin(70).ok());
+  EXPECT_TRUE(arena->Append("ab").ok());
+  EXPECT_EQ(arena->Append(std::string(65, 'x')).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(arena->Append("c").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(arena->Seal(2).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Text(*arena), "1:one");
+}
+
+TEST_F(CommitArenaTest, EndComparison_TellsWhetherTheNewestCommitIsTheSame) {
+  Arena arena = Open();
+  EXPECT_EQ(arena->BeginComparison().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(arena->EndComparison());
+  ASSERT_TRUE(arena->Begin(200).ok());
+  EXPECT_TRUE(arena->Append("head").ok());
+  EXPECT_TRUE(arena->Append("body").ok());
+  EXPECT_TRUE(arena->Seal(3).ok());
+  const auto is_same = [&](std::vector<absl::string_view> parts) {
+    EXPECT_TRUE(arena->BeginComparison().ok());
+    for (absl::string_view part : parts) arena->Append(part).IgnoreError();
+    return arena->EndComparison();
+  };
+  EXPECT_TRUE(is_same({"head", "body"}));
+  EXPECT_FALSE(is_same({"head", "bodi"}));
+  EXPECT_FALSE(is_same({"head"}));
+  EXPECT_FALSE(is_same({"headbody"}));
+  EXPECT_FALSE(is_same({"head", "body", std::string(200, 'x')}));
+  EXPECT_TRUE(arena->BeginComparison().ok());
+  EXPECT_EQ(arena->Seal(4).code(), absl::StatusCode::kFailedPrecondition);
+  arena.reset();
+  arena = Open();  // nothing is mapped
+  EXPECT_TRUE(is_same({"head", "body"}));
+  EXPECT_EQ(Text(*arena), "3:head" + std::string(60, '\0') + "body");
 }
 
 TEST_F(CommitArenaTest, Append_NotBegun_FailedPrecondition) {

@@ -36,6 +36,7 @@ from horovod._ffi._operations import (  # noqa: F401
     Result,
     ResultOwner,
     address_of,
+    broadcast_stretches,
     check_waited,
     finish,
     keep_for_ever,
@@ -54,6 +55,8 @@ from horovod._ffi._store import (  # noqa: F401
     Stored,
     store_append,
     store_begin,
+    store_compare,
+    store_is_same,
     store_newest,
     store_seal,
 )

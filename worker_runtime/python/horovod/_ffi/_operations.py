@@ -184,6 +184,34 @@ def check_waited(code: int) -> None:
         raise error_of_wait(code, last_error())
 
 
+def broadcast_stretches(
+    name: str,
+    addresses: Sequence[int],
+    sizes: Sequence[int],
+    root_rank: int,
+    process_set: int = 0,
+    append: bool = False,
+) -> int:
+    """Hands over a broadcast whose memory is in many places, of as many bytes each, the same on all
+    ranks, and returns its handle. `append`: what is broadcast is also given to the store, as by
+    :func:`store_append`."""
+    starts, lengths = array.array("Q", addresses), array.array("q", sizes)
+    handle = ctypes.c_int64()
+    check(
+        library.hvd_broadcast_stretches(
+            name.encode(),
+            ctypes.c_void_p(starts.buffer_info()[0]),
+            ctypes.c_void_p(lengths.buffer_info()[0]),
+            len(starts),
+            root_rank,
+            process_set,
+            int(append),
+            ctypes.byref(handle),
+        )
+    )
+    return handle.value
+
+
 def poll(handle: int) -> bool:
     """Whether :func:`wait` would return at once."""
     done = ctypes.c_int32()

@@ -48,6 +48,18 @@ def store_seal(number: int) -> None:
     check(library.hvd_store_seal(number))
 
 
+def store_compare() -> None:
+    """Begins a comparison instead of a commit: what is appended is not kept. Raises ValueError if
+    there is no commit."""
+    check(library.hvd_store_compare())
+
+
+def store_is_same() -> bool:
+    """Ends a comparison: whether what was appended is what the newest commit holds, by length and
+    checksum."""
+    return library.hvd_store_is_same() == 1
+
+
 def store_newest() -> Optional[Stored]:
     """The newest commit in the store, of this process or of one before it in its place."""
     address, size, number = ctypes.c_void_p(), ctypes.c_int64(), ctypes.c_int64()

@@ -144,6 +144,24 @@ def start_group(
     return handle
 
 
+def broadcast_stretches(
+    name: str,
+    addresses: Sequence[int],
+    sizes: Sequence[int],
+    root_rank: int,
+    keep_alive: Any,
+    process_set: int = 0,
+    append: bool = False,
+) -> int:
+    """Hands over a broadcast whose memory is in many places; see :func:`_ffi.broadcast_stretches`.
+    Raises as :func:`submit`."""
+    check_ready()
+    basics.note_alive()
+    handle = _ffi.broadcast_stretches(name, addresses, sizes, root_rank, process_set, append)
+    _in_flight[handle] = _InFlight(None, None, keep_alive)
+    return handle
+
+
 def run(
     prepared: _ffi.Prepared,
     kind: str,

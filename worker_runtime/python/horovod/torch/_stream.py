@@ -1,10 +1,8 @@
-"""Broadcasts of many tensors at once: large ones from memory to memory where they lie, small ones
-packed, a few of those at a time."""
+"""Broadcasts of many tensors at once, from memory to memory where they lie."""
 
-import collections
 import contextlib
 import threading
-from typing import Any, Callable, Deque, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 import torch
 
@@ -12,15 +10,10 @@ from horovod import _ffi
 from horovod.common import ops
 from horovod.common.process_sets import ProcessSet
 from horovod.torch import _trees
-from horovod.torch.mpi_ops import grouped_broadcast_async_, rank, synchronize
+from horovod.torch.mpi_ops import rank
 
-# Of a tensor that is sent from where it is. To copy a smaller one takes less than what comes with
-# each.
-_LARGE_BYTES = 512 << 10
-# Of small ones together in a buffer; of large ones in one operation.
-_PACK_BYTES = 8 << 20
+# Of one operation, which is what a timeout bounds.
 _GROUP_BYTES = 64 << 20
-_IN_FLIGHT = 2
 
 
 class Destinations(NamedTuple):
@@ -57,115 +50,82 @@ def meanwhile(work: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def broadcast_tensors(
-    tensors: Sequence[torch.Tensor], root_rank: int, name: str, process_set: ProcessSet
-) -> None:
-    """Overwrites the tensors, strided ones of any device, with those of rank `root_rank`, in place.
-    Their number, shapes and types are the same on all ranks."""
-    is_root = rank() == root_rank
-    in_flight: Deque[_Started] = collections.deque()
-    spare: List[torch.Tensor] = []  # memory of packs
-    try:
-        for number, part in enumerate(_parts(tensors)):
-            if len(in_flight) == _IN_FLIGHT:
-                spare += _finish(in_flight, is_root)
-            buffers = [_buffer(pack, spare, is_root) for pack in part]
-            part_name = "{}.{}".format(name, number)
-            handle = grouped_broadcast_async_(buffers, root_rank, part_name, process_set)
-            in_flight.append(_Started(handle, part, buffers))
-        while in_flight:
-            _finish(in_flight, is_root)
-    finally:
-        for started in in_flight:
-            ops.discard(started.handle)
-
-
-# Tensors that are sent as one: a large one, or several small ones.
-_Pack = List[torch.Tensor]
-
-
 class _Started(NamedTuple):
     handle: int
-    packs: List[_Pack]
+    tensors: List[torch.Tensor]
     buffers: List[torch.Tensor]  # of each, what is sent
 
 
-def _finish(in_flight: Deque[_Started], is_root: bool) -> List[torch.Tensor]:
-    """Waits for the oldest; returns the buffers that can be used again."""
-    synchronize(in_flight[0].handle)
-    _, packs, buffers = in_flight.popleft()
-    packed = [item for item in zip(packs, buffers) if not _is_sent_in_place(item[0])]
-    if not is_root:
-        for pack, buffer in packed:
-            _unpack(pack, buffer)
-    return [buffer for _, buffer in packed]
+def broadcast_tensors(
+    tensors: Sequence[torch.Tensor],
+    root_rank: int,
+    name: str,
+    process_set: ProcessSet,
+    append: bool = False,
+) -> None:
+    """Overwrites the tensors, strided ones of any device, with those of rank `root_rank`, in place.
+    Their number, shapes and types are the same on all ranks. `append`: they are also appended to
+    what was begun in the store."""
+    is_root = rank() == root_rank
+    started: Optional[_Started] = None
+    try:
+        for number, group in enumerate(_groups(tensors)):
+            buffers = [_buffer(tensor, is_root) for tensor in group]
+            before, started = started, None
+            if before is not None:
+                ops.synchronize(before.handle)
+            handle = ops.broadcast_stretches(
+                "{}.{}".format(name, number),
+                [buffer.data_ptr() for buffer in buffers],
+                [_bytes_of(tensor) for tensor in group],
+                root_rank,
+                buffers,
+                process_set.process_set_id,
+                append,
+            )
+            started = _Started(handle, group, buffers)
+            if before is not None and not is_root:
+                _unpack(before)
+        if started is not None:
+            last, started = started, None
+            ops.synchronize(last.handle)
+            if not is_root:
+                _unpack(last)
+    finally:
+        if started is not None:
+            ops.discard(started.handle)
 
 
 def _bytes_of(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
-def _parts(tensors: Sequence[torch.Tensor]) -> Iterator[List[_Pack]]:
+def _groups(tensors: Sequence[torch.Tensor]) -> Iterator[List[torch.Tensor]]:
     """What is sent by one operation. Follows from the sizes, so it is the same on all ranks."""
-    large: List[_Pack] = []
-    small: _Pack = []
-    large_bytes = small_bytes = 0
+    group: List[torch.Tensor] = []
+    size = 0
     for tensor in tensors:
-        size = _bytes_of(tensor)
-        if size >= _LARGE_BYTES:
-            large.append([tensor])
-            large_bytes += size
-            if large_bytes >= _GROUP_BYTES:
-                yield large
-                large, large_bytes = [], 0
-        elif size > 0:
-            small.append(tensor)
-            small_bytes += size
-            if small_bytes >= _PACK_BYTES:
-                yield [small]
-                small, small_bytes = [], 0
-    rest = large + ([small] if small else [])
-    if rest:
-        yield rest
+        if tensor.numel() == 0:
+            continue
+        group.append(tensor)
+        size += _bytes_of(tensor)
+        if size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
-def _is_sent_in_place(pack: _Pack) -> bool:
-    return len(pack) == 1 and _trees.is_in_one_piece(pack[0])
-
-
-def _buffer(pack: _Pack, spare: List[torch.Tensor], is_root: bool) -> torch.Tensor:
-    """The bytes to send or receive: those of the tensor itself, if it is one."""
-    if _is_sent_in_place(pack):
-        return pack[0].detach().reshape(-1).view(torch.uint8)
-    sizes = [_bytes_of(tensor) for tensor in pack]
-    offsets, _ = _trees.places(sizes)
-    # As large as the tensor, if it is one: another rank may send that as it is.
-    buffer = _memory(offsets[-1] + sizes[-1], spare)
+def _buffer(tensor: torch.Tensor, is_root: bool) -> torch.Tensor:
+    """The memory to send from or receive in: that of the tensor itself, if that will do."""
+    if _trees.is_in_one_piece(tensor):
+        return tensor
     if is_root:
-        start = buffer.data_ptr()
-        for tensor, offset, count in zip(pack, offsets, sizes):
-            if not _trees.is_in_one_piece(tensor):
-                tensor = _trees.copied_in_one_piece(tensor)
-            _ffi.copy(start + offset, tensor.data_ptr(), count)
-    return buffer
+        return _trees.copied_in_one_piece(tensor)
+    return torch.empty(tensor.shape, dtype=tensor.dtype)
 
 
-def _memory(size: int, spare: List[torch.Tensor]) -> torch.Tensor:
-    """So many bytes, which may be those of a spare buffer."""
-    while spare:
-        part = spare.pop()
-        whole = part if part._base is None else part._base
-        if whole.numel() >= size:
-            return whole[:size]
-    return torch.empty(1 << (size - 1).bit_length(), dtype=torch.uint8)[:size]
-
-
-def _unpack(pack: _Pack, buffer: torch.Tensor) -> None:
-    sizes = [_bytes_of(tensor) for tensor in pack]
-    start = buffer.data_ptr()
-    for tensor, offset, size in zip(pack, _trees.places(sizes)[0], sizes):
-        if _trees.is_in_one_piece(tensor):
-            _ffi.copy(tensor.data_ptr(), start + offset, size)
-        else:
-            received = buffer[offset : offset + size].view(tensor.dtype).reshape(tensor.shape)
-            tensor.detach().copy_(received)
+def _unpack(arrived: _Started) -> None:
+    for tensor, buffer in zip(arrived.tensors, arrived.buffers):
+        if buffer is not tensor:
+            tensor.detach().copy_(buffer)

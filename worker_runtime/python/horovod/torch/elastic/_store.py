@@ -19,7 +19,6 @@ from horovod.torch import _trees
 
 _LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 64
-_USUAL_HEAD_BYTES = 1 << 20
 
 _owner: Optional["weakref.ref[Any]"] = None
 _warned = False
@@ -28,8 +27,9 @@ _warned = False
 class Placed:
     """A commit in the store: sealed, or about to be."""
 
-    def __init__(self, address: int) -> None:
+    def __init__(self, address: int, number: int = 0) -> None:
         self.address = address
+        self.number = number  # 0: not sealed yet
         self._contents: Optional[Tuple[Dict[str, Any], Dict[str, Any]]] = None
 
     def contents(self) -> Tuple[Dict[str, Any], Dict[str, Any]]:
@@ -68,7 +68,7 @@ class Inherited(NamedTuple):
 def inherited() -> Optional[Inherited]:
     """The newest commit of the process that was here before. REQUIRES: this one has made none."""
     found = _ffi.store_newest()
-    return Inherited(found.number, Placed(found.address)) if found else None
+    return Inherited(found.number, Placed(found.address, found.number)) if found else None
 
 
 def place(
@@ -88,16 +88,41 @@ def place(
         return None
 
 
-def make_room(owner: Any, kinds: Sequence[_trees.Kind], keep: Optional[Placed]) -> None:
-    """Has memory ready for the next commit, of such tensors: what :func:`place` would do, and takes
-    longer than to copy them. Without Python's lock."""
+def begin(
+    owner: Any, values: bytes, schema: bytes, kinds: Sequence[_trees.Kind], keep: Optional[Placed]
+) -> Optional[Placed]:
+    """Begins a commit that holds these values, pickled, and state dicts, taken apart, whose tensors
+    are going to be appended. Otherwise as :func:`place`, but without Python's lock while it takes
+    memory."""
     if not _is_owner(owner):
-        return
-    size = _trees.places([_trees.size_of(kind) for kind in kinds])[1]
+        return None
     try:
-        _ffi.store_begin(size + _USUAL_HEAD_BYTES, keep.address if keep else 0)
-    except Exception:  # whoever places a commit says so
-        pass
+        return _begin(values, schema, kinds, keep)
+    except Exception as error:  # no memory: the training goes on
+        _warn_once(error)
+        return None
+
+
+def compare(
+    newest: Placed, values: bytes, schema: bytes, kinds: Sequence[_trees.Kind]
+) -> bool:
+    """Begins to compare such a commit, whose tensors are going to be appended, with `newest`, the
+    last one that was sealed. False if it is another one for certain.
+
+    :func:`is_same` tells in the end.
+    """
+    head = _head(values, schema, kinds)
+    (length,) = _LENGTH.unpack(_ffi.memory(newest.address, _LENGTH.size))
+    if _LENGTH.size + length != len(head) or _ffi.memory(newest.address, len(head)).raw != head:
+        return False
+    _ffi.store_compare()
+    _ffi.store_append([_ffi.address_of(head)], [len(head)])
+    return True
+
+
+def is_same() -> bool:
+    """Ends a comparison: whether length and checksum are the same."""
+    return _ffi.store_is_same()
 
 
 def _is_owner(owner: Any) -> bool:
@@ -107,27 +132,46 @@ def _is_owner(owner: Any) -> bool:
     return _owner() is owner
 
 
-def seal(number: int) -> None:
-    """Makes what was placed last the newest commit."""
-    _ffi.store_seal(number)
+def seal(placed: Placed, number: int) -> None:
+    """Makes `placed`, the last one, the newest commit. Does nothing if it is sealed."""
+    if placed.number == 0:
+        _ffi.store_seal(number)
+        placed.number = number
 
 
 def _place(
     values: Dict[str, Any], trees: Dict[str, Any], keep: Optional[Placed]
 ) -> Optional[Placed]:
     taken = _trees.take_tensors(trees)
-    in_place = _trees.is_in_one_piece
-    tensors = [t if in_place(t) else _trees.copied_in_one_piece(t) for t in taken.tensors]
-    sizes = [t.numel() * t.element_size() for t in tensors]
-    size = _trees.places(sizes)[1]
-    contents = pickle.dumps((pickled(values), taken.schema, taken.kinds, size), protocol=4)
-    head = _LENGTH.pack(len(contents)) + contents
-    address = _ffi.store_begin(_aligned(len(head)) + size, keep.address if keep else 0)
+    placed = _begin(pickled(values), taken.schema, taken.kinds, keep)
+    if placed is not None:
+        in_place = _trees.is_in_one_piece
+        tensors = [t if in_place(t) else _trees.copied_in_one_piece(t) for t in taken.tensors]
+        sizes = [t.numel() * t.element_size() for t in tensors]
+        _ffi.store_append([t.data_ptr() for t in tensors], sizes)
+    return placed
+
+
+def _begin(
+    values: bytes, schema: bytes, kinds: Sequence[_trees.Kind], keep: Optional[Placed]
+) -> Optional[Placed]:
+    head = _head(values, schema, kinds)
+    size = _aligned(len(head)) + _size(kinds)
+    address = _ffi.store_begin(size, keep.address if keep else 0)
     if address is None:
         return None
-    addresses = [t.data_ptr() for t in tensors]
-    _ffi.store_append([_ffi.address_of(head), *addresses], [len(head), *sizes])
+    _ffi.store_append([_ffi.address_of(head)], [len(head)])
     return Placed(address)
+
+
+def _head(values: bytes, schema: bytes, kinds: Sequence[_trees.Kind]) -> bytes:
+    """What comes before the tensors."""
+    contents = pickle.dumps((values, schema, kinds, _size(kinds)), protocol=4)
+    return _LENGTH.pack(len(contents)) + contents
+
+
+def _size(kinds: Sequence[_trees.Kind]) -> int:
+    return _trees.places([_trees.size_of(kind) for kind in kinds])[1]
 
 
 def pickled(values: Any) -> bytes:

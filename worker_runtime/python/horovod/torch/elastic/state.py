@@ -45,6 +45,15 @@ class _Snapshot(NamedTuple):
     placed: Optional[Placed] = None  # the trees lie in the store
 
 
+class _Head(NamedTuple):
+    """What newcomers are told before they get tensors."""
+
+    values: bytes  # pickled
+    commit: int
+    schema: bytes  # see _trees.Taken
+    kinds: Sequence[_trees.Kind]
+
+
 class TorchState(ObjectState):
     """State of a training: ``TorchState(model, optimizer, sampler=sampler, epoch=0, batch=0)``.
 
@@ -121,11 +130,13 @@ class TorchState(ObjectState):
         ops.check_ready()
         if rank() == 0 and commits.newest() == self._inherited:
             self._load_earlier()
-        if size() > 1:
-            self._sync_trees()
+        placed = self._sync_trees() if size() > 1 else None
         for handler in self._others():
             handler.sync()
-        self.save()
+        if placed is None:
+            self.save()
+        else:
+            self._stage(self._snapshot(placed))
 
     def on_reset(self) -> None:
         for handler in self._handlers.values():
@@ -150,13 +161,16 @@ class TorchState(ObjectState):
         if self._committing:
             placed = self._place()
             if placed is not None:
-                trees = {name: PlacedTree(placed, name) for name in self._by_state_dict()}
-                return _Snapshot(super()._copied(), trees, placed)
+                return self._snapshot(placed)
         trees = {name: handler.copied() for name, handler in self._by_state_dict().items()}
         return _Snapshot(super()._copied(), trees)
 
+    def _snapshot(self, placed: Placed) -> _Snapshot:
+        trees = {name: PlacedTree(placed, name) for name in self._by_state_dict()}
+        return _Snapshot(super()._copied(), trees, placed)
+
     def _place(self) -> Optional[Placed]:
-        trees = {name: handler.state_dict() for name, handler in self._by_state_dict().items()}
+        trees = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
         return _store.place(self, self._current(), trees, self._kept())
 
     def _kept(self) -> Optional[Placed]:
@@ -166,7 +180,7 @@ class TorchState(ObjectState):
 
     def _take(self, copied: _Snapshot) -> None:
         if copied.placed is not None:
-            _store.seal(commits.newest())
+            _store.seal(copied.placed, commits.newest())
         for handler in self._others():
             handler.save()
         busy = self._checkpoints.in_use() if self._checkpoints else ()
@@ -191,45 +205,52 @@ class TorchState(ObjectState):
 
     # Synchronizing.
 
-    def _sync_trees(self) -> None:
-        """Gives this rank rank 0's values and state dicts."""
+    def _sync_trees(self) -> Optional[Placed]:
+        """Gives this rank rank 0's values and state dicts. Where they lie in the store, if they are
+        kept there on the way."""
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
-        if rank() == 0:
-            taken = _trees.take_tensors(own)
-            number = max(commits.newest(), self._known_commit())
-            self._send(taken, number)
-        else:
-            number = self._receive(own)
-        # The copy that is made next is one of that commit.
-        self._committing = self._staging and number > 0
+        return self._send(own) if rank() == 0 else self._receive(own)
 
-    def _send(self, taken: _trees.Taken, number: int) -> None:
-        head = (_store.pickled(self._current()), number, taken.schema, taken.kinds)
-        broadcast_object(head, 0, "horovod.state.schema")
-        with _stream.meanwhile(lambda: self._make_room(number, taken.kinds)):
-            _stream.broadcast_tensors(taken.tensors, 0, "horovod.state", global_process_set)
+    def _send(self, own: Dict[str, Any]) -> Optional[Placed]:
+        taken = _trees.take_tensors(own)
+        number = max(commits.newest(), self._known_commit())
+        head = _Head(_store.pickled(self._current()), number, taken.schema, taken.kinds)
+        broadcast_object(tuple(head), 0, "horovod.state.schema")
+        return self._broadcast(head, taken.tensors)
 
-    def _receive(self, own: Dict[str, Any]) -> int:
-        values, number, schema, kinds = broadcast_object(None, 0, "horovod.state.schema")
-        places = _stream.destinations(schema, kinds, own)
-
-        def take_memory() -> None:
-            places.take_memory()
-            self._make_room(number, kinds)
-
-        with _stream.meanwhile(take_memory):
-            _stream.broadcast_tensors(places.tensors, 0, "horovod.state", global_process_set)
-        trees = _trees.put_tensors(schema, places.tensors)
-        values = pickle.loads(values)
+    def _receive(self, own: Dict[str, Any]) -> Optional[Placed]:
+        head = _Head(*broadcast_object(None, 0, "horovod.state.schema"))
+        places = _stream.destinations(head.schema, head.kinds, own)
+        with _stream.meanwhile(places.take_memory):
+            placed = self._broadcast(head, places.tensors)
+        trees = _trees.put_tensors(head.schema, places.tensors)
+        values = pickle.loads(head.values)
         self._check_names(values, trees)
         for name, handler in self._by_state_dict().items():
             handler.take(trees[name])
         self._set(values)
-        return number
+        return placed
 
-    def _make_room(self, number: int, kinds: Sequence[_trees.Kind]) -> None:
-        if self._staging and number > 0:
-            _store.make_room(self, kinds, self._kept())
+    def _broadcast(self, head: _Head, tensors: Sequence[torch.Tensor]) -> Optional[Placed]:
+        # The copy that is made next is one of that commit.
+        self._committing = self._staging and head.commit > 0
+        compares = self._committing and self._may_have_placed(head)
+        placed = self._placed if compares else self._begin(head)
+        append = placed is not None
+        _stream.broadcast_tensors(tensors, 0, "horovod.state", global_process_set, append)
+        return None if compares and not _store.is_same() else placed
+
+    def _may_have_placed(self, head: _Head) -> bool:
+        """Whether the last commit may be the one that is sent, as it is where the state was
+        restored: to compare them takes less than to copy. Begins to."""
+        last, (values, number, schema, kinds) = self._placed, head
+        may_be = last is not None and last.number == number
+        return may_be and _store.compare(last, values, schema, kinds)
+
+    def _begin(self, head: _Head) -> Optional[Placed]:
+        if not self._committing:
+            return None
+        return _store.begin(self, head.values, head.schema, head.kinds, self._kept())
 
     def _check_names(self, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
         theirs = set(values) | set(trees)
