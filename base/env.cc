@@ -133,6 +133,12 @@ const std::vector<Row>& Rows() {
          return problem.empty() && e->gloo_timeout == absl::ZeroDuration() ? "larger than 0"
                                                                            : problem;
        }},
+      {{"HOROVOD_AGENT_TIMEOUT_SECONDS", "30",
+        "how long agents, workers and the daemon may be silent towards each other"},
+       [](const auto& v, RuntimeEnv* e) {
+         Problem problem = ParseTime(v, absl::Seconds(1), &e->agent_timeout);
+         return problem.empty() && e->agent_timeout < absl::Seconds(1) ? "at least 1" : problem;
+       }},
       {{"HOROVOD_SHARED_MEMORY", "1", "0: ranks of a host use TCP among themselves, too"},
        [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->shared_memory); }},
       {{"HOROVOD_HIERARCHICAL_ALLREDUCE", "1",

@@ -45,6 +45,7 @@ struct RuntimeEnv {
   size_t cache_capacity = 1024;
   bool disable_group_fusion = false;
   absl::Duration gloo_timeout = absl::Seconds(30);
+  absl::Duration agent_timeout = absl::Seconds(30);
   bool shared_memory = true;  // in a host
   bool hierarchical_allreduce = true;
   bool hierarchical_allgather = true;

@@ -18,6 +18,7 @@ TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
   EXPECT_EQ(env->cycle_time, absl::ZeroDuration());
   EXPECT_EQ(env->cache_capacity, 1024u);
   EXPECT_EQ(env->gloo_timeout, absl::Seconds(30));
+  EXPECT_EQ(env->agent_timeout, absl::Seconds(30));
   EXPECT_TRUE(env->stall_check);
   EXPECT_EQ(env->worker_id, 0u);
 }
@@ -25,6 +26,7 @@ TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
 TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
   const auto env = ParseRuntimeEnv({{"HOROVOD_CYCLE_TIME", "2.5"},
                                     {"HOROVOD_GLOO_TIMEOUT_SECONDS", "5"},
+                                    {"HOROVOD_AGENT_TIMEOUT_SECONDS", "600"},
                                     {"HOROVOD_THREAD_AFFINITY", "0,3"},
                                     {"HOROVOD_STALL_CHECK_DISABLE", "1"},
                                     {"HOROVOD_LOG_LEVEL", "Debug"},
@@ -32,6 +34,7 @@ TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
   ASSERT_TRUE(env.ok()) << env.status();
   EXPECT_EQ(env->cycle_time, absl::Microseconds(2500));
   EXPECT_EQ(env->gloo_timeout, absl::Seconds(5));
+  EXPECT_EQ(env->agent_timeout, absl::Minutes(10));
   EXPECT_THAT(env->thread_affinity, ElementsAre(0, 3));
   EXPECT_FALSE(env->stall_check);
   EXPECT_EQ(env->log_level, "debug");
@@ -68,6 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "1.1"),
         std::pair("HOROVOD_TIMELINE_MARK_CYCLES", "maybe"), std::pair("HOROVOD_CYCLE_TIME", "soon"),
         std::pair("HOROVOD_GLOO_TIMEOUT_SECONDS", "0"),
+        std::pair("HOROVOD_AGENT_TIMEOUT_SECONDS", "0.5"),
         std::pair("HOROVOD_STALL_CHECK_DISABLE", "yes"),
         std::pair("HOROVOD_THREAD_AFFINITY", "0,,1"), std::pair("HOROVOD_LOG_LEVEL", "LOUD"),
         std::pair("HOROVOD_WORKER_ID", "first")));

@@ -97,6 +97,7 @@ TEST(HorovodFlags, Tuneables_BecomeVariables) {
       {"--stall-check-shutdown-time-seconds 3", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "3"},
       {"--thread-affinity 1", "HOROVOD_THREAD_AFFINITY", "1"},
       {"--gloo-timeout-seconds 3", "HOROVOD_GLOO_TIMEOUT_SECONDS", "3"},
+      {"--agent-timeout-seconds 3", "HOROVOD_AGENT_TIMEOUT_SECONDS", "3"},
       {"--log-level DEBUG", "HOROVOD_LOG_LEVEL", "DEBUG"},
       {"--log-without-timestamp", "HOROVOD_LOG_HIDE_TIME", "1"},
       {"--log-hide-timestamp", "HOROVOD_LOG_HIDE_TIME", "1"},

@@ -148,23 +148,32 @@ void JobRun::On(const AgentHasRefused& event) {
 
 void JobRun::On(const AgentHasExited& event) {
   fleet_.MarkExited(event.agent);
-  if (Ending()) return;
+  if (Ending()) return ExplainLoss(event);
   if (elastic_.has_value()) {
     elastic_->OnExited(event.agent, event.exit);
     return CheckRefused();
   }
   const AgentTarget& target = fleet_.target(event.agent);
   if (!fleet_.ready(event.agent)) return Fail(ExplainEarlyExit(target, event.exit), kUsageError);
-  if (event.exit.exit_code != 0 || event.exit.signal != 0) {
-    lost_.push_back(
-        absl::StrCat("the agent on ", target.host, " has ended: ", DescribeExit(event.exit)));
-  }
+  AddLost(event);
   // The daemon sees it too and finds the verdict, unless the agent had not got so far.
   const Membership::View view = server_->Describe();
   const bool began = std::any_of(view.hosts.begin(), view.hosts.end(),
                                  [](const auto& host) { return !host.workers.empty(); });
   const absl::Duration time = began ? kVerdictTime : kUnattachedTime;
   lost_deadline_ = std::min(lost_deadline_, clock_.Now() + time);
+}
+
+void JobRun::AddLost(const AgentHasExited& event) {
+  if (event.exit.exit_code == 0 && event.exit.signal == 0) return;
+  lost_.push_back(absl::StrCat("the agent on ", fleet_.target(event.agent).host,
+                               " has ended: ", DescribeExit(event.exit)));
+}
+
+// The daemon was first to notice.
+void JobRun::ExplainLoss(const AgentHasExited& event) {
+  const bool by_host = phase_ == Phase::kEnding && verdict_.has_value() && verdict_->rank < 0;
+  if (by_host && verdict_->host == fleet_.target(event.agent).host) AddLost(event);
 }
 
 void JobRun::On(const JobHasFinished& event) {

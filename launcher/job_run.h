@@ -72,6 +72,9 @@ class JobRun {
 
   void OnDeadline();
   void CheckRefused();
+  // An agent's end that was none of its own.
+  void AddLost(const AgentHasExited& event);
+  void ExplainLoss(const AgentHasExited& event);
   // ---- What is waited for: job_waiting.cc
   void CheckStarted();
   absl::Status AllStarted();

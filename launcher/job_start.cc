@@ -48,6 +48,7 @@ absl::StatusOr<StartedDaemon> StartDaemon(
   }
   options.job.start_timeout = plan.start_timeout + kDaemonMargin;
   options.listen = plan.listen;
+  options.agent_timeout = plan.agent_timeout;
   ASSIGN_OR_RETURN(options.credentials, daemon.authority->IssueForDaemon());
   options.on_finished = std::move(on_finished);
   options.on_notice = std::move(on_notice);

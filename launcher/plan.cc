@@ -48,8 +48,13 @@ absl::Status CheckIdentityFile(const std::string& file) {
   return absl::NotFoundError(absl::StrCat("--ssh-identity-file: can't read ", file, ": ", why));
 }
 
-SshOptions MakeSshOptions(const Options& options) {
+SshOptions MakeSshOptions(const Options& options, absl::Duration agent_timeout) {
   SshOptions ssh;
+  // An elastic job loses a host by it at most, and gets it back only after that.
+  if (!options.elastic.has_value()) {
+    ssh.silence_seconds =
+        std::max(ssh.silence_seconds, static_cast<int>(absl::ToInt64Seconds(agent_timeout)));
+  }
   ssh.port = options.ssh_port;
   ssh.identity_file = options.ssh_identity_file;
   ssh.connect_timeout_seconds = static_cast<int>(
@@ -172,7 +177,10 @@ absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& envi
   JobPlan plan;
   RETURN_IF_ERROR(CheckIdentityFile(options.ssh_identity_file));
   plan.num_proc = options.num_proc;
-  plan.ssh = MakeSshOptions(options);
+  plan.environment = WorkerEnvironment(environment, options.tunables, options.exports);
+  ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(plan.environment));
+  plan.agent_timeout = runtime.agent_timeout;
+  plan.ssh = MakeSshOptions(options, plan.agent_timeout);
   if (options.elastic.has_value()) {
     ASSIGN_OR_RETURN(plan.elastic,
                      MakeElasticPlan(*options.elastic, environment, machine.working_directory));
@@ -183,8 +191,6 @@ absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& envi
   ASSIGN_OR_RETURN(plan.listen, ListenOn(plan, options.networks, machine, names));
   plan.networks = options.networks;
   plan.command = options.command;
-  plan.environment = WorkerEnvironment(environment, options.tunables, options.exports);
-  RETURN_IF_ERROR(ParseRuntimeEnv(plan.environment).status());
   plan.working_directory = machine.working_directory;
   plan.start_timeout = options.start_timeout;
   plan.metrics = options.metrics;

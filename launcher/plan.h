@@ -58,6 +58,7 @@ struct JobPlan {
   std::string metrics;    // an address to serve them at; empty: none
   std::string job_realm;  // for this job's JobFile; empty: none is written
   absl::Duration start_timeout;
+  absl::Duration agent_timeout = absl::Seconds(30);
   bool verbose = false;
 };
 

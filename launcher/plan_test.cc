@@ -66,6 +66,20 @@ TEST(MakePlan, AllLocalJobDoesNotAskTheResolver) {
   EXPECT_TRUE(MakePlan(Ask(3, "localhost:1,box:1,10.0.0.5:1"), {}, machine).ok());
 }
 
+TEST(MakePlan, AgentTimeout_HoldsForSshOfStaticJobsToo) {
+  Options options = Ask(1, "far:1");
+  options.tunables = {{"HOROVOD_AGENT_TIMEOUT_SECONDS", "90"}};
+  auto plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->agent_timeout, absl::Seconds(90));
+  EXPECT_EQ(plan->hosts[0].target.ssh.silence_seconds, 90);
+  options.elastic.emplace();
+  plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->agent_timeout, absl::Seconds(90));
+  EXPECT_EQ(plan->ssh.silence_seconds, 15);
+}
+
 TEST(MakePlan, RemoteHostsAreReachedOnTheInterfaceTowardsThem) {
   Options options = Ask(5, "far:2,alias:2,ssh-alias:2,unused:9");
   options.ssh_port = 2222;
@@ -76,6 +90,7 @@ TEST(MakePlan, RemoteHostsAreReachedOnTheInterfaceTowardsThem) {
   EXPECT_FALSE(plan->hosts[0].target.local);
   EXPECT_EQ(plan->hosts[0].target.ssh.port, 2222);
   EXPECT_EQ(plan->hosts[0].target.ssh.connect_timeout_seconds, 4);
+  EXPECT_EQ(plan->hosts[0].target.ssh.silence_seconds, 30);
   EXPECT_TRUE(plan->hosts[1].target.local);
   EXPECT_FALSE(plan->hosts[2].target.local);
   EXPECT_EQ(plan->hosts[2].slots, 1);

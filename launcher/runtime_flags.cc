@@ -47,6 +47,8 @@ void RuntimeFlags::Declare(FlagTable& flags) {
   Tuneable(flags, "--thread-affinity", "Core of the runtime's thread", "HOROVOD_THREAD_AFFINITY");
   Tuneable(flags, "--gloo-timeout-seconds", "For one collective operation (30)",
            "HOROVOD_GLOO_TIMEOUT_SECONDS");
+  Tuneable(flags, "--agent-timeout-seconds", "For an agent or this program to be silent (30)",
+           "HOROVOD_AGENT_TIMEOUT_SECONDS");
   flags.Harmless("--no-mpi-threads-disable");
 }
 

@@ -110,6 +110,7 @@ class Daemon {
     made.job_id = job_.job_id;
     made.job = options_.job;
     made.listen = job_.listen;
+    made.agent_timeout = options_.agent_timeout;
     made.credentials = job_.daemon;
     made.secret_key = job_.secret_key;
     made.journal = journal_.get();

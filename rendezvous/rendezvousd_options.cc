@@ -84,6 +84,8 @@ class Parser {
     }
     RETURN_IF_ERROR(Check());
     RETURN_IF_ERROR(SetSizes(environment));
+    ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(environment));
+    options_.agent_timeout = runtime.agent_timeout;
     return RendezvousdCommand{std::move(options_), "", 0};
   }
 

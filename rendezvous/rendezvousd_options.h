@@ -14,6 +14,7 @@ namespace hvd {
 struct RendezvousdOptions {
   std::vector<std::string> listen;
   JobSpec job;
+  absl::Duration agent_timeout = absl::Seconds(30);
   std::string token_file;
   std::string state_dir;  // empty: nothing is kept
   std::string metrics;    // an address; empty: none

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
+#include "base/env.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/agent/address.h"
@@ -71,6 +72,10 @@ void Agent::Begin(const pb::AgentBootstrap& bootstrap) {
   absl::StatusOr<LaunchPlan> plan = MakeLaunchPlan(bootstrap_);
   if (!plan.ok()) return Refuse(std::string(plan.status().message()));
   plan_ = *std::move(plan);
+  const auto& variables = bootstrap_.command().environment();
+  const absl::StatusOr<RuntimeEnv> env = ParseRuntimeEnv({variables.begin(), variables.end()});
+  if (!env.ok()) return Refuse(absl::StrCat(plan_.host, ": ", env.status().message()));
+  patience_ = env->agent_timeout;
   if (settings_.start_timeout > absl::ZeroDuration()) {
     daemon_may_come_ = true;
     loop_.After(settings_.start_timeout, [this] { daemon_may_come_ = false; });
@@ -140,7 +145,7 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
   return std::make_unique<Attachment>(
       loop_,
       [this, credentials](const pb::AgentHello& said, AgentLink::Callbacks callbacks) {
-        return open_link_(DaemonTarget(), credentials, said, std::move(callbacks));
+        return open_link_(DaemonTarget(), credentials, said, std::move(callbacks), patience_);
       },
       hello,
       Attachment::Callbacks{[this](const pb::AgentCommand& command) { OnCommand(command); },

@@ -50,7 +50,7 @@ class Agent {
  public:
   using OpenLink = std::function<std::unique_ptr<AgentLink>(
       const std::string& address, const PeerCredentials& credentials, const pb::AgentHello& hello,
-      AgentLink::Callbacks callbacks)>;
+      AgentLink::Callbacks callbacks, absl::Duration patience)>;
 
   // `output` is borrowed. REQUIRES: BlockAgentSignals, BecomeSubreaper, no other children.
   Agent(EventLoop& loop, AgentOutput& output, OpenLink open_link, AgentSettings settings);
@@ -103,6 +103,7 @@ class Agent {
   pb::AgentBootstrap bootstrap_;
   LaunchPlan plan_;
   Route route_;
+  absl::Duration patience_;       // with a daemon that is silent
   bool daemon_may_come_ = false;  // start_timeout has not passed
   std::optional<RouteFinder> route_finder_;
   std::unique_ptr<BootstrapSocket> socket_;

@@ -126,7 +126,7 @@ class AgentTest : public testing::Test {
       exit_code_ = RunStdioAgent(
           *loop, input_.read.get(), output_.write.get(),
           [this](const std::string& address, const PeerCredentials&, const pb::AgentHello& hello,
-                 AgentLink::Callbacks callbacks) {
+                 AgentLink::Callbacks callbacks, absl::Duration) {
             link_address_ = address;
             return daemon_.Open(hello, std::move(callbacks));
           },

@@ -14,6 +14,7 @@
 #include "base/process.h"
 #include "base/process_tree.h"
 #include "launcher/agent/process_state.h"
+#include "launcher/spawn/agent_protocol.h"
 
 namespace hvd {
 namespace {
@@ -45,8 +46,12 @@ ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals,
         TEMP_FAILURE_RETRY(sigtimedwait(&signals, &info, stopped ? &patience : nullptr));
     if (signal == SIGCHLD) {
       ReapOrphans(agent);
+    } else if (signal > 0) {
+      agent.Signal(signal);
     } else {
-      agent.Signal(signal > 0 ? signal : SIGKILL);
+      fprintf(stderr, "%s was stopped (SIGSTOP) for %s, and is killed by its guard\n",
+              kAgentProgram, absl::FormatDuration(stopped_patience).c_str());
+      agent.Signal(SIGKILL);
     }
   }
 }

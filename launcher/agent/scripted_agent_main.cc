@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   return hvd::RunAgentProgram(
       argc, argv,
       [](const std::string&, const hvd::PeerCredentials&, const hvd::pb::AgentHello& hello,
-         hvd::AgentLink::Callbacks callbacks) -> std::unique_ptr<hvd::AgentLink> {
+         hvd::AgentLink::Callbacks callbacks, absl::Duration) -> std::unique_ptr<hvd::AgentLink> {
         return std::make_unique<hvd::ScriptedLink>(hello, std::move(callbacks));
       });
 }

@@ -3,12 +3,19 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/process.h"
 #include "launcher/spawn/agent_protocol.h"
 #include "launcher/spawn/command.h"
 
 namespace hvd {
+namespace {
+
+constexpr int kSshPauseSeconds = 5;
+
+}  // namespace
 
 std::string OwnDirectory() {
   char path[PATH_MAX];
@@ -34,9 +41,10 @@ AgentInvocation SshAgentCommand(const AgentTarget& target, const std::string& in
       "-o",
       absl::StrCat("ConnectTimeout=", target.ssh.connect_timeout_seconds),
       "-o",
-      "ServerAliveInterval=5",
+      absl::StrCat("ServerAliveInterval=", kSshPauseSeconds),
       "-o",
-      "ServerAliveCountMax=3"};
+      absl::StrCat("ServerAliveCountMax=",
+                   std::max(1, target.ssh.silence_seconds / kSshPauseSeconds))};
   if (target.ssh.port != 0) {
     argv.insert(argv.end(), {"-p", absl::StrCat(target.ssh.port)});
   }

@@ -23,6 +23,8 @@ TEST(SshAgentCommandTest, Defaults_AsksNothingAndLeavesHostKeysToTheUser) {
   EXPECT_EQ(command.file, "ssh");
   EXPECT_TRUE(Contains(command, "BatchMode=yes"));
   EXPECT_TRUE(Contains(command, "ConnectTimeout=10"));
+  EXPECT_TRUE(Contains(command, "ServerAliveInterval=5"));
+  EXPECT_TRUE(Contains(command, "ServerAliveCountMax=3"));
   EXPECT_FALSE(Contains(command, "-p"));
   EXPECT_FALSE(Contains(command, "-i"));
   for (const std::string& argument : command.argv) {

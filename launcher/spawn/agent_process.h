@@ -15,6 +15,7 @@ struct SshOptions {
   int port = 0;               // 0: ssh's own choice
   std::string identity_file;  // empty: ssh's own choice
   int connect_timeout_seconds = 10;
+  int silence_seconds = 15;  // of an sshd that is there no more, or has no time
 };
 
 // Where to start an agent.

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
@@ -21,9 +23,11 @@ namespace {
 class AgentLinkImpl final : public AgentLink,
                             private grpc::ClientBidiReactor<pb::AgentMessage, pb::AgentCommand> {
  public:
-  AgentLinkImpl(const std::string& address, const PeerCredentials& credentials, Callbacks callbacks)
+  AgentLinkImpl(const std::string& address, const PeerCredentials& credentials, Callbacks callbacks,
+                absl::Duration patience)
       : callbacks_(std::move(callbacks)),
-        stub_(pb::Agent::NewStub(NewChannel(address, credentials))) {}
+        patience_(patience),
+        stub_(pb::Agent::NewStub(NewChannel(address, credentials, patience))) {}
 
   void Start(const pb::AgentHello& hello) {
     stub_->async()->Attach(&context_, this);
@@ -118,12 +122,23 @@ class AgentLinkImpl final : public AgentLink,
       absl::MutexLock lock(&mu_);
       silent = silent_;
     }
-    if (!silent) callbacks_.on_closed(FromGrpcStatus(status));
+    if (!silent) callbacks_.on_closed(Explain(status));
     absl::MutexLock lock(&mu_);
     done_ = true;
   }
 
+  // gRPC's own words say nothing to a user.
+  absl::Status Explain(const grpc::Status& status) const {
+    if (!absl::StrContains(status.error_message(), "keepalive watchdog")) {
+      return FromGrpcStatus(status);
+    }
+    return absl::UnavailableError(absl::StrCat("it was silent for ",
+                                               absl::FormatDuration(patience_),
+                                               "; HOROVOD_AGENT_TIMEOUT_SECONDS allows for more"));
+  }
+
   const Callbacks callbacks_;
+  const absl::Duration patience_;
   const std::unique_ptr<pb::Agent::Stub> stub_;
   grpc::ClientContext context_;
   pb::AgentCommand incoming_;  // the read flow's
@@ -143,8 +158,9 @@ class AgentLinkImpl final : public AgentLink,
 
 std::unique_ptr<AgentLink> AgentLink::Open(const std::string& address,
                                            const PeerCredentials& credentials,
-                                           const pb::AgentHello& hello, Callbacks callbacks) {
-  auto link = std::make_unique<AgentLinkImpl>(address, credentials, std::move(callbacks));
+                                           const pb::AgentHello& hello, Callbacks callbacks,
+                                           absl::Duration patience) {
+  auto link = std::make_unique<AgentLinkImpl>(address, credentials, std::move(callbacks), patience);
   link->Start(hello);
   return link;
 }

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/security/job_credentials.h"
 
@@ -25,10 +26,12 @@ class AgentLink {
   };
 
   // Attaches: opens the stream to `address` (numeric "address:port") and sends `hello`. Whether the
-  // daemon takes it shows in the first command (welcome) or in on_closed with Attach's errors.
+  // daemon takes it shows in the first command (welcome) or in on_closed with Attach's errors. A
+  // daemon that is silent for longer than `patience`, while its host answers, ends the stream.
   static std::unique_ptr<AgentLink> Open(const std::string& address,
                                          const PeerCredentials& credentials,
-                                         const pb::AgentHello& hello, Callbacks callbacks);
+                                         const pb::AgentHello& hello, Callbacks callbacks,
+                                         absl::Duration patience = absl::Seconds(30));
   // Closes the stream without waiting for what was not sent; no callback comes after it returns.
   virtual ~AgentLink() = default;
 

@@ -170,8 +170,8 @@ std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& add
 }
 
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
-    const std::string& address, const PeerCredentials& credentials) {
-  return [address, channel = NewChannel(address, credentials)] {
+    const std::string& address, const PeerCredentials& credentials, absl::Duration patience) {
+  return [address, channel = NewChannel(address, credentials, patience)] {
     return std::make_unique<GrpcRendezvousClient>(address, channel, Clock::Real());
   };
 }

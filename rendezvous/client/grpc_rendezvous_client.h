@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/security/job_credentials.h"
 
@@ -16,9 +17,11 @@ namespace hvd {
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& address,
                                                           const PeerCredentials& credentials);
 
-// Makes such clients; all of them share one connection. Thread-safe.
+// Makes such clients; all of them share one connection, which ends when the daemon was silent for
+// `patience` while its host answered. Thread-safe.
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
-    const std::string& address, const PeerCredentials& credentials);
+    const std::string& address, const PeerCredentials& credentials,
+    absl::Duration patience = absl::Seconds(30));
 
 }  // namespace hvd
 

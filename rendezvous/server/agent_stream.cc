@@ -7,6 +7,11 @@
 namespace hvd {
 namespace {
 
+// gRPC does not tell why.
+constexpr char kConnectionEnded[] =
+    "the connection to its agent has ended: the agent was killed, its host does not answer, or it "
+    "was silent for longer than HOROVOD_AGENT_TIMEOUT_SECONDS";
+
 absl::Status NoHello() {
   return absl::InvalidArgumentError("an agent's first message must be its hello");
 }
@@ -82,7 +87,7 @@ void AgentStream::OnReadDone(bool ok) {
   // The client ended its side, the connection broke, what came is no message, or this side has
   // finished: gRPC doesn't tell.
   if (host_.empty()) return Close(NoHello(), Queued::kDrop);
-  service_.Left(*this, host_, "the connection to its agent has ended");
+  service_.Left(*this, host_, kConnectionEnded);
   Close(absl::OkStatus(), Queued::kDrop);
 }
 

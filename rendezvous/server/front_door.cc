@@ -122,7 +122,7 @@ FrontDoor::~FrontDoor() {
 }
 
 absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
-                               const PeerCredentials& credentials) {
+                               const PeerCredentials& credentials, absl::Duration patience) {
   // gRPC's switch for its own health service; it is the same for all servers of a process.
   static std::once_flag health;
   std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
@@ -134,7 +134,7 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
     parsed.push_back(std::move(address));
   }
   grpc::ServerBuilder builder;
-  ConfigureConnections(builder);
+  ConfigureConnections(builder, patience);
   std::vector<int> ports(parsed.size(), 0);
   const auto tls = MakeServerCredentials(
       credentials, [this](absl::string_view token) { return Find(token) != nullptr; });

@@ -29,7 +29,8 @@ class FrontDoor {
   // Serves at `listen` (numeric "address:port"), with this certificate. Once.
   //   InvalidArgument: that can't work.   Unavailable: an address can't be listened on; says which
   //   and why.
-  absl::Status Listen(const std::vector<std::string>& listen, const PeerCredentials& credentials);
+  absl::Status Listen(const std::vector<std::string>& listen, const PeerCredentials& credentials,
+                      absl::Duration patience);
 
   // With their real ports, in the order asked for.
   const std::vector<std::string>& addresses() const { return addresses_; }

@@ -15,6 +15,7 @@
 #include "rendezvous/server/metrics.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/server/worker_door.h"
+#include "rendezvous/transport/connection.h"
 
 namespace hvd {
 namespace {
@@ -166,7 +167,7 @@ class RendezvousServerImpl final : public RendezvousServer {
     if (listen.empty()) return absl::InvalidArgumentError("no address to listen on");
     ASSIGN_OR_RETURN(authority_, JobAuthority::Create(NewJobId()));
     ASSIGN_OR_RETURN(const PeerCredentials own, authority_->IssueForDaemon());
-    return door_.Listen(listen, own);
+    return door_.Listen(listen, own, kProcessPatience);
   }
 
   const std::vector<std::string>& addresses() const override { return door_.addresses(); }

@@ -41,7 +41,7 @@ class ServerImpl final : public Server {
   absl::Status Begin(const ServerOptions& options, Clock& clock) {
     ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(ToJobOptions(options), clock));
     job_ = door_.Add(options.credentials.token, std::move(job));
-    return door_.Listen(options.listen, options.credentials);
+    return door_.Listen(options.listen, options.credentials, options.agent_timeout);
   }
 
   std::vector<std::string> addresses() const override { return door_.addresses(); }

@@ -36,6 +36,8 @@ struct ServerOptions {
   JobSpec job;
   // Numeric "address:port"; port 0 lets the kernel choose. At least one.
   std::vector<std::string> listen;
+  // How long an agent, or a worker, may be silent while its host answers: stopped, or starved.
+  absl::Duration agent_timeout = absl::Seconds(30);
   // As issued by JobAuthority::IssueForDaemon. Every call needs its token and a certificate of its
   // CA.
   PeerCredentials credentials;

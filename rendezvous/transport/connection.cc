@@ -2,11 +2,18 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "rendezvous/security/tls_credentials.h"
+#include "rendezvous/transport/host_silence.h"
 
 namespace hvd {
 namespace {
@@ -25,17 +32,40 @@ std::string Target(const std::string& address) {
   return absl::StrCat(numeric ? "ipv4:" : "dns:///", address);
 }
 
+int ToMilliseconds(absl::Duration time) {
+  return static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(time), 1, INT_MAX));
+}
+
+// On both sides.
+void SetPatience(grpc::ChannelArguments& arguments, absl::Duration process_patience) {
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kHostSilenceMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, ToMilliseconds(process_patience));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no bound
+  EndWhenHostIsSilent(arguments, kHostSilenceMs);
+}
+
+class ServerPatience final : public grpc::ServerBuilderOption {
+ public:
+  explicit ServerPatience(absl::Duration process_patience) : patience_(process_patience) {}
+  void UpdateArguments(grpc::ChannelArguments* arguments) override {
+    SetPatience(*arguments, patience_);
+  }
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
+
+ private:
+  const absl::Duration patience_;
+};
+
 }  // namespace
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
-                                          const PeerCredentials& credentials) {
+                                          const PeerCredentials& credentials,
+                                          absl::Duration process_patience) {
   grpc::ChannelArguments arguments;
+  SetPatience(arguments, process_patience);
   arguments.SetSslTargetNameOverride(kDaemonTlsName);
   arguments.SetMaxReceiveMessageSize(kLargestResponseBytes);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no bound
   // gRPC takes the least back-off for the connect timeout as well.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
@@ -46,12 +76,9 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   return grpc::CreateCustomChannel(Target(address), MakeChannelCredentials(credentials), arguments);
 }
 
-void ConfigureConnections(grpc::ServerBuilder& builder) {
+void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_patience) {
   builder.SetMaxReceiveMessageSize(kLargestRequestBytes);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.SetOption(std::make_unique<ServerPatience>(process_patience));
   // Our own clients ping often, and a client that pings too often for gRPC's taste would be cut
   // off.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);

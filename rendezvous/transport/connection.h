@@ -5,15 +5,20 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/server_builder.h"
 #include "rendezvous/security/job_credentials.h"
 
 namespace hvd {
 
-// A pause of this length is followed by a ping, and a ping without an answer for as long again ends
-// the connection: a dead host is noticed within 5 s by either side.
-inline constexpr int kKeepaliveMs = 2000;
+// A pause of this length is followed by a ping, and one that the other host's kernel does not take
+// within as long again ends the connection: a host that is dead or cut off is noticed within 5 s by
+// either side.
+inline constexpr int kHostSilenceMs = 2000;
+
+// The process on the other host, and this one, may be stopped or starved of CPU for so long.
+inline constexpr absl::Duration kProcessPatience = absl::Seconds(30);
 
 // The largest request: one value of an exchange (1 MiB) with room for the rest, so that a value
 // that is too large gets a proper answer.
@@ -26,10 +31,12 @@ inline constexpr int kLargestResponseBytes = 512 << 20;
 // "name:port", where the name is looked up again whenever it has to connect anew. Connects with the
 // first call; the environment's proxies are not used. Thread-safe.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
-                                          const PeerCredentials& credentials);
+                                          const PeerCredentials& credentials,
+                                          absl::Duration process_patience = kProcessPatience);
 
 // Sets the server's side of the same.
-void ConfigureConnections(grpc::ServerBuilder& builder);
+void ConfigureConnections(grpc::ServerBuilder& builder,
+                          absl::Duration process_patience = kProcessPatience);
 
 }  // namespace hvd
 

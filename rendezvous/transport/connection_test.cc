@@ -1,8 +1,13 @@
 #include "rendezvous/transport/connection.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -54,6 +59,22 @@ grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, size_t bytes) {
   return status;
 }
 
+// Of this process's TCP connections.
+std::vector<int> UserTimeoutsOfConnections() {
+  std::vector<int> timeouts;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage peer;
+    socklen_t length = sizeof(peer);
+    int timeout = 0;
+    socklen_t size = sizeof(timeout);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0 &&
+        getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, &size) == 0) {
+      timeouts.push_back(timeout);
+    }
+  }
+  return timeouts;
+}
+
 class ConnectionTest : public testing::Test {
  protected:
   const std::unique_ptr<JobAuthority> authority_ = *JobAuthority::Create("job");
@@ -83,6 +104,14 @@ TEST_F(ConnectionTest, NewChannel_IgnoresTheEnvironmentsProxy) {
   EXPECT_EQ(Call(NewChannel("127.0.0.1:" + server.port(), host_), 1).error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
   unsetenv("http_proxy");
+}
+
+// The kernel's part can't be played on one machine: there is no host here that does not answer.
+TEST_F(ConnectionTest, BothEnds_TellSilentHostsFromSilentProcesses) {
+  const Listener server("127.0.0.1:0", daemon_);
+  const auto channel = NewChannel("127.0.0.1:" + server.port(), host_, absl::Minutes(10));
+  ASSERT_EQ(Call(channel, 1).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(UserTimeoutsOfConnections(), std::vector<int>(2, kHostSilenceMs));
 }
 
 TEST_F(ConnectionTest, NobodyListens_Unavailable) {

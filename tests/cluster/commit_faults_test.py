@@ -8,7 +8,7 @@ import signal
 
 import pytest
 from elastic_job import JoinedJob, agents_on, workers_on
-from faults import ALL, SILENCE, SLACK, STOPPED, all_workers, chosen, kill, pid_of, running_job, say
+from faults import ALL, SLACK, STOPPED, all_workers, chosen, kill, pid_of, running_job, say
 
 POINTS = ["begun", "copying", "copied", "agreed", "sealed"]
 
@@ -39,7 +39,7 @@ def test_trouble_in_a_commit(cluster, fault, rank):
             job.begin_trouble()
             fault(cluster, entry)
             if fault is FAULTS["agent stopped"]:  # until which it would go on
-                job.wait_for_world_after(job.trouble[1], SILENCE + SLACK)
+                job.wait_for_world_after(job.trouble[1], STOPPED + SLACK)
         job.wait_for_world_after(job.trouble[1], STOPPED + SLACK)
         if fault is cut:
             cluster[entry["host"]].heal()

@@ -57,7 +57,7 @@ PROCESS_FAULTS = {
     "all workers killed": (lambda cluster: kill(all_workers(cluster)), 0),
     "+worker stopped for good": (lambda cluster: kill(workers_on(cluster["b"])[:1], signal.SIGSTOP), STOPPED),
     "rank 0 stopped for good": (lambda cluster: kill(workers_on(cluster["a"])[:1], signal.SIGSTOP), STOPPED),
-    "agent stopped for good": (lambda cluster: kill(agents_on(cluster["b"]), signal.SIGSTOP), SILENCE),
+    "agent stopped for good": (lambda cluster: kill(agents_on(cluster["b"]), signal.SIGSTOP), STOPPED),
     "agent killed": (lambda cluster: kill(agents_on(cluster["b"])), 0),
     "sshd killed": (kill_sshd, 0),
 }
@@ -95,7 +95,7 @@ PASSING_TROUBLE = {
     "30 % loss, 10 s": (10, both_ways(loss=0.3), heal, None),
     "500 ms delay, 10 s": (10, both_ways(delay=0.5), heal, False),
     "worker stopped, 3 s": (3, lambda cluster: kill(workers_on(cluster["b"])[:1], signal.SIGSTOP), let_go_on, False),
-    "agent stopped, 3 s": (3, lambda cluster: kill(agents_on(cluster["b"]), signal.SIGSTOP), let_go_on, None),
+    "agent stopped, 7 s": (7, lambda cluster: kill(agents_on(cluster["b"]), signal.SIGSTOP), let_go_on, False),
 }
 
 

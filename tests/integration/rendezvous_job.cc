@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-RendezvousJob::RendezvousJob(int np, std::vector<HostSlots> hosts)
+RendezvousJob::RendezvousJob(int np, std::vector<HostSlots> hosts, absl::Duration agent_timeout)
     : authority_(*JobAuthority::Create("the-job")) {
   ServerOptions options;
   options.job_id = "the-job";
@@ -17,6 +17,7 @@ RendezvousJob::RendezvousJob(int np, std::vector<HostSlots> hosts)
   options.job.expected_hosts = std::move(hosts);
   options.job.failure_grace = absl::ZeroDuration();
   options.listen = {"127.0.0.1:0"};
+  options.agent_timeout = agent_timeout;
   options.credentials = *authority_->IssueForDaemon();
   options.on_finished = [this](const Verdict& verdict) {
     verdict_ = verdict;
@@ -49,7 +50,7 @@ void RendezvousJob::AskUntilJoining(int workers) {
 }
 
 PlayedAgent::PlayedAgent(const std::string& address, const PeerCredentials& credentials,
-                         const std::string& host, int slots) {
+                         const std::string& host, int slots, absl::Duration patience) {
   pb::AgentHello hello;
   hello.set_version(kVersion);
   hello.set_host(host);
@@ -60,7 +61,8 @@ PlayedAgent::PlayedAgent(const std::string& address, const PeerCredentials& cred
                            [this](absl::Status status) {
                              status_ = std::move(status);
                              closed_.Notify();
-                           }});
+                           }},
+                          patience);
 }
 
 void PlayedAgent::OnCommand(const pb::AgentCommand& command) {

@@ -22,7 +22,8 @@ namespace hvd {
 class RendezvousJob {
  public:
   // `hosts` are expected; without any, whoever comes.
-  explicit RendezvousJob(int np, std::vector<HostSlots> hosts = {});
+  explicit RendezvousJob(int np, std::vector<HostSlots> hosts = {},
+                         absl::Duration agent_timeout = absl::Seconds(30));
 
   Server& server() { return *server_; }
   void StopServer() { server_.reset(); }
@@ -52,7 +53,7 @@ class PlayedAgent {
   PlayedAgent(const RendezvousJob& job, const std::string& host, int slots)
       : PlayedAgent(job.address(), job.host_credentials(), host, slots) {}
   PlayedAgent(const std::string& address, const PeerCredentials& credentials,
-              const std::string& host, int slots);
+              const std::string& host, int slots, absl::Duration patience = absl::Seconds(30));
 
   // Waits for the orders to start so many workers; returns their ids.
   std::set<uint64_t> WaitForStarts(size_t workers);

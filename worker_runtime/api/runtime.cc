@@ -55,14 +55,16 @@ std::unique_ptr<CommitArena> OpenStore(Fd fd, const std::string& job) {
   return arena.ok() ? *std::move(arena) : nullptr;
 }
 
-std::shared_ptr<Session> OpenSession(const pb::WorkerBootstrap& bootstrap) {
+std::shared_ptr<Session> OpenSession(const pb::WorkerBootstrap& bootstrap,
+                                     absl::Duration patience) {
   const PeerCredentials credentials{
       bootstrap.credentials().token(), bootstrap.credentials().ca_certificate(),
       bootstrap.credentials().certificate(), bootstrap.credentials().private_key()};
   const WorkerStanding standing{WorkerId(bootstrap.worker_id()), bootstrap.advertise_address(),
                                 bootstrap.elastic(), absl::Milliseconds(bootstrap.reattach_ms())};
-  return std::make_shared<Session>(standing, NewIncarnation(),
-                                   GrpcRendezvousClients(bootstrap.daemon_address(), credentials));
+  return std::make_shared<Session>(
+      standing, NewIncarnation(),
+      GrpcRendezvousClients(bootstrap.daemon_address(), credentials, patience));
 }
 
 // Shared memory in a host, TCP across hosts.
@@ -133,7 +135,7 @@ absl::Status Runtime::MeetAgent() {
       OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
   // So that the world's rank 0 is one who has the newest.
   if (store != nullptr) commit_ = store->Newest().value_or(CommitArena::Commit()).number;
-  std::shared_ptr<Session> session = OpenSession(answer.bootstrap);
+  std::shared_ptr<Session> session = OpenSession(answer.bootstrap, env_.agent_timeout);
   absl::MutexLock lock(&mutex_);
   store_ = std::move(store);
   stack_pipe_ = std::move(answer.stack_pipe);

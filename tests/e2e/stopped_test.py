@@ -1,0 +1,53 @@
+"""Parts of a job that can't run for some seconds, as on a node that is too busy: SIGSTOP stands for that. The job goes on as if nothing had been."""
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from processes import command_line, pids_with
+
+JOB = Path(__file__).resolve().parent / "jobs" / "waits_for_a_file.py"
+SECONDS = 6  # more than a host may be silent
+PROGRAMS = {"launcher": r"horovodrun ", "agent": r"\S*horovod-agent ", "worker": rf"\S+ {JOB}", "everything": ""}
+
+
+def steps(text):
+    return len(re.findall(r"step \d+", text))
+
+
+@pytest.mark.parametrize("elastic", [False, True], ids=["static", "elastic"])
+@pytest.mark.parametrize("part", PROGRAMS)
+def test_a_stopped_part_goes_on(horovodrun, tmp_path, part, elastic):
+    flags = ["--min-np", "2"] if elastic else []
+    job = horovodrun.start("-np", "2", *flags, "--event-log", "events", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
+    job.stdout.wait_for(r"step 10$", 60)
+    pids = [pid for pid in pids_with(f"STOPPED_TEST={tmp_path}\0".encode()) if re.match(PROGRAMS[part], command_line(pid))]
+    assert pids, part
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(SECONDS)  # so long it lasts
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    seen = steps(job.stdout.text)
+    job.stdout.wait_until(lambda text: steps(text) > seen + 10, 60, "further steps")
+    (tmp_path / "end").touch()
+    assert job.wait() == 0, job.everything()
+    assert "lost" not in job.stderr.text
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "events").read_text().splitlines()]
+    assert {"epoch_broken", "host_lost", "worker_failed"}.isdisjoint(kinds), kinds
+
+
+def test_an_agent_that_stays_stopped_is_ended_and_named(horovodrun, tmp_path):
+    job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
+    job.stdout.wait_for(r"step 10$", 60)
+    (agent,) = [pid for pid in pids_with(f"STOPPED_TEST={tmp_path}\0".encode()) if re.match(PROGRAMS["agent"], command_line(pid))]
+    os.kill(agent, signal.SIGSTOP)
+    assert job.wait() == 1, job.everything()
+    assert "horovod-agent was stopped (SIGSTOP) for 10s, and is killed by its guard" in job.stderr.text
+    assert "Cause: host localhost was lost" in job.stderr.text
+    assert horovodrun.processes_left() == []
