@@ -1,17 +1,11 @@
 #include "collectives/reduce.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "collectives/dispatch.h"
-
-// Kernels are forced into wrappers that are compiled for one CPU each, so one body serves all of
-// them.
-#define HVD_ALWAYS_INLINE inline __attribute__((always_inline))
+#include "collectives/float16_lanes.h"
 
 namespace hvd {
 namespace {
@@ -94,60 +88,125 @@ void PortableKernel(void* out, const void* a, const void* b, size_t count) {
   Loop<T, Op>(out, a, b, count);
 }
 
+// The sources' elements, reduced in the type they are computed in and stored once.
+template <typename T, typename Op>
+HVD_ALWAYS_INLINE void LoopOverAll(void* out, absl::Span<const void* const> sources, size_t begin,
+                                   size_t count) {
+  using L = Lane<T>;
+  for (size_t i = begin; i < count; ++i) {
+    const auto at = [&](const void* source) { return L::Load(static_cast<const T*>(source)[i]); };
+    typename L::Compute value = at(sources[0]);
+    for (const void* source : sources.subspan(1)) value = Op::Apply(value, at(source));
+    static_cast<T*>(out)[i] = L::Store(value);
+  }
+}
+
+template <typename T, typename Op>
+void PortableReduceAll(void* out, absl::Span<const void* const> sources, size_t count) {
+  LoopOverAll<T, Op>(out, sources, 0, count);
+}
+
+template <typename T>
+constexpr bool kIsFloat16 = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
+
 #if defined(__x86_64__)
-#define HVD_AVX2 __attribute__((target("avx2,f16c")))
+struct LaneArray {
+  alignas(32) float values[kLanes];
+
+  template <typename T>
+  HVD_AVX2 HVD_ALWAYS_INLINE explicit LaneArray(const T* from) {
+    const Lanes lanes = LoadLanes(from);
+    _mm256_store_ps(values, lanes.first);
+    _mm256_store_ps(values + kLanes / 2, lanes.second);
+  }
+  template <typename T>
+  HVD_AVX2 HVD_ALWAYS_INLINE void Store(T* to) const {
+    StoreLanes(to, {_mm256_load_ps(values), _mm256_load_ps(values + kLanes / 2)});
+  }
+  template <typename Op>
+  HVD_AVX2 HVD_ALWAYS_INLINE void Apply(const LaneArray& other) {
+    for (int i = 0; i < kLanes; ++i) values[i] = Op::Apply(values[i], other.values[i]);
+  }
+};
 
 template <typename T, typename Op>
 HVD_AVX2 void Avx2Kernel(void* out, const void* a, const void* b, size_t count) {
+  T* const o = static_cast<T*>(out);
+  const T* const x = static_cast<const T*>(a);
+  const T* const y = static_cast<const T*>(b);
   size_t done = 0;
-  if constexpr (std::is_same_v<T, Float16>) {
-    // The compiler doesn't find the conversion instructions by itself: eight at a time by hand.
-    for (; done + 8 <= count; done += 8) {
-      const auto at = [done](const void* p) {
-        return reinterpret_cast<const __m128i*>(static_cast<const Float16*>(p) + done);
-      };
-      alignas(32) float x[8], y[8], z[8];
-      _mm256_store_ps(x, _mm256_cvtph_ps(_mm_loadu_si128(at(a))));
-      _mm256_store_ps(y, _mm256_cvtph_ps(_mm_loadu_si128(at(b))));
-      for (int i = 0; i < 8; ++i) z[i] = Op::Apply(x[i], y[i]);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(static_cast<Float16*>(out) + done),
-                       _mm256_cvtps_ph(_mm256_load_ps(z), _MM_FROUND_TO_NEAREST_INT));
+  if constexpr (kIsFloat16<T>) {
+    for (; done + kLanes <= count; done += kLanes) {
+      LaneArray value(x + done);
+      value.template Apply<Op>(LaneArray(y + done));
+      value.Store(o + done);
     }
   }
-  Loop<T, Op>(static_cast<T*>(out) + done, static_cast<const T*>(a) + done,
-              static_cast<const T*>(b) + done, count - done);
+  Loop<T, Op>(o + done, x + done, y + done, count - done);
 }
 
-bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); }
+template <typename T, typename Op>
+HVD_AVX2 void Avx2ReduceAll(void* out, absl::Span<const void* const> sources, size_t count) {
+  size_t done = 0;
+  for (; done + kLanes <= count; done += kLanes) {
+    LaneArray value(static_cast<const T*>(sources[0]) + done);
+    for (size_t s = 1; s < sources.size(); ++s) {
+      value.template Apply<Op>(LaneArray(static_cast<const T*>(sources[s]) + done));
+    }
+    value.Store(static_cast<T*>(out) + done);
+  }
+  LoopOverAll<T, Op>(out, sources, done, count);
+}
 #else
+bool HasAvx2() { return false; }
+
 template <typename T, typename Op>
 void Avx2Kernel(void* out, const void* a, const void* b, size_t count) {
   Loop<T, Op>(out, a, b, count);
 }
 
-bool HasAvx2() { return false; }
+template <typename T, typename Op>
+void Avx2ReduceAll(void* out, absl::Span<const void* const> sources, size_t count) {
+  LoopOverAll<T, Op>(out, sources, 0, count);
+}
 #endif
 
-template <typename Op>
-ReduceFunction Pick(DataType type, bool avx2) {
-  return Dispatch(type, [avx2](auto tag) -> ReduceFunction {
-    using T = typename decltype(tag)::Type;
-    return avx2 ? &Avx2Kernel<T, Op> : &PortableKernel<T, Op>;
-  });
-}
-
-ReduceFunction Pick(DataType type, ReduceOp op, bool avx2) {
+// Calls function(tag of the operation).
+template <typename Function>
+auto DispatchOp(ReduceOp op, Function function) {
   switch (op) {
     case ReduceOp::kSum:
-      return Pick<Sum>(type, avx2);
+      return function(Sum());
     case ReduceOp::kMin:
-      return Pick<Min>(type, avx2);
+      return function(Min());
     case ReduceOp::kMax:
-      return Pick<Max>(type, avx2);
+      return function(Max());
     case ReduceOp::kProduct:
       break;
   }
-  return Pick<Product>(type, avx2);
+  return function(Product());
+}
+
+ReduceFunction Pick(DataType type, ReduceOp op, bool avx2) {
+  return Dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    return DispatchOp(op, [&](auto operation) -> ReduceFunction {
+      using Op = decltype(operation);
+      return avx2 ? &Avx2Kernel<T, Op> : &PortableKernel<T, Op>;
+    });
+  });
+}
+
+using ReduceAllFunction = void (*)(void* out, absl::Span<const void* const> sources, size_t count);
+
+ReduceAllFunction PickForFloat16(DataType type, ReduceOp op, bool avx2) {
+  return DispatchOp(op, [&](auto operation) -> ReduceAllFunction {
+    using Op = decltype(operation);
+    if (type == DataType::kFloat16) {
+      return avx2 ? &Avx2ReduceAll<Float16, Op> : &PortableReduceAll<Float16, Op>;
+    }
+    return avx2 ? &Avx2ReduceAll<Bfloat16, Op> : &PortableReduceAll<Bfloat16, Op>;
+  });
 }
 
 }  // namespace
@@ -156,6 +215,29 @@ ReduceFunction GetReduceFunction(DataType type, ReduceOp op) { return Pick(type,
 
 ReduceFunction GetPortableReduceFunction(DataType type, ReduceOp op) {
   return Pick(type, op, false);
+}
+
+Reducer::Reducer(DataType type, ReduceOp op, bool portable)
+    : element_bytes_(SizeOf(type)), pair_(Pick(type, op, !portable && HasAvx2())) {
+  const bool is_float16 = type == DataType::kFloat16 || type == DataType::kBfloat16;
+  if (is_float16) all_ = PickForFloat16(type, op, !portable && HasAvx2());
+}
+
+void Reducer::operator()(void* out, absl::Span<const void* const> sources, size_t count) const {
+  if (sources.size() == 2) return pair_(out, sources[0], sources[1], count);
+  if (all_ != nullptr) return all_(out, sources, count);
+  constexpr size_t kStepBytes = 8 << 10;  // the intermediate results stay in the nearest cache
+  const size_t step = kStepBytes / element_bytes_;
+  for (size_t begin = 0; begin < count; begin += step) {
+    const size_t offset = begin * element_bytes_, now = std::min(step, count - begin);
+    const auto at = [&](const void* source) { return static_cast<const char*>(source) + offset; };
+    char* const to = static_cast<char*>(out) + offset;
+    const char* so_far = at(sources[0]);
+    for (const void* source : sources.subspan(1)) {
+      pair_(to, so_far, at(source), now);
+      so_far = to;
+    }
+  }
 }
 
 }  // namespace hvd

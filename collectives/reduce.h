@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "absl/types/span.h"
 #include "collectives/types.h"
 
 namespace hvd {
@@ -19,6 +20,23 @@ ReduceFunction GetReduceFunction(DataType type, ReduceOp op);
 
 // The same kernel compiled for every CPU of the architecture: tests compare the two.
 ReduceFunction GetPortableReduceFunction(DataType type, ReduceOp op);
+
+// Reduces any number of buffers at once, in their order. 16-bit floats are added up as float and
+// rounded once. Immutable.
+class Reducer {
+ public:
+  // `portable`: as GetPortableReduceFunction.
+  Reducer(DataType type, ReduceOp op, bool portable = false);
+
+  // out[i] = sources[0][i] op sources[1][i] op ...; `out` may be the first of these.
+  // REQUIRES: there are at least two.
+  void operator()(void* out, absl::Span<const void* const> sources, size_t count) const;
+
+ private:
+  size_t element_bytes_;
+  ReduceFunction pair_;
+  void (*all_)(void* out, absl::Span<const void* const> sources, size_t count) = nullptr;
+};
 
 // Multiplies every element by `factor`. 16-bit floats are multiplied as float; integers as double,
 // then cut off towards zero and held within the type's range. Booleans keep their value unless

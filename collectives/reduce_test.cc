@@ -110,6 +110,60 @@ TEST(ReduceTest, KernelsOfThisCpu_GiveTheSameBitsAsThePortableOnes) {
   }
 }
 
+TEST(ReducerTest, AnyNumberOfSources_AgreesWithPairs) {
+  for (int i = 0; i < kDataTypeCount; ++i) {
+    const auto type = static_cast<DataType>(i);
+    if (type == DataType::kFloat16 || type == DataType::kBfloat16) continue;
+    for (const ReduceOp op : kOps) {
+      for (const size_t sources : {2, 3, 5}) {
+        constexpr size_t kCount = 5001;
+        const size_t bytes = kCount * SizeOf(type);
+        std::mt19937 random(3);
+        std::vector<std::string> data(sources, std::string(bytes, '\1'));
+        for (std::string& source : data) {
+          for (char& byte : source) byte = static_cast<char>(random() % 2);
+        }
+        std::string expected = data[0];
+        for (size_t s = 1; s < sources; ++s) {
+          GetReduceFunction(type, op)(&expected[0], expected.data(), data[s].data(), kCount);
+        }
+        const std::vector<const void*> places = [&] {
+          std::vector<const void*> all;
+          for (const std::string& source : data) all.push_back(source.data());
+          return all;
+        }();
+        std::string out(bytes, '\0');
+        Reducer(type, op)(&out[0], places, kCount);
+        EXPECT_TRUE(out == expected) << NameOf(type) << " " << NameOf(op) << " " << sources;
+        Reducer(type, op)(&data[0][0], places, kCount);
+        EXPECT_TRUE(data[0] == expected) << "in place, " << NameOf(type) << " " << NameOf(op);
+      }
+    }
+  }
+}
+
+// Each of the small ones alone is less than half of the large one's last place.
+TEST(ReducerTest, SixteenBitFloats_AreRoundedOnce) {
+  constexpr size_t kCount = 19;
+  for (const bool portable : {false, true}) {
+    Dispatch(DataType::kBfloat16, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const std::vector<T> large(kCount, Of<T>(256)), small(kCount, Of<T>(0.75));
+      std::vector<T> out(kCount);
+      const std::vector<const void*> sources = {large.data(), small.data(), small.data(),
+                                                small.data()};
+      Reducer(DataType::kBfloat16, ReduceOp::kSum, portable)(out.data(), sources, kCount);
+      for (const T& value : out) EXPECT_EQ(Value(value), 258) << portable;
+    });
+    const std::vector<Float16> large(kCount, Of<Float16>(2048)), small(kCount, Of<Float16>(0.75));
+    std::vector<Float16> out(kCount);
+    const std::vector<const void*> sources = {large.data(), small.data(), small.data(),
+                                              small.data()};
+    Reducer(DataType::kFloat16, ReduceOp::kSum, portable)(out.data(), sources, kCount);
+    for (const Float16& value : out) EXPECT_EQ(Value(value), 2050) << portable;
+  }
+}
+
 TEST(ReduceTest, Integers_WrapAround) {
   int32_t a = std::numeric_limits<int32_t>::max(), b = 1, out = 0;
   GetReduceFunction(DataType::kInt32, ReduceOp::kSum)(&out, &a, &b, 1);
@@ -150,6 +204,27 @@ TEST(ScaleTest, EveryType_Halves) {
       EXPECT_EQ(Value(data[0]), 0);
       EXPECT_EQ(Value(data[1]), IsFloating(type) ? 1.5 : 1) << NameOf(type);
       EXPECT_EQ(Value(data[2]), 50) << NameOf(type);
+    });
+  }
+}
+
+TEST(ScaleTest, SixteenBitFloats_GiveTheSameBitsWhateverTheirPlace) {
+  std::mt19937 random(5);
+  for (const DataType type : {DataType::kFloat16, DataType::kBfloat16}) {
+    Dispatch(type, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>) {
+        std::vector<T> together(1003);
+        for (T& x : together) x.bits = static_cast<uint16_t>(random());
+        std::vector<T> alone = together;
+        Scale(together.data(), together.size(), type, 0.3);
+        for (size_t i = 0; i < alone.size(); ++i) {
+          Scale(&alone[i], 1, type, 0.3);
+          const bool is_nan = std::isnan(Value(alone[i]));
+          ASSERT_EQ(std::isnan(Value(together[i])), is_nan) << i;
+          ASSERT_TRUE(is_nan || alone[i].bits == together[i].bits) << i;
+        }
+      }
     });
   }
 }

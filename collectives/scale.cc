@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "collectives/dispatch.h"
+#include "collectives/float16_lanes.h"
 #include "collectives/reduce.h"
 
 namespace hvd {
@@ -23,6 +24,29 @@ T Truncate(double value) {
   return value == value ? static_cast<T>(value) : T{0};
 }
 
+#if defined(__x86_64__)
+// Returns how many it has done.
+template <typename T>
+HVD_AVX2 size_t ScaleLanes(T* data, size_t count, float factor) {
+  size_t done = 0;
+  for (; done + kLanes <= count; done += kLanes) {
+    const Lanes lanes = LoadLanes(data + done);
+    const __m256 by = _mm256_set1_ps(factor);
+    StoreLanes(data + done, {_mm256_mul_ps(lanes.first, by), _mm256_mul_ps(lanes.second, by)});
+  }
+  return done;
+}
+#endif
+
+template <typename T>
+void ScaleFloat16(T* data, size_t count, float factor) {
+  size_t done = 0;
+#if defined(__x86_64__)
+  if (HasAvx2()) done = ScaleLanes(data, count, factor);
+#endif
+  for (; done < count; ++done) data[done] = T::FromFloat(data[done].ToFloat() * factor);
+}
+
 template <typename T>
 void ScaleAll(T* data, size_t count, double factor) {
   if constexpr (std::is_same_v<T, BoolByte>) {
@@ -33,8 +57,7 @@ void ScaleAll(T* data, size_t count, double factor) {
     const T by = static_cast<T>(factor);
     for (size_t i = 0; i < count; ++i) data[i] *= by;
   } else {
-    const float by = static_cast<float>(factor);
-    for (size_t i = 0; i < count; ++i) data[i] = T::FromFloat(data[i].ToFloat() * by);
+    ScaleFloat16(data, count, static_cast<float>(factor));
   }
 }
 

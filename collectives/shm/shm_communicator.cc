@@ -89,14 +89,14 @@ absl::Status ShmCommunicator::AllReducePieces(absl::Span<const Piece> pieces, Da
                                               const CallOptions& options) {
   return Run("AllReduce", options, [&](absl::Time deadline) {
     const PieceList list(pieces, SizeOf(type));
-    const ReduceFunction function = GetReduceFunction(type, op);
+    const Reducer reducer(type, op);
     return list.count() * SizeOf(type) <= kSmallBytes
-               ? ReduceSmall(list, function, finish, deadline)
-               : ReduceLarge(list, function, finish, deadline);
+               ? ReduceSmall(list, reducer, finish, deadline)
+               : ReduceLarge(list, reducer, finish, deadline);
   });
 }
 
-absl::Status ShmCommunicator::ReduceSmall(const PieceList& pieces, ReduceFunction function,
+absl::Status ShmCommunicator::ReduceSmall(const PieceList& pieces, const Reducer& reducer,
                                           FinishFunction finish, absl::Time deadline) {
   const size_t unit = pieces.element_bytes(), bytes = pieces.count() * unit;
   char* const own = small_.Prepare(bytes);
@@ -104,19 +104,20 @@ absl::Status ShmCommunicator::ReduceSmall(const PieceList& pieces, ReduceFunctio
     WriteSmall(own + offset, in, count * unit);
   });
   RETURN_IF_ERROR(small_.Exchange(deadline));
+  Sources sources(size());
   pieces.ForEach(0, pieces.count(), [&](const char*, char* out, size_t offset, size_t count) {
-    const char* sum = small_.Of(0, bytes) + offset;
-    for (int peer = 1; peer < size(); ++peer) {
-      function(out, sum, small_.Of(peer, bytes) + offset, count);
-      sum = out;
+    for (int peer = 0; peer < size(); ++peer) sources[peer] = small_.Of(peer, bytes) + offset;
+    if (size() > 1) {
+      reducer(out, sources, count);
+    } else {
+      memcpy(out, sources[0], count * unit);
     }
-    if (size() == 1) memcpy(out, sum, count * unit);
     finish(out, count);
   });
   return absl::OkStatus();
 }
 
-absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, ReduceFunction function,
+absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, const Reducer& reducer,
                                           FinishFunction finish, absl::Time deadline) {
   const size_t unit = pieces.element_bytes(), ranks = size(), me = rank();
   RETURN_IF_ERROR(ChooseWriting(pieces.count() * unit, deadline));
@@ -141,12 +142,7 @@ absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, ReduceFunctio
   const auto reduce = [&](size_t block, uint64_t place) {
     char* const result = Chunk(me, place, me);
     for_each(me, block, [&](const char* in, char* out, size_t offset, size_t count) {
-      for (size_t peer = 0; peer < ranks; ++peer) {
-        if (peer == me) continue;
-        function(out, in, Chunk(peer, place, me) + offset, count);
-        in = out;
-      }
-      if (ranks == 1) memmove(out, in, count * unit);
+      ReduceWithPeers(reducer, place, offset, in, out, count * unit, count);
       finish(out, count);
       if (ranks > 1) write_(result + offset, out, count * unit);
     });
@@ -163,12 +159,25 @@ absl::Status ShmCommunicator::ReduceLarge(const PieceList& pieces, ReduceFunctio
   return ring_.ContributeReduceDrain(BlocksFor(part, step), contribute, reduce, drain, deadline);
 }
 
+void ShmCommunicator::ReduceWithPeers(const Reducer& reducer, uint64_t place, size_t offset,
+                                      const char* in, char* out, size_t bytes, size_t count) const {
+  if (size() == 1) {
+    memmove(out, in, bytes);
+    return;
+  }
+  Sources sources = {in};  // first, since it may be `out`
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank()) sources.push_back(Chunk(peer, place, rank()) + offset);
+  }
+  reducer(out, sources, count);
+}
+
 absl::Status ShmCommunicator::ReduceScatter(const void* in, void* out,
                                             absl::Span<const size_t> counts, DataType type,
                                             ReduceOp op, const CallOptions& options) {
   return Run("ReduceScatter", options, [&](absl::Time deadline) -> absl::Status {
     const size_t unit = SizeOf(type), me = rank(), ranks = size();
-    const ReduceFunction function = GetReduceFunction(type, op);
+    const Reducer reducer(type, op);
     const std::vector<size_t> offsets = Offsets(counts);
     const char* const source = static_cast<const char*>(in);
     char* const target = static_cast<char*>(out);
@@ -190,14 +199,8 @@ absl::Status ShmCommunicator::ReduceScatter(const void* in, void* out,
     };
     const auto reduce = [&](size_t block, uint64_t place) {
       for_part(me, block, [&](size_t begin, size_t count) {
-        const char* sum = source + (offsets[me] + begin) * unit;
-        char* const result = target + begin * unit;
-        for (size_t peer = 0; peer < ranks; ++peer) {
-          if (peer == me) continue;
-          function(result, sum, Chunk(peer, place, me), count);
-          sum = result;
-        }
-        if (ranks == 1) memmove(result, sum, count * unit);
+        ReduceWithPeers(reducer, place, 0, source + (offsets[me] + begin) * unit,
+                        target + begin * unit, count * unit, count);
       });
     };
     return ring_.ContributeDrain(BlocksFor(LargestOf(counts), step), contribute, reduce, deadline);

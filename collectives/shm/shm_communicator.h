@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "collectives/communicator.h"
 #include "collectives/reduce.h"
@@ -56,10 +57,17 @@ class ShmCommunicator : public Communicator {
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(absl::Time deadline)> body);
 
-  absl::Status ReduceSmall(const PieceList& pieces, ReduceFunction function, FinishFunction finish,
+  using Sources = absl::InlinedVector<const void*, 8>;  // of a reduction
+
+  absl::Status ReduceSmall(const PieceList& pieces, const Reducer& reducer, FinishFunction finish,
                            absl::Time deadline);
-  absl::Status ReduceLarge(const PieceList& pieces, ReduceFunction function, FinishFunction finish,
+  absl::Status ReduceLarge(const PieceList& pieces, const Reducer& reducer, FinishFunction finish,
                            absl::Time deadline);
+  // What the peers have contributed to this rank's part at `place`, `offset` bytes from its
+  // beginning, and `in`: reduced to `out`, which may be `in`. `bytes` is what `count` elements
+  // have.
+  void ReduceWithPeers(const Reducer& reducer, uint64_t place, size_t offset, const char* in,
+                       char* out, size_t bytes, size_t count) const;
   absl::Status GatherLarge(const char* in, char* out, absl::Span<const size_t> byte_counts,
                            absl::Time deadline);
   absl::Status BroadcastSmall(const StretchList& list, int root, ObserveFunction observe,
