@@ -34,8 +34,18 @@ class DeviceCommunicator : public Communicator {
   virtual absl::Status AllReduceScaled(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
                                        double factor, const CallOptions& options) = 0;
 
+  // ReduceScatter of `factor` times the elements; otherwise as AllReduceScaled.
+  virtual absl::Status ReduceScatterScaled(const void* in, void* out,
+                                           absl::Span<const size_t> counts, DataType type,
+                                           ReduceOp op, double factor,
+                                           const CallOptions& options) = 0;
+
   // `bytes` of the device's memory with any content, until the next call.
   virtual absl::StatusOr<void*> Reserve(size_t bytes) = 0;
+  // The same for as long as there are copies of the pointer, which may outlive the communicator.
+  // When the last one goes, on any thread, nothing may be under way that uses the memory. nullptr
+  // for 0 bytes.   ResourceExhausted: the device is full; on this rank alone.
+  virtual absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) = 0;
 
   // Copies on the device, and between it and the host.
   virtual absl::Status CopyOnDevice(void* to, const void* from, size_t bytes,

@@ -61,7 +61,7 @@ inline constexpr int kOldestNccl = 21400;  // 2.14.0: non-blocking communicators
 
 // ---- CUDA driver ----
 
-enum class CudaResult : int { kSuccess = 0, kNotReady = 600 };
+enum class CudaResult : int { kSuccess = 0, kOutOfMemory = 2, kNotReady = 600 };
 
 struct CudaContext;  // opaque, like the next two; a runtime's cudaStream_t and cudaEvent_t are
                      // these

@@ -82,4 +82,14 @@ absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_vi
   return absl::InternalError(message);
 }
 
+absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what) {
+  if (result == CudaResult::kSuccess) return absl::OkStatus();
+  const char* text = nullptr;
+  cuda.get_error_string(result, &text);
+  const std::string message = absl::StrCat(what, ": CUDA error ", static_cast<int>(result), ", ",
+                                           text == nullptr ? "unknown" : text);
+  if (result == CudaResult::kOutOfMemory) return absl::ResourceExhaustedError(message);
+  return absl::InternalError(message);
+}
+
 }  // namespace hvd

@@ -32,6 +32,9 @@ NcclFactor ToNcclFactor(DataType type, double factor);
 absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_view text,
                       absl::string_view detail);
 
+// The driver's word on an error.   OK for kSuccess.   ResourceExhausted: no memory.   Internal.
+absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what);
+
 }  // namespace hvd
 
 #endif  // COLLECTIVES_NCCL_CONVERT_H_

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "collectives/nccl/convert.h"
 
 namespace hvd {
 namespace {
@@ -9,17 +10,6 @@ namespace {
 CudaAddress Address(const void* pointer) { return reinterpret_cast<CudaAddress>(pointer); }
 
 }  // namespace
-
-absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what) {
-  constexpr int kOutOfMemory = 2;
-  if (result == CudaResult::kSuccess) return absl::OkStatus();
-  const char* text = nullptr;
-  cuda.get_error_string(result, &text);
-  const std::string message = absl::StrCat(what, ": CUDA error ", static_cast<int>(result), ", ",
-                                           text == nullptr ? "unknown" : text);
-  if (static_cast<int>(result) == kOutOfMemory) return absl::ResourceExhaustedError(message);
-  return absl::InternalError(message);
-}
 
 DeviceStream::ScopedDevice::ScopedDevice(const DeviceStream& stream) : cuda_(stream.cuda_) {
   cuda_.context_push(stream.context_);
@@ -48,6 +38,7 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> DeviceStream::Create(const CudaFun
                                 "making a stream"));
   RETURN_IF_ERROR(stream->Check(cuda.event_create(&stream->event_, kCudaEventDisableTiming),
                                 "making an event"));
+  ASSIGN_OR_RETURN(stream->memory_, DeviceMemory::Create(cuda, device));
   return stream;
 }
 

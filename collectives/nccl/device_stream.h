@@ -10,11 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "collectives/nccl/abi.h"
+#include "collectives/nccl/device_memory.h"
 
 namespace hvd {
 
-// Not safe for concurrent use, except that ScopedDevice may be. Holds the device's primary context,
-// the one that frameworks use. Errors of all methods, unless they say otherwise:
+// Not safe for concurrent use, except that ScopedDevice and memory() may be. Holds the device's
+// primary context, the one that frameworks use. Errors of all methods, unless they say otherwise:
 //   Internal: the driver's word on what it was asked for.   ResourceExhausted: no memory.
 class DeviceStream {
  public:
@@ -30,6 +31,8 @@ class DeviceStream {
   // The same wherever the device is seen from, and no other's.
   absl::StatusOr<std::string> Uuid() const;
   CudaStream* get() const { return stream_; }
+  // For what has to outlive the stream.
+  DeviceMemory& memory() { return *memory_; }
 
   // While it lives, this thread's calls of CUDA and NCCL are for the device.
   class ScopedDevice {
@@ -72,15 +75,13 @@ class DeviceStream {
   CudaContext* const context_;
   CudaStream* stream_ = nullptr;
   CudaEvent* event_ = nullptr;
+  std::shared_ptr<DeviceMemory> memory_;
   struct Memory {
     CudaAddress address = 0;
     size_t bytes = 0;
   };
   Memory scratch_[2];  // by purpose
 };
-
-// The driver's word on an error.   OK for kSuccess.   ResourceExhausted: no memory.   Internal.
-absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what);
 
 }  // namespace hvd
 

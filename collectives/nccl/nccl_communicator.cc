@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collectives/nccl/convert.h"
 #include "collectives/reduce.h"
 
 namespace hvd {
@@ -20,6 +19,12 @@ absl::Status CheckCounts(absl::Span<const size_t> counts, int size) {
 absl::Status CheckRank(int rank, int size) {
   if (rank >= 0 && rank < size) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("there is no rank ", rank, " of ", size));
+}
+
+absl::Status CheckFactor(DataType type, ReduceOp op, double factor) {
+  if (factor == 1.0 || (op == ReduceOp::kSum && IsFloating(type))) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("NCCL can't scale a ", NameOf(op), " of ", NameOf(type)));
 }
 
 const char* At(const void* base, size_t offset) { return static_cast<const char*>(base) + offset; }
@@ -95,38 +100,40 @@ absl::Status NcclCommunicator::AllReduce(const void* in, void* out, size_t count
 absl::Status NcclCommunicator::AllReduceScaled(absl::Span<const Piece> pieces, DataType type,
                                                ReduceOp op, double factor,
                                                const CallOptions& options) {
-  const bool is_scaled = factor != 1.0;
-  if (is_scaled && (op != ReduceOp::kSum || !IsFloating(type))) {
-    return absl::UnimplementedError(
-        absl::StrCat("NCCL can't scale a ", NameOf(op), " of ", NameOf(type)));
-  }
+  RETURN_IF_ERROR(CheckFactor(type, op, factor));
   return Run("allreduce", options, [&]() -> absl::Status {
     const std::optional<NcclReduction> reduction = ToNccl(type, op);
     if (!reduction.has_value()) {
       for (const Piece& piece : pieces) RETURN_IF_ERROR(AllReduceOnHost(piece, type, op));
       return absl::OkStatus();
     }
-    NcclOp nccl_op = reduction->op;
-    if (is_scaled) {
-      NcclFactor value = ToNcclFactor(type, factor);
-      RETURN_IF_ERROR(session_->Call("making a scaled sum", [&](NcclComm* comm) {
-        return nccl_.red_op_create_pre_mul_sum(&nccl_op, value.bytes, reduction->type,
-                                               kNcclScalarOnHost, comm);
-      }));
-    }
-    RETURN_IF_ERROR(session_->Group([&](NcclComm* comm, CudaStream* stream) {
-      for (const Piece& piece : pieces) {
-        if (piece.count == 0) continue;
-        const NcclResult result = nccl_.all_reduce(piece.in, piece.out, piece.count,
-                                                   reduction->type, nccl_op, comm, stream);
-        if (result != NcclResult::kSuccess) return result;
-      }
-      return NcclResult::kSuccess;
-    }));
-    if (!is_scaled) return absl::OkStatus();
-    return session_->Call("dropping a scaled sum",
-                          [&](NcclComm* comm) { return nccl_.red_op_destroy(nccl_op, comm); });
+    return WithFactor(type, *reduction, factor, [&](NcclOp nccl_op) {
+      return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+        for (const Piece& piece : pieces) {
+          if (piece.count == 0) continue;
+          const NcclResult result = nccl_.all_reduce(piece.in, piece.out, piece.count,
+                                                     reduction->type, nccl_op, comm, stream);
+          if (result != NcclResult::kSuccess) return result;
+        }
+        return NcclResult::kSuccess;
+      });
+    });
   });
+}
+
+absl::Status NcclCommunicator::WithFactor(DataType type, const NcclReduction& reduction,
+                                          double factor,
+                                          absl::FunctionRef<absl::Status(NcclOp)> use) {
+  if (factor == 1.0) return use(reduction.op);
+  NcclOp scaled = reduction.op;
+  NcclFactor value = ToNcclFactor(type, factor);
+  RETURN_IF_ERROR(session_->Call("making a scaled sum", [&](NcclComm* comm) {
+    return nccl_.red_op_create_pre_mul_sum(&scaled, value.bytes, reduction.type, kNcclScalarOnHost,
+                                           comm);
+  }));
+  RETURN_IF_ERROR(use(scaled));
+  return session_->Call("dropping a scaled sum",
+                        [&](NcclComm* comm) { return nccl_.red_op_destroy(scaled, comm); });
 }
 
 absl::Status NcclCommunicator::AllGather(const void* in, void* out,
@@ -188,18 +195,27 @@ absl::Status NcclCommunicator::ExchangeBlocks(const void* in, absl::Span<const s
 absl::Status NcclCommunicator::ReduceScatter(const void* in, void* out,
                                              absl::Span<const size_t> counts, DataType type,
                                              ReduceOp op, const CallOptions& options) {
+  return ReduceScatterScaled(in, out, counts, type, op, 1.0, options);
+}
+
+absl::Status NcclCommunicator::ReduceScatterScaled(const void* in, void* out,
+                                                   absl::Span<const size_t> counts, DataType type,
+                                                   ReduceOp op, double factor,
+                                                   const CallOptions& options) {
+  RETURN_IF_ERROR(CheckFactor(type, op, factor));
   return Run("reducescatter", options, [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckCounts(counts, size_));
     const std::optional<NcclReduction> reduction = ToNccl(type, op);
     if (!reduction.has_value()) return ReduceScatterOnHost(in, out, counts, type, op);
-    return session_->Group([&](NcclComm* comm, CudaStream* stream) {
-      if (counts[0] > 0 && AllEqual(counts)) {
-        return nccl_.reduce_scatter(in, out, counts[0], reduction->type, reduction->op, comm,
-                                    stream);
-      }
-      return ForEachBlock(counts, [&](int root, size_t offset, size_t count) {
-        return nccl_.reduce(At(in, offset * SizeOf(type)), out, count, reduction->type,
-                            reduction->op, root, comm, stream);
+    return WithFactor(type, *reduction, factor, [&](NcclOp nccl_op) {
+      return session_->Group([&](NcclComm* comm, CudaStream* stream) {
+        if (counts[0] > 0 && AllEqual(counts)) {
+          return nccl_.reduce_scatter(in, out, counts[0], reduction->type, nccl_op, comm, stream);
+        }
+        return ForEachBlock(counts, [&](int root, size_t offset, size_t count) {
+          return nccl_.reduce(At(in, offset * SizeOf(type)), out, count, reduction->type, nccl_op,
+                              root, comm, stream);
+        });
       });
     });
   });
@@ -245,6 +261,16 @@ absl::StatusOr<void*> NcclCommunicator::Reserve(size_t bytes) {
   void* memory = nullptr;
   RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
     ASSIGN_OR_RETURN(memory, stream.Scratch(DeviceStream::kCallers, bytes));
+    return absl::OkStatus();
+  }));
+  return memory;
+}
+
+absl::StatusOr<std::shared_ptr<void>> NcclCommunicator::Allocate(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  std::shared_ptr<void> memory;
+  RETURN_IF_ERROR(session_->OnStream([&](DeviceStream& stream) -> absl::Status {
+    ASSIGN_OR_RETURN(memory, stream.memory().Take(bytes));
     return absl::OkStatus();
   }));
   return memory;

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "collectives/device_communicator.h"
+#include "collectives/nccl/convert.h"
 #include "collectives/nccl/session.h"
 
 namespace hvd {
@@ -38,6 +39,9 @@ class NcclCommunicator : public DeviceCommunicator {
                         const CallOptions& options) override;
   absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
                              DataType type, ReduceOp op, const CallOptions& options) override;
+  absl::Status ReduceScatterScaled(const void* in, void* out, absl::Span<const size_t> counts,
+                                   DataType type, ReduceOp op, double factor,
+                                   const CallOptions& options) override;
   absl::Status SendReceive(int peer, const void* in, void* out, size_t bytes,
                            const CallOptions& options) override;
   absl::Status Barrier(const CallOptions& options) override;
@@ -45,6 +49,7 @@ class NcclCommunicator : public DeviceCommunicator {
 
   absl::Status WaitFor(void* event) override;
   absl::StatusOr<void*> Reserve(size_t bytes) override;
+  absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) override;
   absl::Status CopyOnDevice(void* to, const void* from, size_t bytes,
                             const CallOptions& options) override;
   absl::Status CopyToHost(void* to_host, const void* from, size_t bytes,
@@ -56,6 +61,9 @@ class NcclCommunicator : public DeviceCommunicator {
   // Runs one operation; errors are told with its name, its running number and who we are.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status()> enqueue);
+  // Within Run: calls `use` with NCCL's operation for `factor` times `reduction`.
+  absl::Status WithFactor(DataType type, const NcclReduction& reduction, double factor,
+                          absl::FunctionRef<absl::Status(NcclOp)> use);
   // Within Run, for types that NCCL lacks.
   absl::Status AllReduceOnHost(const Piece& piece, DataType type, ReduceOp op);
   absl::Status ReduceScatterOnHost(const void* in, void* out, absl::Span<const size_t> counts,

@@ -1,18 +1,13 @@
-// What the conformance suite does not know of: devices, and a library that fails in its own ways.
+// How a library fails in its own ways, and who learns of it.
 #include <memory>
 #include <string>
-#include <thread>  // NOLINT: ranks are threads
+#include <thread>  // NOLINT: for Abort from elsewhere
+#include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
-#include "collectives/conformance/memory_key_exchange.h"
-#include "collectives/conformance/rank_group.h"
-#include "collectives/float16.h"
 #include "collectives/inproc/inproc_backend.h"
-#include "collectives/nccl/nccl_backend.h"
-#include "collectives/nccl/testing/fake_gpu.h"
+#include "collectives/nccl/testing/nccl_test_util.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace hvd {
 namespace {
@@ -21,70 +16,12 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
-const CallOptions kPatient = {absl::Seconds(60)};
-const CallOptions kHasty = {absl::Milliseconds(20)};
-// Waits for whatever ends sometime, but not long for peers that have no reason to come.
-NcclBounds Limits(absl::Duration close = absl::Seconds(60)) {
-  NcclBounds limits;
-  limits.finalize = absl::Milliseconds(20);
-  limits.close = close;
-  return limits;
-}
-
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
-
 template <typename F>
 FakeGpu::Faults With(F&& change) {
   FakeGpu::Faults faults;
   change(faults);
   return faults;
 }
-
-class NcclTest : public testing::Test {
- protected:
-  void SetUp() override { FakeGpu::Reset(); }
-  void TearDown() override {
-    FakeGpu::Reset();
-    ranks_.clear();
-    FakeGpu::AwaitNothingLeft();
-  }
-
-  // Rank r with device r; the statuses, by rank.
-  std::vector<absl::Status> TryConnect(int size, absl::Duration timeout = absl::Seconds(60),
-                                       const Cancellation* cancellation = nullptr) {
-    ranks_.clear();
-    ranks_.resize(size);
-    std::vector<absl::Status> statuses(size);
-    KeyExchangeTable keys(size);
-    const Epoch epoch(++epoch_);
-    ForEachRank(size, [&](int rank) {
-      auto connected = backend_->Connect({epoch, rank, size, "", "secret"}, rank + first_device_,
-                                         *keys.ForRank(rank), {timeout, cancellation});
-      statuses[rank] = connected.status();
-      if (connected.ok()) ranks_[rank] = *std::move(connected);
-    });
-    return statuses;
-  }
-  void Connect(int size) {
-    for (const absl::Status& status : TryConnect(size)) ASSERT_EQ(status, absl::OkStatus());
-  }
-
-  // Every rank gives 1; the statuses, by rank.
-  std::vector<absl::Status> AllReduce(const CallOptions& options = kPatient) {
-    std::vector<absl::Status> statuses(ranks_.size());
-    ForEachRank(static_cast<int>(ranks_.size()), [&](int rank) {
-      float one = 1;
-      statuses[rank] =
-          ranks_[rank]->AllReduce(&one, &one, 1, DataType::kFloat32, ReduceOp::kSum, options);
-    });
-    return statuses;
-  }
-
-  int first_device_ = 0;
-  uint64_t epoch_ = 0;
-  std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "", Limits());
-  std::vector<std::unique_ptr<DeviceCommunicator>> ranks_;
-};
 
 TEST_F(NcclTest, Connect_WithoutTheLibrary_AllRanksLearnWhy) {
   const absl::StatusOr<GpuLibraries> absent = absl::UnimplementedError("no libnccl.so.2 anywhere");
@@ -278,101 +215,6 @@ TEST_F(NcclTest, Abort_ThenANewEpoch) {
     aborter.join();
     FakeGpu::Reset();
   }
-}
-
-TEST_F(NcclTest, AllReduceScaled_SeveralPiecesAreOneGroup) {
-  Connect(2);
-  FakeGpu::Reset();
-  ForEachRank(2, [&](int rank) {
-    std::vector<float> a = {1, 2}, b = {3, 4, 5}, out(3);
-    const std::vector<Piece> pieces = {
-        {a.data(), a.data(), a.size()}, {nullptr, nullptr, 0}, {b.data(), out.data(), b.size()}};
-    EXPECT_EQ(
-        ranks_[rank]->AllReduceScaled(pieces, DataType::kFloat32, ReduceOp::kSum, 0.5, kPatient),
-        absl::OkStatus());
-    EXPECT_EQ(a, std::vector<float>({1, 2}));
-    EXPECT_EQ(out, std::vector<float>({3, 4, 5}));
-    EXPECT_EQ(b, std::vector<float>({3, 4, 5}));
-  });
-  EXPECT_EQ(FakeGpu::calls("ncclGroupEnd"), 2);
-  EXPECT_EQ(FakeGpu::calls("ncclRedOpCreatePreMulSum"), 2);
-  EXPECT_EQ(FakeGpu::calls("ncclRedOpDestroy"), 2);
-}
-
-TEST_F(NcclTest, AllReduceScaled_EveryFloat) {
-  Connect(1);
-  double in64 = 3;
-  float in32 = 3;
-  Float16 in16 = Float16::FromFloat(3);
-  Bfloat16 in_b = Bfloat16::FromFloat(3);
-  const auto scale = [&](void* data, DataType type) {
-    EXPECT_EQ(
-        ranks_[0]->AllReduceScaled({Piece{data, data, 1}}, type, ReduceOp::kSum, 0.25, kPatient),
-        absl::OkStatus());
-  };
-  scale(&in64, DataType::kFloat64);
-  scale(&in32, DataType::kFloat32);
-  scale(&in16, DataType::kFloat16);
-  scale(&in_b, DataType::kBfloat16);
-  EXPECT_EQ(in64, 0.75);
-  EXPECT_EQ(in32, 0.75f);
-  EXPECT_EQ(in16.ToFloat(), 0.75f);
-  EXPECT_EQ(in_b.ToFloat(), 0.75f);
-}
-
-TEST_F(NcclTest, AllReduceScaled_WhatNcclCannotScale_BreaksNothing) {
-  Connect(1);
-  int32_t number = 4;
-  EXPECT_EQ(ranks_[0]
-                ->AllReduceScaled({Piece{&number, &number, 1}}, DataType::kInt32, ReduceOp::kSum,
-                                  0.5, kPatient)
-                .code(),
-            absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(ranks_[0]
-                ->AllReduceScaled({Piece{&number, &number, 1}}, DataType::kFloat32, ReduceOp::kMax,
-                                  0.5, kPatient)
-                .code(),
-            absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(AllReduce()[0], absl::OkStatus());
-}
-
-TEST_F(NcclTest, WaitFor_ReadsWhenTheEventHasHappened) {
-  Connect(1);
-  CudaEvent* const produced = FakeGpu::NewEvent();
-  ASSERT_EQ(ranks_[0]->WaitFor(produced), absl::OkStatus());
-  float value = 0, result = 0;
-  std::thread producer([&] {
-    value = 5;  // what another stream does before it
-    FakeGpu::Happen(produced);
-  });
-  EXPECT_EQ(ranks_[0]->AllReduce(&value, &result, 1, DataType::kFloat32, ReduceOp::kSum, kPatient),
-            absl::OkStatus());
-  producer.join();
-  EXPECT_EQ(result, 5);
-}
-
-TEST_F(NcclTest, WaitFor_AnEventThatNeverHappens_TheDeadlineEndsIt) {
-  Connect(1);
-  ASSERT_EQ(ranks_[0]->WaitFor(FakeGpu::NewEvent()), absl::OkStatus());
-  EXPECT_EQ(AllReduce(kHasty)[0].code(), absl::StatusCode::kDeadlineExceeded);
-}
-
-TEST_F(NcclTest, Copies_ThereAndBack) {
-  Connect(1);
-  const std::string from = "some bytes";
-  std::string on_device(from.size(), '-'), back(from.size(), '-');
-  EXPECT_EQ(ranks_[0]->CopyFromHost(&on_device[0], from.data(), from.size(), kPatient),
-            absl::OkStatus());
-  EXPECT_EQ(ranks_[0]->CopyToHost(&back[0], on_device.data(), from.size(), kPatient),
-            absl::OkStatus());
-  EXPECT_EQ(back, from);
-  EXPECT_EQ(ranks_[0]->CopyToHost(nullptr, nullptr, 0, kPatient), absl::OkStatus());
-}
-
-TEST_F(NcclTest, ToString_SaysWhoItIs) {
-  Connect(2);
-  EXPECT_EQ(ranks_[1]->ToString(), "nccl, rank 1 of 2, epoch 1");
-  EXPECT_EQ(ranks_[1]->device(), 1);
 }
 
 }  // namespace

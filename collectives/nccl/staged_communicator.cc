@@ -81,10 +81,18 @@ class StagedCommunicator : public DeviceCommunicator {
 
   absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
                              DataType type, ReduceOp op, const CallOptions& options) override {
-    const size_t unit = SizeOf(type);
-    return Staged(in, Sum(counts) * unit, out, counts[rank()] * unit,
-                  [&](const char* from, char* to) {
-                    return host_.ReduceScatter(from, to, counts, type, op, options);
+    return ReduceScatterScaled(in, out, counts, type, op, 1.0, options);
+  }
+
+  absl::Status ReduceScatterScaled(const void* in, void* out, absl::Span<const size_t> counts,
+                                   DataType type, ReduceOp op, double factor,
+                                   const CallOptions& options) override {
+    const size_t unit = SizeOf(type), own = counts[rank()];
+    return Staged(in, Sum(counts) * unit, out, own * unit,
+                  [&](const char* from, char* to) -> absl::Status {
+                    RETURN_IF_ERROR(host_.ReduceScatter(from, to, counts, type, op, options));
+                    if (factor != 1.0) Scale(to, own, type, factor);
+                    return absl::OkStatus();
                   });
   }
 
@@ -106,6 +114,11 @@ class StagedCommunicator : public DeviceCommunicator {
   absl::StatusOr<void*> Reserve(size_t bytes) override {
     const DeviceStream::ScopedDevice device(*stream_);
     return stream_->Scratch(DeviceStream::kCallers, bytes);
+  }
+
+  absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) override {
+    if (bytes == 0) return nullptr;
+    return stream_->memory().Take(bytes);
   }
 
   absl::Status CopyOnDevice(void* to, const void* from, size_t bytes,

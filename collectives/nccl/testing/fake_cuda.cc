@@ -74,6 +74,26 @@ CudaResult QueryEvent(CudaEvent* event) {
   return event->happened ? CudaResult::kSuccess : CudaResult::kNotReady;
 }
 
+CudaResult Allocate(CudaAddress* memory, size_t bytes) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  world.Count("cuMemAlloc");
+  if (contexts == 0) return kInvalidValue;
+  if (world.faults.memory_is_full) return CudaResult::kOutOfMemory;
+  *memory = reinterpret_cast<CudaAddress>(std::malloc(bytes));
+  return CudaResult::kSuccess;
+}
+
+CudaResult Free(CudaAddress memory) {
+  FakeWorld& world = FakeWorld::Get();
+  absl::MutexLock lock(&world.mutex);
+  world.Count("cuMemFree");
+  if (contexts == 0) return kInvalidValue;
+  world.faults.memory_is_full = false;
+  std::free(Pointer(memory));
+  return CudaResult::kSuccess;
+}
+
 CudaResult PopContext(CudaContext** context) {
   if (contexts == 0) return kInvalidValue;
   --contexts;
@@ -123,14 +143,8 @@ CudaFunctions FakeCudaFunctions() {
   };
   f.event_record = RecordEvent;
   f.event_query = QueryEvent;
-  f.memory_allocate = [](CudaAddress* memory, size_t bytes) {
-    *memory = reinterpret_cast<CudaAddress>(std::malloc(bytes));
-    return CudaResult::kSuccess;
-  };
-  f.memory_free = [](CudaAddress memory) {
-    std::free(Pointer(memory));
-    return CudaResult::kSuccess;
-  };
+  f.memory_allocate = Allocate;
+  f.memory_free = Free;
   f.copy_to_host = [](void* to, CudaAddress from, size_t bytes, CudaStream* stream) {
     return Copy(to, Pointer(from), bytes, stream);
   };

@@ -23,6 +23,7 @@ class FakeGpu {
     NcclResult call_error = NcclResult::kSuccess;   // of every group's end
     bool group_end_blocks = false;                  // until the communicator is aborted
     bool abort_blocks = false;                      // until Reset()
+    bool memory_is_full = false;                    // as long as nothing is freed
   };
   static void Set(const Faults& faults);
   static void Reset() { Set({}); }

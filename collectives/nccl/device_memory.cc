@@ -1,0 +1,101 @@
+#include "collectives/nccl/device_memory.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "collectives/nccl/convert.h"
+
+namespace hvd {
+namespace {
+
+// As the driver deals it out, so that results of about the same size find each other's memory.
+constexpr size_t kUnit = size_t{2} << 20;
+// Operations that follow each other need no more; the rest is for the framework.
+constexpr size_t kMostKept = 2;
+
+size_t RoundedUp(size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
+
+}  // namespace
+
+class DeviceMemory::Scope {
+ public:
+  explicit Scope(const DeviceMemory& memory) : cuda_(memory.cuda_) {
+    cuda_.context_push(memory.context_);
+  }
+  ~Scope() {
+    CudaContext* popped = nullptr;
+    cuda_.context_pop(&popped);
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  const CudaFunctions& cuda_;
+};
+
+absl::StatusOr<std::shared_ptr<DeviceMemory>> DeviceMemory::Create(const CudaFunctions& cuda,
+                                                                   int device) {
+  CudaContext* context = nullptr;
+  RETURN_IF_ERROR(FromCuda(cuda, cuda.primary_context_retain(&context, device),
+                           absl::StrCat("opening CUDA device ", device)));
+  return std::shared_ptr<DeviceMemory>(new DeviceMemory(cuda, device, context));
+}
+
+DeviceMemory::~DeviceMemory() {
+  {
+    absl::MutexLock lock(&mutex_);
+    FreeAllBut(0);
+  }
+  cuda_.primary_context_release(device_);
+}
+
+absl::StatusOr<std::shared_ptr<void>> DeviceMemory::Take(size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  CudaAddress address = 0;
+  const auto found = unused_.lower_bound(bytes);
+  if (found != unused_.end()) {
+    bytes = found->first;
+    address = found->second;
+    unused_.erase(found);
+  } else {
+    bytes = RoundedUp(bytes);
+    ASSIGN_OR_RETURN(address, Allocate(bytes));
+  }
+  FreeAllBut(kMostKept);
+  return std::shared_ptr<void>(
+      reinterpret_cast<void*>(address),
+      [self = shared_from_this(), address, bytes](void*) { self->GiveBack(address, bytes); });
+}
+
+absl::StatusOr<CudaAddress> DeviceMemory::Allocate(size_t bytes) {
+  const Scope scope(*this);
+  CudaAddress address = 0;
+  CudaResult result = cuda_.memory_allocate(&address, bytes);
+  if (result == CudaResult::kOutOfMemory && !unused_.empty()) {
+    FreeAllBut(0);
+    result = cuda_.memory_allocate(&address, bytes);
+  }
+  RETURN_IF_ERROR(FromCuda(
+      cuda_, result,
+      absl::StrCat("taking ", bytes, " bytes of memory for a result on CUDA device ", device_)));
+  return address;
+}
+
+// The smallest go first.
+void DeviceMemory::FreeAllBut(size_t count) {
+  if (unused_.size() <= count) return;
+  const Scope scope(*this);
+  while (unused_.size() > count) {
+    cuda_.memory_free(unused_.begin()->second);
+    unused_.erase(unused_.begin());
+  }
+}
+
+// Frees nothing: the driver would wait for the device, which may be stuck.
+void DeviceMemory::GiveBack(CudaAddress address, size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  unused_.emplace(bytes, address);
+}
+
+}  // namespace hvd
