@@ -15,6 +15,14 @@ def test_operations_are_those_of_the_host(horovodrun, job, ranks):
     assert "go through host memory" not in result.stderr
 
 
+def test_operations_run_on_the_device(horovodrun, job, tmp_path):
+    timeline = tmp_path / "timeline.json"
+    result = horovodrun.run("-np", 2, "--timeline-filename", timeline, "python", job("operations.py"), timeout=300)
+    assert result.returncode == 0, result.stderr
+    recorded = set(re.findall(r"NCCL_[A-Z]+", timeline.read_text()))
+    assert recorded >= {"NCCL_ALLREDUCE", "NCCL_ALLGATHER", "NCCL_BROADCAST", "NCCL_ALLTOALL", "NCCL_REDUCESCATTER"}
+
+
 def test_ranks_that_share_a_gpu_go_through_the_host(horovodrun):
     script = (
         "import torch, horovod.torch as hvd; hvd.init(); "

@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 9
+#define HVD_ABI_VERSION 10
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -157,9 +157,9 @@ HVD_EXPORT int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnat
 enum { HVD_HOST = -1 };
 
 /* 1 if requests may name a device, else 0: there is no CUDA driver, HOROVOD_GPU_OPERATIONS says
- * otherwise, or hvd_init was never called. Such requests are for HVD_BROADCAST and HVD_ALLREDUCE
- * only, and not for Adasum, averages of integers, or factors with anything but sums and averages of
- * floats; `output` must be given. */
+ * otherwise, or hvd_init was never called. Such requests are for whatever moves data, but not for
+ * Adasum, averages of integers, or factors with anything but sums and averages of floats; `output`
+ * must be given for HVD_BROADCAST and HVD_ALLREDUCE. */
 HVD_EXPORT int32_t hvd_takes_device_tensors(void);
 
 /* One tensor of one operation; see TensorRequest in worker_runtime/engine/request.h. */
@@ -171,7 +171,9 @@ typedef struct hvd_request {
   int32_t reduction;
   const int64_t* shape;
   const void* input;
-  void* output; /* NULL: the runtime allocates the result */
+  void* output; /* NULL: the runtime allocates the result. HVD_ALLGATHER: for as many rows from
+                   every rank as this one gives, HVD_ALLTOALL: for as many as this one sends; it is
+                   not used if more or fewer come */
   double prescale;
   double postscale;
   int32_t root_rank;    /* of the world, whatever the process set */
@@ -223,7 +225,8 @@ HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done); /* HVD_NOT_FOUND */
 HVD_EXPORT int32_t hvd_wait(int64_t handle);
 
 typedef struct hvd_tensor {
-  void* data; /* the request's output, or memory that lives until hvd_release */
+  void* data; /* the request's output, or memory of the same device that lives until hvd_release, by
+                 when nothing may be under way that uses it */
   const int64_t* shape;
   int32_t ndim;
   int32_t received_splits_count;

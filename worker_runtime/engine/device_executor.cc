@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/reduction_math.h"
+#include "worker_runtime/engine/result_layout.h"
 
 namespace hvd {
 namespace {
@@ -21,15 +22,31 @@ double FactorOf(const TensorSignature& signature, int ranks) {
   return signature.reduction == Reduction::kAverage ? scale / ranks : scale;
 }
 
-}  // namespace
-
-bool IsForDevices(const TensorSignature& signature) {
-  if (signature.op == OpKind::kBroadcast) return true;
-  if (signature.op != OpKind::kAllReduce || signature.reduction == Reduction::kAdasum) return false;
+bool CanReduce(const TensorSignature& signature) {
+  if (signature.reduction == Reduction::kAdasum) return false;
   const bool is_sum = signature.reduction == Reduction::kSum;
   const bool is_average = signature.reduction == Reduction::kAverage;
   const bool is_scaled = is_average || signature.prescale != 1.0 || signature.postscale != 1.0;
   return !is_scaled || ((is_sum || is_average) && IsFloating(signature.type));
+}
+
+}  // namespace
+
+bool IsForDevices(const TensorSignature& signature) {
+  switch (signature.op) {
+    case OpKind::kBroadcast:
+    case OpKind::kAllGather:
+    case OpKind::kAllToAll:
+      return true;
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+      return CanReduce(signature);
+    case OpKind::kBarrier:
+    case OpKind::kJoin:
+    case OpKind::kCommit:
+      break;
+  }
+  return false;
 }
 
 DeviceExecutor::DeviceExecutor(DeviceConnector connect, int usual_device, absl::Duration timeout,
@@ -58,7 +75,16 @@ absl::Status DeviceExecutor::Run(const Batch& batch, Parts parts) {
   if (batch.size() > 1 || !parts[0].has_value()) {
     return absl::InternalError(absl::StrCat("an impossible plan for '", first.name, "'"));
   }
-  return Broadcast(batch.front(), *parts[0]);
+  switch (first.op) {
+    case OpKind::kAllGather:
+      return AllGather(batch.front(), *parts[0]);
+    case OpKind::kAllToAll:
+      return AllToAll(batch.front(), *parts[0]);
+    case OpKind::kReduceScatter:
+      return ReduceScatter(batch.front(), *parts[0]);
+    default:
+      return Broadcast(batch.front(), *parts[0]);
+  }
 }
 
 absl::Status DeviceExecutor::Connect(int device) {
@@ -108,7 +134,7 @@ absl::Status DeviceExecutor::AllReduce(const Batch& batch, Parts parts) {
       neutral += ByteCount(signature);
     }
   }
-  const ActivityScope activity(recorder_, process_set_, "NCCL_", "ALLREDUCE");
+  const ActivityScope activity = Calling("ALLREDUCE");
   return communicator_->AllReduceScaled(pieces, first.type, ToReduceOp(first.reduction),
                                         FactorOf(first, communicator_->size()), options_);
 }
@@ -132,12 +158,58 @@ absl::Status DeviceExecutor::Broadcast(const PlannedTensor& planned, const Opera
   const size_t bytes = ByteCount(signature);
   void* const out = part.PrepareOutput(bytes);
   part.result().shape = signature.shape;
-  const ActivityScope activity(recorder_, process_set_, "NCCL_", "BROADCAST");
+  const ActivityScope activity = Calling("BROADCAST");
   const void* const in = part.request().input;
   if (communicator_->rank() == signature.root_rank && in != nullptr) {
     RETURN_IF_ERROR(communicator_->CopyOnDevice(out, in, bytes, options_));
   }
   return communicator_->Broadcast(out, bytes, signature.root_rank, options_);
+}
+
+absl::StatusOr<void*> DeviceExecutor::PrepareOutput(const OperationTensor& part, size_t bytes,
+                                                    size_t expected) {
+  TensorResult& result = part.result();
+  result.data = part.request().output;
+  if (result.data == nullptr || bytes != expected) {
+    ASSIGN_OR_RETURN(std::shared_ptr<void> memory, communicator_->Allocate(bytes));
+    result.data = memory.get();
+    part.operation->memory.push_back(std::move(memory));
+  }
+  return result.data;
+}
+
+absl::Status DeviceExecutor::AllGather(const PlannedTensor& planned, const OperationTensor& part) {
+  const std::vector<size_t> bytes = GatherLayout(planned, part.result());
+  const size_t total = SumOf(bytes);
+  const size_t expected = bytes[communicator_->rank()] * bytes.size();
+  ASSIGN_OR_RETURN(void* const out, PrepareOutput(part, total, expected));
+  if (total == 0) return absl::OkStatus();
+  const ActivityScope activity = Calling("ALLGATHER");
+  return communicator_->AllGather(part.request().input, out, bytes, options_);
+}
+
+absl::Status DeviceExecutor::AllToAll(const PlannedTensor& planned, const OperationTensor& part) {
+  const ExchangeLayout layout =
+      MakeExchangeLayout(planned, communicator_->rank(), communicator_->size(), part.result());
+  const size_t total = SumOf(layout.receive);
+  ASSIGN_OR_RETURN(void* const out, PrepareOutput(part, total, SumOf(layout.send)));
+  if (layout.is_empty) return absl::OkStatus();
+  const ActivityScope activity = Calling("ALLTOALL");
+  return communicator_->AllToAll(part.request().input, layout.send, out, layout.receive, options_);
+}
+
+absl::Status DeviceExecutor::ReduceScatter(const PlannedTensor& planned,
+                                           const OperationTensor& part) {
+  const TensorSignature& signature = *planned.signature;
+  const int size = communicator_->size(), rank = communicator_->rank();
+  const std::vector<size_t> counts = ScatterLayout(signature, rank, size, part.result());
+  const size_t bytes = counts[rank] * SizeOf(signature.type);
+  ASSIGN_OR_RETURN(void* const out, PrepareOutput(part, bytes, bytes));
+  if (Count(signature) == 0) return absl::OkStatus();
+  const ActivityScope activity = Calling("REDUCESCATTER");
+  return communicator_->ReduceScatterScaled(part.request().input, out, counts, signature.type,
+                                            ToReduceOp(signature.reduction),
+                                            FactorOf(signature, size), options_);
 }
 
 }  // namespace hvd

@@ -26,8 +26,7 @@ using DeviceConnector = std::function<absl::StatusOr<std::unique_ptr<DeviceCommu
     int device, const WaitBounds& bounds)>;
 
 // Whether a device can do it without the host; the same on all ranks. Scaled reductions other than
-// sums of floats, averages of integers, Adasum, and whatever is neither an allreduce nor a
-// broadcast are not for it. Pure.
+// sums of floats, averages of integers, Adasum, and what moves no data are not for it. Pure.
 bool IsForDevices(const TensorSignature& signature);
 
 // Run() is for the engine, one call at a time; Abort() may be called from any thread at any time.
@@ -48,7 +47,15 @@ class DeviceExecutor {
   absl::Status Connect(int device);
   absl::Status AllReduce(const Batch& batch,
                          absl::Span<const std::optional<OperationTensor>> parts);
+  absl::Status AllGather(const PlannedTensor& planned, const OperationTensor& part);
   absl::Status Broadcast(const PlannedTensor& planned, const OperationTensor& part);
+  absl::Status AllToAll(const PlannedTensor& planned, const OperationTensor& part);
+  absl::Status ReduceScatter(const PlannedTensor& planned, const OperationTensor& part);
+  // As OperationTensor's, but the memory is the device's.
+  absl::StatusOr<void*> PrepareOutput(const OperationTensor& part, size_t bytes, size_t expected);
+  ActivityScope Calling(const char* operation) const {
+    return ActivityScope(recorder_, process_set_, "NCCL_", operation);
+  }
   // Device memory that leaves others' contributions to the batch as they are, where this rank has
   // none.
   absl::StatusOr<char*> Neutral(const Batch& batch,

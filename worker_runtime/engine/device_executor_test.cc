@@ -31,16 +31,26 @@ TensorRequest Request(Reduction reduction = Reduction::kSum, OpKind op = OpKind:
 // A tensor of `rank`'s device, as a part and as a plan.
 struct Tensor {
   Tensor(int rank, std::vector<float> values, TensorRequest request)
-      : in(std::move(values)), out(in.size(), -1), operation(std::make_shared<Operation>()) {
+      : Tensor(rank, values, request, values.size()) {}
+  // 0: without an output.
+  Tensor(int rank, std::vector<float> values, TensorRequest request, size_t out_size)
+      : in(std::move(values)), out(out_size, -1), operation(std::make_shared<Operation>()) {
     request.shape = {static_cast<int64_t>(in.size())};
     request.device = rank;
     request.input = in.data();
-    request.output = out.data();
+    request.output = out.empty() ? nullptr : out.data();
     planned.signature = std::make_shared<const TensorSignature>(request);
     operation->requests = {request};
     operation->results.resize(1);
     operation->unfinished = 1;
   }
+  const TensorResult& result() const { return operation->results[0]; }
+  std::vector<float> Result() const {
+    const auto* data = static_cast<const float*>(result().data);
+    return std::vector<float>(data, data + result().shape.at(0));
+  }
+  bool IsInOutput() const { return result().data == out.data(); }
+
   std::vector<float> in, out;
   OperationPtr operation;
   PlannedTensor planned;
@@ -150,6 +160,108 @@ TEST_F(DeviceExecutorTest, Broadcast_FromTheRootsInput) {
   EXPECT_THAT(theirs[0].out, ElementsAre(3, 4));
 }
 
+TEST_F(DeviceExecutorTest, AllGather_AsManyRowsFromAll_GoesIntoTheOutput) {
+  std::vector<Tensor> mine, theirs;
+  mine.emplace_back(0, std::vector<float>{1, 2}, Request(Reduction::kSum, OpKind::kAllGather), 4);
+  theirs.emplace_back(1, std::vector<float>{3, 4}, Request(Reduction::kSum, OpKind::kAllGather), 4);
+  mine[0].planned.first_dims = theirs[0].planned.first_dims = {2, 2};
+  for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+  for (const Tensor* tensor : {&mine[0], &theirs[0]}) {
+    EXPECT_TRUE(tensor->IsInOutput());
+    EXPECT_THAT(tensor->Result(), ElementsAre(1, 2, 3, 4));
+  }
+  EXPECT_TRUE(mine[0].operation->memory.empty());
+}
+
+TEST_F(DeviceExecutorTest, AllGather_OtherwiseIntoNewMemory) {
+  std::vector<Tensor> mine, theirs;
+  // With and without a place that doesn't fit.
+  mine.emplace_back(0, std::vector<float>{1}, Request(Reduction::kSum, OpKind::kAllGather), 2);
+  theirs.emplace_back(1, std::vector<float>{3, 4, 5}, Request(Reduction::kSum, OpKind::kAllGather),
+                      0);
+  mine[0].planned.first_dims = theirs[0].planned.first_dims = {1, 3};
+  for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_THAT(mine[0].out, ElementsAre(-1, -1));
+  // It stays when the world is gone.
+  for (auto& executor : executors_) executor.reset();
+  for (const Tensor* tensor : {&mine[0], &theirs[0]}) {
+    EXPECT_FALSE(tensor->IsInOutput());
+    EXPECT_THAT(tensor->Result(), ElementsAre(1, 3, 4, 5));
+  }
+}
+
+TEST_F(DeviceExecutorTest, AllGather_OfNothing) {
+  std::vector<Tensor> mine, theirs;
+  mine.emplace_back(0, std::vector<float>{}, Request(Reduction::kSum, OpKind::kAllGather), 0);
+  theirs.emplace_back(1, std::vector<float>{}, Request(Reduction::kSum, OpKind::kAllGather), 0);
+  mine[0].planned.first_dims = theirs[0].planned.first_dims = {0, 0};
+  for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_THAT(mine[0].result().shape, ElementsAre(0));
+  EXPECT_EQ(mine[0].result().data, nullptr);
+}
+
+TEST_F(DeviceExecutorTest, AllGather_DeviceIsFull_IsAnErrorHere) {
+  for (const absl::Status& status : RunOne(Request())) ASSERT_EQ(status, absl::OkStatus());
+  FakeGpu::Faults faults;
+  faults.memory_is_full = true;
+  FakeGpu::Set(faults);
+  Tensor tensor(0, {1}, Request(Reduction::kSum, OpKind::kAllGather), 2);
+  tensor.planned.first_dims = {1, 3};
+  const Parts parts = {OperationTensor{tensor.operation, 0}};
+  const absl::Status status = executors_[0]->Run({tensor.planned}, parts);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+}
+
+TEST_F(DeviceExecutorTest, AllToAll_IntoTheOutputIfAsMuchComesAsGoes) {
+  const struct {
+    std::vector<int32_t> splits;  // of rank 0, then of rank 1
+    std::vector<float> mine, theirs;
+    bool in_output;
+  } cases[] = {
+      {{1, 1, 1, 1}, {1, 3}, {2, 4}, true},
+      {{0, 2, 2, 0}, {3, 4}, {1, 2}, true},
+      {{2, 0, 1, 1}, {1, 2, 3}, {4}, false},
+      {{0, 2, 0, 2}, {}, {1, 2, 3, 4}, false},
+  };
+  for (const auto& c : cases) {
+    std::vector<Tensor> mine, theirs;
+    const TensorRequest request = Request(Reduction::kSum, OpKind::kAllToAll);
+    mine.emplace_back(0, std::vector<float>{1, 2}, request);
+    theirs.emplace_back(1, std::vector<float>{3, 4}, request);
+    mine[0].planned.splits = theirs[0].planned.splits = c.splits;
+    for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+    EXPECT_EQ(mine[0].Result(), c.mine);
+    EXPECT_EQ(theirs[0].Result(), c.theirs);
+    EXPECT_THAT(mine[0].result().received_splits, ElementsAre(c.splits[0], c.splits[2]));
+    EXPECT_EQ(mine[0].IsInOutput(), c.in_output);
+  }
+}
+
+TEST_F(DeviceExecutorTest, ReduceScatter_ScaledAverage) {
+  TensorRequest request = Request(Reduction::kAverage, OpKind::kReduceScatter);
+  request.prescale = 4;
+  request.postscale = 0.5;
+  std::vector<Tensor> mine, theirs;
+  mine.emplace_back(0, std::vector<float>{1, 2, 3}, request, 2);
+  theirs.emplace_back(1, std::vector<float>{3, 4, 5}, request, 1);
+  for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_THAT(mine[0].out, ElementsAre(4, 6));
+  EXPECT_THAT(theirs[0].out, ElementsAre(8));
+  EXPECT_THAT(mine[0].result().shape, ElementsAre(2));
+  EXPECT_THAT(theirs[0].result().shape, ElementsAre(1));
+  EXPECT_THAT(mine[0].in, ElementsAre(1, 2, 3)) << "the input stays";
+}
+
+TEST_F(DeviceExecutorTest, ReduceScatter_FewerRowsThanRanks) {
+  std::vector<Tensor> mine, theirs;
+  const TensorRequest request = Request(Reduction::kMax, OpKind::kReduceScatter);
+  mine.emplace_back(0, std::vector<float>{1}, request, 1);
+  theirs.emplace_back(1, std::vector<float>{3}, request, 0);
+  for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_THAT(mine[0].out, ElementsAre(3));
+  EXPECT_THAT(theirs[0].result().shape, ElementsAre(0));
+}
+
 TEST_F(DeviceExecutorTest, ReadyEvent_IsWaitedFor) {
   CudaEvent* const produced = FakeGpu::NewEvent();
   TensorRequest request = Request();
@@ -228,7 +340,11 @@ TEST(IsForDevices, WhatNcclCanDo) {
   EXPECT_FALSE(can(Reduction::kSum, DataType::kInt32, 0.5));
   EXPECT_FALSE(can(Reduction::kMax, DataType::kFloat32, 0.5));
   EXPECT_FALSE(can(Reduction::kAdasum, DataType::kFloat32, 1));
-  EXPECT_FALSE(can(Reduction::kSum, DataType::kFloat32, 1, OpKind::kAllGather));
+  EXPECT_TRUE(can(Reduction::kSum, DataType::kInt16, 1, OpKind::kAllGather));
+  EXPECT_TRUE(can(Reduction::kSum, DataType::kBool, 1, OpKind::kAllToAll));
+  EXPECT_TRUE(can(Reduction::kAverage, DataType::kFloat16, 1, OpKind::kReduceScatter));
+  EXPECT_FALSE(can(Reduction::kAverage, DataType::kInt64, 1, OpKind::kReduceScatter));
+  EXPECT_FALSE(can(Reduction::kSum, DataType::kFloat32, 1, OpKind::kBarrier));
 }
 
 }  // namespace

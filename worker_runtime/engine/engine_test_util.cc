@@ -30,7 +30,7 @@ void InThreads(int count, const std::function<void(int)>& f) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TestWorld::TestWorld(int size, const EngineOptions& options, int bare_rank)
+TestWorld::TestWorld(int size, const EngineOptions& options, int bare_rank, DeviceBackend* devices)
     : backend_(InSharedMemory() ? MakeShmBackend() : MakeInprocBackend()),
       keys_(size),
       ranks_(size) {
@@ -41,9 +41,7 @@ TestWorld::TestWorld(int size, const EngineOptions& options, int bare_rank)
   }
   InThreads(size, [this](int rank) { Connect(rank); });
   for (int rank = 0; rank < size; ++rank) {
-    if (rank == bare_rank) continue;
-    Rank& parts = ranks_[rank];
-    parts.engine = Engine::Start(options, *parts.communicator, std::move(parts.channel));
+    if (rank != bare_rank) Start(rank, options, devices);
   }
 }
 
@@ -52,8 +50,24 @@ TestWorld::~TestWorld() {
   for (Rank& rank : ranks_) rank.engine.reset();
 }
 
+GroupInfo TestWorld::GroupOf(int rank) const {
+  return {Epoch(1), rank, size(), kAddress, "the epoch's secret"};
+}
+
+void TestWorld::Start(int rank, EngineOptions options, DeviceBackend* devices) {
+  Rank& parts = ranks_[rank];
+  if (devices != nullptr) {
+    options.connect_devices = [this, rank, devices](int device, const WaitBounds& bounds) {
+      std::string why_staged;
+      return ConnectDevices(*devices, GroupOf(rank), device, *ranks_[rank].communicator, bounds,
+                            &why_staged);
+    };
+  }
+  parts.engine = Engine::Start(options, *parts.communicator, std::move(parts.channel));
+}
+
 void TestWorld::Connect(int rank) {
-  const GroupInfo group{Epoch(1), rank, size(), kAddress, "the epoch's secret"};
+  const GroupInfo group = GroupOf(rank);
   auto communicator = backend_->Connect(group, *keys_.ForRank(rank), kConnectTimeout);
   ASSERT_TRUE(communicator.ok()) << communicator.status();
   ranks_[rank].communicator = *std::move(communicator);

@@ -11,6 +11,7 @@
 #include "collectives/backend.h"
 #include "collectives/communicator.h"
 #include "collectives/conformance/memory_key_exchange.h"
+#include "collectives/device_communicator.h"
 #include "worker_runtime/engine/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 
@@ -21,8 +22,10 @@ void InThreads(int count, const std::function<void(int)>& f);
 
 class TestWorld {
  public:
-  // Starts an engine on every rank but `bare_rank`, which gets only its connections.
-  explicit TestWorld(int size, const EngineOptions& options = {}, int bare_rank = -1);
+  // Starts an engine on every rank but `bare_rank`, which gets only its connections. `devices`
+  // connects the ranks' devices; nullptr: they have none.
+  explicit TestWorld(int size, const EngineOptions& options = {}, int bare_rank = -1,
+                     DeviceBackend* devices = nullptr);
   ~TestWorld();
 
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -42,7 +45,9 @@ class TestWorld {
     std::unique_ptr<ControlChannel> channel;  // until the engine takes it
     std::unique_ptr<Engine> engine;
   };
+  GroupInfo GroupOf(int rank) const;
   void Connect(int rank);
+  void Start(int rank, EngineOptions options, DeviceBackend* devices);
 
   const std::unique_ptr<Backend> backend_;
   KeyExchangeTable keys_;

@@ -1,6 +1,5 @@
 #include "worker_runtime/engine/executor.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "collectives/adasum/adasum.h"
 #include "collectives/reduce.h"
 #include "worker_runtime/engine/reduction_math.h"
+#include "worker_runtime/engine/result_layout.h"
 
 namespace hvd {
 namespace {
@@ -42,12 +42,6 @@ const OperationTensor* Get(const std::optional<OperationTensor>& part) {
 std::string PrefixOf(const Communicator& communicator) {
   const std::string text = communicator.ToString();
   return absl::StrCat(absl::AsciiStrToUpper(text.substr(0, text.find(','))), "_");
-}
-
-size_t Sum(const std::vector<size_t>& numbers) {
-  size_t sum = 0;
-  for (size_t number : numbers) sum += number;
-  return sum;
 }
 
 }  // namespace
@@ -192,17 +186,9 @@ absl::Status Executor::Reduce(const TensorSignature& signature, const void* in, 
 }
 
 absl::Status Executor::AllGather(const PlannedTensor& planned, const OperationTensor& part) {
-  const size_t row = RowBytes(*planned.signature);
-  std::vector<size_t> bytes;
-  TensorResult& result = part.result();
-  result.shape = planned.signature->shape;
-  result.shape.front() = 0;
-  for (int64_t rows : planned.first_dims) {
-    bytes.push_back(static_cast<size_t>(rows) * row);
-    result.shape.front() += rows;
-  }
-  const size_t total = Sum(bytes);
-  void* out = part.PrepareOutput(total);
+  const std::vector<size_t> bytes = GatherLayout(planned, part.result());
+  const size_t total = SumOf(bytes);
+  void* out = part.PrepareOutput(total, bytes[communicator_.rank()] * bytes.size());
   if (total == 0) return absl::OkStatus();
   const ActivityScope activity = Calling("ALLGATHER");
   return communicator_.AllGather(part.request().input, out, bytes, options_);
@@ -226,38 +212,19 @@ absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTe
 }
 
 absl::Status Executor::AllToAll(const PlannedTensor& planned, const OperationTensor& part) {
-  const size_t row = RowBytes(*planned.signature);
-  const int size = communicator_.size(), rank = communicator_.rank();
-  std::vector<size_t> send, receive;
-  TensorResult& result = part.result();
-  result.shape = planned.signature->shape;
-  result.shape.front() = 0;
-  for (int peer = 0; peer < size; ++peer) {
-    const int32_t rows = planned.splits[peer * size + rank];
-    send.push_back(static_cast<size_t>(planned.splits[rank * size + peer]) * row);
-    receive.push_back(static_cast<size_t>(rows) * row);
-    result.received_splits.push_back(rows);
-    result.shape.front() += rows;
-  }
-  void* out = part.PrepareOutput(Sum(receive));
-  const bool nothing = row == 0 || std::all_of(planned.splits.begin(), planned.splits.end(),
-                                               [](int32_t rows) { return rows == 0; });
-  if (nothing) return absl::OkStatus();
+  const ExchangeLayout layout =
+      MakeExchangeLayout(planned, communicator_.rank(), communicator_.size(), part.result());
+  void* out = part.PrepareOutput(SumOf(layout.receive), SumOf(layout.send));
+  if (layout.is_empty) return absl::OkStatus();
   const ActivityScope activity = Calling("ALLTOALL");
-  return communicator_.AllToAll(part.request().input, send, out, receive, options_);
+  return communicator_.AllToAll(part.request().input, layout.send, out, layout.receive, options_);
 }
 
 absl::Status Executor::ReduceScatter(const PlannedTensor& planned, const OperationTensor& part) {
   const TensorSignature& signature = *planned.signature;
-  const int64_t size = communicator_.size(), rank = communicator_.rank();
-  const int64_t rows = signature.shape.front();
-  const size_t row_elements = RowBytes(signature) / SizeOf(signature.type);
-  auto rows_of = [&](int64_t r) { return rows / size + (r < rows % size ? 1 : 0); };
-  std::vector<size_t> counts;
-  for (int64_t r = 0; r < size; ++r) counts.push_back(rows_of(r) * row_elements);
-  part.result().shape = signature.shape;
-  part.result().shape.front() = rows_of(rank);
-  const size_t count = counts[rank];
+  const std::vector<size_t> counts =
+      ScatterLayout(signature, communicator_.rank(), communicator_.size(), part.result());
+  const size_t count = counts[communicator_.rank()];
   void* out = part.PrepareOutput(count * SizeOf(signature.type));
   if (Count(signature) == 0) return absl::OkStatus();
   const void* in = part.request().input;

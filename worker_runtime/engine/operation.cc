@@ -2,11 +2,11 @@
 
 namespace hvd {
 
-void* OperationTensor::PrepareOutput(size_t bytes) const {
-  void* data = request().output;
+void* OperationTensor::PrepareOutput(size_t bytes, size_t expected) const {
+  void* data = bytes == expected ? request().output : nullptr;
   if (data == nullptr) {
     // Not zeroed: all of it is written. Never nullptr, so that users can tell a result.
-    operation->memory.emplace_back(new char[bytes > 0 ? bytes : 1]);
+    operation->memory.emplace_back(new char[bytes > 0 ? bytes : 1], std::default_delete<char[]>());
     data = operation->memory.back().get();
   }
   result().data = data;

@@ -20,8 +20,8 @@ struct Operation {
   std::vector<SignaturePtr> signatures;  // one for each tensor, as the next two
   std::vector<TensorMemory> requests;
   std::vector<TensorResult> results;
-  std::vector<std::unique_ptr<char[]>> memory;  // of results whose request gave none
-  size_t unfinished = 0;                        // tensors
+  std::vector<std::shared_ptr<void>> memory;  // of results that the request had no place for
+  size_t unfinished = 0;                      // tensors
   Recorder::Submission submission;
   absl::Status status;  // the first error
   Completion done;
@@ -36,8 +36,10 @@ struct OperationTensor {
   const TensorMemory& request() const { return operation->requests[index]; }
   TensorResult& result() const { return operation->results[index]; }
 
-  // Where the result goes: what the request gave, or `bytes` of new memory. Notes it in the result.
-  void* PrepareOutput(size_t bytes) const;
+  // Where the result of `bytes` goes: what the request gave for it, if that is for `expected` bytes
+  // and so many they are, or new memory of the host. Notes it in the result.
+  void* PrepareOutput(size_t bytes, size_t expected) const;
+  void* PrepareOutput(size_t bytes) const { return PrepareOutput(bytes, bytes); }
   // The last tensor of an operation that finishes makes it done.
   void Finish(const absl::Status& status) const;
 };

@@ -22,5 +22,21 @@ TEST(OperationTest, PrepareOutput_UsesWhatTheRequestGaveOrNewMemory) {
   EXPECT_NE(OperationTensor({operation, 1}).PrepareOutput(0), nullptr);
 }
 
+TEST(OperationTest, PrepareOutput_WrongGuess_IsNotUsed) {
+  char given[4];
+  auto operation = std::make_shared<Operation>();
+  operation->requests.resize(1);
+  operation->results.resize(1);
+  operation->requests[0].output = given;
+  const OperationTensor tensor{operation, 0};
+  EXPECT_EQ(tensor.PrepareOutput(4, 4), given);
+  for (const size_t bytes : {0, 3, 5}) {
+    void* const made = tensor.PrepareOutput(bytes, 4);
+    EXPECT_NE(made, given);
+    EXPECT_EQ(tensor.result().data, made);
+    std::memset(made, 1, bytes);
+  }
+}
+
 }  // namespace
 }  // namespace hvd

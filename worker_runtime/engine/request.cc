@@ -64,22 +64,21 @@ absl::Status CheckReduction(const TensorSignature& request) {
   return absl::OkStatus();
 }
 
+bool CarriesData(OpKind op) {
+  return op != OpKind::kBarrier && op != OpKind::kJoin && op != OpKind::kCommit;
+}
+
 absl::Status CheckDevice(const TensorSignature& request, const TensorMemory& memory) {
   if (request.on_device != (memory.device != kHostMemory) || memory.device < kHostMemory) {
     return Bad(request, "no such device");
   }
   if (!request.on_device) return absl::OkStatus();
-  if (request.op != OpKind::kAllReduce && request.op != OpKind::kBroadcast) {
-    return Bad(request, "tensors on devices are for allreduce and broadcast only");
-  }
-  if (memory.output == nullptr && ElementCount(request.shape) > 0) {
+  if (!CarriesData(request.op)) return Bad(request, "it has nothing to do with devices");
+  const bool needs_output = request.op == OpKind::kAllReduce || request.op == OpKind::kBroadcast;
+  if (needs_output && memory.output == nullptr && ElementCount(request.shape) > 0) {
     return Bad(request, "a tensor on a device needs an output");
   }
   return absl::OkStatus();
-}
-
-bool CarriesData(OpKind op) {
-  return op != OpKind::kBarrier && op != OpKind::kJoin && op != OpKind::kCommit;
 }
 
 }  // namespace

@@ -30,10 +30,12 @@ struct ScatteredTensor {
 struct TensorMemory {
   const void* input = nullptr;
   // Where the result goes if its size is known beforehand (all-reduce: may equal input; broadcast:
-  // the buffer itself, read on the root unless input is given). nullptr: the engine allocates it.
+  // the buffer itself, read on the root unless input is given). For all-gather and all-to-all it is
+  // a guess: that every rank gives as many rows as this one, or that as many come as go; it is not
+  // used if that is wrong. nullptr, or not used: the engine allocates, in the same memory.
   void* output = nullptr;
-  // Where both are: this CUDA device, or host memory. On a device there must be an output, and only
-  // what IsForDevices (device_executor.h) is done.
+  // Where both are: this CUDA device, or host memory. On a device only what IsForDevices
+  // (device_executor.h) is done, and all-reduces and broadcasts need an output.
   int device = kHostMemory;
   // A CUDA event after which they may be used; nullptr: they may be.
   void* ready_event = nullptr;
@@ -48,7 +50,8 @@ struct TensorRequest : TensorSignature, TensorMemory {};
 // What became of one tensor.
 struct TensorResult {
   std::vector<int64_t> shape;
-  void* data = nullptr;                  // request.output, or memory owned by the handle
+  // request.output, or memory of the same device that the handle owns.
+  void* data = nullptr;
   std::vector<int32_t> received_splits;  // all-to-all: rows from each rank
   int last_joined_rank = -1;             // join
   bool world_is_changing = false;        // commit; the same on every rank

@@ -86,16 +86,19 @@ TEST(CheckRequestTest, Reductions_HaveTheirLimits) {
   EXPECT_EQ(Why(request), "allreduce of 'x': Adasum needs floating-point tensors");
 }
 
-TEST(CheckRequestTest, Devices_AreForSomeOperationsThatHaveAnOutput) {
+TEST(CheckRequestTest, Devices_AreForDataWithAPlaceForTheResult) {
   TensorRequest request = Good();
   request.on_device = true;
   request.device = 3;
   EXPECT_EQ(Why(request), "allreduce of 'x': a tensor on a device needs an output");
   request.output = data;
   EXPECT_EQ(Why(request), "");
+  request.op = OpKind::kBarrier;
+  EXPECT_EQ(Why(request), "barrier of 'x': it has nothing to do with devices");
   request.op = OpKind::kAllGather;
-  EXPECT_EQ(Why(request),
-            "allgather of 'x': tensors on devices are for allreduce and broadcast only");
+  EXPECT_EQ(Why(request), "");
+  request.output = nullptr;
+  EXPECT_EQ(Why(request), "") << "the engine allocates it";
   request.device = -2;
   EXPECT_EQ(Why(request), "allgather of 'x': no such device");
   request.device = kHostMemory;

@@ -1,9 +1,12 @@
 """Every operation on every type, in a GPU's memory, against the same operation in the host's."""
 
 import itertools
+import os
 
 import torch
 from gpu_rank import device, hvd
+
+from horovod.common.exceptions import HorovodRequestError
 
 TYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool]
 REDUCTIONS = [hvd.Average, hvd.Sum, hvd.Min, hvd.Max, hvd.Product]
@@ -28,28 +31,85 @@ def check(what, on_gpu, on_host):
         assert torch.equal(got, on_host), what
 
 
+def splits_of(rows, turn):
+    """Different numbers of rows to the ranks; with `turn` as many come in all as go."""
+    size = hvd.size()
+    unit = rows // (size * (size + 1) // 2)
+    return [unit * ((to + turn * hvd.rank()) % size + 1) for to in range(size)]
+
+
+def check_moves(what, gpu, host):
+    check((what, "allgather"), hvd.allgather(gpu), hvd.allgather(host))
+    part = len(host) * (hvd.rank() + 1) // hvd.size()  # other ranks have less, or nothing
+    check((what, "part"), hvd.allgather(gpu[:part]), hvd.allgather(host[:part]))
+    even = len(host) // hvd.size() * hvd.size()
+    check((what, "even"), hvd.alltoall(gpu[:even]), hvd.alltoall(host[:even]))
+    for turn in (0, 1):
+        splits = splits_of(len(host), turn)
+        on_gpu, received = hvd.alltoall(gpu, splits=splits)
+        on_host, expected = hvd.alltoall(host, splits=splits)
+        check((what, splits), on_gpu, on_host)
+        assert received.is_cuda and torch.equal(received.cpu(), expected), what
+    for root in range(hvd.size()):
+        check((what, root), hvd.broadcast(gpu, root), hvd.broadcast(host, root))
+
+
+def check_reductions(what, gpu, host):
+    for op, factor in itertools.product(REDUCTIONS, (1.0, 0.5)):
+        if host.dtype == torch.bool and (op == hvd.Average or factor != 1.0):
+            continue
+        arguments = dict(op=op, prescale_factor=factor, postscale_factor=3.0 * factor)
+        expected = hvd.allreduce(host, **arguments)
+        check((what, op, factor), hvd.allreduce(gpu, **arguments), expected)
+        in_place = gpu.clone()
+        hvd.allreduce_(in_place, **arguments)
+        check((what, op, factor, "in place"), in_place, expected)
+        check((what, op, factor, "scattered"), hvd.reducescatter(gpu, **arguments), hvd.reducescatter(host, **arguments))
+
+
+def check_groups(what, host):
+    gpu = [each.to(device) for each in host]
+    groups = {
+        "allreduce": lambda tensors: hvd.grouped_allreduce(tensors, op=hvd.Max),
+        "allgather": lambda tensors: hvd.grouped_allgather([each[hvd.rank() :] for each in tensors]),
+        "reducescatter": lambda tensors: hvd.grouped_reducescatter(tensors, op=hvd.Min),
+        "alltoall": lambda tensors: [each for each, _ in hvd.grouped_alltoall(tensors, splits=[splits_of(len(each), 0) for each in tensors])],
+    }
+    for name, operation in groups.items():
+        for on_gpu, on_host in zip(operation(gpu), operation(host)):
+            check((what, "group", name), on_gpu, on_host)
+
+
 seed = 0
 for dtype, shape in itertools.product(TYPES, SHAPES):
     seed += 1
     host = tensor(dtype, shape, seed)
     gpu = host.to(device)
-    for op, factor in itertools.product(REDUCTIONS, (1.0, 0.5)):
-        if dtype == torch.bool and (op == hvd.Average or factor != 1.0):
-            continue
-        arguments = dict(op=op, prescale_factor=factor, postscale_factor=3.0 * factor)
-        what = (dtype, shape, op, factor)
-        check(what, hvd.allreduce(gpu, **arguments), hvd.allreduce(host, **arguments))
-        before = gpu.clone()
-        hvd.allreduce_(before, **arguments)
-        check(what, before, hvd.allreduce(host, **arguments))
-        assert torch.equal(gpu.cpu(), host), "the input has changed"
-    for root in range(hvd.size()):
-        check((dtype, shape, root), hvd.broadcast(gpu, root), hvd.broadcast(host, root))
-    check((dtype, shape, "allgather"), hvd.allgather(gpu), hvd.allgather(host))
-    group_host = [tensor(dtype, (size,), seed + size) for size in (1, 5, 70000)]
-    reduced = hvd.grouped_allreduce([each.to(device) for each in group_host], op=hvd.Max)
-    for each, expected in zip(reduced, hvd.grouped_allreduce(group_host, op=hvd.Max)):
-        check((dtype, "group"), each, expected)
+    check_reductions((dtype, shape), gpu, host)
+    check_moves((dtype, shape), gpu, host)
+    check_groups((dtype, shape), [tensor(dtype, (size,), seed + size) for size in (1, 5, 70000)])
+    assert torch.equal(gpu.cpu(), host), "the input has changed"
+
+if hvd.size() > 1 and os.environ.get("HOROVOD_GPU_OPERATIONS") != "HOST":
+    mixed = torch.ones(hvd.size(), device="cpu" if hvd.rank() == 0 else device)
+    for operation in (hvd.allgather, hvd.alltoall, hvd.reducescatter, hvd.allreduce):
+        try:
+            operation(mixed)
+        except HorovodRequestError as error:
+            assert "rank 0 sent float32 [{}] on the host".format(hvd.size()) in str(error), error
+        else:
+            raise AssertionError("a mix of host and GPU went unnoticed")
+
+# Results of sizes that nobody guessed, many in flight, on a stream with work before and after them.
+with torch.cuda.stream(torch.cuda.Stream()):
+    for turn in range(10):
+        rows = [torch.full((1000 * (hvd.rank() + 1), 50), 1.0, device=device) * (100 * turn + i) for i in range(5)]
+        handles = [hvd.allgather_async(each) for each in rows]
+        noise = torch.ones(1 << 22, device=device).cumsum(0)
+        for i, handle in enumerate(handles):
+            gathered = hvd.synchronize(handle)
+            assert gathered.shape == (500 * hvd.size() * (hvd.size() + 1), 50)
+            assert (gathered == 100 * turn + i).all().item() and noise[0].item() == 1
 
 # The input is still being computed when the operation is submitted, and what comes after it sees the result.
 big = torch.ones(1 << 24, device=device)

@@ -1,12 +1,17 @@
-"""Which CUDA tensors the runtime takes where they are; tests/gpu has what becomes of them."""
+"""Which CUDA tensors the runtime takes where they are, and on a host that stands in for a device
+what becomes of them; tests/gpu has the same on real ones."""
 
+import contextlib
 from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.utils.dlpack
 
 import horovod.torch as hvd
 from horovod import _ffi
+from horovod._ffi import _memory
+from horovod.common.exceptions import HorovodRequestError
 from horovod.torch import _devices
 
 
@@ -15,6 +20,33 @@ def runtime_takes_them(monkeypatch):
     monkeypatch.setattr(_devices, "_runtime_takes", None)
     monkeypatch.setattr(_devices, "_device", None)
     monkeypatch.setattr(_ffi, "takes_device_tensors", lambda: True)
+
+
+class _Event:
+    cuda_event = 0
+
+    def record(self):
+        pass
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """The host's memory is the device's; the list of the sizes of what had to be copied."""
+    sizes = []
+    as_dlpack = _ffi.as_dlpack
+
+    def noted(address, size, device):
+        sizes.append(size)
+        return as_dlpack(address, size, device)
+
+    stream = SimpleNamespace(synchronize=lambda: None)
+    monkeypatch.setattr(_devices, "_are_reachable", lambda tensors: True)
+    monkeypatch.setattr(_devices, "_device", _ffi.HOST)
+    monkeypatch.setattr(_ffi, "as_dlpack", noted)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "Event", _Event)
+    return sizes
 
 
 def on_device(index, dtype=torch.float32):
@@ -33,7 +65,7 @@ def test_floats(runtime_takes_them, dtype):
     assert takes([tensor], hvd.Sum, 0.5) and takes([tensor], hvd.Average, 1.0, 2.0)
     assert not takes([tensor], hvd.Max, 0.5) and not takes([tensor], hvd.Product, 1.0, 2.0)
     assert not takes([tensor], hvd.Adasum)
-    assert _devices.take_broadcast([tensor])
+    assert _devices.take([tensor])
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64, torch.bool])
@@ -53,7 +85,7 @@ def test_the_first_device_is_the_one(runtime_takes_them):
 
 def test_tensors_elsewhere_are_not_taken(runtime_takes_them):
     assert not takes([torch.ones(1)]) and not takes([on_device(0), torch.ones(1)])
-    assert not _devices.take_broadcast([torch.ones(1)])
+    assert not _devices.take([torch.ones(1)])
 
 
 def test_without_a_driver_none_are_taken(monkeypatch):
@@ -65,3 +97,116 @@ def test_without_a_driver_none_are_taken(monkeypatch):
 def test_what_the_library_says():
     assert _ffi.takes_device_tensors() == bool(_ffi.built("cuda"))
     assert not hvd.nccl_built() or hvd.cuda_built()
+
+
+def rows_of(rank, rows, dtype=torch.float32):
+    return torch.arange(rows * 3).reshape(rows, 3).to(dtype) + 10 * rank
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.bool])
+def test_allgather_of_as_many_rows(copies, dtype):
+    tensors = [rows_of(rank, 4, dtype) for rank in range(hvd.size())]
+    mine = tensors[hvd.rank()]
+    assert torch.equal(hvd.allgather(mine), torch.cat(tensors))
+    assert torch.equal(mine, rows_of(hvd.rank(), 4, dtype)) and not copies
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.bool])
+def test_allgather_of_differing_rows(copies, dtype):
+    tensors = [rows_of(rank, rank, dtype) for rank in range(hvd.size())]
+    expected = torch.cat(tensors)
+    for _ in range(2):
+        assert torch.equal(hvd.allgather(tensors[hvd.rank()]), expected)
+    a, b = hvd.grouped_allgather([tensors[hvd.rank()], rows_of(hvd.rank(), 2)])
+    assert torch.equal(a, expected) and b.shape == (2 * hvd.size(), 3)
+    # Whose guess was right by chance, or nothing came.
+    needed = expected.numel() > 0 and hvd.rank() * hvd.size() != expected.shape[0]
+    assert copies == [expected.numel() * expected.element_size()] * 3 * needed
+
+
+def test_allgather_without_room(copies, monkeypatch):
+    monkeypatch.setattr(_devices, "room", lambda tensor, rows: None)
+    tensors = [rows_of(rank, 2) for rank in range(hvd.size())]
+    assert torch.equal(hvd.allgather(tensors[hvd.rank()]), torch.cat(tensors))
+    assert copies == [hvd.size() * 2 * 3 * 4]
+
+
+def test_room_is_not_there():
+    def new_empty(shape):
+        raise RuntimeError("CUDA out of memory")
+
+    tensor = SimpleNamespace(detach=lambda: SimpleNamespace(new_empty=new_empty), shape=(1, 2))
+    assert _devices.room(tensor, 5) is None
+    room = _devices.room(torch.ones(1, 2, dtype=torch.int8, requires_grad=False), 5)
+    assert room.shape == (5, 2) and room.dtype == torch.int8
+
+
+def test_alltoall_evenly(copies):
+    mine = rows_of(hvd.rank(), 2 * hvd.size())
+    everything = torch.stack([rows_of(r, 2 * hvd.size()) for r in range(hvd.size())])
+    received = everything[:, 2 * hvd.rank() : 2 * hvd.rank() + 2].reshape(-1, 3)
+    assert torch.equal(hvd.alltoall(mine), received)
+    both, splits = hvd.alltoall(mine, splits=[2] * hvd.size())
+    assert torch.equal(both, received) and splits.tolist() == [2] * hvd.size() and not copies
+
+
+def test_alltoall_with_splits(copies):
+    # r rows to rank 0, r + 1 to rank 1, ..., and one too many.
+    rank, size = hvd.rank(), hvd.size()
+    splits = [rank + to for to in range(size)]
+    mine = rows_of(rank, sum(splits) + 1)
+    output, received = hvd.alltoall(mine, splits=splits)
+    expected = [
+        rows_of(r, size * r + 20)[sum(r + to for to in range(rank)) :][: r + rank]
+        for r in range(size)
+    ]
+    assert received.tolist() == [r + rank for r in range(size)]
+    assert torch.equal(output, torch.cat(expected))
+    assert len(copies) == (output.numel() > 0 and size > 1)
+
+
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Sum, hvd.Max])
+def test_reducescatter(copies, op):
+    rank, size = hvd.rank(), hvd.size()
+    rows = 2 * size + 1
+    reduced = hvd.reducescatter(rows_of(rank, rows), op=op)
+    everything = torch.stack([rows_of(r, rows) for r in range(size)])
+    reductions = {hvd.Average: torch.mean, hvd.Sum: torch.sum, hvd.Max: torch.amax}
+    whole = reductions[op](everything, 0)
+    first = 2 * rank + (rank > 0)
+    assert torch.allclose(reduced, whole[first : first + 2 + (rank == 0)])
+    few = hvd.grouped_reducescatter([torch.ones(1, 3), torch.ones(size)], op=hvd.Sum)
+    assert few[0].shape == ((1, 3) if rank == 0 else (0, 3)) and few[1].tolist() == [size]
+    assert not copies
+
+
+def test_gradients(copies):
+    rank, size = hvd.rank(), hvd.size()
+    x = rows_of(rank, rank + 1).requires_grad_()
+    (hvd.allgather(x) * 2).sum().backward()
+    assert torch.equal(x.grad, torch.full_like(x, 2))
+    y = rows_of(rank, size).requires_grad_()
+    output, _ = hvd.alltoall(y, splits=[1] * size)
+    (output * (rank + 1)).sum().backward()
+    assert y.grad[:, 0].tolist() == [r + 1 for r in range(size)]
+    z = rows_of(rank, size).requires_grad_()
+    hvd.reducescatter(z, op=hvd.Sum).sum().backward()
+    assert torch.equal(z.grad, torch.full_like(z, size))
+
+
+def test_ranks_that_differ_go_on(copies):
+    if hvd.size() == 1:
+        pytest.skip("one rank can't differ")
+    with pytest.raises(HorovodRequestError, match="Mismatched allgather"):
+        hvd.allgather(torch.ones(2, 3 + hvd.rank()))
+    assert hvd.allgather(torch.ones(1)).shape == (hvd.size(),)
+
+
+def test_memory_of_the_runtime_is_seen_without_a_copy():
+    data = bytearray(b"12345678")
+    view = torch.frombuffer(data, dtype=torch.uint8)
+    seen = torch.utils.dlpack.from_dlpack(_ffi.as_dlpack(view.data_ptr(), len(data), _ffi.HOST))
+    data[2:4] = b"xy"
+    assert bytes(seen.tolist()) == b"12xy5678" and _memory._in_use
+    del seen
+    assert not _memory._in_use

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 9
+_ABI_VERSION = 10
 
 
 def _library_path() -> str:

@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+from typing import Any, Dict
 
 _HUGE_PAGE = 2 << 20
 _MADV_HUGEPAGE = 14
@@ -25,6 +26,64 @@ def take_pages(address: int, size: int) -> None:
     """Takes the memory from the system now, if it can; what is in it stays. Without Python's
     lock."""
     _advise(address, size, mmap.PAGESIZE, _MADV_POPULATE_WRITE)
+
+
+class _DLDevice(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
+
+
+class _DLDataType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _DLManagedTensor(ctypes.Structure):
+    """Of DLPack, by which array libraries pass each other memory. Begins with its DLTensor."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _DLDevice),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DLDataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+    ]
+
+
+_DL_CPU, _DL_CUDA = 1, 2
+_DL_UINT = 1
+_DL_NAME = b"dltensor"  # capsules keep its address
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_new_capsule.restype = ctypes.py_object
+
+
+_in_use: Dict[int, Any] = {}  # what was made for tensors that others hold, by its address
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _forget(address: int) -> None:
+    _in_use.pop(address, None)
+
+
+def as_dlpack(address: int, size: int, device: int) -> Any:
+    """A DLPack capsule of `size` bytes at `address`, in the memory of that CUDA device or of the
+    host (:data:`HOST`). The memory must stay for as long as whatever is made of it."""
+    shape = (ctypes.c_int64 * 1)(size)
+    tensor = _DLManagedTensor(
+        address,
+        _DLDevice(_DL_CPU, 0) if device < 0 else _DLDevice(_DL_CUDA, device),
+        1,
+        _DLDataType(_DL_UINT, 8, 1),
+        shape,
+        deleter=_forget,
+    )
+    own_address = ctypes.addressof(tensor)
+    _in_use[own_address] = tensor
+    return _new_capsule(own_address, _DL_NAME, None)
 
 
 def _advise(address: int, size: int, unit: int, advice: int) -> None:

@@ -54,8 +54,8 @@ class _Tensor(ctypes.Structure):
 
 
 class Result(NamedTuple):
-    """What became of one tensor. `address` is 0 if the tensor is empty or the result is the
-    request's own output."""
+    """What became of one tensor. `address` is that of the request's own output or of memory of the
+    runtime's on the same device; it may be 0 if the tensor is empty."""
 
     address: int
     shape: Tuple[int, ...]

@@ -8,14 +8,24 @@ from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.torch import _tensors
+from horovod.torch import _devices, _tensors
 from horovod.torch._allreduce import allreduce
 from horovod.torch._groups import check_group, differentiable, names_of, results
 
 
 def _submit_allgather(
-    tensors: List[torch.Tensor], names: Sequence[str], single: bool, process_set_id: int
+    tensors: List[torch.Tensor], names: Sequence[str], single: bool, process_set: ProcessSet
 ) -> int:
+    process_set_id = process_set.process_set_id
+    if _devices.take(tensors):
+        ops.check_ready()
+        # Most often all ranks have as many rows.
+        outputs = [
+            _devices.room(tensor, tensor.shape[0] * process_set.size()) if tensor.dim() else None
+            for tensor in tensors
+        ]
+        finish = results(tensors, single, outputs)
+        return _devices.start(_ffi.ALLGATHER, tensors, outputs, names, finish, process_set_id)
     sources = [_tensors.on_host(tensor) for tensor in tensors]
     requests = [
         _tensors.request(name, _ffi.ALLGATHER, source) for name, source in zip(names, sources)
@@ -33,7 +43,7 @@ def allgather_async(
     process_set_id = process_sets.check(process_set)
     _tensors.check(tensor)
     with ops.naming("allgather", name, process_set_id) as name:
-        return _submit_allgather([tensor], [name], True, process_set_id)
+        return _submit_allgather([tensor], [name], True, process_set)
 
 
 @_tensors.not_compiled
@@ -47,7 +57,7 @@ def grouped_allgather_async(
     tensors = check_group(tensors)
     with ops.naming("grouped_allgather", name, process_set_id) as name:
         names = names_of(name, len(tensors))
-        return _submit_allgather(tensors, names, False, process_set_id)
+        return _submit_allgather(tensors, names, False, process_set)
 
 
 def _own_rows(grad: torch.Tensor, rows: int, process_set: ProcessSet) -> torch.Tensor:

@@ -1,14 +1,14 @@
 """Alltoall: slices of every rank's tensor to every rank."""
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import torch
 
 from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.torch import _tensors
-from horovod.torch._groups import check_group, differentiable, names_of
+from horovod.torch import _devices, _tensors
+from horovod.torch._groups import check_group, differentiable, names_of, results
 
 Splits = Union[torch.Tensor, Sequence[int], None]
 Exchanged = Tuple[torch.Tensor, torch.Tensor]  # rows, and how many came from each rank
@@ -39,32 +39,37 @@ def _checked_splits(tensor: torch.Tensor, splits: Any, size: int) -> List[int]:
     return splits
 
 
-def _request(name: str, source: torch.Tensor, counts: List[int]) -> _ffi.Request:
+def _fields(tensor: torch.Tensor, counts: List[int]) -> Dict[str, Any]:
+    """Those of a request."""
     # Rows beyond the splits are not sent.
-    shape = (sum(counts), *source.shape[1:]) if counts else source.shape
-    return _tensors.request(name, _ffi.ALLTOALL, source, shape=shape, splits=counts)
+    shape = (sum(counts), *tensor.shape[1:]) if counts else tensor.shape
+    return dict(shape=shape, splits=counts)
+
+
+def _room(tensor: torch.Tensor, counts: List[int]) -> Optional[torch.Tensor]:
+    """Memory for a result of as many rows as are sent, if that is likely."""
+    if tensor.dim() == 0 or any(count != counts[0] for count in counts):
+        return None
+    return _devices.room(tensor, sum(counts) if counts else tensor.shape[0])
 
 
 def _exchanged(
-    tensors: List[torch.Tensor], splits: Sequence[Splits], single: bool
+    tensors: List[torch.Tensor],
+    splits: Sequence[Splits],
+    single: bool,
+    outputs: Optional[Sequence[Optional[torch.Tensor]]],
 ) -> Callable[[int], Union[Exchanged, List[Exchanged]]]:
-    """The finisher of an operation on `tensors`."""
-    likes = [torch.empty(0, dtype=tensor.dtype, device=tensor.device) for tensor in tensors]
+    """The finisher of an operation on `tensors`; `outputs` as for :func:`results`."""
     devices = [
         each.device if isinstance(each, torch.Tensor) else tensor.device
         for tensor, each in zip(tensors, splits)
     ]
 
-    def finish(handle: int) -> Union[Exchanged, List[Exchanged]]:
-        owner = _ffi.ResultOwner(handle)
-        pairs = []
-        for i, (like, device) in enumerate(zip(likes, devices)):
-            result = _ffi.result(handle, i)
-            received = torch.tensor(result.received_splits, dtype=torch.int32, device=device)
-            pairs.append((_tensors.from_result(result, like, owner), received))
-        return pairs[0] if single else pairs
+    def with_splits(tensor: torch.Tensor, result: _ffi.Result, index: int) -> Exchanged:
+        received = result.received_splits
+        return tensor, torch.tensor(received, dtype=torch.int32, device=devices[index])
 
-    return finish
+    return results(tensors, single, outputs, with_splits)
 
 
 def _alltoall_async(tensors, splits, name, process_set, single) -> int:
@@ -79,11 +84,21 @@ def _alltoall_async(tensors, splits, name, process_set, single) -> int:
         )
     size = process_set.size()
     counts = [_checked_splits(tensor, each, size) for tensor, each in zip(tensors, splits)]
-    sources = [_tensors.on_host(tensor) for tensor in tensors]
+    fields = [_fields(*each) for each in zip(tensors, counts)]
     with ops.naming("alltoall" if single else "grouped_alltoall", name, process_set_id) as name:
         names = names_of(name, len(tensors), single)
-        requests = [_request(*each) for each in zip(names, sources, counts)]
-        return ops.submit(requests, _exchanged(tensors, splits, single), sources, process_set_id)
+        if _devices.take(tensors):
+            outputs = [_room(*each) for each in zip(tensors, counts)]
+            finish = _exchanged(tensors, splits, single, outputs)
+            arguments = (outputs, names, finish, process_set_id)
+            return _devices.start(_ffi.ALLTOALL, tensors, *arguments, each=fields)
+        sources = [_tensors.on_host(tensor) for tensor in tensors]
+        requests = [
+            _tensors.request(each, _ffi.ALLTOALL, source, **own)
+            for each, source, own in zip(names, sources, fields)
+        ]
+        finish = _exchanged(tensors, splits, single, None)
+        return ops.submit(requests, finish, sources, process_set_id)
 
 
 @_tensors.not_compiled

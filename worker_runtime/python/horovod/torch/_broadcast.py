@@ -48,7 +48,7 @@ def _submit_broadcast(
     process_set_id: int,
 ) -> int:
     """Broadcasts what is in `outputs` on the root; `value` is what synchronize will return."""
-    if _devices.take_broadcast(outputs):
+    if _devices.take(outputs):
         arguments = (outputs, outputs, names, value, process_set_id)
         return _devices.submit(_ffi.BROADCAST, *arguments, root_rank=root_rank)
     buffers = [_tensors.on_host(output) for output in outputs]

@@ -1,8 +1,10 @@
 """CUDA tensors that the runtime takes where they are; all others go through host memory."""
 
-from typing import Any, Optional, Sequence
+import math
+from typing import Any, Callable, Dict, Optional, Sequence
 
 import torch
+import torch.utils.dlpack
 
 from horovod import _ffi
 from horovod.common import ops
@@ -36,16 +38,25 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
 def take_reduction(
     tensors: Sequence[torch.Tensor], op: int, prescale: float, postscale: float
 ) -> bool:
-    """Whether :func:`submit` can reduce `tensors`. The same on all ranks whose tensors are alike,
-    or else they are told that they differ."""
+    """Whether :func:`start` can reduce `tensors`. The same on all ranks whose tensors are alike, or
+    else they are told that they differ."""
     return all([_can_reduce(tensor, op, prescale, postscale) for tensor in tensors]) and (
         _are_reachable(tensors)
     )
 
 
-def take_broadcast(tensors: Sequence[torch.Tensor]) -> bool:
-    """The same for a broadcast."""
+def take(tensors: Sequence[torch.Tensor]) -> bool:
+    """The same for moving them, unreduced."""
     return _are_reachable(tensors)
+
+
+def room(tensor: torch.Tensor, rows: int) -> Optional[torch.Tensor]:
+    """Memory for a result with so many rows like `tensor`'s, if that is what it will have. None if
+    there is not so much: the runtime takes what turns out to be needed."""
+    try:
+        return tensor.detach().new_empty((rows, *tensor.shape[1:]))
+    except RuntimeError:
+        return None
 
 
 def submit(
@@ -57,9 +68,33 @@ def submit(
     process_set_id: int,
     **fields: Any,
 ) -> int:
-    """Hands over `tensors`, whose results go to `outputs`, which may be the same. The runtime waits
-    for what the current stream was given until now; the result is there for every stream when
-    synchronize, which returns `value`, has returned."""
+    """:func:`start` for results that are known to go to `outputs`, which may be `tensors`;
+    synchronize returns `value`."""
+
+    def finish(handle: int) -> Any:
+        _ffi.release(handle)
+        return value
+
+    return start(kind, tensors, outputs, names, finish, process_set_id, **fields)
+
+
+def start(
+    kind: int,
+    tensors: Sequence[torch.Tensor],
+    outputs: Sequence[Optional[torch.Tensor]],
+    names: Sequence[str],
+    finish: Callable[[int], Any],
+    process_set_id: int,
+    each: Optional[Sequence[Dict[str, Any]]] = None,
+    **fields: Any,
+) -> int:
+    """Hands over `tensors`, whose results go to `outputs` or, where that is None or has another
+    size, to memory of the runtime's; `each` has further fields for each one.
+
+    The runtime waits for what the current stream was given until now, so `outputs` may be memory
+    that this stream has only just given up. The result is there for every stream when synchronize,
+    which returns what `finish(handle)` does, has returned.
+    """
     sources = [tensor.detach() for tensor in tensors]
     with torch.cuda.device(_device):
         ready = torch.cuda.Event()
@@ -73,12 +108,30 @@ def submit(
             device=_device,
             ready_event=ready.cuda_event,
             **fields,
+            **own,
         )
-        for name, source, output in zip(names, sources, outputs)
+        for name, source, output, own in zip(names, sources, outputs, each or [{}] * len(sources))
     ]
-
-    def finish(handle: int) -> Any:
-        _ffi.release(handle)
-        return value
-
     return ops.submit(requests, finish, (sources, outputs, ready), process_set_id)
+
+
+def _copy(address: int, like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """A tensor of torch's own with what is there, and nothing under way that reads from there."""
+    capsule = _ffi.as_dlpack(address, math.prod(shape) * like.element_size(), _device)
+    with torch.cuda.device(_device):
+        memory = torch.utils.dlpack.from_dlpack(capsule)
+        copy = memory.view(like.dtype).reshape(shape).clone()
+        torch.cuda.current_stream().synchronize()
+    return copy
+
+
+def from_result(
+    result: _ffi.Result, like: torch.Tensor, output: Optional[torch.Tensor]
+) -> torch.Tensor:
+    """The result of :func:`start` as a tensor of `like`'s type and device: `output`, if that is
+    where it is. After that its handle may be released."""
+    if math.prod(result.shape) == 0:
+        return torch.empty(result.shape, dtype=like.dtype, device=like.device)
+    if output is not None and output.data_ptr() == result.address:
+        return output
+    return _copy(result.address, like, result.shape)

@@ -9,7 +9,7 @@ from horovod.common import ops, process_sets
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.ops import Adasum, Average, Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.torch import _tensors
+from horovod.torch import _devices, _tensors
 from horovod.torch._allgather import allgather
 from horovod.torch._groups import check_group, check_reduction, differentiable, names_of, results
 from horovod.torch.compression import Compression, Compressor
@@ -23,15 +23,27 @@ def _reducescatter_async(tensors, name, op, process_set, prescale, postscale, si
     for tensor in tensors:
         if tensor.dim() == 0:
             raise ValueError("Reducescatter does not support scalar inputs")
-    sources = [_tensors.on_host(tensor) for tensor in tensors]
-    factors = dict(prescale=prescale, postscale=postscale)
+    fields = dict(reduction=op, prescale=prescale, postscale=postscale)
     kind = "reducescatter" if single else "grouped_reducescatter"
     with ops.naming(kind, name, process_set_id) as name:
+        names = names_of(name, len(tensors), single)
+        if _devices.take_reduction(tensors, op, prescale, postscale):
+            ops.check_ready()
+            outputs = [_devices.room(tensor, _own_rows(tensor, process_set)) for tensor in tensors]
+            arguments = (names, results(tensors, single, outputs), process_set_id)
+            return _devices.start(_ffi.REDUCESCATTER, tensors, outputs, *arguments, **fields)
+        sources = [_tensors.on_host(tensor) for tensor in tensors]
         requests = [
-            _tensors.request(each, _ffi.REDUCESCATTER, source, reduction=op, **factors)
-            for each, source in zip(names_of(name, len(tensors), single), sources)
+            _tensors.request(each, _ffi.REDUCESCATTER, source, **fields)
+            for each, source in zip(names, sources)
         ]
         return ops.submit(requests, results(tensors, single), sources, process_set_id)
+
+
+def _own_rows(tensor: torch.Tensor, process_set: ProcessSet) -> int:
+    """How many rows of the result this rank gets."""
+    rows, size = tensor.shape[0], process_set.size()
+    return rows // size + (process_set.rank() < rows % size)
 
 
 @_tensors.not_compiled

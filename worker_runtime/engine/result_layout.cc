@@ -1,0 +1,54 @@
+#include "worker_runtime/engine/result_layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace hvd {
+
+std::vector<size_t> GatherLayout(const PlannedTensor& planned, TensorResult& result) {
+  const size_t row = RowBytes(*planned.signature);
+  std::vector<size_t> bytes;
+  result.shape = planned.signature->shape;
+  result.shape.front() = 0;
+  for (int64_t rows : planned.first_dims) {
+    bytes.push_back(static_cast<size_t>(rows) * row);
+    result.shape.front() += rows;
+  }
+  return bytes;
+}
+
+ExchangeLayout MakeExchangeLayout(const PlannedTensor& planned, int rank, int size,
+                                  TensorResult& result) {
+  const size_t row = RowBytes(*planned.signature);
+  ExchangeLayout layout;
+  result.shape = planned.signature->shape;
+  result.shape.front() = 0;
+  for (int peer = 0; peer < size; ++peer) {
+    const int32_t rows = planned.splits[peer * size + rank];
+    layout.send.push_back(static_cast<size_t>(planned.splits[rank * size + peer]) * row);
+    layout.receive.push_back(static_cast<size_t>(rows) * row);
+    result.received_splits.push_back(rows);
+    result.shape.front() += rows;
+  }
+  layout.is_empty = row == 0 || std::all_of(planned.splits.begin(), planned.splits.end(),
+                                            [](int32_t rows) { return rows == 0; });
+  return layout;
+}
+
+std::vector<size_t> ScatterLayout(const TensorSignature& signature, int rank, int size,
+                                  TensorResult& result) {
+  const int64_t rows = signature.shape.front();
+  const size_t row_elements = RowBytes(signature) / SizeOf(signature.type);
+  const auto rows_of = [&](int64_t r) { return rows / size + (r < rows % size ? 1 : 0); };
+  std::vector<size_t> counts;
+  for (int r = 0; r < size; ++r) counts.push_back(rows_of(r) * row_elements);
+  result.shape = signature.shape;
+  result.shape.front() = rows_of(rank);
+  return counts;
+}
+
+size_t SumOf(const std::vector<size_t>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), size_t{0});
+}
+
+}  // namespace hvd

@@ -1,0 +1,35 @@
+// Which part of a result comes from where, as the plan says: the same for tensors in any memory.
+#ifndef WORKER_RUNTIME_ENGINE_RESULT_LAYOUT_H_
+#define WORKER_RUNTIME_ENGINE_RESULT_LAYOUT_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "worker_runtime/engine/request.h"
+#include "worker_runtime/negotiation/messages.h"
+
+namespace hvd {
+
+// Each of these also fills in the shape of `result`. Pure.
+
+// How many bytes each rank gives to an allgather.
+std::vector<size_t> GatherLayout(const PlannedTensor& planned, TensorResult& result);
+
+// What an alltoall moves, in bytes by peer. Fills in the received splits as well.
+struct ExchangeLayout {
+  std::vector<size_t> send;
+  std::vector<size_t> receive;
+  bool is_empty = false;  // no rank sends anything
+};
+ExchangeLayout MakeExchangeLayout(const PlannedTensor& planned, int rank, int size,
+                                  TensorResult& result);
+
+// How many elements each rank keeps of a reducescatter.
+std::vector<size_t> ScatterLayout(const TensorSignature& signature, int rank, int size,
+                                  TensorResult& result);
+
+size_t SumOf(const std::vector<size_t>& numbers);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_RESULT_LAYOUT_H_

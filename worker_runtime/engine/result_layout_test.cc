@@ -1,0 +1,72 @@
+#include "worker_runtime/engine/result_layout.h"
+
+#include <memory>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+// Of rank 0, as negotiation has it.
+PlannedTensor Planned(OpKind op, std::vector<int64_t> shape) {
+  TensorSignature signature;
+  signature.op = op;
+  signature.shape = std::move(shape);
+  PlannedTensor planned;
+  planned.signature = std::make_shared<const TensorSignature>(std::move(signature));
+  return planned;
+}
+
+TEST(GatherLayout, RanksMayDiffer) {
+  PlannedTensor planned = Planned(OpKind::kAllGather, {2, 3});
+  planned.first_dims = {2, 0, 5};
+  TensorResult result;
+  EXPECT_THAT(GatherLayout(planned, result), ElementsAre(24, 0, 60));
+  EXPECT_THAT(result.shape, ElementsAre(7, 3));
+}
+
+TEST(ExchangeLayout, RowsAndColumnsOfTheSplits) {
+  PlannedTensor planned = Planned(OpKind::kAllToAll, {3, 2});
+  planned.splits = {1, 2, 0, 4};  // from rank 0: 1 to 0, 2 to 1
+  TensorResult result;
+  const ExchangeLayout layout = MakeExchangeLayout(planned, 1, 2, result);
+  EXPECT_THAT(layout.send, ElementsAre(0, 32));
+  EXPECT_THAT(layout.receive, ElementsAre(16, 32));
+  EXPECT_FALSE(layout.is_empty);
+  EXPECT_THAT(result.shape, ElementsAre(6, 2));
+  EXPECT_THAT(result.received_splits, ElementsAre(2, 4));
+}
+
+TEST(ExchangeLayout, EmptyIfNobodySendsAnything) {
+  PlannedTensor planned = Planned(OpKind::kAllToAll, {3, 0});
+  planned.splits = {1, 2, 0, 4};
+  TensorResult rows_of_nothing, no_rows;
+  EXPECT_TRUE(MakeExchangeLayout(planned, 0, 2, rows_of_nothing).is_empty);
+  EXPECT_THAT(rows_of_nothing.shape, ElementsAre(1, 0));
+  planned = Planned(OpKind::kAllToAll, {0, 5});
+  planned.splits = {0, 0, 0, 0};
+  EXPECT_TRUE(MakeExchangeLayout(planned, 0, 2, no_rows).is_empty);
+  // This rank neither sends nor receives, but another does.
+  planned.splits = {0, 0, 0, 1};
+  EXPECT_FALSE(MakeExchangeLayout(planned, 0, 2, no_rows).is_empty);
+}
+
+TEST(ScatterLayout, TheFirstRanksGetOneMore) {
+  const PlannedTensor planned = Planned(OpKind::kReduceScatter, {5, 2});
+  for (int rank = 0; rank < 3; ++rank) {
+    TensorResult result;
+    EXPECT_THAT(ScatterLayout(*planned.signature, rank, 3, result), ElementsAre(4, 4, 2));
+    EXPECT_THAT(result.shape, ElementsAre(rank < 2 ? 2 : 1, 2));
+  }
+  TensorResult result;
+  EXPECT_THAT(ScatterLayout(*Planned(OpKind::kReduceScatter, {0, 2}).signature, 0, 3, result),
+              Each(0));
+}
+
+}  // namespace
+}  // namespace hvd
