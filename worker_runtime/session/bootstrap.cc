@@ -1,17 +1,22 @@
 #include "worker_runtime/session/bootstrap.h"
 
-#include <errno.h>
-#include <string.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/descriptor_passing.h"
 #include "base/fd.h"
 #include "base/frames.h"
 #include "base/status_macros.h"
@@ -29,7 +34,6 @@ absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return absl::UnavailableError(absl::StrCat("socket: ", strerror(errno)));
   const timeval limit = absl::ToTimeval(timeout);
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
@@ -39,40 +43,29 @@ absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
   return fd;
 }
 
-// As many as an agent sends at most.
-constexpr size_t kMostDescriptors = 3;
-
-// One read, with the descriptors that may come along. 0 bytes: end of stream.
-absl::StatusOr<size_t> Receive(int socket, char* buffer, size_t size, std::vector<Fd>& passed) {
-  iovec part = {buffer, size};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  const ssize_t got = TEMP_FAILURE_RETRY(recvmsg(socket, &message, MSG_CMSG_CLOEXEC));
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return absl::DeadlineExceededError(
-        "the agent that started this process gave no answer in time");
-  }
-  if (got < 0) return absl::UnavailableError(strerror(errno));
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-    for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
-      int fd = -1;
-      memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));
-      passed.emplace_back(fd);
+absl::Status AwaitReadable(int socket, absl::Time deadline) {
+  pollfd readable = {socket, POLLIN, 0};
+  while (true) {
+    const absl::Duration left = std::max(deadline - Clock::Real().Now(), absl::ZeroDuration());
+    const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
+    const int ready =
+        poll(&readable, 1, static_cast<int>(std::min<int64_t>(milliseconds, INT_MAX)));
+    if (ready > 0) return absl::OkStatus();
+    if (ready == 0) {
+      return absl::DeadlineExceededError(
+          "the agent that started this process gave no answer in time");
     }
+    if (errno != EINTR) return absl::UnavailableError(absl::StrCat("poll: ", strerror(errno)));
   }
-  return static_cast<size_t>(got);
 }
 
-absl::StatusOr<std::string> ReadAnswer(int socket, std::vector<Fd>& passed) {
+absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vector<Fd>& passed) {
   FrameDecoder decoder(kMaxFrameBytes);
   while (true) {
     char buffer[4096];
-    ASSIGN_OR_RETURN(const size_t got, Receive(socket, buffer, sizeof(buffer), passed));
+    RETURN_IF_ERROR(AwaitReadable(socket, deadline));
+    ASSIGN_OR_RETURN(const size_t got,
+                     ReceiveWithDescriptors(socket, buffer, sizeof(buffer), passed));
     if (got == 0) return absl::UnavailableError("the stream has ended");
     decoder.Append(absl::string_view(buffer, got));
     ASSIGN_OR_RETURN(std::optional<std::string> answer, decoder.Next());
@@ -84,6 +77,7 @@ absl::StatusOr<std::string> ReadAnswer(int socket, std::vector<Fd>& passed) {
 
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
                                            absl::Duration timeout) {
+  const absl::Time deadline = Clock::Real().Now() + timeout;
   ASSIGN_OR_RETURN(const Fd fd, Connect(socket_name, timeout));
   pb::WorkerHello hello;
   hello.set_worker_id(worker.value());
@@ -95,7 +89,7 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   }
   AgentAnswer result;
   std::vector<Fd> passed;
-  const auto answer = ReadAnswer(fd.get(), passed);
+  const auto answer = ReadAnswer(fd.get(), deadline, passed);
   if (!answer.ok()) {
     if (absl::IsDeadlineExceeded(answer.status())) return answer.status();
     return absl::UnavailableError(absl::StrCat(

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/descriptor_passing.h"
 #include "base/frames.h"
 #include "gtest/gtest.h"
 
@@ -56,22 +57,6 @@ class BootstrapTest : public ::testing::Test {
     return EncodeFrame(bootstrap.SerializeAsString());
   }
 
-  static void SendWithDescriptors(int socket, std::string bytes, const std::vector<int>& fds) {
-    iovec part = {&bytes[0], bytes.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
-    EXPECT_EQ(sendmsg(socket, &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
-  }
-
   pb::WorkerHello hello_;
 };
 
@@ -99,8 +84,9 @@ TEST_F(BootstrapTest, Fetch_LongAnswerWithDescriptors_GivesAll) {
   const Fd stack(memfd_create("stack", 0));
   const std::string token(20000, 't');
   const auto answer = Fetch([&](int socket) {
-    SendWithDescriptors(socket, Frame(token, true, true, true),
-                        {page.get(), arena.get(), stack.get()});
+    EXPECT_EQ(SendWithDescriptors(socket, Frame(token, true, true, true),
+                                  {page.get(), arena.get(), stack.get()}),
+              absl::OkStatus());
   });
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->bootstrap.credentials().token(), token);
@@ -112,7 +98,8 @@ TEST_F(BootstrapTest, Fetch_LongAnswerWithDescriptors_GivesAll) {
 TEST_F(BootstrapTest, Fetch_OneDescriptor_IsWhatTheAnswerSays) {
   const Fd arena(memfd_create("arena", 0));
   const auto answer = Fetch([&](int socket) {
-    SendWithDescriptors(socket, Frame("secret", false, true), {arena.get()});
+    EXPECT_EQ(SendWithDescriptors(socket, Frame("secret", false, true), {arena.get()}),
+              absl::OkStatus());
   });
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->liveness_page.valid());
