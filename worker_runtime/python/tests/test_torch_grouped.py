@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from test_torch_ops import ALL
+from tensors_of_ranks import ALL
 
 import horovod.torch as hvd
 from horovod.common.exceptions import HorovodRequestError

@@ -1,9 +1,9 @@
-"""Every operation on every type that it takes; see test_torch_ops.py for what they compute. On any
+"""Every operation on every type that it takes; see test_torch_ops.py and test_torch_allreduce.py for what they compute. On any
 number of ranks."""
 
 import pytest
 import torch
-from test_torch_ops import ALL, FLOATS, NUMBERS
+from tensors_of_ranks import ALL, FLOATS, NUMBERS
 
 import horovod.torch as hvd
 
