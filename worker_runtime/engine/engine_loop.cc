@@ -142,8 +142,9 @@ void EngineLoop::End(absl::Status status) {
   constexpr absl::Duration kBrokenTimelinePatience = absl::Milliseconds(100);
   status = Conclude(std::move(status));
   if (options_.on_end) options_.on_end(status, HasLeft());
-  for (const OperationTensor& tensor : broken_) tensor.Finish(status);
+  // First, so that whoever sees an operation fail can submit nothing more.
   queue_.Close(status);
+  for (const OperationTensor& tensor : broken_) tensor.Finish(status);
   SendLastEvents();
   const bool awaits_events = aborted_.load() && timeline_.AwaitsParts();
   // Who was told from outside that the epoch is over need not wait: so was everyone else, and who
