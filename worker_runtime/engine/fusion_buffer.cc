@@ -1,21 +1,13 @@
 #include "worker_runtime/engine/fusion_buffer.h"
 
 #include <cstring>
-#include <new>
 
 namespace hvd {
-namespace {
-
-constexpr std::align_val_t kCacheLine{64};
-
-}  // namespace
-
-void FusionBuffer::Free::operator()(char* data) const { ::operator delete(data, kCacheLine); }
 
 char* FusionBuffer::Reserve(size_t bytes) {
   if (bytes > capacity_) {
     data_.reset();
-    data_.reset(static_cast<char*>(::operator new(bytes, kCacheLine)));
+    data_ = AllocateLargeMemory(bytes);
     capacity_ = bytes;
   }
   return data_.get();

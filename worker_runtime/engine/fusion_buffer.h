@@ -3,9 +3,9 @@
 #define WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_
 
 #include <cstddef>
-#include <memory>
 
 #include "absl/types/span.h"
+#include "base/large_memory.h"
 #include "collectives/communicator.h"
 
 namespace hvd {
@@ -20,10 +20,7 @@ class FusionBuffer {
   void Unpack(absl::Span<const Stretch> pieces) const;
 
  private:
-  struct Free {
-    void operator()(char* data) const;
-  };
-  std::unique_ptr<char, Free> data_;
+  LargeMemory data_;
   size_t capacity_ = 0;
 };
 

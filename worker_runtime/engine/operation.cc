@@ -1,12 +1,14 @@
 #include "worker_runtime/engine/operation.h"
 
+#include "base/large_memory.h"
+
 namespace hvd {
 
 void* OperationTensor::PrepareOutput(size_t bytes, size_t expected) const {
   void* data = bytes == expected ? request().output : nullptr;
   if (data == nullptr) {
-    // Not zeroed: all of it is written. Never nullptr, so that users can tell a result.
-    operation->memory.emplace_back(new char[bytes > 0 ? bytes : 1], std::default_delete<char[]>());
+    // Never nullptr, so that users can tell a result.
+    operation->memory.emplace_back(AllocateLargeMemory(bytes));
     data = operation->memory.back().get();
   }
   result().data = data;

@@ -20,7 +20,7 @@ def start_allreduce(tensor, output, name, op, prescale, postscale, process_set) 
     check_reduction(op)
     _tensors.check(tensor)
     if output is None:
-        output = torch.empty_like(tensor)
+        output = _tensors.result_like(tensor)
     with ops.naming("allreduce", name, process_set_id) as name:
         arguments = (op, prescale, postscale, process_set_id)
         if _tensors.in_host_memory(tensor):
@@ -37,7 +37,7 @@ def _allreduce(tensor, output, name, op, prescale, postscale, process_set) -> to
         arguments = (name, op, prescale, postscale, process_set)
         return ops.synchronize(start_allreduce(tensor, output, *arguments))
     if output is None:
-        output = torch.empty_like(tensor)
+        output = _tensors.result_like(tensor)
     _reductions.run(tensor, output, name, op, prescale, postscale, process_set_id)
     return output
 
@@ -48,7 +48,7 @@ def _grouped_allreduce_async(tensors, in_place, name, op, prescale, postscale, p
     tensors = check_group(tensors)
     outputs = tensors
     if not in_place:
-        outputs = [torch.empty_like(tensor) for tensor in tensors]
+        outputs = [_tensors.result_like(tensor) for tensor in tensors]
     is_named = name is not None and name != ""
     with ops.naming("grouped_allreduce", name, process_set_id) as name:
         arguments = (op, prescale, postscale, process_set_id)

@@ -33,7 +33,7 @@ def _checked_set(root_rank: int, process_set: ProcessSet) -> int:
 def _outputs(tensors: List[torch.Tensor], in_place: bool, root_rank: int) -> List[torch.Tensor]:
     if in_place:
         return tensors
-    outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
+    outputs = [_tensors.result_like(tensor) for tensor in tensors]
     if rank() == root_rank:
         for output, tensor in zip(outputs, tensors):
             output.copy_(tensor.detach())

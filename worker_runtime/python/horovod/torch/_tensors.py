@@ -9,6 +9,9 @@ import torch
 
 from horovod import _ffi
 
+# Of memory whose first use takes longer, page by page, than asking for huge pages.
+_LARGE_BYTES = 4 << 20
+
 _DTYPES = {
     torch.uint8: _ffi.UINT8,
     torch.int8: _ffi.INT8,
@@ -44,6 +47,16 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
     already."""
     tensor = tensor.detach()
     return tensor if in_host_memory(tensor) else tensor.to("cpu", copy=True)
+
+
+def result_like(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor like `tensor`, of any values and without autograd history, for the result of an
+    operation."""
+    result = torch.empty_like(tensor, requires_grad=False)
+    size = result.numel() * result.element_size()
+    if size >= _LARGE_BYTES and in_host_memory(result):
+        _ffi.prefer_huge_pages(result.data_ptr(), size)
+    return result
 
 
 def request(

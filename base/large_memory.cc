@@ -1,0 +1,27 @@
+#include "base/large_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+namespace hvd {
+namespace {
+
+constexpr size_t kLine = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+}  // namespace
+
+void FreeLargeMemory::operator()(char* memory) const { free(memory); }
+
+LargeMemory AllocateLargeMemory(size_t bytes) {
+  const bool is_much = bytes >= 2 * kHugePage;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, is_much ? kHugePage : kLine, bytes > 0 ? bytes : 1) != 0) abort();
+  // Whole ones only: what is behind the end is somebody else's. Where there are none it does not
+  // matter.
+  if (is_much) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  return LargeMemory(static_cast<char*>(memory));
+}
+
+}  // namespace hvd
