@@ -9,8 +9,9 @@
 
 namespace hvd {
 
-Membership::State::State(JobSpec job_spec, absl::Time now)
+Membership::State::State(JobSpec job_spec, absl::Time now, const Looks& when_to_look)
     : spec(std::move(job_spec)),
+      looks(when_to_look),
       start_patience(elastic() ? std::max(spec.start_timeout, spec.elastic->elastic_timeout)
                                : spec.start_timeout),
       start_deadline(now + start_patience),
@@ -72,12 +73,14 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
   effects.push_back(std::move(notice));
 }
 
-Membership::Membership(JobSpec spec, absl::Time now)
-    : state_(std::make_unique<State>(std::move(spec), now)) {}
+Membership::Membership(JobSpec spec, absl::Time now, const Looks& looks)
+    : state_(std::make_unique<State>(std::move(spec), now, looks)) {}
 
 Membership::~Membership() = default;
 
 std::vector<Effect> Membership::Apply(const Event& event, absl::Time now) {
+  // Nothing has happened, so nothing needs to be looked at.
+  if (std::holds_alternative<Tick>(event) && now < NextDeadline()) return {};
   state_->last_time = now;
   std::visit([this, now](const auto& e) { state_->On(e, now); }, event);
   // After the event, so that what comes just in time for a late tick still counts.

@@ -4,9 +4,11 @@
 #ifndef RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 #define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,7 +30,15 @@ namespace hvd {
 // Not thread-safe: one owner calls it.
 class Membership {
  public:
-  explicit Membership(JobSpec spec, absl::Time now);
+  // An elastic job of so many workers looks at what is wanted once for all events of a moment: not
+  // before `pause` for each worker has passed since the last look.
+  struct Looks {
+    int64_t many_workers = 500;
+    absl::Duration pause = absl::Nanoseconds(200);
+  };
+
+  explicit Membership(JobSpec spec, absl::Time now) : Membership(std::move(spec), now, Looks()) {}
+  Membership(JobSpec spec, absl::Time now, const Looks& looks);
   ~Membership();
 
   // Takes one event and returns what must be done, in order. Never names a call twice.
@@ -80,9 +90,13 @@ class Membership {
 
   // All that it knows, as bytes.
   std::string Save() const;
-  // A machine that goes on as the one that was saved would have. The spec must be the same, and the
-  // program of the same version.   DataLoss: these are no such bytes.
-  static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved);
+  // A machine that goes on as the one that was saved would have. The spec and the looks must be the
+  // same, and the program of the same version.   DataLoss: these are no such bytes.
+  static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved) {
+    return Load(std::move(spec), saved, Looks());
+  }
+  static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved,
+                                                          const Looks& looks);
 
  private:
   struct State;

@@ -24,9 +24,9 @@ std::string Membership::Save() const {
   return writer.Take();
 }
 
-absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(JobSpec spec,
-                                                             absl::string_view saved) {
-  auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch());
+absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(JobSpec spec, absl::string_view saved,
+                                                             const Looks& looks) {
+  auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch(), looks);
   State& state = *machine->state_;
   state.hosts.clear();
   ArchiveReader reader(saved);

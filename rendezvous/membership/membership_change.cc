@@ -16,9 +16,6 @@ namespace {
 constexpr absl::Duration kFollowTime = absl::Seconds(5);
 // For SIGKILL to be reported.
 constexpr absl::Duration kStopPatience = absl::Seconds(5);
-// From how many workers on looks are put off, and for how long for each of them.
-constexpr int64_t kManyWorkers = 500;
-constexpr absl::Duration kLookPause = absl::Nanoseconds(200);
 
 }  // namespace
 
@@ -34,7 +31,7 @@ void Membership::State::ReconcileInTime(absl::Time now) {
   if (look_due) return;
   Reconcile(now);
   const auto size = static_cast<int64_t>(workers.size());
-  next_look = size < kManyWorkers ? absl::InfinitePast() : now + size * kLookPause;
+  next_look = size < looks.many_workers ? absl::InfinitePast() : now + size * looks.pause;
 }
 
 void Membership::State::Reconcile(absl::Time now) {

@@ -126,9 +126,9 @@ struct Membership::State {
     }
   };
 
-  State(JobSpec job_spec, absl::Time now);
+  State(JobSpec job_spec, absl::Time now, const Looks& when_to_look);
 
-  // membership_archive.cc: all but `spec`, and `effects`, which is empty between events
+  // membership_archive.cc: all but `spec` and `looks`, and `effects`, which is empty between events
   template <typename Archive>
   void Keep(Archive& archive);
 
@@ -304,6 +304,7 @@ struct Membership::State {
   }
 
   const JobSpec spec;
+  const Looks looks;
   absl::Time last_time;         // of the newest event
   std::vector<Effect> effects;  // of the event in hand
 

@@ -38,7 +38,11 @@ void ControlPlane::SetUp() {
     listed_.insert(machine.name);
   }
   spec_ = MakeSpec();
-  machine_ = std::make_unique<Membership>(spec_, Time());
+  if (dice_.Chance(25)) {
+    looks_ = {dice_.Between(1, 4), absl::Milliseconds(dice_.Between(1, 100))};
+    tally_.crowded = 1;
+  }
+  machine_ = std::make_unique<Membership>(spec_, Time(), looks_);
   Log("job of ", spec_.start_workers, " workers, ", spec_.min_workers, " to ", spec_.max_workers,
       ", ", spec_.elastic->spares, " spares, ", goal_, " commits; ",
       gentle_      ? "gentle"
@@ -156,7 +160,7 @@ void ControlPlane::SaveAndLoad() {
   journal_.clear();
   if (twin_ != nullptr && twin_->Save() != snapshot_) Fail("a twin has come to another state");
   if (!has_twins_) return;
-  auto loaded = Membership::Load(spec_, snapshot_);
+  auto loaded = Membership::Load(spec_, snapshot_, looks_);
   if (!loaded.ok()) return Fail(loaded.status().ToString());
   twin_ = *std::move(loaded);
   if (twin_->Save() != snapshot_) Fail("what was loaded is not what was saved");
@@ -304,9 +308,9 @@ void ControlPlane::KillDaemon(Micros away) {
 }
 
 void ControlPlane::RestartDaemon() {
-  auto again = std::make_unique<Membership>(spec_, absl::UnixEpoch());
+  auto again = std::make_unique<Membership>(spec_, absl::UnixEpoch(), looks_);
   if (!snapshot_.empty()) {
-    auto loaded = Membership::Load(spec_, snapshot_);
+    auto loaded = Membership::Load(spec_, snapshot_, looks_);
     if (!loaded.ok()) return Fail(loaded.status().ToString());
     again = *std::move(loaded);
   }

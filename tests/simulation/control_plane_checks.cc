@@ -16,13 +16,14 @@ void ControlPlane::Tally::Add(const Tally& other) {
   released += other.released;
   evicted += other.evicted;
   planned_changes += other.planned_changes;
+  crowded += other.crowded;
 }
 
 std::string ControlPlane::Tally::ToText() const {
-  return absl::StrCat(runs, " jobs, ", successes, " succeeded; ", worlds, " worlds, ", faults,
-                      " faults, ", planned_changes, " planned changes, ", rollbacks, " rollbacks, ",
-                      restarts_of_daemon, " restarts of the daemon, ", released, " released, ",
-                      evicted, " stopped at once; ", events, " events\n");
+  return absl::StrCat(runs, " jobs, ", crowded, " crowded, ", successes, " succeeded; ", worlds,
+                      " worlds, ", faults, " faults, ", planned_changes, " planned changes, ",
+                      rollbacks, " rollbacks, ", restarts_of_daemon, " restarts of the daemon, ",
+                      released, " released, ", evicted, " stopped at once; ", events, " events\n");
 }
 
 void ControlPlane::Fail(const std::string& what) {

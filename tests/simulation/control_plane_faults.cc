@@ -66,7 +66,10 @@ void ControlPlane::StrikeWorker() {
   const int64_t die = dice_.Roll(100);
   if (die < 40) return Die(index, 0, 9);
   if (die < 50) return Die(index, OwnExitCode(index), 0);
-  if (die < 55 && newest_world_.has_value()) return Die(index, 0, 0);
+  if (die < 55 && newest_world_.has_value()) {
+    // Two newcomers that end alike have a mistake in their script, which is not forgiven.
+    return Die(index, forgiving_ && process.epoch == 0 ? OwnExitCode(index) : 0, 0);
+  }
   if (die < 70) {
     return ThrowException(index, forgiving_ ? absl::StrCat("error of worker ", process.id.value())
                                             : std::string("ValueError"));
