@@ -20,6 +20,8 @@ struct Meeting {
   // Sockets that end with the peer's process: rank 0 has one to each other rank, in rank order (its
   // own is empty), the others have one, to rank 0.
   std::vector<Fd> links;
+  // A pidfd of each rank's process; empty if not all could be had.
+  std::vector<Fd> processes;
 };
 
 // Meets the other ranks at an abstract unix socket of rank 0, whose random name goes by one round

@@ -106,15 +106,26 @@ absl::Status Work(Communicator& communicator, Operation operation, size_t count,
   _exit(absl::IsUnavailable(Work(**communicator, operation, count, victim)) ? 0 : 1);
 }
 
-void LoseARank(Operation operation, size_t count, ShmWriting writing, int victim,
-               int microseconds) {
-  std::vector<int> at_root(kRanks, -1), at_members(kRanks, -1);
+void ConnectAll(std::vector<int>& at_root, std::vector<int>& at_members) {
   for (int rank = 1; rank < kRanks; ++rank) {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     at_root[rank] = ends[0];
     at_members[rank] = ends[1];
   }
+}
+
+void CloseAll(const std::vector<int>& at_root, const std::vector<int>& at_members) {
+  for (int rank = 1; rank < kRanks; ++rank) {
+    close(at_root[rank]);
+    close(at_members[rank]);
+  }
+}
+
+void LoseARank(Operation operation, size_t count, ShmWriting writing, int victim,
+               int microseconds) {
+  std::vector<int> at_root(kRanks, -1), at_members(kRanks, -1);
+  ConnectAll(at_root, at_members);
   std::vector<pid_t> processes(kRanks, -1);
   for (int rank = 0; rank < kRanks; ++rank) {
     if (rank == kTester) continue;
@@ -140,10 +151,34 @@ void LoseARank(Operation operation, size_t count, ShmWriting writing, int victim
       EXPECT_EQ(ended, 0) << "the other survivor did not learn of it";
     }
   }
-  for (int rank = 1; rank < kRanks; ++rank) {
-    close(at_root[rank]);
-    close(at_members[rank]);
+  CloseAll(at_root, at_members);
+}
+
+// Nobody has a socket to a rank but the first.
+TEST(ShmLinksTest, RankDiesAfterTheFirstHasLeft_AnotherLearnsOfIt) {
+  std::vector<int> at_root(kRanks, -1), at_members(kRanks, -1);
+  ConnectAll(at_root, at_members);
+  const pid_t first = fork();  // there are no threads
+  if (first == 0) {
+    auto communicator = Connect(0, ShmWriting::kPlain, at_root);
+    if (!communicator.ok()) _exit(2);
+    communicator->reset();
+    _exit(0);
   }
+  const pid_t victim = fork();
+  if (victim == 0)
+    RunRank(2, 2, 20000, Operation::kSendReceive, 300000, ShmWriting::kPlain, at_members);
+  const auto communicator = Connect(kTester, ShmWriting::kPlain, at_members);
+  ASSERT_TRUE(communicator.ok()) << communicator.status();
+  int ended = 0;
+  ASSERT_EQ(waitpid(first, &ended, 0), first);
+  EXPECT_EQ(ended, 0);
+  const absl::Status status = Work(**communicator, Operation::kSendReceive, 300000, 2);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_NE(status.message().find("rank 2 is gone"), absl::string_view::npos) << status;
+  ASSERT_EQ(waitpid(victim, &ended, 0), victim);
+  EXPECT_TRUE(WIFSIGNALED(ended));
+  CloseAll(at_root, at_members);
 }
 
 struct Case {

@@ -52,6 +52,10 @@ absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(Meeting meeting, int ra
   for (size_t i = 0; i < links->meeting_.links.size(); ++i) {
     watched = watched && watch(links->meeting_.links[i], i);
   }
+  for (size_t peer = 0; peer < links->meeting_.processes.size(); ++peer) {
+    const bool own = static_cast<int>(peer) == rank;
+    watched = watched && (own || watch(links->meeting_.processes[peer], size + 1 + peer));
+  }
   if (!watched) return absl::ErrnoToStatus(errno, "epoll_ctl");
   return links;
 }
@@ -149,9 +153,15 @@ void ShmLinks::HandleEvent(uint64_t tag) {
     [[maybe_unused]] const ssize_t got = read(meeting_.bells[rank_].get(), &times, sizeof(times));
     return;
   }
+  const bool is_process = tag > static_cast<uint64_t>(size_);
   // Nothing is sent on a link after the meeting: it has ended.
-  const int peer = rank_ == 0 ? static_cast<int>(tag) : 0;
-  meeting_.links[tag].reset();
+  Fd& ended = is_process ? meeting_.processes[tag - size_ - 1] : meeting_.links[tag];
+  const int peer = is_process   ? static_cast<int>(tag) - size_ - 1
+                   : rank_ == 0 ? static_cast<int>(tag)
+                                : 0;
+  // Closing it is not enough: other ranks have the same description of a process.
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, ended.get(), nullptr);
+  ended.reset();
   if (segment().state(peer).left.load(std::memory_order_acquire) != 0) return;
   dead_[peer] = true;
   // It may have ended because of another one, and have said so.

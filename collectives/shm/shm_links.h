@@ -22,8 +22,8 @@ namespace hvd {
 //
 // Who waits looks for some microseconds, since the others are usually as far; then it sleeps until
 // its bell is rung. Who has written something rings the bells of those who sleep: none, mostly, and
-// then it costs a fence. A rank that dies is noticed by rank 0, whose sockets end with it, and rank
-// 0's death by all others.
+// then it costs a fence. A rank that dies is noticed by all others, by its process; where processes
+// can't be watched by rank 0, whose sockets end with it, and rank 0's death by all others.
 class ShmLinks {
  public:
   // How ranks wait.
