@@ -18,7 +18,6 @@
 namespace hvd {
 namespace {
 
-constexpr int kConnectTimeoutMs = 5000;
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLongestReconnectMs = 1000;
 constexpr int kLeastTimeBetweenLookupsMs = 1000;
@@ -66,8 +65,9 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   SetPatience(arguments, process_patience);
   arguments.SetSslTargetNameOverride(kDaemonTlsName);
   arguments.SetMaxReceiveMessageSize(kLargestResponseBytes);
-  // gRPC takes the least back-off for the connect timeout as well.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  // gRPC takes the least back-off for the connect timeout. A host that is not there ends the
+  // attempt long before.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ToMilliseconds(process_patience));
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

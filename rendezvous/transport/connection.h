@@ -17,7 +17,8 @@ namespace hvd {
 // either side.
 inline constexpr int kHostSilenceMs = 2000;
 
-// The process on the other host, and this one, may be stopped or starved of CPU for so long.
+// The process on the other host, and this one, may be stopped or starved of CPU for so long, be
+// they connected already or about to be.
 inline constexpr absl::Duration kProcessPatience = absl::Seconds(30);
 
 // The largest request: one value of an exchange (1 MiB) with room for the rest, so that a value

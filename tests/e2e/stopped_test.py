@@ -42,6 +42,19 @@ def test_a_stopped_part_goes_on(horovodrun, tmp_path, part, elastic):
     assert {"epoch_broken", "host_lost", "worker_failed"}.isdisjoint(kinds), kinds
 
 
+def test_a_launcher_that_is_stopped_while_its_agent_attaches_goes_on(horovodrun, tmp_path):
+    job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
+    mark = f"STOPPED_TEST={tmp_path}\0".encode()
+    while not any("horovod-agent" in command_line(pid) for pid in pids_with(mark)):
+        assert job.popen.poll() is None, job.everything()
+    job.signal(signal.SIGSTOP)
+    time.sleep(SECONDS)
+    job.signal(signal.SIGCONT)
+    job.stdout.wait_for(r"step 10$", 60)
+    (tmp_path / "end").touch()
+    assert job.wait() == 0, job.everything()
+
+
 def test_an_agent_that_stays_stopped_is_ended_and_named(horovodrun, tmp_path):
     job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
     job.stdout.wait_for(r"step 10$", 60)
