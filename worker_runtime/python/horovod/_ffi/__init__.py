@@ -4,7 +4,13 @@ Mirrors ``worker_runtime/api/hvd_c_api.h``: structures, functions and status cod
 other than OK become the exceptions of :mod:`horovod.common.exceptions`.
 """
 
-from horovod._ffi._memory import as_dlpack, copy, prefer_huge_pages, take_pages  # noqa: F401
+from horovod._ffi._memory import (  # noqa: F401
+    as_dlpack,
+    copy,
+    new_memory,
+    prefer_huge_pages,
+    take_new_memory,
+)
 from horovod._ffi._operations import (  # noqa: F401
     ADASUM,
     ALLGATHER,

@@ -16,55 +16,29 @@ def copy(to: int, source: int, size: int) -> None:
     ctypes.memmove(to, source, size)
 
 
+def new_memory(size: int) -> mmap.mmap:
+    """`size` (> 0) bytes of new memory, in huge pages where the system gives them. They are taken
+    from the system when they are used first, and given back with the last view of them."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    prefer_huge_pages(_address_of(memory), size)
+    return memory
+
+
+def take_new_memory(memory: mmap.mmap) -> None:
+    """Takes it from the system now, if it can; what is in it stays. Without Python's lock."""
+    _advise(_address_of(memory), len(memory), mmap.PAGESIZE, _MADV_POPULATE_WRITE)
+
+
+def _address_of(memory: mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
 def prefer_huge_pages(address: int, size: int) -> None:
     """Asks for huge pages in memory that nobody has written to yet, as far as it holds whole ones:
     to clear many small ones takes longer than to fill them."""
     _advise(address, size, _HUGE_PAGE, _MADV_HUGEPAGE)
 
 
-def take_pages(address: int, size: int) -> None:
-    """Takes the memory from the system now, if it can; what is in it stays. Without Python's
-    lock."""
-    _advise(address, size, mmap.PAGESIZE, _MADV_POPULATE_WRITE)
-
-
-class _DLDevice(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
-
-
-class _DLDataType(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
-
-
-class _DLManagedTensor(ctypes.Structure):
-    """Of DLPack, by which array libraries pass each other memory. Begins with its DLTensor."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", _DLDevice),
-        ("ndim", ctypes.c_int32),
-        ("dtype", _DLDataType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-        ("manager", ctypes.c_void_p),
-        ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
-    ]
-
-
-_DL_CPU, _DL_CUDA = 1, 2
-_DL_UINT = 1
-_DL_NAME = b"dltensor"  # capsules keep its address
-
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_new_capsule.restype = ctypes.py_object
-
-
-_in_use: Dict[int, Any] = {}  # what was made for tensors that others hold, by its address
-
-
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _forget(address: int) -> None:
     _in_use.pop(address, None)
 

@@ -1,6 +1,7 @@
 """Broadcasts of many tensors at once, from memory to memory where they lie."""
 
 import contextlib
+import mmap
 import threading
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
@@ -20,23 +21,21 @@ class Destinations(NamedTuple):
     """Where the tensors of another rank's tree go."""
 
     tensors: List[torch.Tensor]
-    fresh: List[torch.Tensor]  # those of them whose memory is new
+    fresh: Optional[mmap.mmap]  # the memory of those that are new
 
     def take_memory(self) -> None:
         """Takes the new memory from the system, in the order in which it is written to."""
-        for tensor in self.fresh:
-            _ffi.take_pages(tensor.data_ptr(), _bytes_of(tensor))
+        if self.fresh is not None:
+            _ffi.take_new_memory(self.fresh)
 
 
 def destinations(schema: bytes, kinds: Sequence[_trees.Kind], own: Any) -> Destinations:
     """Tensors of `own` where they fit, new ones in host memory otherwise."""
     found = _trees.counterparts(schema, kinds, own)
-    tensors, fresh = [], []
-    for number, kind in enumerate(kinds):
-        if number not in found:
-            fresh.append(_trees.new(kind))
-        tensors.append(found[number] if number in found else fresh[-1])
-    return Destinations(tensors, fresh)
+    missing = [number for number in range(len(kinds)) if number not in found]
+    tensors, fresh = _trees.new_together([kinds[number] for number in missing])
+    found.update(zip(missing, tensors))
+    return Destinations([found[number] for number in range(len(kinds))], fresh)
 
 
 @contextlib.contextmanager

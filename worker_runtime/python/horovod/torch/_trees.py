@@ -4,9 +4,10 @@ and put together."""
 import copy
 import functools
 import io
+import mmap
 import pickle
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -126,6 +127,23 @@ def new(kind: Kind) -> torch.Tensor:
     tensor = torch.empty(shape, dtype=getattr(torch, name))
     _ffi.prefer_huge_pages(tensor.data_ptr(), size_of(kind))
     return tensor
+
+
+def new_together(kinds: Sequence[Kind]) -> Tuple[List[torch.Tensor], Optional[mmap.mmap]]:
+    """Such tensors, one behind the other in new memory of the host, and that; None: they have no
+    elements. Together they need fewer pages, which can be larger."""
+    offsets, size = places([size_of(kind) for kind in kinds])
+    memory = _ffi.new_memory(size) if size > 0 else None
+
+    def new_at(kind: Kind, offset: int) -> torch.Tensor:
+        shape, name = kind
+        dtype = getattr(torch, name)
+        count = torch.Size(shape).numel()
+        if count == 0:
+            return torch.empty(shape, dtype=dtype)
+        return torch.frombuffer(memory, dtype=dtype, count=count, offset=offset).reshape(shape)
+
+    return [new_at(kind, offset) for kind, offset in zip(kinds, offsets)], memory
 
 
 def places(sizes: Sequence[int]) -> Tuple[List[int], int]:
