@@ -24,7 +24,8 @@ namespace hvd {
 // neither holds up anyone else.
 class BootstrapSocket {
  public:
-  static constexpr absl::Duration kPatience = absl::Seconds(5);
+  // Long: a process may not get the CPU between connecting and speaking.
+  static constexpr absl::Duration kPatience = absl::Seconds(30);
   // As many may be connected at a time; the longest waiting makes room for a new one.
   static constexpr size_t kMaxClients = 256;
 

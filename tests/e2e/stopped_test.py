@@ -55,6 +55,16 @@ def test_a_launcher_that_is_stopped_while_its_agent_attaches_goes_on(horovodrun,
     assert job.wait() == 0, job.everything()
 
 
+def test_workers_finish_while_the_launcher_is_stopped(horovodrun, tmp_path):
+    job = horovodrun.start("-np", "2", sys.executable, JOB, env={"OMP_NUM_THREADS": "1"})
+    job.stdout.wait_for(r"step 10$", 60)
+    job.signal(signal.SIGSTOP)
+    (tmp_path / "end").touch()
+    time.sleep(2 * SECONDS)
+    job.signal(signal.SIGCONT)
+    assert job.wait() == 0, job.everything()
+
+
 def test_an_agent_that_stays_stopped_is_ended_and_named(horovodrun, tmp_path):
     job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
     job.stdout.wait_for(r"step 10$", 60)

@@ -22,10 +22,7 @@ namespace {
 // Ranks may come minutes apart (imports from a slow file system); the daemon names whom it waits
 // for.
 constexpr absl::Duration kJoinTimeout = absl::Minutes(10);
-constexpr absl::Duration kBootstrapTimeout = absl::Seconds(30);
 constexpr absl::Duration kReportTimeout = absl::Seconds(1);
-// A worker leaves for good only when the daemon has heard so.
-constexpr absl::Duration kFinishTimeout = absl::Seconds(10);
 // A member that can't be reached although the daemon holds it for alive may be so in the next
 // world.
 constexpr int kMostConnectFailures = 3;
@@ -129,7 +126,7 @@ bool Runtime::TakesDeviceTensors() {
 
 absl::Status Runtime::MeetAgent() {
   ASSIGN_OR_RETURN(AgentAnswer answer,
-                   FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id), kBootstrapTimeout));
+                   FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id), env_.agent_timeout));
   ShowLiveness(std::move(answer.liveness_page));
   std::unique_ptr<CommitArena> store =
       OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
@@ -264,8 +261,13 @@ absl::Status Runtime::Shutdown() {
   if (world != nullptr) world->Shutdown();
   const std::shared_ptr<Session> session = this->session();
   if (session == nullptr) return absl::OkStatus();
-  return session->ReportFinished(world == nullptr ? Epoch(0) : world->world().epoch,
-                                 std::max(kFinishTimeout, session->standing().reattach));
+  // A worker leaves for good only when the daemon has heard so.
+  absl::Status told =
+      session->ReportFinished(world == nullptr ? Epoch(0) : world->world().epoch,
+                              std::max(env_.agent_timeout, session->standing().reattach));
+  if (!absl::IsDeadlineExceeded(told)) return told;
+  return absl::DeadlineExceededError(
+      absl::StrCat(told.message(), "; HOROVOD_AGENT_TIMEOUT_SECONDS allows for more"));
 }
 
 std::shared_ptr<ActiveWorld> Runtime::TakeActive() {
