@@ -39,6 +39,43 @@ def prefer_huge_pages(address: int, size: int) -> None:
     _advise(address, size, _HUGE_PAGE, _MADV_HUGEPAGE)
 
 
+class _DLDevice(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
+
+
+class _DLDataType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _DLManagedTensor(ctypes.Structure):
+    """Of DLPack, by which array libraries pass each other memory. Begins with its DLTensor."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _DLDevice),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DLDataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+    ]
+
+
+_DL_CPU, _DL_CUDA = 1, 2
+_DL_UINT = 1
+_DL_NAME = b"dltensor"  # capsules keep its address
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_new_capsule.restype = ctypes.py_object
+
+
+_in_use: Dict[int, Any] = {}  # what was made for tensors that others hold, by its address
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _forget(address: int) -> None:
     _in_use.pop(address, None)
 
