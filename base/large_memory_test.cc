@@ -43,7 +43,7 @@ TEST(LargeMemoryTest, Allocate_Much_AsksForHugePages) {
   if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled").good()) {
     GTEST_SKIP() << "this kernel has no huge pages";
   }
-  const LargeMemory memory = AllocateLargeMemory(size_t{10} << 20);
+  const LargeMemory memory = AllocateLargeMemory(size_t{40} << 20);
   EXPECT_TRUE(absl::StrContains(FlagsOf(memory.get()), " hg")) << FlagsOf(memory.get());
 }
 

@@ -39,7 +39,9 @@ def launchers(args, ranks):
     for which in args.torch:
         python, version = bench.python_of(which), bench.TORCH[which].split()[1]
         found[f"horovodrun {version}"] = bench.horovodrun(args, ranks), [python, script, "hvd"], bench.environment(args, which)
-        torchrun = [python, "-m", "torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", "PORT", "--no_python"]
+        # 1.13 with Python 3.11 does not know what no redirection is.
+        redirects = ["--redirects", "1", "--tee", "1"] if which == "debian" else []
+        torchrun = [python, "-m", "torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", "PORT", *redirects, "--no_python"]
         found[f"torchrun {version}"] = torchrun, [python, script, "torch"], {**os.environ, "OMP_NUM_THREADS": "1"}
     original = bench.original_horovod(args, ranks)
     if original:
@@ -66,7 +68,7 @@ def run(command, environment):
         if code == 0:
             return seconds
         output.seek(0)
-        bench.note(f"{' '.join(command)} ended with {code}: {output.read().decode(errors='replace')[-500:]}")
+        bench.note(f"{' '.join(command)} ended with {code}: {output.read().decode(errors='replace').strip()[-200:]}")
         return None
 
 
@@ -101,12 +103,17 @@ def measure(args, ranks):
     results = {name: {} for name in found}
     for number in range(args.rounds + 1):
         once = {name: start_once(*how, ranks) for name, how in found.items()}
-        if number == 0 or None in once.values():
+        if number == 0:
+            for name in [name for name in found if once[name] is None]:
+                bench.note(f"without {name}")
+                del found[name], results[name]
+            continue
+        if None in once.values():
             continue
         for name, columns in once.items():
             for column, seconds in columns.items():
                 results[name].setdefault(column, []).append(seconds)
-    if not all(results.values()):
+    if not results or not all(results.values()):
         bench.fail("there was no round in which all started")
     return results
 

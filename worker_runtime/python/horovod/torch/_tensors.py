@@ -9,8 +9,9 @@ import torch
 
 from horovod import _ffi
 
-# Of memory whose first use takes longer, page by page, than asking for huge pages.
-_LARGE_BYTES = 4 << 20
+# Of memory that comes from the system each time, where its first use takes longer, page by page,
+# than asking for huge pages. Less is kept by the C library and used again.
+_LARGE_BYTES = 32 << 20
 
 _DTYPES = {
     torch.uint8: _ffi.UINT8,
