@@ -16,7 +16,7 @@ namespace {
 constexpr absl::Duration kPythonTime = absl::Seconds(20);
 
 // A line for the interpreter and one for each package: its version, "?" if it names none, or
-// nothing.
+// nothing. The last one is NCCL's version, of a library that is installed or comes with torch.
 constexpr char kQuestion[] = R"(
 import importlib.metadata, importlib.util, sys
 print(sys.executable)
@@ -29,6 +29,18 @@ for name in ("torch", "horovod"):
         except importlib.metadata.PackageNotFoundError:
             pass
     print(version)
+nccl = ""
+try:
+    from horovod import _ffi
+    code = _ffi.built("nccl")
+    if code:
+        nccl = "{}.{}.{}".format(code // 10000, code // 100 % 100, code % 100)
+    elif _ffi.built("cuda"):  # torch brings one along, and loads it when it is imported
+        versions = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
+        nccl = next((v for name, v in versions.items() if str(name).startswith("nvidia-nccl")), "")
+except Exception:
+    pass
+print(nccl)
 )";
 
 // Everything that `process` writes until it closes `output`.
@@ -80,8 +92,8 @@ absl::StatusOr<PythonFacts> AskPython() {
   ASSIGN_OR_RETURN(std::string answer, ReadAnswer(process, std::move(output.read)));
   process.Signal(SIGKILL);  // It has closed its stdout: there is nothing more to come.
   const std::vector<std::string> lines = absl::StrSplit(answer, '\n');
-  if (lines.size() < 4) return absl::InternalError("python3 does not work; see its message above");
-  return PythonFacts{lines[0], lines[1], lines[2]};
+  if (lines.size() < 5) return absl::InternalError("python3 does not work; see its message above");
+  return PythonFacts{lines[0], lines[1], lines[2], lines[3]};
 }
 
 std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
@@ -95,7 +107,11 @@ std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
   AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);
   AddRow(true, "Gloo", "", &table);
   absl::StrAppend(&table, "\nAvailable Tensor Operations:\n");
-  AddRow(false, "NCCL", "not part of this version; GPU tensors go through host memory", &table);
+  const bool nccl = torch && !python->nccl_version.empty();
+  AddRow(nccl, "NCCL",
+         nccl ? python->nccl_version
+              : "no libnccl.so.2 or no CUDA driver here; GPU tensors go through host memory",
+         &table);
   AddRow(false, "DDL", "not part of this version", &table);
   AddRow(false, "CCL", "not part of this version", &table);
   AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);

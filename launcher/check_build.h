@@ -13,6 +13,7 @@ struct PythonFacts {
   std::string executable;
   std::string torch_version;
   std::string horovod_version;
+  std::string nccl_version = "";
 };
 
 // Asks the `python3` of the PATH without importing what takes long.

@@ -28,6 +28,14 @@ TEST(CheckBuildTable, SaysWhyPyTorchIsOff) {
               HasSubstr("[ ] PyTorch       no python3"));
 }
 
+TEST(CheckBuildTable, SaysWhetherThereIsNccl) {
+  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", "2.1", "1.0.0", "2.23.7"}),
+              HasSubstr("[X] NCCL          2.23.7\n"));
+  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", "2.1", "1.0.0", ""}),
+              HasSubstr("[ ] NCCL          no libnccl.so.2 or no CUDA driver here; GPU tensors"));
+  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", "2.1", "", "2.23.7"}), HasSubstr("[ ] NCCL"));
+}
+
 TEST(AskPython, NamesItsInterpreter) {
   auto python = AskPython();
   ASSERT_TRUE(python.ok()) << python.status();
