@@ -6,7 +6,6 @@ other than OK become the exceptions of :mod:`horovod.common.exceptions`.
 
 from horovod._ffi._memory import (  # noqa: F401
     as_dlpack,
-    copy,
     new_memory,
     prefer_huge_pages,
     take_new_memory,

@@ -11,11 +11,6 @@ _MADV_POPULATE_WRITE = 23
 _libc = ctypes.CDLL(None)
 
 
-def copy(to: int, source: int, size: int) -> None:
-    """Copies `size` bytes between two addresses."""
-    ctypes.memmove(to, source, size)
-
-
 def new_memory(size: int) -> mmap.mmap:
     """`size` (> 0) bytes of new memory, in huge pages where the system gives them. They are taken
     from the system when they are used first, and given back with the last view of them."""
