@@ -24,6 +24,7 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
   const std::string news = absl::StrCat(Name(*worker), " has exited: ", ExitMeaning(event));
   EndCallsOf(worker, absl::FailedPreconditionError(news));
   if (verdict.has_value()) {
+    CompleteVerdict(*worker, event);
     FinishHost(&hosts[worker->place.host]);
     return FinishIfAllGone();
   }
@@ -36,6 +37,18 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
     FailIfNoWorldCanForm(now);
   }
   if (!verdict.has_value()) Judge(news, now);
+}
+
+// The verdict did not wait for the end of the one whose fault it is. Its last words belong there
+// all the same, and its exit unless that may have been our doing.
+void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited& exited) {
+  if (elastic() || verdict->success || verdict->rank != worker.place.rank) return;
+  if (exited.signal != 0) {
+    verdict->stderr_tail = exited.stderr_tail;
+    return;
+  }
+  failures.Exited(worker.place.rank, HostOf(worker).slots.host, exited);
+  verdict = failures.Build();
 }
 
 // Ends what this worker has parked, except for exchanges: those end when the epoch breaks or is

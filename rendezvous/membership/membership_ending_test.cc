@@ -123,6 +123,41 @@ TEST_F(MembershipEndingTest, Consequence_NoCauseShows_DecidesWithWhatIsKnown) {
   EXPECT_EQ(verdict()->exit_code, 4);
 }
 
+TEST_F(MembershipEndingTest, CulpritThatEndsAfterTheVerdict_CompletesIt) {
+  RunJob({{"a", 2}});
+  FailWith(1, 1, "ValueError: boom", false);
+  FailWith(2, 1, "lost a peer", true);
+  Exit(2, 1);
+  EXPECT_THAT(Only<StopWorkersEffect>(Advance(absl::Milliseconds(500))), SizeIs(1));
+  WorkerExited exited;
+  exited.worker = WorkerId(1);
+  exited.exit_code = 7;
+  exited.stderr_tail = {"last words"};
+  Apply(exited);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_EQ(verdict()->summary, "rank 0 on host a failed: ValueError: boom (exit code 7)");
+  EXPECT_EQ(verdict()->exit_code, 7);
+  EXPECT_EQ(verdict()->consequences, 1);
+  EXPECT_THAT(verdict()->stderr_tail, ElementsAre("last words"));
+}
+
+TEST_F(MembershipEndingTest, CulpritThatHadToBeStopped_KeepsItsLastWords) {
+  RunJob({{"a", 2}});
+  FailWith(1, 1, "ValueError: boom", false);
+  FailWith(2, 1, "lost a peer", true);
+  Exit(2, 1);
+  Advance(absl::Milliseconds(500));
+  WorkerExited exited;
+  exited.worker = WorkerId(1);
+  exited.signal = SIGTERM;
+  exited.stderr_tail = {"last words"};
+  Apply(exited);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_EQ(verdict()->summary, "rank 0 on host a failed: ValueError: boom (still running)");
+  EXPECT_EQ(verdict()->exit_code, 1);
+  EXPECT_THAT(verdict()->stderr_tail, ElementsAre("last words"));
+}
+
 TEST_F(MembershipEndingTest, SecondConsequence_DoesNotExtendTheWait) {
   RunJob({{"a", 3}});
   for (int worker : {1, 2}) {

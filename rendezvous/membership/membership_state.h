@@ -252,6 +252,7 @@ struct Membership::State {
   void On(const StopRequested& event, absl::Time now);
   void On(const Tick& event, absl::Time now);
   void CheckDeadlines(absl::Time now);
+  void CompleteVerdict(const Worker& worker, const WorkerExited& exited);
   void EndCallsOf(Worker* worker, const absl::Status& status);
   void Judge(const std::string& news, absl::Time now);
   void FailIfNoWorldCanForm(absl::Time now);
