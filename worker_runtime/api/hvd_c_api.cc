@@ -216,11 +216,11 @@ int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation) {
   });
 }
 
-int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
+int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set, int32_t waits,
                    int64_t* handle) {
   return Guarded([&]() -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<TensorRequest> group, ToRequests(requests, count));
-    ASSIGN_OR_RETURN(*handle, TheRuntime().Submit(std::move(group), process_set));
+    ASSIGN_OR_RETURN(*handle, TheRuntime().Submit(std::move(group), process_set, waits != 0));
     return absl::OkStatus();
   });
 }

@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 10
+#define HVD_ABI_VERSION 11
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -186,9 +186,11 @@ typedef struct hvd_request {
 /* Hands over `count` tensors as one group, to be run by process set `process_set`; *handle
  * identifies it until hvd_release. `input` and `output` must stay valid until then. Errors:
  * HVD_INVALID_ARGUMENT, HVD_ALREADY_EXISTS, HVD_FAILED_PRECONDITION, HVD_ABORTED, HVD_UNAVAILABLE;
- * those of hvd_join_world, which it calls if this process is deferred. */
+ * those of hvd_join_world, which it calls if this process is deferred.
+ * If `waits` is not 0, blocks until the group is done; how it ended, hvd_wait tells at once. This
+ * is quicker than to wait afterwards: the calling thread does the work. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
-                              int64_t* handle);
+                              int32_t waits, int64_t* handle);
 
 /* A group of tensors that is submitted again and again: all of its requests but the memory.
  * hvd_prepare makes one, and hvd_forget frees it, which what was submitted with it does not mind.

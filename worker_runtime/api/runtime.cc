@@ -316,20 +316,21 @@ absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<SignaturePtr> signat
 
 absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<SignaturePtr> signatures,
                                                 std::vector<TensorMemory> memory,
-                                                int32_t process_set) {
-  ASSIGN_OR_RETURN(Pending pending, Start(std::move(signatures), std::move(memory), process_set,
-                                          /*waits=*/false));
+                                                int32_t process_set, bool waits) {
+  ASSIGN_OR_RETURN(Pending pending,
+                   Start(std::move(signatures), std::move(memory), process_set, waits));
+  if (waits) pending.Wait().IgnoreError();  // kept for whoever asks for it
   absl::MutexLock lock(&mutex_);
   pending_.emplace(next_handle_, std::move(pending));
   return next_handle_++;
 }
 
 absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<TensorRequest> requests,
-                                                int32_t process_set) {
+                                                int32_t process_set, bool waits) {
   std::vector<SignaturePtr> signatures;
   std::vector<TensorMemory> memory;
   SplitRequests(std::move(requests), signatures, memory);
-  return Submit(std::move(signatures), std::move(memory), process_set);
+  return Submit(std::move(signatures), std::move(memory), process_set, waits);
 }
 
 absl::StatusOr<Runtime::Pending> Runtime::Find(Handle handle) const {

@@ -92,10 +92,13 @@ class Runtime {
   absl::StatusOr<Pending> Start(std::vector<SignaturePtr> signatures,
                                 std::vector<TensorMemory> memory, int32_t process_set, bool waits);
 
-  // The same, known by a number until it is released.
+  // The same, known by a number until it is released. `waits`: returns when it is done, or has
+  // failed, which Wait will tell.
   absl::StatusOr<Handle> Submit(std::vector<SignaturePtr> signatures,
-                                std::vector<TensorMemory> memory, int32_t process_set);
-  absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests, int32_t process_set = 0);
+                                std::vector<TensorMemory> memory, int32_t process_set,
+                                bool waits = false);
+  absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests, int32_t process_set = 0,
+                                bool waits = false);
   // Whether Wait would return at once.   NotFound, here and in the next two: no such handle.
   absl::StatusOr<bool> Poll(Handle handle);
   // See Engine::Wait.

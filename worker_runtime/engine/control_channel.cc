@@ -66,7 +66,7 @@ class TcpControlChannel : public ControlChannel {
   void AwaitWake(absl::Duration timeout) override;
   void StayAwake() override {}  // the kernel keeps what has happened
   void TakeOver() override {}
-  bool IsInSharedMemory() const override { return false; }
+  bool WaitsCheaply() const override { return size_ == 1; }
   void Wake() override;
   void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
               absl::FunctionRef<void(Message)> on_message) override;

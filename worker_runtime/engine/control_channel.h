@@ -75,8 +75,9 @@ class ControlChannel {
   virtual void StayAwake() = 0;
   virtual void TakeOver() = 0;
 
-  // Whether taking turns is worth while: waiting for a little while costs no system call.
-  virtual bool IsInSharedMemory() const = 0;
+  // Whether taking turns is worth while: waiting for a little while costs no system call, or there
+  // is nobody to wait for.
+  virtual bool WaitsCheaply() const = 0;
 
   // Makes the running or the next Receive or AwaitWake return. From any thread; async-signal-safe.
   virtual void Wake() = 0;

@@ -16,6 +16,8 @@ namespace {
 constexpr absl::Duration kLeavePatience = absl::Seconds(5);
 // A rank that has nothing to say acknowledges plans with evictions all the same, now and then.
 constexpr int kMostUnacknowledgedEvictions = 64;
+// So often the engine's thread looks while others take turns.
+constexpr absl::Duration kWatchTime = absl::Milliseconds(2);
 
 CoordinatorOptions ToCoordinatorOptions(const EngineOptions& options,
                                         const Communicator& communicator) {
@@ -107,10 +109,14 @@ absl::Duration EngineLoop::TakeTurn() {
     has_ended_ = true;
     return absl::ZeroDuration();
   }
-  const absl::Duration sleep = ReceiveTimeout();
-  sleeps_until_ = Clock::Real().Now() + sleep;
-  const bool may_sleep = sleep > absl::ZeroDuration() && control_->PrepareSleep();
-  return may_sleep ? sleep : absl::ZeroDuration();
+  absl::Duration sleep = ReceiveTimeout();
+  const absl::Time now = Clock::Real().Now();
+  const bool others_take_turns = now < helped_at_ + 2 * kWatchTime;
+  if (others_take_turns) sleep = std::min(sleep, kWatchTime);
+  sleeps_until_ = now + sleep;
+  if (sleep == absl::ZeroDuration() || !control_->PrepareSleep()) return absl::ZeroDuration();
+  if (others_take_turns && queue_.IsEmpty()) control_->TakeOver();  // see HandOver
+  return sleep;
 }
 
 void EngineLoop::Help(const Completion& done) {
@@ -118,7 +124,7 @@ void EngineLoop::Help(const Completion& done) {
   constexpr absl::Duration kPatience = absl::Microseconds(50);
   somebody_waits_.store(true);
   const bool is_kept_back = queue_.TakeNewBy(absl::ZeroDuration()) != absl::InfiniteFuture();
-  if (!control_->IsInSharedMemory() || !turn_.TryLock()) {
+  if (!control_->WaitsCheaply() || !turn_.TryLock()) {
     if (is_kept_back) Wake();
     return;
   }
@@ -129,10 +135,19 @@ void EngineLoop::Help(const Completion& done) {
     failed_ = FillInbox(kPatience);
     if (inbox_.empty()) break;
   }
-  // What is left to be done, and at what time, is the engine's thread's.
-  const bool hand_over = !failed_.ok() || Clock::Real().Now() + ReceiveTimeout() < sleeps_until_;
-  if (!control_->PrepareSleep() || hand_over) Wake();
+  HandOver();
   turn_.Unlock();
+}
+
+// What is left to be done, and at what time, is the engine's thread's.
+void EngineLoop::HandOver() {
+  const absl::Time now = Clock::Real().Now();
+  helped_at_ = now;
+  // What peers say while nothing is in flight here can wait until it looks by itself, and they need
+  // not wake it: mostly they are a step ahead of us.
+  if (failed_.ok() && sleeps_until_ <= now + kWatchTime && queue_.IsEmpty()) return;
+  const bool is_due = !failed_.ok() || now + ReceiveTimeout() < sleeps_until_;
+  if (!control_->PrepareSleep() || is_due) Wake();
 }
 
 void EngineLoop::End(absl::Status status) {

@@ -34,8 +34,8 @@ absl::Status LeftWorldError(int rank);
 // must outlive Run().
 //
 // Rounds are worked by one thread at a time, whose turn it is: the engine's, or, where the control
-// channel is shared memory, one that waits for an operation. The latter saves two wake-ups, which
-// take longer than a small operation does.
+// channel is shared memory or this rank is alone, one that waits for an operation. The latter saves
+// two wake-ups, which take longer than a small operation does.
 class EngineLoop {
  public:
   EngineLoop(const EngineOptions& options, Communicator& communicator,
@@ -65,6 +65,7 @@ class EngineLoop {
   absl::Status RunCycle();
   // A round of the engine's thread; how long it may sleep afterwards.
   absl::Duration TakeTurn();
+  void HandOver();
   void End(absl::Status status);
   absl::Status CheckOrders();
   absl::Status AnnounceNew();
@@ -129,6 +130,7 @@ class EngineLoop {
   bool has_ended_ ABSL_GUARDED_BY(turn_) = false;
   // Of the engine's thread.
   absl::Time sleeps_until_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
+  absl::Time helped_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();  // last
 
   std::atomic<bool> somebody_waits_{false};  // since the last round
   std::atomic<bool> world_is_changing_{false};

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/blocking_counter.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/engine/engine_test_util.h"
@@ -60,6 +61,15 @@ TEST_P(EngineTest, AllReduce_RandomOrders_GiveTheSum) {
   }
 }
 
+// Submits for callers that wait at once, and waits.
+absl::Status RunAtOnce(Engine& engine, TensorRequest request) {
+  std::vector<SignaturePtr> signatures;
+  std::vector<TensorMemory> memory;
+  SplitRequests({std::move(request)}, signatures, memory);
+  const auto handle = engine.Submit(signatures, memory, /*waits=*/true);
+  return handle.ok() ? engine.Wait(*handle) : handle.status();
+}
+
 // As one thread that does nothing else would call it, and others meanwhile.
 TEST_P(EngineTest, Submit_CallerWaitsAtOnce_IsDoneAllTheSame) {
   TestWorld world(size());
@@ -69,16 +79,29 @@ TEST_P(EngineTest, Submit_CallerWaitsAtOnce_IsDoneAllTheSame) {
     ASSERT_TRUE(handle.ok());
     for (int step = 0; step < 100; ++step) {
       std::vector<float> data{static_cast<float>(rank)};
-      std::vector<SignaturePtr> signatures;
-      std::vector<TensorMemory> memory;
-      SplitRequests({AllReduceOf("x", data)}, signatures, memory);
-      const auto waited = engine.Submit(signatures, memory, /*waits=*/true);
-      ASSERT_TRUE(waited.ok());
-      EXPECT_EQ(engine.Wait(*waited), absl::OkStatus());
+      EXPECT_EQ(RunAtOnce(engine, AllReduceOf("x", data)), absl::OkStatus());
       EXPECT_EQ(data[0], SumOfRanks());
     }
     EXPECT_EQ(engine.Wait(*handle), absl::OkStatus());
   });
+}
+
+// Callers have done the engine's work until now; nobody calls any more.
+TEST_P(EngineTest, PeerLeaves_AfterCallersHaveWaited_IsHeardByAll) {
+  absl::BlockingCounter left(size());
+  EngineOptions options;
+  options.on_end = [&](const absl::Status&, bool in_good_order) {
+    EXPECT_TRUE(in_good_order);
+    left.DecrementCount();
+  };
+  TestWorld world(size(), options);
+  world.OnEach([&](int rank, Engine& engine) {
+    for (int step = 0; step < 100; ++step) {
+      EXPECT_EQ(RunAtOnce(engine, Bare("x", OpKind::kBarrier)), absl::OkStatus());
+    }
+  });
+  world.engine(size() - 1).Shutdown();
+  left.Wait();
 }
 
 TEST_P(EngineTest, AllReduce_LargeTensor_IsNotCopiedButRight) {

@@ -35,7 +35,7 @@ class MailControlChannel : public ControlChannel {
   void AwaitWake(absl::Duration timeout) override { mailbox_.AwaitWake(timeout); }
   void StayAwake() override { mailbox_.StayAwake(); }
   void TakeOver() override { mailbox_.TakeOver(); }
-  bool IsInSharedMemory() const override { return true; }
+  bool WaitsCheaply() const override { return true; }
   void Wake() override { mailbox_.Wake(); }
   void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
               absl::FunctionRef<void(Message)> on_message) override;

@@ -38,6 +38,11 @@ absl::Time TensorQueue::TakeNewBy(absl::Duration patience) const {
   return new_bytes_ >= kMuchBytes ? absl::InfinitePast() : new_since_ + patience;
 }
 
+bool TensorQueue::IsEmpty() const {
+  absl::MutexLock lock(&mutex_);
+  return in_flight_.empty();
+}
+
 std::optional<OperationTensor> TensorQueue::Take(const std::string& name) {
   absl::MutexLock lock(&mutex_);
   auto found = in_flight_.find(name);

@@ -36,6 +36,9 @@ class TensorQueue {
   // Waiting for more than this gains nothing.
   static constexpr size_t kMuchBytes = size_t{8} << 20;
 
+  // Whether nothing is in flight.
+  bool IsEmpty() const;
+
   // Ends the flight of the tensor; nullopt if there is none of that name.
   std::optional<OperationTensor> Take(const std::string& name);
 

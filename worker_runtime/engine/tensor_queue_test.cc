@@ -25,6 +25,17 @@ TEST(TensorQueueTest, Push_OnlyTheFirstNeedsAWake) {
   EXPECT_TRUE(*queue.Push(Operate({"c"})));
 }
 
+TEST(TensorQueueTest, IsEmpty_UntilPushAndAfterTheLastTake) {
+  TensorQueue queue;
+  EXPECT_TRUE(queue.IsEmpty());
+  ASSERT_TRUE(queue.Push(Operate({"a", "b"})).ok());
+  queue.TakeNew();
+  EXPECT_TRUE(queue.Take("a").has_value());
+  EXPECT_FALSE(queue.IsEmpty());
+  EXPECT_TRUE(queue.Take("b").has_value());
+  EXPECT_TRUE(queue.IsEmpty());
+}
+
 TEST(TensorQueueTest, TakeNewBy_OnceTheFirstHasWaitedOrItIsMuch) {
   TensorQueue queue;
   constexpr absl::Duration kDay = absl::Hours(24);

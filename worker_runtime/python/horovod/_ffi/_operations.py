@@ -106,11 +106,15 @@ def _reference(requests: Sequence[Request]) -> Any:
     return ctypes.byref(requests[0] if count == 1 else (Request * count)(*requests))
 
 
-def submit(requests: Sequence[Request], process_set: int = 0) -> int:
-    """Hands over tensors as one group, to be run by that process set, and returns its handle."""
+def submit(requests: Sequence[Request], process_set: int = 0, waits: bool = False) -> int:
+    """Hands over tensors as one group, to be run by that process set, and returns its handle.
+    `waits`: blocks, without Python's lock, until the group is done; what became of it, :func:`wait`
+    tells."""
     handle = ctypes.c_int64()
     check(
-        library.hvd_submit(_reference(requests), len(requests), process_set, ctypes.byref(handle))
+        library.hvd_submit(
+            _reference(requests), len(requests), process_set, int(waits), ctypes.byref(handle)
+        )
     )
     return handle.value
 

@@ -94,9 +94,11 @@ def submit(
     finish: Callable[[int], Any],
     keep_alive: Any,
     process_set: int = 0,
+    waits: bool = False,
 ) -> int:
     """Hands over a group of tensors to be run by the process set with that id. `finish(handle)`
-    makes the operation's value and releases the handle.
+    makes the operation's value and releases the handle. `waits`: returns when the group is done, or
+    has failed, which :func:`synchronize` tells; quicker than to wait there.
 
     Raises:
       ValueError: a bad request, one of its names is in flight already, or this rank is not in the
@@ -105,7 +107,7 @@ def submit(
     """
     check_ready()
     basics.note_alive()
-    handle = _ffi.submit(requests, process_set)
+    handle = _ffi.submit(requests, process_set, waits)
     _in_flight[handle] = _InFlight(finish, None, keep_alive)
     return handle
 
@@ -243,7 +245,7 @@ def keep_buffers_in_flight() -> None:
 def barrier(process_set: int = 0) -> None:
     """Returns when all ranks of the process set have called it."""
     request = _ffi.request("horovod.barrier", _ffi.BARRIER)
-    synchronize(submit([request], _ffi.release, None, process_set))
+    synchronize(submit([request], _ffi.release, None, process_set, waits=True))
 
 
 def join() -> int:
@@ -281,7 +283,7 @@ def max_over_ranks(value: int) -> int:
     request = _ffi.request(
         "horovod.max", _ffi.ALLREDUCE, _ffi.INT64, (1,), address, address, reduction=_ffi.MAX
     )
-    synchronize(submit([request], _ffi.release, numbers))
+    synchronize(submit([request], _ffi.release, numbers, waits=True))
     return numbers[0]
 
 
@@ -298,4 +300,4 @@ def bytes_of_one(data: Optional[bytes]) -> bytes:
         _ffi.release(handle)
         return gathered
 
-    return synchronize(submit([request], finish, own))
+    return synchronize(submit([request], finish, own, waits=True))

@@ -1,6 +1,6 @@
 """Allgather: the ranks' tensors, one after another, to all ranks."""
 
-from typing import List, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 import torch
 
@@ -14,7 +14,11 @@ from horovod.torch._groups import check_group, differentiable, names_of, results
 
 
 def _submit_allgather(
-    tensors: List[torch.Tensor], names: Sequence[str], single: bool, process_set: ProcessSet
+    tensors: List[torch.Tensor],
+    names: Sequence[str],
+    single: bool,
+    process_set: ProcessSet,
+    waits: bool,
 ) -> int:
     process_set_id = process_set.process_set_id
     if _devices.take(tensors):
@@ -30,7 +34,24 @@ def _submit_allgather(
     requests = [
         _tensors.request(name, _ffi.ALLGATHER, source) for name, source in zip(names, sources)
     ]
-    return ops.submit(requests, results(tensors, single), sources, process_set_id)
+    return ops.submit(requests, results(tensors, single), sources, process_set_id, waits)
+
+
+def _start(tensor: torch.Tensor, name: Any, process_set: ProcessSet, waits: bool) -> int:
+    process_set_id = process_sets.check(process_set)
+    _tensors.check(tensor)
+    with ops.naming("allgather", name, process_set_id) as name:
+        return _submit_allgather([tensor], [name], True, process_set, waits)
+
+
+def _start_group(
+    tensors: Sequence[torch.Tensor], name: Any, process_set: ProcessSet, waits: bool
+) -> int:
+    process_set_id = process_sets.check(process_set)
+    tensors = check_group(tensors)
+    with ops.naming("grouped_allgather", name, process_set_id) as name:
+        names = names_of(name, len(tensors))
+        return _submit_allgather(tensors, names, False, process_set, waits)
 
 
 @_tensors.not_compiled
@@ -40,10 +61,7 @@ def allgather_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts an :func:`allgather` and returns its handle."""
-    process_set_id = process_sets.check(process_set)
-    _tensors.check(tensor)
-    with ops.naming("allgather", name, process_set_id) as name:
-        return _submit_allgather([tensor], [name], True, process_set)
+    return _start(tensor, name, process_set, waits=False)
 
 
 @_tensors.not_compiled
@@ -53,11 +71,7 @@ def grouped_allgather_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`grouped_allgather` and returns its handle."""
-    process_set_id = process_sets.check(process_set)
-    tensors = check_group(tensors)
-    with ops.naming("grouped_allgather", name, process_set_id) as name:
-        names = names_of(name, len(tensors))
-        return _submit_allgather(tensors, names, False, process_set)
+    return _start_group(tensors, name, process_set, waits=False)
 
 
 def _own_rows(grad: torch.Tensor, rows: int, process_set: ProcessSet) -> torch.Tensor:
@@ -74,7 +88,7 @@ class HorovodAllgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, process_set):
         ctx.rows, ctx.process_set = tensor.shape[0], process_set
-        return ops.synchronize(allgather_async(tensor, name, process_set))
+        return ops.synchronize(_start(tensor, name, process_set, waits=True))
 
     @staticmethod
     def backward(ctx, grad):
@@ -97,7 +111,7 @@ def allgather(
         raise IndexError("allgather needs a tensor of at least one dimension")
     if differentiable(tensor):
         return HorovodAllgather.apply(tensor, name, process_set)
-    return ops.synchronize(allgather_async(tensor, name, process_set))
+    return ops.synchronize(_start(tensor, name, process_set, waits=True))
 
 
 class HorovodGroupedAllgather(torch.autograd.Function):
@@ -106,7 +120,7 @@ class HorovodGroupedAllgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, name, process_set, *tensors):
         ctx.rows, ctx.process_set = [tensor.shape[0] for tensor in tensors], process_set
-        return tuple(ops.synchronize(grouped_allgather_async(tensors, name, process_set)))
+        return tuple(ops.synchronize(_start_group(tensors, name, process_set, waits=True)))
 
     @staticmethod
     def backward(ctx, *grads):
@@ -127,4 +141,4 @@ def grouped_allgather(
         raise IndexError("grouped_allgather needs tensors of at least one dimension")
     if differentiable(*tensors):
         return list(HorovodGroupedAllgather.apply(name, process_set, *tensors))
-    return ops.synchronize(grouped_allgather_async(tensors, name, process_set))
+    return ops.synchronize(_start_group(tensors, name, process_set, waits=True))

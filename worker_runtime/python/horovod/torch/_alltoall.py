@@ -72,7 +72,7 @@ def _exchanged(
     return results(tensors, single, outputs, with_splits)
 
 
-def _alltoall_async(tensors, splits, name, process_set, single) -> int:
+def _start(tensors, splits, name, process_set, single, waits) -> int:
     process_set_id = process_sets.check(process_set)
     ops.check_ready()
     tensors = check_group(tensors)
@@ -98,7 +98,7 @@ def _alltoall_async(tensors, splits, name, process_set, single) -> int:
             for each, source, own in zip(names, sources, fields)
         ]
         finish = _exchanged(tensors, splits, single, None)
-        return ops.submit(requests, finish, sources, process_set_id)
+        return ops.submit(requests, finish, sources, process_set_id, waits)
 
 
 @_tensors.not_compiled
@@ -110,7 +110,12 @@ def alltoall_async(
 ) -> int:
     """Starts an :func:`alltoall` and returns its handle; synchronize returns (output,
     received_splits)."""
-    return _alltoall_async([tensor], [splits], name, process_set, True)
+    return _start([tensor], [splits], name, process_set, single=True, waits=False)
+
+
+def _exchange(tensor, splits, name, process_set) -> Exchanged:
+    handle = _start([tensor], [splits], name, process_set, single=True, waits=True)
+    return ops.synchronize(handle)
 
 
 def _sent_back(
@@ -129,7 +134,7 @@ class HorovodAlltoall(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, tensor, splits, name, process_set):
-        output, received = ops.synchronize(alltoall_async(tensor, splits, name, process_set))
+        output, received = _exchange(tensor, splits, name, process_set)
         ctx.received, ctx.rows, ctx.process_set = received, tensor.shape[0], process_set
         ctx.mark_non_differentiable(received)
         return output, received
@@ -162,7 +167,7 @@ def alltoall(
     if differentiable(tensor):
         output, received = HorovodAlltoall.apply(tensor, splits, name, process_set)
     else:
-        output, received = ops.synchronize(alltoall_async(tensor, splits, name, process_set))
+        output, received = _exchange(tensor, splits, name, process_set)
     return output if splits is None else (output, received)
 
 
@@ -175,9 +180,17 @@ def grouped_alltoall_async(
 ) -> int:
     """Starts a :func:`grouped_alltoall` and returns its handle; synchronize returns the list of
     (output, received_splits)."""
+    return _start_group(tensors, splits, name, process_set, waits=False)
+
+
+def _start_group(tensors, splits, name, process_set, waits) -> int:
     tensors = list(tensors)
     splits = [None] * len(tensors) if splits is None else list(splits)
-    return _alltoall_async(tensors, splits, name, process_set, False)
+    return _start(tensors, splits, name, process_set, single=False, waits=waits)
+
+
+def _exchange_group(tensors, splits, name, process_set) -> List[Exchanged]:
+    return ops.synchronize(_start_group(tensors, splits, name, process_set, waits=True))
 
 
 class HorovodGroupedAlltoall(torch.autograd.Function):
@@ -185,7 +198,7 @@ class HorovodGroupedAlltoall(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, splits, name, process_set, *tensors):
-        pairs = ops.synchronize(grouped_alltoall_async(tensors, splits, name, process_set))
+        pairs = _exchange_group(tensors, splits, name, process_set)
         outputs, received = zip(*pairs)
         ctx.received, ctx.process_set = received, process_set
         ctx.rows = [tensor.shape[0] for tensor in tensors]
@@ -218,5 +231,5 @@ def grouped_alltoall(
         values = HorovodGroupedAlltoall.apply(splits, name, process_set, *tensors)
         pairs = list(zip(values[: len(tensors)], values[len(tensors) :]))
     else:
-        pairs = ops.synchronize(grouped_alltoall_async(tensors, splits, name, process_set))
+        pairs = _exchange_group(tensors, splits, name, process_set)
     return [output for output, _ in pairs] if splits is None else pairs

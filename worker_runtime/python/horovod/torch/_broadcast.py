@@ -46,6 +46,7 @@ def _submit_broadcast(
     root_rank: int,
     value: Any,
     process_set_id: int,
+    waits: bool,
 ) -> int:
     """Broadcasts what is in `outputs` on the root; `value` is what synchronize will return."""
     if _devices.take(outputs):
@@ -64,24 +65,33 @@ def _submit_broadcast(
                 output.detach().copy_(buffer)
         return value
 
-    return ops.submit(requests, finish, buffers, process_set_id)
+    return ops.submit(requests, finish, buffers, process_set_id, waits)
 
 
-def _broadcast_async(tensor, in_place, root_rank, name, process_set) -> int:
+def _start(tensor, in_place, root_rank, name, process_set, waits) -> int:
     process_set_id = _checked_set(root_rank, process_set)
     _tensors.check(tensor)
     (output,) = _outputs([tensor], in_place, root_rank)
     with ops.naming("broadcast", name, process_set_id) as name:
-        return _submit_broadcast([output], [name], root_rank, output, process_set_id)
+        return _submit_broadcast([output], [name], root_rank, output, process_set_id, waits)
 
 
-def _grouped_broadcast_async(tensors, in_place, root_rank, name, process_set) -> int:
+def _start_group(tensors, in_place, root_rank, name, process_set, waits) -> int:
     process_set_id = _checked_set(root_rank, process_set)
     tensors = check_group(tensors)
     outputs = _outputs(tensors, in_place, root_rank)
     with ops.naming("grouped_broadcast", name, process_set_id) as name:
         names = names_of(name, len(tensors))
-        return _submit_broadcast(outputs, names, root_rank, outputs, process_set_id)
+        return _submit_broadcast(outputs, names, root_rank, outputs, process_set_id, waits)
+
+
+def _broadcast(tensor, in_place, root_rank, name, process_set) -> torch.Tensor:
+    return ops.synchronize(_start(tensor, in_place, root_rank, name, process_set, waits=True))
+
+
+def _grouped_broadcast(tensors, in_place, root_rank, name, process_set) -> List[torch.Tensor]:
+    arguments = (tensors, in_place, root_rank, name, process_set)
+    return ops.synchronize(_start_group(*arguments, waits=True))
 
 
 @_tensors.not_compiled
@@ -92,7 +102,7 @@ def broadcast_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`broadcast` and returns its handle."""
-    return _broadcast_async(tensor, False, root_rank, name, process_set)
+    return _start(tensor, False, root_rank, name, process_set, waits=False)
 
 
 @_tensors.not_compiled
@@ -103,7 +113,7 @@ def broadcast_async_(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`broadcast_` and returns its handle."""
-    return _broadcast_async(tensor, True, root_rank, name, process_set)
+    return _start(tensor, True, root_rank, name, process_set, waits=False)
 
 
 class HorovodBroadcast(torch.autograd.Function):
@@ -112,7 +122,7 @@ class HorovodBroadcast(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, root_rank, name, process_set):
         ctx.root_rank, ctx.process_set = root_rank, process_set
-        return ops.synchronize(broadcast_async(tensor, root_rank, name, process_set))
+        return _broadcast(tensor, False, root_rank, name, process_set)
 
     @staticmethod
     def backward(ctx, grad):
@@ -136,7 +146,7 @@ def broadcast(
     """
     if differentiable(tensor):
         return HorovodBroadcast.apply(tensor, root_rank, name, process_set)
-    return ops.synchronize(broadcast_async(tensor, root_rank, name, process_set))
+    return _broadcast(tensor, False, root_rank, name, process_set)
 
 
 @_tensors.not_compiled
@@ -147,7 +157,7 @@ def broadcast_(
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """:func:`broadcast` in place; returns `tensor`. Not differentiable."""
-    return ops.synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+    return _broadcast(tensor, True, root_rank, name, process_set)
 
 
 @_tensors.not_compiled
@@ -158,7 +168,7 @@ def grouped_broadcast_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`grouped_broadcast` and returns its handle."""
-    return _grouped_broadcast_async(tensors, False, root_rank, name, process_set)
+    return _start_group(tensors, False, root_rank, name, process_set, waits=False)
 
 
 @_tensors.not_compiled
@@ -169,7 +179,7 @@ def grouped_broadcast_async_(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`grouped_broadcast_` and returns its handle."""
-    return _grouped_broadcast_async(tensors, True, root_rank, name, process_set)
+    return _start_group(tensors, True, root_rank, name, process_set, waits=False)
 
 
 class HorovodGroupedBroadcast(torch.autograd.Function):
@@ -178,8 +188,7 @@ class HorovodGroupedBroadcast(torch.autograd.Function):
     @staticmethod
     def forward(ctx, root_rank, name, process_set, *tensors):
         ctx.root_rank, ctx.process_set = root_rank, process_set
-        handle = grouped_broadcast_async(tensors, root_rank, name, process_set)
-        return tuple(ops.synchronize(handle))
+        return tuple(_grouped_broadcast(tensors, False, root_rank, name, process_set))
 
     @staticmethod
     def backward(ctx, *grads):
@@ -206,7 +215,7 @@ def grouped_broadcast(
     tensors = check_group(tensors)
     if differentiable(*tensors):
         return list(HorovodGroupedBroadcast.apply(root_rank, name, process_set, *tensors))
-    return ops.synchronize(grouped_broadcast_async(tensors, root_rank, name, process_set))
+    return _grouped_broadcast(tensors, False, root_rank, name, process_set)
 
 
 @_tensors.not_compiled
@@ -217,4 +226,4 @@ def grouped_broadcast_(
     process_set: ProcessSet = global_process_set,
 ) -> List[torch.Tensor]:
     """:func:`grouped_broadcast` in place; returns the tensors. Not differentiable."""
-    return ops.synchronize(grouped_broadcast_async_(tensors, root_rank, name, process_set))
+    return _grouped_broadcast(tensors, True, root_rank, name, process_set)

@@ -15,7 +15,7 @@ from horovod.torch._groups import check_group, check_reduction, differentiable, 
 from horovod.torch.compression import Compression, Compressor
 
 
-def _reducescatter_async(tensors, name, op, process_set, prescale, postscale, single) -> int:
+def _start(tensors, name, op, process_set, prescale, postscale, single, waits) -> int:
     process_set_id = process_sets.check(process_set)
     check_reduction(op)
     if op == Adasum:
@@ -37,13 +37,22 @@ def _reducescatter_async(tensors, name, op, process_set, prescale, postscale, si
             _tensors.request(each, _ffi.REDUCESCATTER, source, **fields)
             for each, source in zip(names, sources)
         ]
-        return ops.submit(requests, results(tensors, single), sources, process_set_id)
+        return ops.submit(requests, results(tensors, single), sources, process_set_id, waits)
 
 
 def _own_rows(tensor: torch.Tensor, process_set: ProcessSet) -> int:
     """How many rows of the result this rank gets."""
     rows, size = tensor.shape[0], process_set.size()
     return rows // size + (process_set.rank() < rows % size)
+
+
+def _start_one(tensor: torch.Tensor, *arguments: Any, waits: bool) -> int:
+    _tensors.check(tensor)
+    return _start([tensor], *arguments, single=True, waits=waits)
+
+
+def _start_group(tensors: Sequence[torch.Tensor], *arguments: Any, waits: bool) -> int:
+    return _start(check_group(tensors), *arguments, single=False, waits=waits)
 
 
 @_tensors.not_compiled
@@ -56,10 +65,8 @@ def reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     """Starts a :func:`reducescatter` and returns its handle."""
-    _tensors.check(tensor)
-    return _reducescatter_async(
-        [tensor], name, op, process_set, prescale_factor, postscale_factor, True
-    )
+    arguments = (name, op, process_set, prescale_factor, postscale_factor)
+    return _start_one(tensor, *arguments, waits=False)
 
 
 @_tensors.not_compiled
@@ -72,10 +79,8 @@ def grouped_reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     """Starts a :func:`grouped_reducescatter` and returns its handle."""
-    tensors = check_group(tensors)
-    return _reducescatter_async(
-        tensors, name, op, process_set, prescale_factor, postscale_factor, False
-    )
+    arguments = (name, op, process_set, prescale_factor, postscale_factor)
+    return _start_group(tensors, *arguments, waits=False)
 
 
 def _scatter_backward(grad: torch.Tensor, ctx: Any) -> torch.Tensor:
@@ -90,9 +95,8 @@ class HorovodReducescatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, process_set, prescale, postscale):
         ctx.op, ctx.process_set, ctx.factor = op, process_set, prescale * postscale
-        return ops.synchronize(
-            reducescatter_async(tensor, name, op, process_set, prescale, postscale)
-        )
+        arguments = (name, op, process_set, prescale, postscale)
+        return ops.synchronize(_start_one(tensor, *arguments, waits=True))
 
     @staticmethod
     def backward(ctx, grad):
@@ -122,7 +126,7 @@ def reducescatter(
     if differentiable(compressed):
         reduced = HorovodReducescatter.apply(compressed, *arguments)
     else:
-        reduced = ops.synchronize(reducescatter_async(compressed, *arguments))
+        reduced = ops.synchronize(_start_one(compressed, *arguments, waits=True))
     return compression.decompress(reduced, ctx)
 
 
@@ -132,11 +136,8 @@ class HorovodGroupedReducescatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx, name, op, process_set, prescale, postscale, *tensors):
         ctx.op, ctx.process_set, ctx.factor = op, process_set, prescale * postscale
-        return tuple(
-            ops.synchronize(
-                grouped_reducescatter_async(tensors, name, op, process_set, prescale, postscale)
-            )
-        )
+        arguments = (name, op, process_set, prescale, postscale)
+        return tuple(ops.synchronize(_start_group(tensors, *arguments, waits=True)))
 
     @staticmethod
     def backward(ctx, *grads):
@@ -160,5 +161,5 @@ def grouped_reducescatter(
     if differentiable(*compressed):
         reduced = HorovodGroupedReducescatter.apply(*arguments, *compressed)
     else:
-        reduced = ops.synchronize(grouped_reducescatter_async(compressed, *arguments))
+        reduced = ops.synchronize(_start_group(compressed, *arguments, waits=True))
     return [compression.decompress(tensor, ctx) for tensor, ctx in zip(reduced, contexts)]
