@@ -133,7 +133,9 @@ void EngineLoop::Help(const Completion& done) {
     failed_ = RunCycle();
     if (!failed_.ok() || done.done()) break;
     failed_ = FillInbox(kPatience);
-    if (inbox_.empty()) break;
+    if (!failed_.ok() || !inbox_.empty()) continue;
+    failed_ = RunCycle();  // a wake-up for the engine's thread may have come to us
+    break;
   }
   HandOver();
   turn_.Unlock();
