@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 
 namespace hvd {
@@ -94,6 +95,7 @@ void DieWith(pid_t parent, int death_signal) {
   DieWith(plan.parent, options.death_signal);
   ResetSignals();
   if (!PlaceStdio(plan)) Fail(plan, ChildError::kStdio);
+  RestoreFileLimit();
   if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0) {
     Fail(plan, ChildError::kDirectory);
   }

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/mutex_checks.h"
+#include "base/process_limits.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/check_build.h"
@@ -70,6 +71,9 @@ int Main(const std::vector<std::string>& args) {
   if (options->action == Options::Action::kShowVersion) return Print(std::string(kVersion) + "\n");
   if (options->action == Options::Action::kCheckBuild) return Print(CheckBuildTable(AskPython()));
   PrepareProcess();
+  AllowManyFiles();
+  const absl::Status threads = CheckThreads();
+  if (!threads.ok()) return Refuse(threads);
   absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
   if (options->dry_run) return Print(DryRunText(*plan, *options));

@@ -4,8 +4,20 @@
 
 #include "base/env.h"
 #include "base/mutex_checks.h"
+#include "base/process_limits.h"
+#include "base/status_macros.h"
 #include "rendezvous/rendezvousd.h"
 #include "rendezvous/rendezvousd_options.h"
+
+namespace {
+
+absl::StatusOr<int> Run(const hvd::RendezvousdOptions& options) {
+  hvd::AllowManyFiles();
+  RETURN_IF_ERROR(hvd::CheckThreads());
+  return hvd::RunRendezvousd(options);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   hvd::SwitchOffMutexChecks();
@@ -15,7 +27,7 @@ int main(int argc, char** argv) {
     std::fputs(command.text.c_str(), command.exit_code == 0 ? stdout : stderr);
     return command.exit_code;
   }
-  const absl::StatusOr<int> exit_code = hvd::RunRendezvousd(*command.options);
+  const absl::StatusOr<int> exit_code = Run(*command.options);
   if (exit_code.ok()) return *exit_code;
   const std::string message(exit_code.status().message());
   std::fprintf(stderr, "horovod-rendezvousd: %s\n", message.c_str());

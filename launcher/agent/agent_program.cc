@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/event_loop.h"
+#include "base/process_limits.h"
 #include "base/process_tree.h"
 #include "launcher/agent/guard.h"
 #include "launcher/agent/join.h"
@@ -41,6 +42,8 @@ int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) 
   }
   BlockAgentSignals();
   BecomeSubreaper();
+  const absl::Status threads = CheckThreads();
+  if (!threads.ok()) return Complain(threads);
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) {
     fprintf(stderr, "%s\n", loop.status().ToString().c_str());
@@ -73,6 +76,7 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
     join = std::move(command.options);
   }
   TakeName(kGuardProgram, argv[0]);
+  AllowManyFiles();
   return RunGuard([&] {
     TakeName(kAgentProgram, argv[0]);
     return RunAgent(join, std::move(open_link));

@@ -1,7 +1,6 @@
 #include "launcher/console/rank_files.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,14 +14,6 @@
 
 namespace hvd {
 namespace {
-
-// Two files a rank may be more than the usual soft limit of 1024.
-void AllowManyFiles() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 absl::Status FileError(const std::string& path, const std::string& why) {
   return absl::InternalError(absl::StrCat("--output-filename: can't write ", path, ": ", why));
@@ -41,7 +32,6 @@ absl::StatusOr<std::unique_ptr<RankFiles>> RankFiles::Create(const std::string& 
                                                              int num_proc, Ranks ranks,
                                                              Rotation rotation) {
   if (directory.empty()) return nullptr;
-  if (num_proc > 256 || ranks == Ranks::kMayGrow) AllowManyFiles();
   auto files = absl::WrapUnique(new RankFiles(directory, num_proc, ranks, rotation));
   for (int rank = 0; rank < num_proc; ++rank) RETURN_IF_ERROR(files->OpenRank(rank));
   return files;

@@ -1,6 +1,7 @@
 """What horovodrun can't do as asked: one line that says what is wrong, exit code 2, nothing started."""
 
 import re
+import resource
 
 import pytest
 
@@ -98,6 +99,11 @@ def test_command_not_found_names_the_host(horovodrun, tmp_path, name):
 def test_command_without_execute_permission(horovodrun, tmp_path):
     (tmp_path / "script.py").write_text("print()\n")
     check_refusal(horovodrun.run("-np", "1", "./script.py", timeout=30), r"script\.py", tmp_path)
+
+
+def test_no_memory_for_threads(horovodrun, tmp_path):
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))  # noqa: E731
+    check_refusal(horovodrun.run("-np", "2", "touch", "started", timeout=30, preexec_fn=limit), r"no more than \d+ threads can be started here", tmp_path)
 
 
 @pytest.mark.parametrize(

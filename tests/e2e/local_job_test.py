@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -163,6 +164,14 @@ def test_version_help_and_check_build(horovodrun):
     assert build.returncode == 0
     for part in ("Available Frameworks:", "[X] PyTorch", "Available Controllers:", "Available Tensor Operations:", "[X] Gloo", "[ ] MPI"):
         assert part in build.stdout
+
+
+def test_soft_limit_on_files_is_only_the_workers(horovodrun):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))  # noqa: E731
+    result = horovodrun.run("-np", "40", "sh", "-c", "ulimit -Sn", preexec_fn=limit)
+    assert result.returncode == 0, result.stderr
+    assert [line.partition(":")[2] for line in result.stdout.splitlines()] == ["64"] * 40
 
 
 def test_two_jobs_side_by_side_do_not_meet(horovodrun, tmp_path):
