@@ -92,7 +92,9 @@ int Main(const std::vector<std::string>& args) {
                                options->end_with_stdin ? STDIN_FILENO : -1);
   if (!watcher.ok()) return Refuse(watcher.status());
   OutputSink output(*std::move(sink));
-  output.OnBroken([&events] { events.Post(OutputIsBroken{}); });
+  output.OnBroken([&events](bool is_stderr, int error) {
+    events.Post(OutputIsBroken{is_stderr, error});
+  });
   JobDependencies dependencies;
   dependencies.start_server = [](ServerOptions o) { return Server::Start(std::move(o)); };
   dependencies.start_agent = AgentProcess::Start;

@@ -1,6 +1,7 @@
 #include "launcher/job.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <optional>
@@ -223,11 +224,21 @@ void JobRun::On(const StopSignal& event) {
        kInterruptGrace);
 }
 
-// As with any program whose reader has gone: an end without many words.
-void JobRun::On(const OutputIsBroken&) {
+// As with any program whose reader has gone: an end without many words. Else output is lost that
+// somebody wants, which is no success even when all workers have ended.
+void JobRun::On(const OutputIsBroken& event) {
+  const bool reader_left = event.error == EPIPE || event.error == EIO;
+  const std::string reason =
+      reader_left ? "nobody reads horovodrun's output any more"
+                  : absl::StrCat("can't write to ", event.is_stderr ? "stderr" : "stdout", ": ",
+                                 std::strerror(event.error));
+  if (!reader_left) {
+    output_.Say(absl::StrCat("horovodrun: error: ", reason, "\n"));
+    if (exit_code_ == 0) exit_code_ = 1;
+  }
   if (Ending()) return;
   explained_ = true;
-  Stop("nobody reads horovodrun's output any more", 128 + SIGPIPE, kInterruptGrace);
+  Stop(reason, reader_left ? 128 + SIGPIPE : 1, kInterruptGrace);
 }
 
 // One thing that is due; what else is will be so still when it has been done.

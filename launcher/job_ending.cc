@@ -81,11 +81,17 @@ void JobRun::Report() {
 
 // All that was said gets read, unless the user does not want to wait for that.
 void JobRun::Flush() {
-  output_.NotifyDrained([this] { events_.Post(OutputIsDrained{}); });
-  while (!drained_) {
+  const auto ask = [this] { output_.NotifyDrained([this] { events_.Post(OutputIsDrained{}); }); };
+  ask();
+  for (int awaited = 1; awaited > 0;) {
     const std::optional<JobEvent> event = events_.Next(absl::InfiniteFuture());
     if (std::holds_alternative<StopSignal>(*event)) output_.Abandon();
-    if (std::holds_alternative<OutputIsDrained>(*event)) drained_ = true;
+    if (std::holds_alternative<OutputIsDrained>(*event)) --awaited;
+    if (const auto* broken = std::get_if<OutputIsBroken>(&*event)) {
+      On(*broken);
+      ask();
+      ++awaited;
+    }
   }
 }
 

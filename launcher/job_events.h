@@ -49,8 +49,11 @@ struct HostsFound {
 struct StopSignal {
   int signal;
 };
-// Nobody reads our stdout or stderr any more.
-struct OutputIsBroken {};
+// Our stdout or stderr can't be written any more.
+struct OutputIsBroken {
+  bool is_stderr = false;
+  int error = 0;  // of errno
+};
 struct OutputIsDrained {};
 
 using JobEvent =

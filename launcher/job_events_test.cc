@@ -1,5 +1,6 @@
 #include "launcher/job_events.h"
 
+#include <cerrno>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -18,7 +19,7 @@ TEST(JobEventQueue, KeepsOrder) {
 TEST(JobEventQueue, PassedDeadlineReturnsNothing) {
   JobEventQueue queue;
   EXPECT_FALSE(queue.Next(absl::InfinitePast()).has_value());
-  queue.Post(OutputIsBroken{});
+  queue.Post(OutputIsBroken{false, EPIPE});
   EXPECT_TRUE(queue.Next(absl::InfinitePast()).has_value());
 }
 

@@ -68,7 +68,7 @@ class JobRun {
   void On(const HostsFound& event);
   void On(const StopSignal& event);
   void On(const OutputIsBroken& event);
-  void On(const OutputIsDrained& event) { drained_ = true; }
+  void On(const OutputIsDrained&) {}  // is waited for in Flush
 
   void OnDeadline();
   void CheckRefused();
@@ -123,7 +123,6 @@ class JobRun {
   int exit_code_ = 1;
   bool explained_ = false;  // why it ends has been said
   int stop_signals_ = 0;
-  bool drained_ = false;
 };
 
 }  // namespace hvd

@@ -226,10 +226,29 @@ TEST_F(JobTest, LostAgentIsToldBesideTheDaemonsVerdict) {
 
 TEST_F(JobTest, BrokenOutputEndsTheJobQuietly) {
   ThenAllReady();
-  Then([this] { events_.Post(OutputIsBroken{}); });
+  Then([this] { events_.Post(OutputIsBroken{false, EPIPE}); });
   ThenAgentsExit();
   EXPECT_EQ(Run(), 128 + SIGPIPE);
   EXPECT_EQ(stderr_, "");
+}
+
+TEST_F(JobTest, OutputThatIsLostEndsTheJobAndIsTold) {
+  ThenAllReady();
+  Then([this] { events_.Post(OutputIsBroken{false, ENOSPC}); });
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 1);
+  EXPECT_EQ(stderr_, "horovodrun: error: can't write to stdout: No space left on device\n");
+}
+
+TEST_F(JobTest, LastOutputThatIsLostIsNoSuccess) {
+  ThenAllReady();
+  ThenVerdict(Success());
+  Then([this] {
+    agents_.ExitAll();
+    events_.Post(OutputIsBroken{false, ENOSPC});
+  });
+  EXPECT_EQ(Run(), 1);
+  EXPECT_EQ(stderr_, "horovodrun: error: can't write to stdout: No space left on device\n");
 }
 
 TEST_F(JobTest, DaemonThatCantStartMeansNoAgents) {

@@ -34,7 +34,9 @@ OutputSink::~OutputSink() {
   close(wake_fd_);
 }
 
-void OutputSink::OnBroken(std::function<void()> callback) { on_broken_ = std::move(callback); }
+void OutputSink::OnBroken(std::function<void(bool is_stderr, int error)> callback) {
+  on_broken_ = std::move(callback);
+}
 
 void OutputSink::Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host) {
   const Target target = is_stderr ? Target::kStderr : Target::kStdout;
@@ -173,13 +175,14 @@ void OutputSink::PutRaw(Target target, absl::string_view data) {
       WriteAll(target == Target::kStdout ? options_.stdout_fd : options_.stderr_fd, data)) {
     return;
   }
+  const int error = errno;
   broken = true;
   if (told_broken_ || !on_broken_) return;
   told_broken_ = true;
-  on_broken_();
+  on_broken_(target == Target::kStderr, error);
 }
 
-// False: `fd` can't be written any more. Given up half-way if abandoned.
+// False: `fd` can't be written any more, errno says why. Given up half-way if abandoned.
 bool OutputSink::WriteAll(int fd, absl::string_view data) {
   while (!data.empty()) {
     if (!AwaitWritable(fd)) return true;

@@ -40,9 +40,9 @@ class OutputSink {
   OutputSink(const OutputSink&) = delete;
   OutputSink& operator=(const OutputSink&) = delete;
 
-  // Called once, when stdout or stderr can no longer be written (the reader of a pipe has gone);
-  // what would go there is dropped from then on. Set it before the first Write.
-  void OnBroken(std::function<void()> callback);
+  // Called once, when stdout or stderr can no longer be written, with errno: EPIPE if the reader of
+  // a pipe has gone. What would go there is dropped from then on. Set it before the first Write.
+  void OnBroken(std::function<void(bool is_stderr, int error)> callback);
 
   // One line of a worker, with the '\n' or '\r' that it ended with, if any. Waits while the backlog
   // is full: this is what slows the workers down to the reader's pace. `host` is for JSON.
@@ -87,7 +87,7 @@ class OutputSink {
   bool AwaitWritable(int fd);
 
   const OutputSinkOptions options_;
-  std::function<void()> on_broken_;
+  std::function<void(bool is_stderr, int error)> on_broken_;
   bool broken_[2] = {false, false};  // of the writing thread alone, as the next
   bool told_broken_ = false;
   bool told_file_error_ = false;

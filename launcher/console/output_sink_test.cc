@@ -149,7 +149,11 @@ TEST_F(OutputSinkTest, FileErrorIsToldOnceAndConsoleGoesOn) {
 TEST_F(OutputSinkTest, LostReaderIsToldOnceAndOtherStreamGoesOn) {
   Make();
   int calls = 0;
-  sink_->OnBroken([&] { ++calls; });
+  sink_->OnBroken([&](bool is_stderr, int error) {
+    ++calls;
+    EXPECT_FALSE(is_stderr);
+    EXPECT_EQ(error, EPIPE);
+  });
   close(out_[0]);
   sink_->Write(0, false, "a\n");
   sink_->Write(0, false, "b\n");
