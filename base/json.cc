@@ -29,6 +29,15 @@ size_t SequenceLength(absl::string_view text) {
 
 }  // namespace
 
+bool IsUtf8(absl::string_view text) {
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string JsonString(absl::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {

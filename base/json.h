@@ -9,6 +9,8 @@
 
 namespace hvd {
 
+bool IsUtf8(absl::string_view text);
+
 // A JSON string, quotes included, of any bytes; those that are no UTF-8 become U+FFFD.
 std::string JsonString(absl::string_view text);
 

@@ -12,6 +12,11 @@ TEST(JsonString, QuotesAndControls_AreEscaped) {
             "\"\\\"\\\\\\u000a\\u0009\\u001b[1m\\u0000\"");
 }
 
+TEST(IsUtf8, TellsThemApart) {
+  EXPECT_TRUE(IsUtf8("") && IsUtf8("a é 😀"));
+  EXPECT_FALSE(IsUtf8("a\xff") || IsUtf8("\xe2\x82"));
+}
+
 TEST(JsonString, BytesThatAreNoUtf8_BecomeReplacements) {
   EXPECT_EQ(JsonString("a\xff"
                        "b"),

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/json.h"
 
 namespace hvd {
 namespace {
@@ -21,6 +22,7 @@ bool StaysHere(const std::string& name) {
   if (absl::StartsWith(name, "BASH_FUNC_") || absl::EndsWith(name, "CUDA_VISIBLE_DEVICES")) {
     return true;
   }
+  if (!IsUtf8(name)) return true;  // what programs can't ask for, messages can't carry
   if (name == "OLDPWD" || name == "_HOROVOD_SECRET_KEY") return true;
   return std::find(std::begin(kPerWorker), std::end(kPerWorker), name) != std::end(kPerWorker);
 }

@@ -13,6 +13,7 @@ TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
   const Environment launcher = {{"PATH", "/bin"},
                                 {"BASH_FUNC_module%%", "() { :; }"},
                                 {"OLDPWD", "/x"},
+                                {"\xff", "x"},
                                 {"CUDA_VISIBLE_DEVICES", "1"},
                                 {"NV_CUDA_VISIBLE_DEVICES", "1"},
                                 {"CUDA_VISIBLE_DEVICES_OLD", "1"},
