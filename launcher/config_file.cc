@@ -80,10 +80,16 @@ std::string UnknownKey(const std::string& name) {
 }
 
 absl::StatusOr<std::string> SwitchArgument(const Key& key, const Setting& setting) {
-  const bool is_true = setting.value == "true" || setting.value == "True";
-  const bool is_false = setting.value == "false" || setting.value == "False";
-  if (setting.kind == Setting::Kind::kPlain && (is_true || is_false)) {
-    return std::string(is_true ? key.flag : key.off);
+  // All that PyYAML, which Horovod reads its file with, takes for these.
+  const auto is_one_of = [&](std::initializer_list<absl::string_view> words) {
+    return setting.kind == Setting::Kind::kPlain &&
+           std::find(words.begin(), words.end(), setting.value) != words.end();
+  };
+  if (is_one_of({"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"})) {
+    return std::string(key.flag);
+  }
+  if (is_one_of({"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"})) {
+    return std::string(key.off);
   }
   return absl::InvalidArgumentError(
       absl::StrCat(key.name, ": '", setting.value, "' is not true or false"));

@@ -77,6 +77,13 @@ TEST(ConfigFile, SwitchedOff_BecomesTheOppositeFlag) {
                           "--stall-check"));
 }
 
+TEST(ConfigFile, Switches_AreAllThatYamlHasForThem) {
+  EXPECT_THAT(Arguments("autotune: {enabled: yes}\nstall_check: {enabled: Off}\n"
+                        "timeline: {mark_cycles: ON}\nparams: {torus_allreduce: NO}\n"),
+              ElementsAre("--autotune", "--no-stall-check", "--timeline-mark-cycles",
+                          "--no-torus-allreduce"));
+}
+
 TEST(ConfigFile, GroupWithoutSettings_AsksForNothing) {
   EXPECT_THAT(Arguments("params:\n#  cycle_time_ms: 5\nautotune: {}\n"), ElementsAre());
 }
