@@ -39,7 +39,10 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
     EndCallsOf(worker, absl::FailedPreconditionError(
                            absl::StrCat("another process speaks for ", Name(*worker), " now")));
     if (worker->in_epoch) {
-      BreakEpoch(absl::StrCat("the process of ", Name(*worker), " was replaced by another"));
+      BreakEpoch(absl::StrCat("another process of ", Name(*worker),
+                              " has called hvd.init(), as multiprocessing's spawn and forkserver "
+                              "do for a script that has the call outside of `if __name__ == "
+                              "\"__main__\"`"));
     }
   }
   worker->incarnation = newer;

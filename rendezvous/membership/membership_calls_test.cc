@@ -70,7 +70,8 @@ TEST_F(MembershipCallsTest, JoinWorld_NewIncarnationInTheMiddle_BreaksTheEpoch) 
   Join(1, 0, 11);
   EXPECT_THAT(StatusOf(own_watch), StatusIs(kFailedPrecondition));
   EXPECT_EQ(WatchOf(watch).change, EpochChange::kBroken);
-  EXPECT_THAT(WatchOf(watch).reason, HasSubstr("rank 0 on host a was replaced"));
+  EXPECT_THAT(WatchOf(watch).reason,
+              HasSubstr("another process of rank 0 on host a has called hvd.init()"));
   EXPECT_THAT(StatusOf(exchange), StatusIs(kFailedPrecondition));
 }
 
