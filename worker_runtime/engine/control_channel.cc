@@ -62,7 +62,7 @@ class TcpControlChannel : public ControlChannel {
   absl::Status Send(int peer, absl::string_view message) override;
   absl::Status Flush(absl::Duration timeout) override;
   absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
-  bool PrepareSleep() override { return received_.empty() && lost_.ok(); }
+  bool PrepareSleep() override { return received_.empty() && lost_.ok() && !woken_; }
   void AwaitWake(absl::Duration timeout) override;
   void StayAwake() override {}  // the kernel keeps what has happened
   void TakeOver() override {}

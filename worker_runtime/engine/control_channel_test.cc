@@ -112,6 +112,16 @@ TEST_P(ControlChannelTest, Wake_EndsReceive) {
   EXPECT_TRUE(star[0]->Receive(absl::ZeroDuration())->empty());
 }
 
+TEST_P(ControlChannelTest, Wake_DuringAFlush_IsNotSleptThrough) {
+  Star star(2, GetParam());
+  ASSERT_TRUE(star[0]->Send(1, std::string(15 << 20, 'x')).ok());
+  star[0]->Wake();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(star[0]->Flush(absl::Milliseconds(1))));
+  EXPECT_FALSE(star[0]->PrepareSleep());
+  ASSERT_TRUE(star[0]->Receive(absl::ZeroDuration()).ok());
+  EXPECT_TRUE(star[0]->PrepareSleep());
+}
+
 TEST_P(ControlChannelTest, PeerGone_IsToldAfterItsLastWordsAndTheOthersStay) {
   Star star(3, GetParam());
   ASSERT_TRUE(star[1]->Send(0, "last words").ok());

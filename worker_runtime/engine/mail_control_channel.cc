@@ -30,7 +30,8 @@ class MailControlChannel : public ControlChannel {
   absl::Status Flush(absl::Duration timeout) override;
   absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
   bool PrepareSleep() override {
-    return received_.empty() && lost_.ok() && mailbox_.PrepareSleep([this] { return HasNews(); });
+    return received_.empty() && lost_.ok() && !woken_ &&
+           mailbox_.PrepareSleep([this] { return HasNews(); });
   }
   void AwaitWake(absl::Duration timeout) override { mailbox_.AwaitWake(timeout); }
   void StayAwake() override { mailbox_.StayAwake(); }
