@@ -320,6 +320,30 @@ def test_sparse_gradients(as_dense):
     assert_same(model, reference)
 
 
+@pytest.mark.parametrize("set_to_none", [False, True])
+@pytest.mark.parametrize("as_dense", [False, True])
+def test_a_rank_without_a_sparse_gradient_takes_part_with_zeros(as_dense, set_to_none):
+    torch.manual_seed(1)
+    model = nn.Embedding(10, 4, sparse=True)
+    reference = copy.deepcopy(model)
+    optimizer = distributed(
+        model, torch.optim.SGD(model.parameters(), lr=0.5), sparse_as_dense=as_dense
+    )
+    plain = torch.optim.SGD(reference.parameters(), lr=0.5)
+    for step in range(4):
+        idle = 0 if step in (1, 2) else None
+        optimizer.zero_grad(set_to_none=set_to_none)
+        if hvd.rank() != idle:
+            model(torch.tensor([hvd.rank(), 5 + step])).sum().backward()
+        optimizer.step()
+        plain.zero_grad()
+        for rank in range(hvd.size()):
+            if rank != idle:
+                (reference(torch.tensor([rank, 5 + step])).sum() / hvd.size()).backward()
+        plain.step()
+    assert_same(model, reference)
+
+
 @pytest.mark.several_ranks
 def test_misuse_fails():
     model = net()

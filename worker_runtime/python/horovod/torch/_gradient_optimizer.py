@@ -152,7 +152,7 @@ class GradientOptimizer(WrappedOptimizer):
         if part is None:
             self._fill_missing(p)
             if p.grad.is_sparse:
-                self._sparse_dims[p] = p.grad.sparse_dim()
+                self._note_sparse_dim(p)
                 if not self._sparse_as_dense:
                     with torch.no_grad():
                         finish = sparse_allreduce_async(p.grad, name, self._op, self._process_set)
@@ -182,6 +182,16 @@ class GradientOptimizer(WrappedOptimizer):
             p.grad = torch.zeros_like(p)
 
     @torch.no_grad()
+    def _note_sparse_dim(self, p: torch.Tensor) -> int:
+        """Notes what the others' gradients look like when this rank has none, and returns it."""
+        if p in self._sparse_dims and p.grad._nnz() == 0:
+            # zero_grad() has made all dimensions sparse, which those of the others are not.
+            p.grad = p.grad.to_dense().to_sparse(self._sparse_dims[p])
+        else:
+            self._sparse_dims[p] = p.grad.sparse_dim()
+        return self._sparse_dims[p]
+
+    @torch.no_grad()
     def _as_dense(self, p: torch.Tensor) -> _Dense:
         self._fill_missing(p)
         grad, sparse_dim = p.grad, self._sparse_dims.get(p, 0)
@@ -192,8 +202,8 @@ class GradientOptimizer(WrappedOptimizer):
                         self._parameter_names[p]
                     )
                 )
-            sparse_dim = self._sparse_dims[p] = grad.sparse_dim()
-            grad = grad.to_dense()
+            sparse_dim = self._note_sparse_dim(p)
+            grad = p.grad.to_dense()
         compressed, ctx = self._compression.compress(grad.detach())
         return _Dense(p, grad, compressed.contiguous(), ctx, sparse_dim)
 
