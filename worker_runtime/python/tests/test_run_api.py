@@ -77,6 +77,19 @@ def test_exception_reaches_the_caller():
     assert "Rank 1 raised" in text and "KeyError: 'the cause'" in text
 
 
+@needs_launcher
+def test_result_that_can_not_be_pickled_reaches_the_caller():
+    with pytest.raises(RuntimeError) as caught:
+        horovod.run(lambda: (i for i in range(2)), num_proc=1)
+    assert "the function's result, a generator, can't be pickled" in str(caught.value)
+
+
+@needs_launcher
+def test_nothing_is_printed_beside_what_the_function_prints(capfd):
+    horovod.run(print, ("words",), num_proc=1)
+    assert capfd.readouterr() == ("[0]<stdout>:words\n", "")
+
+
 def test_contradictions_fail():
     for kwargs in (
         dict(hosts="a:1", hostfile="b"),
@@ -106,8 +119,8 @@ def worker_of(handover, key=None):
 def test_the_function_goes_out_and_results_come_back(handover):
     worker = worker_of(handover)
     assert worker.get_function()() == 5
-    worker.put_result(1, {"of": "one"})
-    worker.put_result(0, None)
+    worker.put_result(1, _handover.pickled({"of": "one"}))
+    worker.put_result(0, _handover.pickled(None))
     assert handover.results() == {0: None, 1: {"of": "one"}}
 
 
@@ -123,7 +136,7 @@ def test_who_does_not_know_the_key_gets_nothing_and_leaves_nothing(handover):
     with pytest.raises(OSError):
         stranger.get_function()
     with pytest.raises(OSError):
-        stranger.put_result(0, "bad")
+        stranger.put_result(0, _handover.pickled("bad"))
     assert handover.results() == {}
 
 
@@ -138,7 +151,7 @@ def test_what_was_recorded_can_not_be_played_again(handover):
     original = _handover._Channel.send
     _handover._Channel.send = record
     try:
-        worker_of(handover).put_result(0, "once")
+        worker_of(handover).put_result(0, _handover.pickled("once"))
     finally:
         _handover._Channel.send = original
     with socket.create_connection(("127.0.0.1", handover.port), timeout=30) as connection:

@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from horovod.runner import _handover
 from horovod.runner._arguments import _as_arguments, _HorovodArgs, flags_of  # noqa: F401
 from horovod.runner.launch import find_program
-from horovod.runner.run_task import KEY_VARIABLE
 
 _STOP_SECONDS = 30.0  # for horovodrun to stop its workers, which takes it much less
 
@@ -125,7 +124,7 @@ def _run_function(settings: _HorovodArgs) -> List[Any]:
     with _handover.Handover(settings.run_func, everywhere=not local) as handover:
         host = "127.0.0.1" if local else "launcher"
         task = [python, "-m", "horovod.runner.run_task", host, str(handover.port)]
-        status = _launch(flags + task, {KEY_VARIABLE: handover.key.hex()})
+        status = _launch(flags + task, {_handover.KEY_VARIABLE: handover.key.hex()})
         if status != 0:
             raise RuntimeError(_explain(status, handover.failures()))
         results = handover.results()

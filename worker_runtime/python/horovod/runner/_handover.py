@@ -20,6 +20,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import cloudpickle
 
+KEY_VARIABLE = "HOROVOD_RUN_KEY"  # of the workers' environment
+
 _NONCE_BYTES = 32
 _MAC_BYTES = 32
 _PATIENCE = 60.0  # seconds, for the other side to go on
@@ -155,6 +157,15 @@ class Handover:
         return sorted(found, key=lambda failure: (failure.caused_by_peer, failure.rank))
 
 
+def pickled(value: Any) -> bytes:
+    """What the function returned, as it travels. Raises TypeError, naming the type, if it can't."""
+    try:
+        return cloudpickle.dumps(value)
+    except Exception as error:
+        text = "the function's result, a {}, can't be pickled: {}"
+        raise TypeError(text.format(type(value).__name__, error)) from error
+
+
 class Worker:
     """A worker's side. Its methods raise OSError if the caller can't be reached."""
 
@@ -175,9 +186,9 @@ class Worker:
         sys.path.extend(path for path in json.loads(paths) if path not in sys.path)
         return cloudpickle.loads(function)
 
-    def put_result(self, rank: int, value: Any) -> None:
-        """What the function returned on rank `rank`."""
-        self._ask(_RESULT, rank, cloudpickle.dumps(value))
+    def put_result(self, rank: int, result: bytes) -> None:
+        """What the function returned on rank `rank`, :func:`pickled`."""
+        self._ask(_RESULT, rank, result)
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:
         """What the function raised on rank `rank`."""

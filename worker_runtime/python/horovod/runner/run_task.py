@@ -7,8 +7,6 @@ from typing import List
 
 from horovod.runner import _handover
 
-KEY_VARIABLE = "HOROVOD_RUN_KEY"
-
 
 def _rank() -> int:
     # The runtime's rank if the function has left it running, else the one that the launcher gave.
@@ -24,17 +22,17 @@ def main(arguments: List[str]) -> None:
     if host == "launcher":
         host = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"]
     # Not for the function, nor for what it starts.
-    worker = _handover.Worker(host, int(port), bytes.fromhex(os.environ.pop(KEY_VARIABLE)))
+    worker = _handover.Worker(host, int(port), bytes.fromhex(os.environ.pop(_handover.KEY_VARIABLE)))
     try:
         call = worker.get_function()
     except OSError as error:
         sys.exit("horovod.run: no function came from {}:{}: {}".format(host, port, error))
     try:
-        value = call()
+        result = _handover.pickled(call())
     except Exception as error:
         worker.put_failure(_rank(), error, getattr(error, "caused_by_peer", False))
         raise
-    worker.put_result(_rank(), value)
+    worker.put_result(_rank(), result)
 
 
 if __name__ == "__main__":
