@@ -1,12 +1,15 @@
-"""Forked children of a process that uses Horovod: DataLoader workers and plain forks. Runs on any
-number of ranks."""
+"""Children of a process that uses Horovod: DataLoader workers, plain forks and new interpreters. Runs
+on any number of ranks."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
 
 import horovod.torch as hvd
+from horovod.runner.launch import find_program
 
 
 class Squares(torch.utils.data.Dataset):
@@ -62,3 +65,29 @@ def test_child_can_read_but_not_communicate():
     assert in_child(child)
     assert torch.equal(kept[0], torch.arange(100.0).repeat(hvd.size()))
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
+
+
+@pytest.mark.several_ranks
+def test_child_that_runs_the_script_again_leaves_the_world_alone():
+    """As a DataLoader's workers do under spawn, in a script that calls hvd.init() when imported."""
+    script = "import horovod.torch as hvd; hvd.init()"
+    child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert child.returncode == 1
+    error = child.stderr.splitlines()[-1]
+    assert "Process {} has called hvd.init()".format(os.getpid()) in error
+    assert "under if __name__ == '__main__'" in error
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
+
+
+@pytest.mark.several_ranks
+def test_child_may_take_the_place_of_a_process_that_has_left():
+    script = "import os, horovod.torch as hvd; hvd.init(); print(os.environ['HOROVOD_MEMBER'])"
+    again = (
+        "import subprocess, sys, horovod.torch as hvd; hvd.init(); hvd.shutdown(); "
+        "subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
+    )
+    # In a job of their own, since the place is gone for who was there first.
+    command = [sys.executable, "-c", again, script]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("HOROVOD_")}
+    launched = [find_program("horovodrun"), "-np", "1", *command]
+    subprocess.run(launched, env=environment, check=True, timeout=100)

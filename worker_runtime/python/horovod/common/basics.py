@@ -23,6 +23,8 @@ from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, Wor
 
 
 _MAX_FAILED_ENTRIES = 10  # in a row; the daemon gives up earlier, if it can be reached
+# Tells the processes that a member of a world starts who that is: its id, and its place in the job.
+_MEMBER = "HOROVOD_MEMBER"
 
 
 class _World(NamedTuple):
@@ -90,6 +92,27 @@ def check_not_forked() -> None:
         )
 
 
+def _place_in_job() -> str:
+    """What the agent has told this process and those that it starts; empty without an agent."""
+    names = ("HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID")
+    return " ".join(os.environ[name] for name in names if name in os.environ)
+
+
+def _check_no_member_started_this() -> None:
+    """Raises :class:`HorovodInternalError` if a process that has started this one is a member of
+    the world in the place that this one has: the world would break."""
+    pid, _, place = os.environ.get(_MEMBER, "").partition(" ")
+    if not place or place != _place_in_job() or pid == str(os.getpid()):
+        return
+    if os.path.exists("/proc/" + pid):
+        raise HorovodInternalError(
+            "Process {0} has called hvd.init() and has started this one, which can't be the same "
+            "rank. If this one runs the script again, as the workers of a DataLoader do that are "
+            "started by spawn or forkserver, call hvd.init() under if __name__ == '__main__'. "
+            "Otherwise call hvd.shutdown() in process {0} first.".format(pid)
+        )
+
+
 def is_ready() -> bool:
     """Whether this process is in a world and can run collectives."""
     return _process.world is not None and not _process.deferred and not _process.forked
@@ -120,7 +143,8 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
       NotImplementedError: for an MPI communicator.
       ValueError: `comm` is a subset of the ranks, the process sets are bad or not the same on all
         ranks, or an environment variable of Horovod's has a bad value.
-      HorovodInternalError: the world could not be joined.
+      HorovodInternalError: the world could not be joined, or the process that started this one is in
+        it.
       WorkerReleased: this process is not wanted any more; it ends with code 0.
     """
     from horovod.common import process_sets as sets
@@ -131,11 +155,14 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         raise NotImplementedError("hvd.init(comm=...): this Horovod is built without MPI.")
     if _process.world is not None:
         return
+    _check_no_member_started_this()
     _enter(_ffi.init)
     if comm and sorted(comm) != list(range(_ffi.query("size"))):
         _ffi.shutdown()
         raise ValueError("hvd.init(comm=...): a subset of the ranks is not supported.")
     _process.pid = os.getpid()
+    if _place_in_job():
+        os.environ[_MEMBER] = "{} {}".format(_process.pid, _place_in_job())
     _install_hooks()
     _process.deferred = _ffi.is_deferred()
     _note_world()
@@ -224,6 +251,7 @@ def shutdown() -> None:
     sets.forget()
     _process.world = None
     _process.deferred = False
+    os.environ.pop(_MEMBER, None)
     _ffi.shutdown()
 
 
