@@ -216,6 +216,26 @@ def test_tensors_that_go_through_host_memory(monkeypatch):
     assert hvd.reducescatter(torch.ones(size), op=hvd.Sum).tolist() == [float(size)]
 
 
+def test_views_of_negated_memory_have_their_own_sign():
+    """As a conjugate's imaginary part is."""
+    size, rank = hvd.size(), hvd.rank()
+    memory = torch.arange(1.0, size + 1)
+    view = torch._neg_view(memory)
+    expected = [-1.0 - i for i in range(size)]
+    assert view.is_neg()
+    assert hvd.allreduce(view).tolist() == expected
+    assert [t.tolist() for t in hvd.grouped_allreduce([view, memory])] == [expected, memory.tolist()]
+    assert hvd.allgather(view).tolist() == expected * size
+    assert hvd.alltoall(view).tolist() == [expected[rank]] * size
+    assert hvd.broadcast(view, 0).tolist() == expected
+    assert hvd.reducescatter(view).tolist() == [expected[rank]]
+    hvd.allreduce_(view, op=hvd.Sum)
+    assert memory.tolist() == [(1.0 + i) * size for i in range(size)]
+    memory += rank
+    hvd.broadcast_(view, size - 1)
+    assert memory.tolist() == [(1.0 + i) * size + size - 1 for i in range(size)]
+
+
 # Join, objects, parameters.
 
 

@@ -375,6 +375,8 @@ def test_bad_arguments_fail():
     ):
         with pytest.raises(ValueError):
             hvd.DistributedOptimizer(sgd, **kwargs)
+    with pytest.raises(ValueError, match="already"):
+        hvd.DistributedOptimizer(distributed(model, sgd))
 
 
 def test_is_the_optimizer_it_wraps():

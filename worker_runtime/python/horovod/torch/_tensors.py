@@ -40,7 +40,7 @@ def check(tensor: torch.Tensor) -> None:
 def in_host_memory(tensor: torch.Tensor) -> bool:
     """Whether the runtime can read and write `tensor` where it is; any other goes through a
     copy."""
-    return tensor.is_cpu
+    return tensor.is_cpu and not tensor.is_neg()  # such a view's memory has the other sign
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:

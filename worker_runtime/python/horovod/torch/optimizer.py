@@ -9,6 +9,7 @@ from horovod.common import process_sets
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch._adasum_optimizer import AdasumOptimizer
 from horovod.torch._gradient_optimizer import GradientOptimizer
+from horovod.torch._wrapped_optimizer import WrappedOptimizer
 from horovod.torch.compression import Compression, Compressor
 from horovod.torch.mpi_ops import Adasum, Average
 
@@ -59,6 +60,8 @@ def DistributedOptimizer(
     Raises ValueError for bad arguments.
     """
     process_sets.known(process_set)
+    if isinstance(optimizer, WrappedOptimizer):
+        raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor not supported with op != Average")
     if backward_passes_per_step <= 0:
