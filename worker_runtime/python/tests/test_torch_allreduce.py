@@ -1,6 +1,7 @@
 """Allreduce: types, forms, gradients. Runs on any number of ranks."""
 
 import gc
+import warnings
 
 import pytest
 import torch
@@ -158,6 +159,30 @@ def test_sparse_allreduce(op):
         lambda r: torch.sparse_coo_tensor([[0, r % 3]], torch.ones(2, 2), (4, 2)).to_dense()
     )
     assert torch.allclose(result, expected / (hvd.size() if op == hvd.Average else 1))
+
+
+def test_sparse_allreduce_does_not_warn():
+    embedding = torch.nn.Embedding(4, 2, sparse=True)
+    embedding(torch.tensor([1])).sum().backward()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            hvd.sparse_allreduce_async(embedding.weight.grad, "quiet", hvd.Sum)()
+    finally:
+        torch.set_warn_always(False)
+
+
+@pytest.mark.several_ranks
+def test_sparse_allreduce_refuses_indices_out_of_range():
+    size = 4 + hvd.rank()
+    tensor = torch.sparse_coo_tensor([[size - 1]], torch.ones(1), (size,))
+    wait = hvd.sparse_allreduce_async(tensor, "ranges", hvd.Sum)
+    if hvd.rank() == hvd.size() - 1:
+        assert wait().to_dense().tolist() == [0.0] * 3 + [1.0] * hvd.size()
+    else:
+        with pytest.raises(RuntimeError, match="size"):
+            wait()
 
 
 def test_requests_alike_but_for_one_thing_are_not_mixed_up(monkeypatch):

@@ -10,6 +10,11 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch import _tensors
 from horovod.torch._allgather import allgather_async
 
+# Other ranks' indices may be out of this rank's range, which later versions of torch do not look for
+# unless they are asked to; they warn that they do not.
+_CHECKS = hasattr(torch.sparse, "check_sparse_tensor_invariants")
+_CHECKED = {"check_invariants": True} if _CHECKS else {}
+
 
 @_tensors.not_compiled
 def sparse_allreduce_async(
@@ -42,6 +47,6 @@ def sparse_allreduce_async(
         all_indices, all_values = (ops.synchronize(handle) for handle in handles)
         if op == Average:
             all_values = all_values / process_set.size()
-        return torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.size())
+        return torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.size(), **_CHECKED)
 
     return finish
