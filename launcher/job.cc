@@ -53,6 +53,9 @@ int JobRun::Run() {
 
 void JobRun::Start() {
   deadline_ = start_time_ + plan_.start_timeout;
+  if (dependencies_.event_log != nullptr) {
+    dependencies_.event_log->OnLost([this](const std::string& what) { Warn(what); });
+  }
   if (plan_.verbose) output_.Say(absl::StrCat("horovodrun: ", PlanTable(plan_)));
   absl::StatusOr<StartedDaemon> daemon = StartDaemon(
       plan_, dependencies_.start_server,

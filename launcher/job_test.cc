@@ -279,6 +279,17 @@ TEST_F(JobTest, VerboseShowsPlanAndPhases) {
   EXPECT_THAT(stderr_, HasSubstr("every agent has exited"));
 }
 
+TEST_F(JobTest, EventLogThatCantBeWrittenIsToldAndCostsNothing) {
+  auto log = EventLog::Open("/dev/full");
+  ASSERT_TRUE(log.ok());
+  dependencies_.event_log = log->get();
+  ThenAllReady();
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(stderr_, HasSubstr("horovodrun: warning: can't write the event log /dev/full: No"));
+}
+
 TEST_F(JobTest, NoticesOfAStaticJobAreForVerboseAndTheLogOnlyButForStalls) {
   const std::string path = ::testing::TempDir() + "/job_test_events";
   auto log = EventLog::Open(path);

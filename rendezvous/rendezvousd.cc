@@ -54,6 +54,7 @@ class Daemon {
     }
     if (!options_.event_log.empty()) {
       ASSIGN_OR_RETURN(event_log_, EventLog::Open(options_.event_log));
+      event_log_->OnLost(Say);
     }
     teller_ = std::make_unique<JobTeller>(*loop_, Clock::Real(), options_.job.min_workers, Say);
     RETURN_IF_ERROR(Serve());

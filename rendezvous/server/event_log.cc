@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -84,7 +85,12 @@ absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path
     return absl::InvalidArgumentError(
         absl::StrCat("can't write the event log ", path, ": ", strerror(errno)));
   }
-  return std::unique_ptr<EventLog>(new EventLog(std::move(file)));
+  return std::unique_ptr<EventLog>(new EventLog(path, std::move(file)));
+}
+
+void EventLog::OnLost(std::function<void(const std::string& what)> callback) {
+  absl::MutexLock lock(&mu_);
+  on_lost_ = std::move(callback);
 }
 
 void EventLog::Write(const Notice& notice) { Append(EventLogLine(notice, WallNow())); }
@@ -93,7 +99,12 @@ void EventLog::Write(const Verdict& verdict) { Append(EventLogLine(verdict, Wall
 
 void EventLog::Append(absl::string_view line) {
   absl::MutexLock lock(&mu_);
-  (void)WriteAll(file_.get(), line);
+  if (WriteAll(file_.get(), line).ok()) return;
+  const int error = errno;
+  if (const auto tell = std::exchange(on_lost_, nullptr)) {
+    tell(absl::StrCat("can't write the event log ", path_, ": ", strerror(error),
+                      "; lines are missing there"));
+  }
 }
 
 }  // namespace hvd

@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_SERVER_EVENT_LOG_H_
 #define RENDEZVOUS_SERVER_EVENT_LOG_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,15 +35,20 @@ class EventLog {
   // Makes the file if there is none.   InvalidArgument: it can't be opened for appending; says why.
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path);
 
+  // Called once, with one line for people, when lines are lost. Set it before the first Write.
+  void OnLost(std::function<void(const std::string& what)> callback);
+
   // Stamped with the present wall time.
   void Write(const Notice& notice);
   void Write(const Verdict& verdict);
 
  private:
-  explicit EventLog(Fd file) : file_(std::move(file)) {}
+  EventLog(std::string path, Fd file) : path_(std::move(path)), file_(std::move(file)) {}
   void Append(absl::string_view line);
 
+  const std::string path_;
   absl::Mutex mu_;
+  std::function<void(const std::string& what)> on_lost_ ABSL_GUARDED_BY(mu_);
   const Fd file_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -83,6 +84,17 @@ TEST(EventLogTest, Write_Appends) {
   const size_t second = contents.str().find("\"text\":\"two\"}\n");
   EXPECT_LT(first, second);
   EXPECT_NE(second, std::string::npos);
+}
+
+TEST(EventLogTest, Write_DiskIsFull_IsToldOnce) {
+  auto log = EventLog::Open("/dev/full");
+  ASSERT_TRUE(log.ok()) << log.status();
+  std::vector<std::string> told;
+  (*log)->OnLost([&told](const std::string& what) { told.push_back(what); });
+  (*log)->Write(Notice());
+  (*log)->Write(Verdict());
+  EXPECT_EQ(told, std::vector<std::string>{"can't write the event log /dev/full: No space left on "
+                                           "device; lines are missing there"});
 }
 
 TEST(EventLogTest, Open_NoSuchDirectory_SaysWhy) {
