@@ -39,10 +39,7 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
     EndCallsOf(worker, absl::FailedPreconditionError(
                            absl::StrCat("another process speaks for ", Name(*worker), " now")));
     if (worker->in_epoch) {
-      BreakEpoch(absl::StrCat("another process of ", Name(*worker),
-                              " has called hvd.init(), as multiprocessing's spawn and forkserver "
-                              "do for a script that has the call outside of `if __name__ == "
-                              "\"__main__\"`"));
+      BreakEpoch(absl::StrCat("another process of ", Name(*worker), " has called hvd.init()"));
     }
   }
   worker->incarnation = newer;
