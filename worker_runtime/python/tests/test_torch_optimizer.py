@@ -2,6 +2,7 @@
 number of ranks."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -393,6 +394,35 @@ def test_is_the_optimizer_it_wraps():
     train(model, optimizer, batches(1)[1])
     scheduler.step()
     assert optimizer.param_groups[0]["lr"] == 0.05
+
+
+@pytest.mark.parametrize("groups", [None, 2])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))], ids=["copy", "pickle"]
+)
+def test_copies_and_pickles_go_on_as_the_original(copied, groups):
+    model, reference = net(), net()
+    joined, mine = batches(4)
+    optimizer = distributed(model, OPTIMIZERS["adam"](model.parameters()), groups=groups)
+    train(model, optimizer, mine[:2])
+    optimizer.set_backward_passes_per_step(2)
+    again, its_optimizer = copied((model, optimizer))
+    assert isinstance(its_optimizer, torch.optim.Adam)
+    assert its_optimizer.backward_passes_per_step == 2
+    its_optimizer.set_backward_passes_per_step(1)
+    train(again, its_optimizer, mine[2:])
+    train(reference, OPTIMIZERS["adam"](reference.parameters()), joined)
+    assert_same(again, reference)
+
+
+def test_a_copy_asks_no_other_rank():
+    model = net()
+    for op, groups in ((hvd.Average, 2), (hvd.Adasum, None)):
+        optimizer = distributed(
+            model, OPTIMIZERS["sgd"](model.parameters()), op=op, groups=groups
+        )
+        if hvd.rank() == 0:
+            copy.deepcopy((model, optimizer))
 
 
 def test_added_parameters_are_reduced_too():

@@ -109,6 +109,12 @@ class GradientOptimizer(WrappedOptimizer):
             raise ValueError("groups: the ranks' optimizers have different parameters")
         return split_list([by_name[name] for name in names], groups)
 
+    def _changed_settings(self) -> Dict[str, Any]:
+        changed = super()._changed_settings()
+        if self._group_of:  # the ranks have agreed on them, which one that copies can't repeat
+            changed["groups"] = list({id(group): group for group in self._group_of.values()}.values())
+        return changed
+
     # Starting.
 
     def _gradient_arrived(self, p: torch.Tensor) -> None:

@@ -157,6 +157,10 @@ class WrappedOptimizer:
                 old.update(new)
             self.param_groups = groups
 
+    def _changed_settings(self) -> Dict[str, Any]:
+        """Those of `_setup` that a copy is to be made with instead of this optimizer's own."""
+        return {"backward_passes_per_step": self.backward_passes_per_step}
+
     # For subclasses.
 
     def _gradient_arrived(self, p: torch.Tensor) -> None:

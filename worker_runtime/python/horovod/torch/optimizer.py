@@ -36,6 +36,9 @@ def DistributedOptimizer(
     and all ranks skip the same steps. Parameters without a gradient on this rank take part with
     zeros.
 
+    A deep copy, made together with the model, or what is unpickled with it, is a distributed
+    optimizer of the new parameters.
+
     To clip gradients: ``optimizer.synchronize()``, clip, then
     ``with optimizer.skip_synchronize(): optimizer.step()``.
 
@@ -109,11 +112,27 @@ def _wrap(
 ) -> Any:
     own, place = type(optimizer), {"__module__": __name__}
     # One class between, since Lightning 1.x makes a class of the first base of this one.
-    combined = type(own.__name__, (kind, own), dict(place))
+    combined = type(own.__name__, (kind, own), dict(place, __reduce_ex__=_reduced))
     wrapped = object.__new__(type(own.__name__, (combined,), place))
     # The same groups and state, not copies: what is done to one of the two is done to both.
     attributes = dict(vars(optimizer))
     attributes.pop("step", None)  # a learning rate scheduler's wrapper of the other's method
     vars(wrapped).update(attributes)
     wrapped._setup(named_parameters, **settings)
+    wrapped._made_of = (own, kind, settings)
     return wrapped
+
+
+def _reduced(wrapped: Any, _: Any) -> Tuple[Any, ...]:
+    """For copies and pickles, which are distributed optimizers of the parameters that are copied
+    with them."""
+    own, kind, settings = wrapped._made_of
+    named = [(name, p) for p, name in wrapped._parameter_names.items()]
+    settings = {**settings, **wrapped._changed_settings()}
+    return _made_again, (own, kind, named, settings, wrapped.__getstate__())
+
+
+def _made_again(own: type, kind: type, named: Any, settings: dict, state: dict) -> Any:
+    optimizer = object.__new__(own)
+    optimizer.__setstate__(state)
+    return _wrap(optimizer, kind, named, settings)
