@@ -143,8 +143,8 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
       NotImplementedError: for an MPI communicator.
       ValueError: `comm` is a subset of the ranks, the process sets are bad or not the same on all
         ranks, or an environment variable of Horovod's has a bad value.
-      HorovodInternalError: the world could not be joined, or the process that started this one is in
-        it.
+      HorovodInternalError: the world could not be joined, or the process that started this one is
+        in it.
       WorkerReleased: this process is not wanted any more; it ends with code 0.
     """
     from horovod.common import process_sets as sets

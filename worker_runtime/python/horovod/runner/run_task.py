@@ -22,7 +22,8 @@ def main(arguments: List[str]) -> None:
     if host == "launcher":
         host = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"]
     # Not for the function, nor for what it starts.
-    worker = _handover.Worker(host, int(port), bytes.fromhex(os.environ.pop(_handover.KEY_VARIABLE)))
+    key = bytes.fromhex(os.environ.pop(_handover.KEY_VARIABLE))
+    worker = _handover.Worker(host, int(port), key)
     try:
         call = worker.get_function()
     except OSError as error:

@@ -112,7 +112,8 @@ class GradientOptimizer(WrappedOptimizer):
     def _changed_settings(self) -> Dict[str, Any]:
         changed = super()._changed_settings()
         if self._group_of:  # the ranks have agreed on them, which one that copies can't repeat
-            changed["groups"] = list({id(group): group for group in self._group_of.values()}.values())
+            groups = {id(group): group for group in self._group_of.values()}
+            changed["groups"] = list(groups.values())
         return changed
 
     # Starting.

@@ -10,8 +10,8 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch import _tensors
 from horovod.torch._allgather import allgather_async
 
-# Other ranks' indices may be out of this rank's range, which later versions of torch do not look for
-# unless they are asked to; they warn that they do not.
+# Other ranks' indices may be out of this rank's range, which later versions of torch do not look
+# for unless they are asked to; they warn that they do not.
 _CHECKS = hasattr(torch.sparse, "check_sparse_tensor_invariants")
 _CHECKED = {"check_invariants": True} if _CHECKS else {}
 
