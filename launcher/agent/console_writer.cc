@@ -1,5 +1,6 @@
 #include "launcher/agent/console_writer.h"
 
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -21,7 +22,12 @@ OutputSinkOptions Unbounded(int out, int err) {
 }  // namespace
 
 ConsoleWriter::ConsoleWriter(EventLoop& loop, int out, int err)
-    : loop_(loop), sink_(Unbounded(out, err)) {}
+    : loop_(loop), sink_(Unbounded(out, err)) {
+  sink_.OnBroken([this](bool is_stderr, int error) {
+    sink_.Say(absl::StrCat(kAgentProgram, ": can't write to ", is_stderr ? "stderr" : "stdout",
+                           " any more: ", std::strerror(error), "; output is missing there\n"));
+  });
+}
 
 void ConsoleWriter::Send(const pb::AgentFrame& frame) {
   std::string words = frame.refusal().message();

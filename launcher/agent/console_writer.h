@@ -10,7 +10,8 @@
 
 namespace hvd {
 
-// Workers' lines with "[rank]<stdout>:" in front; the agent's own words to stderr. Belongs to the
+// Workers' lines with "[rank]<stdout>:" in front; the agent's own words to stderr. What can't be
+// written, to a full disk, is told once and costs nothing else. Belongs to the
 // loop's thread. REQUIRES: the loop runs no more when it is destroyed.
 class ConsoleWriter : public AgentOutput {
  public:

@@ -1,5 +1,8 @@
 #include "launcher/agent/console_writer.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <memory>
 #include <string>
@@ -60,6 +63,21 @@ TEST_F(ConsoleWriterTest, Send_LinesAndWords_AreTextWithRanks) {
   EXPECT_EQ(ReadAll(std::move(out_.read)), "[0]<stdout>:hello\n[1]<stdout>:unfinished\n");
   EXPECT_EQ(ReadAll(std::move(err_.read)),
             "[12]<stderr>:careful\nhorovod-agent: no such directory\nhorovod-agent: no command\n");
+}
+
+TEST_F(ConsoleWriterTest, Send_DiskIsFull_IsToldOnce) {
+  const Fd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(dup3(full.get(), out_.write.get(), O_CLOEXEC), out_.write.get());
+  for (int i = 0; i < 2; ++i) {
+    SendLine(0, false, "lost\n");
+    Drain();
+  }
+  SendLine(0, true, "end\n");
+  Drain();
+  err_.write.reset();
+  EXPECT_EQ(ReadAll(std::move(err_.read)),
+            "horovod-agent: can't write to stdout any more: No space left on device; output is "
+            "missing there\n[0]<stderr>:end\n");
 }
 
 TEST_F(ConsoleWriterTest, Full_NobodyReads_UntilTheReaderIsGone) {
