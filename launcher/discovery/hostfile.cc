@@ -33,6 +33,7 @@ absl::StatusOr<HostSlots> ParseLine(absl::string_view line) {
 
 absl::StatusOr<std::vector<HostSlots>> ParseHostfile(absl::string_view text,
                                                      const std::string& file) {
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // some editors begin a file so
   std::vector<HostSlots> hosts;
   std::map<std::string, int> seen;
   int number = 0;

@@ -29,6 +29,15 @@ TEST(ParseHostfile, TakesBothFormsCommentsAndBlankLines) {
   EXPECT_EQ((*hosts)[2].host, "c");
 }
 
+TEST(ParseHostfile, TakesAByteOrderMark) {
+  auto hosts = ParseHostfile(
+      "\xEF\xBB\xBF"
+      "a slots=2\r\n",
+      "f");
+  ASSERT_TRUE(hosts.ok()) << hosts.status();
+  EXPECT_EQ((*hosts)[0].host, "a");
+}
+
 TEST(ParseHostfile, BrokenLineIsNamedByFileAndNumber) {
   EXPECT_THAT(Error("a slots=1\n\nb slots=x\n"), StartsWith("hosts.txt:3: host b: 'x'"));
   EXPECT_THAT(Error("a slots=0"), StartsWith("hosts.txt:1: host a: 0 slots"));
