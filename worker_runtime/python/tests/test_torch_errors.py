@@ -102,7 +102,7 @@ def test_unsupported_tensors_fail(operation):
     with pytest.raises(ValueError, match="Tensor is required to be contiguous."):
         OPERATIONS[operation](torch.ones(12, 12).t())
     with pytest.raises(ValueError, match="needs a torch.Tensor"):
-        hvd.allreduce_async([1.0])
+        OPERATIONS[operation]([1.0])
     assert_usable()
 
 

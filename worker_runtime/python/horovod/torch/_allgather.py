@@ -107,6 +107,7 @@ def allgather(
     Differentiable: the gradient is averaged over the ranks. Raises IndexError for a tensor without
       dimensions.
     """
+    _tensors.check(tensor)
     if tensor.dim() == 0:
         raise IndexError("allgather needs a tensor of at least one dimension")
     if differentiable(tensor):

@@ -32,7 +32,10 @@ def check_reduction(op: int) -> None:
 
 
 def differentiable(*tensors: torch.Tensor) -> bool:
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    # What is no tensor is refused where it is checked.
+    return torch.is_grad_enabled() and any(
+        [getattr(tensor, "requires_grad", False) for tensor in tensors]
+    )
 
 
 def results(
