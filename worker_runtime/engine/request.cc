@@ -1,6 +1,7 @@
 #include "worker_runtime/engine/request.h"
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -36,9 +37,15 @@ absl::Status CheckSplits(const TensorSignature& request, int size) {
   if (request.shape.empty()) return absl::OkStatus();  // fails on all ranks alike
   const int64_t rows = request.shape.front();
   if (request.splits.empty()) {
-    if (rows % size == 0) return absl::OkStatus();
-    return Bad(request, absl::StrCat("the first dimension, ", rows,
-                                     ", can't be split evenly among ", size, " ranks"));
+    if (rows % size != 0) {
+      return Bad(request, absl::StrCat("the first dimension, ", rows,
+                                       ", can't be split evenly among ", size, " ranks"));
+    }
+    // Splits are told in 32 bits.
+    if (rows / size <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
+    return Bad(request, absl::StrCat("the first dimension, ", rows, ", is too long for ", size,
+                                     size == 1 ? " rank" : " ranks",
+                                     ": a rank can be sent 2147483647 rows"));
   }
   if (request.splits.size() != static_cast<size_t>(size)) {
     return Bad(request,

@@ -73,6 +73,17 @@ TEST(CheckRequestTest, Splits_MustFit) {
   EXPECT_EQ(Why(request), "");
 }
 
+TEST(CheckRequestTest, EvenSplits_MustBeTellable) {
+  constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+  TensorRequest request = Good(OpKind::kAllToAll);
+  request.shape = {kMostRows * kSize, 0};
+  EXPECT_EQ(Why(request), "");
+  request.shape = {(kMostRows + 1) * kSize, 0};
+  EXPECT_EQ(Why(request),
+            "alltoall of 'x': the first dimension, 4294967296, is too long for 2 ranks: a rank can "
+            "be sent 2147483647 rows");
+}
+
 TEST(CheckRequestTest, Reductions_HaveTheirLimits) {
   TensorRequest request = Good(OpKind::kReduceScatter);
   request.shape = {};
