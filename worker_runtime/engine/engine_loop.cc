@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "worker_runtime/engine/standard_floats.h"
 #include "worker_runtime/negotiation/wire.h"
 
 namespace hvd {
@@ -92,6 +93,7 @@ void EngineLoop::Abort(const absl::Status& reason) {
 }
 
 void EngineLoop::Run() {
+  const StandardFloats standard;  // threads inherit how floats are computed with
   while (true) {
     const absl::Duration sleep = TakeTurn();
     if (sleep > absl::ZeroDuration()) control_->AwaitWake(sleep);
@@ -128,6 +130,7 @@ void EngineLoop::Help(const Completion& done) {
     if (is_kept_back) Wake();
     return;
   }
+  const StandardFloats standard;
   control_->TakeOver();
   while (failed_.ok()) {
     failed_ = RunCycle();

@@ -1,0 +1,58 @@
+// Results don't depend on how the thread computes that happens to do the engine's work.
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "gtest/gtest.h"
+#include "worker_runtime/engine/engine.h"
+#include "worker_runtime/engine/engine_test_util.h"
+
+namespace hvd {
+namespace {
+
+#if defined(__x86_64__)
+
+constexpr unsigned kFlushDenormals = 0x8040;  // as torch.set_flush_denormal does it
+
+uint32_t BitsOf(float value) {
+  uint32_t bits = 0;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// Submits for callers that wait at once, and waits.
+absl::Status RunAtOnce(Engine& engine, TensorRequest request) {
+  std::vector<SignaturePtr> signatures;
+  std::vector<TensorMemory> memory;
+  SplitRequests({std::move(request)}, signatures, memory);
+  const auto handle = engine.Submit(signatures, memory, /*waits=*/true);
+  return handle.ok() ? engine.Wait(*handle) : handle.status();
+}
+
+TEST(EngineFloatsTest, AllReduce_CallerFlushesDenormals_TheyAreAddedAllTheSame) {
+  constexpr float kTiny = 1e-40F;
+  for (const int size : {1, 2, 3}) {
+    const uint32_t expected = BitsOf(2 * kTiny * static_cast<float>(size));
+    TestWorld world(size);
+    world.OnEach([&](int rank, Engine& engine) {
+      const unsigned before = _mm_getcsr();
+      _mm_setcsr(before | kFlushDenormals);
+      for (int step = 0; step < 100; ++step) {
+        std::vector<float> data{kTiny};
+        TensorRequest request = AllReduceOf("x", data);
+        request.prescale = 2;
+        EXPECT_EQ(RunAtOnce(engine, std::move(request)), absl::OkStatus());
+        EXPECT_EQ(BitsOf(data[0]), expected);
+      }
+      EXPECT_EQ(_mm_getcsr() & kFlushDenormals, kFlushDenormals) << "it is the caller's";
+      _mm_setcsr(before);
+    });
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace hvd
