@@ -20,7 +20,9 @@ void FreeLargeMemory::operator()(char* memory) const { free(memory); }
 LargeMemory AllocateLargeMemory(size_t bytes) {
   const bool is_much = bytes >= kNeverKept;
   void* memory = nullptr;
-  if (posix_memalign(&memory, is_much ? kHugePage : kLine, bytes > 0 ? bytes : 1) != 0) abort();
+  if (posix_memalign(&memory, is_much ? kHugePage : kLine, bytes > 0 ? bytes : 1) != 0) {
+    return nullptr;
+  }
   // Whole ones only: what is behind the end is somebody else's. Where there are none it does not
   // matter.
   if (is_much) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);

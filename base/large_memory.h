@@ -12,9 +12,9 @@ struct FreeLargeMemory {
 };
 using LargeMemory = std::unique_ptr<char, FreeLargeMemory>;
 
-// At least `bytes` of any contents, never nullptr, at a multiple of a cache line. Of much, in huge
-// pages where the system gives them: to clear as much in small ones takes longer than to fill it.
-// Aborts if there is no more memory. Thread-safe.
+// At least `bytes` of any contents, also if these are 0, at a multiple of a cache line. Of much, in
+// huge pages where the system gives them: to clear as much in small ones takes longer than to fill
+// it. nullptr: the system refuses. Thread-safe.
 LargeMemory AllocateLargeMemory(size_t bytes);
 
 }  // namespace hvd

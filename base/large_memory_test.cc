@@ -39,6 +39,10 @@ TEST(LargeMemoryTest, Allocate_AnySize_CanBeWritten) {
   }
 }
 
+TEST(LargeMemoryTest, Allocate_MoreThanThereIs_GivesNone) {
+  EXPECT_EQ(AllocateLargeMemory(size_t{1} << 60), nullptr);
+}
+
 TEST(LargeMemoryTest, Allocate_Much_AsksForHugePages) {
   if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled").good()) {
     GTEST_SKIP() << "this kernel has no huge pages";

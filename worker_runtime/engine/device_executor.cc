@@ -126,7 +126,7 @@ absl::Status DeviceExecutor::AllReduce(const Batch& batch, Parts parts) {
     const TensorSignature& signature = *batch[i].signature;
     const size_t count = Count(signature);
     if (parts[i].has_value()) {
-      void* const out = parts[i]->PrepareOutput(ByteCount(signature));
+      ASSIGN_OR_RETURN(void* const out, parts[i]->PrepareOutput(ByteCount(signature)));
       parts[i]->result().shape = signature.shape;
       pieces.push_back(Piece{parts[i]->request().input, out, count});
     } else {
@@ -156,7 +156,7 @@ absl::StatusOr<char*> DeviceExecutor::Neutral(const Batch& batch, Parts parts) {
 absl::Status DeviceExecutor::Broadcast(const PlannedTensor& planned, const OperationTensor& part) {
   const TensorSignature& signature = *planned.signature;
   const size_t bytes = ByteCount(signature);
-  void* const out = part.PrepareOutput(bytes);
+  ASSIGN_OR_RETURN(void* const out, part.PrepareOutput(bytes));
   part.result().shape = signature.shape;
   const ActivityScope activity = Calling("BROADCAST");
   const void* const in = part.request().input;

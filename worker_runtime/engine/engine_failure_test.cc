@@ -246,6 +246,25 @@ TEST(EngineFailureTest, PeerDiesInACollective_TheCauseIsFoundOnEveryRank) {
 }
 
 // A rank that talks nonsense breaks the epoch, and nobody crashes.
+// The others are in the middle of the collective meanwhile, and never get its data.
+TEST(EngineFailureTest, NoMemoryForAResult_IsToldOnEveryRank) {
+  for (const int poor : {0, 1}) {
+    TestWorld world(3);
+    world.OnEach([poor](int rank, Engine& engine) {
+      char place = 0;
+      TensorRequest request = Bare("vast", OpKind::kBroadcast);
+      request.type = DataType::kUint8;
+      request.shape = {int64_t{1} << 50};
+      request.root_rank = poor;
+      if (rank != poor) request.output = &place;
+      EXPECT_EQ(
+          RunOn(engine, {request}),
+          absl::ResourceExhaustedError(absl::StrCat(
+              "rank ", poor, ": no memory for the result of 'vast', 1125899906842624 bytes")));
+    });
+  }
+}
+
 TEST(EngineFailureTest, NonsenseFromAPeer_BreaksTheEpoch) {
   TestWorld world(2, {}, 1);
   std::vector<float> data{1};

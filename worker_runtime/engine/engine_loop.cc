@@ -350,7 +350,7 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
     }
     RecordPlanned(*parts.back());
   }
-  const absl::Status status =
+  absl::Status status =
       batch.front().signature->on_device ? devices_.Run(batch, parts) : executor_.Run(batch, parts);
   if (began != absl::InfinitePast()) {
     std::vector<SignaturePtr> tensors;
@@ -358,7 +358,11 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
     options_.recorder->Operation(options_.process_set, began, std::move(tensors));
   }
   if (!status.ok() && !FailsOnlyTheOperation(status)) {
-    collective_failed_ = true;
+    // That there is no memory is no consequence of anything elsewhere.
+    collective_failed_ = !absl::IsResourceExhausted(status);
+    if (!collective_failed_) {
+      status = absl::ResourceExhaustedError(absl::StrCat("rank ", rank_, ": ", status.message()));
+    }
     // They fail with the others when the reason is known.
     for (const auto& part : parts) {
       if (part.has_value()) broken_.push_back(*part);

@@ -102,13 +102,17 @@ absl::Status Executor::AllReducePieces(const Batch& batch, const Parts& parts) {
     const TensorSignature& signature = *batch[i].signature;
     if (!parts[i].has_value()) scratch_bytes += ByteCount(signature);
   }
-  char* scratch = buffer_.Reserve(scratch_bytes);
+  ASSIGN_OR_RETURN(char* scratch, buffer_.Reserve(scratch_bytes));
   for (size_t i = 0; i < batch.size(); ++i) {
     const TensorSignature& signature = *batch[i].signature;
     const size_t bytes = ByteCount(signature);
     const OperationTensor* const part = Get(parts[i]);
-    void* const out =
-        part != nullptr ? part->PrepareOutput(bytes) : std::exchange(scratch, scratch + bytes);
+    void* out = scratch;
+    if (part != nullptr) {
+      ASSIGN_OR_RETURN(out, part->PrepareOutput(bytes));
+    } else {
+      scratch += bytes;
+    }
     const void* in = out;
     if (part != nullptr && signature.prescale == 1.0) {
       in = part->request().input;  // no copy
@@ -132,7 +136,12 @@ absl::Status Executor::AllReducePieces(const Batch& batch, const Parts& parts) {
 absl::Status Executor::AllReduceOne(const PlannedTensor& planned, const OperationTensor* part) {
   const TensorSignature& signature = *planned.signature;
   const size_t bytes = ByteCount(signature);
-  void* out = part != nullptr ? part->PrepareOutput(bytes) : buffer_.Reserve(bytes);
+  void* out = nullptr;
+  if (part != nullptr) {
+    ASSIGN_OR_RETURN(out, part->PrepareOutput(bytes));
+  } else {
+    ASSIGN_OR_RETURN(out, buffer_.Reserve(bytes));
+  }
   const void* in = out;
   if (part != nullptr && signature.prescale == 1.0) {
     in = part->request().input;  // no copy
@@ -146,7 +155,7 @@ absl::Status Executor::AllReduceOne(const PlannedTensor& planned, const Operatio
 absl::Status Executor::AllReduceFused(const Batch& batch, const Parts& parts) {
   size_t bytes = 0;
   for (const PlannedTensor& planned : batch) bytes += ByteCount(*planned.signature);
-  char* const begin = buffer_.Reserve(bytes);
+  ASSIGN_OR_RETURN(char* const begin, buffer_.Reserve(bytes));
   char* next = begin;
   std::vector<Stretch> pieces;
   {
@@ -156,7 +165,10 @@ absl::Status Executor::AllReduceFused(const Batch& batch, const Parts& parts) {
       const OperationTensor* part = Get(parts[i]);
       const size_t size = ByteCount(signature);
       Contribute(signature, part, next);
-      pieces.push_back(Stretch{part == nullptr ? nullptr : part->PrepareOutput(size), size});
+      pieces.push_back(Stretch{nullptr, size});
+      if (part != nullptr) {
+        ASSIGN_OR_RETURN(pieces.back().data, part->PrepareOutput(size));
+      }
       if (part != nullptr) part->result().shape = signature.shape;
       next += size;
     }
@@ -188,7 +200,8 @@ absl::Status Executor::Reduce(const TensorSignature& signature, const void* in, 
 absl::Status Executor::AllGather(const PlannedTensor& planned, const OperationTensor& part) {
   const std::vector<size_t> bytes = GatherLayout(planned, part.result());
   const size_t total = SumOf(bytes);
-  void* out = part.PrepareOutput(total, bytes[communicator_.rank()] * bytes.size());
+  ASSIGN_OR_RETURN(void* out,
+                   part.PrepareOutput(total, bytes[communicator_.rank()] * bytes.size()));
   if (total == 0) return absl::OkStatus();
   const ActivityScope activity = Calling("ALLGATHER");
   return communicator_.AllGather(part.request().input, out, bytes, options_);
@@ -203,7 +216,7 @@ absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTe
     return communicator_.BroadcastStretches(scattered->stretches, signature.root_rank,
                                             scattered->observe, options_);
   }
-  void* out = part.PrepareOutput(bytes);
+  ASSIGN_OR_RETURN(void* out, part.PrepareOutput(bytes));
   const void* in = part.request().input;
   if (communicator_.rank() == signature.root_rank && in != nullptr) Copy(out, in, bytes);
   if (bytes == 0) return absl::OkStatus();
@@ -214,7 +227,7 @@ absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTe
 absl::Status Executor::AllToAll(const PlannedTensor& planned, const OperationTensor& part) {
   const ExchangeLayout layout =
       MakeExchangeLayout(planned, communicator_.rank(), communicator_.size(), part.result());
-  void* out = part.PrepareOutput(SumOf(layout.receive), SumOf(layout.send));
+  ASSIGN_OR_RETURN(void* out, part.PrepareOutput(SumOf(layout.receive), SumOf(layout.send)));
   if (layout.is_empty) return absl::OkStatus();
   const ActivityScope activity = Calling("ALLTOALL");
   return communicator_.AllToAll(part.request().input, layout.send, out, layout.receive, options_);
@@ -225,11 +238,11 @@ absl::Status Executor::ReduceScatter(const PlannedTensor& planned, const Operati
   const std::vector<size_t> counts =
       ScatterLayout(signature, communicator_.rank(), communicator_.size(), part.result());
   const size_t count = counts[communicator_.rank()];
-  void* out = part.PrepareOutput(count * SizeOf(signature.type));
+  ASSIGN_OR_RETURN(void* out, part.PrepareOutput(count * SizeOf(signature.type)));
   if (Count(signature) == 0) return absl::OkStatus();
   const void* in = part.request().input;
   if (signature.prescale != 1.0) {
-    void* scaled = buffer_.Reserve(ByteCount(signature));
+    ASSIGN_OR_RETURN(void* scaled, buffer_.Reserve(ByteCount(signature)));
     Contribute(signature, &part, scaled);
     in = scaled;
   }

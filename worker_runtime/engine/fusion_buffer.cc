@@ -2,12 +2,19 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
+
 namespace hvd {
 
-char* FusionBuffer::Reserve(size_t bytes) {
+absl::StatusOr<char*> FusionBuffer::Reserve(size_t bytes) {
   if (bytes > capacity_) {
     data_.reset();
+    capacity_ = 0;
     data_ = AllocateLargeMemory(bytes);
+    if (data_ == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no memory for a buffer of ", bytes, " bytes"));
+    }
     capacity_ = bytes;
   }
   return data_.get();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/large_memory.h"
 #include "collectives/communicator.h"
@@ -14,7 +15,8 @@ namespace hvd {
 class FusionBuffer {
  public:
   // At least `bytes`, of any contents, aligned to a cache line; valid until the next call.
-  char* Reserve(size_t bytes);
+  //   ResourceExhausted: there is no memory for it.
+  absl::StatusOr<char*> Reserve(size_t bytes);
 
   // Copies the buffer's first bytes, without gaps, out to those pieces that have an address.
   void Unpack(absl::Span<const Stretch> pieces) const;

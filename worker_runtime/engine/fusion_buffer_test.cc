@@ -11,15 +11,15 @@ namespace {
 
 TEST(FusionBufferTest, Reserve_GrowsAlignedAndNeverShrinks) {
   FusionBuffer buffer;
-  char* large = buffer.Reserve(1000);
+  char* large = *buffer.Reserve(1000);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(large) % 64, 0u);
-  EXPECT_EQ(buffer.Reserve(10), large);
-  std::memset(buffer.Reserve(5000), 1, 5000);
+  EXPECT_EQ(*buffer.Reserve(10), large);
+  std::memset(*buffer.Reserve(5000), 1, 5000);
 }
 
 TEST(FusionBufferTest, Unpack_CopiesPieceByPieceAndSkipsTheAbsent) {
   FusionBuffer buffer;
-  std::memcpy(buffer.Reserve(6), "abcdef", 6);
+  std::memcpy(*buffer.Reserve(6), "abcdef", 6);
   std::string first(2, '-'), last(3, '-');
   buffer.Unpack(
       {Stretch{&first[0], 2}, Stretch{nullptr, 1}, Stretch{nullptr, 0}, Stretch{&last[0], 3}});

@@ -1,15 +1,22 @@
 #include "worker_runtime/engine/operation.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/large_memory.h"
 
 namespace hvd {
 
-void* OperationTensor::PrepareOutput(size_t bytes, size_t expected) const {
+absl::StatusOr<void*> OperationTensor::PrepareOutput(size_t bytes, size_t expected) const {
   void* data = bytes == expected ? request().output : nullptr;
   if (data == nullptr) {
     // Never nullptr, so that users can tell a result.
-    operation->memory.emplace_back(AllocateLargeMemory(bytes));
-    data = operation->memory.back().get();
+    LargeMemory memory = AllocateLargeMemory(bytes);
+    if (memory == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat("no memory for the result of '",
+                                                       operation->signatures[index]->name, "', ",
+                                                       bytes, " bytes"));
+    }
+    data = memory.get();
+    operation->memory.emplace_back(std::move(memory));
   }
   result().data = data;
   return data;

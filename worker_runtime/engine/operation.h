@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "worker_runtime/engine/completion.h"
 #include "worker_runtime/engine/request.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
@@ -38,8 +39,9 @@ struct OperationTensor {
 
   // Where the result of `bytes` goes: what the request gave for it, if that is for `expected` bytes
   // and so many they are, or new memory of the host. Notes it in the result.
-  void* PrepareOutput(size_t bytes, size_t expected) const;
-  void* PrepareOutput(size_t bytes) const { return PrepareOutput(bytes, bytes); }
+  //   ResourceExhausted: there is none.
+  absl::StatusOr<void*> PrepareOutput(size_t bytes, size_t expected) const;
+  absl::StatusOr<void*> PrepareOutput(size_t bytes) const { return PrepareOutput(bytes, bytes); }
   // The last tensor of an operation that finishes makes it done.
   void Finish(const absl::Status& status) const;
 };
