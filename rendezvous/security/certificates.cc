@@ -101,6 +101,14 @@ absl::StatusOr<std::string> ToPem(absl::string_view what, Write write) {
   return std::string(data, static_cast<size_t>(size));
 }
 
+// What `read` makes of a PEM text; null: nothing.
+template <typename Read>
+auto FromPem(const std::string& pem, Read read) {
+  std::unique_ptr<BIO, decltype(&BIO_free)> bio(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+  return read(bio.get(), nullptr, nullptr, nullptr);
+}
+
 }  // namespace
 
 absl::StatusOr<CertifiedKey> Certify(CertificateRole role, absl::string_view common_name,
@@ -138,6 +146,23 @@ absl::StatusOr<std::string> PrivateKeyPem(const CertifiedKey& certified) {
     return PEM_write_bio_PrivateKey(bio, certified.key.get(), nullptr, nullptr, 0, nullptr,
                                     nullptr);
   });
+}
+
+absl::Status CheckPem(const std::string& authority, const std::string& certificate,
+                      const std::string& key) {
+  const std::unique_ptr<X509, CertificateDeleter> root(FromPem(authority, PEM_read_bio_X509));
+  const CertifiedKey own = {
+      std::unique_ptr<EVP_PKEY, KeyDeleter>(FromPem(key, PEM_read_bio_PrivateKey)),
+      std::unique_ptr<X509, CertificateDeleter>(FromPem(certificate, PEM_read_bio_X509))};
+  const char* wrong = nullptr;
+  if (root == nullptr) wrong = "the authority's certificate can't be read";
+  if (own.certificate == nullptr) wrong = "the certificate can't be read";
+  if (own.key == nullptr) wrong = "the private key can't be read";
+  if (wrong == nullptr && X509_check_private_key(own.certificate.get(), own.key.get()) != 1) {
+    wrong = "the private key is not the certificate's";
+  }
+  ERR_clear_error();
+  return wrong == nullptr ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
 }
 
 }  // namespace hvd

@@ -41,6 +41,11 @@ absl::StatusOr<CertifiedKey> Certify(CertificateRole role, absl::string_view com
 absl::StatusOr<std::string> CertificatePem(const CertifiedKey& certified);
 absl::StatusOr<std::string> PrivateKeyPem(const CertifiedKey& certified);
 
+// Whether these are PEM texts of an authority's certificate, and of a certificate and its key.
+// Thread-safe.   InvalidArgument: they are not; says which.
+absl::Status CheckPem(const std::string& authority, const std::string& certificate,
+                      const std::string& key);
+
 }  // namespace hvd
 
 #endif  // RENDEZVOUS_SECURITY_CERTIFICATES_H_

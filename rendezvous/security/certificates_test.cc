@@ -97,5 +97,23 @@ TEST_F(CertificatesTest, Pem_HasTheUsualFrames) {
   EXPECT_EQ(PrivateKeyPem(authority_)->rfind("-----BEGIN PRIVATE KEY-----\n", 0), 0u);
 }
 
+TEST_F(CertificatesTest, CheckPem_SaysWhichTextIsWrong) {
+  const CertifiedKey authority = Make(CertificateRole::kAuthority, "ca", "", nullptr);
+  const CertifiedKey leaf = Make(CertificateRole::kServer, "leaf", "", &authority);
+  const std::string root = *CertificatePem(authority);
+  const std::string certificate = *CertificatePem(leaf);
+  const std::string key = *PrivateKeyPem(leaf);
+  EXPECT_TRUE(CheckPem(root, certificate, key).ok());
+  const auto wrong = [](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_EQ(wrong(CheckPem("x", certificate, key)), "the authority's certificate can't be read");
+  EXPECT_EQ(wrong(CheckPem(root, "", key)), "the certificate can't be read");
+  EXPECT_EQ(wrong(CheckPem(root, certificate, "x")), "the private key can't be read");
+  EXPECT_EQ(wrong(CheckPem(root, certificate, *PrivateKeyPem(authority))),
+            "the private key is not the certificate's");
+}
+
 }  // namespace
 }  // namespace hvd

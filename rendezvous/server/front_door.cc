@@ -9,8 +9,8 @@
 #include "base/status_macros.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_builder.h"
+#include "rendezvous/security/certificates.h"
 #include "rendezvous/security/tls_credentials.h"
-#include "rendezvous/server/listen_address.h"
 #include "rendezvous/transport/connection.h"
 
 namespace hvd {
@@ -116,6 +116,7 @@ FrontDoor::FrontDoor()
 
 FrontDoor::~FrontDoor() {
   for (const std::shared_ptr<Job>& job : jobs()) Remove(job);
+  listener_.reset();
   if (grpc_ == nullptr) return;
   grpc_->Shutdown(gpr_time_from_millis(kShutdownMs, GPR_TIMESPAN));
   grpc_->Wait();
@@ -126,29 +127,20 @@ absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
   // gRPC's switch for its own health service; it is the same for all servers of a process.
   static std::once_flag health;
   std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
-  std::vector<ListenAddress> parsed;
-  for (const std::string& text : listen) {
-    ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
-    // gRPC would say only that it could not start, and log the reason.
-    RETURN_IF_ERROR(TryToListen(address));
-    parsed.push_back(std::move(address));
-  }
+  RETURN_IF_ERROR(
+      CheckPem(credentials.ca_certificate, credentials.certificate, credentials.private_key));
+  ASSIGN_OR_RETURN(listener_, GrpcListener::Open(listen));
   grpc::ServerBuilder builder;
   ConfigureConnections(builder, patience);
-  std::vector<int> ports(parsed.size(), 0);
-  const auto tls = MakeServerCredentials(
-      credentials, [this](absl::string_view token) { return Find(token) != nullptr; });
-  for (size_t i = 0; i < parsed.size(); ++i) {
-    builder.AddListeningPort(parsed[i].WithPort(parsed[i].port), tls, &ports[i]);
-  }
+  auto door = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      MakeServerCredentials(credentials,
+                            [this](absl::string_view token) { return Find(token) != nullptr; }));
   builder.RegisterService(rendezvous_.get());
   builder.RegisterService(agents_.get());
   grpc_ = builder.BuildAndStart();
-  if (grpc_ == nullptr) {
-    return absl::InvalidArgumentError(
-        "can't serve with these credentials, or an address is listed twice");
-  }
-  for (size_t i = 0; i < parsed.size(); ++i) addresses_.push_back(parsed[i].WithPort(ports[i]));
+  if (grpc_ == nullptr) return absl::InternalError("gRPC's server did not start");
+  listener_->Begin(std::move(door));
   return absl::OkStatus();
 }
 

@@ -15,6 +15,7 @@
 #include "proto/agent.grpc.pb.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/security/job_credentials.h"
+#include "rendezvous/server/grpc_listener.h"
 #include "rendezvous/server/job.h"
 
 namespace hvd {
@@ -32,8 +33,8 @@ class FrontDoor {
   absl::Status Listen(const std::vector<std::string>& listen, const PeerCredentials& credentials,
                       absl::Duration patience);
 
-  // With their real ports, in the order asked for.
-  const std::vector<std::string>& addresses() const { return addresses_; }
+  // With their real ports, in the order asked for. REQUIRES: Listen has succeeded.
+  const std::vector<std::string>& addresses() const { return listener_->addresses(); }
 
   // From now on calls with this token are for this job. REQUIRES: a token of no other job.
   std::shared_ptr<Job> Add(std::string token, std::unique_ptr<Job> job);
@@ -61,8 +62,8 @@ class FrontDoor {
   absl::Mutex mu_;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
   std::list<std::shared_ptr<Job>> removed_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<GrpcListener> listener_;
 };
 
 }  // namespace hvd

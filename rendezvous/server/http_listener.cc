@@ -1,7 +1,6 @@
 #include "rendezvous/server/http_listener.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/status_macros.h"
+#include "rendezvous/server/acceptor.h"
 #include "rendezvous/server/listen_address.h"
 
 namespace hvd {
@@ -47,34 +47,14 @@ HttpResponse ErrorPage(int code) {
   return {code, HttpResponse().content_type, absl::StrCat(Phrase(code), "\n")};
 }
 
-absl::StatusOr<Fd> Listen(const ListenAddress& address) {
-  Fd fd(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int reuse = 1;
-  if (fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)) == 0 &&
-      bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.length) == 0 &&
-      listen(fd.get(), SOMAXCONN) == 0) {
-    return fd;
-  }
-  return absl::UnavailableError(
-      absl::StrCat("can't listen on ", address.WithPort(address.port), ": ", strerror(errno)));
-}
-
-int PortOf(int fd) {
-  sockaddr_storage bound = {};
-  socklen_t length = sizeof(bound);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length);
-  return ntohs(bound.ss_family == AF_INET ? reinterpret_cast<sockaddr_in*>(&bound)->sin_port
-                                          : reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port);
-}
-
 class HttpListenerImpl final : public HttpListener {
  public:
   HttpListenerImpl(std::string address, Fd listener, std::unique_ptr<EventLoop> loop,
                    Handler handler)
       : address_(std::move(address)),
-        listener_(std::move(listener)),
         loop_(std::move(loop)),
-        handler_(std::move(handler)) {}
+        handler_(std::move(handler)),
+        acceptor_(*loop_, std::move(listener), [this](Fd fd) { OnConnection(std::move(fd)); }) {}
 
   ~HttpListenerImpl() override {
     if (!thread_.joinable()) return;
@@ -83,7 +63,7 @@ class HttpListenerImpl final : public HttpListener {
   }
 
   absl::Status Begin() {
-    RETURN_IF_ERROR(loop_->Watch(listener_.get(), EPOLLIN, [this](uint32_t) { OnConnection(); }));
+    RETURN_IF_ERROR(acceptor_.Begin());
     thread_ = std::thread([this] { loop_->Run(); });
     return absl::OkStatus();
   }
@@ -98,9 +78,7 @@ class HttpListenerImpl final : public HttpListener {
     std::string answer;  // what is still to be sent
   };
 
-  void OnConnection() {
-    Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) return;
+  void OnConnection(Fd fd) {
     if (connections_.size() >= kMostConnections) {
       const auto oldest = std::min_element(
           connections_.begin(), connections_.end(),
@@ -156,10 +134,10 @@ class HttpListenerImpl final : public HttpListener {
   }
 
   const std::string address_;
-  const Fd listener_;
   const std::unique_ptr<EventLoop> loop_;
   const Handler handler_;
-  std::map<int, Connection> connections_;  // the thread's
+  Acceptor acceptor_;  // the thread's, as the next
+  std::map<int, Connection> connections_;
   std::thread thread_;
 };
 
@@ -186,7 +164,7 @@ std::string EncodeHttpResponse(const HttpResponse& response) {
 absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const std::string& address,
                                                                   Handler handler) {
   ASSIGN_OR_RETURN(const ListenAddress parsed, ParseListenAddress(address));
-  ASSIGN_OR_RETURN(Fd listener, Listen(parsed));
+  ASSIGN_OR_RETURN(Fd listener, ListenOn(parsed));
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
   const std::string real = parsed.WithPort(PortOf(listener.get()));
   auto result = std::make_unique<HttpListenerImpl>(real, std::move(listener), std::move(loop),

@@ -10,7 +10,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/fd.h"
 
 namespace hvd {
 namespace {
@@ -40,6 +39,27 @@ bool FillV6(const std::string& text, int port, ListenAddress& result) {
   return true;
 }
 
+// None: errno says why.
+Fd TryToListen(const ListenAddress& address) {
+  const int family = address.address.ss_family;
+  Fd fd(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // Or connections that were closed a moment ago would count as listeners.
+  const int reuse = 1;
+  // Whatever net.ipv6.bindv6only says: [::] means both.
+  const int only_v6 = 0;
+  if (fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)) == 0 &&
+      (family != AF_INET6 ||
+       setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof(only_v6)) == 0) &&
+      bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.length) == 0 &&
+      listen(fd.get(), SOMAXCONN) == 0) {
+    return fd;
+  }
+  const int error = errno;
+  fd.reset();
+  errno = error;
+  return fd;
+}
+
 }  // namespace
 
 std::string ListenAddress::WithPort(int chosen) const { return absl::StrCat(text, ":", chosen); }
@@ -58,17 +78,26 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text) {
                    "\": not a numeric address with a port, as 10.0.0.1:0 or [::1]:0"));
 }
 
-absl::Status TryToListen(const ListenAddress& address) {
-  const Fd fd(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // As a server does, or connections that were closed a moment ago would count as listeners.
-  const int reuse = 1;
-  if (fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)) == 0 &&
-      bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.length) == 0 &&
-      listen(fd.get(), 1) == 0) {
-    return absl::OkStatus();
+absl::StatusOr<Fd> ListenOn(const ListenAddress& address) {
+  const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&address.address);
+  if (v4->sin_family == AF_INET && v4->sin_addr.s_addr == htonl(INADDR_ANY)) {
+    ListenAddress both;
+    FillV6("[::]", address.port, both);
+    Fd fd = TryToListen(both);
+    if (fd.valid()) return fd;
   }
+  Fd fd = TryToListen(address);
+  if (fd.valid()) return fd;
   return absl::UnavailableError(
       absl::StrCat("can't listen on ", address.WithPort(address.port), ": ", strerror(errno)));
+}
+
+int PortOf(int fd) {
+  sockaddr_storage bound = {};
+  socklen_t length = sizeof(bound);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length);
+  return ntohs(bound.ss_family == AF_INET ? reinterpret_cast<sockaddr_in*>(&bound)->sin_port
+                                          : reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port);
 }
 
 }  // namespace hvd

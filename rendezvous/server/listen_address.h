@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/fd.h"
 
 namespace hvd {
 
@@ -26,9 +27,13 @@ struct ListenAddress {
 // InvalidArgument: not a numeric address with a port; says what it should look like.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 
-// Why nothing can listen there just now: Unavailable, naming address and reason, e.g. that the port
-// is in use. OK: it is possible now.
-absl::Status TryToListen(const ListenAddress& address);
+// Listens there, without blocking; at 0.0.0.0 by IPv6 as well, if there is any.
+//   Unavailable: nothing can listen there just now; names address and reason, e.g. that the port is
+//   in use.
+absl::StatusOr<Fd> ListenOn(const ListenAddress& address);
+
+// Of a socket that is bound.
+int PortOf(int fd);
 
 }  // namespace hvd
 

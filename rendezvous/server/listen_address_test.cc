@@ -1,7 +1,8 @@
 #include "rendezvous/server/listen_address.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <string>
 
 #include "base/fd.h"
 #include "gtest/gtest.h"
@@ -29,27 +30,37 @@ TEST(ListenAddressTest, Parse_RefusesAllElseAndQuotesIt) {
   }
 }
 
-TEST(ListenAddressTest, TryToListen_PortInUse_NamesAddressAndReason) {
-  const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  auto address = *ParseListenAddress("127.0.0.1:0");
-  ASSERT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address.address), address.length), 0);
-  ASSERT_EQ(listen(fd.get(), 1), 0);
-  ASSERT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address.address), &address.length),
-            0);
-  address.port = ntohs(reinterpret_cast<sockaddr_in*>(&address.address)->sin_port);
-  const absl::Status status = TryToListen(address);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(status.message(),
-            "can't listen on " + address.WithPort(address.port) + ": Address already in use");
+TEST(ListenAddressTest, ListenOn_PortInUse_NamesAddressAndReason) {
+  for (const char* text : {"127.0.0.1:0", "0.0.0.0:0", "[::]:0"}) {
+    ListenAddress address = *ParseListenAddress(text);
+    const auto first = ListenOn(address);
+    ASSERT_TRUE(first.ok()) << first.status();
+    address = *ParseListenAddress(address.WithPort(PortOf(first->get())));
+    const auto second = ListenOn(address);
+    EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(second.status().message(),
+              "can't listen on " + address.WithPort(address.port) + ": Address already in use");
+  }
 }
 
-TEST(ListenAddressTest, TryToListen_FreeAddress_IsOk) {
-  EXPECT_TRUE(TryToListen(*ParseListenAddress("127.0.0.1:0")).ok());
+TEST(ListenAddressTest, ListenOn_AnyAddress_IsReachedByBothProtocols) {
+  for (const char* text : {"0.0.0.0:0", "[::]:0"}) {
+    const auto listener = ListenOn(*ParseListenAddress(text));
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    for (const char* target : {"127.0.0.1:", "[::1]:"}) {
+      const auto address = *ParseListenAddress(target + std::to_string(PortOf(listener->get())));
+      const Fd client(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&address.address),
+                        address.length),
+                0)
+          << text << " from " << target;
+    }
+  }
 }
 
-TEST(ListenAddressTest, TryToListen_AddressOfAnotherMachine_SaysSo) {
-  const absl::Status status = TryToListen(*ParseListenAddress("192.0.2.1:0"));
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+TEST(ListenAddressTest, ListenOn_AddressOfAnotherMachine_SaysSo) {
+  const auto listener = ListenOn(*ParseListenAddress("192.0.2.1:0"));
+  EXPECT_EQ(listener.status().code(), absl::StatusCode::kUnavailable);
 }
 
 }  // namespace

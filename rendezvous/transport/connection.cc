@@ -79,6 +79,9 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
 void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_patience) {
   builder.SetMaxReceiveMessageSize(kLargestRequestBytes);
   builder.SetOption(std::make_unique<ServerPatience>(process_patience));
+  // Whoever connects and says nothing holds a file for so long.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             ToMilliseconds(process_patience));
   // Our own clients ping often, and a client that pings too often for gRPC's taste would be cut
   // off.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);

@@ -1,11 +1,13 @@
 // horovod-rendezvousd as a process: its output, its file, its exit codes.
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -13,7 +15,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/version.h"
@@ -28,13 +32,20 @@ namespace {
 // A running daemon and what it says.
 class Daemon {
  public:
-  explicit Daemon(std::vector<std::string> arguments) {
+  // With this limit of open files, if it is not 0.
+  explicit Daemon(std::vector<std::string> arguments, int files = 0) {
     Pipe out = *MakePipe();
     Pipe err = *MakePipe();
     SpawnOptions options;
     options.file = "rendezvous/horovod-rendezvousd";
     options.argv = std::move(arguments);
     options.argv.insert(options.argv.begin(), "horovod-rendezvousd");
+    if (files > 0) {
+      const std::string command = absl::StrCat("ulimit -n ", files, "; exec \"$0\" \"$@\"");
+      options.argv[0] = options.file;
+      options.argv.insert(options.argv.begin(), {"sh", "-c", command});
+      options.file = "sh";
+    }
     options.stdout_fd = out.write.get();
     options.stderr_fd = err.write.get();
     process_ = std::make_unique<Process>(*Process::Spawn(options));
@@ -47,6 +58,16 @@ class Daemon {
   std::string ErrorLine() { return LineOf(err_); }
 
   std::string Errors() { return ReadAll(err_); }
+  // How many files it has open.
+  int Files() const {
+    int count = 0;
+    const std::string folder = absl::StrCat("/proc/", process_->pid(), "/fd");
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      (void)entry;
+      ++count;
+    }
+    return count;
+  }
   void Signal(int signal) { process_->Signal(signal); }
   ExitStatus Wait() { return process_->Wait(); }
 
@@ -188,6 +209,39 @@ TEST_F(RendezvousDaemonTest, TwoAddresses_AreBothServed) {
         NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::InfiniteDuration()).ok())
         << address;
   }
+  daemon.Signal(SIGTERM);
+  daemon.Wait();
+}
+
+TEST_F(RendezvousDaemonTest, ListedTwice_OneLine) {
+  Daemon first(Arguments());
+  const std::string address = first.Line();
+  first.Signal(SIGTERM);
+  first.Wait();
+  std::vector<std::string> arguments = Arguments(address);
+  arguments.insert(arguments.end(), {"--listen", address});
+  ExpectRefusal(Daemon(arguments), "can't listen on " + address + ": Address already in use");
+}
+
+TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
+  constexpr int kLimit = 64;
+  Daemon daemon(Arguments(), kLimit);
+  const std::string address = daemon.Line();
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 2 * kLimit; ++i) {
+    strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  }
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (daemon.Files() < kLimit && absl::Now() < deadline) sched_yield();
+  ASSERT_EQ(daemon.Files(), kLimit);
+  strangers.clear();
+  const auto status = NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::Seconds(30));
+  EXPECT_TRUE(status.ok()) << status.status();
   daemon.Signal(SIGTERM);
   daemon.Wait();
 }

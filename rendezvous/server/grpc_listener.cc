@@ -1,0 +1,54 @@
+#include "rendezvous/server/grpc_listener.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "rendezvous/server/listen_address.h"
+#include "rendezvous/transport/connection.h"
+
+namespace hvd {
+
+absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
+    const std::vector<std::string>& listen) {
+  ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
+  std::unique_ptr<GrpcListener> listener(new GrpcListener(std::move(loop)));
+  GrpcListener* const self = listener.get();
+  for (const std::string& text : listen) {
+    ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(text));
+    ASSIGN_OR_RETURN(Fd socket, ListenOn(address));
+    listener->addresses_.push_back(address.WithPort(PortOf(socket.get())));
+    listener->acceptors_.push_back(
+        std::make_unique<Acceptor>(*listener->loop_, std::move(socket),
+                                   [self](Fd connection) { self->Pass(std::move(connection)); }));
+    RETURN_IF_ERROR(listener->acceptors_.back()->Begin());
+  }
+  return listener;
+}
+
+GrpcListener::~GrpcListener() {
+  if (!thread_.joinable()) return;
+  loop_->Post([this] { loop_->Stop(); });
+  thread_.join();
+}
+
+void GrpcListener::Begin(std::unique_ptr<Door> door) {
+  door_ = std::move(door);
+  thread_ = std::thread([this] { loop_->Run(); });
+}
+
+// As gRPC's own listeners set up their connections.
+void GrpcListener::Pass(Fd connection) {
+  const int at_once = 1;
+  setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
+  setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kHostSilenceMs,
+             sizeof(kHostSilenceMs));
+  Door::NewConnectionParameters parameters;
+  parameters.fd = connection.release();
+  door_->HandleNewConnection(&parameters);
+}
+
+}  // namespace hvd
