@@ -1,10 +1,15 @@
 #include "launcher/agent/join_options.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/spawn/agent_protocol.h"
@@ -15,6 +20,8 @@ namespace {
 
 constexpr int64_t kMostSlots = 1 << 16;
 constexpr int64_t kWeek = 7 * 86400;
+
+constexpr size_t kLongestName = 255;
 
 constexpr char kDescription[] =
     "Runs a job's workers on this host. horovodrun starts it on each host by itself (--stdio). "
@@ -36,6 +43,17 @@ absl::Status ParseDaemon(const std::string& text, JoinOptions& options) {
         "--join: '", text, "' is not a host and a port, as node1:4000 or [fd00::1]:4000"));
   }
   return absl::OkStatus();
+}
+
+// It stands in logs, tables and messages, which a line break or megabytes would spoil.
+absl::Status CheckHostName(const std::string& name) {
+  const bool is_word = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_isgraph(c) || !absl::ascii_isascii(c);
+  });
+  if (is_word && IsUtf8(name) && name.size() <= kLongestName) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--host: '", absl::CHexEscape(name.substr(0, kLongestName)), "' is no name: at most ",
+      kLongestName, " bytes of UTF-8 without blanks and control characters"));
 }
 
 // One use.
@@ -103,8 +121,11 @@ class Parser {
           options_.slots = static_cast<uint32_t>(slots);
           return absl::OkStatus();
         });
-    Text("--host", "NAME", "This host's name in the job (SLURMD_NODENAME, or its own)",
-         &options_.host);
+    flags_.Value("--host", "NAME", "This host's name in the job (SLURMD_NODENAME, or its own)",
+                 [this](const std::string& text) {
+                   options_.host = text;
+                   return CheckHostName(text);
+                 });
     Time("--grace", "For a drain; 0: as long as the job allows (30)", 0, &options_.grace);
     flags_.Value("--network-interfaces", "LIST", "Only these between workers: eth0,10.0.0.0/8",
                  [this](const std::string& text) {

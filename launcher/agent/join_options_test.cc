@@ -66,6 +66,7 @@ TEST(JoinOptionsTest, Parse_HelpAndVersion_ExitWithZero) {
 }
 
 TEST(JoinOptionsTest, Parse_BadInput_IsOneLineAndExitCodeTwo) {
+  const std::string long_name(256, 'n');
   const struct {
     std::vector<const char*> arguments;
     const char* expected;
@@ -84,6 +85,11 @@ TEST(JoinOptionsTest, Parse_BadInput_IsOneLineAndExitCodeTwo) {
       {{"--join", "a:1", "--token-file", "t", "--grace", "-1", "--", "x"}, "--grace: '-1'"},
       {{"--join", "a:1", "--token-file", "t", "--start-timeout", "0", "--", "x"},
        "--start-timeout: '0'"},
+      {{"--join", "a:1", "--token-file", "t", "--host", "a\nb", "--", "x"}, "'a\\nb' is no name"},
+      {{"--join", "a:1", "--token-file", "t", "--host", "a b", "--", "x"}, "'a b' is no name"},
+      {{"--join", "a:1", "--token-file", "t", "--host", "a\xff", "--", "x"}, "'a\\xff' is no name"},
+      {{"--join", "a:1", "--token-file", "t", "--host", long_name.c_str(), "--", "x"},
+       "at most 255"},
       {{"--join", "a:1", "--token-file", "t"}, "no command"},
       {{"--join", "a:1", "--token-file", "t", "--"}, "no command"},
       {{"--join", "a:1", "--token-fil", "t", "--slot", "x", "--", "x"}, "--slots: 'x'"},

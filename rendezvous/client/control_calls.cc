@@ -27,8 +27,9 @@ absl::StatusOr<Response> Call(const std::string& address, const PeerCredentials&
   const grpc::Status status = (stub.get()->*method)(&context, request, &response);
   if (status.ok()) return response;
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    return absl::UnavailableError(absl::StrCat("the rendezvous daemon at ", address,
-                                               " can't be reached: ", status.error_message()));
+    return absl::UnavailableError(
+        absl::StrCat("the rendezvous daemon at ", address,
+                     " can't be reached: ", FromGrpcStatus(status).message()));
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return absl::DeadlineExceededError(absl::StrCat("the rendezvous daemon at ", address,

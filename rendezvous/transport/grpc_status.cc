@@ -2,9 +2,13 @@
 
 #include <string>
 
+#include "absl/strings/match.h"
+
 namespace hvd {
 namespace {
 constexpr size_t kLongestMessage = 4096;
+// OpenSSL's words, which gRPC passes on.
+constexpr char kStrangeCertificate[] = "certificate verify failed";
 }  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -14,7 +18,13 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 }
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  if (absl::StrContains(status.error_message(), kStrangeCertificate)) {
+    return absl::Status(code,
+                        "it belongs to another job than the token here, or the clock here is more "
+                        "than a day behind (certificate verify failed)");
+  }
+  return absl::Status(code, status.error_message());
 }
 
 }  // namespace hvd

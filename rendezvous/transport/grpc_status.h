@@ -11,6 +11,7 @@ namespace hvd {
 // fail the call.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
+// A certificate that was not accepted is explained.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace hvd

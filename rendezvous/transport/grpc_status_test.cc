@@ -20,5 +20,14 @@ TEST(GrpcStatusTest, LongMessage_IsCut) {
   EXPECT_EQ(status.error_message(), std::string(4096, 'x'));
 }
 
+TEST(GrpcStatusTest, StrangeCertificate_IsExplained) {
+  const absl::Status status = FromGrpcStatus(
+      grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                   "failed to connect to all addresses; last error: UNKNOWN: Ssl handshake failed: "
+                   "SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify failed"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message().find("it belongs to another job than the token here"), 0u);
+}
+
 }  // namespace
 }  // namespace hvd
