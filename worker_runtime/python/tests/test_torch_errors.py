@@ -119,6 +119,19 @@ def test_unknown_reduction_is_refused():
     assert_usable()
 
 
+def test_alltoall_of_more_rows_than_splits_can_tell_is_refused():
+    rows = 2**32 + hvd.size()
+    rows -= rows % hvd.size()
+    tensor = torch.empty(rows, dtype=torch.uint8)  # not written to: it takes no memory
+    others = [0] * (hvd.size() - 1)
+    with pytest.raises(ValueError, match="a rank can be sent 2147483647 rows"):
+        hvd.alltoall(tensor, splits=[2**32] + others)
+    if hvd.size() == 1:
+        with pytest.raises(ValueError, match="a rank can be sent 2147483647 rows"):
+            hvd.alltoall(tensor)
+    assert_usable()
+
+
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("operation", ["allgather", "alltoall"])
 def test_scalars_can_not_be_put_together(operation):

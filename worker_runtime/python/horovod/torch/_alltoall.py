@@ -13,6 +13,8 @@ from horovod.torch._groups import check_group, differentiable, names_of, results
 Splits = Union[torch.Tensor, Sequence[int], None]
 Exchanged = Tuple[torch.Tensor, torch.Tensor]  # rows, and how many came from each rank
 
+_MOST_ROWS = 2**31 - 1  # to one rank: splits are told in 32 bits
+
 
 def _checked_splits(tensor: torch.Tensor, splits: Any, size: int) -> List[int]:
     """`splits` as a list; empty if there are none and rows are sent evenly."""
@@ -35,6 +37,10 @@ def _checked_splits(tensor: torch.Tensor, splits: Any, size: int) -> List[int]:
     if min(splits) < 0 or sum(splits) > rows:
         raise ValueError(
             "alltoall splits {} do not fit the {} rows of the tensor".format(splits, rows)
+        )
+    if max(splits) > _MOST_ROWS:
+        raise ValueError(
+            "alltoall splits {}: a rank can be sent {} rows".format(splits, _MOST_ROWS)
         )
     return splits
 
