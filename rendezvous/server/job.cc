@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <variant>
 
@@ -121,19 +122,24 @@ void Job::Report(const std::function<void(const JobReport&)>& use) {
   });
 }
 
-JobReport Job::Report() {
-  JobReport result;
-  absl::Notification done;
-  Report([&](const JobReport& report) {
+std::optional<JobReport> Job::Report() {
+  std::optional<JobReport> result;
+  const auto done = std::make_shared<absl::Notification>();
+  // A task that is dropped, since the job is closed meanwhile, is an answer as well.
+  const std::function<void(absl::Notification*)> let_go = [done](absl::Notification* asked) {
+    if (!asked->HasBeenNotified()) asked->Notify();
+  };
+  Report([&result, asked = std::shared_ptr<absl::Notification>(done.get(), let_go)](
+             const JobReport& report) {
     result = report;
-    done.Notify();
+    asked->Notify();
   });
-  done.WaitForNotification();  // the driver's thread lives as long as this object
+  done->WaitForNotification();
   return result;
 }
 
 Membership::View Job::Describe() {
-  Membership::View view = Report().view;
+  Membership::View view = Report().value_or(JobReport{}).view;
   view.waits_until -= shift_;
   return view;
 }

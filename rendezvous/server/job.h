@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -52,8 +53,9 @@ class Job {
 
   // Calls `use` between two events, from the job's thread, or at once if that is the caller's.
   void Report(const std::function<void(const JobReport&)>& use);
-  JobReport Report();
-  // Its times are those of the clock.
+  // None: the job was closed before it could be asked.
+  std::optional<JobReport> Report();
+  // Its times are those of the clock. Empty if the job was closed.
   Membership::View Describe();
 
   // Stops the machine, then ends all calls and streams, and every later one. The first call counts.

@@ -65,7 +65,7 @@ class JobTest : public testing::Test {
 const HostJoined kHostA{{"a", 1}, Incarnation(9), {}};
 
 TEST_F(JobTest, NewJournal_JobBegins_WithoutARestart) {
-  EXPECT_EQ(Start()->Report().view.state, "forming");
+  EXPECT_EQ(Start()->Report()->view.state, "forming");
   EXPECT_EQ(Count<Restarted>(), 0);
 }
 
@@ -82,11 +82,11 @@ TEST_F(JobTest, OldJournal_JobGoesOnWhereItWas) {
   {
     const auto job = Start();
     job->Post(kHostA);
-    ASSERT_EQ(job->Report().view.hosts.size(), 1u);
-    ASSERT_EQ(job->Report().view.hosts[0].workers.size(), 1u);
+    ASSERT_EQ(job->Report()->view.hosts.size(), 1u);
+    ASSERT_EQ(job->Report()->view.hosts[0].workers.size(), 1u);
   }
   const auto job = Start();
-  EXPECT_EQ(job->Report().view.hosts.at(0).workers.size(), 1u);
+  EXPECT_EQ(job->Report()->view.hosts.at(0).workers.size(), 1u);
   EXPECT_EQ(Count<Restarted>(), 1);
   EXPECT_EQ(Count<HostJoined>(), 1);
 }
@@ -118,7 +118,7 @@ TEST_F(JobTest, LongJournal_IsReplacedByASnapshot_AndTheJobGoesOnWhereItWas) {
   journal_.CompactAfter(1);
   {
     const auto job = Start();
-    EXPECT_EQ(job->Report().view.hosts.at(0).workers.at(0).pid, 104);
+    EXPECT_EQ(job->Report()->view.hosts.at(0).workers.at(0).pid, 104);
     job->Post(StopRequested{"enough", 3, absl::ZeroDuration()});
     WorkerExited exited;
     exited.worker = WorkerId(1);
@@ -145,7 +145,7 @@ TEST_F(JobTest, JournalBreaks_NothingIsDecidedAnyMore) {
   job->Post(kHostA);
   job->Post(StopRequested{"enough", 3, absl::ZeroDuration()});
   EXPECT_EQ(errors_.Next().message(), "full");
-  EXPECT_EQ(job->Report().view.state, "forming");
+  EXPECT_EQ(job->Report()->view.state, "forming");
   EXPECT_TRUE(verdicts_.empty());
   EXPECT_TRUE(errors_.empty());
 }

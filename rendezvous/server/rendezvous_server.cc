@@ -90,7 +90,7 @@ class ServedJobImpl final : public ServedJob {
   }
 
   Membership::View Describe() override { return job_->Describe(); }
-  std::string Metrics() override { return RenderMetrics({job_->Report()}); }
+  std::string Metrics() override { return RenderMetrics({job_->Report().value_or(JobReport{})}); }
 
  private:
   pb::WorkerBootstrap MakeBootstrap() const {
@@ -178,6 +178,7 @@ class RendezvousServerImpl final : public RendezvousServer {
       return absl::InvalidArgumentError("who starts workers must stop them, and the other way");
     }
     if (options.job_id.empty()) options.job_id = NewJobId();
+    absl::MutexLock lock(&mu_);  // or two jobs of one id could come in side by side
     for (const std::shared_ptr<Job>& job : door_.jobs()) {
       if (job->id() != options.job_id) continue;
       return absl::AlreadyExistsError(absl::StrCat("there is a job ", options.job_id));
@@ -191,13 +192,17 @@ class RendezvousServerImpl final : public RendezvousServer {
 
   std::string Metrics() override {
     std::vector<JobReport> reports;
-    for (const std::shared_ptr<Job>& job : door_.jobs()) reports.push_back(job->Report());
+    for (const std::shared_ptr<Job>& job : door_.jobs()) {
+      // It may end just now.
+      if (auto report = job->Report()) reports.push_back(*std::move(report));
+    }
     return RenderMetrics(reports);
   }
 
  private:
   Clock& clock_;
   std::unique_ptr<JobAuthority> authority_;
+  absl::Mutex mu_;
   FrontDoor door_;
 };
 

@@ -2,11 +2,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "base/fd.h"
@@ -205,6 +207,30 @@ TEST_F(RendezvousServerTest, AddJob_ThatCantBe_IsRefused) {
   options.job_id = "one";
   const auto job = Add(options);
   EXPECT_EQ(server_->AddJob(options).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(RendezvousServerTest, Metrics_WhileJobsGo_AreAlwaysGiven) {
+  std::atomic<bool> over{false};
+  std::thread jobs([&] {
+    Scheduler scheduler;
+    for (int i = 0; i < 300; ++i) Add(scheduler.Options(1, 1))->OfferSlots({{"here", 1}});
+    over = true;
+  });
+  while (!over) EXPECT_NE(server_->Metrics().find("# TYPE horovod_epoch"), std::string::npos);
+  jobs.join();
+}
+
+TEST_F(RendezvousServerTest, AddJob_TwiceAtOnce_OneIsRefused) {
+  for (int i = 0; i < 50; ++i) {
+    Scheduler scheduler;
+    ServedJobOptions options = scheduler.Options(1, 1);
+    options.job_id = "same";
+    auto other = std::async(std::launch::async, [&] { return server_->AddJob(options); });
+    const auto job = server_->AddJob(options);
+    const auto second = other.get();
+    ASSERT_NE(job.ok(), second.ok());
+    EXPECT_EQ((job.ok() ? second : job).status().code(), absl::StatusCode::kAlreadyExists);
+  }
 }
 
 }  // namespace

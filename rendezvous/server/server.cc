@@ -60,7 +60,7 @@ class ServerImpl final : public Server {
 
   Membership::View Describe() override { return job_->Describe(); }
 
-  std::string Metrics() override { return RenderMetrics({job_->Report()}); }
+  std::string Metrics() override { return RenderMetrics({job_->Report().value_or(JobReport{})}); }
 
  private:
   std::shared_ptr<Job> job_;
