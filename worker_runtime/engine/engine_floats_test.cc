@@ -22,15 +22,6 @@ uint32_t BitsOf(float value) {
   return bits;
 }
 
-// Submits for callers that wait at once, and waits.
-absl::Status RunAtOnce(Engine& engine, TensorRequest request) {
-  std::vector<SignaturePtr> signatures;
-  std::vector<TensorMemory> memory;
-  SplitRequests({std::move(request)}, signatures, memory);
-  const auto handle = engine.Submit(signatures, memory, /*waits=*/true);
-  return handle.ok() ? engine.Wait(*handle) : handle.status();
-}
-
 TEST(EngineFloatsTest, AllReduce_CallerFlushesDenormals_TheyAreAddedAllTheSame) {
   constexpr float kTiny = 1e-40F;
   for (const int size : {1, 2, 3}) {

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "gmock/gmock.h"
@@ -59,15 +58,6 @@ TEST_P(EngineTest, AllReduce_RandomOrders_GiveTheSum) {
       }
     });
   }
-}
-
-// Submits for callers that wait at once, and waits.
-absl::Status RunAtOnce(Engine& engine, TensorRequest request) {
-  std::vector<SignaturePtr> signatures;
-  std::vector<TensorMemory> memory;
-  SplitRequests({std::move(request)}, signatures, memory);
-  const auto handle = engine.Submit(signatures, memory, /*waits=*/true);
-  return handle.ok() ? engine.Wait(*handle) : handle.status();
 }
 
 // As one thread that does nothing else would call it, and others meanwhile.

@@ -97,6 +97,14 @@ absl::Status RunOn(Engine& engine, std::vector<TensorRequest> requests) {
   return engine.Wait(handle);
 }
 
+absl::Status RunAtOnce(Engine& engine, TensorRequest request) {
+  std::vector<SignaturePtr> signatures;
+  std::vector<TensorMemory> memory;
+  SplitRequests({std::move(request)}, signatures, memory);
+  ASSIGN_OR_RETURN(const Engine::Handle handle, engine.Submit(signatures, memory, /*waits=*/true));
+  return engine.Wait(handle);
+}
+
 absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
                          const std::function<void(const std::vector<TensorResult>&)>& check) {
   ASSIGN_OR_RETURN(const Engine::Handle handle, engine.Submit(std::move(requests)));
