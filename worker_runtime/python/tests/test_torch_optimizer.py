@@ -301,8 +301,8 @@ def test_closure():
     assert_same(model, reference)
 
 
-@pytest.mark.parametrize("as_dense", [False, True])
-def test_sparse_gradients(as_dense):
+def sparse_training(as_dense):
+    """A model and its distributed optimizer, and a copy of it with a plain one."""
     torch.manual_seed(1)
     model = nn.Embedding(10, 4, sparse=True)
     reference = copy.deepcopy(model)
@@ -310,6 +310,12 @@ def test_sparse_gradients(as_dense):
         model, torch.optim.SGD(model.parameters(), lr=0.5), sparse_as_dense=as_dense
     )
     plain = torch.optim.SGD(reference.parameters(), lr=0.5)
+    return model, optimizer, reference, plain
+
+
+@pytest.mark.parametrize("as_dense", [False, True])
+def test_sparse_gradients(as_dense):
+    model, optimizer, reference, plain = sparse_training(as_dense)
     for step in range(2):
         optimizer.zero_grad()
         model(torch.tensor([hvd.rank(), 5 + step])).sum().backward()
@@ -324,13 +330,7 @@ def test_sparse_gradients(as_dense):
 @pytest.mark.parametrize("set_to_none", [False, True])
 @pytest.mark.parametrize("as_dense", [False, True])
 def test_a_rank_without_a_sparse_gradient_takes_part_with_zeros(as_dense, set_to_none):
-    torch.manual_seed(1)
-    model = nn.Embedding(10, 4, sparse=True)
-    reference = copy.deepcopy(model)
-    optimizer = distributed(
-        model, torch.optim.SGD(model.parameters(), lr=0.5), sparse_as_dense=as_dense
-    )
-    plain = torch.optim.SGD(reference.parameters(), lr=0.5)
+    model, optimizer, reference, plain = sparse_training(as_dense)
     for step in range(4):
         idle = 0 if step in (1, 2) else None
         optimizer.zero_grad(set_to_none=set_to_none)
