@@ -10,57 +10,16 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import horovod.torch as hvd
-
-OPTIMIZERS = {
-    "sgd": lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9, weight_decay=0.01),
-    "adam": lambda params: torch.optim.Adam(params, lr=0.01),
-    "adamw": lambda params: torch.optim.AdamW(params, lr=0.01),
-    "rmsprop": lambda params: torch.optim.RMSprop(params, lr=0.01),
-}
-BATCH = 4
-
-
-def net():
-    torch.manual_seed(7)
-    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
-
-
-def batches(count, seed=3):
-    """`count` joined batches of all ranks, the same everywhere, and this rank's parts of them."""
-    generator = torch.Generator().manual_seed(seed)
-    joined = [
-        (
-            torch.randn(BATCH * hvd.size(), 6, generator=generator),
-            torch.randn(BATCH * hvd.size(), 3, generator=generator),
-        )
-        for _ in range(count)
-    ]
-    mine = slice(BATCH * hvd.rank(), BATCH * (hvd.rank() + 1))
-    return joined, [(x[mine], y[mine]) for x, y in joined]
-
-
-def loss_of(model, batch):
-    return F.mse_loss(model(batch[0]), batch[1])
-
-
-def assert_same(model, reference, tolerance=1e-5):
-    for (name, p), q in zip(model.named_parameters(), reference.parameters()):
-        assert torch.allclose(p, q, atol=tolerance), name
-        gathered = hvd.allgather(p.detach().reshape(1, -1))
-        assert all(torch.equal(row, gathered[0]) for row in gathered), name
-
-
-def train(model, optimizer, data, accumulate=1):
-    """A step after every `accumulate` batches, and after the last."""
-    for i, batch in enumerate(data):
-        (loss_of(model, batch) / accumulate).backward()
-        if (i + 1) % accumulate == 0 or i + 1 == len(data):
-            optimizer.step()
-            optimizer.zero_grad()
-
-
-def distributed(model, optimizer, **kwargs):
-    return hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **kwargs)
+from optimizer_training import (
+    BATCH,
+    OPTIMIZERS,
+    assert_same,
+    batches,
+    distributed,
+    loss_of,
+    net,
+    train,
+)
 
 
 @pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
@@ -153,92 +112,6 @@ def test_unused_parameters_count_as_zeros(groups):
         plain.step()
         plain.zero_grad()
     assert_same(model, reference)
-
-
-class Scaler:
-    """torch's GradScaler in short, for versions whose scaler needs CUDA; the same protocol."""
-
-    def __init__(self, init_scale):
-        self.scale_factor, self.skipped, self._found_inf = init_scale, 0, None
-
-    def scale(self, loss):
-        return loss * self.scale_factor
-
-    def unscale_(self, optimizer):
-        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
-        self._found_inf = not all(torch.isfinite(grad).all() for grad in grads)
-        for grad in grads:
-            grad.div_(self.scale_factor)
-
-    def step(self, optimizer):
-        if self._found_inf is None:
-            self.unscale_(optimizer)
-        if self._found_inf:
-            self.skipped += 1
-        else:
-            optimizer.step()
-
-    def update(self):
-        if self._found_inf:
-            self.scale_factor *= 0.5
-        self._found_inf = None
-
-    def get_scale(self):
-        return self.scale_factor
-
-
-def scalers():
-    yield Scaler
-    if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
-        yield lambda init_scale: torch.amp.GradScaler("cpu", init_scale=init_scale)
-
-
-@pytest.mark.parametrize("make_scaler", list(scalers()))
-@pytest.mark.parametrize("clip", [False, True])
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_amp_skips_the_same_steps_on_all_ranks(make_scaler, clip, accumulate):
-    """One rank's loss is infinite at one step; plain scaler code, as for one process."""
-    model, reference = net(), net()
-    joined, mine = batches(6)
-    optimizer = distributed(
-        model, OPTIMIZERS["adam"](model.parameters()), backward_passes_per_step=accumulate
-    )
-    plain = OPTIMIZERS["adam"](reference.parameters())
-    for m, o, data, broken in (
-        (model, optimizer, mine, hvd.rank() == hvd.size() - 1),
-        (reference, plain, joined, True),
-    ):
-        scaler = make_scaler(1024.0)
-        for i, batch in enumerate(data):
-            loss = loss_of(m, batch)
-            if i == 2 and broken:
-                loss = loss * float("inf")
-            scaler.scale(loss).backward()
-            if (i + 1) % accumulate == 0:
-                if clip:
-                    scaler.unscale_(o)
-                    nn.utils.clip_grad_norm_(m.parameters(), 0.5)
-                scaler.step(o)
-                scaler.update()
-                o.zero_grad()
-        assert scaler.get_scale() == 512.0
-    assert_same(model, reference)
-
-
-@pytest.mark.parametrize("make_scaler", list(scalers()))
-def test_amp_with_adasum_skips_the_same_steps(make_scaler):
-    model = net()
-    _, mine = batches(3)
-    optimizer = distributed(model, torch.optim.SGD(model.parameters(), lr=0.1), op=hvd.Adasum)
-    scaler = make_scaler(1024.0)
-    for i, batch in enumerate(mine):
-        factor = float("inf") if i == 1 and hvd.rank() == 0 else 1.0
-        scaler.scale(loss_of(model, batch) * factor).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad()
-    assert scaler.get_scale() == 512.0
-    assert_same(model, copy.deepcopy(model))
 
 
 def test_adasum_of_equal_steps_is_the_step():
