@@ -16,7 +16,7 @@ namespace {
 class AcceptorTest : public testing::Test {
  protected:
   AcceptorTest() {
-    address_ = *ParseListenAddress(address_.WithPort(PortOf(listener_.get())));
+    address_ = *ParseListenAddress(address_.WithPort(BoundPort(listener_.get())));
     getrlimit(RLIMIT_NOFILE, &before_);
   }
   ~AcceptorTest() override { setrlimit(RLIMIT_NOFILE, &before_); }

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
   for (const std::string& text : listen) {
     ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(text));
     ASSIGN_OR_RETURN(Fd socket, ListenOn(address));
-    listener->addresses_.push_back(address.WithPort(PortOf(socket.get())));
+    listener->addresses_.push_back(address.WithPort(BoundPort(socket.get())));
     listener->acceptors_.push_back(
         std::make_unique<Acceptor>(*listener->loop_, std::move(socket),
                                    [self](Fd connection) { self->Pass(std::move(connection)); }));

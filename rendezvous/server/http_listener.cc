@@ -166,7 +166,7 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const std::str
   ASSIGN_OR_RETURN(const ListenAddress parsed, ParseListenAddress(address));
   ASSIGN_OR_RETURN(Fd listener, ListenOn(parsed));
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  const std::string real = parsed.WithPort(PortOf(listener.get()));
+  const std::string real = parsed.WithPort(BoundPort(listener.get()));
   auto result = std::make_unique<HttpListenerImpl>(real, std::move(listener), std::move(loop),
                                                    std::move(handler));
   RETURN_IF_ERROR(result->Begin());

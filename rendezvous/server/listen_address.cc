@@ -92,7 +92,7 @@ absl::StatusOr<Fd> ListenOn(const ListenAddress& address) {
       absl::StrCat("can't listen on ", address.WithPort(address.port), ": ", strerror(errno)));
 }
 
-int PortOf(int fd) {
+int BoundPort(int fd) {
   sockaddr_storage bound = {};
   socklen_t length = sizeof(bound);
   getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length);

@@ -33,7 +33,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 absl::StatusOr<Fd> ListenOn(const ListenAddress& address);
 
 // Of a socket that is bound.
-int PortOf(int fd);
+int BoundPort(int fd);
 
 }  // namespace hvd
 

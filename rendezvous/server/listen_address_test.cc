@@ -35,7 +35,7 @@ TEST(ListenAddressTest, ListenOn_PortInUse_NamesAddressAndReason) {
     ListenAddress address = *ParseListenAddress(text);
     const auto first = ListenOn(address);
     ASSERT_TRUE(first.ok()) << first.status();
-    address = *ParseListenAddress(address.WithPort(PortOf(first->get())));
+    address = *ParseListenAddress(address.WithPort(BoundPort(first->get())));
     const auto second = ListenOn(address);
     EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
     EXPECT_EQ(second.status().message(),
@@ -48,7 +48,7 @@ TEST(ListenAddressTest, ListenOn_AnyAddress_IsReachedByBothProtocols) {
     const auto listener = ListenOn(*ParseListenAddress(text));
     ASSERT_TRUE(listener.ok()) << listener.status();
     for (const char* target : {"127.0.0.1:", "[::1]:"}) {
-      const auto address = *ParseListenAddress(target + std::to_string(PortOf(listener->get())));
+      const auto address = *ParseListenAddress(target + std::to_string(BoundPort(listener->get())));
       const Fd client(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
       EXPECT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&address.address),
                         address.length),
