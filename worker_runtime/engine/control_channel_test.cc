@@ -1,5 +1,6 @@
 #include "worker_runtime/engine/control_channel.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "collectives/conformance/rank_group.h"
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
@@ -223,12 +225,15 @@ TEST_P(ControlChannelTest, Finish_HandsOverWhatStillComesFromAllPeers) {
 }
 
 TEST(TcpControlChannelTest, Connect_NobodyListens_IsUnavailable) {
-  auto listener = *ControlListener::Open(kAddress);
-  const int port = listener->port();
-  listener.reset();
+  // Bound, so that nobody else gets the port and listens there meanwhile.
+  const Fd silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   auto own = *ControlListener::Open(kAddress);
-  const auto member =
-      ControlChannel::Connect({Epoch(1), 1, 2, kAddress, "secret"}, *own, kAddress, port, kLong);
+  const auto member = ControlChannel::Connect({Epoch(1), 1, 2, kAddress, "secret"}, *own, kAddress,
+                                              *PortOf(silent.get()), kLong);
   EXPECT_EQ(member.status().code(), absl::StatusCode::kUnavailable);
 }
 
