@@ -1,9 +1,14 @@
 #include "base/clock.h"
 
+#include <algorithm>
 #include <chrono>
+
+#include "base/deadline_timer.h"
 
 namespace hvd {
 namespace {
+
+constexpr absl::Duration kFar = absl::Hours(24 * 365 * 100);  // what nanoseconds can count
 
 class RealClock : public Clock {
  public:
@@ -13,8 +18,13 @@ class RealClock : public Clock {
 
   bool AwaitWithDeadline(absl::Mutex& mutex, const absl::Condition& condition,
                          absl::Time deadline) override {
-    // A duration, not the deadline itself: our time line may differ from absl's after a clock step.
-    return mutex.AwaitWithTimeout(condition, deadline - Now());
+    if (deadline == absl::InfiniteFuture()) {
+      mutex.Await(condition);
+      return true;
+    }
+    const absl::Duration since_start = std::min(deadline - start_wall_, kFar);
+    return DeadlineTimer::Get().Await(mutex, condition,
+                                      start_steady_ + absl::ToChronoNanoseconds(since_start));
   }
 
  private:

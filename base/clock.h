@@ -8,8 +8,8 @@
 namespace hvd {
 
 // Tells the time and waits for conditions. Implementations are safe for concurrent use. Shells
-// receive a Clock&; pure code receives absl::Time values. clock.cc is the one file that reads the
-// real clock.
+// receive a Clock&; pure code receives absl::Time values. clock.cc and deadline_timer.cc alone read
+// real clocks.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -20,7 +20,7 @@ class Clock {
   // Never goes backwards while the process lives, even if the system's clock is set.
   virtual absl::Time Now() = 0;
 
-  // Waits until `condition` holds or `deadline` has passed; returns whether it holds.
+  // Waits until `condition` holds or `deadline` has passed, by Now(); returns whether it holds.
   // REQUIRES: `mutex` is held by the caller; it is held again on return.
   virtual bool AwaitWithDeadline(absl::Mutex& mutex, const absl::Condition& condition,
                                  absl::Time deadline) = 0;

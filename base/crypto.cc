@@ -10,6 +10,16 @@
 
 namespace hvd {
 
+std::string Sha256(absl::string_view message) {
+  std::string digest(kSha256Bytes, '\0');
+  // As below.
+  if (EVP_Digest(message.data(), message.size(), reinterpret_cast<unsigned char*>(&digest[0]),
+                 nullptr, EVP_sha256(), nullptr) != 1) {
+    ABSL_RAW_LOG(FATAL, "OpenSSL has no SHA-256");
+  }
+  return digest;
+}
+
 std::string HmacSha256(absl::string_view key, absl::string_view message) {
   std::string digest(kHmacSha256Bytes, '\0');
   // Can't fail with a digest that OpenSSL always has; if it did, a made-up proof must not pass.

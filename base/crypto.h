@@ -11,7 +11,12 @@ namespace hvd {
 
 inline constexpr size_t kHmacSha256Bytes = 32;
 
-// HMAC-SHA256(key, message), kHmacSha256Bytes long. Thread-safe, as all here.
+inline constexpr size_t kSha256Bytes = 32;
+
+// SHA-256(message), kSha256Bytes long. Thread-safe, as all here.
+std::string Sha256(absl::string_view message);
+
+// HMAC-SHA256(key, message), kHmacSha256Bytes long.
 std::string HmacSha256(absl::string_view key, absl::string_view message);
 
 // Compares in time that depends on the lengths only.

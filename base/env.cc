@@ -70,14 +70,15 @@ Problem ParseLevel(const std::string& text, std::string* out) {
   return "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL";
 }
 
-Problem ParseGpuOperations(const std::string& text, bool* out) {
+Problem ParseGpuOperations(const std::string& text, RuntimeEnv* env) {
   const std::string library = absl::AsciiStrToUpper(text);
-  *out = library == "NCCL";
+  env->nccl_is_only_way = library == "NCCL_ONLY";
+  env->gpu_operations = library == "NCCL" || env->nccl_is_only_way;
   // Those of Horovod that aren't here have the effect that they had on a CPU's build.
-  for (const char* known : {"NCCL", "HOST", "MPI", "CCL", "DDL"}) {
+  for (const char* known : {"NCCL", "NCCL_ONLY", "HOST", "MPI", "CCL", "DDL"}) {
     if (library == known) return "";
   }
-  return "NCCL or HOST";
+  return "NCCL, NCCL_ONLY or HOST";
 }
 
 struct Row {
@@ -141,6 +142,9 @@ const std::vector<Row>& Rows() {
        }},
       {{"HOROVOD_SHARED_MEMORY", "1", "0: ranks of a host use TCP among themselves, too"},
        [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->shared_memory); }},
+      {{"HOROVOD_ENCRYPT_DATA", "0",
+        "1: what workers say to each other over TCP goes under TLS; for the whole job"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->encrypt_data); }},
       {{"HOROVOD_HIERARCHICAL_ALLREDUCE", "1",
         "1: sums are made in each host first, then across; 0: as if every rank were a host"},
        [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->hierarchical_allreduce); }},
@@ -169,15 +173,23 @@ const std::vector<Row>& Rows() {
          return ParseTime(v, absl::Seconds(1), &e->stall_shutdown_time);
        }},
       {{"HOROVOD_GPU_OPERATIONS", "NCCL",
-        "NCCL, or HOST: tensors on devices go through host memory"},
-       [](const auto& v, RuntimeEnv* e) { return ParseGpuOperations(v, &e->gpu_operations); }},
+        "NCCL, or host memory if it fails; NCCL_ONLY: or an error; HOST: host memory"},
+       ParseGpuOperations},
       {{"NCCL_HOSTID", "", "NCCL's: ranks with different ones may share a GPU"},
        [](const auto& v, RuntimeEnv* e) {
          e->nccl_host_id = v;
          return Problem();
        }},
+      {{"NCCL_MULTI_RANK_GPU_ENABLE", "0", "NCCL's, from 2.30 on: 1: ranks may share a GPU"},
+       [](const auto& v, RuntimeEnv* e) {
+         e->nccl_shares_gpus = v == "1";
+         return Problem();
+       }},
       {{"HOROVOD_THREAD_AFFINITY", "", "a core for the engine thread of each local rank"},
        [](const auto& v, RuntimeEnv* e) { return ParseCores(v, &e->thread_affinity); }},
+      {{"HOROVOD_OMP_THREADS", "1",
+        "1: workers get OMP_NUM_THREADS, their share of the host's cores, if it is not set"},
+       [](const auto& v, RuntimeEnv* e) { return ParseSwitch(v, &e->omp_threads); }},
       {{"HOROVOD_LOG_LEVEL", "WARNING", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL"},
        [](const auto& v, RuntimeEnv* e) { return ParseLevel(v, &e->log_level); }},
       {{"HOROVOD_LOG_HIDE_TIME", "0", "1: log lines without time stamps"},
@@ -191,6 +203,11 @@ const std::vector<Row>& Rows() {
       {{"HOROVOD_WORKER_ID", "", "set by the agent: this worker's number in the job"},
        [](const auto& v, RuntimeEnv* e) {
          return absl::SimpleAtoi(v, &e->worker_id) ? Problem() : Problem("a whole number");
+       }},
+      {{"HOROVOD_WORKER_WORD", "", "set by the agent: by which it knows this worker again"},
+       [](const auto& v, RuntimeEnv* e) {
+         e->worker_word = v;
+         return Problem();
        }},
   };
   return *rows;

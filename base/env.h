@@ -47,14 +47,18 @@ struct RuntimeEnv {
   absl::Duration gloo_timeout = absl::Seconds(30);
   absl::Duration agent_timeout = absl::Seconds(30);
   bool shared_memory = true;  // in a host
+  bool encrypt_data = false;  // between workers
   bool hierarchical_allreduce = true;
   bool hierarchical_allgather = true;
   bool stall_check = true;
   absl::Duration stall_warning_time = absl::Seconds(60);
   absl::Duration stall_shutdown_time;  // zero: never
   std::vector<int> thread_affinity;
-  bool gpu_operations = true;  // tensors on CUDA devices are for NCCL
-  std::string nccl_host_id;    // by which NCCL takes ranks for those of different hosts
+  bool omp_threads = true;        // the agent sets OMP_NUM_THREADS for its workers
+  bool gpu_operations = true;     // tensors on CUDA devices are for NCCL
+  bool nccl_is_only_way = false;  // where it fails, they don't go through host memory
+  bool nccl_shares_gpus = false;  // NCCL is told that ranks may share a GPU
+  std::string nccl_host_id;       // by which NCCL takes ranks for those of different hosts
   AutotuneEnv autotune;
   std::string timeline;  // a file, or kDynamicTimeline; empty: none
   bool timeline_mark_cycles = false;
@@ -65,6 +69,7 @@ struct RuntimeEnv {
   // From the agent; empty and 0 in a process that was started by hand.
   std::string agent_socket;
   uint64_t worker_id = 0;
+  std::string worker_word;
 };
 
 // Reads the table's variables out of `environment`.

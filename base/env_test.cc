@@ -20,6 +20,7 @@ TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
   EXPECT_EQ(env->gloo_timeout, absl::Seconds(30));
   EXPECT_EQ(env->agent_timeout, absl::Seconds(30));
   EXPECT_TRUE(env->stall_check);
+  EXPECT_TRUE(env->omp_threads);
   EXPECT_EQ(env->worker_id, 0u);
 }
 
@@ -29,16 +30,22 @@ TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
                                     {"HOROVOD_AGENT_TIMEOUT_SECONDS", "600"},
                                     {"HOROVOD_THREAD_AFFINITY", "0,3"},
                                     {"HOROVOD_STALL_CHECK_DISABLE", "1"},
+                                    {"HOROVOD_OMP_THREADS", "0"},
+                                    {"HOROVOD_ENCRYPT_DATA", "1"},
                                     {"HOROVOD_LOG_LEVEL", "Debug"},
-                                    {"HOROVOD_WORKER_ID", "7"}});
+                                    {"HOROVOD_WORKER_ID", "7"},
+                                    {"HOROVOD_WORKER_WORD", "0f"}});
   ASSERT_TRUE(env.ok()) << env.status();
   EXPECT_EQ(env->cycle_time, absl::Microseconds(2500));
   EXPECT_EQ(env->gloo_timeout, absl::Seconds(5));
   EXPECT_EQ(env->agent_timeout, absl::Minutes(10));
   EXPECT_THAT(env->thread_affinity, ElementsAre(0, 3));
   EXPECT_FALSE(env->stall_check);
+  EXPECT_FALSE(env->omp_threads);
+  EXPECT_TRUE(env->encrypt_data);
   EXPECT_EQ(env->log_level, "debug");
   EXPECT_EQ(env->worker_id, 7u);
+  EXPECT_EQ(env->worker_word, "0f");
 }
 
 TEST(ParseRuntimeEnvTest, EmptyValue_MeansNotSet) {
@@ -61,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
     EnvTest, BadValueTest,
     ::testing::Values(
         std::pair("HOROVOD_FUSION_THRESHOLD", "-1"), std::pair("HOROVOD_CYCLE_TIME", "nan"),
-        std::pair("HOROVOD_CACHE_CAPACITY", "many"),
+        std::pair("HOROVOD_CACHE_CAPACITY", "many"), std::pair("HOROVOD_ENCRYPT_DATA", "tls"),
         std::pair("HOROVOD_STALL_CHECK_TIME_SECONDS", "-3"),
         std::pair("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "x"),
         std::pair("HOROVOD_LOG_HIDE_TIME", "2"), std::pair("HOROVOD_DISABLE_GROUP_FUSION", "on"),
@@ -72,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("HOROVOD_TIMELINE_MARK_CYCLES", "maybe"), std::pair("HOROVOD_CYCLE_TIME", "soon"),
         std::pair("HOROVOD_GLOO_TIMEOUT_SECONDS", "0"),
         std::pair("HOROVOD_AGENT_TIMEOUT_SECONDS", "0.5"),
-        std::pair("HOROVOD_STALL_CHECK_DISABLE", "yes"),
+        std::pair("HOROVOD_STALL_CHECK_DISABLE", "yes"), std::pair("HOROVOD_OMP_THREADS", "2"),
         std::pair("HOROVOD_THREAD_AFFINITY", "0,,1"), std::pair("HOROVOD_LOG_LEVEL", "LOUD"),
         std::pair("HOROVOD_WORKER_ID", "first")));
 
@@ -134,10 +141,24 @@ TEST(ParseRuntimeEnvTest, GpuOperations_AreForNcclUnlessAnythingElseIsNamed) {
   };
   EXPECT_TRUE(ParseRuntimeEnv({})->gpu_operations);
   EXPECT_TRUE(parse("nccl")->gpu_operations);
+  EXPECT_FALSE(parse("NCCL")->nccl_is_only_way);
+  EXPECT_TRUE(parse("nccl_only")->gpu_operations);
+  EXPECT_TRUE(parse("nccl_only")->nccl_is_only_way);
   EXPECT_FALSE(parse("HOST")->gpu_operations);
   EXPECT_FALSE(parse("MPI")->gpu_operations);
   EXPECT_EQ(parse("NCCL")->nccl_host_id, "a");
-  EXPECT_THAT(std::string(parse("GPU").status().message()), HasSubstr("must be NCCL or HOST"));
+  EXPECT_THAT(std::string(parse("GPU").status().message()),
+              HasSubstr("must be NCCL, NCCL_ONLY or HOST"));
+}
+
+TEST(ParseRuntimeEnvTest, NcclsOwnVariables_AreItsOwn) {
+  const auto shares = [](const char* value) {
+    return ParseRuntimeEnv({{"NCCL_MULTI_RANK_GPU_ENABLE", value}})->nccl_shares_gpus;
+  };
+  EXPECT_FALSE(ParseRuntimeEnv({})->nccl_shares_gpus);
+  EXPECT_TRUE(shares("1"));
+  EXPECT_FALSE(shares("0"));
+  EXPECT_FALSE(shares("what NCCL makes of it is its affair"));
 }
 
 TEST(ParseRuntimeEnvTest, MeaninglessVariables_AreNotedUnlessTheyAskForNothing) {

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -39,6 +41,7 @@ struct ChildPlan {
   int stdio[3];
   int error_fd;
   pid_t parent;
+  std::string oom_score;  // empty: as it is
 };
 
 std::vector<char*> PointersTo(const std::vector<std::string>& strings) {
@@ -81,6 +84,14 @@ bool PlaceStdio(const ChildPlan& plan) {
   return true;
 }
 
+// Memory is no reason for a program not to be started: without effect if it can't be done.
+void SetOomScore(const std::string& score) {
+  if (score.empty()) return;
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  [[maybe_unused]] const ssize_t written = write(fd, score.data(), score.size());
+  close(fd);
+}
+
 void DieWith(pid_t parent, int death_signal) {
   if (death_signal == 0) return;
   prctl(PR_SET_PDEATHSIG, death_signal);
@@ -95,7 +106,8 @@ void DieWith(pid_t parent, int death_signal) {
   DieWith(plan.parent, options.death_signal);
   ResetSignals();
   if (!PlaceStdio(plan)) Fail(plan, ChildError::kStdio);
-  RestoreFileLimit();
+  RestoreLimits();
+  SetOomScore(plan.oom_score);
   if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0) {
     Fail(plan, ChildError::kDirectory);
   }
@@ -133,19 +145,51 @@ pid_t ForkChild(const Child& child) {
   return pid;
 }
 
+// A descriptor that becomes readable at the process's end; invalid, and errno says why: not to be
+// had.
+Fd OpenPidfd(pid_t pid) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+absl::Status CantWatch(int error) {
+  // Guards of system calls say EPERM to those that are newer than they are.
+  if (error == ENOSYS || error == EPERM) {
+    return absl::UnimplementedError(
+        absl::StrCat("can't watch processes here (pidfd_open: ", std::strerror(error),
+                     "): Linux 5.4 or newer is needed, and a container's seccomp profile that "
+                     "allows pidfd_open, pidfd_send_signal and waitid"));
+  }
+  return absl::ErrnoToStatus(error, "can't watch a child process (pidfd_open)");
+}
+
 }  // namespace
+
+// Whether a process can be watched is found out with this one, before there is another: what was
+// started in vain would have run, if only for a moment.
+template <typename Child>
+absl::StatusOr<Process> Process::Start(const Child& child) {
+  if (!OpenPidfd(getpid()).valid()) return CantWatch(errno);
+  const pid_t pid = ForkChild(child);
+  if (pid < 0) return absl::ErrnoToStatus(errno, "can't fork");
+  Fd pidfd = OpenPidfd(pid);
+  if (pidfd.valid()) return Process(pid, std::move(pidfd));
+  const int error = errno;
+  // By its number, which is its own until it is reaped.
+  kill(pid, SIGKILL);
+  (void)TEMP_FAILURE_RETRY(waitpid(pid, nullptr, 0));
+  return CantWatch(error);
+}
 
 absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
   Fd null;
   if (options.stdin_fd < 0) null.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
   ASSIGN_OR_RETURN(Pipe errors, MakePipe());
-  ChildPlan plan{options, PointersTo(options.argv), {}, {}, errors.write.get(), getpid()};
+  ChildPlan plan{options, PointersTo(options.argv), {}, {}, errors.write.get(), getpid(), ""};
+  if (options.oom_score_more != 0) plan.oom_score = RaisedOomScore(options.oom_score_more);
   if (options.environment.has_value()) plan.environment = PointersTo(*options.environment);
   plan.stdio[0] = options.stdin_fd >= 0 ? options.stdin_fd : null.get();
   plan.stdio[1] = options.stdout_fd >= 0 ? options.stdout_fd : STDOUT_FILENO;
   plan.stdio[2] = options.stderr_fd >= 0 ? options.stderr_fd : STDERR_FILENO;
 
-  ASSIGN_OR_RETURN(Process process, Watch(ForkChild([&plan] { RunChild(plan); })));
+  ASSIGN_OR_RETURN(Process process, Start([&plan] { RunChild(plan); }));
   errors.write.reset();
   ChildError error;
   const ssize_t got = TEMP_FAILURE_RETRY(read(errors.read.get(), &error, sizeof(error)));
@@ -155,19 +199,11 @@ absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
 
 absl::StatusOr<Process> Process::Fork(const std::function<int()>& body, int death_signal) {
   const pid_t parent = getpid();
-  return Watch(ForkChild([&] {
+  return Start([&] {
     DieWith(parent, death_signal);
     ResetSignals();
     exit(body());
-  }));
-}
-
-// `pid` is what fork has returned.
-absl::StatusOr<Process> Process::Watch(pid_t pid) {
-  if (pid < 0) return absl::ErrnoToStatus(errno, "can't fork");
-  Process process(pid, Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))));
-  if (!process.pidfd_.valid()) return absl::ErrnoToStatus(errno, "can't watch a child process");
-  return process;
+  });
 }
 
 Process::Process(Process&& other) noexcept

@@ -27,6 +27,8 @@ struct SpawnOptions {
   int stderr_fd = -1;             // as stdout_fd
   enum class Group { kInherit, kNewGroup, kNewSession } group = Group::kNewGroup;
   int death_signal = SIGKILL;  // sent to the child when the *thread* that spawned it ends; 0: none
+  // How much more likely than this process the kernel is to kill it when memory runs out, of 1000.
+  int oom_score_more = 0;
 };
 
 struct ExitStatus {
@@ -42,13 +44,13 @@ class Process {
   // and no descriptor but stdio is open.
   //   NotFound, PermissionDenied, other codes of errno: the program or the directory could not be
   //   used; says which. ResourceExhausted, Unavailable, Internal: no process or descriptor to be
-  //   had.
+  //   had.   Unimplemented: the kernel, or what guards it, has no pidfds. Then nothing runs.
   static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
 
   // Forks; the child runs `body` and exits with what it returns. There all signals have their
   // default actions and none is blocked, descriptors are shared, and `death_signal` is as in
   // SpawnOptions. REQUIRES: this process has no other threads.
-  //   ResourceExhausted, Unavailable, Internal: no process or descriptor to be had.
+  //   ResourceExhausted, Unavailable, Internal, Unimplemented: as Spawn.
   static absl::StatusOr<Process> Fork(const std::function<int()>& body, int death_signal);
 
   Process(Process&& other) noexcept;
@@ -72,7 +74,8 @@ class Process {
   ExitStatus Wait();
 
  private:
-  static absl::StatusOr<Process> Watch(pid_t pid);
+  template <typename Child>
+  static absl::StatusOr<Process> Start(const Child& child);
   Process(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
 
   pid_t pid_;  // 0: reaped, or moved away

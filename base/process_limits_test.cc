@@ -4,6 +4,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <string>
+
 #include "base/process.h"
 #include "gtest/gtest.h"
 
@@ -32,6 +35,50 @@ namespace {
 TEST(AllowManyFilesTest, ThisProcessHasTheHardLimit_AChildTheOneBefore) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(RaiseAndSpawn(), ::testing::ExitedWithCode(0), "");
+}
+
+// Exits with 0 if this process leaves no core file, and what it spawns would.
+[[noreturn]] void ForbidAndSpawn() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_CORE, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 512 << 10);
+  setrlimit(RLIMIT_CORE, &limit);
+  const std::string kilobytes_before = std::to_string(limit.rlim_cur >> 9);  // dash: of 512 bytes
+  ForbidCoreFiles();
+  getrlimit(RLIMIT_CORE, &limit);
+  if (limit.rlim_cur > 1) _exit(1);
+  SpawnOptions options;
+  options.file = "/bin/dash";
+  options.argv = {"dash", "-c", "test $(ulimit -Sc) = " + kilobytes_before};
+  auto process = Process::Spawn(options);
+  _exit(process.ok() && process->Wait().exit_code == 0 ? 0 : 2);
+}
+
+TEST(ForbidCoreFilesTest, ThisProcessLeavesNone_AChildAsBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(ForbidAndSpawn(), ::testing::ExitedWithCode(0), "");
+}
+
+// Exits with 0 if it has as many files more as it asked for, and a limit no higher than that.
+[[noreturn]] void AskForMore() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = 40;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  AllowMoreFiles(5);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur != 40) _exit(1);
+  AllowMoreFiles(200);
+  for (int i = 0; i < 200; ++i) {
+    if (fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) < 0) _exit(2);
+  }
+  getrlimit(RLIMIT_NOFILE, &limit);
+  _exit(limit.rlim_cur < 300 ? 0 : 3);
+}
+
+TEST(AllowMoreFilesTest, AsManyAsAreAskedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(AskForMore(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(CheckThreadsTest, Enough_Ok) { EXPECT_TRUE(CheckThreads().ok()); }

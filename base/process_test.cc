@@ -1,12 +1,26 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "base/process_tree.h"
 #include "gtest/gtest.h"
 
@@ -151,6 +165,92 @@ TEST(ProcessTest, DeathSignal_SpawningThreadEnds_ChildDies) {
   absl::StatusOr<Process> process = absl::UnknownError("not spawned");
   std::thread([&] { process.emplace(Process::Spawn(options).value()); }).join();
   EXPECT_EQ(process->Wait().signal, SIGKILL);
+}
+
+// From now on no more files than `more` can be opened.
+void AllowFiles(int more) {
+  std::vector<Fd> taken;
+  for (int i = 0; i <= more; ++i) taken.emplace_back(dup(STDERR_FILENO));
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = static_cast<rlim_t>(taken.back().get());
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Exits with 0 if a process that could not be watched has not run, and is gone.
+[[noreturn]] void SpawnWithoutAFile() {
+  std::string mark = testing::TempDir() + "/process_test_XXXXXX";
+  close(mkstemp(mark.data()));
+  AllowFiles(3);  // /dev/null, and a pipe for errors
+  const absl::Status spawned = Process::Spawn(Shell("rm " + mark)).status();
+  AllowFiles(0);
+  const absl::Status forked = Process::Fork([] { return 0; }, SIGKILL).status();
+  const bool has_run = unlink(mark.c_str()) != 0;
+  if (waitpid(-1, nullptr, 0) >= 0 || errno != ECHILD) _exit(1);
+  if (has_run) _exit(2);
+  for (const absl::Status& status : {spawned, forked}) {
+    if (!absl::StrContains(status.message(), "pidfd_open")) _exit(3);
+  }
+  _exit(0);
+}
+
+TEST(ProcessDeathTest, Spawn_NoFileForThePidfd_LeavesNothing) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(SpawnWithoutAFile(), ::testing::ExitedWithCode(0), "");
+}
+
+// Has the kernel refuse a system call, from now on and in all children.
+void Refuse(int system_call, int error) {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(system_call), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program = {std::size(rules), rules};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(9);
+}
+
+[[noreturn]] void SpawnWithoutPidfds(int error) {
+  Refuse(SYS_pidfd_open, error);
+  const absl::Status status = Process::Spawn(Shell("exit 0")).status();
+  if (waitpid(-1, nullptr, 0) >= 0 || errno != ECHILD) _exit(1);
+  _exit(absl::IsUnimplemented(status) && absl::StrContains(status.message(), "Linux 5.4") ? 0 : 2);
+}
+
+TEST(ProcessDeathTest, Spawn_KernelWithoutPidfds_SaysWhatIsNeeded) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(SpawnWithoutPidfds(ENOSYS), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(SpawnWithoutPidfds(EPERM), ::testing::ExitedWithCode(0), "");
+}
+
+// The pidfd of this process is to be had, that of a child is not.
+[[noreturn]] void SpawnWithoutPidfdsOfChildren() {
+  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 3),
+                         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(getpid()), 1, 0),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EMFILE),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program = {std::size(rules), rules};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(9);
+  const absl::Status status = Process::Spawn(Shell("sleep 1000")).status();
+  if (waitpid(-1, nullptr, WNOHANG) >= 0 || errno != ECHILD) _exit(1);
+  _exit(status.ok() ? 2 : 0);
+}
+
+TEST(ProcessDeathTest, Spawn_ChildCantBeWatched_IsKilledAndReaped) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(SpawnWithoutPidfdsOfChildren(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(ProcessTest, Spawn_OomScoreMore_IsAddedToThisProcessesOwn) {
+  const std::string own = OutputOf(Shell("cat /proc/self/oom_score_adj"));
+  SpawnOptions options = Shell("cat /proc/self/oom_score_adj");
+  options.oom_score_more = 100;
+  const int wanted = std::stoi(own) == -1000 ? -1000 : std::min(std::stoi(own) + 100, 1000);
+  EXPECT_EQ(std::stoi(OutputOf(options)), wanted);
 }
 
 TEST(FindExecutableTest, FindExecutable_InPath_GivesFirst) {

@@ -15,6 +15,13 @@ std::vector<pid_t> ChildrenOf(pid_t parent);
 // they have made for themselves.
 void BecomeSubreaper();
 
+// Whether `ancestor` is above `pid`. A subreaper is above all that its descendants have ever
+// started.
+bool DescendsFrom(pid_t pid, pid_t ancestor);
+
+// Whether the numbers in /proc are those of this process's namespace.
+bool ProcIsOurs();
+
 // Kills (SIGKILL) and reaps every child until there is none left. In a subreaper these are all
 // descendants: whoever loses its parent comes here. Waits until the kernel has ended the last one.
 void KillDescendants();

@@ -1,6 +1,6 @@
 #include "collectives/device_communicator.h"
 
-#include <utility>
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,26 +9,51 @@
 
 namespace hvd {
 
-absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectDevices(DeviceBackend& backend,
-                                                                   const GroupInfo& group,
-                                                                   int device, Communicator& host,
-                                                                   const WaitBounds& bounds,
-                                                                   std::string* why_staged) {
+namespace {
+
+using Connected = absl::StatusOr<std::unique_ptr<DeviceCommunicator>>;
+
+// Who failed at once has to wait for those who are still trying, and for their giving up.
+constexpr absl::Duration kGivingUp = absl::Seconds(15);
+
+// The problem of the first rank that has one; empty: none has. `said_by` goes before this rank's.
+absl::StatusOr<std::string> FirstProblem(KeyExchange& keys, absl::string_view what,
+                                         absl::string_view said_by, const absl::Status& own,
+                                         absl::Duration timeout) {
+  const std::string problem = own.ok() ? "" : absl::StrCat(said_by, own.message());
+  ASSIGN_OR_RETURN(const std::vector<std::string> problems, keys.AllGather(what, problem, timeout));
+  const auto first = std::find_if(problems.begin(), problems.end(),
+                                  [](const std::string& text) { return !text.empty(); });
+  return first == problems.end() ? std::string() : *first;
+}
+
+}  // namespace
+
+Connected ConnectDevices(DeviceBackend& backend, const GroupInfo& group, int device,
+                         Communicator& host, const WaitBounds& bounds, std::string* why_staged) {
   why_staged->clear();
   CommunicatorKeyExchange keys(host);
-  auto connected = backend.Connect(group, device, keys, bounds);
-  if (!absl::IsUnimplemented(connected.status())) return connected;
-  auto staged = backend.Stage(device, host);
-  const std::string problem = staged.ok() ? "" : std::string(staged.status().message());
-  ASSIGN_OR_RETURN(const std::vector<std::string> problems,
-                   keys.AllGather("staged", problem, bounds.timeout));
-  for (size_t rank = 0; rank < problems.size(); ++rank) {
-    if (problems[rank].empty()) continue;
-    return absl::UnimplementedError(
-        absl::StrCat("rank ", rank, " can't use its device: ", problems[rank]));
+  // Ranks with a mailbox share memory, and nothing goes over the network.
+  const bool encrypts = group.tls != nullptr && host.mailbox() == nullptr;
+  Connected connected = encrypts
+                            ? absl::UnimplementedError("--encrypt-data, and NCCL does not encrypt")
+                            : backend.Connect(group, device, keys, bounds);
+  if (absl::IsPermissionDenied(connected.status())) return connected;
+  if (bounds.cancellation != nullptr) RETURN_IF_ERROR(bounds.cancellation->status());
+  ASSIGN_OR_RETURN(
+      const std::string problem,
+      FirstProblem(keys, "connected", "", connected.status(), bounds.timeout + kGivingUp));
+  if (problem.empty()) return connected;
+  if (connected.ok()) (*connected)->Abort("others could not connect");
+  connected = backend.Stage(device, host);
+  const std::string self = absl::StrCat("rank ", group.rank, " can't use its device: ");
+  ASSIGN_OR_RETURN(const std::string refusal,
+                   FirstProblem(keys, "staged", self, connected.status(), bounds.timeout));
+  if (!refusal.empty()) {
+    return absl::UnimplementedError(absl::StrCat(refusal, " (", problem, ")"));
   }
-  *why_staged = std::string(connected.status().message());
-  return staged;
+  *why_staged = problem;
+  return connected;
 }
 
 }  // namespace hvd

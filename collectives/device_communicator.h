@@ -76,11 +76,13 @@ class DeviceBackend {
                                                                     Communicator& host) = 0;
 };
 
-// Connects the devices of the ranks of `host`, directly if that can be, otherwise by way of `host`;
-// all ranks in the same way, at the same point of their operations. Then `why_staged` tells why;
-// else it is empty.
-//   Unimplemented: some rank can't use its device at all; the same on all ranks.   Otherwise as
-//   DeviceBackend::Connect.
+// Connects the devices of the ranks of `host`, directly if that can be on all of them, otherwise by
+// way of `host`; all ranks in the same way, at the same point of their operations. Then
+// `why_staged` tells why; else it is empty. With a group.tls only by way of `host`, if that goes
+// over the network.
+//   Unimplemented: some rank can't use its device at all; the same on all ranks. PermissionDenied:
+//   a rank does not belong here.   Otherwise as `host`'s operations, which ask the ranks how it
+//   went.
 absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectDevices(DeviceBackend& backend,
                                                                    const GroupInfo& group,
                                                                    int device, Communicator& host,

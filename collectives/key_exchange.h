@@ -23,6 +23,17 @@ class KeyExchange {
   virtual absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key,
                                                              absl::string_view value,
                                                              absl::Duration timeout) = 0;
+
+  // What one rank wants to know of a round.
+  struct Selected {
+    std::vector<std::string> values;  // of the ranks asked for, in their order
+    bool all_equal = false;           // whether all ranks have given the same value
+  };
+  // As AllGather, with which others may take part, but brings the values of `ranks` only; so that
+  // what a round costs need not grow with the square of the ranks. This one does: it asks for all.
+  //   InvalidArgument: there is no such rank.   Otherwise as AllGather.
+  virtual absl::StatusOr<Selected> Gather(absl::string_view key, absl::string_view value,
+                                          const std::vector<int>& ranks, absl::Duration timeout);
 };
 
 }  // namespace hvd

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -42,6 +43,8 @@ absl::string_view NameOf(DataType type);  // as NumPy writes it: "float32", "bfl
 absl::string_view NameOf(ReduceOp op);
 bool IsFloating(DataType type);
 
+class TlsContext;  // base/tls_session.h
+
 // Who takes part in a communicator. Ranks are dense, 0..size-1.
 struct GroupInfo {
   Epoch epoch;
@@ -49,6 +52,8 @@ struct GroupInfo {
   int size = 1;
   std::string address;  // numeric, where this process accepts its peers' connections
   std::string secret;   // of this epoch; a peer must prove that it knows it
+  // What goes over the network goes under TLS with this; nullptr: as it is.
+  std::shared_ptr<const TlsContext> tls = nullptr;
 };
 
 // InvalidArgument: there is no such rank in a group of that size.

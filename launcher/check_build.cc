@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/duration_text.h"
 #include "base/event_loop.h"
 #include "base/process.h"
 #include "base/status_macros.h"
@@ -60,7 +61,7 @@ absl::StatusOr<std::string> ReadAnswer(Process& process, Fd output) {
   loop->Forget(output.get());
   if (complete) return answer;
   return absl::DeadlineExceededError(
-      absl::StrCat("python3 did not answer within ", absl::FormatDuration(kPythonTime)));
+      absl::StrCat("python3 did not answer within ", DurationText(kPythonTime)));
 }
 
 void AddRow(bool available, const std::string& name, const std::string& note, std::string* table) {

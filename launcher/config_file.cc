@@ -23,7 +23,7 @@ struct Key {
 
 constexpr char kController[] = "controller";
 
-// Horovod's keys. All others are mistakes.
+// Horovod's keys, and a few for what it does not have. All others are mistakes.
 constexpr Key kKeys[] = {
     {kController, Type::kText, ""},
     {"params.fusion_threshold_mb", Type::kNumber, "--fusion-threshold-mb"},
@@ -49,7 +49,10 @@ constexpr Key kKeys[] = {
      "--no-mpi-threads-disable"},
     {"library_options.num_nccl_streams", Type::kNumber, "--num-nccl-streams"},
     {"library_options.thread_affinity", Type::kNumber, "--thread-affinity"},
+    {"library_options.encrypt_data", Type::kSwitch, "--encrypt-data", "--no-encrypt-data"},
     {"library_options.gloo_timeout_seconds", Type::kNumber, "--gloo-timeout-seconds"},
+    {"library_options.omp_threads", Type::kSwitch, "--omp-threads", "--no-omp-threads"},
+    {"elastic.max_failures_in_a_row", Type::kNumber, "--max-failures-in-a-row"},
     {"logging.level", Type::kText, "--log-level"},
     {"logging.with_timestamp", Type::kSwitch, "--log-with-timestamp", "--log-without-timestamp"},
 };

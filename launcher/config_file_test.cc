@@ -54,6 +54,9 @@ library_options:
   num_nccl_streams: 2
   thread_affinity: 1
   gloo_timeout_seconds: 60
+  omp_threads: false
+elastic:
+  max_failures_in_a_row: 5
 logging:
   level: INFO
   with_timestamp: false
@@ -67,7 +70,8 @@ logging:
                   "--stall-check-warning-time-seconds=120",
                   "--stall-check-shutdown-time-seconds=240", "--mpi-threads-disable",
                   "--num-nccl-streams=2", "--thread-affinity=1", "--gloo-timeout-seconds=60",
-                  "--log-level=INFO", "--log-without-timestamp"));
+                  "--no-omp-threads", "--max-failures-in-a-row=5", "--log-level=INFO",
+                  "--log-without-timestamp"));
 }
 
 TEST(ConfigFile, SwitchedOff_BecomesTheOppositeFlag) {

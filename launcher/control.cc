@@ -50,16 +50,23 @@ absl::StatusOr<Daemon> DaemonElsewhere(const ControlOptions& options) {
       absl::StrCat("--connect: the host name ", where.host, " can't be resolved"));
 }
 
-absl::StatusOr<Daemon> DaemonHere(const ControlOptions& options, const std::string& realm) {
-  const std::vector<pb::JobFile> jobs = RunningJobs(realm);
+Daemon DaemonOf(const pb::JobFile& job) {
+  return {{job.addresses().begin(), job.addresses().end()}, FromProto(job.credentials())};
+}
+
+std::vector<pb::JobFile> JobsMeant(const ControlOptions& options,
+                                   const std::vector<pb::JobFile>& jobs) {
   std::vector<pb::JobFile> meant;
   for (const pb::JobFile& job : jobs) {
     if (absl::StartsWith(job.job_id(), options.job)) meant.push_back(job);
   }
-  if (meant.size() == 1) {
-    return Daemon{{meant[0].addresses().begin(), meant[0].addresses().end()},
-                  FromProto(meant[0].credentials())};
-  }
+  return meant;
+}
+
+absl::StatusOr<Daemon> DaemonHere(const ControlOptions& options, const std::string& realm) {
+  const std::vector<pb::JobFile> jobs = RunningJobs(realm);
+  const std::vector<pb::JobFile> meant = JobsMeant(options, jobs);
+  if (meant.size() == 1) return DaemonOf(meant[0]);
   if (meant.empty()) {
     return absl::NotFoundError(
         jobs.empty() ? "you run no job on this machine; --connect and --token-file reach others"
@@ -87,16 +94,39 @@ auto CallAny(const std::vector<std::string>& addresses, Call call) -> decltype(c
   return last;
 }
 
+absl::StatusOr<pb::GetStatusResponse> StatusOf(const Daemon& daemon) {
+  return CallAny(daemon.addresses, [&](const std::string& address) {
+    return AskStatus(address, daemon.credentials, kCallTimeout);
+  });
+}
+
+// A line each.
+std::string JobList(const std::vector<pb::JobFile>& jobs) {
+  std::string text = absl::StrCat(jobs.size(), " jobs run here; --job ID shows one of them\n\n");
+  for (const pb::JobFile& job : jobs) {
+    const absl::StatusOr<pb::GetStatusResponse> status = StatusOf(DaemonOf(job));
+    const std::string state =
+        !status.ok() ? "does not answer"
+        : status->epoch() == 0
+            ? status->state()
+            : absl::StrCat(status->state(), ", world ", status->epoch(), " of ", status->size());
+    absl::StrAppend(&text, job.job_id().substr(0, 8), "  pid ", job.pid(), "  ", state, "  ",
+                    job.command(), "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> Control(const ControlOptions& options, const std::string& job_realm) {
+  if (options.action == ControlOptions::Action::kStatus && options.connect.empty()) {
+    const std::vector<pb::JobFile> meant = JobsMeant(options, RunningJobs(job_realm));
+    if (meant.size() > 1) return JobList(meant);
+  }
   ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_realm)
                                                                 : DaemonElsewhere(options));
   if (options.action == ControlOptions::Action::kStatus) {
-    ASSIGN_OR_RETURN(const pb::GetStatusResponse status,
-                     CallAny(daemon.addresses, [&](const std::string& address) {
-                       return AskStatus(address, daemon.credentials, kCallTimeout);
-                     }));
+    ASSIGN_OR_RETURN(const pb::GetStatusResponse status, StatusOf(daemon));
     return StatusTable(status);
   }
   pb::DrainRequest request;

@@ -9,10 +9,11 @@
 
 namespace hvd {
 
-// Asks the job's daemon and returns the text to print. `job_realm`: see kJobRealm.
+// Asks the job's daemon and returns the text to print; of several jobs a list. `job_realm`: see
+// kJobRealm.
 //   NotFound: no such job, host or file.   InvalidArgument: several jobs run, and which one is
-//   meant? FailedPrecondition: the job is not elastic, or is over.   Unavailable, DeadlineExceeded:
-//   its daemon does not answer. One line each.
+//   to be drained? FailedPrecondition: the job is not elastic, or is over.   Unavailable,
+//   DeadlineExceeded: its daemon does not answer. One line each.
 absl::StatusOr<std::string> Control(const ControlOptions& options, const std::string& job_realm);
 
 }  // namespace hvd

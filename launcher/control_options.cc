@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "options/command_line.h"
 #include "options/flag_table.h"
 
 namespace hvd {
@@ -90,6 +91,13 @@ class Parser {
 };
 
 }  // namespace
+
+std::string SimilarControlCommand(const std::string& word) {
+  for (const char* command : {"status", kDrain}) {
+    if (EditDistance(word, command) <= 2) return command;
+  }
+  return "";
+}
 
 bool IsControlCommand(const std::vector<std::string>& args) {
   return !args.empty() && (args[0] == "status" || args[0] == kDrain);

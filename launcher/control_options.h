@@ -23,6 +23,9 @@ struct ControlOptions {
 // Whether horovodrun's arguments, without the program's name, are such a command.
 bool IsControlCommand(const std::vector<std::string>& args);
 
+// The command that was probably meant by a word that is none; empty: it looks like neither.
+std::string SimilarControlCommand(const std::string& word);
+
 // REQUIRES: IsControlCommand(args).   InvalidArgument: one line that says what is wrong.
 absl::StatusOr<ControlOptions> ParseControlOptions(const std::vector<std::string>& args);
 

@@ -75,9 +75,18 @@ TEST_F(ControlTest, Status_NoJob_SaysSo) {
 TEST_F(ControlTest, Status_SeveralJobs_AreListedAndOneCanBeChosen) {
   const auto first = Register("4711abcdef");
   const auto second = Register("4811abcdef");
+  const auto list = Control(options_, directory_);
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_EQ(*list,
+            "2 jobs run here; --job ID shows one of them\n\n"
+            "4711abcd  pid 7  forming  python train.py\n"
+            "4811abcd  pid 7  forming  python train.py\n");
+  options_.action = ControlOptions::Action::kDrain;
+  options_.host = "a";
   EXPECT_EQ(Error(),
             "several jobs run; which one? --job 4711abcd (pid 7: python train.py) or --job "
             "4811abcd (pid 7: python train.py)");
+  options_.action = ControlOptions::Action::kStatus;
   options_.job = "48";
   EXPECT_TRUE(Control(options_, directory_).ok());
   options_.job = "49";

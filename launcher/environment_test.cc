@@ -19,6 +19,7 @@ TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
                                 {"CUDA_VISIBLE_DEVICES_OLD", "1"},
                                 {"_HOROVOD_SECRET_KEY", "s"},
                                 {"HOROVOD_AGENT_SOCKET", "@a"},
+                                {"HOROVOD_WORKER_WORD", "w"},
                                 {"HOROVOD_RANK", "3"}};
   EXPECT_THAT(WorkerEnvironment(launcher, {}, {}),
               ElementsAre(Pair("CUDA_VISIBLE_DEVICES_OLD", "1"), Pair("HOROVOD_CONTROLLER", "gloo"),

@@ -87,6 +87,8 @@ TEST(HorovodFlags, Tuneables_BecomeVariables) {
        "1"},
       {"--timeline-filename f", "HOROVOD_TIMELINE", "f"},
       {"--timeline-filename f --timeline-mark-cycles", "HOROVOD_TIMELINE_MARK_CYCLES", "1"},
+      {"--encrypt-data", "HOROVOD_ENCRYPT_DATA", "1"},
+      {"--no-encrypt-data", "HOROVOD_ENCRYPT_DATA", "0"},
       {"--hierarchical-allreduce", "HOROVOD_HIERARCHICAL_ALLREDUCE", "1"},
       {"--no-hierarchical-allreduce", "HOROVOD_HIERARCHICAL_ALLREDUCE", "0"},
       {"--hierarchical-allgather", "HOROVOD_HIERARCHICAL_ALLGATHER", "1"},
@@ -96,6 +98,7 @@ TEST(HorovodFlags, Tuneables_BecomeVariables) {
       {"--stall-check-warning-time-seconds 3", "HOROVOD_STALL_CHECK_TIME_SECONDS", "3"},
       {"--stall-check-shutdown-time-seconds 3", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "3"},
       {"--thread-affinity 1", "HOROVOD_THREAD_AFFINITY", "1"},
+      {"--no-omp-threads", "HOROVOD_OMP_THREADS", "0"},
       {"--gloo-timeout-seconds 3", "HOROVOD_GLOO_TIMEOUT_SECONDS", "3"},
       {"--agent-timeout-seconds 3", "HOROVOD_AGENT_TIMEOUT_SECONDS", "3"},
       {"--log-level DEBUG", "HOROVOD_LOG_LEVEL", "DEBUG"},
@@ -110,9 +113,9 @@ TEST(HorovodFlags, Tuneables_BecomeVariables) {
 }
 
 TEST(HorovodFlags, WhatAsksForTheUsual_IsAccepted) {
-  for (const char* flag :
-       {"--disable-cache", "--gloo", "--no-torus-allreduce", "--no-autotune",
-        "--no-timeline-mark-cycles", "--stall-check", "--no-mpi-threads-disable"}) {
+  for (const char* flag : {"--disable-cache", "--gloo", "--no-torus-allreduce", "--no-autotune",
+                           "--no-timeline-mark-cycles", "--stall-check", "--no-mpi-threads-disable",
+                           "--omp-threads"}) {
     EXPECT_TRUE(Given(flag).tunables.empty()) << flag;
   }
 }

@@ -16,6 +16,7 @@
 #include "launcher/control.h"
 #include "launcher/control_options.h"
 #include "launcher/dry_run.h"
+#include "launcher/handover.h"
 #include "launcher/host_search.h"
 #include "launcher/job.h"
 #include "launcher/job_file.h"
@@ -72,12 +73,18 @@ int Main(const std::vector<std::string>& args) {
   if (options->action == Options::Action::kCheckBuild) return Print(CheckBuildTable(AskPython()));
   PrepareProcess();
   AllowManyFiles();
+  ForbidCoreFiles();
   const absl::Status threads = CheckThreads();
   if (!threads.ok()) return Refuse(threads);
   absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
   if (options->dry_run) return Print(DryRunText(*plan, *options));
   plan->job_realm = kJobRealm;
+  if (options->handover_fd >= 0) {
+    auto input = HandOver(Fd(options->handover_fd), plan->listen);
+    if (!input.ok()) return Refuse(input.status());
+    plan->worker_input = *std::move(input);
+  }
   absl::StatusOr<OutputSinkOptions> sink = MakeSinkOptions(*options, *plan, environment);
   if (!sink.ok()) return Refuse(sink.status());
   std::unique_ptr<EventLog> event_log;

@@ -23,7 +23,7 @@ class Places {
     }
     std::map<std::string, AgentTarget> targets;
     if (!unknown.empty()) {
-      ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
+      ASSIGN_OR_RETURN(const LocalMachine machine, ThisMachine());
       NameTable names;
       for (const PlannedHost& host : PlaceHosts(unknown, ssh_, machine, names)) {
         targets[host.target.host] = host.target;

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/duration_text.h"
 #include "base/status_macros.h"
 #include "launcher/job_run.h"
 #include "rendezvous/server/status_pages.h"
@@ -48,6 +49,7 @@ int JobRun::Run() {
   server_.reset();
   Report();
   Flush();
+  if (dependencies_.event_log != nullptr) dependencies_.event_log->OnLost(nullptr);
   return exit_code_;
 }
 
@@ -218,11 +220,16 @@ void JobRun::On(const HostsFound& event) {
 void JobRun::On(const StopSignal& event) {
   ++stop_signals_;
   if (Ending()) return Hurry();
-  output_.Say(absl::StrCat(event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ",
-                           SignalName(event.signal), "; stopping ",
-                           plan_.elastic.has_value() ? "the job" : Processes(plan_.num_proc),
-                           " (Ctrl-C again to kill at once)\n"));
   explained_ = true;
+  const std::string what = plan_.elastic.has_value() ? "the job" : Processes(plan_.num_proc);
+  if (event.signal == 0) {
+    const std::string reason = "the program that started horovodrun is gone";
+    output_.Say(absl::StrCat("horovodrun: ", reason, " (stdin has ended); stopping ", what, "\n"));
+    return Stop(reason, 128 + SIGHUP, kInterruptGrace);
+  }
+  output_.Say(absl::StrCat(event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ",
+                           SignalName(event.signal), "; stopping ", what,
+                           " (Ctrl-C again to kill at once)\n"));
   Stop(absl::StrCat("horovodrun was interrupted by ", SignalName(event.signal)), 128 + event.signal,
        kInterruptGrace);
 }
@@ -275,10 +282,8 @@ void JobRun::Warn(absl::string_view text) {
 
 void JobRun::Verbose(absl::string_view text) {
   if (!plan_.verbose) return;
-  output_.Say(absl::StrCat(
-      "horovodrun: ",
-      absl::FormatDuration(absl::Trunc(clock_.Now() - start_time_, absl::Milliseconds(1))), ": ",
-      text, "\n"));
+  output_.Say(
+      absl::StrCat("horovodrun: ", DurationText(clock_.Now() - start_time_), ": ", text, "\n"));
 }
 
 int RunJob(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,

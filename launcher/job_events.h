@@ -45,7 +45,8 @@ struct NoticeHappened {
 struct HostsFound {
   absl::StatusOr<std::vector<PlannedHost>> hosts;
 };
-// SIGINT, SIGTERM or SIGHUP.
+// SIGINT, SIGTERM or SIGHUP; or 0: stdin has ended, whose other end the program that started this
+// one held.
 struct StopSignal {
   int signal;
 };

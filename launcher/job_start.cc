@@ -47,6 +47,7 @@ absl::StatusOr<StartedDaemon> StartDaemon(
     options.job.expected_hosts.push_back({host.target.host, host.slots});
   }
   options.job.start_timeout = plan.start_timeout + kDaemonMargin;
+  options.job.encrypt_data = plan.encrypt_data;
   options.listen = plan.listen;
   options.agent_timeout = plan.agent_timeout;
   ASSIGN_OR_RETURN(options.credentials, daemon.authority->IssueForDaemon());
@@ -85,6 +86,7 @@ absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const JobPlan& plan, const Plan
   for (const std::string& arg : plan.command) command.add_argv(arg);
   command.mutable_environment()->insert(plan.environment.begin(), plan.environment.end());
   command.set_working_directory(plan.working_directory);
+  command.set_input(plan.worker_input);
   for (const std::string& network : plan.networks) bootstrap.add_networks(network);
   return bootstrap;
 }

@@ -104,7 +104,8 @@ TEST(StartDaemon, ElasticJobHasItsBoundsAndItsRules) {
 TEST(MakeBootstrap, HasAllThatAnAgentNeeds) {
   auto authority = JobAuthority::Create("job");
   ASSERT_TRUE(authority.ok());
-  const JobPlan plan = TwoHosts();
+  JobPlan plan = TwoHosts();
+  plan.worker_input = "words";
   auto bootstrap = MakeBootstrap(plan, plan.hosts[1], **authority, "job", {"10.0.0.1:99"});
   ASSERT_TRUE(bootstrap.ok()) << bootstrap.status();
   EXPECT_EQ(bootstrap->version(), kVersion);
@@ -115,6 +116,7 @@ TEST(MakeBootstrap, HasAllThatAnAgentNeeds) {
   EXPECT_THAT(bootstrap->command().argv(), ElementsAre("python", "x.py"));
   EXPECT_EQ(bootstrap->command().environment().at("A"), "1");
   EXPECT_EQ(bootstrap->command().working_directory(), "/w");
+  EXPECT_EQ(bootstrap->command().input(), "words");
   EXPECT_THAT(bootstrap->networks(), ElementsAre("eth0"));
   EXPECT_THAT(bootstrap->credentials().private_key(), HasSubstr("PRIVATE KEY"));
   EXPECT_THAT(bootstrap->credentials().certificate(), HasSubstr("CERTIFICATE"));

@@ -83,11 +83,11 @@ TEST_F(JobStatusTest, ElasticJob_HasALineUntilItsLastWords) {
   MakeElastic();
   ThenFound({"alpha"});
   ThenTimePasses();
-  ThenShown("\repoch 1 | 0 workers on 0 hosts\x1b[J\r");
+  ThenShown("\rworld 1 | 0 workers on 0 hosts\x1b[J\r");
   ThenNotice(Notice::Kind::kWorldFormed, "world of 4 workers formed", -1, 4);
   Then([this] { daemon_.view.epoch = Epoch(7); });
   ThenTimePasses();
-  ThenShown("\repoch 7 | 0 workers on 0 hosts\x1b[J\r");
+  ThenShown("\rworld 7 | 0 workers on 0 hosts\x1b[J\r");
   ThenVerdict(Success());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);

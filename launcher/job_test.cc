@@ -162,6 +162,17 @@ TEST_F(JobTest, OtherStopSignalsHaveTheirCodes) {
   EXPECT_THAT(stderr_, ::testing::StartsWith("horovodrun: interrupted by SIGTERM; stopping"));
 }
 
+TEST_F(JobTest, EndOfStdinIsToldAsTheEndOfWhoStartedIt) {
+  ThenAllReady();
+  ThenSignal(0);
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 129);
+  EXPECT_THAT(stderr_, ::testing::StartsWith(
+                           "horovodrun: the program that started horovodrun is gone (stdin has "
+                           "ended); stopping 4 processes\n"));
+  EXPECT_THAT(stderr_, ::testing::Not(::testing::HasSubstr("Ctrl-C")));
+}
+
 TEST_F(JobTest, SecondCtrlCKillsAtOnce) {
   ThenAllReady();
   Then([this] {

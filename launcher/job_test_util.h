@@ -57,7 +57,7 @@ struct StopCall {
 };
 
 // The daemon, as far as the launcher sees it. Finishes at once when it is asked to stop.
-struct FakeDaemon {
+struct FakeJobDaemon {
   std::function<void(const Verdict&)> on_finished;
   std::function<void(const Notice&)> on_notice;
   Membership::View view;
@@ -69,7 +69,7 @@ struct FakeDaemon {
 
 class FakeServer : public Server {
  public:
-  explicit FakeServer(FakeDaemon& daemon) : daemon_(daemon) {}
+  explicit FakeServer(FakeJobDaemon& daemon) : daemon_(daemon) {}
   std::vector<std::string> addresses() const override { return {"127.0.0.1:4711"}; }
   void RequestStop(std::string, int exit_code, absl::Duration grace) override {
     daemon_.stops.push_back({exit_code, grace});
@@ -85,10 +85,11 @@ class FakeServer : public Server {
   }
   void Drain(std::string, absl::Duration, std::string) override {}
   Membership::View Describe() override { return daemon_.view; }
+  absl::Duration BusyFor() override { return absl::ZeroDuration(); }
   std::string Metrics() override { return ""; }
 
  private:
-  FakeDaemon& daemon_;
+  FakeJobDaemon& daemon_;
 };
 
 // Counts how many run.
@@ -225,7 +226,7 @@ class JobTest : public ::testing::Test {
   JobEventQueue events_{clock_};
   std::unique_ptr<OutputSink> output_;
   FakeAgents agents_;
-  FakeDaemon daemon_;
+  FakeJobDaemon daemon_;
   JobPlan plan_;
   JobDependencies dependencies_;
   OnHostsFound found_;

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/duration_text.h"
 #include "launcher/job_run.h"
 
 namespace hvd {
@@ -17,8 +18,8 @@ void JobRun::CheckStarted() {
   const absl::Status started = elastic_.has_value() ? elastic_->Unusable() : AllStarted();
   if (!started.ok()) {
     return Fail(
-        absl::StrCat("gave up after ", absl::FormatDuration(plan_.start_timeout),
-                     " of waiting for ", started.message(), "; --start-timeout gives more time"),
+        absl::StrCat("gave up after ", DurationText(plan_.start_timeout), " of waiting for ",
+                     started.message(), "; --start-timeout gives more time"),
         kUsageError);
   }
   phase_ = Phase::kRunning;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "launcher/config_file.h"
+#include "launcher/control_options.h"
 #include "launcher/measuring_flags.h"
 #include "launcher/network.h"
 #include "launcher/runtime_flags.h"
@@ -111,6 +112,12 @@ void Parser::DeclareGeneral() {
                });
   flags_.Flag("--end-with-stdin", "Stop the job when stdin ends, for programs that start jobs",
               [this] { options_.end_with_stdin = true; });
+  flags_.Value("--handover", "FD", "For horovod.run: a socket to give out the workers' credentials",
+               [this](const std::string& text) {
+                 ASSIGN_OR_RETURN(options_.handover_fd,
+                                  ParseInteger("--handover", text, 3, 1 << 20));
+                 return absl::OkStatus();
+               });
   Text("--config-file", "FILE", "YAML with settings by Horovod's keys; flags win over it",
        &options_.config_file);
   flags_.Harmless("--disable-cache");  // Nothing is cached.
@@ -179,6 +186,12 @@ absl::Status Parser::Check() const {
     return absl::InvalidArgumentError(
         "-np is missing: nothing is read from LSF here; give -np and the job's hosts with -H or "
         "--hostfile (LSF lists them in LSB_MCPU_HOSTS)");
+  }
+  const std::string meant =
+      has_num_proc_ || options_.command.empty() ? "" : SimilarControlCommand(options_.command[0]);
+  if (!meant.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("-np is missing, to run ", options_.command[0],
+                                                   "; did you mean horovodrun ", meant, "?"));
   }
   if (!has_num_proc_) {
     return absl::InvalidArgumentError(

@@ -37,6 +37,7 @@ struct Options {
   bool verbose = false;
   bool dry_run = false;         // only say what would be done
   bool end_with_stdin = false;  // the end of stdin is a reason to stop
+  int handover_fd = -1;         // see launcher/handover.h; -1: there is nobody
 
   std::vector<Assignment> tunables;  // of flags that stand for a variable of the runtime
   std::vector<Assignment> exports;   // of -x

@@ -121,6 +121,8 @@ TEST(ParseOptions, BadNumberOfProcesses) {
   EXPECT_THAT(Error("-np 99999999999999999999 cmd"), HasSubstr("not a whole number"));
   EXPECT_THAT(Error("cmd"), HasSubstr("-np is missing"));
   EXPECT_THAT(Error(""), HasSubstr("-np is missing"));
+  EXPECT_EQ(Error("stauts"), "-np is missing, to run stauts; did you mean horovodrun status?");
+  EXPECT_THAT(Error("drian host2"), HasSubstr("did you mean horovodrun drain?"));
 }
 
 TEST(ParseOptions, CommandIsNeeded) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/process.h"
 #include "base/status_macros.h"
+#include "base/usable_cores.h"
 #include "launcher/discovery/host_list.h"
 #include "launcher/discovery/hostfile.h"
 
@@ -108,7 +109,7 @@ absl::StatusOr<std::vector<HostSlots>> HostsToUse(const Options& options) {
 
 // This machine's addresses on the way to the remote hosts, as far as their names are known here.
 std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
-                                         const NameTable& names, const Machine& machine) {
+                                         const NameTable& names, const LocalMachine& machine) {
   std::vector<std::string> sources;
   for (const PlannedHost& host : hosts) {
     const auto found = names.find(host.target.host);
@@ -122,7 +123,8 @@ std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
 
 absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
                                                   const std::vector<std::string>& networks,
-                                                  const Machine& machine, const NameTable& names) {
+                                                  const LocalMachine& machine,
+                                                  const NameTable& names) {
   const bool all_local = std::all_of(plan.hosts.begin(), plan.hosts.end(),
                                      [](const PlannedHost& host) { return host.target.local; });
   const bool searches = plan.elastic.has_value() && !plan.elastic->script.empty();
@@ -135,10 +137,24 @@ absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
   return listen;
 }
 
+// What the agents give their workers, with this machine's as the example.
+std::string ThreadsLine(const JobPlan& plan) {
+  std::string line = "  OMP_NUM_THREADS: a host's usable cores / its processes";
+  for (const PlannedHost& host : plan.hosts) {
+    if (!host.target.local) continue;
+    const int workers =
+        plan.elastic.has_value() ? std::min(host.slots, plan.elastic->max_workers) : host.slots;
+    absl::StrAppend(&line, ", on ", host.target.host, " ", plan.shared_cores, "/", workers, ": ",
+                    ThreadsOfWorker(plan.shared_cores, workers));
+    break;
+  }
+  return absl::StrCat(line, " (--no-omp-threads leaves it alone)\n");
+}
+
 }  // namespace
 
 std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const SshOptions& ssh,
-                                    const Machine& machine, NameTable& names) {
+                                    const LocalMachine& machine, NameTable& names) {
   std::vector<std::string> unknown;
   for (const HostSlots& host : hosts) {
     if (!IsLocalHost(host.host, machine.host_name, machine.interfaces, {})) {
@@ -156,8 +172,8 @@ std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const S
   return placed;
 }
 
-absl::StatusOr<Machine> ThisMachine() {
-  Machine machine;
+absl::StatusOr<LocalMachine> ThisMachine() {
+  LocalMachine machine;
   machine.host_name = OwnHostName();
   ASSIGN_OR_RETURN(machine.interfaces, ListInterfaces());
   std::error_code error;
@@ -169,17 +185,19 @@ absl::StatusOr<Machine> ThisMachine() {
     return ResolveNames(names, kResolveTimeout);
   };
   machine.source_towards = SourceAddressTowards;
+  machine.cores = UsableCores();
   return machine;
 }
 
 absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
-                                 const Machine& machine) {
+                                 const LocalMachine& machine) {
   JobPlan plan;
   RETURN_IF_ERROR(CheckIdentityFile(options.ssh_identity_file));
   plan.num_proc = options.num_proc;
   plan.environment = WorkerEnvironment(environment, options.tunables, options.exports);
   ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(plan.environment));
   plan.agent_timeout = runtime.agent_timeout;
+  plan.encrypt_data = runtime.encrypt_data;
   plan.ssh = MakeSshOptions(options, plan.agent_timeout);
   if (options.elastic.has_value()) {
     ASSIGN_OR_RETURN(plan.elastic,
@@ -192,6 +210,8 @@ absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& envi
   plan.networks = options.networks;
   plan.command = options.command;
   plan.working_directory = machine.working_directory;
+  const bool has_own_threads = plan.environment.count("OMP_NUM_THREADS") > 0;
+  if (runtime.omp_threads && !has_own_threads) plan.shared_cores = machine.cores;
   plan.start_timeout = options.start_timeout;
   plan.metrics = options.metrics;
   plan.verbose = options.verbose;
@@ -199,7 +219,7 @@ absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& envi
 }
 
 absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& environment) {
-  ASSIGN_OR_RETURN(Machine machine, ThisMachine());
+  ASSIGN_OR_RETURN(LocalMachine machine, ThisMachine());
   return MakePlan(options, environment, machine);
 }
 
@@ -224,6 +244,7 @@ std::string PlanTable(const JobPlan& plan) {
     absl::StrAppendFormat(&table, "  %-16s %s (%s)\n", place, host.target.host,
                           host.target.local ? "this machine" : "over ssh");
   }
+  if (plan.shared_cores > 0) table += ThreadsLine(plan);
   return table;
 }
 

@@ -19,16 +19,17 @@
 namespace hvd {
 
 // What a plan depends on beside the command line.
-struct Machine {
+struct LocalMachine {
   std::string host_name;
   std::vector<InterfaceAddress> interfaces;
+  int cores = 0;  // usable ones; 0: not known
   std::string working_directory;
   std::function<NameTable(const std::vector<std::string>&)> resolve;
   std::function<std::string(const std::string&)> source_towards;  // see SourceAddressTowards
 };
 
 // This one.   Internal: the system does not say; says what.
-absl::StatusOr<Machine> ThisMachine();
+absl::StatusOr<LocalMachine> ThisMachine();
 
 struct PlannedHost {
   AgentTarget target;
@@ -55,23 +56,26 @@ struct JobPlan {
   std::vector<std::string> command;
   Environment environment;  // of every worker, before the agent adds its own
   std::string working_directory;
-  std::string metrics;    // an address to serve them at; empty: none
-  std::string job_realm;  // for this job's JobFile; empty: none is written
+  int shared_cores = 0;      // of this machine, among its workers; 0: OMP_NUM_THREADS is left alone
+  std::string worker_input;  // what each worker finds on its stdin
+  std::string metrics;       // an address to serve them at; empty: none
+  std::string job_realm;     // for this job's JobFile; empty: none is written
   absl::Duration start_timeout;
   absl::Duration agent_timeout = absl::Seconds(30);
+  bool encrypt_data = false;
   bool verbose = false;
 };
 
 // How each host is reached. Asks the resolver for names that are not clearly this machine's own;
 // what it says goes into `names`.
 std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const SshOptions& ssh,
-                                    const Machine& machine, NameTable& names);
+                                    const LocalMachine& machine, NameTable& names);
 
 // REQUIRES: options.action is kRunJob.
 //   InvalidArgument, NotFound: one line that says which host, file, script, network or variable is
 //   wrong.
 absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
-                                 const Machine& machine);
+                                 const LocalMachine& machine);
 
 // MakePlan on this machine.   Also Internal: as ThisMachine.
 absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& environment);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -11,9 +12,10 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-Machine Box() {
-  Machine machine;
+LocalMachine Box() {
+  LocalMachine machine;
   machine.host_name = "box";
   machine.interfaces = {{"lo", "127.0.0.1", false, true, true},
                         {"eth0", "10.0.0.5", false, false, true},
@@ -58,7 +60,7 @@ TEST(MakePlan, DefaultIsThisMachineOnLoopback) {
 }
 
 TEST(MakePlan, AllLocalJobDoesNotAskTheResolver) {
-  Machine machine = Box();
+  LocalMachine machine = Box();
   machine.resolve = [](const std::vector<std::string>& names) {
     ADD_FAILURE() << names[0];
     return NameTable{};
@@ -140,6 +142,21 @@ TEST(PlanTable, ListsRanksByHost) {
             "  rank 2           localhost (this machine)\n");
 }
 
+TEST(PlanTable, SaysOnceHowManyThreadsWorkersGet) {
+  auto machine = Box();
+  machine.cores = 8;
+  EXPECT_THAT(PlanTable(*MakePlan(Ask(5, "far:2,localhost:3"), {}, machine)),
+              HasSubstr("  OMP_NUM_THREADS: a host's usable cores / its processes, on localhost "
+                        "8/3: 2 (--no-omp-threads leaves it alone)\n"));
+  EXPECT_THAT(PlanTable(*MakePlan(Ask(2, "far:2"), {}, machine)),
+              HasSubstr("usable cores / its processes (--no-omp-threads"));
+  for (const char* own : {"OMP_NUM_THREADS=4", "HOROVOD_OMP_THREADS=0"}) {
+    const std::pair<std::string, std::string> variable = absl::StrSplit(own, '=');
+    EXPECT_THAT(PlanTable(*MakePlan(Ask(2, ""), {variable}, machine)),
+                Not(HasSubstr("OMP_NUM_THREADS")));
+  }
+}
+
 Options AskElastic(int num_proc, const std::string& hosts) {
   Options options = Ask(num_proc, hosts);
   options.elastic.emplace();
@@ -176,7 +193,7 @@ TEST(MakePlan, DiscoveryScriptMakesTheDaemonReachable) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(plan->hosts.empty());
   EXPECT_THAT(plan->listen, ElementsAre("10.0.0.5:0", "192.168.7.5:0"));
-  Machine alone = Box();
+  LocalMachine alone = Box();
   alone.interfaces.resize(1);
   EXPECT_THAT(MakePlan(options, {}, alone)->listen, ElementsAre("127.0.0.1:0"));
 }
@@ -184,7 +201,7 @@ TEST(MakePlan, DiscoveryScriptMakesTheDaemonReachable) {
 TEST(MakePlan, DiscoveryScriptIsFoundHereOrWhereCommandsAre) {
   Options options = AskElastic(2, "");
   options.elastic->script = "sh";
-  Machine machine = Box();
+  LocalMachine machine = Box();
   EXPECT_EQ(MakePlan(options, {{"PATH", "/bin"}}, machine)->elastic->script, "/bin/sh");
   machine.working_directory = "/bin";
   EXPECT_EQ(MakePlan(options, {}, machine)->elastic->script, "/bin/sh");

@@ -36,6 +36,10 @@ void RuntimeFlags::Declare(FlagTable& flags) {
   DeclareTuneables(flags);
   DeclareLog(flags);
   flags.Group("Runtime");
+  flags.Flag("--encrypt-data", "TLS for what workers say to each other over TCP",
+             [this] { Set("HOROVOD_ENCRYPT_DATA", "1"); });
+  flags.Flag("--no-encrypt-data", "None (default)", [this] { Set("HOROVOD_ENCRYPT_DATA", "0"); });
+  flags.Opposites("--encrypt-data", "--no-encrypt-data");
   flags.Flag("--no-stall-check", "Don't look for operations that some ranks never submit",
              [this] { Set("HOROVOD_STALL_CHECK_DISABLE", "1"); });
   flags.Harmless("--stall-check");
@@ -45,6 +49,10 @@ void RuntimeFlags::Declare(FlagTable& flags) {
   Tuneable(flags, "--stall-check-shutdown-time-seconds", "Give up after (0: never)",
            "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS");
   Tuneable(flags, "--thread-affinity", "Core of the runtime's thread", "HOROVOD_THREAD_AFFINITY");
+  flags.Flag("--no-omp-threads", "Leave OMP_NUM_THREADS alone (the host's cores / its processes)",
+             [this] { Set("HOROVOD_OMP_THREADS", "0"); });
+  flags.Harmless("--omp-threads");
+  flags.Opposites("--omp-threads", "--no-omp-threads");
   Tuneable(flags, "--gloo-timeout-seconds", "For one collective operation (30)",
            "HOROVOD_GLOO_TIMEOUT_SECONDS");
   Tuneable(flags, "--agent-timeout-seconds", "For an agent or this program to be silent (30)",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/duration_text.h"
 
 namespace hvd {
 
@@ -11,7 +12,7 @@ std::string SearchWarnings::JudgeSuccess(absl::Time now) {
   well_since_ = std::min(well_since_, now);
   if (told_.empty() || now < well_since_ + kCalm) return "";
   told_.clear();
-  return absl::StrCat("host discovery has worked again for ", absl::FormatDuration(kCalm));
+  return absl::StrCat("host discovery has worked again for ", DurationText(kCalm));
 }
 
 std::string SearchWarnings::Judge(const absl::Status& status, absl::Time now) {

@@ -35,7 +35,7 @@ absl::Status WatchForEnd(EventLoop& loop, int fd,
     // A copy: Forget destroys this function.
     const auto tell = on_signal;
     loop.Forget(fd);
-    tell(SIGHUP);
+    tell(kStreamHasEnded);
   });
   if (watched.ok()) return watched;
   return absl::InvalidArgumentError("stdin never ends: for --end-with-stdin it must be a pipe");
@@ -63,18 +63,33 @@ absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
     return absl::InternalError(absl::StrCat("signalfd: ", std::strerror(errno)));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  const int fd = signals.get();
-  RETURN_IF_ERROR(loop->Watch(fd, EPOLLIN, [fd, on_signal](uint32_t) {
+  auto watcher = absl::WrapUnique(
+      new StopSignalWatcher(std::move(loop), std::move(signals), std::move(on_signal)));
+  StopSignalWatcher* const self = watcher.get();
+  const int fd = self->signals_.get();
+  RETURN_IF_ERROR(self->loop_->Watch(fd, EPOLLIN, [fd, self](uint32_t) {
     signalfd_siginfo info;
-    if (read(fd, &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
+    if (read(fd, &info, sizeof info) == sizeof info) self->Tell(static_cast<int>(info.ssi_signo));
   }));
-  if (hangup_fd >= 0) RETURN_IF_ERROR(WatchForEnd(*loop, hangup_fd, on_signal));
-  auto watcher = absl::WrapUnique(new StopSignalWatcher(std::move(loop), std::move(signals)));
-  watcher->thread_ = std::thread([loop = watcher->loop_.get()] { loop->Run(); });
+  if (hangup_fd >= 0) {
+    RETURN_IF_ERROR(
+        WatchForEnd(*self->loop_, hangup_fd, [self](int signal) { self->Tell(signal); }));
+  }
+  self->thread_ = std::thread([self] { self->loop_->Run(); });
   return watcher;
 }
 
+// As after kill -9: agents notice, and end their workers.
+void StopSignalWatcher::Tell(int signal) {
+  if (++told_ == 2) {
+    const int code = 128 + (signal == kStreamHasEnded ? SIGHUP : signal);
+    loop_->After(kPatience, [code] { _exit(code); });
+  }
+  on_signal_(signal);
+}
+
 StopSignalWatcher::~StopSignalWatcher() {
+  if (!thread_.joinable()) return;
   loop_->Post([this] {
     loop_->Forget(signals_.get());
     loop_->Stop();

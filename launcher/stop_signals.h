@@ -1,4 +1,5 @@
-// The signals by which people end a job: SIGINT, SIGTERM, SIGHUP.
+// The signals by which people end a job: SIGINT, SIGTERM, SIGHUP; and the end of the program that
+// started it.
 #ifndef LAUNCHER_STOP_SIGNALS_H_
 #define LAUNCHER_STOP_SIGNALS_H_
 
@@ -7,10 +8,14 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 
 namespace hvd {
+
+// Told in a signal's place: the stream has ended.
+inline constexpr int kStreamHasEnded = 0;
 
 // Blocks them in the calling thread and those that it starts later; ignores SIGPIPE; gives stdin,
 // stdout and stderr something to point to if they are closed. Call it before the first thread
@@ -18,11 +23,14 @@ namespace hvd {
 void PrepareProcess();
 
 // Tells of each of them, from a thread of its own, as long as it lives. One that the process was
-// started with ignored (nohup) stays ignored.
+// started with ignored (nohup) stays ignored. A second one ends the process, with 128 + signal, if
+// the owner has not done so kPatience later: whatever hangs, that works.
 class StopSignalWatcher {
  public:
-  // `hangup_fd`: its end counts as a SIGHUP; what comes from it before is dropped. Borrowed; -1:
-  // none.
+  static constexpr absl::Duration kPatience = absl::Seconds(10);
+
+  // `hangup_fd`: its end is told as kStreamHasEnded; what comes from it before is dropped.
+  // Borrowed; -1: none.
   //   ResourceExhausted, Internal: no descriptor to be had.   InvalidArgument: `hangup_fd` is a
   //   file or a device, which never ends.
   static absl::StatusOr<std::unique_ptr<StopSignalWatcher>> Start(
@@ -30,11 +38,16 @@ class StopSignalWatcher {
   ~StopSignalWatcher();
 
  private:
-  StopSignalWatcher(std::unique_ptr<EventLoop> loop, Fd signals)
-      : loop_(std::move(loop)), signals_(std::move(signals)) {}
+  StopSignalWatcher(std::unique_ptr<EventLoop> loop, Fd signals,
+                    std::function<void(int signal)> on_signal)
+      : loop_(std::move(loop)), signals_(std::move(signals)), on_signal_(std::move(on_signal)) {}
+
+  void Tell(int signal);
 
   std::unique_ptr<EventLoop> loop_;
   Fd signals_;
+  std::function<void(int signal)> on_signal_;
+  int told_ = 0;
   std::thread thread_;
 };
 

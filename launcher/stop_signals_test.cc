@@ -26,11 +26,11 @@ TEST(StopSignalWatcher, TellsOfSignalsAndOtherwiseNothingHappens) {
   EXPECT_EQ(signal, SIGTERM);
 }
 
-TEST(StopSignalWatcher, Start_EndOfTheGivenStreamIsAHangup) {
+TEST(StopSignalWatcher, Start_EndOfTheGivenStreamIsTold) {
   int fds[2];
   ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
   absl::Notification told;
-  int signal = 0;
+  int signal = -1;
   auto watcher = StopSignalWatcher::Start(
       [&](int s) {
         signal = s;
@@ -41,7 +41,7 @@ TEST(StopSignalWatcher, Start_EndOfTheGivenStreamIsAHangup) {
   ASSERT_EQ(write(fds[1], "x", 1), 1);
   close(fds[1]);
   told.WaitForNotification();
-  EXPECT_EQ(signal, SIGHUP);
+  EXPECT_EQ(signal, kStreamHasEnded);
   watcher->reset();
   close(fds[0]);
 }
@@ -50,6 +50,30 @@ TEST(StopSignalWatcher, Start_FileCanNotBeWatchedForItsEnd) {
   const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   EXPECT_FALSE(StopSignalWatcher::Start([](int) {}, fd).ok());
   close(fd);
+}
+
+// Whatever hangs: here it is the one who is told.
+TEST(StopSignalWatcher, SecondSignal_TheProcessEndsInTime_WhateverItDoes) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    PrepareProcess();
+    const auto watcher = StopSignalWatcher::Start([](int) {});
+    if (write(ends[1], "!", 1) != 1) _exit(1);
+    absl::Notification never;
+    never.WaitForNotification();
+  }
+  close(ends[1]);
+  char c = 0;
+  ASSERT_EQ(read(ends[0], &c, 1), 1);
+  kill(child, SIGINT);
+  kill(child, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
+  close(ends[0]);
 }
 
 // What is said below happens in a child of its own, whose exit code tells the result.

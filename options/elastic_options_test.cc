@@ -61,6 +61,7 @@ TEST(ElasticFlags, AllOfThem_AreRead) {
       4,
       "--min-num-proc 1 --max-num-proc 8 --spares 2 --elastic-timeout 7 --join-delay 0.5 "
       "--host-discovery-script s --slots-per-host 3 --grace 9 --reset-limit 5 --max-failures 6/2h "
+      "--max-failures-in-a-row 7 "
       "--blacklist-cooldown-range 10 100 cmd --min-np 7");
   EXPECT_EQ(options.min_workers, 1);
   EXPECT_EQ(options.max_workers, 8);
@@ -73,6 +74,7 @@ TEST(ElasticFlags, AllOfThem_AreRead) {
   EXPECT_EQ(spec.reset_limit, 5);
   EXPECT_EQ(spec.budget.failures, 6);
   EXPECT_EQ(spec.budget.window, absl::Hours(2));
+  EXPECT_EQ(spec.failures_without_progress, 7);
   ASSERT_TRUE(spec.cooldown.has_value());
   EXPECT_EQ(spec.cooldown->shortest, absl::Seconds(10));
   EXPECT_EQ(spec.cooldown->longest, absl::Seconds(100));

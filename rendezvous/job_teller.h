@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/event_loop.h"
@@ -21,8 +22,9 @@ class JobTeller {
  public:
   using Say = std::function<void(const std::string& line)>;
 
-  JobTeller(EventLoop& loop, Clock& clock, int min_workers, Say say)
-      : loop_(loop), clock_(clock), say_(std::move(say)), progress_(min_workers) {}
+  // `progress`: of a job that another daemon has led before, what it knew.
+  JobTeller(EventLoop& loop, Clock& clock, JobProgress progress, Say say)
+      : loop_(loop), clock_(clock), say_(std::move(say)), progress_(std::move(progress)) {}
   ~JobTeller() { Stop(); }
   JobTeller(const JobTeller&) = delete;
   JobTeller& operator=(const JobTeller&) = delete;

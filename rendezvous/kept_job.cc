@@ -42,7 +42,7 @@ absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen) {
   // The authority is gone when its two certificates are issued: nobody can make a third.
   ASSIGN_OR_RETURN(const std::unique_ptr<JobAuthority> authority, JobAuthority::Create(job.job_id));
   ASSIGN_OR_RETURN(job.daemon, authority->IssueForDaemon());
-  ASSIGN_OR_RETURN(job.hosts, authority->IssueForHost("any host"));
+  ASSIGN_OR_RETURN(job.hosts, authority->IssueForHost(kAnyHost));
   job.secret_key = RandomBytes(kSecretKeyBytes);
   job.listen = listen;
   return job;

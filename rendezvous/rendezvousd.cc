@@ -1,10 +1,10 @@
 #include "rendezvous/rendezvousd.h"
 
-#include <sys/epoll.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,8 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/duration_text.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/line_writer.h"
 #include "base/status_macros.h"
 #include "rendezvous/daemon_signals.h"
 #include "rendezvous/job_teller.h"
@@ -30,8 +32,8 @@
 namespace hvd {
 namespace {
 
-void Say(absl::string_view text) {
-  std::fprintf(stderr, "horovod-rendezvousd: %s\n", std::string(text).c_str());
+std::string Line(absl::string_view text) {
+  return absl::StrCat("horovod-rendezvousd: ", text, "\n");
 }
 
 // The daemon's parts, in the order in which they are made; they go in the opposite one.
@@ -41,9 +43,10 @@ class Daemon {
 
   // Returns the job's exit code. Errors as RunRendezvousd.
   absl::StatusOr<int> Run() {
-    ASSIGN_OR_RETURN(const Fd signals, TakeDaemonSignals());
+    ASSIGN_OR_RETURN(Fd signals, TakeDaemonSignals());
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     RETURN_IF_ERROR(OpenJob());
+    JobTally so_far;
     if (journal_ != nullptr) {
       ASSIGN_OR_RETURN(const Recovered found, Recover(options_.job, *journal_));
       if (found.verdict.has_value()) {
@@ -51,27 +54,42 @@ class Daemon {
                          " has ended: ", found.verdict->summary));
         return found.verdict->exit_code;
       }
+      so_far = found.history.tally();
     }
     if (!options_.event_log.empty()) {
       ASSIGN_OR_RETURN(event_log_, EventLog::Open(options_.event_log));
-      event_log_->OnLost(Say);
+      event_log_->OnLost([this](const std::string& what) { Say(what); });
     }
-    teller_ = std::make_unique<JobTeller>(*loop_, Clock::Real(), options_.job.min_workers, Say);
+    teller_ = std::make_unique<JobTeller>(*loop_, Clock::Real(),
+                                          JobProgress(options_.job.min_workers, std::move(so_far)),
+                                          [this](const std::string& line) { Say(line); });
     RETURN_IF_ERROR(Serve());
-    std::function<void()> leave;
-    if (state_dir_ != nullptr) leave = [this] { Leave(); };
-    DaemonSignals stop(signals.get(), *server_, leave);
-    RETURN_IF_ERROR(loop_->Watch(signals.get(), EPOLLIN, [&stop](uint32_t) { stop.Handle(); }));
+    ASSIGN_OR_RETURN(signals_, DaemonSignals::Start(std::move(signals), SignalActions()));
     teller_->Watch(*server_);
     loop_->Run();
     teller_->Stop();
+    signals_->JobIsOver();
     return End();
   }
 
  private:
-  void Leave() {
-    left_ = true;
-    loop_->Stop();
+  // Never waits for who reads it.
+  void Say(absl::string_view text) { console_.Write(Line(text)); }
+
+  DaemonSignals::Actions SignalActions() {
+    DaemonSignals::Actions actions;
+    actions.stop = [this](const std::string& reason, int exit_code, absl::Duration grace) {
+      server_->RequestStop(reason, exit_code, grace);
+    };
+    if (state_dir_ != nullptr) {
+      actions.leave = [this] {
+        loop_->Post([this] {
+          left_ = true;
+          loop_->Stop();
+        });
+      };
+    }
+    return actions;
   }
 
   absl::StatusOr<int> End() {
@@ -82,7 +100,7 @@ class Daemon {
       Say(absl::StrCat(
           "SIGTERM: leaves the job as it is, for a horovod-rendezvousd with the same "
           "options within ",
-          absl::FormatDuration(options_.job.reattach_timeout), " (to end the job, send SIGINT)"));
+          DurationText(options_.job.reattach_timeout), " (to end the job, send SIGINT)"));
       return 128 + SIGTERM;
     }
     teller_->SumUp();
@@ -97,11 +115,12 @@ class Daemon {
     }
     ASSIGN_OR_RETURN(state_dir_, StateDir::Open(options_.state_dir));
     ASSIGN_OR_RETURN(job_, OpenKeptJob(*state_dir_, options_.job, options_.listen));
-    ASSIGN_OR_RETURN(journal_, FileJournal::Open(state_dir_->journal_path(), job_.job_id,
-                                                 options_.job, Clock::Real().Now()));
+    ASSIGN_OR_RETURN(journal_, FileJournal::Open(state_dir_->folder(), job_.job_id, options_.job,
+                                                 Clock::Real().Now()));
     if (journal_->bytes_cut() > 0) {
-      Say(absl::StrCat(state_dir_->journal_path(), ": the last record was not complete; cut off ",
-                       journal_->bytes_cut(), " bytes"));
+      Say(absl::StrCat(state_dir_->folder().PathOf("journal"),
+                       ": the last write was not complete; cut off ", journal_->bytes_cut(),
+                       " bytes"));
     }
     return absl::OkStatus();
   }
@@ -161,6 +180,10 @@ class Daemon {
   }
 
   const RendezvousdOptions& options_;
+  LineWriter console_{Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), [](uint64_t count) {
+                        return Line(absl::StrCat(count, " lines were dropped here"));
+                      }};
+  std::unique_ptr<DaemonSignals> signals_;  // early: it ends what hangs in the others' ends
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<StateDir> state_dir_;
   KeptJob job_;

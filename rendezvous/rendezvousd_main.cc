@@ -13,6 +13,7 @@ namespace {
 
 absl::StatusOr<int> Run(const hvd::RendezvousdOptions& options) {
   hvd::AllowManyFiles();
+  hvd::ForbidCoreFiles();
   RETURN_IF_ERROR(hvd::CheckThreads());
   return hvd::RunRendezvousd(options);
 }

@@ -86,6 +86,7 @@ class Parser {
     RETURN_IF_ERROR(SetSizes(environment));
     ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(environment));
     options_.agent_timeout = runtime.agent_timeout;
+    options_.job.encrypt_data |= runtime.encrypt_data;
     return RendezvousdCommand{std::move(options_), "", 0};
   }
 
@@ -119,6 +120,8 @@ class Parser {
                    return absl::OkStatus();
                  });
     options_.job.start_timeout = kStartTimeout;
+    flags_.Flag("--encrypt-data", "TLS for what workers say to each other over TCP",
+                [this] { options_.job.encrypt_data = true; });
   }
 
   void DeclareDaemon() {

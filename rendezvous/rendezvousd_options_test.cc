@@ -44,6 +44,15 @@ TEST(RendezvousdOptionsTest, WithoutHosts_AnybodyMayCome) {
   EXPECT_TRUE(command.options->job.expected_hosts.empty());
 }
 
+TEST(RendezvousdOptionsTest, EncryptData_ComesFromFlagOrVariable) {
+  const std::vector<const char*> job = {"--listen", "10.0.0.1:0", "--np", "3", "--token-file", "f"};
+  std::vector<const char*> encrypted = job;
+  encrypted.push_back("--encrypt-data");
+  EXPECT_FALSE(Parse(job).options->job.encrypt_data);
+  EXPECT_TRUE(Parse(encrypted).options->job.encrypt_data);
+  EXPECT_TRUE(Parse(job, {{"HOROVOD_ENCRYPT_DATA", "1"}}).options->job.encrypt_data);
+}
+
 TEST(RendezvousdOptionsTest, HelpAndVersion_SucceedOnStdout) {
   const auto help = Parse({"--help"});
   EXPECT_EQ(help.exit_code, 0);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,9 +16,12 @@ namespace {
 
 constexpr uint32_t kFormat = 1;
 
-absl::Status Unusable(const std::string& path) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("--state-dir: can't use ", path, ": ", strerror(errno)));
+constexpr char kJob[] = "job.pb";
+constexpr char kDraft[] = "job.pb.new";
+constexpr char kLock[] = "lock";
+
+absl::Status AboutFlag(const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("--state-dir: ", status.message()));
 }
 
 absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
@@ -28,7 +30,7 @@ absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
   while (true) {
     const IoResult got = ReadSome(file.get(), buffer, sizeof(buffer));
     if (got.end) return contents;
-    if (got.bytes == 0) return Unusable(path);
+    if (got.bytes == 0) return absl::DataLossError(absl::StrCat(path, " can't be read"));
     contents.append(buffer, got.bytes);
   }
 }
@@ -36,27 +38,32 @@ absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Unusable(path);
-  Fd lock(open((path + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.valid()) return Unusable(path);
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return Unusable(path);
+  auto folder = PrivateFolder::Open(path);
+  if (!folder.ok()) return AboutFlag(folder.status());
+  auto lock = (*folder)->OpenFile(kLock, O_RDWR | O_CREAT);
+  if (!lock.ok()) return AboutFlag(lock.status());
+  if (flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("--state-dir: another horovod-rendezvousd uses ", path));
+        errno == EWOULDBLOCK
+            ? absl::StrCat("--state-dir: another horovod-rendezvousd uses ", path)
+            : absl::StrCat("--state-dir: can't lock ", path, ": ", strerror(errno)));
   }
-  std::unique_ptr<StateDir> dir(new StateDir(path, std::move(lock)));
+  std::unique_ptr<StateDir> dir(new StateDir(*std::move(folder), *std::move(lock)));
   RETURN_IF_ERROR(dir->Load());
   return dir;
 }
 
 absl::Status StateDir::Load() {
-  const Fd file(open(job_path().c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() && errno == ENOENT) return absl::OkStatus();
-  if (!file.valid()) return Unusable(job_path());
-  ASSIGN_OR_RETURN(const std::string contents, ReadFile(file, job_path()));
+  const absl::StatusOr<Fd> file = folder_->OpenFile(kJob, O_RDONLY);
+  if (absl::IsNotFound(file.status())) return absl::OkStatus();
+  if (!file.ok()) return AboutFlag(file.status());
+  ASSIGN_OR_RETURN(const std::string contents, ReadFile(*file, job_path()));
   pb::journal::Job job;
   if (!job.ParseFromString(contents) || job.job_id().empty()) {
-    return absl::DataLossError(absl::StrCat(job_path(), " is damaged"));
+    return absl::DataLossError(
+        absl::StrCat(job_path(),
+                     " is damaged; put back a copy of it, or start the job anew with "
+                     "another --state-dir: training goes on from its checkpoint"));
   }
   if (job.format() != kFormat) {
     return absl::FailedPreconditionError(absl::StrCat(job_path(), " has format ", job.format(),
@@ -69,14 +76,12 @@ absl::Status StateDir::Load() {
 absl::Status StateDir::Save(const pb::journal::Job& job) {
   pb::journal::Job saved = job;
   saved.set_format(kFormat);
-  const std::string draft = job_path() + ".new";
-  const Fd file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  const Fd directory(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!file.valid() || !directory.valid() ||
-      !WriteAll(file.get(), saved.SerializeAsString()).ok() || fsync(file.get()) != 0 ||
-      rename(draft.c_str(), job_path().c_str()) != 0 || fsync(directory.get()) != 0) {
+  ASSIGN_OR_RETURN(const Fd file, folder_->NewFile(kDraft));
+  if (!WriteAll(file.get(), saved.SerializeAsString()).ok() || fsync(file.get()) != 0) {
     return absl::InternalError(absl::StrCat("can't write ", job_path(), ": ", strerror(errno)));
   }
+  RETURN_IF_ERROR(folder_->Rename(kDraft, kJob));
+  RETURN_IF_ERROR(folder_->Sync());
   job_ = std::move(saved);
   return absl::OkStatus();
 }

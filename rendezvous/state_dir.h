@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/fd.h"
+#include "base/private_folder.h"
 #include "proto/journal.pb.h"
 
 namespace hvd {
@@ -19,7 +20,8 @@ namespace hvd {
 class StateDir {
  public:
   // Takes the directory, which is made if it is not there. All in it is its owner's alone.
-  //   FailedPrecondition: another process has it.   InvalidArgument: it can't be used; says why.
+  //   FailedPrecondition: another process has it.   InvalidArgument: it can't be used, is another
+  //   user's or open to others, or something in it is; says why.
   //   DataLoss: its job can't be understood.
   static absl::StatusOr<std::unique_ptr<StateDir>> Open(const std::string& path);
 
@@ -30,15 +32,17 @@ class StateDir {
   //   Internal: it can't be written; says why.
   absl::Status Save(const pb::journal::Job& job);
 
-  const std::string& path() const { return path_; }
-  std::string journal_path() const { return path_ + "/journal"; }
+  const std::string& path() const { return folder_->path(); }
+  // The journal's place.
+  const PrivateFolder& folder() const { return *folder_; }
 
  private:
-  StateDir(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-  std::string job_path() const { return path_ + "/job.pb"; }
+  StateDir(std::unique_ptr<PrivateFolder> folder, Fd lock)
+      : folder_(std::move(folder)), lock_(std::move(lock)) {}
+  std::string job_path() const { return folder_->PathOf("job.pb"); }
   absl::Status Load();
 
-  const std::string path_;
+  const std::unique_ptr<PrivateFolder> folder_;
   const Fd lock_;
   std::optional<pb::journal::Job> job_;
 };

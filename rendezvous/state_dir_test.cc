@@ -29,6 +29,11 @@ class StateDirTest : public testing::Test {
     return job;
   }
 
+  void Put(const std::string& name, const std::string& contents) const {
+    std::ofstream(path_ + name, std::ios::trunc) << contents;
+    ASSERT_EQ(chmod((path_ + name).c_str(), 0600), 0);
+  }
+
   mode_t ModeOf(const std::string& name) const {
     struct stat info = {};
     EXPECT_EQ(stat((path_ + name).c_str(), &info), 0) << name;
@@ -77,7 +82,7 @@ TEST_F(StateDirTest, Open_Twice_TheSecondIsRefused_UntilTheFirstIsGone) {
 TEST_F(StateDirTest, Open_DamagedJob_DataLoss) {
   ASSERT_TRUE(StateDir::Open(path_).ok());
   for (const char* contents : {"", "\xFF\xFF\xFF"}) {
-    std::ofstream(path_ + "/job.pb", std::ios::trunc) << contents;
+    Put("/job.pb", contents);
     EXPECT_EQ(StateDir::Open(path_).status().code(), absl::StatusCode::kDataLoss);
   }
 }
@@ -86,8 +91,38 @@ TEST_F(StateDirTest, Open_OtherFormat_FailedPrecondition) {
   ASSERT_TRUE(StateDir::Open(path_).ok());
   pb::journal::Job job = Job();
   job.set_format(99);
-  std::ofstream(path_ + "/job.pb") << job.SerializeAsString();
+  Put("/job.pb", job.SerializeAsString());
   EXPECT_EQ(StateDir::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// Whoever could put it there would have the daemon run with keys of his.
+TEST_F(StateDirTest, Open_PlantedJobOrLinkOrOpenFolder_InvalidArgument) {
+  ASSERT_TRUE(StateDir::Open(path_).ok());
+  Put("/elsewhere", Job().SerializeAsString());
+  ASSERT_EQ(symlink((path_ + "/elsewhere").c_str(), (path_ + "/job.pb").c_str()), 0);
+  absl::Status status = StateDir::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), path_ + "/job.pb: it is a link")) << status;
+  ASSERT_EQ(unlink((path_ + "/job.pb").c_str()), 0);
+  ASSERT_EQ(rename((path_ + "/elsewhere").c_str(), (path_ + "/job.pb").c_str()), 0);
+  ASSERT_EQ(chmod((path_ + "/job.pb").c_str(), 0644), 0);
+  EXPECT_EQ(StateDir::Open(path_).status().code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(chmod((path_ + "/job.pb").c_str(), 0600), 0);
+  ASSERT_EQ(chmod(path_.c_str(), 0755), 0);
+  status = StateDir::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "--state-dir: can't use ")) << status;
+}
+
+// A draft that somebody holds open gets no secrets.
+TEST_F(StateDirTest, Save_WritesIntoAFileOfItsOwn) {
+  const auto dir = StateDir::Open(path_);
+  std::ofstream(path_ + "/job.pb.new") << "planted";
+  std::ifstream reader(path_ + "/job.pb.new");
+  ASSERT_TRUE((*dir)->Save(Job()).ok());
+  std::string seen;
+  reader >> seen;
+  EXPECT_EQ(seen, "planted");
 }
 
 TEST_F(StateDirTest, Open_NoPlaceForIt_InvalidArgument) {

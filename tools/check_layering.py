@@ -5,7 +5,8 @@ Looked at are the lines `#include "..."` of all C++ files, which say more exactl
 1. A file includes only what its folder may depend on (ALLOWED).
 2. No file includes itself through others, and no folder depends on itself through other folders.
 3. The libraries that give a folder its purpose stay in it (THIRD_PARTY).
-4. The environment is read in one file, and the clock is read and slept on in one file (ONLY_IN); tests don't sleep either.
+4. The environment is read in one file, and the clock is read and slept on in one file (ONLY_IN); tests don't sleep either. Nobody waits by the wall clock.
+5. No two types of a namespace have the same name: linked into one program, one of them would be used in the place of both.
 """
 
 import re
@@ -18,7 +19,7 @@ COLLECTIVE_BACKEND = ["base", "collectives"]
 ALLOWED = {
     "base": [],
     "proto": [],
-    "rendezvous/membership": ["base/ids.h", "base/status_macros.h"],
+    "rendezvous/membership": ["base/duration_text.h", "base/ids.h", "base/status_macros.h"],
     "rendezvous/journal": ["base", "proto", "rendezvous/membership"],
     "rendezvous/security": ["base", "proto"],
     "rendezvous/bootstrap": ["base", "proto", "rendezvous/security"],
@@ -76,8 +77,8 @@ ALLOWED = {
 # These may include anything, and nothing but tests may include them. What a folder offers to tests only is named *_test_util.h or lies in testing/.
 TEST_FOLDERS = ("tests", "tools")
 TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc|_bench\.cc)$")
-# What tests of any folder may use: shared fakes, and ranks that are threads.
-FOR_TESTS = ("tests/", "collectives/inproc/", "collectives/shm/", "collectives/nccl/",
+# What tests of any folder may use: shared fakes, ranks that are threads, and certificates of a job.
+FOR_TESTS = ("tests/", "rendezvous/security/", "collectives/inproc/", "collectives/shm/", "collectives/nccl/",
              "collectives/conformance/")
 
 # <prefix of an include> -> the folders that may have it, with all below them.
@@ -98,12 +99,27 @@ ONLY_IN = {
     r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|clock_nanosleep)\s*\(|(?<![\w:.>])(::)?sleep\s*\(": (
         ["base/clock.cc"], "only base/clock.cc sleeps; wait for an event", True,
     ),
-    r"\babsl::Now\s*\(|_clock::now\s*\(|\b(clock_gettime|gettimeofday)\s*\(|\bstd::time\s*\(": (
-        ["base/clock.cc"], "the clock is read in base/clock.cc only; take a Clock&", False,
+    r"_clock::now\s*\(|\b(clock_gettime|gettimeofday)\s*\(|\bstd::time\s*\(": (
+        ["base/boot_time.cc", "base/clock.cc", "base/deadline_timer.cc"], "the clock is read in base/clock.cc only; take a Clock&", False,
+    ),
+    # Those beside base show limits as they were set.
+    r"\bFormatDuration\s*\(": (
+        ["base/duration_text.cc", "collectives/shm/meeting_host.cc", "worker_runtime/engine/control_accept.cc",
+         "worker_runtime/engine/control_channel.cc", "worker_runtime/engine/mail_control_channel.cc", "worker_runtime/session/session.cc"],
+        "users are shown durations by DurationText: it has no nanoseconds", False,
+    ),
+    r"\babsl::Now\s*\(|\bsystem_clock\b": (
+        ["base/clock.cc"], "the wall clock may be set at any time; take a Clock&, or WallNow() for people", True,
+    ),
+    r"\b(AwaitWithTimeout|WaitWith(Timeout|Deadline)|WaitForNotificationWith(Timeout|Deadline)|(Reader)?LockWhenWith(Timeout|Deadline))\b"
+    r"|(?<!clock)(?<!clock_)(?<!Real\(\))(\.|->)AwaitWithDeadline\b": (
+        [], "Abseil's limits move with the wall clock; use Clock::AwaitWithDeadline", True,
     ),
 }  # fmt: skip
 
 SOURCE_FOLDERS = sorted({folder.split("/")[0] for folder in ALLOWED} | {"tests", "tools"})
+TYPE = re.compile(r"(?:class|struct|union|enum(?: class)?)\s+(?:\[\[\w+\]\]\s+|[A-Z_]+(?:\([^)]*\))?\s+)?(\w+)\b(?!\s*(?:::|;|\(|<))")
+NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)\s*\{")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -237,9 +253,35 @@ def check_patterns(files):
     return problems
 
 
+def types_of(text):
+    """[(line number, name with its namespace)] of the types that a file defines and other files can see; what stands at the line's begin is in no class."""
+    namespaces, found = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        opened, named = NAMESPACE.match(line), TYPE.match(line)
+        if opened:
+            namespaces.append(opened.group(1))
+        elif line.startswith("}") and "// namespace" in line:
+            namespaces.pop()
+        elif named and "" not in namespaces:
+            found.append((number, "::".join([*namespaces, named.group(1)])))
+    return found
+
+
+def check_types(files):
+    first, problems = {}, []
+    for path, text in files.items():
+        if path.endswith(".cc") and is_test(path):
+            continue  # a program of its own
+        for number, name in types_of(text):
+            place = first.setdefault(name, f"{path}:{number}")
+            if place != f"{path}:{number}":
+                problems.append(f"{path}:{number}: {name} is another type in {place}; a program that holds both would use one of them for both")
+    return problems
+
+
 def check(files):
     """All problems, one line each."""
-    return check_includes(files) + check_cycles(files) + check_patterns(files)
+    return check_includes(files) + check_cycles(files) + check_patterns(files) + check_types(files)
 
 
 def main(arguments):

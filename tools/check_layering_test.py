@@ -53,6 +53,23 @@ class Includes(unittest.TestCase):
                                          worker_runtime__other_dot_cc='#include "base/ids.h"\n')))
 
 
+class Types(unittest.TestCase):
+    def test_two_types_of_one_name_are_found(self):
+        found = problems(launcher__plan_dot_h="namespace hvd {\nstruct Machine {\n};\n}  // namespace hvd\n",
+                         rendezvous__server__driver_dot_h="namespace hvd {\n\nclass Machine final : Base {\n};\n}  // namespace hvd\n")
+        self.assertEqual(1, len(found))
+        self.assertIn("rendezvous/server/driver.h:3: hvd::Machine is another type in launcher/plan.h:2", found[0])
+
+    def test_declarations_nested_types_and_what_no_other_file_sees_may_share_a_name(self):
+        self.assertEqual([], problems(
+            base__a_dot_h="namespace hvd {\nclass A {\n  struct Item {\n  };\n};\nclass B;\n}  // namespace hvd\n",
+            base__b_dot_h="namespace hvd {\nclass B {\n  struct Item;\n};\n}  // namespace hvd\n",
+            base__b_dot_cc="namespace hvd {\nnamespace {\nclass A {\n};\n}  // namespace\nstruct B::Item {\n};\n}  // namespace hvd\n",
+            base__c_dot_h="namespace hvd::c {\nclass A {\n};\n}  // namespace hvd::c\n",
+            base__a_test_dot_cc="namespace hvd {\nclass A {\n};\n}  // namespace hvd\n",
+        ))
+
+
 class Cycles(unittest.TestCase):
     def test_files_in_a_circle_are_found(self):
         found = problems(base__a_dot_h='#include "base/b.h"\n', base__b_dot_h='#include "base/a.h"\n')
@@ -81,6 +98,16 @@ class Patterns(unittest.TestCase):
     def test_clock_only_in_base_clock(self):
         self.assertEqual(1, len(problems(launcher__job_dot_cc="auto t = absl::Now();")))
         self.assertEqual(1, len(problems(launcher__job_dot_cc="auto t = std::chrono::steady_clock::now();")))
+
+    def test_nobody_waits_by_the_wall_clock_tests_included(self):
+        for text in ("mu.AwaitWithTimeout(c, d);", "mu_.AwaitWithDeadline(c, t);", "cv.WaitWithTimeout(&mu, d);",
+                     "n.WaitForNotificationWithTimeout(d);", "std::chrono::system_clock::time_point t;"):
+            self.assertEqual(1, len(problems(launcher__job_test_dot_cc=text)), text)
+        for text in ("clock_.AwaitWithDeadline(mu_, c, t);", "Clock::Real().AwaitWithDeadline(mu_, c, t);"):
+            self.assertEqual([], problems(launcher__job_dot_cc=text), text)
+
+    def test_durations_have_one_form(self):
+        self.assertEqual(1, len(problems(launcher__job_dot_cc="absl::FormatDuration(d);")))
 
     def test_comments_and_strings_are_not_code(self):
         self.assertEqual([], problems(launcher__job_dot_cc='// never getenv("A")\n/* sleep(1) */\nauto a = "sleep(1)";\n'))

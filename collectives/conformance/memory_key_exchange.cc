@@ -22,7 +22,16 @@ class KeyExchangeTable::RankExchange : public KeyExchange {
     }
     std::vector<std::string> result;
     for (const auto& [rank, given] : values) result.push_back(given);
+    table_.shown_ += result.size();
     return result;
+  }
+
+  absl::StatusOr<Selected> Gather(absl::string_view key, absl::string_view value,
+                                  const std::vector<int>& ranks, absl::Duration timeout) override {
+    absl::StatusOr<Selected> selected = KeyExchange::Gather(key, value, ranks, timeout);
+    absl::MutexLock lock(&table_.mutex_);
+    if (selected.ok()) table_.shown_ -= table_.size_ - ranks.size();
+    return selected;
   }
 
  private:
@@ -32,6 +41,11 @@ class KeyExchangeTable::RankExchange : public KeyExchange {
 
 std::unique_ptr<KeyExchange> KeyExchangeTable::ForRank(int rank) {
   return std::make_unique<RankExchange>(*this, rank);
+}
+
+size_t KeyExchangeTable::shown() const {
+  absl::MutexLock lock(&mutex_);
+  return shown_;
 }
 
 int KeyExchangeTable::calls() const {

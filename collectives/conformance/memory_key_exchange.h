@@ -18,8 +18,10 @@ class KeyExchangeTable {
   explicit KeyExchangeTable(int size) : size_(size) {}
 
   std::unique_ptr<KeyExchange> ForRank(int rank);
-  // How many AllGather() calls all ranks together have made.
+  // How many calls all ranks together have made.
   int calls() const;
+  // How many values they were shown.
+  size_t shown() const;
 
  private:
   class RankExchange;
@@ -27,6 +29,7 @@ class KeyExchangeTable {
   const int size_;
   mutable absl::Mutex mutex_;
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t shown_ ABSL_GUARDED_BY(mutex_) = 0;
   // By key, then by rank.
   std::map<std::string, std::map<int, std::string>> values_ ABSL_GUARDED_BY(mutex_);
 };

@@ -14,7 +14,8 @@ void ForEachRank(int size, absl::FunctionRef<void(int)> work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-std::vector<absl::Status> RankGroup::Connect(const std::vector<std::string>& secrets) {
+std::vector<absl::Status> RankGroup::Connect(const std::vector<std::string>& secrets,
+                                             absl::Duration timeout) {
   const int size = static_cast<int>(secrets.size());
   const Epoch epoch(++epoch_);
   KeyExchangeTable keys(size);
@@ -23,11 +24,12 @@ std::vector<absl::Status> RankGroup::Connect(const std::vector<std::string>& sec
   std::vector<absl::Status> statuses(size);
   ForEachRank(size, [&](int rank) {
     const GroupInfo info = {epoch, rank, size, "127.0.0.1", secrets[rank]};
-    auto connected = backend_->Connect(info, *keys.ForRank(rank), absl::Seconds(60));
+    auto connected = backend_->Connect(info, *keys.ForRank(rank), timeout);
     statuses[rank] = connected.status();
     if (connected.ok()) communicators_[rank] = *std::move(connected);
   });
   key_exchanges_ = keys.calls();
+  shown_keys_ = keys.shown();
   return statuses;
 }
 

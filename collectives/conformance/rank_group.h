@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "collectives/backend.h"
 
 namespace hvd {
@@ -23,7 +24,8 @@ class RankGroup {
 
   // Connects all ranks; rank r comes with secrets[r]. The statuses, by rank; the communicators of
   // those that are OK are kept.
-  std::vector<absl::Status> Connect(const std::vector<std::string>& secrets);
+  std::vector<absl::Status> Connect(const std::vector<std::string>& secrets,
+                                    absl::Duration timeout = absl::Seconds(60));
   // The same with one secret; ends the test's process unless all are connected.
   void Connect(int size);
 
@@ -34,12 +36,15 @@ class RankGroup {
   void Run(absl::FunctionRef<void(Communicator&)> work);
   // How many key exchanges all ranks together made in the last Connect().
   int key_exchanges() const { return key_exchanges_; }
+  // How many values they were shown in these.
+  size_t shown_keys() const { return shown_keys_; }
 
  private:
   const std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   uint64_t epoch_ = 0;
   int key_exchanges_ = 0;
+  size_t shown_keys_ = 0;
 };
 
 }  // namespace hvd

@@ -32,8 +32,9 @@ std::vector<Block> LayOutEvenly(size_t count, size_t unit, int parts) {
 }
 
 absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
-                             const Reduction& reduction) {
+                             const ElementReduction& reduction) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
+  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
   const size_t count = bytes / reduction.element_bytes;
   char* others = phase.scratch.Get(bytes * size);
   {
@@ -65,7 +66,8 @@ absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size
 }
 
 absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
-                                 const std::vector<Block>& blocks, const Reduction& reduction) {
+                                 const std::vector<Block>& blocks,
+                                 const ElementReduction& reduction) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const Block own = blocks[rank];
   char* others = phase.scratch.Get(own.bytes * size);
@@ -81,6 +83,7 @@ absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
 
 absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
+  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
   GlooPeers::Region region(phase.peers, data, blocks.back().offset + blocks.back().bytes);
   const Block own = blocks[rank];
   for (int peer = 0; peer < size; ++peer) {
@@ -101,6 +104,7 @@ absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<B
 absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vector<Block>& send,
                             void* out, const std::vector<Block>& receive) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
+  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
   GlooPeers::Region from(phase.peers, Mutable(in), send.back().offset + send.back().bytes);
   GlooPeers::Region to(phase.peers, out, receive.back().offset + receive.back().bytes);
   // Everyone starts with another peer, lest all of them send to rank 0 first.
@@ -125,6 +129,7 @@ absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vecto
 }
 
 absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, size_t bytes) {
+  RETURN_IF_ERROR(phase.peers.Connect({peer}, phase.deadline));
   GlooPeers::Region receive(phase.peers, out, bytes), send(phase.peers, Mutable(in), bytes);
   RETURN_IF_ERROR(receive.Receive(peer, 0, bytes));
   RETURN_IF_ERROR(send.Send(peer, 0, bytes));
@@ -133,6 +138,7 @@ absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, s
 }
 
 absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
+  RETURN_IF_ERROR(phase.peers.ConnectAll(phase.deadline));
   GlooPeers::Region region(phase.peers, buffer, bytes);
   if (phase.peers.rank() != root) {
     RETURN_IF_ERROR(region.Receive(root, 0, bytes));
@@ -143,20 +149,6 @@ absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int
   }
   for (int peer = 0; peer < phase.peers.size(); ++peer) {
     if (peer != root) RETURN_IF_ERROR(region.AwaitSent(peer, phase.deadline));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status DisseminationBarrier(const Phase& phase) {
-  const int size = phase.peers.size(), rank = phase.peers.rank();
-  char token[2] = {0, 0};
-  GlooPeers::Region region(phase.peers, token, sizeof(token));
-  for (int distance = 1; distance < size; distance *= 2) {
-    const int to = (rank + distance) % size, from = (rank - distance + size) % size;
-    RETURN_IF_ERROR(region.Receive(from, 1, 1));
-    RETURN_IF_ERROR(region.Send(to, 0, 1));
-    RETURN_IF_ERROR(region.AwaitReceived(from, phase.deadline));
-    RETURN_IF_ERROR(region.AwaitSent(to, phase.deadline));
   }
   return absl::OkStatus();
 }

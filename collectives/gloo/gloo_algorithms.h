@@ -1,10 +1,11 @@
 // How the collectives are made of messages. Each function is one phase; a communicator's operation
 // is one or two of them.
 //
-// "Direct": everyone talks to everyone at once. One latency, so best for small data. "Ring":
-// everyone sends to the next rank and receives from the one before, in segments, so that sending,
-// receiving and reducing overlap and the working set stays in cache. Both move the same number of
-// bytes.
+// "Direct": everyone talks to everyone at once. One latency, so best for small data in small
+// groups. "Ring": everyone sends to the next rank and receives from the one before, in segments, so
+// that sending, receiving and reducing overlap and the working set stays in cache. Both move the
+// same number of bytes. "Doubling", "tree": log2(size) latencies, and as many ranks to talk to: for
+// small data in large groups. Each phase links the ranks that it needs (neighbours.h).
 #ifndef COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
 #define COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
 
@@ -32,7 +33,7 @@ std::vector<Block> LayOut(absl::Span<const size_t> counts, size_t unit);
 std::vector<Block> LayOutEvenly(size_t count, size_t unit, int parts);
 
 // What a reduction needs to know beside the buffers.
-struct Reduction {
+struct ElementReduction {
   ReduceFunction function = nullptr;
   size_t element_bytes = 1;
 };
@@ -46,17 +47,18 @@ struct Phase {
 
 // out = in_0 op in_1 op ..., in rank order on every rank. out may equal in.
 absl::Status DirectAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
-                             const Reduction& reduction);
+                             const ElementReduction& reduction);
 
 // Rank r gets block r of the reduced `in` at `out`, which may lie in `in` if it is block r itself.
 absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
-                                 const std::vector<Block>& blocks, const Reduction& reduction);
+                                 const std::vector<Block>& blocks,
+                                 const ElementReduction& reduction);
 
 // As above; each block is reduced in the order of the ring that ends at its rank. With `whole_out`,
 // `out` is as large as `in` and may equal it, block r lies in its place, and the other blocks are
 // used as scratch: a first phase of all-reduce.
 absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
-                               const std::vector<Block>& blocks, const Reduction& reduction);
+                               const std::vector<Block>& blocks, const ElementReduction& reduction);
 
 // Every rank has its own block in `data`; then all of them.
 absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
@@ -72,6 +74,20 @@ absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, s
 absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
 // From the root to the next rank, to the next, in segments.
 absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
+
+// Every rank's data goes to another one in each of log2(size) rounds, which adds its own. The same
+// bits on all ranks. out may equal in.
+absl::Status DoublingAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
+                               const ElementReduction& reduction);
+// The same, of which a rank keeps its block; arguments as in DirectReduceScatter.
+absl::Status DoublingReduceScatter(const Phase& phase, const void* in, void* out,
+                                   const std::vector<Block>& blocks,
+                                   const ElementReduction& reduction);
+// Every rank has twice as many blocks after each round.
+absl::Status DoublingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
+// Blocks of one size: to rank 0 and back, over the links of its tree alone.
+absl::Status TreeAllGather(const Phase& phase, void* data, size_t block_bytes);
+absl::Status TreeBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
 
 // In round k every rank hears from the one 2^k before it.
 absl::Status DisseminationBarrier(const Phase& phase);

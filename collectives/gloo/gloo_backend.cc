@@ -5,17 +5,21 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cancellation_watch.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_communicator.h"
 #include "collectives/gloo/gloo_glue.h"
 #include "collectives/gloo/gloo_links.h"
 #include "collectives/gloo/gloo_mesh.h"
-#include "collectives/gloo/proof.h"
+#include "collectives/gloo/link_address.h"
+#include "collectives/gloo/neighbours.h"
 #include "collectives/gloo/solo_communicator.h"
 
 namespace hvd {
 namespace {
+
+constexpr char kMeshKey[] = "gloo-mesh";
 
 absl::Status CheckGroup(const GroupInfo& group) {
   RETURN_IF_ERROR(CheckRank(group));
@@ -23,57 +27,60 @@ absl::Status CheckGroup(const GroupInfo& group) {
   return absl::OkStatus();
 }
 
-// Sends everyone our proof and checks theirs. All are read before any is judged, so that a rank
-// that is refused learns why.
-absl::Status ExchangeProofs(const GroupInfo& group, const std::vector<std::string>& nonces,
-                            GlooLinks& links, absl::Time deadline) {
-  std::string own(group.size * kProofBytes, '\0'), theirs(group.size * kProofBytes, '\0');
-  const auto subject = [&](int from, int to) {
-    return ProofSubject{group.epoch, from, to, nonces[from], nonces[to]};
-  };
-  GlooLinks::Region send(links, &own[0], own.size()), receive(links, &theirs[0], theirs.size());
-  for (int peer = 0; peer < group.size; ++peer) {
-    if (peer == group.rank) continue;
-    const size_t offset = peer * kProofBytes;
-    own.replace(offset, kProofBytes, MakeProof(group.secret, subject(group.rank, peer)));
-    RETURN_IF_ERROR(receive.Receive(peer, offset, kProofBytes));
-    RETURN_IF_ERROR(send.Send(peer, offset, kProofBytes));
+// Those that are linked from the start. In a large group they make a tree, so that news of a lost
+// rank reach everyone, whoever has done what with whom.
+std::vector<int> FirstLinks(const GroupInfo& group, int most_direct) {
+  if (group.size > most_direct) return BinomialTree(group.rank, group.size, 0).Neighbours();
+  std::vector<int> all(group.size);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// Everyone learns where everyone else is, over the first links: the daemon, who is asked by all at
+// once, need tell each only of a few.
+absl::Status ShareAddresses(const GlooPeers& peers, absl::Time deadline, const WaitBounds& bounds) {
+  GlooLinks& links = *peers.links();
+  std::string all(peers.size() * kLinkAddressBytes, '\0');
+  all.replace(peers.rank() * kLinkAddressBytes, kLinkAddressBytes, links.mesh().address());
+  Scratch scratch;
+  const CancellationWatch watch(bounds.cancellation,
+                                [&](const absl::Status& why) { links.Break(why, links.rank()); });
+  const absl::Status shared =
+      TreeAllGather(Phase{peers, scratch, deadline}, &all[0], kLinkAddressBytes);
+  if (!shared.ok()) {
+    links.Break(shared, links.rank());
+    return links.status();
   }
-  for (int peer = 0; peer < group.size; ++peer) {
-    if (peer == group.rank) continue;
-    RETURN_IF_ERROR(receive.AwaitReceived(peer, deadline));
-    RETURN_IF_ERROR(send.AwaitSent(peer, deadline));
-  }
-  for (int peer = 0; peer < group.size; ++peer) {
-    if (peer == group.rank) continue;
-    const auto proof = absl::string_view(theirs).substr(peer * kProofBytes, kProofBytes);
-    if (!CheckProof(group.secret, subject(peer, group.rank), proof)) {
-      return absl::PermissionDeniedError(
-          absl::StrCat("rank ", peer, " does not know this epoch's secret"));
-    }
+  for (int rank = 0; rank < peers.size(); ++rank) {
+    links.mesh().Learn(rank, all.substr(rank * kLinkAddressBytes, kLinkAddressBytes));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& group,
                                                                KeyExchange& keys,
-                                                               const WaitBounds& bounds) {
+                                                               const WaitBounds& bounds,
+                                                               int most_direct) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
   ScopedSigpipeBlock no_sigpipe;  // Gloo's thread and ours inherit it
-  ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh,
-                   ConnectMesh(group, keys, deadline, bounds.cancellation));
-  const std::vector<std::string> nonces = mesh->nonces;
+  ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh, GlooMesh::Open(group));
+  const std::vector<int> first = FirstLinks(group, most_direct);
+  ASSIGN_OR_RETURN(const KeyExchange::Selected addresses,
+                   keys.Gather(kMeshKey, mesh->address(), first, deadline - Clock::Real().Now()));
+  for (size_t i = 0; i < first.size(); ++i) mesh->Learn(first[i], addresses.values[i]);
   auto links = std::make_shared<GlooLinks>(std::move(mesh), group.rank, group.size);
-  RETURN_IF_ERROR(links->Start());
-  RETURN_IF_ERROR(ExchangeProofs(group, nonces, *links, deadline));
+  RETURN_IF_ERROR(links->Connect(first, deadline, bounds.cancellation));
   std::vector<int> all(group.size);
   std::iota(all.begin(), all.end(), 0);
-  return std::make_unique<GlooCommunicator>(group.epoch,
-                                            GlooPeers(std::move(links), std::move(all)));
+  GlooPeers peers(links, std::move(all));
+  if (group.size > most_direct) RETURN_IF_ERROR(ShareAddresses(peers, deadline, bounds));
+  return std::make_unique<GlooCommunicator>(group.epoch, std::move(peers), most_direct);
 }
 
 class GlooBackend : public MeshBackend {
  public:
+  explicit GlooBackend(int most_direct) : most_direct_(most_direct) {}
+
   absl::string_view name() const override { return "gloo"; }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
@@ -87,17 +94,24 @@ class GlooBackend : public MeshBackend {
                                                                 KeyExchange& keys,
                                                                 const WaitBounds& bounds) override {
     RETURN_IF_ERROR(CheckGroup(group));
-    auto connected = ConnectPeers(group, keys, bounds);
+    auto connected = ConnectPeers(group, keys, bounds, most_direct_);
     if (connected.ok()) return connected;
     return absl::Status(
         connected.status().code(),
         absl::StrCat("connecting (gloo, rank ", group.rank, " of ", group.size, ", epoch ",
                      group.epoch.value(), "): ", connected.status().message()));
   }
+
+ private:
+  const int most_direct_;
 };
 
 }  // namespace
 
-std::unique_ptr<MeshBackend> MakeGlooBackend() { return std::make_unique<GlooBackend>(); }
+std::unique_ptr<MeshBackend> MakeGlooBackend() { return MakeSparseGlooBackend(kMostDirectRanks); }
+
+std::unique_ptr<MeshBackend> MakeSparseGlooBackend(int most_direct) {
+  return std::make_unique<GlooBackend>(most_direct);
+}
 
 }  // namespace hvd

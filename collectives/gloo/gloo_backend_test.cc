@@ -1,20 +1,54 @@
 #include "collectives/gloo/gloo_backend.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
+#include <functional>
 #include <thread>
 
+#include "absl/synchronization/mutex.h"
+#include "base/fd.h"
+#include "base/tls_session.h"
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
+#include "collectives/gloo/link_address.h"
+#include "rendezvous/security/job_credentials.h"
 
 namespace hvd {
 namespace {
 
+// As the workers of one job have it.
+std::shared_ptr<const TlsContext> NewTls() {
+  const PeerCredentials issued = *(*JobAuthority::Create("job"))->IssueForHost("any host");
+  return *TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
+}
+
+// Gives `tls[rank]`, or the last one, to what connects.
+class UnderTls : public Backend {
+ public:
+  explicit UnderTls(std::vector<std::shared_ptr<const TlsContext>> tls) : tls_(std::move(tls)) {}
+
+  absl::string_view name() const override { return "gloo under TLS"; }
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
+                                                        const WaitBounds& bounds) override {
+    GroupInfo safe = group;
+    safe.tls = tls_[std::min<size_t>(group.rank, tls_.size() - 1)];
+    return gloo_->Connect(safe, keys, bounds);
+  }
+
+ private:
+  const std::vector<std::shared_ptr<const TlsContext>> tls_;
+  const std::unique_ptr<Backend> gloo_ = MakeGlooBackend();
+};
+
+std::unique_ptr<Backend> MakeGlooUnderTls() {
+  return std::make_unique<UnderTls>(std::vector{NewTls()});
+}
+
 INSTANTIATE_TEST_SUITE_P(Gloo, BackendConformanceTest,
-                         testing::Values(BackendCase{"gloo", MakeGlooBackend}));
+                         testing::Values(BackendCase{"gloo", MakeGlooBackend},
+                                         BackendCase{"gloo_under_tls", MakeGlooUnderTls}));
 
 const CallOptions kPatient = {absl::Seconds(60)};
 
@@ -36,11 +70,26 @@ TEST(GlooBackendTest, Connect_GroupOfOneNeedsNeitherAddressNorKeyExchange) {
   EXPECT_EQ(keys.calls(), 0);
 }
 
+// It knows at once that it is the stranger; the others go on waiting for rank 2.
 TEST(GlooBackendTest, Connect_NamesTheStranger) {
   RankGroup group(MakeGlooBackend());
-  const std::vector<absl::Status> statuses = group.Connect({"secret", "secret", "guess"});
-  EXPECT_TRUE(Mentions(statuses[0], "rank 2 does not know")) << statuses[0];
-  EXPECT_TRUE(Mentions(statuses[1], "rank 2 does not know")) << statuses[1];
+  const std::vector<absl::Status> statuses =
+      group.Connect({"secret", "secret", "guess"}, absl::Seconds(2));
+  EXPECT_TRUE(Mentions(statuses[2], "rank 0 does not know")) << statuses[2];
+  EXPECT_TRUE(Mentions(statuses[0], "from rank 2; 1 without proof were refused")) << statuses[0];
+  EXPECT_TRUE(Mentions(statuses[1], "from rank 2")) << statuses[1];
+}
+
+// One has another job's certificate, and one would do without.
+TEST(GlooBackendTest, Connect_UnderTls_OthersAreRefused) {
+  const auto tls = NewTls();
+  for (const auto& stranger : {NewTls(), std::shared_ptr<const TlsContext>()}) {
+    RankGroup group(std::make_unique<UnderTls>(std::vector{tls, tls, stranger}));
+    for (const absl::Status& status :
+         group.Connect({"secret", "secret", "secret"}, absl::Milliseconds(500))) {
+      EXPECT_FALSE(status.ok());
+    }
+  }
 }
 
 TEST(GlooBackendTest, Connect_RefusesAnAddressThatIsNotOurs) {
@@ -73,12 +122,15 @@ class MisleadingExchange : public KeyExchange {
 
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override {
-    return change_(*real_->AllGather(key, value, timeout));
+    values_ = *real_->AllGather(key, value, timeout);
+    return change_(values_);
   }
+  const std::vector<std::string>& values() const { return values_; }
 
  private:
   const std::unique_ptr<KeyExchange> real_;
   const Change change_;
+  std::vector<std::string> values_;
 };
 
 // Rank 1 dies between the key exchange and the connections.
@@ -104,85 +156,115 @@ TEST(GlooBackendTest, Connect_NamesTheRankThatCannotBeReached) {
 }
 
 TEST(GlooBackendTest, Connect_SurvivesMalformedEntries) {
-  const std::string junk[] = {"", "short", std::string(16, 'n'), std::string(17, '\xff'),
-                              std::string(16, 'n') + '\x03' + "abc"};
-  for (const std::string& entry : junk) {
+  for (const std::string& entry : {std::string(), std::string("short"), std::string(64, '\xff')}) {
     KeyExchangeTable keys(1);
     MisleadingExchange exchange(keys.ForRank(0), [&](std::vector<std::string> values) {
-      values.push_back(entry);
+      values.insert(values.begin(), entry);
       return values;
     });
-    const auto connected = MakeGlooBackend()->Connect({Epoch(1), 0, 2, "127.0.0.1", "secret"},
-                                                      exchange, absl::Milliseconds(100));
+    const auto connected = MakeGlooBackend()->Connect({Epoch(1), 1, 2, "127.0.0.1", "secret"},
+                                                      exchange, absl::InfiniteDuration());
     EXPECT_FALSE(connected.ok());
-    EXPECT_TRUE(Mentions(connected.status(), "rank 1")) << connected.status();
+    EXPECT_TRUE(Mentions(connected.status(), "rank 0: its entry")) << connected.status();
   }
 }
 
-// Opens a connection to where the maker of `entry` waits for rank 1.
-int ConnectLikeRank1(const std::string& entry) {
-  // A nonce of 16 bytes, no address for rank 0 (a byte), the length of rank 1's address (a byte),
-  // and that.
-  sockaddr_in address = {};
-  std::memcpy(&address, entry.data() + 18, sizeof(address));
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+// A connection to the door that `entry` names.
+int ComeTo(const std::string& entry) {
+  const auto address = ParseLinkAddress(entry);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address->storage), address->length), 0);
   return fd;
 }
 
-// What rank 0 of 2 gets if `intrude` has its way with its address.
-absl::Status ConnectAgainstIntruder(const std::function<void(const std::string&)>& intrude) {
-  KeyExchangeTable keys(1);
-  MisleadingExchange exchange(keys.ForRank(0), [&](std::vector<std::string> values) {
-    intrude(values[0]);
-    // Rank 1 claims to wait where rank 0 does, one port lower: nobody listens there in all
-    // likelihood.
-    std::string entry = values[0].substr(0, 16);
-    std::string address = values[0].substr(17);
-    address[4] = static_cast<char>(address[4] - 1);
-    values.push_back(entry + address + std::string(1, '\0'));
-    return values;
+// Connects all ranks, but strangers come to every door before any rank may. Then the ranks do what
+// they are there for.
+void ExpectConnectsDespite(const std::function<void(const std::string& entry)>& intrude) {
+  constexpr int kRanks = 3;
+  KeyExchangeTable keys(kRanks);
+  KeyExchangeTable come(kRanks);
+  const auto backend = MakeGlooBackend();
+  ForEachRank(kRanks, [&](int rank) {
+    MisleadingExchange exchange(keys.ForRank(rank), [&](std::vector<std::string> values) {
+      intrude(values[rank]);
+      EXPECT_TRUE(come.ForRank(rank)->AllGather("come", "", absl::InfiniteDuration()).ok());
+      return values;
+    });
+    const auto connected = backend->Connect({Epoch(1), rank, kRanks, "127.0.0.1", "secret"},
+                                            exchange, absl::Seconds(60));
+    ASSERT_TRUE(connected.ok()) << connected.status();
+    for (int i = 0; i < 10; ++i) {
+      if (i == 5) intrude(exchange.values()[rank]);
+      int32_t one = 1;
+      ASSERT_EQ((*connected)->AllReduce(&one, &one, 1, DataType::kInt32, ReduceOp::kSum, kPatient),
+                absl::OkStatus());
+      EXPECT_EQ(one, kRanks);
+    }
   });
-  return MakeGlooBackend()
-      ->Connect({Epoch(1), 0, 2, "127.0.0.1", "secret"}, exchange, absl::Milliseconds(200))
-      .status();
+}
+
+TEST(GlooBackendTest, StrangersWhoSayNothing_AreNobody) {
+  absl::Mutex mutex;
+  std::vector<Fd> strangers;
+  ExpectConnectsDespite([&](const std::string& entry) {
+    for (int i = 0; i < 20; ++i) {
+      absl::MutexLock lock(&mutex);
+      strangers.emplace_back(ComeTo(entry));
+    }
+  });
 }
 
 // Any of these would end the process if Gloo were left to itself.
-TEST(GlooBackendTest, Connect_SurvivesIntruders) {
+TEST(GlooBackendTest, StrangersWhoTalkLikeGloo_AreNobody) {
   const size_t unknown_slot[] = {64, 1, 99, 0, 16, 0};
   const size_t absurd_length[] = {48, 1, 2, 0, size_t{1} << 60, 0};
   const size_t unknown_message[] = {48, 77, 0, 0, 0, 0};
   for (const size_t* message : {unknown_slot, absurd_length, unknown_message}) {
-    int fd = -1;
-    const absl::Status status = ConnectAgainstIntruder([&](const std::string& entry) {
-      fd = ConnectLikeRank1(entry);
+    absl::Mutex mutex;
+    std::vector<Fd> strangers;
+    ExpectConnectsDespite([&](const std::string& entry) {
+      const int fd = ComeTo(entry);
       EXPECT_EQ(write(fd, message, 6 * sizeof(size_t)), static_cast<ssize_t>(6 * sizeof(size_t)));
+      absl::MutexLock lock(&mutex);
+      strangers.emplace_back(fd);
     });
-    EXPECT_TRUE(Mentions(status, "rank 1")) << status;
-    close(fd);
   }
 }
 
-TEST(GlooBackendTest, Connect_SurvivesAConnectionThatIsResetAtOnce) {
-  for (int round = 0; round < 20; ++round) {
-    const absl::Status status = ConnectAgainstIntruder([](const std::string& entry) {
-      const int fd = ConnectLikeRank1(entry);
+TEST(GlooBackendTest, StrangersWhoResetTheirConnections_AreNobody) {
+  ExpectConnectsDespite([](const std::string& entry) {
+    for (int i = 0; i < 20; ++i) {
+      const int fd = ComeTo(entry);
       const linger reset = {1, 0};
       setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
       close(fd);
-    });
-    EXPECT_TRUE(Mentions(status, "rank 1")) << status;
+    }
+  });
+}
+
+// How many of this process's sockets listen.
+int ListeningSockets() {
+  int listening = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    int value = 0;
+    socklen_t length = sizeof(value);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) == 0) listening += value;
   }
+  return listening;
+}
+
+TEST(GlooBackendTest, EachRankHasOneDoor) {
+  RankGroup group(MakeGlooBackend());
+  group.Connect(4);
+  EXPECT_EQ(ListeningSockets(), 4);
+  for (int rank = 0; rank < 4; ++rank) group.Destroy(rank);
+  EXPECT_EQ(ListeningSockets(), 0);
 }
 
 TEST(GlooBackendTest, Connect_Cancelled_EndsAtOnceWithThatReason) {
   KeyExchangeTable keys(2);
   Cancellation cancellation;
-  // Rank 1 shows where it would wait, and dies.
   MisleadingExchange exchange(keys.ForRank(0), [&](std::vector<std::string> values) {
-    std::string entry = values[0].substr(0, 16);
-    values[1] = entry + values[0].substr(17) + std::string(1, '\0');
     cancellation.Cancel(absl::AbortedError("rank 1 has died"));
     return values;
   });

@@ -1,5 +1,6 @@
 #include "collectives/gloo/gloo_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -18,6 +19,9 @@ constexpr size_t kOneShotBytes = 64 * 1024;
 // Up to here all pairs exchange blocks at once; beyond, the ring's overlap of sending and reducing
 // wins.
 constexpr size_t kDirectBytes = 512 * 1024;
+// Large groups: a ring has so many steps that it is worth as much more data to need only a few.
+constexpr size_t kDoublingBytesPerRank = 8 * 1024;
+constexpr size_t kTreeBytesPerRank = 64 * 1024;
 
 absl::Status CheckCounts(absl::Span<const size_t> counts, int size) {
   if (counts.size() == static_cast<size_t>(size)) return absl::OkStatus();
@@ -35,8 +39,12 @@ size_t Total(const std::vector<Block>& blocks) {
 
 }  // namespace
 
-GlooCommunicator::GlooCommunicator(Epoch epoch, GlooPeers peers)
-    : epoch_(epoch), peers_(std::move(peers)) {}
+GlooCommunicator::GlooCommunicator(Epoch epoch, GlooPeers peers, int most_direct)
+    : epoch_(epoch), peers_(std::move(peers)), most_direct_(most_direct) {}
+
+bool GlooCommunicator::Doubles(size_t bytes) const {
+  return !IsSmall() && bytes <= std::max(kDirectBytes, size() * kDoublingBytesPerRank);
+}
 
 std::string GlooCommunicator::ToString() const {
   const GlooLinks& links = *peers_.links();
@@ -67,14 +75,15 @@ absl::Status GlooCommunicator::Run(absl::string_view operation, const CallOption
 absl::Status GlooCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
                                          ReduceOp op, const CallOptions& options) {
   return Run("allreduce", options, [&](const Phase& phase) -> absl::Status {
-    const Reduction reduction = {GetReduceFunction(type, op), SizeOf(type)};
+    const ElementReduction reduction = {GetReduceFunction(type, op), SizeOf(type)};
     const size_t bytes = count * reduction.element_bytes;
     if (bytes == 0) return absl::OkStatus();
-    if (bytes * (size() - 1) <= kOneShotBytes) {
+    if (Doubles(bytes)) return DoublingAllReduce(phase, in, out, bytes, reduction);
+    if (IsSmall() && bytes * (size() - 1) <= kOneShotBytes) {
       return DirectAllReduce(phase, in, out, bytes, reduction);
     }
     const std::vector<Block> blocks = LayOutEvenly(count, reduction.element_bytes, size());
-    if (bytes > kDirectBytes) {
+    if (!IsSmall() || bytes > kDirectBytes) {
       RETURN_IF_ERROR(RingReduceScatter(phase, in, out, /*whole_out=*/true, blocks, reduction));
       return RingAllGather(phase, out, blocks);
     }
@@ -92,7 +101,8 @@ absl::Status GlooCommunicator::AllGather(const void* in, void* out,
     const std::vector<Block> blocks = LayOut(byte_counts, 1);
     void* own = static_cast<char*>(out) + blocks[rank()].offset;
     if (own != in && blocks[rank()].bytes > 0) std::memcpy(own, in, blocks[rank()].bytes);
-    if (Total(blocks) > kDirectBytes) return RingAllGather(phase, out, blocks);
+    if (Doubles(Total(blocks))) return DoublingAllGather(phase, out, blocks);
+    if (!IsSmall() || Total(blocks) > kDirectBytes) return RingAllGather(phase, out, blocks);
     return DirectAllGather(phase, out, blocks);
   });
 }
@@ -102,8 +112,13 @@ absl::Status GlooCommunicator::Broadcast(void* buffer, size_t bytes, int root,
   return Run("broadcast", options, [&](const Phase& phase) -> absl::Status {
     RETURN_IF_ERROR(CheckRank(root, size()));
     if (bytes == 0) return absl::OkStatus();
-    if (bytes * (size() - 1) > kDirectBytes) return ChainBroadcast(phase, buffer, bytes, root);
-    return DirectBroadcast(phase, buffer, bytes, root);
+    if (IsSmall() && bytes * (size() - 1) <= kDirectBytes) {
+      return DirectBroadcast(phase, buffer, bytes, root);
+    }
+    if (!IsSmall() && bytes <= size() * kTreeBytesPerRank) {
+      return TreeBroadcast(phase, buffer, bytes, root);
+    }
+    return ChainBroadcast(phase, buffer, bytes, root);
   });
 }
 
@@ -122,9 +137,10 @@ absl::Status GlooCommunicator::ReduceScatter(const void* in, void* out,
                                              ReduceOp op, const CallOptions& options) {
   return Run("reducescatter", options, [&](const Phase& phase) -> absl::Status {
     RETURN_IF_ERROR(CheckCounts(counts, size()));
-    const Reduction reduction = {GetReduceFunction(type, op), SizeOf(type)};
+    const ElementReduction reduction = {GetReduceFunction(type, op), SizeOf(type)};
     const std::vector<Block> blocks = LayOut(counts, reduction.element_bytes);
-    if (Total(blocks) > kDirectBytes) {
+    if (Doubles(Total(blocks))) return DoublingReduceScatter(phase, in, out, blocks, reduction);
+    if (!IsSmall() || Total(blocks) > kDirectBytes) {
       return RingReduceScatter(phase, in, out, /*whole_out=*/false, blocks, reduction);
     }
     return DirectReduceScatter(phase, in, out, blocks, reduction);
@@ -153,7 +169,8 @@ std::unique_ptr<Communicator> GlooCommunicator::Subset(const std::vector<int>& r
   std::vector<int> of_links;
   of_links.reserve(ranks.size());
   for (const int rank : ranks) of_links.push_back(peers_.ranks()[rank]);
-  return std::make_unique<GlooCommunicator>(epoch_, GlooPeers(peers_.links(), std::move(of_links)));
+  return std::make_unique<GlooCommunicator>(epoch_, GlooPeers(peers_.links(), std::move(of_links)),
+                                            most_direct_);
 }
 
 void GlooCommunicator::OnBroken(std::function<void(const absl::Status&)> listener) {

@@ -18,8 +18,9 @@ namespace hvd {
 // Thread-safety and errors as in Communicator. Reductions give the same bits on all ranks.
 class GlooCommunicator : public MeshCommunicator {
  public:
-  // REQUIRES: the links are started; there are at least two peers.
-  GlooCommunicator(Epoch epoch, GlooPeers peers);
+  // In groups of up to `most_direct` ranks everyone may be linked with everyone. REQUIRES: there
+  // are at least two peers.
+  GlooCommunicator(Epoch epoch, GlooPeers peers, int most_direct);
 
   int rank() const override { return peers_.rank(); }
   int size() const override { return peers_.size(); }
@@ -48,8 +49,13 @@ class GlooCommunicator : public MeshCommunicator {
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(const Phase&)> body);
 
+  bool IsSmall() const { return size() <= most_direct_; }
+  // Whether an operation on so many bytes goes by doubling.
+  bool Doubles(size_t bytes) const;
+
   const Epoch epoch_;
   const GlooPeers peers_;
+  const int most_direct_;
   Scratch scratch_;
   uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched
 };

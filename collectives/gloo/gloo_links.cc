@@ -1,12 +1,14 @@
 #include "collectives/gloo/gloo_links.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_glue.h"
+#include "collectives/gloo/guarded_transport.h"
 #include "gloo/transport/pair.h"
 
 namespace hvd {
@@ -18,7 +20,7 @@ enum Slot : uint64_t { kDataSlot = 1, kSentinelSlot = 2, kProbeSlot = 3 };
 }  // namespace
 
 GlooLinks::Region::Region(GlooLinks& links, void* data, size_t bytes)
-    : links_(links), buffer_(links.mesh_->context->createUnboundBuffer(data, bytes)) {
+    : links_(links), buffer_(links.mesh_->context().createUnboundBuffer(data, bytes)) {
   absl::MutexLock lock(&links_.mutex_);
   links_.regions_.push_back(this);
 }
@@ -70,21 +72,70 @@ absl::Status GlooLinks::Explain(const absl::Status& from_gloo) {
 }
 
 GlooLinks::GlooLinks(std::unique_ptr<GlooMesh> mesh, int rank, int size)
-    : mesh_(std::move(mesh)), rank_(rank), size_(size), last_words_(size) {
-  sentinel_ = mesh_->context->createUnboundBuffer(last_words_.data(), size * sizeof(LastWord));
+    : mesh_(std::move(mesh)), rank_(rank), size_(size), is_linked_(size, false), last_words_(size) {
+  is_linked_[rank] = true;
+  sentinel_ = mesh_->context().createUnboundBuffer(last_words_.data(), size * sizeof(LastWord));
+  watcher_ = std::thread([this] { Watch(); });
 }
 
-absl::Status GlooLinks::Start() {
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_) continue;
+absl::Status GlooLinks::Connect(absl::Span<const int> peers, absl::Time deadline,
+                                const Cancellation* cancellation) {
+  std::vector<int> missing;
+  for (const int peer : peers) {
+    if (!is_linked_[peer]) missing.push_back(peer);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  RETURN_IF_ERROR(status());
+  const absl::Status connected =
+      mesh_->Connect(missing, deadline, cancellation == nullptr ? &broken_ : cancellation);
+  if (!connected.ok()) {
+    CloseConnections(missing);
+    RETURN_IF_ERROR(status());
+    return connected;
+  }
+  RETURN_IF_ERROR(Register(missing));
+  return Greet(missing, deadline);
+}
+
+absl::Status GlooLinks::Register(const std::vector<int>& peers) {
+  for (const int peer : peers) {
     const absl::Status posted = GlooCall(
         [&] { sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord)); });
     if (!posted.ok()) {
       return absl::Status(posted.code(), absl::StrCat("rank ", peer, ": ", posted.message()));
     }
+    is_linked_[peer] = true;
   }
-  watcher_ = std::thread([this] { Watch(); });
+  {
+    absl::MutexLock lock(&mutex_);
+    if (status_.ok()) {
+      linked_.insert(linked_.end(), peers.begin(), peers.end());
+      return absl::OkStatus();
+    }
+  }
+  CloseConnections(peers);  // the watcher has been there already
+  return status();
+}
+
+absl::Status GlooLinks::Greet(const std::vector<int>& peers, absl::Time deadline) {
+  char greetings[2] = {0, 0};
+  Region region(*this, greetings, sizeof(greetings));
+  for (const int peer : peers) {
+    RETURN_IF_ERROR(region.Receive(peer, 1, 1));
+    RETURN_IF_ERROR(region.Send(peer, 0, 1));
+  }
+  for (const int peer : peers) {
+    RETURN_IF_ERROR(region.AwaitReceived(peer, deadline));
+    RETURN_IF_ERROR(region.AwaitSent(peer, deadline));
+  }
   return absl::OkStatus();
+}
+
+std::vector<int> GlooLinks::LinkedPeers() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return linked_;
 }
 
 GlooLinks::~GlooLinks() {
@@ -118,6 +169,7 @@ void GlooLinks::Break(const absl::Status& why, int cause) {
     sentinel_->abortWaitRecv();
     listener = listener_;
   }
+  broken_.Cancel(why);
   if (listener != nullptr) listener(why);
 }
 
@@ -150,7 +202,8 @@ void GlooLinks::Watch() {
     cause = cause_;
   }
   SayLastWord(1 + cause);
-  CloseConnections();
+  mesh_->Drop();
+  CloseConnections(LinkedPeers());
 }
 
 void GlooLinks::BreakOverPeers(const absl::Status& waited) {
@@ -166,10 +219,11 @@ void GlooLinks::BreakOverPeers(const absl::Status& waited) {
                           : absl::StrCat("rank ", peer, " gave up because of rank ", cause)),
         cause);
   }
-  const std::vector<int> lost = FindLost();
+  std::string why;
+  const std::vector<int> lost = FindLost(why);
   const std::vector<int>& gone = lost.empty() ? left : lost;
   if (gone.empty()) return Break(waited, rank_);
-  Break(absl::UnavailableError(absl::StrCat("rank ", absl::StrJoin(gone, ", "), " is gone")),
+  Break(absl::UnavailableError(absl::StrCat("rank ", absl::StrJoin(gone, ", "), " is gone", why)),
         gone.front());
 }
 
@@ -177,17 +231,19 @@ void GlooLinks::SayLastWord(int32_t value) {
   LastWord word = {value, ~value};
   // The peers' sentinels are posted, so these go to the sockets at once, if there is room. There is
   // no second try.
-  const auto buffer = mesh_->context->createUnboundBuffer(&word, sizeof(word));
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_) continue;
+  const auto buffer = mesh_->context().createUnboundBuffer(&word, sizeof(word));
+  for (const int peer : LinkedPeers()) {
     (void)GlooCall([&] { buffer->send(peer, kSentinelSlot, 0, sizeof(word)); });
   }
 }
 
-void GlooLinks::CloseConnections() {
-  mesh_->ticker.SetActive(true);
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) (void)GlooCall([&] { mesh_->context->getPair(peer)->close(); });
+void GlooLinks::CloseConnections(const std::vector<int>& peers) {
+  mesh_->Hurry();
+  for (const int peer : peers) {
+    (void)GlooCall([&] {
+      const auto& pair = mesh_->context().getPair(peer);
+      if (pair != nullptr) pair->close();
+    });
   }
 }
 
@@ -199,12 +255,17 @@ __attribute__((no_sanitize("thread"))) int32_t GlooLinks::LastWordOf(int peer) c
   return word.check == ~value ? value : 0;
 }
 
-std::vector<int> GlooLinks::FindLost() {
+std::vector<int> GlooLinks::FindLost(std::string& why) {
   std::vector<int> lost;
-  const auto probe = mesh_->context->createUnboundBuffer(nullptr, 0);
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_ || LastWordOf(peer) != 0) continue;
-    if (!GlooCall([&] { probe->recv(peer, kProbeSlot, 0, 0); }).ok()) lost.push_back(peer);
+  const auto probe = mesh_->context().createUnboundBuffer(nullptr, 0);
+  for (const int peer : LinkedPeers()) {
+    if (LastWordOf(peer) != 0) continue;
+    const absl::Status probed = GlooCall([&] { probe->recv(peer, kProbeSlot, 0, 0); });
+    if (probed.ok()) continue;
+    lost.push_back(peer);
+    const size_t unsafe = probed.message().find(kUnsafe);
+    if (unsafe == absl::string_view::npos) continue;
+    why = absl::StrCat("; rank ", peer, ": ", probed.message().substr(unsafe + strlen(kUnsafe)));
   }
   return lost;
 }

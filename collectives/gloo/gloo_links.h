@@ -12,24 +12,26 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "base/cancellation.h"
 #include "collectives/gloo/gloo_mesh.h"
 #include "gloo/transport/unbound_buffer.h"
 
 namespace hvd {
 
-// Owns the mesh. One thread at a time uses the regions; Break() and status() may be called from any
-// thread.
+// Owns the mesh. One thread at a time connects and uses the regions; Break() and status() may be
+// called from any thread.
 //
 // Between two ranks messages arrive in the order in which they were sent, and the k-th Send() to a
 // rank meets its k-th Receive() from here; so no tags are needed as long as all ranks make the same
 // calls in the same order.
 //
-// A watcher thread holds one never-answered receive per peer ("sentinel"). It is how a rank learns
-// of every lost peer, not only of the ones it waits for just then, and how it is spared a Gloo
-// fault: a receive that has begun is not told that its connection broke. A rank that leaves answers
-// the sentinels first: with a goodbye if it leaves in order, else with the rank that is the cause.
-// One that is broken then closes all its connections, so that the news reaches everyone in one hop,
-// and everyone can name the cause and not just whoever closed first.
+// A watcher thread holds one never-answered receive per linked peer ("sentinel"). It is how a rank
+// learns of every lost peer, not only of the ones it waits for just then, and how it is spared a
+// Gloo fault: a receive that has begun is not told that its connection broke. A rank that leaves
+// answers the sentinels first: with a goodbye if it leaves in order, else with the rank that is the
+// cause. One that is broken then closes all its connections, so that the news goes on from peer to
+// peer, and everyone can name the cause and not just whoever closed first.
 class GlooLinks {
  public:
   // A piece of the caller's memory that takes part in messages. Completions are counted, not named:
@@ -60,13 +62,18 @@ class GlooLinks {
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
   };
 
-  // REQUIRES: Start() is called once before anything else.
   GlooLinks(std::unique_ptr<GlooMesh> mesh, int rank, int size);
   // Says goodbye, unless broken.
   ~GlooLinks();
 
-  absl::Status Start();
+  // Links this rank with those of `peers` with which it is not linked yet. A region may be used
+  // with linked peers only. All of them must call it, with this rank among their peers, before they
+  // call it for others.
+  //   As GlooMesh::Connect; or status(). Without `cancellation`, Break() ends it.
+  absl::Status Connect(absl::Span<const int> peers, absl::Time deadline,
+                       const Cancellation* cancellation = nullptr);
 
+  GlooMesh& mesh() { return *mesh_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
 
@@ -92,22 +99,31 @@ class GlooLinks {
   static constexpr int32_t kGoodbye = -1;
 
   void Watch();
+  // Takes the new connections into use.
+  absl::Status Register(const std::vector<int>& peers);
+  // Returns when the peers have taken them into use, too: what we say last will be heard.
+  absl::Status Greet(const std::vector<int>& peers, absl::Time deadline);
+  std::vector<int> LinkedPeers() const;
   // What Gloo's failure means: broken over a peer, unless broken already.
   absl::Status Explain(const absl::Status& from_gloo);
   void BreakOverPeers(const absl::Status& waited);
   void SayLastWord(int32_t value);
-  void CloseConnections();
+  void CloseConnections(const std::vector<int>& peers);
   // 0 as long as it has said nothing.
   int32_t LastWordOf(int peer) const;
   // Those whose connection is broken although they said nothing.
-  std::vector<int> FindLost();
+  // Adds to `why` what is known beside.
+  std::vector<int> FindLost(std::string& why);
 
   const std::unique_ptr<GlooMesh> mesh_;
   const int rank_;
   const int size_;
+  std::vector<bool> is_linked_;  // by rank; for who connects
+  Cancellation broken_;
 
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> linked_ ABSL_GUARDED_BY(mutex_);
   std::vector<Region*> regions_ ABSL_GUARDED_BY(mutex_);
   int cause_ ABSL_GUARDED_BY(mutex_) = -1;
   std::function<void(const absl::Status&)> listener_ ABSL_GUARDED_BY(mutex_);

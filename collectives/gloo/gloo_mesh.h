@@ -1,4 +1,4 @@
-// TCP connections from this rank to every other one, made from one round of key exchange.
+// TCP connections from this rank to others, each made when it is first wanted.
 #ifndef COLLECTIVES_GLOO_GLOO_MESH_H_
 #define COLLECTIVES_GLOO_GLOO_MESH_H_
 
@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
-#include "collectives/key_exchange.h"
+#include "base/wire.h"
+#include "collectives/gloo/link_acceptor.h"
 #include "collectives/types.h"
 #include "gloo/transport/context.h"
 #include "gloo/transport/tcp/device.h"
@@ -18,8 +21,8 @@ namespace hvd {
 
 // Makes Gloo's event loop turn quickly for a while. Gloo waits for a turn of its loop whenever it
 // takes a socket out of it, and an idle loop turns every 10 ms: a mesh of 32 ranks would need 0.3 s
-// to connect and as long to go away. While active, the loop turns every 100 us. Not safe for
-// concurrent use.
+// to connect and as long to go away. While active, the loop turns every 100 us. SetActive may be
+// called from any thread.
 class LoopTicker : public gloo::transport::tcp::Handler {
  public:
   LoopTicker();
@@ -35,21 +38,46 @@ class LoopTicker : public gloo::transport::tcp::Handler {
   const int fd_;
 };
 
-// Connected, but nobody has proved anything yet. The connections close with it.
-struct GlooMesh {
-  ~GlooMesh() { ticker.SetActive(true); }
+// The higher of two ranks opens their connection, the lower one's acceptor takes it, so that nobody
+// waits for a rank that is busy with something else but for those that wait for it, too. Both ends
+// have proved themselves before Gloo sees a connection.
+//
+// Open, Learn and Connect belong to one thread. The connections close with it.
+class GlooMesh {
+ public:
+  // This rank's door is open from now on.
+  //   InvalidArgument: group.address is not a numeric address of this machine.
+  static absl::StatusOr<std::unique_ptr<GlooMesh>> Open(const GroupInfo& group);
+  ~GlooMesh();
 
-  LoopTicker ticker;
-  std::shared_ptr<gloo::transport::Context> context;  // owns device and pairs
-  std::vector<std::string> nonces;                    // by rank, from the same key exchange
+  // Where peers find this rank; kLinkAddressBytes.
+  const std::string& address() const { return acceptor_->address(); }
+  // What `rank` says its own is.
+  void Learn(int rank, absl::string_view address) { addresses_[rank] = std::string(address); }
+
+  // Makes the connections to `peers`, none of which there is yet. Every one of them must call it
+  // with this rank among its own peers. REQUIRES: Learn(), for those below this rank.
+  //   DeadlineExceeded, Unavailable, PermissionDenied: names the peer.   The cancellation's status.
+  absl::Status Connect(const std::vector<int>& peers, absl::Time deadline,
+                       const Cancellation* cancellation);
+
+  // Hangs up on peers that Connect did not take, now and later. Thread-safe.
+  void Drop() { acceptor_->Drop(); }
+  // Has the loop turn quickly from now on. Thread-safe.
+  void Hurry() { ticker_.SetActive(true); }
+
+  gloo::transport::Context& context() { return *context_; }
+
+ private:
+  explicit GlooMesh(const GroupInfo& group) : group_(group), addresses_(group.size) {}
+  absl::Status Adopt(int peer, absl::StatusOr<Wire> connection);
+
+  const GroupInfo group_;
+  std::unique_ptr<LinkAcceptor> acceptor_;
+  std::vector<std::string> addresses_;  // by rank; empty: not known
+  LoopTicker ticker_;
+  std::shared_ptr<gloo::transport::Context> context_;  // owns device and pairs
 };
-
-// REQUIRES: group.size > 1.
-//   InvalidArgument: group.address is not a numeric address of this machine.
-//   Otherwise as Backend::Connect and KeyExchange::AllGather; names the ranks that are missing.
-absl::StatusOr<std::unique_ptr<GlooMesh>> ConnectMesh(const GroupInfo& group, KeyExchange& keys,
-                                                      absl::Time deadline,
-                                                      const Cancellation* cancellation);
 
 }  // namespace hvd
 

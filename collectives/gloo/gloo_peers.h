@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "collectives/gloo/gloo_links.h"
 
 namespace hvd {
@@ -25,6 +28,15 @@ class GlooPeers {
   int size() const { return static_cast<int>(ranks_.size()); }
   const std::vector<int>& ranks() const { return ranks_; }
   const std::shared_ptr<GlooLinks>& links() const { return links_; }
+
+  // As GlooLinks::Connect, and so to be called by all of them in the same operation.
+  absl::Status Connect(absl::Span<const int> peers, absl::Time deadline) const {
+    std::vector<int> of_links;
+    of_links.reserve(peers.size());
+    for (const int peer : peers) of_links.push_back(ranks_[peer]);
+    return links_->Connect(of_links, deadline);
+  }
+  absl::Status ConnectAll(absl::Time deadline) const { return links_->Connect(ranks_, deadline); }
 
   // As GlooLinks::Region.
   class Region {

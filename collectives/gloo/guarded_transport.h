@@ -1,11 +1,12 @@
-// Gloo's TCP transport, made safe against peers. Gloo throws in its event loop when a peer resets a
-// connection at a bad moment or sends something that makes no sense, and nobody can catch there:
-// the process would end.
+// Gloo's TCP transport, made safe against peers, and under TLS where that is wanted. Gloo throws in
+// its event loop when a peer resets a connection at a bad moment or sends something that makes no
+// sense, and nobody can catch there: the process would end.
 #ifndef COLLECTIVES_GLOO_GUARDED_TRANSPORT_H_
 #define COLLECTIVES_GLOO_GUARDED_TRANSPORT_H_
 
 #include <memory>
 
+#include "base/wire.h"
 #include "gloo/transport/context.h"
 #include "gloo/transport/tcp/device.h"
 
@@ -16,6 +17,15 @@ namespace hvd {
 // owns the device.
 std::shared_ptr<gloo::transport::Context> MakeGuardedContext(
     std::shared_ptr<gloo::transport::tcp::Device> device, int rank, int size);
+
+// What the message of an exception begins with whose connection was changed on the way; the rest
+// can follow a subject.
+inline constexpr char kUnsafe[] = "unsafe: ";
+
+// Makes the pair for `rank` of a connection whose other end has proved that it is that rank: it is
+// connected from the start. May throw what Gloo throws; the connection is closed then.
+// REQUIRES: `context` was made by MakeGuardedContext; there is no pair for `rank` yet.
+void AdoptConnection(gloo::transport::Context& context, int rank, Wire connection);
 
 }  // namespace hvd
 

@@ -6,10 +6,11 @@
 namespace hvd {
 namespace {
 
-// Numbers end in a separator and the nonces have one length, so no two subjects give the same text.
+// Numbers end in a separator, the nonces have one length and the binding is the rest, so no two
+// subjects give the same text.
 std::string ToText(const ProofSubject& subject) {
-  return absl::StrCat("hvd gloo mesh|", subject.epoch.value(), "|", subject.from, "|", subject.to,
-                      "|", subject.from_nonce, subject.to_nonce);
+  return absl::StrCat("hvd gloo link|", subject.epoch.value(), "|", subject.size, "|", subject.from,
+                      "|", subject.to, "|", subject.from_nonce, subject.to_nonce, subject.binding);
 }
 
 }  // namespace

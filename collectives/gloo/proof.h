@@ -10,15 +10,19 @@
 
 namespace hvd {
 
-// One direction of one connection. The nonces are fresh per mesh, so that a proof overheard
+// One direction of one connection. The nonces are fresh per connection, so that a proof overheard
 // elsewhere is worth nothing; both ranks are named, so that a proof can't be sent back to who gave
 // it.
 struct ProofSubject {
   Epoch epoch;
+  int size = 0;  // of the group
   int from = 0;
   int to = 0;
   absl::string_view from_nonce;
   absl::string_view to_nonce;
+  // What both ends alone know of the channel below, so that a proof is good for it alone; may be
+  // empty.
+  absl::string_view binding;
 };
 
 inline constexpr size_t kProofBytes = kHmacSha256Bytes;

@@ -8,7 +8,7 @@ namespace {
 const std::string kNonceA(kNonceBytes, 'a');
 const std::string kNonceB(kNonceBytes, 'b');
 
-ProofSubject Subject() { return {Epoch(3), 0, 1, kNonceA, kNonceB}; }
+ProofSubject Subject() { return {Epoch(3), 2, 0, 1, kNonceA, kNonceB, "binding"}; }
 
 TEST(ProofTest, CheckProof_AcceptsWhatTheSameSecretMade) {
   const std::string proof = MakeProof("secret", Subject());
@@ -28,6 +28,12 @@ TEST(ProofTest, CheckProof_EveryPartOfTheSubjectCounts) {
   const std::string proof = MakeProof("secret", Subject());
   ProofSubject other = Subject();
   other.epoch = Epoch(4);
+  EXPECT_FALSE(CheckProof("secret", other, proof));
+  other = Subject();
+  other.size = 3;
+  EXPECT_FALSE(CheckProof("secret", other, proof));
+  other = Subject();
+  other.binding = "another";
   EXPECT_FALSE(CheckProof("secret", other, proof));
   other = Subject();
   std::swap(other.from, other.to);

@@ -3,6 +3,7 @@
 
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_algorithms.h"
+#include "collectives/gloo/neighbours.h"
 
 namespace hvd {
 namespace {
@@ -98,9 +99,11 @@ class Partials {
 }  // namespace
 
 absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
-                               const std::vector<Block>& blocks, const Reduction& reduction) {
+                               const std::vector<Block>& blocks,
+                               const ElementReduction& reduction) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
+  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.deadline));
   const std::vector<Item> items = ReceivedItems(blocks, rank, 2, kReduceSegmentBytes);
   const std::vector<Item> first = Segments(blocks[previous], kReduceSegmentBytes);
   const Block& last = blocks.back();
@@ -148,6 +151,7 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
 absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
+  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.deadline));
   const std::vector<Item> items = ReceivedItems(blocks, rank, 1, kCopySegmentBytes);
   GlooPeers::Region region(phase.peers, data, blocks.back().offset + blocks.back().bytes);
 
@@ -175,6 +179,7 @@ absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Blo
 absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;
+  RETURN_IF_ERROR(phase.peers.Connect(RingNeighbours(rank, size), phase.deadline));
   const std::vector<Item> items = Segments({0, bytes}, kReduceSegmentBytes);
   GlooPeers::Region region(phase.peers, buffer, bytes);
 

@@ -5,11 +5,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cancellation_watch.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collectives/communicator_key_exchange.h"
 #include "collectives/hierarchical/hierarchical_communicator.h"
 #include "collectives/hierarchical/host_exchange.h"
 #include "collectives/hierarchical/host_layout.h"
+#include "collectives/hierarchical/host_reach.h"
 
 namespace hvd {
 namespace {
@@ -17,19 +20,31 @@ namespace {
 constexpr char kHostsKey[] = "hierarchical-hosts";
 constexpr char kLocalKey[] = "hierarchical-local";
 constexpr char kOutcomeKey[] = "hierarchical-outcome";
+constexpr char kDoorKey[] = "hierarchical-door";
 constexpr absl::string_view kConnected = "connected";
 
-// What a rank shows: its options, one character each, then its host's identity.
-std::string EncodeEntry(const HierarchyOptions& options, absl::string_view identity) {
-  return absl::StrCat(options.allreduce ? "1" : "0", options.allgather ? "1" : "0", identity);
+// Up to here everyone may show everyone a few bytes by way of the daemon.
+constexpr int kLargeGroup = 64;
+
+// What a rank shows: its options, one character each, then its host's identity and its door.
+std::string EncodeEntry(const HierarchyOptions& options, absl::string_view identity,
+                        absl::string_view door) {
+  return absl::StrCat(options.allreduce ? "1" : "0", options.allgather ? "1" : "0", identity, "\n",
+                      door);
 }
 
-// The identity; takes away from `options` what that rank does not want.
-std::string DecodeEntry(absl::string_view entry, HierarchyOptions& options) {
-  if (entry.size() < 2) return "";
+struct Entry {
+  std::string identity, door;
+};
+
+// Takes away from `options` what that rank does not want.
+Entry DecodeEntry(absl::string_view entry, HierarchyOptions& options) {
+  const size_t identity_end = entry.rfind('\n');
+  if (identity_end == absl::string_view::npos || identity_end < 2) return {};
   options.allreduce &= entry[0] == '1';
   options.allgather &= entry[1] == '1';
-  return std::string(entry.substr(2));
+  return {std::string(entry.substr(2, identity_end - 2)),
+          std::string(entry.substr(identity_end + 1))};
 }
 
 class HierarchicalBackend : public Backend {
@@ -48,22 +63,19 @@ class HierarchicalBackend : public Backend {
     RETURN_IF_ERROR(CheckRank(group));
     if (group.size == 1) return across_->Connect(group, keys, bounds);
     const Bounds left(bounds);
-    ASSIGN_OR_RETURN(
-        const std::vector<std::string> entries,
-        keys.AllGather(kHostsKey, EncodeEntry(options_, host_identity_), left.Now().timeout));
+    const HostDoor door = host_identity_.empty() ? HostDoor() : HostDoor::Open();
+    if (group.size > kLargeGroup) return ConnectLarge(group, door, keys, left);
+    ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                     keys.AllGather(kHostsKey, OwnEntry(door), left.Now().timeout));
     if (entries.size() != static_cast<size_t>(group.size)) {
       return absl::InternalError("the key exchange gave another number of ranks");
     }
-    HierarchyOptions options;
-    std::vector<std::string> identities;
-    identities.reserve(entries.size());
-    for (const std::string& entry : entries) identities.push_back(DecodeEntry(entry, options));
-    const HostLayout layout = LayOutHosts(identities, group.rank);
-    if (layout.AllApart()) return across_->Connect(group, keys, left.Now());
-    if (!layout.OneHost()) return ConnectBoth(group, layout, options, keys, left);
-    auto local = local_->Connect(group, keys, left.Now());
-    if (!absl::IsUnimplemented(local.status())) return local;
-    return across_->Connect(group, keys, left.Now());
+    const Layout layout = LayOut(entries, group.rank);
+    if (layout.hosts.AllApart()) return across_->Connect(group, keys, left.Now());
+    if (layout.hosts.OneHost()) return ConnectHost(group, layout.reaches_first, keys, left);
+    ASSIGN_OR_RETURN(std::unique_ptr<MeshCommunicator> mesh,
+                     across_->ConnectMesh(group, keys, left.Now()));
+    return AddHosts(group, layout, std::move(mesh), keys, left);
   }
 
  private:
@@ -81,25 +93,89 @@ class HierarchicalBackend : public Backend {
     const absl::Time deadline_;
   };
 
-  // The mesh comes first: it finds strangers and missing ranks on every rank alike.
-  absl::StatusOr<std::unique_ptr<Communicator>> ConnectBoth(const GroupInfo& group,
-                                                            const HostLayout& layout,
-                                                            const HierarchyOptions& options,
-                                                            KeyExchange& keys, const Bounds& left) {
+  struct Layout {
+    HostLayout hosts;
+    HierarchyOptions options;
+    bool reaches_first = false;  // the first rank of this one's host
+  };
+
+  std::string OwnEntry(const HostDoor& door) const {
+    return EncodeEntry(options_, host_identity_, door.name());
+  }
+
+  static Layout LayOut(const std::vector<std::string>& entries, int rank) {
+    Layout layout;
+    std::vector<std::string> identities, doors;
+    for (const std::string& entry : entries) {
+      Entry shown = DecodeEntry(entry, layout.options);
+      identities.push_back(std::move(shown.identity));
+      doors.push_back(std::move(shown.door));
+    }
+    layout.hosts = LayOutHosts(identities, rank);
+    layout.reaches_first = layout.hosts.members().size() > 1 &&
+                           HostDoor::CanReach(doors[layout.hosts.members().front()]);
+    return layout;
+  }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> ConnectHost(const GroupInfo& group,
+                                                            bool reaches_first, KeyExchange& keys,
+                                                            const Bounds& left) {
+    ReachExchange host_keys(keys, reaches_first);
+    auto local = local_->Connect(group, host_keys, left.Now());
+    if (!absl::IsUnimplemented(local.status())) return local;
+    return across_->Connect(group, keys, left.Now());
+  }
+
+  // Asks the daemon only whether all share a host; if not, it is the mesh that brings everyone's
+  // entry to everyone.
+  absl::StatusOr<std::unique_ptr<Communicator>> ConnectLarge(const GroupInfo& group,
+                                                             const HostDoor& door,
+                                                             KeyExchange& keys,
+                                                             const Bounds& left) {
+    ASSIGN_OR_RETURN(const KeyExchange::Selected hosts,
+                     keys.Gather(kHostsKey, host_identity_, {}, left.Now().timeout));
+    if (hosts.all_equal && !host_identity_.empty()) {
+      ASSIGN_OR_RETURN(const KeyExchange::Selected doors,
+                       keys.Gather(kDoorKey, door.name(), {0}, left.Now().timeout));
+      return ConnectHost(group, HostDoor::CanReach(doors.values[0]), keys, left);
+    }
     ASSIGN_OR_RETURN(std::unique_ptr<MeshCommunicator> mesh,
                      across_->ConnectMesh(group, keys, left.Now()));
+    ASSIGN_OR_RETURN(const Layout layout, LayOutOver(*mesh, door, left));
+    if (layout.hosts.AllApart()) return mesh;
+    return AddHosts(group, layout, std::move(mesh), keys, left);
+  }
+
+  absl::StatusOr<Layout> LayOutOver(MeshCommunicator& mesh, const HostDoor& door,
+                                    const Bounds& left) {
+    const WaitBounds bounds = left.Now();
+    const CancellationWatch watch(bounds.cancellation,
+                                  [&mesh](const absl::Status& why) { mesh.Abort(why.message()); });
+    const auto entries =
+        CommunicatorKeyExchange(mesh).AllGather(kHostsKey, OwnEntry(door), bounds.timeout);
+    if (entries.ok()) return LayOut(*entries, mesh.rank());
+    if (bounds.cancellation != nullptr) RETURN_IF_ERROR(bounds.cancellation->status());
+    return entries.status();
+  }
+
+  // The mesh came first: it finds strangers and missing ranks on every rank alike.
+  absl::StatusOr<std::unique_ptr<Communicator>> AddHosts(const GroupInfo& group,
+                                                         const Layout& layout,
+                                                         std::unique_ptr<MeshCommunicator> mesh,
+                                                         KeyExchange& keys, const Bounds& left) {
     GroupInfo host = group;
-    host.rank = layout.index;
-    host.size = static_cast<int>(layout.members().size());
-    HostExchange host_keys(keys, kLocalKey, layout.members());
-    auto local = local_->Connect(host, host_keys, left.Now());
+    host.rank = layout.hosts.index;
+    host.size = static_cast<int>(layout.hosts.members().size());
+    HostExchange host_keys(keys, kLocalKey, layout.hosts.members());
+    ReachExchange reach_keys(host_keys, host.size == 1 || layout.reaches_first);
+    auto local = local_->Connect(host, reach_keys, left.Now());
     RETURN_IF_ERROR(host_keys.Finish(left.Now().timeout));
-    ASSIGN_OR_RETURN(const std::vector<std::string> outcomes,
-                     keys.AllGather(kOutcomeKey, local.ok() ? kConnected : "", left.Now().timeout));
-    const auto connected = [](const std::string& outcome) { return outcome == kConnected; };
-    if (!std::all_of(outcomes.begin(), outcomes.end(), connected)) return mesh;
-    return std::make_unique<HierarchicalCommunicator>(group, layout, options, *std::move(local),
-                                                      std::move(mesh));
+    ASSIGN_OR_RETURN(
+        const KeyExchange::Selected outcomes,
+        keys.Gather(kOutcomeKey, local.ok() ? kConnected : "", {}, left.Now().timeout));
+    if (!local.ok() || !outcomes.all_equal) return mesh;
+    return std::make_unique<HierarchicalCommunicator>(group, layout.hosts, layout.options,
+                                                      *std::move(local), std::move(mesh));
   }
 
   const std::string host_identity_;

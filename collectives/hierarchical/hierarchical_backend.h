@@ -21,7 +21,8 @@ struct HierarchyOptions {
 // shares nothing. A group gets
 // - what `local` gives, if all of its ranks share a host;
 // - what `across` gives, if no two do, or if `local` says Unimplemented on any rank (if on one of
-//   a host, then on all of that host);
+//   a host, then on all of that host), as it does where ranks of one identity can't reach the
+//   first of them;
 // - both, composed, otherwise.
 //
 // `local` may exchange keys once per Connect(). In a composed communicator `local` never sees a

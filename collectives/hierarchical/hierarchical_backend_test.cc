@@ -29,6 +29,38 @@ std::string OneHost(int rank) { return "host"; }
 
 std::unique_ptr<Backend> Inproc(const std::string& host) { return MakeInprocBackend(); }
 
+std::unique_ptr<Backend> MakeShm(const std::string& host) { return MakeShmBackend(); }
+std::unique_ptr<MeshBackend> MakeInprocMesh() { return MakeInprocBackend(); }
+
+// A mesh that comes to be, of which rank 7 then dies before it does anything.
+class MeshOfMissing : public MeshBackend {
+ public:
+  explicit MeshOfMissing(Cancellation& cancellation)
+      : cancellation_(cancellation), real_(MakeInprocBackend()) {}
+
+  absl::string_view name() const override { return "missing"; }
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
+                                                        const WaitBounds& bounds) override {
+    return real_->Connect(group, keys, bounds);
+  }
+  absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectMesh(const GroupInfo& group,
+                                                                KeyExchange& keys,
+                                                                const WaitBounds& bounds) override {
+    auto mesh = real_->ConnectMesh(group, keys, bounds);
+    if (group.rank != 7) return mesh;
+    cancellation_.Cancel(absl::AbortedError("rank 7 has died"));
+    absl::MutexLock lock(&mutex_);
+    kept_ = *std::move(mesh);
+    return absl::AbortedError("rank 7 has died");
+  }
+
+ private:
+  Cancellation& cancellation_;
+  const std::unique_ptr<MeshBackend> real_;
+  absl::Mutex mutex_;
+  std::unique_ptr<MeshCommunicator> kept_ ABSL_GUARDED_BY(mutex_);  // says no goodbye
+};
+
 FakeHosts TwoHosts() { return {TwoEach, Inproc, MakeGlooBackend}; }
 
 // Connects nobody; asks for keys before it says so if it is told to.
@@ -87,6 +119,50 @@ TEST(HierarchicalBackendTest, Connect_SeveralHosts_BothAndNamesItself) {
   EXPECT_EQ(group.key_exchanges(), 16) << "hosts, mesh, one for the hosts' own use, outcome";
   ExpectAllAre(group, "hierarchical");
   EXPECT_EQ(group.at(3).ToString(), "hierarchical, rank 3 of 4 on 2 hosts, epoch 1");
+}
+
+// Values that are shown by the daemon: what they cost must not grow with the square of the ranks.
+TEST(HierarchicalBackendTest, Connect_LargeGroup_IsShownNoMoreThanItsHosts) {
+  constexpr int kHosts = 11, kEach = 6, kRanks = kHosts * kEach;
+  const auto six_each = [](int rank) { return std::to_string(rank / kEach); };
+  RankGroup group(MakeBackendOnHosts({six_each, MakeShm, MakeInprocMesh}));
+  group.Connect(kRanks);
+  EXPECT_EQ(group.shown_keys(), size_t{kRanks * kEach});
+  ExpectAllAre(group, "hierarchical");
+  EXPECT_EQ(group.at(13).ToString(), "hierarchical, rank 13 of 66 on 11 hosts, epoch 1");
+}
+
+TEST(HierarchicalBackendTest, Connect_LargeGroupOnOneHost_NeedsNoMesh) {
+  RankGroup group(MakeBackendOnHosts({OneHost, Inproc, MakeGlooBackend}));
+  group.Connect(66);
+  EXPECT_EQ(group.shown_keys(), 66u) << "where rank 0 is";
+  ExpectAllAre(group, "inproc");
+}
+
+TEST(HierarchicalBackendTest, Connect_LargeGroup_NothingShared_IsTheMesh) {
+  for (const bool named : {false, true}) {
+    const auto host_of = [named](int rank) { return named ? std::to_string(rank) : ""; };
+    RankGroup group(MakeBackendOnHosts({host_of, MakeShm, MakeInprocMesh}));
+    group.Connect(66);
+    EXPECT_EQ(group.shown_keys(), 0u);
+    ExpectAllAre(group, "inproc");
+  }
+}
+
+// The mesh stands still, since a rank is missing, when the daemon says that it is over.
+TEST(HierarchicalBackendTest, Connect_LargeGroup_CancelledOverTheMesh_EndsWithThatReason) {
+  constexpr int kRanks = 66;
+  Cancellation cancellation;
+  KeyExchangeTable keys(kRanks);
+  const auto hosts = [](int rank) { return std::to_string(rank / 6); };
+  const auto backend = MakeBackendOnHosts(
+      {hosts, MakeShm, [&] { return std::make_unique<MeshOfMissing>(cancellation); }});
+  ForEachRank(kRanks, [&](int rank) {
+    const auto connected =
+        backend->Connect({Epoch(1), rank, kRanks, "127.0.0.1", "secret"}, *keys.ForRank(rank),
+                         {absl::InfiniteDuration(), &cancellation});
+    EXPECT_EQ(connected.status(), absl::AbortedError("rank 7 has died"));
+  });
 }
 
 TEST(HierarchicalBackendTest, Connect_LocalUnimplemented_MeshAlone) {

@@ -31,12 +31,15 @@ BackendCase On(const char* name, HostOf host_of, std::unique_ptr<Backend> (*loca
 
 std::string NameOf(const testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
 
+std::unique_ptr<MeshBackend> MakeSparseGloo() { return MakeSparseGlooBackend(1); }
+
 INSTANTIATE_TEST_SUITE_P(
     Hierarchical, BackendConformanceTest,
     testing::Values(On("OneHost", OneHost, MakeShm, MakeGlooBackend),
                     On("AllApart", AllApart, MakeInproc, MakeInprocBackend),
                     On("SharingNothing", SharingNothing, MakeInproc, MakeInprocBackend),
                     On("TwoEach", TwoEach, MakeShm, MakeGlooBackend),
+                    On("TwoEachOverFewLinks", TwoEach, MakeShm, MakeSparseGloo),
                     On("TwoEachInproc", TwoEach, MakeInproc, MakeInprocBackend),
                     On("ThreeAndOne", ThreeAndOne, MakeShm, MakeGlooBackend),
                     On("OneAndRest", OneAndRest, MakeInproc, MakeGlooBackend),

@@ -9,21 +9,13 @@ absl::StatusOr<std::vector<std::string>> HostExchange::AllGather(absl::string_vi
                                                                  absl::Duration timeout) {
   if (done_) return absl::InternalError("a host's ranks exchange keys once only");
   done_ = true;
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, whole_.AllGather(key_, value, timeout));
-  std::vector<std::string> ours;
-  ours.reserve(members_.size());
-  for (const int rank : members_) {
-    if (static_cast<size_t>(rank) >= all.size()) {
-      return absl::InternalError("the key exchange has lost ranks");
-    }
-    ours.push_back(all[rank]);
-  }
-  return ours;
+  ASSIGN_OR_RETURN(Selected ours, whole_.Gather(key_, value, members_, timeout));
+  return std::move(ours.values);
 }
 
 absl::Status HostExchange::Finish(absl::Duration timeout) {
   if (done_) return absl::OkStatus();
-  return AllGather(key_, "", timeout).status();
+  return whole_.Gather(key_, "", {}, timeout).status();
 }
 
 }  // namespace hvd

@@ -21,6 +21,7 @@ enum class NcclResult : int {
   kInvalidUsage = 5,
   kRemoteError = 6,
   kInProgress = 7,
+  kTimeout = 8,  // from 2.30 on
 };
 
 enum class NcclType : int {
@@ -57,7 +58,8 @@ struct NcclConfig {
 };
 static_assert(sizeof(NcclConfig) == 24);
 
-inline constexpr int kOldestNccl = 21400;  // 2.14.0: non-blocking communicators
+inline constexpr int kOldestNccl = 21400;        // 2.14.0: non-blocking communicators
+inline constexpr int kFirstSharingNccl = 23000;  // 2.30.0: ranks may share a GPU, if told so
 
 // ---- CUDA driver ----
 

@@ -79,6 +79,7 @@ absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_vi
   if (result == NcclResult::kRemoteError || result == NcclResult::kSystemError) {
     return absl::UnavailableError(message);
   }
+  if (result == NcclResult::kTimeout) return absl::DeadlineExceededError(message);
   return absl::InternalError(message);
 }
 

@@ -27,7 +27,8 @@ struct NcclFactor {
 NcclFactor ToNcclFactor(DataType type, double factor);
 
 // OK for kSuccess and kInProgress.
-//   Unavailable: the system or a peer failed NCCL.   Internal: everything else, with `what` was
+//   Unavailable: the system or a peer failed NCCL.   DeadlineExceeded: NCCL gave up waiting.
+//   Internal: everything else, with `what` was
 //   asked and NCCL's own `detail` (may be empty).
 absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_view text,
                       absl::string_view detail);

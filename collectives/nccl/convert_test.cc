@@ -60,6 +60,7 @@ TEST(FromNccl, CodesAreOurs) {
   EXPECT_EQ(code(NcclResult::kInProgress), absl::StatusCode::kOk);
   EXPECT_EQ(code(NcclResult::kRemoteError), absl::StatusCode::kUnavailable);
   EXPECT_EQ(code(NcclResult::kSystemError), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(code(NcclResult::kTimeout), absl::StatusCode::kDeadlineExceeded);
   for (const NcclResult bug : {NcclResult::kUnhandledCudaError, NcclResult::kInternalError,
                                NcclResult::kInvalidArgument, NcclResult::kInvalidUsage}) {
     EXPECT_EQ(code(bug), absl::StatusCode::kInternal) << static_cast<int>(bug);

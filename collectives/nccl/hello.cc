@@ -1,5 +1,6 @@
 #include "collectives/nccl/hello.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -12,10 +13,13 @@
 namespace hvd {
 namespace {
 
-// "VERSION|PROBLEM", or "VERSION|GPU AND ID", of which the first has a fixed length.
+constexpr char kShares = '1', kAlone = '0';
+
+// "VERSION|PROBLEM", or "VERSION|WHETHER IT SHARES, GPU AND ID", all but the last of fixed length.
 std::string Body(const NcclHello& hello) {
   if (hello.version == 0) return absl::StrCat(0, "|", hello.problem);
-  return absl::StrCat(hello.version, "|", hello.gpu, hello.id);
+  const char shares = hello.shares_gpus ? kShares : kAlone;
+  return absl::StrCat(hello.version, "|", absl::string_view(&shares, 1), hello.gpu, hello.id);
 }
 
 std::optional<NcclHello> ParseBody(absl::string_view body) {
@@ -29,7 +33,9 @@ std::optional<NcclHello> ParseBody(absl::string_view body) {
     hello.problem = std::string(body);
     return hello;
   }
-  if (body.size() < kGpuBytes) return std::nullopt;
+  if (body.size() < 1 + kGpuBytes) return std::nullopt;
+  hello.shares_gpus = body.front() == kShares;
+  body.remove_prefix(1);
   hello.gpu = std::string(body.substr(0, kGpuBytes));
   hello.id = std::string(body.substr(kGpuBytes));
   return hello;
@@ -52,6 +58,8 @@ std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_v
 // nullopt: all can, with each other.
 std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
   std::map<std::string, size_t> owners;  // of the GPUs
+  const bool all_share =
+      std::all_of(hellos.begin(), hellos.end(), [](const NcclHello& h) { return h.shares_gpus; });
   for (size_t rank = 0; rank < hellos.size(); ++rank) {
     const NcclHello& hello = hellos[rank];
     if (hello.version == 0) return absl::StrCat("rank ", rank, " can't use NCCL: ", hello.problem);
@@ -60,8 +68,10 @@ std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
                           ", rank 0 has ", NcclVersionText(hellos[0].version));
     }
     const auto [owner, is_first] = owners.emplace(hello.gpu, rank);
-    if (!is_first) {
-      return absl::StrCat("ranks ", owner->second, " and ", rank, " use the same GPU");
+    if (!is_first && !all_share) {
+      return absl::StrCat("ranks ", owner->second, " and ", rank, " use the same GPU, which NCCL ",
+                          NcclVersionText(kFirstSharingNccl),
+                          " and later take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks");
     }
   }
   return std::nullopt;

@@ -44,7 +44,21 @@ TEST(JudgeHellos, OtherVersion_NamesBoth) {
 
 TEST(JudgeHellos, OneGpuTwice_NamesBothRanks) {
   EXPECT_EQ(JudgeHellos(Group(2), Hellos(Able(1))).status(),
-            absl::UnimplementedError("ranks 1 and 2 use the same GPU"));
+            absl::UnimplementedError("ranks 1 and 2 use the same GPU, which NCCL 2.30.0 and later "
+                                     "take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks"));
+}
+
+TEST(JudgeHellos, OneGpuTwice_IsRightIfAllRanksShare) {
+  for (int who_does_not = 0; who_does_not <= 3; ++who_does_not) {
+    std::vector<std::string> hellos;
+    for (int rank = 0; rank < 3; ++rank) {
+      NcclHello hello = Able(rank);
+      hello.gpu = std::string(kGpuBytes, static_cast<char>(rank / 2));
+      hello.shares_gpus = rank != who_does_not;
+      hellos.push_back(EncodeHello(Group(rank), hello));
+    }
+    EXPECT_EQ(JudgeHellos(Group(0), hellos).ok(), who_does_not == 3) << who_does_not;
+  }
 }
 
 TEST(JudgeHellos, Stranger_IsRefused) {

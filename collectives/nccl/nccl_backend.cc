@@ -30,9 +30,9 @@ absl::StatusOr<std::string> MakeId(const NcclFunctions& nccl, const DeviceStream
 class NcclBackend : public DeviceBackend {
  public:
   // `find` is called when the libraries are wanted.
-  NcclBackend(std::function<const absl::StatusOr<GpuLibraries>&()> find, std::string host_id,
-              const NcclBounds& limits)
-      : find_(std::move(find)), host_id_(std::move(host_id)), limits_(limits) {}
+  NcclBackend(std::function<const absl::StatusOr<GpuLibraries>&()> find,
+              const NcclEnvironment& environment, const NcclBounds& limits)
+      : find_(std::move(find)), environment_(environment), limits_(limits) {}
 
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Connect(const GroupInfo& group, int device,
                                                               KeyExchange& keys,
@@ -48,6 +48,9 @@ class NcclBackend : public DeviceBackend {
 
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Stage(int device,
                                                             Communicator& host) override {
+    if (environment_.is_only_way) {
+      return absl::UnimplementedError("nothing but NCCL is allowed for it");
+    }
     const absl::StatusOr<GpuLibraries>& libraries = find_();
     RETURN_IF_ERROR(libraries.status());
     ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> stream,
@@ -81,7 +84,7 @@ class NcclBackend : public DeviceBackend {
       RETURN_IF_ERROR(libraries->nccl_status);
       ASSIGN_OR_RETURN(*stream, DeviceStream::Create(libraries->cuda, device));
       ASSIGN_OR_RETURN(const std::string uuid, (*stream)->Uuid());
-      hello.gpu = HmacSha256(host_id_, uuid);
+      hello.gpu = HmacSha256(environment_.host_id, uuid);
       if (group.rank != 0) return absl::OkStatus();
       ASSIGN_OR_RETURN(hello.id, MakeId(libraries->nccl, **stream));
       return absl::OkStatus();
@@ -89,6 +92,7 @@ class NcclBackend : public DeviceBackend {
     const absl::Status opened = open();
     if (opened.ok()) {
       hello.version = libraries->nccl_version;
+      hello.shares_gpus = environment_.shares_gpus && hello.version >= kFirstSharingNccl;
     } else {
       hello.problem = std::string(opened.message());
     }
@@ -96,21 +100,22 @@ class NcclBackend : public DeviceBackend {
   }
 
   const std::function<const absl::StatusOr<GpuLibraries>&()> find_;
-  const std::string host_id_;
+  const NcclEnvironment environment_;
   const NcclBounds limits_;
 };
 
 }  // namespace
 
 std::unique_ptr<DeviceBackend> MakeNcclBackend(const absl::StatusOr<GpuLibraries>& libraries,
-                                               const std::string& host_id,
+                                               const NcclEnvironment& environment,
                                                const NcclBounds& limits) {
   return std::make_unique<NcclBackend>(
-      [&libraries]() -> const absl::StatusOr<GpuLibraries>& { return libraries; }, host_id, limits);
+      [&libraries]() -> const absl::StatusOr<GpuLibraries>& { return libraries; }, environment,
+      limits);
 }
 
-std::unique_ptr<DeviceBackend> MakeInstalledNcclBackend(const std::string& host_id) {
-  return std::make_unique<NcclBackend>(&InstalledGpuLibraries, host_id, NcclBounds());
+std::unique_ptr<DeviceBackend> MakeInstalledNcclBackend(const NcclEnvironment& environment) {
+  return std::make_unique<NcclBackend>(&InstalledGpuLibraries, environment, NcclBounds());
 }
 
 bool HasCudaDriver() { return InstalledGpuLibraries().ok(); }

@@ -12,16 +12,24 @@
 
 namespace hvd {
 
-// `libraries`, which must live for ever, may be absent; peers are told of it. `host_id`: what
-// NCCL_HOSTID says, by which NCCL takes ranks for those of different hosts. Every communicator
-// has a stream of its own, and a thread while it ends. What travels between hosts is not encrypted.
-// Peers prove that they know the group's secret before they learn where to connect.
+// What the environment tells NCCL that peers have to know.
+struct NcclEnvironment {
+  std::string host_id;       // NCCL_HOSTID: ranks with different ones are on different hosts
+  bool shares_gpus = false;  // NCCL_MULTI_RANK_GPU_ENABLE; NCCL 2.30 and later
+  // Where devices can't be connected, nothing goes by way of the host instead: Stage refuses.
+  bool is_only_way = false;
+};
+
+// `libraries`, which must live for ever, may be absent; peers are told of it. Every communicator
+// has a stream of its own, a thread that looks after its calls, and another while it ends. What
+// travels between hosts is not encrypted. Peers prove that they know the group's secret before they
+// learn where to connect.
 std::unique_ptr<DeviceBackend> MakeNcclBackend(const absl::StatusOr<GpuLibraries>& libraries,
-                                               const std::string& host_id,
+                                               const NcclEnvironment& environment,
                                                const NcclBounds& limits = {});
 
 // With what is installed here, which is looked for when a device is to be connected.
-std::unique_ptr<DeviceBackend> MakeInstalledNcclBackend(const std::string& host_id);
+std::unique_ptr<DeviceBackend> MakeInstalledNcclBackend(const NcclEnvironment& environment);
 
 // Whether this process has a CUDA driver.
 bool HasCudaDriver();

@@ -11,6 +11,8 @@ namespace {
 // As a host's backend: the fake device's memory is the host's.
 class AsHostBackend : public Backend {
  public:
+  explicit AsHostBackend(const NcclBounds& limits = {})
+      : backend_(MakeNcclBackend(FakeGpu::Libraries(), {}, limits)) {}
   absl::string_view name() const override { return "nccl"; }
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
                                                         const WaitBounds& bounds) override {
@@ -18,7 +20,7 @@ class AsHostBackend : public Backend {
   }
 
  private:
-  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "");
+  const std::unique_ptr<DeviceBackend> backend_;
 };
 
 // Owns a communicator of the host and the one of a device that goes by way of it.
@@ -74,12 +76,34 @@ class StagedBackend : public Backend {
 
  private:
   const std::unique_ptr<Backend> host_ = MakeInprocBackend();
-  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "");
+  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), {});
 };
 
 INSTANTIATE_TEST_SUITE_P(Nccl, BackendConformanceTest,
                          testing::Values(BackendCase{
                              "nccl", [] { return std::make_unique<AsHostBackend>(); },
+                             /*names_peers=*/false}));
+// The same library, but its calls wait for peers, whatever they were told.
+class BlockingBackend : public AsHostBackend {
+ public:
+  BlockingBackend() : AsHostBackend(Limits()) {
+    FakeGpu::Faults faults;
+    faults.calls_block = true;
+    FakeGpu::Set(faults);
+  }
+  ~BlockingBackend() override { FakeGpu::Reset(); }
+
+ private:
+  static NcclBounds Limits() {
+    NcclBounds limits;
+    limits.stuck_call = absl::Milliseconds(20);
+    return limits;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(BlockingNccl, BackendConformanceTest,
+                         testing::Values(BackendCase{
+                             "blocking_nccl", [] { return std::make_unique<BlockingBackend>(); },
                              /*names_peers=*/false}));
 INSTANTIATE_TEST_SUITE_P(Staged, BackendConformanceTest,
                          testing::Values(BackendCase{

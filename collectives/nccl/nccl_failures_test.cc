@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/testing/nccl_test_util.h"
 #include "gmock/gmock.h"
@@ -25,7 +26,7 @@ FakeGpu::Faults With(F&& change) {
 
 TEST_F(NcclTest, Connect_WithoutTheLibrary_AllRanksLearnWhy) {
   const absl::StatusOr<GpuLibraries> absent = absl::UnimplementedError("no libnccl.so.2 anywhere");
-  const auto lacking = MakeNcclBackend(absent, "");
+  const auto lacking = MakeNcclBackend(absent, {});
   KeyExchangeTable keys(2);
   ForEachRank(2, [&](int rank) {
     const auto connected =
@@ -84,8 +85,42 @@ TEST_F(NcclTest, ConnectDevices_NoNccl_ByWayOfTheHost) {
   absl::StatusOr<GpuLibraries> libraries = FakeGpu::Libraries();
   libraries->nccl_version = 0;
   libraries->nccl_status = absl::UnimplementedError("no libnccl.so.2 anywhere");
-  EXPECT_THAT(ConnectByHost(*MakeNcclBackend(libraries, ""), {0, 1}),
+  EXPECT_THAT(ConnectByHost(*MakeNcclBackend(libraries, {}), {0, 1}),
               Each(HasSubstr("rank 0 can't use NCCL: no libnccl.so.2 anywhere")));
+}
+
+TEST_F(NcclTest, ConnectDevices_OneGpuForTwoRanks_DirectlyIfNcclIsToldSo) {
+  absl::StatusOr<GpuLibraries> libraries = FakeGpu::Libraries();
+  const NcclEnvironment told{"", /*shares_gpus=*/true};
+  for (const auto& [version, note] :
+       {std::pair(22907, "ranks 0 and 2 use the same GPU"), std::pair(23003, "")}) {
+    libraries->nccl_version = version;
+    EXPECT_THAT(ConnectByHost(*MakeNcclBackend(libraries, told), {0, 1, 0}), Each(HasSubstr(note)));
+    EXPECT_EQ(FakeGpu::calls("ncclCommInitRankConfig"), version < 23000 ? 0 : 3);
+  }
+  EXPECT_THAT(ConnectByHost(*MakeNcclBackend(libraries, told), {0, 1, 0}), Each(""));
+}
+
+// Whoever fails, and whoever does not: all do the same.
+TEST_F(NcclTest, ConnectDevices_InitialisingFails_ByWayOfTheHost) {
+  for (const int rank : {-1, 0, 1}) {
+    FakeGpu::Set(With([&](FakeGpu::Faults& f) {
+      f.init_error = NcclResult::kSystemError;
+      f.init_error_rank = rank;
+    }));
+    const std::string who = absl::StrCat("(nccl, rank ", rank < 0 ? 0 : rank, " of 3");
+    EXPECT_THAT(ConnectByHost(*backend_, {0, 1, 2}),
+                Each(AllOf(HasSubstr(who), HasSubstr("making a communicator: a fake error"),
+                           testing::Not(HasSubstr("UNIMPLEMENTED")))));
+  }
+}
+
+TEST_F(NcclTest, ConnectDevices_InitialisingFails_NothingElseIsAllowed) {
+  FakeGpu::Set(With([&](FakeGpu::Faults& f) { f.init_error = NcclResult::kSystemError; }));
+  const auto only = MakeNcclBackend(FakeGpu::Libraries(), {"", false, /*is_only_way=*/true});
+  EXPECT_THAT(ConnectByHost(*only, {0, 1}),
+              Each(AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("rank 0 can't use its device: "),
+                         HasSubstr("making a communicator: a fake error"))));
 }
 
 TEST_F(NcclTest, ConnectDevices_NoDeviceOnOneRank_FailsOnAll) {
@@ -180,7 +215,7 @@ TEST_F(NcclTest, StuckCall_IsAborted) {
 }
 
 TEST_F(NcclTest, AbortThatBlocks_HoldsUpNobody) {
-  backend_ = MakeNcclBackend(FakeGpu::Libraries(), "", Limits(absl::Milliseconds(50)));
+  backend_ = MakeNcclBackend(FakeGpu::Libraries(), {}, Limits(absl::Milliseconds(50)));
   Connect(2);
   FakeGpu::Set(With([](FakeGpu::Faults& f) {
     f.operations_never_end = true;

@@ -31,19 +31,61 @@ absl::StatusOr<std::shared_ptr<NcclSession>> NcclSession::Connect(
 
 absl::Status NcclSession::Initialize(const NcclPlace& place, const WaitBounds& bounds) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
-  absl::Status status = Touch([&] {
-    NcclConfig config;
-    NcclComm* comm = nullptr;
-    const NcclResult result =
-        nccl_.comm_init_rank_config(&comm, place.size, place.id, place.rank, &config);
+  StartQuietThread([self = shared_from_this(), place] { self->MakeCommunicator(place); }).detach();
+  absl::Status status = Poll(deadline, bounds.cancellation, [this]() -> absl::StatusOr<bool> {
     absl::MutexLock lock(&mutex_);
-    comm_ = comm;
-    return Check(result, "making a communicator");
+    if (!made_.has_value()) return false;
+    RETURN_IF_ERROR(*made_);
+    return true;
   });
   if (status.ok()) status = AwaitSettled(deadline, bounds.cancellation);
   if (!status.ok()) return Fail(status);
+  StartQuietThread([self = shared_from_this()] { self->WatchCalls(); }).detach();
   absl::MutexLock lock(&mutex_);
   return life_.Connected();
+}
+
+void NcclSession::MakeCommunicator(const NcclPlace& place) {
+  static_assert(sizeof(comm_) == sizeof(NcclComm*) && decltype(comm_)::is_always_lock_free);
+  const absl::Status made = Touch([&] {
+    NcclConfig config;
+    return Check(nccl_.comm_init_rank_config(reinterpret_cast<NcclComm**>(&comm_), place.size,
+                                             place.id, place.rank, &config),
+                 "making a communicator");
+  });
+  bool nobody_else_ends_it;
+  {
+    absl::MutexLock lock(&mutex_);
+    made_ = made;
+    nobody_else_ends_it = life_.state() == NcclLife::State::kClosed;
+  }
+  if (!nobody_else_ends_it) return;
+  if (NcclComm* const late = comm_.exchange(nullptr)) nccl_.comm_abort(late);
+}
+
+void NcclSession::WatchCalls() {
+  if (!AwaitStuckCall()) return;
+  Break(absl::DeadlineExceededError("a call of NCCL has not returned in time"));
+}
+
+bool NcclSession::AwaitStuckCall() {
+  absl::MutexLock lock(&mutex_);
+  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return life_.state() == NcclLife::State::kClosing || life_.state() == NcclLife::State::kClosed;
+  };
+  while (!is_over()) {
+    const absl::Time by = return_by_;
+    const bool is_late = Clock::Real().Now() >= by;
+    if (is_late && life_.state() == NcclLife::State::kBusy && life_.in_call()) return true;
+    // That another operation has a later time is seen when this one's has passed, so that an
+    // operation need not wake this thread.
+    const auto has_news = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return is_over() || (is_late ? return_by_ != by : return_by_ < by);
+    };
+    Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&has_news),
+                                    is_late ? absl::InfiniteFuture() : by);
+  }
+  return false;
 }
 
 absl::Status NcclSession::Run(absl::Duration timeout, absl::FunctionRef<absl::Status()> enqueue,
@@ -51,8 +93,9 @@ absl::Status NcclSession::Run(absl::Duration timeout, absl::FunctionRef<absl::St
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(life_.Begin());
+    deadline_ = Clock::Real().Now() + timeout;
+    return_by_ = deadline_ + limits_.stuck_call;
   }
-  deadline_ = Clock::Real().Now() + timeout;
   absl::Status status = enqueue();
   if (status.ok()) status = Synchronize();
   if (!status.ok()) return Fail(explain(status));
@@ -63,7 +106,7 @@ absl::Status NcclSession::Run(absl::Duration timeout, absl::FunctionRef<absl::St
 absl::Status NcclSession::Group(absl::FunctionRef<NcclResult(NcclComm*, CudaStream*)> body) {
   RETURN_IF_ERROR(Touch([&]() -> absl::Status {
     RETURN_IF_ERROR(Check(nccl_.group_start(), "starting a group"));
-    const NcclResult enqueued = body(comm_, stream_->get());
+    const NcclResult enqueued = body(comm(), stream_->get());
     const NcclResult ended = nccl_.group_end();  // also after a failure: the state is the thread's
     RETURN_IF_ERROR(Check(enqueued, "enqueuing"));
     return Check(ended, "ending a group");
@@ -92,7 +135,7 @@ absl::Status NcclSession::Synchronize() {
 
 absl::Status NcclSession::Call(absl::string_view what,
                                absl::FunctionRef<NcclResult(NcclComm*)> call) {
-  return Touch([&] { return Check(call(comm_), what); });
+  return Touch([&] { return Check(call(comm()), what); });
 }
 
 absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
@@ -119,7 +162,7 @@ absl::Status NcclSession::Check(NcclResult result, absl::string_view what) const
 absl::StatusOr<bool> NcclSession::Settled() {
   NcclResult state = NcclResult::kSuccess;
   RETURN_IF_ERROR(Touch([&]() -> absl::Status {
-    RETURN_IF_ERROR(Check(nccl_.comm_get_async_error(comm_, &state), "asking for errors"));
+    RETURN_IF_ERROR(Check(nccl_.comm_get_async_error(comm(), &state), "asking for errors"));
     return Check(state, "NCCL");
   }));
   return state != NcclResult::kInProgress;
@@ -182,21 +225,13 @@ void NcclSession::StartCloser(bool gently) {
 
 void NcclSession::End(bool gently) {
   AwaitNoCall();  // or the call is stuck, and returns when the communicator is aborted
-  NcclComm* comm;
-  {
-    absl::MutexLock lock(&mutex_);
-    comm = comm_;
-  }
+  NcclComm* const made = comm_.exchange(nullptr);
   {
     const DeviceStream::ScopedDevice device(*stream_);
-    if (comm != nullptr && !(gently && EndGently(comm))) nccl_.comm_abort(comm);
+    if (made != nullptr && !(gently && EndGently(made))) nccl_.comm_abort(made);
   }
-  // If a thread is stuck nevertheless, it keeps the stream.
-  if (AwaitNoCall()) {
-    stream_.reset();
-  } else {
-    stream_.release();  // NOLINT(bugprone-unused-return-value): nobody can ever free it
-  }
+  // If a thread is stuck nevertheless, the stream lives as long as that keeps the session.
+  if (AwaitNoCall()) stream_.reset();
   absl::MutexLock lock(&mutex_);
   life_.Closed();
 }

@@ -3,7 +3,9 @@
 #ifndef COLLECTIVES_NCCL_SESSION_H_
 #define COLLECTIVES_NCCL_SESSION_H_
 
+#include <atomic>
 #include <memory>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -19,8 +21,8 @@ namespace hvd {
 
 // How long an ending may take.
 struct NcclBounds {
-  // A call of NCCL that doesn't return for so long is stuck, and the communicator is aborted while
-  // it is under way.
+  // A call of NCCL that doesn't return for so long after its operation's time, or after something
+  // else went wrong, is stuck, and the communicator is aborted while it is under way.
   absl::Duration stuck_call = absl::Seconds(1);
   // What is still on its way to peers when a rank leaves in order may take so long.
   absl::Duration finalize = absl::Seconds(2);
@@ -77,6 +79,14 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
       : nccl_(libraries.nccl), limits_(limits), stream_(std::move(stream)) {}
 
   absl::Status Initialize(const NcclPlace& place, const WaitBounds& bounds);
+  // Asks NCCL for the communicator; on a thread of its own, since it may wait for all ranks.
+  void MakeCommunicator(const NcclPlace& place);
+  NcclComm* comm() const { return comm_.load(std::memory_order_acquire); }
+  // Breaks if a call does not return in time. The work of a thread of its own, for calls that
+  // return only when their communicator is aborted.
+  void WatchCalls();
+  // Whether there is one; false: the session is over.
+  bool AwaitStuckCall();
   // Uses communicator or stream, which can't be freed meanwhile.   The first reason why not.
   absl::Status Touch(absl::FunctionRef<absl::Status()> use);
   absl::Status Check(NcclResult result, absl::string_view what) const;
@@ -100,13 +110,18 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
 
   const NcclFunctions& nccl_;
   const NcclBounds limits_;
-  NcclComm* comm_ = nullptr;  // used as the stream; written under the lock, once
+  // Written by NCCL, maybe long before the call that makes it returns: whoever aborts it has to
+  // have it by then. Used as the stream.
+  std::atomic<NcclComm*> comm_{nullptr};
   // Used by the operations' thread within Touch, by the closer when that is over.
   std::unique_ptr<DeviceStream> stream_;
   absl::Time deadline_;  // of the running operation
 
   absl::Mutex mutex_;
   NcclLife life_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> made_ ABSL_GUARDED_BY(mutex_);  // the communicator, or why not
+  // A call that has not returned by then is stuck.
+  absl::Time return_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 };
 
 }  // namespace hvd

@@ -5,12 +5,15 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/accept.h"
+#include "base/clock.h"
 #include "collectives/shm/meeting_protocol.h"
 #include "collectives/shm/meeting_sides.h"
 
@@ -18,6 +21,10 @@ namespace hvd::meeting {
 namespace {
 
 constexpr size_t kNameBytes = 16;  // random
+// Who has connected and not said who it is, beyond the members that are to come.
+constexpr size_t kMostStrangers = 64;
+// For the true rank to come after somebody has said without proof that it is it.
+constexpr absl::Duration kClaimTime = absl::Seconds(1);
 
 // Who is at the other end: nobody's user if that can't be told.
 ucred UserOf(int socket) {
@@ -64,6 +71,10 @@ class HostSide {
   }
 
  private:
+  struct Claim {
+    Fd link, bell;
+  };
+
   void Blame(absl::StatusCode code, int rank) {
     if (verdict_.code == 0) verdict_ = {static_cast<int32_t>(code), rank, {}};
   }
@@ -76,13 +87,20 @@ class HostSide {
     return missing;
   }
 
-  // Until everyone has said who it is; all are heard before any is judged, so that a rank that is
-  // refused learns why.
+  // Until everyone has proved who it is. Without a proof nobody takes a rank's place: another
+  // process of this user, in another container of this network namespace, can say that it is one.
+  // Only if the true one does not come is it believed that it has no proof; then it learns why it
+  // is refused.
   absl::Status Gather() {
     while (!Missing().empty()) {
-      std::vector<pollfd> fds = {{listener_.get(), POLLIN, 0}};
+      const absl::Time believed =
+          MissingAreClaimed() ? last_claim_ + kClaimTime : absl::InfiniteFuture();
+      if (Clock::Real().Now() >= believed) return BelieveClaims();
+      const bool rests = Clock::Real().Now() < rests_until_;
+      std::vector<pollfd> fds = {{rests ? -1 : listener_.get(), POLLIN, 0}};
       for (const Fd& stranger : strangers_) fds.push_back({stranger.get(), POLLIN, 0});
-      const absl::Status waited = patience_.Await(fds);
+      const absl::Status waited =
+          patience_.Await(fds, std::min(believed, rests ? rests_until_ : absl::InfiniteFuture()));
       if (absl::IsDeadlineExceeded(waited)) {
         return absl::DeadlineExceededError(
             absl::StrCat("waited ", absl::FormatDuration(patience_.timeout()), " in vain for rank ",
@@ -92,14 +110,19 @@ class HostSide {
       for (size_t i = strangers_.size(); i > 0; --i) {
         if (fds[i].revents != 0) Greet(i - 1);
       }
-      if (fds[0].revents != 0) {
-        Fd stranger(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (stranger.valid() && UserOf(stranger.get()).uid == geteuid()) {
-          strangers_.push_back(std::move(stranger));
-        }
-      }
+      if (fds[0].revents != 0) LetIn();
     }
     return absl::OkStatus();
+  }
+
+  void LetIn() {
+    Accepted accepted = Accept(listener_.get());
+    if (accepted.out_of_files) rests_until_ = Clock::Real().Now() + kAcceptPause;
+    if (!accepted.connection.valid() || UserOf(accepted.connection.get()).uid != geteuid()) return;
+    // Members speak at once, so whoever has been silent for longest makes room.
+    const size_t most = kMostStrangers + static_cast<size_t>(group_.size);
+    if (strangers_.size() >= most) strangers_.erase(strangers_.begin());
+    strangers_.push_back(std::move(accepted.connection));
   }
 
   void Greet(size_t index) {
@@ -111,12 +134,31 @@ class HostSide {
                              hello->rank < group_.size && !links_[hello->rank].valid();
     if (!makes_sense) return;
     const absl::string_view proof(hello->proof, sizeof(hello->proof));
-    if (!CheckProof(group_, invitation_, hello->rank, proof)) {
-      Blame(absl::StatusCode::kPermissionDenied, hello->rank);
+    if (CheckProof(group_, invitation_, hello->rank, proof)) {
+      return Seat(hello->rank, {std::move(stranger), std::move(passed.front())});
     }
-    links_[hello->rank] = std::move(stranger);
-    bells_[hello->rank] = std::move(passed.front());
-    processes_[hello->rank] = OpenProcess(UserOf(links_[hello->rank].get()).pid);
+    claims_[hello->rank] = {std::move(stranger), std::move(passed.front())};
+    last_claim_ = Clock::Real().Now();
+  }
+
+  void Seat(int rank, Claim claim) {
+    processes_[rank] = OpenProcess(UserOf(claim.link.get()).pid);
+    links_[rank] = std::move(claim.link);
+    bells_[rank] = std::move(claim.bell);
+  }
+
+  bool MissingAreClaimed() const {
+    const std::vector<int> missing = Missing();
+    return std::all_of(missing.begin(), missing.end(),
+                       [this](int rank) { return claims_.count(rank) > 0; });
+  }
+
+  absl::Status BelieveClaims() {
+    for (const int rank : Missing()) {
+      Blame(absl::StatusCode::kPermissionDenied, rank);
+      Seat(rank, std::move(claims_.at(rank)));
+    }
+    return absl::OkStatus();
   }
 
   // All or none: a message has no gaps, and takes so many.
@@ -163,7 +205,10 @@ class HostSide {
   const Patience patience_;
   Fd listener_;
   Invitation invitation_;
-  std::vector<Fd> strangers_;  // have not said who they are
+  absl::Time rests_until_ = absl::InfinitePast();  // from accepting, for lack of files
+  std::vector<Fd> strangers_;                      // have not said who they are; oldest first
+  std::map<int, Claim> claims_;                    // by rank, of those who could not prove it
+  absl::Time last_claim_ = absl::InfinitePast();
   std::vector<Fd> links_, bells_, processes_;
   Answer verdict_ = {};
 };

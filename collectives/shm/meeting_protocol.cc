@@ -52,16 +52,19 @@ Fd NewSocket() { return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_
 Patience::Patience(const WaitBounds& bounds)
     : bounds_(bounds), deadline_(Clock::Real().Now() + bounds.timeout) {}
 
-absl::Status Patience::Await(std::vector<pollfd>& fds) const {
+absl::Status Patience::Await(std::vector<pollfd>& fds, absl::Time look_again) const {
   fds.push_back({bounds_.cancellation == nullptr ? -1 : bounds_.cancellation->fd(), POLLIN, 0});
   while (true) {
-    const absl::Duration left = deadline_ - Clock::Real().Now();
+    const absl::Duration left = std::min(deadline_, look_again) - Clock::Real().Now();
     const int64_t milliseconds = absl::ToInt64Milliseconds(left) + 1;
     const int ready = left <= absl::ZeroDuration()
                           ? 0
                           : poll(fds.data(), fds.size(),
                                  static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30)));
-    if (ready == 0) return absl::DeadlineExceededError("in vain");
+    if (ready == 0 && look_again < deadline_) fds.pop_back();
+    if (ready == 0) {
+      return look_again < deadline_ ? absl::OkStatus() : absl::DeadlineExceededError("in vain");
+    }
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0) return absl::ErrnoToStatus(errno, "poll");
     const bool cancelled = fds.back().revents != 0;

@@ -63,8 +63,9 @@ class Patience {
  public:
   explicit Patience(const WaitBounds& bounds);
 
-  // DeadlineExceeded, or the cancellation's status.
-  absl::Status Await(std::vector<pollfd>& fds) const;
+  // Also returns when `look_again` has come.   DeadlineExceeded, or the cancellation's status.
+  absl::Status Await(std::vector<pollfd>& fds,
+                     absl::Time look_again = absl::InfiniteFuture()) const;
   absl::Status AwaitReadable(int fd) const;
 
   absl::Duration timeout() const { return bounds_.timeout; }

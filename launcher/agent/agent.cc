@@ -11,6 +11,7 @@
 #include "base/crypto.h"
 #include "base/env.h"
 #include "base/status_macros.h"
+#include "base/usable_cores.h"
 #include "base/version.h"
 #include "launcher/agent/address.h"
 
@@ -118,13 +119,15 @@ absl::Status Agent::Attach(const Route& route) {
                      ChooseAddress({networks.begin(), networks.end()}, OwnAddresses()));
   }
   ASSIGN_OR_RETURN(
-      socket_, BootstrapSocket::Create(loop_, geteuid(), [this](uint64_t worker_id, pid_t asker) {
-        return AnswerWorker(worker_id, asker);
+      socket_,
+      BootstrapSocket::Create(loop_, geteuid(), [this](const pb::WorkerHello& hello, pid_t asker) {
+        return AnswerWorker(hello, asker);
       }));
-  workers_.emplace(loop_, output_, plan_,
-                   WorkerPlace{route.daemon_address, socket_->name(), /*elastic=*/false,
-                               InterfaceOf(route_.own_address, OwnAddresses())},
-                   [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
+  workers_.emplace(
+      loop_, output_, plan_,
+      WorkerPlace{route.daemon_address, socket_->name(), /*elastic=*/false,
+                  InterfaceOf(route_.own_address, OwnAddresses()), /*word=*/"", UsableCores()},
+      [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 
   pb::AgentFrame ready;
@@ -161,36 +164,46 @@ Attachment::Memory Agent::Remember() const {
   return memory;
 }
 
-BootstrapSocket::Response Agent::AnswerWorker(uint64_t worker_id, pid_t asker) {
+BootstrapSocket::Response Agent::AnswerWorker(const pb::WorkerHello& hello, pid_t asker) {
   BootstrapSocket::Response response;
   pb::WorkerBootstrap& answer = response.bootstrap;
-  if (!welcome_.has_value() || !workers_.has_value() || !workers_->Has(worker_id)) {
-    answer.set_error(absl::StrCat("this host runs no worker ", worker_id));
+  const absl::Status admitted = welcome_.has_value() && workers_.has_value()
+                                    ? workers_->Admit(hello, asker)
+                                    : absl::PermissionDeniedError("this host runs no worker yet");
+  if (!admitted.ok()) {
+    answer.set_error(std::string(admitted.message()));
     return response;
   }
   answer.set_job_id(welcome_->job_id());
-  answer.set_worker_id(worker_id);
+  answer.set_worker_id(hello.worker_id());
   answer.set_host(bootstrap_.host());
   *answer.mutable_credentials() = bootstrap_.credentials();
   answer.set_daemon_address(DaemonTarget());
   answer.set_advertise_address(route_.own_address);
   answer.set_elastic(welcome_->elastic());
   answer.set_reattach_ms(welcome_->reattach_ms());
-  // Without it the kernel is asked what the worker does, which knows less.
-  const absl::StatusOr<int> stack_pipe = workers_->OfferStackPipe(worker_id, asker);
-  if (stack_pipe.ok()) {
-    response.stack_pipe = *stack_pipe;
-    answer.set_stack_signal(StackProbe::Signal());
-  }
-  if (welcome_->elastic()) {
-    // Without a page its death is noticed too, only later.
-    const absl::StatusOr<int> page = workers_->WatchProcess(worker_id, asker);
-    if (page.ok()) response.page = *page;
-    // Without an arena its commits die with it, and others' count.
-    const absl::StatusOr<int> arena = workers_->CommitArena(worker_id);
-    if (arena.ok()) response.arena = *arena;
-  }
+  HandOver(hello.worker_id(), asker, response);
   return response;
+}
+
+// What is missing is missed, but nothing fails without it.
+void Agent::HandOver(uint64_t worker_id, pid_t asker, BootstrapSocket::Response& response) {
+  if (workers_->Adopt(worker_id, asker)) {
+    // Without it the kernel is asked what the worker does, which knows less.
+    const absl::StatusOr<int> stack_pipe = workers_->OfferStackPipe(worker_id);
+    if (stack_pipe.ok()) {
+      response.stack_pipe = *stack_pipe;
+      response.bootstrap.set_stack_signal(StackProbe::Signal());
+    }
+    // Without a page its death is noticed too, only later.
+    const absl::StatusOr<int> page =
+        welcome_->elastic() ? workers_->WatchProcess(worker_id) : absl::NotFoundError("");
+    if (page.ok()) response.page = *page;
+  }
+  if (!welcome_->elastic()) return;
+  // Without an arena its commits die with it, and others' count.
+  const absl::StatusOr<int> arena = workers_->CommitArena(worker_id);
+  if (arena.ok()) response.arena = *arena;
 }
 
 void Agent::OnCommand(const pb::AgentCommand& command) {

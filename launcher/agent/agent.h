@@ -75,7 +75,8 @@ class Agent {
   const std::string& DaemonTarget() const {
     return settings_.daemon_name.empty() ? route_.daemon_address : settings_.daemon_name;
   }
-  BootstrapSocket::Response AnswerWorker(uint64_t worker_id, pid_t asker);
+  BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello, pid_t asker);
+  void HandOver(uint64_t worker_id, pid_t asker, BootstrapSocket::Response& response);
   void OnCommand(const pb::AgentCommand& command);
   void OnWelcome(const pb::AgentWelcome& welcome);
   Attachment::Memory Remember() const;

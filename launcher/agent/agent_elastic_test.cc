@@ -20,8 +20,7 @@ class ElasticAgentTest : public AgentTest {
   ElasticAgentTest() {
     welcome_.set_elastic(true);
     welcome_.set_reattach_ms(600000);
-    (*bootstrap_.mutable_command()->mutable_environment())["HOLDER"] =
-        absl::StrCat(std::filesystem::current_path().string(), "/launcher/agent/page_holder");
+    OfferHolder();
   }
 };
 
@@ -43,8 +42,7 @@ TEST_F(AgentTest, Environment_Static_SaysNothing) {
 }
 
 TEST_F(AgentTest, Page_StaticJob_ThereIsNone) {
-  (*bootstrap_.mutable_command()->mutable_environment())["HOLDER"] =
-      absl::StrCat(std::filesystem::current_path().string(), "/launcher/agent/page_holder");
+  OfferHolder();
   StartWorker("$HOLDER");
   EXPECT_EQ(NextLine(), "no page\n");
 }
@@ -67,16 +65,27 @@ TEST_F(ElasticAgentTest, Dying_HolderIsKilled_IsToldBeforeTheWorkersEnd) {
   EXPECT_EQ(AwaitExited().worker_id(), 1u);
 }
 
-TEST_F(ElasticAgentTest, Dying_LaterAskerSupersedes_EarlierOnesDeathSaysNothing) {
+TEST_F(ElasticAgentTest, LaterAsker_TheFirstLives_TakesNothingFromIt) {
   const std::string fifo = testing::TempDir() + "/agent_elastic_test_fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  StartWorker(absl::StrCat("$HOLDER & read go <", fifo, "; $HOLDER; exec sleep 1000"));
+  StartWorker(absl::StrCat("$HOLDER & read go <", fifo, "; $HOLDER answer; exec sleep 1000"));
   const pid_t first = NextPid();
   std::ofstream(fifo) << "go\n";
-  const pid_t second = NextPid();
+  const std::string later = NextLine();
   unlink(fifo.c_str());
+  EXPECT_NE(later.find("secret node7"), std::string::npos) << later;
+  EXPECT_NE(later.find("page 0 arena 1 stack 0"), std::string::npos) << later;
   kill(first, SIGKILL);
-  kill(second, SIGKILL);
+  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
+  TellStop(1, 0);
+  EXPECT_EQ(AwaitExited().worker_id(), 1u);
+}
+
+TEST_F(ElasticAgentTest, LaterAsker_TheFirstHasEnded_Counts) {
+  StartWorker("$HOLDER leave; $HOLDER; exec sleep 1000");
+  NextPid();
+  EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
+  kill(NextPid(), SIGKILL);
   EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
   TellStop(1, 0);
   EXPECT_EQ(AwaitExited().worker_id(), 1u);

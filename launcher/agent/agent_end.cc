@@ -64,7 +64,7 @@ void Agent::OnEndJob(const pb::EndJob& end) {
   ending_ = true;
   if (settings_.alone) {
     end_code_ = end.exit_code();
-    if (!end.summary().empty()) Say(end.summary());
+    Say(end.summary().empty() ? "has left the job" : end.summary());
   }
   workers_->StopAll(absl::Milliseconds(end.grace_ms()));
   if (workers_->empty()) OnWorkersEmpty();

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,12 +21,12 @@
 #include "base/version.h"
 #include "gtest/gtest.h"
 #include "launcher/agent/stdio_agent.h"
-#include "launcher/spawn/agent_stream.h"
+#include "launcher/spawn/agent_frames.h"
 
 namespace hvd {
 
 // The daemon's side of a link, as the test plays it.
-class FakeDaemon {
+class FakeAgentDaemon {
  public:
   std::unique_ptr<AgentLink> Open(const pb::AgentHello& hello, AgentLink::Callbacks callbacks) {
     absl::MutexLock lock(&mutex_);
@@ -61,7 +62,7 @@ class FakeDaemon {
  private:
   class Link : public AgentLink {
    public:
-    explicit Link(FakeDaemon* daemon) : daemon_(daemon) {}
+    explicit Link(FakeAgentDaemon* daemon) : daemon_(daemon) {}
     void Send(pb::AgentMessage message) override {
       absl::MutexLock lock(&daemon_->mutex_);
       daemon_->messages_.push_back(std::move(message));
@@ -69,7 +70,7 @@ class FakeDaemon {
     void Finish() override { daemon_->Close(absl::OkStatus()); }
 
    private:
-    FakeDaemon* const daemon_;
+    FakeAgentDaemon* const daemon_;
   };
 
   AgentLink::Callbacks callbacks() {
@@ -135,7 +136,12 @@ class AgentTest : public testing::Test {
     });
     ASSERT_TRUE(WriteFrame(input_.write.get(), bootstrap_.SerializeAsString()).ok());
   }
-  // The same, as far as the worker's WorkerStarted.
+  // What stands for a worker's hvd.init(), in scripts; see page_holder_main.cc.
+  void OfferHolder() {
+    (*bootstrap_.mutable_command()->mutable_environment())["HOLDER"] =
+        absl::StrCat(std::filesystem::current_path().string(), "/launcher/agent/page_holder");
+  }
+  // The same as StartAgent, as far as the worker's WorkerStarted.
   void StartWorker(const std::string& script) {
     SetScript(script);
     StartAgent();
@@ -201,14 +207,14 @@ class AgentTest : public testing::Test {
   }
 
   const Fd listener_;
-  FakeDaemon daemon_;
+  FakeAgentDaemon daemon_;
   std::string link_address_;  // once attached
   pb::AgentBootstrap bootstrap_;
   pb::AgentWelcome welcome_;
   AgentSettings settings_;
   Pipe input_ = MakePipe().value();
   Pipe output_ = MakePipe().value();
-  AgentStream stream_;
+  AgentFrameReader stream_;
   std::deque<pb::AgentFrame> frames_;
   int exit_code_ = -1;
   std::thread thread_;

@@ -77,6 +77,7 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
   }
   TakeName(kGuardProgram, argv[0]);
   AllowManyFiles();
+  ForbidCoreFiles();
   return RunGuard([&] {
     TakeName(kAgentProgram, argv[0]);
     return RunAgent(join, std::move(open_link));

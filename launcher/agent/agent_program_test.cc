@@ -22,7 +22,7 @@
 #include "base/process_tree.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
-#include "launcher/spawn/agent_stream.h"
+#include "launcher/spawn/agent_frames.h"
 
 namespace hvd {
 namespace {
@@ -127,7 +127,7 @@ class AgentProgramTest : public testing::Test {
   Fd input_, output_;
   pid_t agent_ = 0;
   std::vector<Watched> everyone_;
-  AgentStream stream_;
+  AgentFrameReader stream_;
   std::deque<pb::AgentFrame> frames_;
 };
 
@@ -236,7 +236,7 @@ TEST_F(JoinProgramTest, Success_ExitsZero) {
   Join({"--host", "h", "--", "sh", "-c", "echo $HOROVOD_HOSTNAME"});
   EXPECT_EQ(guard_->Wait().exit_code, 0);
   EXPECT_EQ(ReadAll(out_), "[0]<stdout>:h\n");
-  EXPECT_EQ(ReadAll(err_), "");
+  EXPECT_EQ(ReadAll(err_), "horovod-agent: h: has left the job\n");
 }
 
 TEST_F(JoinProgramTest, BadInput_IsOneLineAndExitCodeTwo) {

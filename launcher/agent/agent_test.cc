@@ -47,6 +47,25 @@ TEST_F(AgentTest, Worker_Environment_NamesItsPlace) {
   EXPECT_EQ(NextLine(), "0 2 node7 1\n");
 }
 
+TEST_F(AgentTest, Worker_Input_IsOnItsStdinAndNowhereElse) {
+  bootstrap_.mutable_command()->set_input("a secret\n");
+  StartWorker("cat; cat; env | grep -c secret; grep -c secret /proc/self/environ");
+  EXPECT_EQ(NextLine(), "a secret\n");
+  EXPECT_EQ(NextLine(), "0\n");
+  EXPECT_EQ(NextLine(), "0\n");
+}
+
+TEST_F(AgentTest, Worker_InputThatAPipeDoesNotTake_IsAnErrorAndNoHang) {
+  bootstrap_.mutable_command()->set_input(std::string(2 << 20, 'x'));
+  SetScript("cat");
+  StartAgent();
+  daemon_.AwaitHello();
+  TellWelcome();
+  TellStart(1);
+  const std::string error = AwaitExited().start_error();
+  EXPECT_NE(error.find("of 2097152 bytes"), std::string::npos) << error;
+}
+
 TEST_F(AgentTest, WorkerExited_CodeOrSignal_IsReported) {
   StartWorker("test $HOROVOD_RANK = 0 && exit 3; kill -SEGV $$");
   EXPECT_EQ(AwaitExited().exit_code(), 3);
@@ -204,28 +223,75 @@ TEST_F(AgentTest, Output_LauncherDoesNotRead_WorkerWaitsAndItsEndIsNoticed) {
   EXPECT_LE(bytes, 2 * FrameWriter::kFullBytes);
 }
 
-TEST_F(AgentTest, Socket_OwnWorker_GetsCredentialsAndAddresses) {
-  settings_.daemon_name = "training:4711";
-  StartWorker("echo $HOROVOD_AGENT_SOCKET; exec sleep 1000");
-  std::string name = NextLine();
-  name.pop_back();
-  const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  name.copy(address.sun_path + 1, name.size());
-  const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
-  ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
-  pb::WorkerHello hello;
-  hello.set_worker_id(1);
-  ASSERT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
-  pb::WorkerBootstrap answer;
-  ASSERT_TRUE(answer.ParseFromString(ReadFrame(fd.get(), kMaxFrameBytes).value()));
-  EXPECT_EQ(answer.error(), "");
-  EXPECT_EQ(answer.credentials().token(), "secret");
-  EXPECT_EQ(answer.host(), "node7");
-  EXPECT_EQ(answer.daemon_address(), "training:4711");
+class AgentSocketTest : public AgentTest {
+ protected:
+  AgentSocketTest() {
+    OfferHolder();
+    settings_.daemon_name = "training:4711";
+  }
+
+  // What worker 1 and the agent alone know.
+  struct Place {
+    std::string socket, word;
+  };
+  Place StartWorkerAndSpy() {
+    StartWorker("echo $HOROVOD_AGENT_SOCKET; echo $HOROVOD_WORKER_WORD; exec sleep 1000");
+    Place place{NextLine(), NextLine()};
+    place.socket.pop_back();
+    place.word.pop_back();
+    return place;
+  }
+
+  // As a process of this user that no worker has started: this one.
+  static pb::WorkerBootstrap Ask(const std::string& socket_name, const std::string& word) {
+    const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    socket_name.copy(address.sun_path + 1, socket_name.size());
+    const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + socket_name.size();
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    pb::WorkerHello hello;
+    hello.set_worker_id(1);
+    hello.set_word(word);
+    EXPECT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
+    pb::WorkerBootstrap answer;
+    EXPECT_TRUE(answer.ParseFromString(ReadFrame(fd.get(), kMaxFrameBytes).value()));
+    return answer;
+  }
+};
+
+constexpr char kAll[] = "secret node7 training:4711 127.0.0.1 page 0 arena 0 stack 1\n";
+
+TEST_F(AgentSocketTest, OwnWorker_GetsCredentialsAndAddresses) {
+  StartWorker("exec $HOLDER answer");
+  EXPECT_EQ(NextLine(), kAll);
   EXPECT_EQ(link_address_, "training:4711");
-  EXPECT_EQ(answer.advertise_address(), "127.0.0.1");
+}
+
+TEST_F(AgentSocketTest, ProcessesBelowTheWorker_OrphansToo_GetThem) {
+  StartWorker("sh -c '$HOLDER answer; exit 0'; (setsid sh -c '$HOLDER answer' &); exec sleep 1000");
+  EXPECT_EQ(NextLine(), kAll);
+  EXPECT_EQ(NextLine(), kAll);
+}
+
+TEST_F(AgentSocketTest, WithoutTheWord_GetsNothing) {
+  StartWorker(
+      "HOROVOD_WORKER_WORD= $HOLDER answer; "
+      "HOROVOD_WORKER_WORD=00000000000000000000000000000000 $HOLDER answer");
+  for (const char* reason : {"WORD in its environment is missing", "is wrong"}) {
+    const std::string line = NextLine();
+    EXPECT_NE(line.find(reason), std::string::npos) << line;
+    EXPECT_EQ(line.find("secret"), std::string::npos) << line;
+    EXPECT_NE(line.find("page 0 arena 0 stack 0"), std::string::npos) << line;
+  }
+}
+
+TEST_F(AgentSocketTest, ProcessThatNoWorkerStarted_GetsNothingEvenWithTheWord) {
+  const Place place = StartWorkerAndSpy();
+  const pb::WorkerBootstrap answer = Ask(place.socket, place.word);
+  EXPECT_NE(answer.error().find("was not started by worker 1"), std::string::npos);
+  EXPECT_FALSE(answer.has_credentials());
+  EXPECT_FALSE(answer.has_stack_pipe());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/duration_text.h"
 #include "base/process.h"
 #include "base/process_tree.h"
 #include "launcher/agent/process_state.h"
@@ -50,7 +51,7 @@ ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals,
       agent.Signal(signal);
     } else {
       fprintf(stderr, "%s was stopped (SIGSTOP) for %s, and is killed by its guard\n",
-              kAgentProgram, absl::FormatDuration(stopped_patience).c_str());
+              kAgentProgram, DurationText(stopped_patience).c_str());
       agent.Signal(SIGKILL);
     }
   }
@@ -68,8 +69,8 @@ int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience)
 
   absl::StatusOr<Process> process = Process::Fork(agent, /*death_signal=*/SIGHUP);
   if (!process.ok()) {
-    fprintf(stderr, "%s\n", std::string(process.status().message()).c_str());
-    return 1;
+    fprintf(stderr, "%s: %s\n", kAgentProgram, std::string(process.status().message()).c_str());
+    return kAgentRefusedExitCode;
   }
   LetGoOfPipes();
   const ExitStatus status = AwaitAgent(*process, signals, stopped_patience);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "base/version.h"
 #include "launcher/agent/console_writer.h"
 #include "launcher/agent/token_file.h"
+#include "launcher/spawn/agent_protocol.h"
 
 namespace hvd {
 namespace {
@@ -74,7 +76,11 @@ void FillCommand(const JoinOptions& options, const Environment& environment,
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options) {
   const Environment environment = ReadEnvironment();
   pb::AgentBootstrap bootstrap;
-  ASSIGN_OR_RETURN(*bootstrap.mutable_credentials(), ReadTokenFile(options.token_file));
+  ASSIGN_OR_RETURN(*bootstrap.mutable_credentials(),
+                   AwaitTokenFile(options.token_file, options.start_timeout, [&options] {
+                     fprintf(stderr, "%s: waiting for --token-file %s\n", kAgentProgram,
+                             options.token_file.c_str());
+                   }));
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Resolve(options.daemon));
   for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
   bootstrap.set_version(kVersion);

@@ -12,7 +12,8 @@
 
 namespace hvd {
 
-// Reads the token file and asks the resolver for the daemon's addresses, for as long as that takes.
+// Reads the token file, for which it waits as long as options.start_timeout, and asks the resolver
+// for the daemon's addresses, for as long as that takes.
 //   InvalidArgument: one of them is not to be had; one line for the user.
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/process.h"
+#include "base/usable_cores.h"
 #include "base/version.h"
 #include "launcher/agent/address.h"
 
@@ -35,6 +36,13 @@ void ChooseDirectory(const std::string& wanted, LaunchPlan* plan) {
                                " here; workers start in ", plan->working_directory);
 }
 
+// As many compute threads as there are cores in each worker would hinder one another. What the user
+// has said stays.
+void ShareCores(int cores, int workers, std::map<std::string, std::string>* environment) {
+  if (cores == 0 || ValueOr(*environment, "HOROVOD_OMP_THREADS", "") == "0") return;
+  environment->emplace("OMP_NUM_THREADS", absl::StrCat(ThreadsOfWorker(cores, workers)));
+}
+
 }  // namespace
 
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap) {
@@ -47,6 +55,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap) {
   }
   const pb::JobCommand& command = bootstrap.command();
   plan.argv.assign(command.argv().begin(), command.argv().end());
+  plan.input = command.input();
   plan.environment.insert(command.environment().begin(), command.environment().end());
   if (plan.argv.empty() || plan.argv[0].empty()) {
     return absl::InvalidArgumentError(absl::StrCat(plan.host, ": the job has no command"));
@@ -84,8 +93,10 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
       {"HOROVOD_CPU_OPERATIONS", "gloo"},
       {"HOROVOD_WORKER_ID", absl::StrCat(start.worker_id())},
       {"HOROVOD_AGENT_SOCKET", place.agent_socket},
+      {"HOROVOD_WORKER_WORD", place.word},
   };
   for (const auto& [name, value] : own) environment[name] = value;
+  ShareCores(place.cores, start.local_size(), &environment);
   if (!place.interface.empty()) {
     environment["HOROVOD_GLOO_IFACE"] = place.interface;
     environment.emplace("NCCL_SOCKET_IFNAME", place.interface);  // the user's own choice stays

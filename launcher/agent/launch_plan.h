@@ -17,6 +17,7 @@ struct LaunchPlan {
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   std::string working_directory;
+  std::string input;    // what a worker finds on its stdin
   std::string warning;  // not empty: one line for the user
 };
 
@@ -34,6 +35,8 @@ struct WorkerPlace {
   std::string agent_socket;
   bool elastic = false;
   std::string interface = "";  // that reaches the other hosts; empty: not known
+  std::string word = "";       // the worker's own; see NewWorkerWord
+  int cores = 0;               // that this host's workers share; 0: not known
 };
 
 // Complete, as "NAME=value".

@@ -81,17 +81,46 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
   start.set_cross_rank(1);
   start.set_cross_size(2);
   const std::vector<std::string> entries =
-      WorkerEnvironment(plan, start, {"[::1]:4000", "socket", false, "eth3"});
+      WorkerEnvironment(plan, start, {"[::1]:4000", "socket", false, "eth3", "word"});
   for (const char* entry :
        {"PATH=/bin", "HOROVOD_HOSTNAME=node7", "HOROVOD_RANK=3", "HOROVOD_SIZE=4",
         "HOROVOD_LOCAL_RANK=1", "HOROVOD_LOCAL_SIZE=2", "HOROVOD_CROSS_RANK=1",
         "HOROVOD_CROSS_SIZE=2", "HOROVOD_GLOO_RENDEZVOUS_ADDR=::1",
         "HOROVOD_GLOO_RENDEZVOUS_PORT=4000", "HOROVOD_CONTROLLER=gloo",
         "HOROVOD_CPU_OPERATIONS=gloo", "HOROVOD_GLOO_IFACE=eth3", "NCCL_SOCKET_IFNAME=eth3",
-        "HOROVOD_WORKER_ID=9", "HOROVOD_AGENT_SOCKET=socket"}) {
+        "HOROVOD_WORKER_ID=9", "HOROVOD_AGENT_SOCKET=socket", "HOROVOD_WORKER_WORD=word"}) {
     EXPECT_EQ(std::count(entries.begin(), entries.end(), entry), 1) << entry;
   }
-  EXPECT_EQ(entries.size(), 16u);
+  EXPECT_EQ(entries.size(), 17u);
+}
+
+std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,
+                                     int workers) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  bootstrap.mutable_command()->mutable_environment()->insert(own.begin(), own.end());
+  pb::StartWorker start;
+  start.set_local_size(workers);
+  std::vector<std::string> entries = WorkerEnvironment(
+      MakeLaunchPlan(bootstrap).value(), start, {"[::1]:4000", "socket", false, "", "", cores});
+  const auto is_other = [](const std::string& entry) {
+    return entry.rfind("OMP_NUM_THREADS=", 0) != 0;
+  };
+  entries.erase(std::remove_if(entries.begin(), entries.end(), is_other), entries.end());
+  return entries;
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_WorkersShareTheHostsCores) {
+  using Entries = std::vector<std::string>;
+  EXPECT_EQ(ThreadsWith({}, 8, 2), Entries{"OMP_NUM_THREADS=4"});
+  EXPECT_EQ(ThreadsWith({}, 2, 4), Entries{"OMP_NUM_THREADS=1"});
+  EXPECT_EQ(ThreadsWith({}, 0, 4), Entries{});
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_UsersOwnThreadsStay) {
+  using Entries = std::vector<std::string>;
+  EXPECT_EQ(ThreadsWith({{"OMP_NUM_THREADS", "7"}}, 8, 2), Entries{"OMP_NUM_THREADS=7"});
+  EXPECT_EQ(ThreadsWith({{"HOROVOD_OMP_THREADS", "0"}}, 8, 2), Entries{});
+  EXPECT_EQ(ThreadsWith({{"HOROVOD_OMP_THREADS", "1"}}, 8, 2), Entries{"OMP_NUM_THREADS=4"});
 }
 
 TEST(LaunchPlanTest, WorkerEnvironment_WithTheUsersInterfaceForNccl_KeepsIt) {
@@ -99,7 +128,7 @@ TEST(LaunchPlanTest, WorkerEnvironment_WithTheUsersInterfaceForNccl_KeepsIt) {
   (*bootstrap.mutable_command()->mutable_environment())["NCCL_SOCKET_IFNAME"] = "ib0";
   const LaunchPlan plan = MakeLaunchPlan(bootstrap).value();
   const auto entries =
-      WorkerEnvironment(plan, pb::StartWorker(), {"[::1]:4000", "socket", false, "eth3"});
+      WorkerEnvironment(plan, pb::StartWorker(), {"[::1]:4000", "socket", false, "eth3", "word"});
   EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=ib0"), 1);
   EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=eth3"), 0);
 }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/duration_text.h"
 #include "launcher/agent/address.h"
 
 namespace hvd {
@@ -21,7 +22,7 @@ RouteFinder::RouteFinder(EventLoop& loop, const std::vector<std::string>& candid
   if (attempts_.empty()) timeout = absl::ZeroDuration();
   deadline_ = loop_.After(timeout, [this, timeout] {
     if (!attempts_.empty()) {
-      failures_.push_back(absl::StrCat("no answer within ", absl::FormatDuration(timeout)));
+      failures_.push_back(absl::StrCat("no answer within ", DurationText(timeout)));
     }
     Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
   });

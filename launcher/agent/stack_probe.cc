@@ -1,9 +1,5 @@
 #include "launcher/agent/stack_probe.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,7 +15,8 @@ constexpr absl::Duration kSettleTime = absl::Milliseconds(20);
 
 }  // namespace
 
-StackSample SampleByKernel(pid_t process) {
+StackSample SampleByKernel(pid_t process, bool has_ended) {
+  if (has_ended) return {"has ended", {}};
   switch (StateOf(process)) {
     case 'T':
       return {"is stopped by a signal (SIGSTOP)", {}};
@@ -32,25 +29,20 @@ StackSample SampleByKernel(pid_t process) {
     case 'S':
       return {"sleeps, and shows no Python stack", {}};
     default:
-      return {"has ended", {}};
+      return {"is in a state that /proc does not tell", {}};
   }
 }
 
 absl::StatusOr<std::unique_ptr<StackProbe>> StackProbe::Create(EventLoop& loop, pid_t process) {
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
-  if (!pidfd.valid()) {
-    if (errno == ESRCH || errno == EINVAL) return absl::NotFoundError("no such process");
-    return absl::ErrnoToStatus(errno, "can't watch a worker");
-  }
+  ASSIGN_OR_RETURN(OtherProcess other, OtherProcess::Open(process));
   ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   RETURN_IF_ERROR(SetNonBlocking(pipe.read.get()));
   RETURN_IF_ERROR(SetNonBlocking(pipe.write.get()));
-  return std::unique_ptr<StackProbe>(
-      new StackProbe(loop, process, std::move(pidfd), std::move(pipe)));
+  return std::unique_ptr<StackProbe>(new StackProbe(loop, std::move(other), std::move(pipe)));
 }
 
-StackProbe::StackProbe(EventLoop& loop, pid_t process, Fd pidfd, Pipe pipe)
-    : loop_(loop), process_(process), pidfd_(std::move(pidfd)), pipe_(std::move(pipe)) {}
+StackProbe::StackProbe(EventLoop& loop, OtherProcess process, Pipe pipe)
+    : loop_(loop), process_(std::move(process)), pipe_(std::move(pipe)) {}
 
 StackProbe::~StackProbe() {
   loop_.Forget(pipe_.read.get());
@@ -70,14 +62,14 @@ void StackProbe::Ask(std::function<void(StackSample)> answer) {
       loop_.Watch(pipe_.read.get(), EPOLLIN, [this](uint32_t) { OnReadable(); }).ok();
   patience_timer_ = loop_.After(asked ? kPatience : absl::ZeroDuration(), [this] {
     patience_timer_.reset();
-    Answer(SampleByKernel(process_));
+    Answer(SampleByKernel(process_.pid(), process_.HasEnded()));
   });
 }
 
 // One that is stopped would answer when it goes on.
 bool StackProbe::SendSignal() const {
-  return ready_ && Catches(process_, Signal()) && StateOf(process_) != 'T' &&
-         syscall(SYS_pidfd_send_signal, pidfd_.get(), Signal(), nullptr, 0) == 0;
+  return ready_ && Catches(process_.pid(), Signal()) && StateOf(process_.pid()) != 'T' &&
+         process_.Signal(Signal());
 }
 
 void StackProbe::Read() {

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/other_process.h"
 
 namespace hvd {
 
@@ -23,8 +24,9 @@ struct StackSample {
   std::vector<std::string> stack;  // see ParseStack; empty: not to be had
 };
 
-// What the kernel says that a process is doing, as a sample without a stack.
-StackSample SampleByKernel(pid_t process);
+// What the kernel says that a process is doing, as a sample without a stack. `has_ended` is the
+// caller's word: what /proc does not tell is no proof of it.
+StackSample SampleByKernel(pid_t process, bool has_ended);
 
 // Asks one process for its Python stack: sends it a signal, on which it writes (faulthandler) to a
 // pipe of this object. That works whatever it is doing: the handler takes no lock of Python's. A
@@ -53,15 +55,14 @@ class StackProbe {
   void Ask(std::function<void(StackSample)> answer);
 
  private:
-  StackProbe(EventLoop& loop, pid_t process, Fd pidfd, Pipe pipe);
+  StackProbe(EventLoop& loop, OtherProcess process, Pipe pipe);
   bool SendSignal() const;
   void Read();
   void OnReadable();
   void Answer(StackSample sample);
 
   EventLoop& loop_;
-  const pid_t process_;
-  const Fd pidfd_;
+  const OtherProcess process_;
   const Pipe pipe_;
   bool ready_ = false;
   std::string dump_;

@@ -125,6 +125,17 @@ TEST_F(StackProbeTest, Ask_ProcessThatHasEnded_SaysSo) {
   EXPECT_EQ(Ask().doing, "has ended");
 }
 
+TEST(SampleByKernelTest, ProcDoesNotTell_IsNotTakenForTheEnd) {
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(gone), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(SampleByKernel(gone, false).doing, "is in a state that /proc does not tell");  // 'Z'
+  waitpid(gone, nullptr, 0);
+  EXPECT_EQ(SampleByKernel(gone, false).doing, "is in a state that /proc does not tell");
+  EXPECT_EQ(SampleByKernel(getpid(), true).doing, "has ended");
+}
+
 TEST_F(StackProbeTest, Create_NoSuchProcess_IsNotFound) {
   const pid_t gone = fork();
   if (gone == 0) _exit(0);

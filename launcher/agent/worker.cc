@@ -3,10 +3,35 @@
 #include <csignal>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/fd.h"
 #include "base/status_macros.h"
 #include "launcher/agent/process_state.h"
 
 namespace hvd {
+namespace {
+
+// When memory runs out, the kernel is to take a worker before the agent, which would take all
+// workers of the host with it. A tenth of the memory there is, as the kernel counts.
+constexpr int kOomScoreMore = 100;
+
+}  // namespace
+
+namespace {
+
+// The end to read from a pipe that holds `input`. A pipe and not a file: what was read is gone.
+//   ResourceExhausted: it takes less.
+absl::StatusOr<Fd> HoldInput(const std::string& input) {
+  ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
+  RETURN_IF_ERROR(SetNonBlocking(pipe.write.get()));
+  const IoResult written = WriteSome(pipe.write.get(), input);
+  if (written.bytes == input.size()) return std::move(pipe.read);
+  return absl::ResourceExhaustedError(absl::StrCat("the worker's stdin takes only ", written.bytes,
+                                                   " of ", input.size(),
+                                                   " bytes (see fs.pipe-user-pages-soft)"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(EventLoop& loop, const LaunchPlan& plan,
                                                       const pb::StartWorker& start,
@@ -17,21 +42,32 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(EventLoop& loop, const Lau
   SpawnOptions options;
   options.file = plan.file;
   options.argv = plan.argv;
-  options.environment = WorkerEnvironment(plan, start, place);
+  WorkerPlace own_place = place;
+  own_place.word = NewWorkerWord();
+  options.environment = WorkerEnvironment(plan, start, own_place);
   options.working_directory = plan.working_directory;
+  Fd input;
+  if (!plan.input.empty()) {
+    ASSIGN_OR_RETURN(input, HoldInput(plan.input));
+  }
+  options.stdin_fd = input.get();
   options.stdout_fd = out.write.get();
   options.stderr_fd = err.write.get();
+  options.oom_score_more = kOomScoreMore;
   ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
-  std::unique_ptr<Worker> worker(new Worker(loop, start, std::move(process), std::move(callbacks)));
+  std::unique_ptr<Worker> worker(
+      new Worker(loop, start, own_place.word, std::move(process), std::move(callbacks)));
   RETURN_IF_ERROR(worker->Watch(std::move(out), std::move(err)));
   return worker;
 }
 
-Worker::Worker(EventLoop& loop, const pb::StartWorker& start, Process process, Callbacks callbacks)
+Worker::Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, Process process,
+               Callbacks callbacks)
     : loop_(loop),
       id_(start.worker_id()),
       rank_(start.rank()),
       slot_(start.slot()),
+      word_(std::move(word)),
       process_(std::move(process)),
       callbacks_(std::move(callbacks)),
       oom_(process_.pid()) {}
@@ -65,7 +101,16 @@ void Worker::TakeLine(absl::string_view line, bool is_stderr) {
   callbacks_.on_output(std::move(output));
 }
 
-absl::StatusOr<int> Worker::WatchProcess(pid_t asker) {
+bool Worker::Adopt(pid_t asker) {
+  if (asker_.has_value() && asker_->pid() != asker && !asker_->HasEnded()) return false;
+  auto process = OtherProcess::Open(asker);
+  if (!process.ok()) return false;
+  asker_ = *std::move(process);
+  probe_.reset();
+  return true;
+}
+
+absl::StatusOr<int> Worker::WatchProcess() {
   watch_token_ = std::make_shared<int>();
   const std::weak_ptr<int> token = watch_token_;
   ASSIGN_OR_RETURN(watch_, LivenessWatch::Start([this, token, loop = &loop_] {
@@ -73,29 +118,29 @@ absl::StatusOr<int> Worker::WatchProcess(pid_t asker) {
                        if (!token.expired()) OnDeath();
                      });
                    }));
-  asker_ = asker;
   return watch_->page_fd();
 }
 
-absl::StatusOr<int> Worker::OfferStackPipe(pid_t asker) {
-  probe_.reset();
-  ASSIGN_OR_RETURN(probe_, StackProbe::Create(loop_, asker));
+absl::StatusOr<int> Worker::OfferStackPipe() {
+  ASSIGN_OR_RETURN(probe_, StackProbe::Create(loop_, asker_->pid()));
   return probe_->fd();
 }
 
 void Worker::Sample(std::function<void(StackSample)> answer) {
-  if (probe_ == nullptr) return answer(SampleByKernel(process_.pid()));
+  if (probe_ == nullptr) return answer(SampleByKernel(process_.pid(), exit_.has_value()));
   probe_->Ask(std::move(answer));
 }
 
 void Worker::OnDeath() {
-  asker_ = 0;  // the number may soon be another's
+  asker_.reset();
   if (!exit_.has_value()) callbacks_.on_dying();
 }
 
 void Worker::CheckStopped() {
   if (exit_.has_value()) return;
-  const bool stopped = IsStopped(process_.pid()) || (asker_ != 0 && IsStopped(asker_));
+  const bool asker_is_stopped =
+      asker_.has_value() && !asker_->HasEnded() && IsStopped(asker_->pid());
+  const bool stopped = IsStopped(process_.pid()) || asker_is_stopped;
   stopped_checks_ = stopped ? stopped_checks_ + 1 : 0;
   if (stopped_checks_ >= kStoppedChecks) KillGroup();
 }

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/event_loop.h"
 #include "base/liveness_watch.h"
+#include "base/other_process.h"
 #include "base/process.h"
 #include "launcher/agent/launch_plan.h"
 #include "launcher/agent/oom_counter.h"
@@ -18,6 +19,7 @@
 #include "launcher/agent/stderr_tail.h"
 #include "launcher/agent/worker_pipe.h"
 #include "proto/agent.pb.h"
+#include "rendezvous/bootstrap/worker_word.h"
 
 namespace hvd {
 
@@ -27,7 +29,7 @@ class Worker {
  public:
   struct Callbacks {
     std::function<void(pb::WorkerOutput)> on_output;
-    // The process that WatchProcess was called for last is dying.
+    // The process that counts (Adopt) is dying.
     std::function<void()> on_dying;
     // The process has ended, its output is complete, and its process group is gone. Last callback;
     // it may destroy the worker.
@@ -54,13 +56,21 @@ class Worker {
   // an earlier call. Without any grace there is only SIGKILL.
   void Stop(absl::Duration grace);
 
-  // A page for `asker`, a process of this worker, to hold; borrowed. From now on that one's death
-  // counts, and no earlier asker's.   Errors as LivenessWatch::Start.
-  absl::StatusOr<int> WatchProcess(pid_t asker);
+  // Whether a process that says hello shows that it belongs to this worker.   As CheckWorkerWord.
+  absl::Status CheckHello(const pb::WorkerHello& hello) const {
+    return CheckWorkerWord(word_, hello);
+  }
 
-  // Where `asker`, a process of this worker, writes its stack on StackProbe's signal; borrowed.
-  // From now on Sample is about that one.   Errors as StackProbe::Create.
-  absl::StatusOr<int> OfferStackPipe(pid_t asker);
+  // Whether `asker`, a process of this worker, is the one that counts from now on: whose death is
+  // the worker's, and whose stack is shown. It is not while an earlier one lives.
+  bool Adopt(pid_t asker);
+
+  // A page for the process that counts to hold; borrowed.   Errors as LivenessWatch::Start.
+  absl::StatusOr<int> WatchProcess();
+
+  // Where the process that counts writes its stack on StackProbe's signal; borrowed.
+  //   Errors as StackProbe::Create.
+  absl::StatusOr<int> OfferStackPipe();
 
   // Finds out what it is doing; see StackProbe::Ask.
   void Sample(std::function<void(StackSample)> answer);
@@ -72,7 +82,8 @@ class Worker {
   void set_paused(bool paused);
 
  private:
-  Worker(EventLoop& loop, const pb::StartWorker& start, Process process, Callbacks callbacks);
+  Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, Process process,
+         Callbacks callbacks);
   absl::Status Watch(Pipe out, Pipe err);
   std::unique_ptr<WorkerPipe> Listen(Pipe pipe, bool is_stderr);
   void TakeLine(absl::string_view line, bool is_stderr);
@@ -87,16 +98,17 @@ class Worker {
   const uint64_t id_;
   const int rank_;
   const uint32_t slot_;
+  const std::string word_;
   Process process_;
   const Callbacks callbacks_;
   const OomCounter oom_;
   StderrTail tail_;
   std::unique_ptr<WorkerPipe> out_, err_;
   std::optional<ExitStatus> exit_;
-  pid_t asker_ = 0;  // 0: nobody has asked yet, or it is dead
+  std::optional<OtherProcess> asker_;  // that counts; none: nobody has asked yet
   std::unique_ptr<LivenessWatch> watch_;
   std::shared_ptr<int> watch_token_;   // news of an earlier watch find it expired
-  std::unique_ptr<StackProbe> probe_;  // nullptr: nobody has asked yet
+  std::unique_ptr<StackProbe> probe_;  // of asker_, or nullptr
   int stopped_checks_ = 0;             // in a row
   bool killed_by_us_ = false;
   bool terminated_ = false;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/process_tree.h"
+#include "base/status_macros.h"
 #include "launcher/agent/stderr_tail.h"
 
 namespace hvd {
@@ -107,6 +108,23 @@ void WorkerSet::Sample(uint64_t id) {
     *sampled.mutable_stack() = {sample.stack.begin(), sample.stack.end()};
     report_(std::move(message));
   });
+}
+
+// A word can leak, with a log of the environment; being a process that the agent has started can't.
+// Orphans of a worker's descend from the agent itself.
+absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
+  const auto worker = workers_.find(hello.worker_id());
+  if (worker == workers_.end()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("this host runs no worker ", hello.worker_id()));
+  }
+  RETURN_IF_ERROR(worker->second->CheckHello(hello));
+  // Without a /proc of its own that can't be told; then the word has to do.
+  if (!ProcIsOurs() || DescendsFrom(asker, getpid())) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "this process was not started by worker ", hello.worker_id(), ", but by something else that ",
+      "has its environment, like a container's daemon; run horovod-agent or horovodrun where the "
+      "workers run"));
 }
 
 absl::StatusOr<int> WorkerSet::CommitArena(uint64_t id) {

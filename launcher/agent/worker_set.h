@@ -41,15 +41,14 @@ class WorkerSet {
   void Stop(const std::vector<uint64_t>& ids, absl::Duration grace);
   void StopAll(absl::Duration grace);
 
-  // As Worker::WatchProcess. REQUIRES: Has(id).
-  absl::StatusOr<int> WatchProcess(uint64_t id, pid_t asker) {
-    return workers_.at(id)->WatchProcess(asker);
-  }
+  // Whether `asker` (0: it can't be seen from here) may have what its worker gets.
+  //   PermissionDenied: there is no such worker, or it does not belong to that; says why.
+  absl::Status Admit(const pb::WorkerHello& hello, pid_t asker) const;
 
-  // As Worker::OfferStackPipe. REQUIRES: Has(id).
-  absl::StatusOr<int> OfferStackPipe(uint64_t id, pid_t asker) {
-    return workers_.at(id)->OfferStackPipe(asker);
-  }
+  // As Worker::Adopt, WatchProcess and OfferStackPipe. REQUIRES: Has(id).
+  bool Adopt(uint64_t id, pid_t asker) { return workers_.at(id)->Adopt(asker); }
+  absl::StatusOr<int> WatchProcess(uint64_t id) { return workers_.at(id)->WatchProcess(); }
+  absl::StatusOr<int> OfferStackPipe(uint64_t id) { return workers_.at(id)->OfferStackPipe(); }
 
   // Finds out what the worker is doing, and reports it. Ignored if it has ended.
   void Sample(uint64_t id);

@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/full_disk.h"
 
 namespace hvd {
 namespace {
@@ -131,18 +132,17 @@ TEST_F(OutputSinkTest, FilesGetPrefixedCopies) {
 TEST_F(OutputSinkTest, FileErrorIsToldOnceAndConsoleGoesOn) {
   std::string directory = ::testing::TempDir() + "/output_sink.XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
-  std::filesystem::create_directory(directory + "/rank.0");
-  std::filesystem::create_symlink("/dev/full", directory + "/rank.0/stdout");
   OutputSinkOptions options;
   options.files = *RankFiles::Create(directory, 1);
+  const FullDisk full;
   Make(std::move(options));
   sink_->Write(0, false, "a\n");
   sink_->Write(0, false, "b\n");
   Drain();
   EXPECT_EQ(Read(out_[0]), "[0]<stdout>:a\n[0]<stdout>:b\n");
   const std::string said = Read(err_[0]);
-  EXPECT_THAT(said, HasSubstr("No space left"));
-  EXPECT_EQ(said.find("No space left"), said.rfind("No space left"));
+  EXPECT_THAT(said, HasSubstr("File too large"));
+  EXPECT_EQ(said.find("File too large"), said.rfind("File too large"));
   std::filesystem::remove_all(directory);
 }
 

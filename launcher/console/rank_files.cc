@@ -1,6 +1,7 @@
 #include "launcher/console/rank_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,8 +57,16 @@ absl::Status RankFiles::OpenRank(int rank) {
 absl::Status RankFiles::Open(const std::string& path, File* file) {
   file->path = path;
   file->bytes = 0;
-  file->fd.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  return file->fd.valid() ? absl::OkStatus() : FileError(path, std::strerror(errno));
+  // Not through a link that somebody has put there. A pipe's reader is not waited for.
+  file->fd.reset(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  struct stat info = {};
+  if (!file->fd.valid() || fstat(file->fd.get(), &info) != 0) {
+    return FileError(path, errno == ELOOP ? "it is a link" : std::strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) return FileError(path, "it is no file");
+  if (ftruncate(file->fd.get(), 0) != 0) return FileError(path, std::strerror(errno));
+  return absl::OkStatus();
 }
 
 absl::Status RankFiles::Rotate(File* file) {

@@ -1,5 +1,7 @@
 #include "launcher/console/rank_files.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/full_disk.h"
 
 namespace hvd {
 namespace {
@@ -55,6 +58,21 @@ TEST_F(RankFilesTest, OldContentGoes) {
   ASSERT_TRUE((*RankFiles::Create(directory_, 1))->Write(0, false, "old").ok());
   ASSERT_TRUE(RankFiles::Create(directory_, 1).ok());
   EXPECT_EQ(Read("rank.0/stdout"), "");
+}
+
+// In a folder where others may write, a link would have a file of ours overwritten.
+TEST_F(RankFilesTest, LinksAndPipes_AreNotFollowed) {
+  const std::string precious = directory_ + "/precious";
+  std::ofstream(precious) << "mine";
+  std::filesystem::create_directory(directory_ + "/rank.0");
+  std::filesystem::create_symlink(precious, directory_ + "/rank.0/stdout");
+  absl::Status status = RankFiles::Create(directory_, 1).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank.0/stdout: it is a link"));
+  EXPECT_EQ(Read("precious"), "mine");
+  std::filesystem::remove(directory_ + "/rank.0/stdout");
+  ASSERT_EQ(mkfifo((directory_ + "/rank.0/stdout").c_str(), 0600), 0);
+  status = RankFiles::Create(directory_, 1).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank.0/stdout"));
 }
 
 TEST_F(RankFilesTest, LaterRankBeginsAnewAndIsAppendedTo) {
@@ -116,12 +134,11 @@ TEST_F(RankFilesTest, ImpossibleDirectoryIsNamed) {
 
 TEST_F(RankFilesTest, NoDirectoryMeansNoFiles) { EXPECT_EQ(*RankFiles::Create("", 2), nullptr); }
 
-TEST_F(RankFilesTest, FullDeviceIsAnError) {
-  std::filesystem::create_directory(directory_ + "/rank.0");
-  std::filesystem::create_symlink("/dev/full", directory_ + "/rank.0/stdout");
+TEST_F(RankFilesTest, FullDiskIsAnError) {
   auto files = RankFiles::Create(directory_, 1);
   ASSERT_TRUE(files.ok());
-  EXPECT_THAT(std::string((*files)->Write(0, false, "x").message()), HasSubstr("No space left"));
+  const FullDisk full;
+  EXPECT_THAT(std::string((*files)->Write(0, false, "x").message()), HasSubstr("File too large"));
 }
 
 }  // namespace

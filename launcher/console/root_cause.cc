@@ -37,9 +37,12 @@ std::string Tail(const std::vector<std::string>& lines) {
 std::string RootCauseBlock(const Verdict& verdict) {
   std::string text = Rule() + "\n";
   if (verdict.rank >= 0) {
-    absl::StrAppend(&text, kSentence,
-                    ", thus causing the job to be terminated. The first process to do so was:\n",
-                    "Process name: ", verdict.rank, "\nExit code: ", verdict.exit_code, "\n");
+    // Others failed because it was not there any more.
+    const bool left = verdict.exit_meaning == "exit code 0";
+    absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated. The ",
+                    left ? "cause was a process that had left:\n" : "first process to do so was:\n",
+                    "Process name: ", verdict.rank, "\nExit code: ", left ? 0 : verdict.exit_code,
+                    "\n");
   } else if (!verdict.host.empty()) {
     // The processes of a host that is gone are gone with it.
     absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated.\n");

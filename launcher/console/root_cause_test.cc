@@ -38,6 +38,17 @@ TEST(RootCauseBlock, TellsEverythingAboutTheFirstRank) {
                 rule + "\n");
 }
 
+TEST(RootCauseBlock, WhoLeftIsNotSaidToHaveFailed) {
+  Verdict verdict = Failure();
+  verdict.exit_meaning = "exit code 0";
+  verdict.summary = "rank 1 on host b left first";
+  verdict.stderr_tail.clear();
+  EXPECT_THAT(RootCauseBlock(verdict),
+              HasSubstr("The cause was a process that had left:\nProcess name: 1\nExit code: 0\n"
+                        "  Cause: rank 1 on host b left first\n"
+                        "  2 other ranks failed because of it.\n"));
+}
+
 TEST(RootCauseBlock, LeavesOutWhatIsNotKnown) {
   Verdict verdict = Failure();
   verdict.stderr_tail.clear();

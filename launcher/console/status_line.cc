@@ -58,7 +58,7 @@ StatusLine MakeStatusLine(const Membership::View& view, absl::Time now) {
   const std::string troubles = Troubles(view);
   const bool running = view.state == "running";
   std::vector<std::string> parts;
-  if (view.epoch > Epoch(0)) parts.push_back(absl::StrCat("epoch ", view.epoch.value()));
+  if (view.epoch > Epoch(0)) parts.push_back(absl::StrCat("world ", view.epoch.value()));
   if (running) {
     parts.push_back(
         absl::StrCat(Count(tally.members, "worker"), " on ", Count(tally.hosts, "host")));

@@ -27,7 +27,7 @@ void Add(View& view, const std::string& host,
 View Running() {
   View view;
   view.state = "running";
-  view.explanation = "3 ranks run in epoch 7";
+  view.explanation = "3 ranks run in world 7";
   view.epoch = Epoch(7);
   view.failures_left = 20;
   Add(view, "a", {{0, "running"}, {1, "running"}});
@@ -37,7 +37,7 @@ View Running() {
 
 TEST(StatusLine, Running_CountsWorkersAndHosts) {
   const StatusLine line = MakeStatusLine(Running(), kNow);
-  EXPECT_EQ(line.text, "epoch 7 | 3 workers on 2 hosts");
+  EXPECT_EQ(line.text, "world 7 | 3 workers on 2 hosts");
   EXPECT_TRUE(line.settled);
 }
 
@@ -47,7 +47,7 @@ TEST(StatusLine, Running_OneOfEach_HasNoPlural) {
   view.epoch = Epoch(1);
   view.failures = 1;
   Add(view, "a", {{0, "running"}});
-  EXPECT_EQ(MakeStatusLine(view, kNow).text, "epoch 1 | 1 worker on 1 host | 1 failure (0 left)");
+  EXPECT_EQ(MakeStatusLine(view, kNow).text, "world 1 | 1 worker on 1 host | 1 failure (0 left)");
 }
 
 TEST(StatusLine, Running_OthersAreNoMembers) {
@@ -57,7 +57,7 @@ TEST(StatusLine, Running_OthersAreNoMembers) {
   view.failures_left = 18;
   const StatusLine line = MakeStatusLine(view, kNow);
   EXPECT_EQ(line.text,
-            "epoch 7 | 3 workers on 2 hosts | 1 starting | 1 ready to join | 1 leaving | "
+            "world 7 | 3 workers on 2 hosts | 1 starting | 1 ready to join | 1 leaving | "
             "2 failures (18 left)");
   EXPECT_FALSE(line.settled);
 }
@@ -66,7 +66,7 @@ TEST(StatusLine, Running_MemberThatAsksForTheNextWorld_IsStillOne) {
   View view = Running();
   view.hosts[1].workers[0].state = "joining";
   const StatusLine line = MakeStatusLine(view, kNow);
-  EXPECT_EQ(line.text, "epoch 7 | 3 workers on 2 hosts");
+  EXPECT_EQ(line.text, "world 7 | 3 workers on 2 hosts");
   EXPECT_FALSE(line.settled);
 }
 
@@ -74,11 +74,11 @@ TEST(StatusLine, Running_TroublesOfHostsComeLast) {
   View view = Running();
   view.hosts[1].condition = "draining: spot instance";
   EXPECT_EQ(MakeStatusLine(view, kNow).text,
-            "epoch 7 | 3 workers on 2 hosts | b: draining: spot instance");
+            "world 7 | 3 workers on 2 hosts | b: draining: spot instance");
   EXPECT_FALSE(MakeStatusLine(view, kNow).settled);
   Add(view, "c", {}, "2 slots resting after failures");
   EXPECT_EQ(MakeStatusLine(view, kNow).text,
-            "epoch 7 | 3 workers on 2 hosts | b: draining: spot instance (and 1 more host)");
+            "world 7 | 3 workers on 2 hosts | b: draining: spot instance (and 1 more host)");
 }
 
 TEST(StatusLine, WithoutWorld_SaysWhatIsAwaited) {
@@ -93,7 +93,7 @@ TEST(StatusLine, WithoutWorld_SaysWhatIsAwaited) {
   view.explanation = "waiting for rank 1 to ask for the next world";
   view.failures = 1;
   EXPECT_EQ(MakeStatusLine(view, kNow).text,
-            "epoch 7 | resetting: waiting for rank 1 to ask for the next world | "
+            "world 7 | resetting: waiting for rank 1 to ask for the next world | "
             "1 failure (20 left)");
   EXPECT_FALSE(MakeStatusLine(view, kNow).settled);
 }

@@ -1,12 +1,14 @@
 #include "launcher/console/status_table.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "base/duration_text.h"
 #include "rendezvous/progress/waiting_news.h"
 
 namespace hvd {
@@ -40,17 +42,18 @@ std::string Count(uint64_t n, absl::string_view what) {
   return absl::StrCat(n, " ", what, n == 1 ? "" : "s");
 }
 
-std::string Ago(const pb::Happening& happening) {
-  const absl::Duration age = absl::Trunc(absl::Milliseconds(happening.age_ms()), absl::Seconds(1));
-  return absl::StrCat(age > absl::ZeroDuration() ? absl::FormatDuration(age) : "0s", " ago");
+std::string Ago(uint64_t milliseconds) {
+  const absl::Duration age = absl::Trunc(absl::Milliseconds(milliseconds), absl::Seconds(1));
+  return absl::StrCat(age > absl::ZeroDuration() ? DurationText(age) : "0s", " ago");
 }
 
 // With the time of its world, unless so much happened since that it is forgotten.
-std::string EpochText(const pb::GetStatusResponse& status) {
-  std::string text = absl::StrCat("epoch ", status.epoch());
+std::string WorldText(const pb::GetStatusResponse& status) {
+  std::string text = absl::StrCat("world ", status.epoch());
   const auto formed = std::find_if(status.recent().rbegin(), status.recent().rend(),
                                    [](const auto& it) { return it.kind() == "world_formed"; });
-  if (formed != status.recent().rend()) absl::StrAppend(&text, " (formed ", Ago(*formed), ")");
+  if (formed != status.recent().rend())
+    absl::StrAppend(&text, " (formed ", Ago(formed->age_ms()), ")");
   return text;
 }
 
@@ -68,6 +71,20 @@ std::string Size(const pb::GetStatusResponse& status) {
   return absl::StrCat(workers, " (at least ", status.min_workers(), most, ")");
 }
 
+// ", commit 40 (3s ago), lost 12 steps and 7s"; empty: there is no commit, and nothing was lost.
+std::string ProgressText(const pb::GetStatusResponse& status) {
+  std::string text;
+  if (status.commit() > 0) absl::StrAppend(&text, ", commit ", status.commit());
+  if (status.commit() > 0 && status.has_commit_age_ms()) {
+    absl::StrAppend(&text, " (", Ago(status.commit_age_ms()), ")");
+  }
+  if (status.lost_ms() == 0) return text;
+  absl::StrAppend(&text, ", lost ");
+  if (status.lost_steps() > 0) absl::StrAppend(&text, Count(status.lost_steps(), "step"), " and ");
+  absl::StrAppend(&text, DurationText(absl::Milliseconds(status.lost_ms())));
+  return text;
+}
+
 std::string Explanation(const pb::GetStatusResponse& status) {
   return WithPatience(status.explanation(), status.has_wait_left_ms()
                                                 ? absl::Milliseconds(status.wait_left_ms())
@@ -83,9 +100,9 @@ std::string HostState(const pb::HostStatus& host) {
 
 std::string StatusTable(const pb::GetStatusResponse& status) {
   std::string text =
-      absl::StrCat("job ", status.job_id(), ": ", status.state(), ", ", EpochText(status), ", ",
+      absl::StrCat("job ", status.job_id(), ": ", status.state(), ", ", WorldText(status), ", ",
                    Size(status), ", ", Count(status.worlds(), "world"), ", ", Failures(status),
-                   "\n", Explanation(status), "\n\n");
+                   ProgressText(status), "\n", Explanation(status), "\n\n");
   std::vector<Row> rows = {{"HOST", "SLOTS", "RANK", "WORKER", "PID", "STATE"}};
   for (const pb::HostStatus& host : status.hosts()) {
     rows.push_back({host.host(), absl::StrCat(host.slots()), "", "", "", HostState(host)});
@@ -98,7 +115,7 @@ std::string StatusTable(const pb::GetStatusResponse& status) {
   absl::StrAppend(&text, Columns(rows));
   if (status.recent_size() > 0) absl::StrAppend(&text, "\n");
   for (const pb::Happening& happening : status.recent()) {
-    absl::StrAppend(&text, Ago(happening), "  ", happening.text(), "\n");
+    absl::StrAppend(&text, Ago(happening.age_ms()), "  ", happening.text(), "\n");
   }
   return text;
 }

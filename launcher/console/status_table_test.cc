@@ -48,7 +48,7 @@ TEST(StatusTable, WaitingJob_SaysForHowLong) {
 
 TEST(StatusTable, RunningJob_ListsHostsAndWorkers) {
   EXPECT_EQ(StatusTable(Running()),
-            "job 4711: running, epoch 7, 3 workers (at least 2, at most 8), 4 worlds, "
+            "job 4711: running, world 7, 3 workers (at least 2, at most 8), 4 worlds, "
             "1 failure (19 left)\n"
             "3 workers train\n"
             "\n"
@@ -89,7 +89,7 @@ TEST(StatusTable, AgeOfTheWorld_IsThatOfTheNewest) {
     happening->set_kind(seconds == 7 ? "worker_failed" : "world_formed");
     happening->set_age_ms(seconds * 1000);
   }
-  EXPECT_THAT(StatusTable(status), HasSubstr(", epoch 7 (formed 42s ago), 3 workers"));
+  EXPECT_THAT(StatusTable(status), HasSubstr(", world 7 (formed 42s ago), 3 workers"));
 }
 
 }  // namespace

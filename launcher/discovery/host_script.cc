@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/duration_text.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/process.h"
@@ -90,7 +91,7 @@ class PolledScript : public HostScript {
     limit_ = loop_->After(options_.time_limit, [this] {
       End();
       Tell(Code::kDeadlineExceeded,
-           absl::StrCat("has not ended within ", absl::FormatDuration(options_.time_limit),
+           absl::StrCat("has not ended within ", DurationText(options_.time_limit),
                         " and was killed"));
     });
     return absl::OkStatus();

@@ -13,8 +13,8 @@
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/spawn/agent_command.h"
+#include "launcher/spawn/agent_frames.h"
 #include "launcher/spawn/agent_protocol.h"
-#include "launcher/spawn/agent_stream.h"
 
 namespace hvd {
 namespace {
@@ -218,7 +218,7 @@ class RunningAgent : public AgentProcess {
   std::unique_ptr<EventLoop> loop_;
   Fd input_, output_, error_;
   std::optional<Process> process_;
-  AgentStream stream_;
+  AgentFrameReader stream_;
   TextTail error_tail_;
   AgentExit exit_;
   bool exited_ = false;

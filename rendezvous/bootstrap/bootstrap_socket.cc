@@ -49,11 +49,9 @@ absl::StatusOr<std::unique_ptr<BootstrapSocket>> BootstrapSocket::Create(EventLo
   const std::string name =
       absl::StrCat("horovod-agent-", absl::BytesToHexString(RandomBytes(kRandomBytes)));
   ASSIGN_OR_RETURN(Fd listener, Listen(name));
-  const int fd = listener.get();
   std::unique_ptr<BootstrapSocket> result(
       new BootstrapSocket(loop, user, std::move(answer), name, std::move(listener)));
-  BootstrapSocket* const self = result.get();
-  RETURN_IF_ERROR(loop.Watch(fd, EPOLLIN, [self](uint32_t) { self->OnConnection(); }));
+  RETURN_IF_ERROR(result->acceptor_.Begin());
   return result;
 }
 
@@ -63,16 +61,13 @@ BootstrapSocket::BootstrapSocket(EventLoop& loop, uid_t user, Answer answer, std
       user_(user),
       answer_(std::move(answer)),
       name_(std::move(name)),
-      listener_(std::move(listener)) {}
+      acceptor_(loop, std::move(listener), [this](Fd fd) { OnConnection(std::move(fd)); }) {}
 
 BootstrapSocket::~BootstrapSocket() {
   while (!clients_.empty()) Drop(clients_.begin()->first);
-  loop_.Forget(listener_.get());
 }
 
-void BootstrapSocket::OnConnection() {
-  Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd.valid()) return;
+void BootstrapSocket::OnConnection(Fd fd) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
   if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
@@ -106,7 +101,7 @@ void BootstrapSocket::OnHello(int fd) {
   if (payload.ok() && !payload->has_value() && !got.end) return;
   if (payload.ok() && payload->has_value()) {
     pb::WorkerHello hello;
-    Reply(fd, hello.ParseFromString(**payload) ? answer_(hello.worker_id(), client.pid)
+    Reply(fd, hello.ParseFromString(**payload) ? answer_(hello, client.pid)
                                                : Refusal("this is not a WorkerHello"));
   }
   Drop(fd);

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/acceptor.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/frames.h"
@@ -36,11 +37,13 @@ class BootstrapSocket {
     int arena = -1;
     int stack_pipe = -1;
   };
-  // `asker` is the process that asks; 0 if it can't be seen from here.
-  using Answer = std::function<Response(uint64_t worker_id, pid_t asker)>;
+  // `asker` is the process that asks; 0 if it can't be seen from here, as one of another container
+  // that can't.
+  using Answer = std::function<Response(const pb::WorkerHello& hello, pid_t asker)>;
 
-  // Listens under a random name. Only processes of `user` are answered.   ResourceExhausted,
-  // Internal: no socket to be had.
+  // Listens under a random name, which is no secret: all processes of the network namespace can
+  // find it. Only those of `user` come as far as `answer`, which has to tell its workers from the
+  // user's others.   ResourceExhausted, Internal: no socket to be had.
   static absl::StatusOr<std::unique_ptr<BootstrapSocket>> Create(EventLoop& loop, uid_t user,
                                                                  Answer answer);
   ~BootstrapSocket();
@@ -57,7 +60,7 @@ class BootstrapSocket {
   };
 
   BootstrapSocket(EventLoop& loop, uid_t user, Answer answer, std::string name, Fd listener);
-  void OnConnection();
+  void OnConnection(Fd fd);
   void Admit(Fd fd, pid_t pid);
   void OnHello(int fd);
   static void Reply(int fd, Response response);
@@ -67,7 +70,7 @@ class BootstrapSocket {
   const uid_t user_;
   const Answer answer_;
   const std::string name_;
-  const Fd listener_;
+  Acceptor acceptor_;
   std::map<int, Client> clients_;
 };
 

@@ -18,12 +18,12 @@ namespace {
 
 constexpr uint64_t kKnownWorker = 5;
 
-BootstrapSocket::Response AnswerWorker(uint64_t worker_id, pid_t asker) {
+BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello, pid_t asker) {
   BootstrapSocket::Response response;
   pb::WorkerBootstrap& answer = response.bootstrap;
   EXPECT_EQ(asker, getpid());
-  answer.set_worker_id(worker_id);
-  if (worker_id == kKnownWorker) {
+  answer.set_worker_id(hello.worker_id());
+  if (hello.worker_id() == kKnownWorker) {
     answer.mutable_credentials()->set_token("secret");
     answer.mutable_credentials()->set_ca_certificate(std::string(8000, 'c'));
   } else {

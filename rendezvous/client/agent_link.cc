@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/duration_text.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/client_callback.h"
@@ -132,8 +133,7 @@ class AgentLinkImpl final : public AgentLink,
     if (!absl::StrContains(status.error_message(), "keepalive watchdog")) {
       return FromGrpcStatus(status);
     }
-    return absl::UnavailableError(absl::StrCat("it was silent for ",
-                                               absl::FormatDuration(patience_),
+    return absl::UnavailableError(absl::StrCat("it was silent for ", DurationText(patience_),
                                                "; HOROVOD_AGENT_TIMEOUT_SECONDS allows for more"));
   }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/duration_text.h"
 #include "grpcpp/client_context.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/transport/connection.h"
@@ -32,9 +33,8 @@ absl::StatusOr<Response> Call(const std::string& address, const PeerCredentials&
                      " can't be reached: ", FromGrpcStatus(status).message()));
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return absl::DeadlineExceededError(absl::StrCat("the rendezvous daemon at ", address,
-                                                    " has not answered within ",
-                                                    absl::FormatDuration(timeout)));
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the rendezvous daemon at ", address, " has not answered within ", DurationText(timeout)));
   }
   return FromGrpcStatus(status);
 }

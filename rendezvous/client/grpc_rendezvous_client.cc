@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/duration_text.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "proto/rendezvous.grpc.pb.h"
@@ -139,12 +140,12 @@ class GrpcRendezvousClient final : public RendezvousClient {
         (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !connected());
     if (unreachable) {
       return absl::UnavailableError(absl::StrCat(name, ": ", daemon, " was not reached within ",
-                                                 absl::FormatDuration(timeout), ": ",
+                                                 DurationText(timeout), ": ",
                                                  status.error_message()));
     }
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return absl::DeadlineExceededError(absl::StrCat(name, ": ", daemon, " had no answer within ",
-                                                      absl::FormatDuration(timeout)));
+      return absl::DeadlineExceededError(
+          absl::StrCat(name, ": ", daemon, " had no answer within ", DurationText(timeout)));
     }
     return FromGrpcStatus(status);
   }

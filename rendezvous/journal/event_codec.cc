@@ -124,7 +124,8 @@ WorkerExited Get(const pb::journal::WorkerExited& from) {
 }
 
 void Put(const JoinRequested& from, pb::journal::Event& to) {
-  const auto& [call, worker, last_epoch, address, control_port, may_defer, commit] = from;
+  const auto& [call, worker, last_epoch, address, control_port, may_defer, commit, worked, left_for,
+               lost_steps, lost_time] = from;
   pb::journal::JoinRequested& message = *to.mutable_join_requested();
   message.set_call(call.value());
   Put(worker, *message.mutable_worker());
@@ -133,12 +134,24 @@ void Put(const JoinRequested& from, pb::journal::Event& to) {
   message.set_control_port(control_port);
   message.set_may_defer(may_defer);
   message.set_commit(commit);
+  message.set_worked(worked);
+  message.set_left_for(left_for);
+  message.set_lost_steps(lost_steps);
+  message.set_lost_time_ns(ToNanoseconds(lost_time));
 }
 
 JoinRequested Get(const pb::journal::JoinRequested& from) {
-  return {CallId(from.call()), Get(from.worker()),  Epoch(from.last_epoch()),
-          from.address(),      from.control_port(), from.may_defer(),
-          from.commit()};
+  return {CallId(from.call()),
+          Get(from.worker()),
+          Epoch(from.last_epoch()),
+          from.address(),
+          from.control_port(),
+          from.may_defer(),
+          from.commit(),
+          from.worked(),
+          from.left_for(),
+          from.lost_steps(),
+          DurationFromNanoseconds(from.lost_time_ns())};
 }
 
 void Put(const WatchRequested& from, pb::journal::Event& to) {
@@ -182,6 +195,21 @@ void Put(const Reported& from, pb::journal::Event& to) {
 Reported Get(const pb::journal::Reported& from) {
   return {CallId(from.call()), Get(from.worker()), Epoch(from.epoch()),
           from.finished(),     from.failure(),     from.caused_by_peer()};
+}
+
+void Put(const ProgressReported& from, pb::journal::Event& to) {
+  const auto& [call, worker, epoch, commit, commit_age] = from;
+  pb::journal::ProgressReported& message = *to.mutable_progress_reported();
+  message.set_call(call.value());
+  Put(worker, *message.mutable_worker());
+  message.set_epoch(epoch.value());
+  message.set_commit(commit);
+  message.set_commit_age_ns(ToNanoseconds(commit_age));
+}
+
+ProgressReported Get(const pb::journal::ProgressReported& from) {
+  return {CallId(from.call()), Get(from.worker()), Epoch(from.epoch()), from.commit(),
+          DurationFromNanoseconds(from.commit_age_ns())};
 }
 
 void Put(const StallReported& from, pb::journal::Event& to) {
@@ -287,6 +315,8 @@ std::optional<Event> FromMessage(const pb::journal::Event& message) {
       return Get(message.exchange_requested());
     case pb::journal::Event::kReported:
       return Get(message.reported());
+    case pb::journal::Event::kProgressReported:
+      return Get(message.progress_reported());
     case pb::journal::Event::kStallReported:
       return Get(message.stall_reported());
     case pb::journal::Event::kWorkerSampled:

@@ -22,10 +22,12 @@ std::vector<Event> AllEvents() {
           WorkerStarted{WorkerId(3), 77},
           WorkerDying{WorkerId(3)},
           WorkerExited{WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why"},
-          JoinRequested{CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711, true, 12},
+          JoinRequested{CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711, true, 12, true, kBytes, 7,
+                        absl::Milliseconds(1234)},
           WatchRequested{CallId(8), kWorker, Epoch(2), true},
           ExchangeRequested{CallId(8), kWorker, Epoch(2), "key", kBytes},
           Reported{CallId(8), kWorker, Epoch(2), true, kBytes, true},
+          ProgressReported{CallId(8), kWorker, Epoch(2), 12, absl::Milliseconds(1234)},
           StallReported{CallId(8),
                         kWorker,
                         Epoch(2),
@@ -98,6 +100,7 @@ JobSpec UnusualSpec() {
   spec.reattach_timeout = absl::InfiniteDuration();
   spec.settle_time = absl::Seconds(2);
   spec.failure_grace = absl::Seconds(3);
+  spec.encrypt_data = true;
   ElasticSpec& elastic = spec.elastic.emplace();
   elastic.spares = 1;
   elastic.elastic_timeout = absl::Seconds(4);

@@ -12,17 +12,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/fd.h"
+#include "base/private_folder.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "proto/journal.pb.h"
+#include "rendezvous/journal/batches.h"
 #include "rendezvous/journal/event_codec.h"
 #include "rendezvous/journal/record_file.h"
 
 namespace hvd {
 namespace {
 
-constexpr uint32_t kFormat = 2;
-constexpr char kNewSuffix[] = ".new";
+constexpr uint32_t kFormat = 3;
+constexpr uint32_t kFormatOfRecords = 2;  // still read
+constexpr char kName[] = "journal";
+constexpr char kNewName[] = "journal.new";
 
 absl::Status About(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(path, " ", status.message()));
@@ -30,7 +34,8 @@ absl::Status About(const std::string& path, const absl::Status& status) {
 
 // Whether a journal that begins so is this job's and can be understood.
 absl::Status Check(const pb::journal::Header& found, const pb::journal::Header& wanted) {
-  if (found.format() != kFormat || found.version() != kVersion) {
+  const bool readable = found.format() == kFormat || found.format() == kFormatOfRecords;
+  if (!readable || found.version() != kVersion) {
     return absl::FailedPreconditionError(absl::StrCat("was written by horovod ", found.version(),
                                                       " (format ", found.format(), "), this is ",
                                                       kVersion, " (format ", kFormat, ")"));
@@ -50,27 +55,19 @@ absl::Status Failed(const std::string& what, const std::string& path) {
 }
 
 // A file of these bytes on disk, under no name that counts yet.
-absl::StatusOr<Fd> WriteNew(const std::string& path, const std::string& bytes) {
-  Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file.valid()) {
-    return absl::InvalidArgumentError(absl::StrCat("can't open ", path, ": ", strerror(errno)));
+absl::StatusOr<Fd> WriteNew(const PrivateFolder& folder, const std::string& name,
+                            const std::string& bytes) {
+  ASSIGN_OR_RETURN(Fd file, folder.NewFile(name));
+  if (!WriteAll(file.get(), bytes).ok() || fsync(file.get()) != 0) {
+    return Failed("write", folder.PathOf(name));
   }
-  if (!WriteAll(file.get(), bytes).ok() || fsync(file.get()) != 0) return Failed("write", path);
   return file;
-}
-
-absl::Status SyncFolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const Fd file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!file.valid() || fsync(file.get()) != 0) return Failed("sync", folder);
-  return absl::OkStatus();
 }
 
 class FileJournalImpl final : public FileJournal {
  public:
-  FileJournalImpl(std::string path, pb::journal::Header header)
-      : path_(std::move(path)), header_(std::move(header)) {}
+  FileJournalImpl(const PrivateFolder& folder, pb::journal::Header header)
+      : folder_(folder), header_(std::move(header)) {}
 
   // Begins the file.
   absl::Status Begin() { return Replace(); }
@@ -78,24 +75,16 @@ class FileJournalImpl final : public FileJournal {
   // Takes up the file that there is: checks all of it and cuts off its torn end.
   absl::Status TakeUp(Fd file) {
     file_ = std::move(file);
-    bool has_header = false;
-    const absl::StatusOr<int64_t> end =
-        ReadRecords(file_.get(), [&](absl::string_view payload) -> absl::Status {
-          if (std::exchange(has_header, true)) return Parse(payload).status();
-          events_begin_ = static_cast<int64_t>(kRecordHeaderBytes + payload.size());
-          return TakeHeader(payload);
-        });
-    if (!end.ok()) return About(path_, end.status());
+    ASSIGN_OR_RETURN(const std::string bytes, Contents());
+    const auto header = FirstRecord(bytes);
     // It was whole before it got its name.
-    if (!has_header) return About(path_, absl::DataLossError("is damaged at byte 0"));
-    const int64_t size = lseek(file_.get(), 0, SEEK_END);
-    bytes_cut_ = size - *end;
-    end_ = *end;
-    if (bytes_cut_ > 0 &&
-        (ftruncate(file_.get(), end_) != 0 || lseek(file_.get(), 0, SEEK_END) != end_)) {
-      return Failed("shorten", path_);
+    if (!header.ok() || !header->has_value()) {
+      return About(path(), WithAdvice(absl::DataLossError("is damaged at byte 0")));
     }
-    return absl::OkStatus();
+    const absl::Status known = TakeHeader(**header);
+    if (!known.ok()) return About(path(), known);
+    events_begin_ = kRecordHeaderBytes + (*header)->size();
+    return header_.format() == kFormat ? TakeUpBatches(bytes) : TakeUpRecords(bytes);
   }
 
   absl::Time started() const override { return TimeFromNanoseconds(header_.started_ns()); }
@@ -103,37 +92,40 @@ class FileJournalImpl final : public FileJournal {
 
   std::optional<Snapshot> snapshot() const override {
     if (!header_.has_snapshot()) return std::nullopt;
-    return Snapshot{header_.snapshot().state(), TimeFromNanoseconds(header_.snapshot().time_ns())};
+    return Snapshot{header_.snapshot().state(), TimeFromNanoseconds(header_.snapshot().time_ns()),
+                    header_.snapshot().layout()};
   }
 
   absl::Status Replay(const Visit& visit) override {
-    bool header = true;
-    const absl::Status status =
-        ReadRecords(file_.get(), [&](absl::string_view payload) -> absl::Status {
-          if (std::exchange(header, false)) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::string bytes, Contents());
+    const auto read =
+        ReadBatches(bytes, events_begin_, [&](absl::string_view payload) -> absl::Status {
           ASSIGN_OR_RETURN(const auto event, Parse(payload));
           visit(event.first, event.second);
           return absl::OkStatus();
-        }).status();
-    return status.ok() ? status : About(path_, status);
+        });
+    return read.ok() ? absl::OkStatus() : AboutEvents(read.status());
   }
 
   void Append(const Event& event, absl::Time time) override {
-    buffer_ += EncodeRecord(ToMessage(event, time).SerializeAsString());
+    AddToBatch(ToMessage(event, time).SerializeAsString(), buffer_);
   }
 
   absl::Status Sync() override {
     if (!failed_.ok() || buffer_.empty()) return failed_;
-    if (!WriteAll(file_.get(), buffer_).ok() || fdatasync(file_.get()) != 0) {
-      failed_ = Failed("write", path_);
+    const std::string batch = EncodeBatch(next_batch_, buffer_);
+    if (!WriteAll(file_.get(), batch).ok() || fdatasync(file_.get()) != 0) {
+      failed_ = Failed("write", path());
     }
-    end_ += static_cast<int64_t>(buffer_.size());
+    end_ += static_cast<int64_t>(batch.size());
+    ++next_batch_;
     buffer_.clear();
     return failed_;
   }
 
   bool WantsSnapshot() const override {
-    return end_ - events_begin_ >= std::max(kLeastEvents, 2 * events_begin_) && end_ >= retry_at_;
+    const auto begin = static_cast<int64_t>(events_begin_);
+    return end_ - begin >= std::max(kLeastEvents, 2 * begin) && end_ >= retry_at_;
   }
 
   absl::Status Compact(const Snapshot& snapshot) override {
@@ -142,24 +134,72 @@ class FileJournalImpl final : public FileJournal {
     pb::journal::Header before = header_;
     header_.mutable_snapshot()->set_time_ns(ToNanoseconds(snapshot.time));
     header_.mutable_snapshot()->set_state(snapshot.state);
+    header_.mutable_snapshot()->set_layout(snapshot.layout);
     const absl::Status status = Replace();
     if (!status.ok()) header_ = std::move(before);
     return status;
   }
 
  private:
-  // Puts a file of the header alone in the place of what is there.
+  std::string path() const { return folder_.PathOf(kName); }
+
+  absl::StatusOr<std::string> Contents() const {
+    std::string bytes;
+    char piece[1 << 16];
+    while (true) {
+      const ssize_t got = TEMP_FAILURE_RETRY(
+          pread(file_.get(), piece, sizeof(piece), static_cast<off_t>(bytes.size())));
+      if (got < 0) return Failed("read", path());
+      if (got == 0) return bytes;
+      bytes.append(piece, static_cast<size_t>(got));
+    }
+  }
+
+  // The status of reading events, for the user.
+  absl::Status AboutEvents(const absl::Status& status) const {
+    return About(path(), WithAdvice(status));
+  }
+
+  absl::Status TakeUpBatches(absl::string_view bytes) {
+    const auto read = ReadBatches(
+        bytes, events_begin_, [](absl::string_view payload) { return Parse(payload).status(); });
+    if (!read.ok()) return AboutEvents(read.status());
+    next_batch_ = read->next;
+    end_ = static_cast<int64_t>(read->end);
+    bytes_cut_ = static_cast<int64_t>(bytes.size()) - end_;
+    const bool cut = bytes_cut_ == 0 || ftruncate(file_.get(), end_) == 0;
+    if (!cut || lseek(file_.get(), end_, SEEK_SET) != end_) return Failed("shorten", path());
+    return absl::OkStatus();
+  }
+
+  // A file of the format before becomes one of this format.
+  absl::Status TakeUpRecords(absl::string_view bytes) {
+    const auto read =
+        ReadRecords(bytes, events_begin_, [this](absl::string_view payload) -> absl::Status {
+          AddToBatch(payload, buffer_);
+          return Parse(payload).status();
+        });
+    if (!read.ok()) return AboutEvents(read.status());
+    bytes_cut_ = static_cast<int64_t>(bytes.size() - *read);
+    header_.set_format(kFormat);
+    return Replace();
+  }
+
+  // Puts a file of the header, and of what was appended, in the place of what is there.
   absl::Status Replace() {
-    const std::string bytes = EncodeRecord(header_.SerializeAsString());
-    const std::string path = path_ + kNewSuffix;
-    ASSIGN_OR_RETURN(Fd file, WriteNew(path, bytes));
-    if (rename(path.c_str(), path_.c_str()) != 0) return Failed("rename", path);
+    const std::string header = EncodeRecord(header_.SerializeAsString());
+    const std::string events = buffer_.empty() ? "" : EncodeBatch(1, buffer_);
+    ASSIGN_OR_RETURN(Fd file, WriteNew(folder_, kNewName, header + events));
+    RETURN_IF_ERROR(folder_.Rename(kNewName, kName));
     // From here on the old file may or may not be what the next daemon finds, so there is no way
     // back to it.
     file_ = std::move(file);
-    events_begin_ = end_ = static_cast<int64_t>(bytes.size());
+    events_begin_ = header.size();
+    end_ = static_cast<int64_t>(header.size() + events.size());
+    next_batch_ = events.empty() ? 1 : 2;
+    buffer_.clear();
     retry_at_ = 0;
-    failed_ = SyncFolderOf(path_);
+    failed_ = folder_.Sync();
     return failed_;
   }
 
@@ -173,6 +213,15 @@ class FileJournalImpl final : public FileJournal {
     return absl::OkStatus();
   }
 
+  // Says what can be done about it.
+  absl::Status WithAdvice(const absl::Status& status) const {
+    if (!absl::IsDataLoss(status)) return status;
+    return absl::DataLossError(
+        absl::StrCat(status.message(),
+                     ", and no crash does that; put back a copy of the folder, or start the "
+                     "job anew, with another one: training goes on from its checkpoint"));
+  }
+
   static absl::StatusOr<std::pair<Event, absl::Time>> Parse(absl::string_view payload) {
     pb::journal::Event message;
     std::optional<Event> event;
@@ -183,19 +232,21 @@ class FileJournalImpl final : public FileJournal {
     return std::make_pair(*std::move(event), TimeFromNanoseconds(message.time_ns()));
   }
 
-  const std::string path_;
+  const PrivateFolder& folder_;
   pb::journal::Header header_;  // as in the file
   Fd file_;
-  int64_t events_begin_ = 0, end_ = 0;  // in the file
-  int64_t retry_at_ = 0;                // no snapshot is wanted before the file is as long
+  size_t events_begin_ = 0;  // in the file, as the next
+  int64_t end_ = 0;
+  int64_t retry_at_ = 0;  // no snapshot is wanted before the file is as long
   int64_t bytes_cut_ = 0;
-  std::string buffer_;  // records that are not yet written
+  uint64_t next_batch_ = 1;
+  std::string buffer_;  // of a batch that is not yet written
   absl::Status failed_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const std::string& path,
+absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const PrivateFolder& folder,
                                                                const std::string& job_id,
                                                                const JobSpec& spec,
                                                                absl::Time now) {
@@ -205,14 +256,12 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const std::string
   header.set_job_id(job_id);
   header.set_started_ns(ToNanoseconds(now));
   *header.mutable_spec() = ToMessage(spec);
-  auto journal = std::make_unique<FileJournalImpl>(path, std::move(header));
-  Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.valid() && errno != ENOENT) {
-    return absl::InvalidArgumentError(absl::StrCat("can't open ", path, ": ", strerror(errno)));
-  }
-  (void)unlink(absl::StrCat(path, kNewSuffix).c_str());  // of a daemon that was killed
-  const bool is_new = !file.valid() || lseek(file.get(), 0, SEEK_END) == 0;
-  RETURN_IF_ERROR(is_new ? journal->Begin() : journal->TakeUp(std::move(file)));
+  auto journal = std::make_unique<FileJournalImpl>(folder, std::move(header));
+  absl::StatusOr<Fd> file = folder.OpenFile(kName, O_RDWR);
+  if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
+  folder.Remove(kNewName);  // of a daemon that was killed
+  const bool is_new = !file.ok() || lseek(file->get(), 0, SEEK_END) == 0;
+  RETURN_IF_ERROR(is_new ? journal->Begin() : journal->TakeUp(*std::move(file)));
   return journal;
 }
 

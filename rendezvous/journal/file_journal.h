@@ -7,30 +7,32 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/private_folder.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/membership/job_spec.h"
 
 namespace hvd {
 
-// One file, which begins with the job and, if there is one, the snapshot; events follow. A new
-// snapshot makes a new file that takes the old one's place at once, when it is whole and on disk.
-// The file has at most kLeastEvents bytes and three times the snapshot's, and what one Sync writes.
+// One file, which begins with the job and, if there is one, the snapshot; events follow, a batch
+// for each Sync. A new snapshot makes a new file that takes the old one's place at once, when it is
+// whole and on disk. The file has at most kLeastEvents bytes and three times the snapshot's, and
+// what one Sync writes.
 class FileJournal : public Journal {
  public:
   // Bytes of events, at least, before a snapshot is wanted; of a large one, twice as many as it
   // has.
   static constexpr int64_t kLeastEvents = int64_t{1} << 20;
 
-  // Bytes of a last record that its writer did not complete; they were cut off. 0: none.
+  // Bytes of a last Sync that its writer did not complete; they were cut off. 0: none.
   virtual int64_t bytes_cut() const = 0;
 
-  // Opens the journal of this job at `path`, or begins it there, at the time `now`, if there is no
-  // file or an empty one. Nobody else may have it open. Its folder has a file "`path`.new" at
-  // times.
+  // Opens the journal of this job in `folder`, which must outlive it, or begins it there, at the
+  // time `now`, if there is no file "journal" or an empty one. Nobody else may have it open. There
+  // is a file "journal.new" at times.
   //   InvalidArgument: the file can't be opened; says why.   Internal: it can't be written.
   //   FailedPrecondition: it is another job's, or was written by another version.
-  //   DataLoss: it is damaged, and where.
-  static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const std::string& path,
+  //   DataLoss: it is damaged; says where, and what can be done.
+  static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const PrivateFolder& folder,
                                                            const std::string& job_id,
                                                            const JobSpec& spec, absl::Time now);
 };

@@ -1,21 +1,23 @@
 #include "rendezvous/journal/file_journal.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/journal.pb.h"
+#include "rendezvous/journal/batches.h"
 #include "rendezvous/journal/event_codec.h"
 #include "rendezvous/journal/record_file.h"
+#include "tests/support/full_disk.h"
 
 namespace hvd {
 namespace {
@@ -24,13 +26,10 @@ const absl::Time kStart = absl::FromUnixNanos(1600000000123456789);
 
 class FileJournalTest : public testing::Test {
  protected:
-  ~FileJournalTest() override {
-    unlink(path_.c_str());
-    unlink((path_ + ".new").c_str());
-  }
+  ~FileJournalTest() override { std::filesystem::remove_all(folder_->path()); }
 
   absl::StatusOr<std::unique_ptr<FileJournal>> Open(const std::string& job = "job") {
-    return FileJournal::Open(path_, job, spec_, kStart);
+    return FileJournal::Open(*folder_, job, spec_, kStart);
   }
 
   // A journal with these calls cancelled, one second after another.
@@ -73,9 +72,19 @@ class FileJournalTest : public testing::Test {
   }
   void SetContents(const std::string& contents, const std::string& suffix = "") const {
     std::ofstream(path_ + suffix, std::ios::binary | std::ios::trunc) << contents;
+    ASSERT_EQ(chmod((path_ + suffix).c_str(), 0600), 0);
   }
 
-  const std::string path_ = testing::TempDir() + "/file_journal_" + std::to_string(getpid());
+  // A batch with one event, as the file has it.
+  static std::string BatchOf(uint64_t number, const pb::journal::Event& event) {
+    std::string contents;
+    AddToBatch(event.SerializeAsString(), contents);
+    return EncodeBatch(number, contents);
+  }
+
+  const std::unique_ptr<PrivateFolder> folder_ =
+      *PrivateFolder::Open(testing::TempDir() + "/file_journal_" + std::to_string(getpid()));
+  const std::string path_ = folder_->PathOf("journal");
   JobSpec spec_;
 };
 
@@ -101,7 +110,7 @@ TEST_F(FileJournalTest, Append_WithoutSync_IsNotKept) {
 
 TEST_F(FileJournalTest, Started_IsTheFirstOpenings) {
   ASSERT_TRUE(Open().ok());
-  const auto later = FileJournal::Open(path_, "job", spec_, kStart + absl::Hours(1));
+  const auto later = FileJournal::Open(*folder_, "job", spec_, kStart + absl::Hours(1));
   EXPECT_EQ((*later)->started(), kStart);
 }
 
@@ -110,6 +119,38 @@ TEST_F(FileJournalTest, File_IsTheOwnersAlone) {
   struct stat info = {};
   ASSERT_EQ(stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+// How it may be torn: batches_test.
+TEST_F(FileJournalTest, LastSyncHasZerosInside_ItIsCutOff_AndItGoesOn) {
+  Fill({1});
+  const std::string whole = Contents();
+  Fill({2, 3});  // one Sync
+  std::string torn = Contents();
+  torn.replace(whole.size() + 40, 8, 8, '\0');
+  SetContents(torn);
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_EQ((*journal)->bytes_cut(), static_cast<int64_t>(torn.size() - whole.size()));
+  EXPECT_EQ(Contents(), whole);
+  (*journal)->Append(CallCancelled{CallId(4)}, kStart + absl::Seconds(2));
+  ASSERT_TRUE((*journal)->Sync().ok());
+  EXPECT_EQ(Calls(**Open()), (std::vector<uint64_t>{1, 4}));
+}
+
+TEST_F(FileJournalTest, ZerosInsideAnEarlierSync_DataLoss_WithPlaceAndAdvice) {
+  Fill({1});
+  const size_t begin = Contents().size();
+  Fill({2});
+  Fill({3});
+  std::string damaged = Contents();
+  damaged.replace(begin + 40, 4, 4, '\0');
+  SetContents(damaged);
+  const std::string message(Open().status().message());
+  EXPECT_TRUE(absl::StrContains(
+      message, absl::StrCat(path_, " is damaged at byte ", begin, ", and no crash does that; put")))
+      << message;
+  EXPECT_EQ(Contents(), damaged);
 }
 
 TEST_F(FileJournalTest, TornAnywhereInTheLastRecord_TheRestIsKept_AndItGoesOn) {
@@ -178,13 +219,13 @@ TEST_F(FileJournalTest, NoJournal_DataLoss) {
 
 TEST_F(FileJournalTest, RecordsOfAnUnknownKind_DataLoss) {
   ASSERT_TRUE(Open().ok());
-  SetContents(Contents() + EncodeRecord(pb::journal::Event().SerializeAsString()));
+  SetContents(Contents() + BatchOf(1, pb::journal::Event()));
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(FileJournalTest, OtherVersionOrFormat_FailedPreconditionAndSaysWhich) {
   pb::journal::Header header;
-  header.set_format(2);
+  header.set_format(3);
   header.set_version("0.0.1");
   header.set_job_id("job");
   SetContents(EncodeRecord(header.SerializeAsString()));
@@ -326,24 +367,21 @@ TEST_F(FileJournalTest, Compact_CantWrite_GoesOnAsItWas_AndTriesAgainLater) {
   EXPECT_EQ(State(**Open()), "state");
 }
 
-TEST_F(FileJournalTest, NoSuchDirectory_InvalidArgument) {
-  const auto journal = FileJournal::Open(path_ + "/no/such", "job", spec_, kStart);
-  EXPECT_EQ(journal.status().code(), absl::StatusCode::kInvalidArgument);
+TEST_F(FileJournalTest, SomethingElseInItsPlace_InvalidArgument_AndItIsLeftAlone) {
+  const std::string target = path_ + ".target";
+  ASSERT_EQ(symlink(target.c_str(), path_.c_str()), 0);
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(target));
 }
 
 TEST_F(FileJournalTest, Sync_NoRoom_FailsForGood_AndWhatWasThereStays) {
   Fill({1});
   auto journal = Open();
   ASSERT_EQ(Calls(**journal).size(), 1u);
-  rlimit old = {};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
-  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit none = {Contents().size() + 3, old.rlim_max};  // not even a whole record
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
   (*journal)->Append(CallCancelled{CallId(2)}, kStart);
+  auto disk = std::make_unique<FullDisk>(Contents().size() + 3);  // not even a whole batch
   const absl::Status full = (*journal)->Sync();
-  setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, previous);
+  disk.reset();
   EXPECT_EQ(full.code(), absl::StatusCode::kInternal);
   EXPECT_TRUE(absl::StrContains(full.message(), path_)) << full;
   (*journal)->Append(CallCancelled{CallId(3)}, kStart);

@@ -2,12 +2,14 @@
 #ifndef RENDEZVOUS_JOURNAL_JOURNAL_H_
 #define RENDEZVOUS_JOURNAL_JOURNAL_H_
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "rendezvous/membership/archive_layout.h"
 #include "rendezvous/membership/events.h"
 
 namespace hvd {
@@ -20,7 +22,8 @@ class Journal {
   // What stands for all events up to a time; what is in it is its maker's matter.
   struct Snapshot {
     std::string state;
-    absl::Time time;  // of the newest of the events
+    absl::Time time;                   // of the newest of the events
+    uint32_t layout = kArchiveLayout;  // of `state`
   };
 
   virtual ~Journal() = default;

@@ -45,7 +45,7 @@ ElasticSpec Get(const pb::journal::ElasticSpec& from) {
 // By structured bindings, as events: a field that is added does not compile before it is kept.
 pb::journal::JobSpec ToMessage(const JobSpec& spec) {
   const auto& [min_workers, max_workers, start_workers, elastic, expected_hosts, start_timeout,
-               reattach_timeout, settle_time, failure_grace] = spec;
+               reattach_timeout, settle_time, failure_grace, encrypt_data] = spec;
   pb::journal::JobSpec message;
   message.set_min_workers(min_workers);
   message.set_max_workers(max_workers);
@@ -60,6 +60,7 @@ pb::journal::JobSpec ToMessage(const JobSpec& spec) {
   message.set_reattach_timeout_ns(ToNanoseconds(reattach_timeout));
   message.set_settle_time_ns(ToNanoseconds(settle_time));
   message.set_failure_grace_ns(ToNanoseconds(failure_grace));
+  message.set_encrypt_data(encrypt_data);
   return message;
 }
 
@@ -76,6 +77,7 @@ JobSpec FromMessage(const pb::journal::JobSpec& message) {
   spec.reattach_timeout = DurationFromNanoseconds(message.reattach_timeout_ns());
   spec.settle_time = DurationFromNanoseconds(message.settle_time_ns());
   spec.failure_grace = DurationFromNanoseconds(message.failure_grace_ns());
+  spec.encrypt_data = message.encrypt_data();
   return spec;
 }
 

@@ -9,7 +9,8 @@
 //     }
 //   };
 // For values that are others' alphabet it is a function KeepFields(archive, value) beside them.
-// The bytes are for the same version of the program. Pure.
+// The bytes are for this version of the program and later ones: what comes to a type later is kept
+// at its end, by archive.Since(LAYOUT, value), with a new number in archive_layout.h. Pure.
 #ifndef RENDEZVOUS_MEMBERSHIP_ARCHIVE_H_
 #define RENDEZVOUS_MEMBERSHIP_ARCHIVE_H_
 
@@ -29,6 +30,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "rendezvous/membership/archive_layout.h"
 
 namespace hvd {
 
@@ -47,6 +49,12 @@ class ArchiveBase {
   template <typename... Values>
   void operator()(Values&... values) {
     (One(values), ...);
+  }
+
+  // What archives have from this layout on. In those of before it is as it was made.
+  template <typename... Values>
+  void Since(uint32_t layout, Values&... values) {
+    if (self().layout() >= layout) (One(values), ...);
   }
 
  protected:
@@ -165,6 +173,7 @@ class ArchiveBase {
 class ArchiveWriter : public ArchiveBase<ArchiveWriter> {
  public:
   static constexpr bool kReads = false;
+  static constexpr uint32_t layout() { return kArchiveLayout; }
 
   void Number(uint64_t& number) {
     for (int shift = 0; shift < 64; shift += 8)
@@ -188,8 +197,11 @@ class ArchiveReader : public ArchiveBase<ArchiveReader> {
  public:
   static constexpr bool kReads = true;
 
-  // `bytes` must outlive it.
-  explicit ArchiveReader(absl::string_view bytes) : rest_(bytes) {}
+  // `bytes`, written with this layout, must outlive it.
+  explicit ArchiveReader(absl::string_view bytes, uint32_t layout = kArchiveLayout)
+      : rest_(bytes), layout_(layout) {}
+
+  uint32_t layout() const { return layout_; }
 
   void Number(uint64_t& number) {
     number = 0;
@@ -219,6 +231,7 @@ class ArchiveReader : public ArchiveBase<ArchiveReader> {
   }
 
   absl::string_view rest_;
+  const uint32_t layout_;
   bool ok_ = true;
 };
 

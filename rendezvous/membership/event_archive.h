@@ -23,8 +23,10 @@ void KeepFields(Archive& archive, WorkerKey& value) {
 
 template <typename Archive>
 void KeepFields(Archive& archive, JoinRequested& value) {
-  auto& [call, worker, last_epoch, address, control_port, may_defer, commit] = value;
+  auto& [call, worker, last_epoch, address, control_port, may_defer, commit, worked, left_for,
+         lost_steps, lost_time] = value;
   archive(call, worker, last_epoch, address, control_port, may_defer, commit);
+  archive.Since(2, worked, left_for, lost_steps, lost_time);
 }
 
 template <typename Archive>
@@ -69,8 +71,9 @@ void KeepFields(Archive& archive, Verdict& value) {
 
 template <typename Archive>
 void KeepFields(Archive& archive, Notice& value) {
-  auto& [kind, epoch, host, worker, rank, size, commit, text] = value;
+  auto& [kind, epoch, host, worker, rank, size, commit, lost_steps, lost_time, text] = value;
   archive(kind, epoch, host, worker, rank, size, commit, text);
+  archive.Since(2, lost_steps, lost_time);
 }
 
 template <typename Archive>

@@ -96,6 +96,11 @@ struct JoinRequested {
   int control_port = 0;
   bool may_defer = false;  // ReplyDeferred will do if the job has had a world already
   uint64_t commit = 0;     // the newest commit that this worker can restore; 0: none
+  // Of its last world, if it was in one.
+  bool worked = false;        // an operation of the script's was completed
+  std::string left_for = {};  // its own error; empty: it was told to leave, or a peer had gone
+  uint64_t lost_steps = 0;    // done since `commit`
+  absl::Duration lost_time = absl::ZeroDuration();  // since `commit`, or since training began
 };
 
 // The worker's call WatchEpoch.
@@ -123,6 +128,15 @@ struct Reported {
   bool finished = false;
   std::string failure;
   bool caused_by_peer = false;
+};
+
+// The worker's call Report, with how far it is. OK means that its epoch is the newest and whole.
+struct ProgressReported {
+  CallId call;
+  WorkerKey worker;
+  Epoch epoch;
+  uint64_t commit = 0;  // the newest of all; 0: none
+  absl::Duration commit_age;
 };
 
 // Operations that wait for the same ranks.
@@ -164,10 +178,10 @@ struct StopRequested {
 // Time has passed; nothing else happened.
 struct Tick {};
 
-using Event =
-    std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted, WorkerStarted,
-                 WorkerDying, WorkerExited, JoinRequested, WatchRequested, ExchangeRequested,
-                 Reported, StallReported, WorkerSampled, CallCancelled, StopRequested, Tick>;
+using Event = std::variant<HostJoined, HostLost, HostsDiscovered, HostDraining, Restarted,
+                           WorkerStarted, WorkerDying, WorkerExited, JoinRequested, WatchRequested,
+                           ExchangeRequested, Reported, ProgressReported, StallReported,
+                           WorkerSampled, CallCancelled, StopRequested, Tick>;
 
 // ---- Effects
 
@@ -311,6 +325,9 @@ struct Notice {
     kSlotCooling,  // a slot or host is not used for a while
     kStalled,      // some ranks keep the others waiting; also in a static job
     kStack,        // ... and the whole stack of one of them
+    kRestarted,    // the daemon, as the next also in a static job
+    kHostBack,     // its agent has attached again
+    kWorldIdle,    // ended before an operation of the script's was completed, by no failure
   };
   Kind kind;
   Epoch epoch;          // the present one; kWorkerFailed: of the newest world it was in, if any
@@ -319,7 +336,10 @@ struct Notice {
   int rank = -1;        // of that worker; -1: it has none
   int size = 0;         // kWorldFormed
   uint64_t commit = 0;  // kWorldFormed: the newest there is
-  std::string text;     // one line
+  // kWorldFormed after a broken one: work since the commit that it goes on from.
+  uint64_t lost_steps = 0;
+  absl::Duration lost_time = absl::ZeroDuration();
+  std::string text;  // one line
 };
 
 using Effect = std::variant<StartWorkerEffect, StopWorkersEffect, SampleWorkerEffect, EndJobEffect,

@@ -31,9 +31,11 @@ struct ElasticSpec {
   absl::Duration join_delay = absl::Milliseconds(200);  // for more newcomers, once one is ready
   absl::Duration drain_grace = absl::Seconds(30);
   FailureBudget budget;
-  int failures_without_progress = 3;  // so many failures, and no commit in between, end the job
-  std::optional<int> reset_limit;     // worlds after the first
-  std::optional<Cooldown> cooldown;   // empty: a slot rests when it alone spends the budget
+  // So many failures, and no commit in between, end the job; 0: however many. So do as many worlds
+  // in which no operation was completed.
+  int failures_without_progress = 3;
+  std::optional<int> reset_limit;    // worlds after the first
+  std::optional<Cooldown> cooldown;  // empty: a slot rests when it alone spends the budget
 };
 
 // What is asked for. A static job has min_workers == max_workers and no `elastic`: the first
@@ -50,6 +52,7 @@ struct JobSpec {
   absl::Duration settle_time =
       absl::Milliseconds(500);  // waits so long for a cause once a consequence is seen
   absl::Duration failure_grace = absl::Seconds(1);  // SIGTERM to SIGKILL after a failure
+  bool encrypt_data = false;  // workers talk to each other under TLS; nothing is decided by it
 };
 
 }  // namespace hvd

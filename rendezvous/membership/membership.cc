@@ -52,7 +52,9 @@ std::string Membership::State::Name(const Worker& worker) const {
 void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* worker,
                              const Host* host) {
   // What happens to a static job its end says, but for this.
-  if (!elastic() && kind != Notice::Kind::kStalled && kind != Notice::Kind::kStack) return;
+  const bool tells = kind == Notice::Kind::kStalled || kind == Notice::Kind::kStack ||
+                     kind == Notice::Kind::kRestarted || kind == Notice::Kind::kHostBack;
+  if (!elastic() && !tells) return;
   Notice notice;
   notice.kind = kind;
   notice.epoch = epoch;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rendezvous/membership/archive_layout.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/job_spec.h"
 
@@ -63,7 +64,8 @@ class Membership {
   struct HostView {
     HostSlots host;
     bool attached = false;
-    std::string condition;  // "", "draining", "2 slots rest after failures"
+    std::string condition;                          // "", "draining", "2 slots rest after failures"
+    absl::Time leaves_at = absl::InfiniteFuture();  // when what has not left by then is stopped
     std::vector<WorkerView> workers;
   };
   // What the job can't go on without: hosts to attach, workers to get ready, members to ask for
@@ -79,6 +81,10 @@ class Membership {
     int size = 0;           // of the newest world
     int failures = 0;       // so far
     int failures_left = 0;  // that would be forgiven now; 0 in a static job
+    uint64_t commit = 0;    // the newest that the job is known to have; 0: none
+    absl::Time committed_at = absl::InfinitePast();  // that one; InfinitePast: not known
+    uint64_t lost_steps = 0;                         // by failures, so far
+    absl::Duration lost_time = absl::ZeroDuration();
     Wait waits_for = Wait::kNothing;
     // When that is given up, and the job or that member with it; InfiniteFuture: never.
     absl::Time waits_until = absl::InfiniteFuture();
@@ -90,13 +96,15 @@ class Membership {
 
   // All that it knows, as bytes.
   std::string Save() const;
-  // A machine that goes on as the one that was saved would have. The spec and the looks must be the
-  // same, and the program of the same version.   DataLoss: these are no such bytes.
-  static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved) {
-    return Load(std::move(spec), saved, Looks());
+  // A machine that goes on as the one that was saved, with this layout, would have. The spec and
+  // the looks must be the same.   DataLoss: these are no such bytes.
+  static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved,
+                                                          uint32_t layout = kArchiveLayout) {
+    return Load(std::move(spec), saved, Looks(), layout);
   }
   static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved,
-                                                          const Looks& looks);
+                                                          const Looks& looks,
+                                                          uint32_t layout = kArchiveLayout);
 
  private:
   struct State;

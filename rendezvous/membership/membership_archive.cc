@@ -16,6 +16,8 @@ void Membership::State::Keep(Archive& archive) {
   archive(together_since, quorum_since, told_waiting, formed_at, formed_commit, newest_commit);
   archive(failed_world, lost_hosts, failed_starts, without_progress, last_failure);
   archive(early_exceptions);
+  archive.Since(2, left, broken_at, reported_commit, committed_at, lost_steps, lost_time);
+  archive.Since(2, idle_until);
 }
 
 std::string Membership::Save() const {
@@ -25,11 +27,11 @@ std::string Membership::Save() const {
 }
 
 absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(JobSpec spec, absl::string_view saved,
-                                                             const Looks& looks) {
+                                                             const Looks& looks, uint32_t layout) {
   auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch(), looks);
   State& state = *machine->state_;
   state.hosts.clear();
-  ArchiveReader reader(saved);
+  ArchiveReader reader(saved, layout);
   reader(state);
   const auto hosts = static_cast<int>(state.hosts.size());
   const bool sound = std::all_of(

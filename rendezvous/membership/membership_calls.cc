@@ -8,6 +8,13 @@
 #include "rendezvous/membership/phrases.h"
 
 namespace hvd {
+namespace {
+
+// Of a static job, in a row.
+constexpr int kMostIdleWorlds = 3;
+
+}  // namespace
+
 // Whether this process may speak for this worker.
 absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker* worker) const {
   if (worker == nullptr) {
@@ -44,6 +51,7 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
   }
   worker->incarnation = newer;
   worker->dying = false;
+  GoOn(worker);
 }
 
 // Whether this process is one of those in the given epoch's world, and that epoch is the current
@@ -54,8 +62,8 @@ absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& 
                          key.incarnation == worker.incarnation &&
                          world->members[worker.place.rank].worker.incarnation == key.incarnation;
   if (is_member) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(Name(worker), " is not in epoch ",
-                                                    wanted.value(), " (the current epoch is ",
+  return absl::FailedPreconditionError(absl::StrCat(Name(worker), " is not in world ",
+                                                    wanted.value(), " (the current world is ",
                                                     epoch.value(), ")"));
 }
 
@@ -70,7 +78,7 @@ void Membership::State::On(const JoinRequested& event, absl::Time now) {
   }
   if (event.last_epoch > epoch) {
     return Answer(event.call, absl::FailedPreconditionError(absl::StrCat(
-                                  Name(*worker), " was in epoch ", event.last_epoch.value(),
+                                  Name(*worker), " was in world ", event.last_epoch.value(),
                                   ", which this job has not had")));
   }
   const bool answer_was_lost = worker->in_epoch && !broken.has_value() &&
@@ -92,16 +100,19 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
     Answer(worker->join->call,
            absl::CancelledError(absl::StrCat(Name(*worker), " has asked again in another call")));
   }
+  Leave(*worker, event);
   worker->join = event;
   worker->commit = event.commit;
   worker->ready_since = now;
   worker->exception.clear();  // whatever went wrong, it goes on
+  GoOn(worker);
   worker->caused_by_peer = false;
   failures.Retract(worker->place.rank);
   // Having finished it has left in good order: others may be about to do the same and must not be
   // disturbed. Nor must they if they are about to follow.
   if (worker->in_epoch && !changing.has_value()) {
-    BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world"));
+    const std::string why = event.left_for.empty() ? "" : ": " + OneLine(event.left_for);
+    BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world", why));
   }
 }
 
@@ -115,15 +126,28 @@ void Membership::State::FormWorldWhenAllAsked() {
   if (!skip_asked()) return;
   first_late = 0;
   std::vector<Worker*> members;
-  for (Worker& worker : workers) members.push_back(&worker);
+  uint64_t newest = 0;
+  for (Worker& worker : workers) {
+    members.push_back(&worker);
+    newest = std::max(newest, worker.commit);
+  }
+  without_progress = EndedIdle(newest) ? without_progress + 1 : 0;
+  if (without_progress == kMostIdleWorlds) {
+    Verdict idle = IdleVerdict();
+    idle.summary = absl::StrCat("gave up: ", IdleText(without_progress));
+    return Conclude(std::move(idle), spec.failure_grace, last_time);
+  }
+  formed_commit = newest;
   FormWorld(members, true);
 }
 
 // REQUIRES: `members` are in rank order, their places set, and all have asked.
 void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync_state) {
   const Epoch next(epoch.value() + 1);
-  EndEpoch(absl::StrCat("epoch ", next.value(), " has begun"));
+  EndEpoch(absl::StrCat("world ", next.value(), " has begun"));
   epoch = next;
+  left = Leaving();
+  idle_until = absl::InfinitePast();
   broken.reset();
   changing.reset();
   rounds = ExchangeRounds(static_cast<int>(members.size()));
@@ -133,6 +157,7 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
   for (Worker* worker : members) {
     worker->in_epoch = true;
     worker->finished = false;
+    failures.Returned(worker->place.rank);
     worker->last_world = epoch;
     formed->members.push_back(MemberOf(*worker));
     const int first_size = formed->members.front().local_size;
@@ -158,6 +183,7 @@ WorldMember Membership::State::MemberOf(const Worker& worker) const {
 void Membership::State::BreakEpoch(const std::string& reason) {
   if (epoch == Epoch(0) || broken.has_value()) return;
   EndEpoch(reason);
+  broken_at = last_time;
   Note(Notice::Kind::kEpochBroken, reason);
 }
 
@@ -169,7 +195,7 @@ void Membership::State::EndEpoch(const std::string& reason) {
     effects.push_back(ReplyWatch{watch.call, EpochChange::kBroken, reason});
   }
   rounds.Close(
-      absl::FailedPreconditionError(absl::StrCat("epoch ", epoch.value(), " is broken: ", reason)),
+      absl::FailedPreconditionError(absl::StrCat("world ", epoch.value(), " is broken: ", reason)),
       &effects);
 }
 
@@ -184,7 +210,7 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
   }
   if (event.epoch > Epoch(0) && event.epoch < epoch) {
     effects.push_back(ReplyWatch{event.call, EpochChange::kBroken,
-                                 absl::StrCat("epoch ", epoch.value(), " has begun")});
+                                 absl::StrCat("world ", epoch.value(), " has begun")});
     return;
   }
   if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
@@ -226,6 +252,7 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     if (worker->in_epoch && event.epoch == epoch) {
       BreakEpoch(absl::StrCat(Name(*worker), " failed: ", OneLine(event.failure)));
     }
+    if (elastic()) FailSoon(worker, now);
     return Answer(event.call, absl::OkStatus());
   }
   // Epoch 0 means that the process was never in a world; that is no word about the current one.
@@ -240,8 +267,9 @@ void Membership::State::On(const Reported& event, absl::Time now) {
   if (is_member && event.epoch == epoch) {
     worker->in_epoch = false;
     worker->finished = true;
+    if (!elastic()) failures.Left(worker->place.rank, HostOf(*worker).slots.host);
     rounds.Close(absl::FailedPreconditionError(
-                     absl::StrCat(Name(*worker), " has left epoch ", epoch.value())),
+                     absl::StrCat(Name(*worker), " has left world ", epoch.value())),
                  &effects);
   }
   Answer(event.call, absl::OkStatus());

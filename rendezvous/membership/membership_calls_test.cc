@@ -102,7 +102,7 @@ TEST_F(MembershipCallsTest, JoinWorld_HundredCycles_FinishersDisturbNobody) {
 
 TEST_F(MembershipCallsTest, JoinWorld_AfterAWorldThatNeverWas_IsRefused) {
   StartJob({{"a", 1}});
-  EXPECT_THAT(StatusOf(Join(1, 7)), StatusIs(kFailedPrecondition, HasSubstr("epoch 7")));
+  EXPECT_THAT(StatusOf(Join(1, 7)), StatusIs(kFailedPrecondition, HasSubstr("world 7")));
 }
 
 TEST_F(MembershipCallsTest, UnknownWorker_IsNotFound) {
@@ -126,7 +126,7 @@ TEST_F(MembershipCallsTest, WatchEpoch_KnowsPastPresentAndFuture) {
   EXPECT_TRUE(IsParked(watch));
   Join(1, 1);
   Join(2, 1);
-  EXPECT_EQ(WatchOf(Watch(1, 1)).reason, "epoch 2 has begun");
+  EXPECT_EQ(WatchOf(Watch(1, 1)).reason, "world 2 has begun");
 }
 
 TEST_F(MembershipCallsTest, Exchange_AllGave_AllGetTheValuesInRankOrder) {
@@ -154,7 +154,7 @@ TEST_F(MembershipCallsTest, Exchange_OldRounds_AreGoneInTheNextEpoch) {
   const int parked = Exchange(1, 1, "k", "old");
   Join(1, 1);
   Join(2, 1);
-  EXPECT_THAT(StatusOf(parked), StatusIs(kFailedPrecondition, HasSubstr("epoch 1 is broken")));
+  EXPECT_THAT(StatusOf(parked), StatusIs(kFailedPrecondition, HasSubstr("world 1 is broken")));
   Exchange(1, 2, "k", "new");
   EXPECT_THAT(ValuesOf(Exchange(2, 2, "k", "new too")), ElementsAre("new", "new too"));
 }
@@ -166,7 +166,7 @@ TEST_F(MembershipCallsTest, Finished_WaitersForItsValueAreTold) {
   EXPECT_THAT(StatusOf(Finish(1, 1)), IsOk());
   EXPECT_TRUE(IsParked(watch));
   EXPECT_THAT(StatusOf(exchange),
-              StatusIs(kFailedPrecondition, HasSubstr("rank 0 on host a has left epoch 1")));
+              StatusIs(kFailedPrecondition, HasSubstr("rank 0 on host a has left world 1")));
   EXPECT_THAT(StatusOf(Exchange(2, 1, "l", "v")), StatusIs(kFailedPrecondition));
 }
 

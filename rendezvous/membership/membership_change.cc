@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
@@ -54,8 +55,8 @@ bool Membership::State::IsLeaving(const Worker& worker) const {
 }
 
 bool Membership::State::IsLive(const Worker& worker) const {
-  return !worker.gone && !worker.dying && !worker.stopped && !worker.released && !worker.finished &&
-         !IsLeaving(worker);
+  return !worker.gone && !worker.dying && !worker.failing && !worker.stopped && !worker.released &&
+         !worker.finished && !IsLeaving(worker);
 }
 
 bool Membership::State::IsSurvivor(const Worker& worker) const {
@@ -93,7 +94,7 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
   if (now < together_since + spec.elastic->elastic_timeout) return;
-  GiveUp(absl::StrCat(absl::FormatDuration(spec.elastic->elastic_timeout), " of ", Explain()), now);
+  GiveUp(absl::StrCat(DurationText(spec.elastic->elastic_timeout), " of ", Explain()), now);
 }
 
 void Membership::State::TellOfWaiting() {
@@ -114,7 +115,7 @@ void Membership::State::EvictLateSurvivors(absl::Time now) {
     if (!IsSurvivor(worker) || worker.join.has_value()) continue;
     Evict(&worker, absl::StrCat(Name(worker), " does not ask for the next world"),
           absl::StrCat("did not ask for the next world within ",
-                       absl::FormatDuration(spec.elastic->rejoin_timeout)),
+                       DurationText(spec.elastic->rejoin_timeout)),
           now);
     if (verdict.has_value()) return;
   }
@@ -153,7 +154,7 @@ void Membership::State::StopOverdueLeavers(absl::Time now) {
   for (const auto& [index, ranks] : overdue) {
     Host& host = hosts[index];
     if (!host.drain.has_value()) continue;  // fewer slots, or the drain was taken back
-    LeaveLate(&host, absl::StrCat("after ", absl::FormatDuration(now - host.drain->since), " ",
+    LeaveLate(&host, absl::StrCat("after ", DurationText(now - host.drain->since), " ",
                                   Ranks(ranks), ranks.size() == 1 ? " was" : " were", " stopped"));
   }
 }
@@ -315,6 +316,7 @@ absl::Time Membership::State::NextElasticDeadline() const {
       if (end > last_time) next = std::min(next, end);
     }
   }
+  if (idle_until > last_time) next = std::min(next, idle_until);
   return std::min(next, together_since + spec.elastic->elastic_timeout);
 }
 

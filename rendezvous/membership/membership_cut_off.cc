@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
 
 namespace hvd {
@@ -50,7 +51,7 @@ void Membership::State::TellOfCutOff(absl::Time now) {
   const absl::Time end = OldWorldEnds();
   if (end <= now) return;
   Note(Notice::Kind::kWaiting,
-       absl::StrCat("waiting for ", absl::FormatDuration(end - now),
+       absl::StrCat("waiting for ", DurationText(end - now),
                     ": nobody of the last world is known to have ended, and it must not train on "
                     "beside the next"));
 }

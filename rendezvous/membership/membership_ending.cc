@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/duration_text.h"
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
@@ -43,6 +44,7 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
 // all the same, and its exit unless that may have been our doing.
 void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited& exited) {
   if (elastic() || verdict->success || verdict->rank != worker.place.rank) return;
+  if (worker.finished) return;
   if (exited.signal != 0) {
     verdict->stderr_tail = exited.stderr_tail;
     return;
@@ -129,8 +131,8 @@ void Membership::State::CheckDeadlines(absl::Time now) {
     if (now < start_deadline) return;
     Verdict late;
     late.exit_code = 1;
-    late.summary = absl::StrCat("gave up after ", absl::FormatDuration(start_patience),
-                                " of waiting for ", MissingText());
+    late.summary = absl::StrCat("gave up after ", DurationText(start_patience), " of waiting for ",
+                                MissingText());
     Conclude(std::move(late), spec.failure_grace, now);
   } else if (now >= settle_deadline) {
     Conclude(failures.Build(), spec.failure_grace, now);

@@ -252,6 +252,22 @@ TEST_F(MembershipEndingTest, CaughtException_FinishedIsTheLastWord) {
   EXPECT_EQ(verdict()->rank, 1);
 }
 
+TEST_F(MembershipEndingTest, LeftAmidTheOthersWork_IsTheCause) {
+  RunJob({{"a", 3}});
+  Finish(2, 1);
+  FailWith(1, 1, "Rank 1 left first", true);
+  FailWith(3, 1, "Rank 1 left first", true);
+  Exit(1, 1);
+  Exit(3, 1);
+  Exit(2, 0);
+  ASSERT_TRUE(verdict().has_value());
+  EXPECT_FALSE(verdict()->success);
+  EXPECT_EQ(verdict()->rank, 1);
+  EXPECT_EQ(verdict()->exit_code, 1);
+  EXPECT_EQ(verdict()->exit_meaning, "exit code 0");
+  EXPECT_EQ(verdict()->consequences, 2);
+}
+
 TEST_F(MembershipEndingTest, ExitBeforeInit_OthersWait_Failure) {
   StartJob({{"a", 1}, {"b", 1}});
   Join(1);

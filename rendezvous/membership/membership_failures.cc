@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/duration_text.h"
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
@@ -37,6 +38,38 @@ void Membership::State::On(const WorkerDying& event, absl::Time now) {
   failures.Dying(worker->place.rank, HostOf(*worker).slots.host);
 }
 
+// It has said why it fails. Its end comes when the interpreter has tidied up, which may take a
+// second, and is judged then; the others need not wait for it.
+void Membership::State::FailSoon(Worker* worker, absl::Time now) {
+  if (worker->failing || worker->stopped || worker->released) return;
+  // It may not have heard yet that it is one.
+  const bool member = std::exchange(worker->in_epoch, false);
+  if (member) BreakEpoch(absl::StrCat(Name(*worker), " failed: ", worker->exception));
+  EndCallsOf(worker, absl::CancelledError(absl::StrCat(Name(*worker), " said that it fails")));
+  if (IsLeaving(*worker)) {
+    if (member) LeaveLate(worker, " failed");
+    return;
+  }
+  worker->failing = true;
+  worker->stop_at = std::min(worker->stop_at, now + spec.elastic->rejoin_timeout);
+  failed_world = failed_world || member;
+  Note(Notice::Kind::kWorkerFailed, absl::StrCat(Name(*worker), " failed: ", worker->exception),
+       worker);
+}
+
+// It asks for a world, whatever it said before.
+void Membership::State::GoOn(Worker* worker) {
+  if (!std::exchange(worker->failing, false)) return;
+  const std::optional<Drain>& drain = HostOf(*worker).drain;
+  worker->stop_at = drain.has_value() ? drain->deadline : absl::InfiniteFuture();
+}
+
+// How they end is still to be heard.
+bool Membership::State::SomeFail() const {
+  return std::any_of(workers.begin(), workers.end(),
+                     [](const Worker& w) { return w.failing && !w.gone; });
+}
+
 void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exited,
                                          absl::Time now) {
   const bool member = worker->last_world > Epoch(0) && worker->last_world == epoch;
@@ -46,7 +79,7 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
     if (IsLeaving(*worker) && !worker->stopped) LeaveLate(worker, " ended by itself");
   }
   worker->in_epoch = false;
-  if (worker->stopped || worker->released || IsLeaving(*worker)) {
+  if (!worker->failing && (worker->stopped || worker->released || IsLeaving(*worker))) {
     worker->failed = false;
     const std::string how = worker->stopped    ? " was stopped"
                             : worker->released ? " left"
@@ -73,10 +106,11 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
 // It has come to a bad end, and is not in the epoch any more.
 void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now) {
   worker->failed = true;
-  std::string text = absl::StrCat(
-      Name(*worker), " failed: ", worker->exception.empty() ? "" : worker->exception + ", ",
-      as_verdict.exit_meaning);
-  Note(Notice::Kind::kWorkerFailed, std::move(text), worker);
+  if (!worker->failing) {  // else it was told when it said so
+    const std::string why = worker->exception.empty() ? "" : worker->exception + ", ";
+    Note(Notice::Kind::kWorkerFailed,
+         absl::StrCat(Name(*worker), " failed: ", why, as_verdict.exit_meaning), worker);
+  }
   if (worker->caused_by_peer) return;  // whose failure was counted
   last_failure = std::move(as_verdict);
   if (IsUserBug(*worker)) return Conclude(last_failure, spec.failure_grace, now);
@@ -88,7 +122,7 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   if (rest > absl::ZeroDuration()) {
     Note(Notice::Kind::kSlotCooling,
          absl::StrCat("slot ", worker->slot, " of host ", host.slots.host, " rests for ",
-                      absl::FormatDuration(rest)),
+                      DurationText(rest)),
          nullptr, &host);
   }
   // A newcomer that fails while the others train costs them nothing; its slot rests longer and
@@ -98,13 +132,14 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   if (was_member || others_train || verdict.has_value()) return;
   // Nobody trains, and whoever is started fails: rests would only draw it out.
   const int limit = spec.elastic->failures_without_progress * std::max(1, AttachedSlots());
-  if (++failed_starts >= limit) GiveUp(absl::StrCat(failed_starts, " starts in a row failed"), now);
+  if (++failed_starts >= limit && limit > 0)
+    GiveUp(absl::StrCat(failed_starts, " starts in a row failed"), now);
 }
 
 void Membership::State::Spend(absl::Time now) {
   if (verdict.has_value() || budget.Spend(now)) return;
   GiveUp(absl::StrCat("more than ", Count(budget.budget().failures, "failure"), " within ",
-                      absl::FormatDuration(budget.budget().window)),
+                      DurationText(budget.budget().window)),
          now);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
@@ -60,6 +61,10 @@ void Membership::State::StopStrangers(const Host& host, const HostJoined& event)
 bool Membership::State::Reattach(const HostJoined& event) {
   Host* host = FindHost(event.host.host);
   if (host == nullptr || (host->away != event.agent && host->agent != event.agent)) return false;
+  if (host->away.has_value() && !verdict.has_value()) {
+    Note(Notice::Kind::kHostBack, absl::StrCat("host ", host->slots.host, " is there again"),
+         nullptr, host);
+  }
   host->away.reset();
   host->away_until = absl::InfinitePast();
   host->agent = event.agent;
@@ -94,15 +99,27 @@ bool Membership::State::Reattach(const HostJoined& event) {
 }
 
 void Membership::State::On(const Restarted& event, absl::Time now) {
+  int awaited = 0;
   for (Host& host : hosts) {
     if (host.agent.has_value()) {
+      ++awaited;
       some_away = true;
       host.away = host.agent;
       host.away_until = now + spec.reattach_timeout;
       host.agent.reset();
     }
   }
-  for (Worker& worker : workers) worker.join.reset();
+  if (!verdict.has_value()) {
+    Note(Notice::Kind::kRestarted,
+         awaited == 0 ? "the daemon was started again"
+                      : absl::StrCat("the daemon was started again and waits for ",
+                                     Count(awaited, "host"), " to be there again"));
+  }
+  for (Worker& worker : workers) {
+    worker.join.reset();
+    const bool is_ending = worker.failing && !worker.stopped;
+    if (is_ending) worker.stop_at = now + spec.elastic->rejoin_timeout;
+  }
   watches.TakeAll();
   rounds.Forget();
   // Nobody could ask meanwhile, so the waiting begins again.
@@ -119,11 +136,10 @@ void Membership::State::LoseAwayHosts(absl::Time now) {
       some_away = true;
       continue;
     }
-    LoseAwayHost(
-        &hosts[i],
-        absl::StrCat("its agent did not come back within ",
-                     absl::FormatDuration(spec.reattach_timeout), " of the daemon's restart"),
-        now);
+    LoseAwayHost(&hosts[i],
+                 absl::StrCat("its agent did not come back within ",
+                              DurationText(spec.reattach_timeout), " of the daemon's restart"),
+                 now);
   }
 }
 
@@ -185,7 +201,7 @@ void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::
 void Membership::State::UndoDrain(Host* host) {
   host->drain.reset();
   for (Worker& worker : workers) {
-    if (&HostOf(worker) == host && !worker.stopped && !worker.released) {
+    if (&HostOf(worker) == host && !worker.stopped && !worker.released && !worker.failing) {
       worker.stop_at = absl::InfiniteFuture();
     }
   }

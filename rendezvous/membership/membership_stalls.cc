@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/duration_text.h"
 #include "base/status_macros.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
@@ -29,7 +30,7 @@ std::vector<int> MissingRanks(const StallReported& report) {
 
 std::string Text(absl::Duration waited) {
   const absl::Duration unit = waited < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Seconds(1);
-  return absl::FormatDuration(absl::Trunc(waited, unit));
+  return DurationText(absl::Trunc(waited, unit));
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ void Membership::State::On(const StallReported& event, absl::Time now) {
   absl::Status status = CheckSpeaker(event.worker, worker);
   if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
   if (status.ok() && broken.has_value()) {
-    status = absl::FailedPreconditionError(absl::StrCat("the epoch is broken: ", *broken));
+    status = absl::FailedPreconditionError(absl::StrCat("the world is broken: ", *broken));
   }
   if (status.ok()) status = CheckStall(event);
   Answer(event.call, status);

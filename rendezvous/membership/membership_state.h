@@ -89,16 +89,16 @@ struct Membership::State {
     bool released = false;  // told to leave
     std::string exception;  // its own word on why it fails
     bool caused_by_peer = false;
-    // Of a member whose host was lost while it trained: it may only be cut off.
-    absl::Time may_train_until = absl::InfinitePast();
-    absl::Time ready_since;                       // of its parked call
-    absl::Time stop_at = absl::InfiniteFuture();  // if it has not gone by then
-    std::vector<std::string> stderr_tail;         // ... having said this
-
+    absl::Time may_train_until = absl::InfinitePast();  // its host was lost, or only cut off
+    absl::Time ready_since;                             // of its parked call
+    absl::Time stop_at = absl::InfiniteFuture();        // if it has not gone by then
+    std::vector<std::string> stderr_tail;               // ... having said this
+    bool failing = false;  // said that it fails, and that was told; its end is to come
     template <typename Archive>
     void Keep(Archive& archive) {
-      auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = *this;
+      auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w] = *this;
       archive(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
+      archive.Since(2, w);
     }
   };
 
@@ -123,6 +123,23 @@ struct Membership::State {
     void Keep(Archive& archive) {
       auto& [a, b, c, d] = *this;
       archive(a, b, c, d);
+    }
+  };
+
+  // What the newest world's members say of it when they ask for the next.
+  struct Leaving {
+    bool any = false;  // there was such a word
+    bool worked = false;
+    std::string cause;  // the first error for which one left by itself; empty: none did
+    int rank = -1;      // of that one
+    std::string host;
+    uint64_t lost_steps = 0;  // the most
+    absl::Duration lost_time;
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [a, b, c, d, e, f, g] = *this;
+      archive(a, b, c, d, e, f, g);
     }
   };
 
@@ -199,6 +216,15 @@ struct Membership::State {
   void Release(Worker* worker, absl::Time now);
   void ReleaseWhenNobodyStays(absl::Time now);
 
+  // membership_progress.cc: how far the job is, and worlds that get nowhere
+  void On(const ProgressReported& event, absl::Time now);
+  void Leave(const Worker& worker, const JoinRequested& event);
+  bool EndedIdle(uint64_t commit) const;
+  Verdict IdleVerdict() const;
+  bool RestsAfterIdle(int in_a_row, absl::Time now);
+  std::string IdleText(int in_a_row) const;
+  void CountLoss(uint64_t commit);
+
   // membership_change.cc: an elastic job is steered towards what is wanted after every event
   void ReconcileInTime(absl::Time now);
   void Reconcile(absl::Time now);
@@ -226,6 +252,8 @@ struct Membership::State {
 
   // membership_failures.cc: how an elastic job takes its workers' ends
   void On(const WorkerDying& event, absl::Time now);
+  void FailSoon(Worker*worker, absl::Time now), GoOn(Worker*worker);
+  bool SomeFail() const;
   void EndElasticWorker(Worker* worker, const WorkerExited& exited, absl::Time now);
   void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
   void Spend(absl::Time now);
@@ -324,6 +352,12 @@ struct Membership::State {
   ExchangeRounds rounds;                             // of `epoch`
   ParkedWatches watches;
   std::vector<Stall> stalls;
+  Leaving left;
+  absl::Time broken_at;                            // if it is
+  uint64_t reported_commit = 0;                    // the newest that rank 0 has told of
+  absl::Time committed_at = absl::InfinitePast();  // that one
+  uint64_t lost_steps = 0;                         // by failures, so far
+  absl::Duration lost_time;
 
   RootCause failures;
   bool some_away = false;  // hosts may be
@@ -355,7 +389,8 @@ struct Membership::State {
   bool failed_world = false;                         // a failure ended it
   bool lost_hosts = false;                           // hosts were lost since it formed
   int failed_starts = 0;                             // in a row, while there was no world
-  int without_progress = 0;  // failed worlds in a row that brought no commit
+  int without_progress = 0;  // failed or idle worlds in a row that brought no commit
+  absl::Time idle_until = absl::InfinitePast();  // the next does not form before
   Verdict last_failure;
   std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, host
 };

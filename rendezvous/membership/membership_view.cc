@@ -1,4 +1,5 @@
 // How the machine explains itself.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,14 +43,14 @@ std::string Membership::State::Explain() const {
     return absl::StrCat(RanksRun(live.size()), ", none has called hvd.init()",
                         exited == 0 ? "" : absl::StrCat("; ", exited, " exited with code 0"));
   }
-  if (broken.has_value()) return absl::StrCat("epoch ", epoch.value(), " is broken: ", *broken);
+  if (broken.has_value()) return absl::StrCat("world ", epoch.value(), " is broken: ", *broken);
   const size_t inside = RanksWhere([](const Worker& w) { return w.in_epoch; }).size();
   const size_t left = workers.size() - inside;
   if (inside == 0) {
-    return absl::StrCat("all ranks finished epoch ", epoch.value(), "; waiting for ", Ranks(live),
+    return absl::StrCat("all ranks finished world ", epoch.value(), "; waiting for ", Ranks(live),
                         " to exit");
   }
-  return absl::StrCat(RanksRun(inside), " in epoch ", epoch.value(),
+  return absl::StrCat(RanksRun(inside), " in world ", epoch.value(),
                       left == 0 ? "" : absl::StrCat("; ", left, " finished"));
 }
 
@@ -68,14 +69,15 @@ std::string Membership::State::ExplainElastic() const {
   if (ComingTogether()) {
     const std::vector<int> late = LateSurvivors();
     if (late.empty() && OldWorldEnds() > last_time) {
-      return absl::StrCat("waiting until the members of epoch ", epoch.value(),
+      return absl::StrCat("waiting until the members of world ", epoch.value(),
                           ", which was lost as a whole, have surely ended");
     }
+    if (late.empty() && idle_until > last_time) return IdleText(without_progress + 1);
     if (late.empty()) return ExplainNeed(asked, starting);
     return absl::StrCat("waiting for ", Ranks(late), " to ask for the next world",
                         broken.has_value() ? absl::StrCat(" (", *broken, ")") : "");
   }
-  std::string text = absl::StrCat(RanksRun(inside), " in epoch ", epoch.value());
+  std::string text = absl::StrCat(RanksRun(inside), " in world ", epoch.value());
   if (finished_ones > 0) absl::StrAppend(&text, "; ", finished_ones, " finished");
   if (changing.has_value()) absl::StrAppend(&text, "; at the next commit: ", *changing);
   if (starting > 0) absl::StrAppend(&text, "; ", Count(starting, "worker"), " starting");
@@ -140,7 +142,14 @@ absl::Time Membership::State::WaitsUntil(Wait wait) const {
 std::string Membership::State::Condition(const Host& host,
                                          const std::set<std::pair<int, int>>& taken) const {
   if (host.away.has_value()) return "its agent is awaited";
-  if (host.drain.has_value()) return absl::StrCat("draining: ", host.drain->reason);
+  if (host.drain.has_value()) {
+    // See WantedChange.
+    const bool awaits = !changing.has_value() && !ComingTogether() && host.live > 0;
+    return absl::StrCat("draining: ", host.drain->reason,
+                        changing.has_value() ? "; its workers leave at the next commit"
+                        : awaits ? "; for half of its grace others are awaited to take over"
+                                 : "");
+  }
   int resting = 0;
   for (int slot = 0; slot < host.slots.slots; ++slot) {
     if (taken.count({HostIndex(host), slot}) == 0 &&
@@ -161,6 +170,10 @@ Membership::View Membership::State::Describe() const {
   view.size = static_cast<int>(world->members.size());
   view.failures = budget.total();
   if (elastic()) view.failures_left = budget.Left(last_time);
+  view.commit = std::max(reported_commit, newest_commit);
+  if (view.commit > 0 && view.commit == reported_commit) view.committed_at = committed_at;
+  view.lost_steps = lost_steps;
+  view.lost_time = lost_time;
   view.waits_for = WaitsFor();
   view.waits_until = WaitsUntil(view.waits_for);
   const std::set<std::pair<int, int>> taken = TakenSlots();
@@ -169,6 +182,7 @@ Membership::View Membership::State::Describe() const {
     added.host = host.slots;
     added.attached = host.agent.has_value();
     if (elastic()) added.condition = Condition(host, taken);
+    if (host.drain.has_value() && host.live > 0) added.leaves_at = host.drain->deadline;
   }
   for (const Worker& worker : workers) {
     const bool has_rank = !elastic() || worker.last_world > Epoch(0);
@@ -188,7 +202,7 @@ std::string Membership::State::StateName() const {
 
 std::string Membership::State::StateName(const Worker& worker) const {
   if (worker.gone) return worker.failed ? "failed" : "finished";
-  if (worker.stopped || worker.released || worker.dying) return "leaving";
+  if (worker.stopped || worker.released || worker.dying || worker.failing) return "leaving";
   if (worker.join.has_value()) return "joining";
   if (worker.in_epoch) return "running";
   return worker.last_world == Epoch(0) ? "starting" : "finished";

@@ -57,7 +57,7 @@ TEST_F(MembershipViewTest, Elastic_Need_SaysWhatThereIsAndHowLongItWaits) {
   }
   EXPECT_EQ(machine.Describe().waits_for, Membership::Wait::kNothing);
   EXPECT_EQ(machine.Describe().waits_until, absl::InfiniteFuture());
-  EXPECT_EQ(machine.Explain(), "2 ranks run in epoch 1");
+  EXPECT_EQ(machine.Explain(), "2 ranks run in world 1");
   machine.Apply(WorkerExited{WorkerId(2), 1, 0, false, false, {}, "", ""}, now());
   EXPECT_EQ(machine.Describe().waits_for, Membership::Wait::kMembers);
   EXPECT_EQ(machine.Describe().waits_until, now() + spec.elastic->rejoin_timeout);
@@ -73,13 +73,13 @@ TEST_F(MembershipViewTest, Explain_Worlds) {
   EXPECT_THAT(WorkerStates(), ElementsAre("joining", "starting", "starting", "joining"));
   Join(2);
   Join(3);
-  EXPECT_EQ(Explain(), "4 ranks run in epoch 1");
+  EXPECT_EQ(Explain(), "4 ranks run in world 1");
   EXPECT_EQ(JobState(), "running");
   Finish(1, 1);
-  EXPECT_EQ(Explain(), "3 ranks run in epoch 1; 1 finished");
+  EXPECT_EQ(Explain(), "3 ranks run in world 1; 1 finished");
   EXPECT_THAT(WorkerStates(), ElementsAre("finished", "running", "running", "running"));
   FailWith(2, 1, "ValueError: boom");
-  EXPECT_EQ(Explain(), "epoch 1 is broken: rank 1 on host a failed: ValueError: boom");
+  EXPECT_EQ(Explain(), "world 1 is broken: rank 1 on host a failed: ValueError: boom");
 }
 
 TEST_F(MembershipViewTest, Explain_AllFinished) {
@@ -87,7 +87,7 @@ TEST_F(MembershipViewTest, Explain_AllFinished) {
   Finish(1, 1);
   Finish(2, 1);
   Exit(2, 0);
-  EXPECT_EQ(Explain(), "all ranks finished epoch 1; waiting for rank 0 to exit");
+  EXPECT_EQ(Explain(), "all ranks finished world 1; waiting for rank 0 to exit");
 }
 
 TEST_F(MembershipViewTest, Explain_WithoutHorovod) {

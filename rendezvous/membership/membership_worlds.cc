@@ -139,6 +139,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
     worker->place = member.place;
     members.push_back(worker);
   }
+  CountLoss(newest);
+  const Leaving before = left;
   formed_at = now;
   formed_commit = newest;
   newest_commit = std::max(newest_commit, newest);
@@ -149,6 +151,9 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   FormWorld(members, sync_state);
   Note(Notice::Kind::kWorldFormed,
        absl::StrCat("world of ", Count(static_cast<int>(members.size()), "worker"), " formed"));
+  auto& formed = std::get<Notice>(effects.back());
+  formed.lost_steps = before.lost_steps;
+  formed.lost_time = before.lost_time;
   for (Worker& worker : workers) {
     if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, now);
   }
@@ -159,19 +164,22 @@ void Membership::State::FormElasticWorld(absl::Time now) {
 
 // Whether the budgets allow another world that starts from this commit; else the job has ended.
 bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
-  if (failed_world) {
+  const bool idle = EndedIdle(commit);
+  if (failed_world || idle) {
     const bool short_lived = now - formed_at < budget.budget().window;
     const bool got_nowhere = commit <= formed_commit && short_lived;
     // What happens to hosts is not done by a step; and commits that went with them are not known.
-    if (!got_nowhere) {
-      without_progress = 0;
-    } else if (!lost_hosts) {
-      ++without_progress;
-    }
-    if (without_progress >= spec.elastic->failures_without_progress) {
-      GiveUp(
-          absl::StrCat(Count(without_progress, "failure"), " in a row without a commit in between"),
-          now);
+    const int in_a_row = !got_nowhere ? 0 : without_progress + (lost_hosts ? 0 : 1);
+    const int limit = spec.elastic->failures_without_progress;
+    const bool too_many = limit > 0 && in_a_row >= limit;
+    if (too_many && SomeFail()) return false;  // the verdict is to have their last words
+    if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
+    without_progress = in_a_row;
+    if (too_many) {
+      if (idle) last_failure = IdleVerdict();
+      GiveUp(absl::StrCat(Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
+                          idle ? "an operation that was completed" : "a commit in between"),
+             now);
       return false;
     }
   }

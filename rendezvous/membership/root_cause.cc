@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/phrases.h"
@@ -33,6 +34,19 @@ void RootCause::Exited(int rank, const std::string& host, const WorkerExited& ex
   failure.meaning = OneLine(ExitMeaning(exited));
   failure.exit_code = FailureExitCode(exited);
   failure.stderr_tail = exited.stderr_tail;
+}
+
+void RootCause::Left(int rank, const std::string& host) {
+  Failure left;
+  left.rank = rank;
+  left.host = host;
+  left_.push_back(left);
+}
+
+void RootCause::Returned(int rank) {
+  left_.erase(std::remove_if(left_.begin(), left_.end(),
+                             [rank](const Failure& left) { return left.rank == rank; }),
+              left_.end());
 }
 
 void RootCause::HostLost(const std::string& host, absl::string_view reason) {
@@ -67,6 +81,30 @@ const RootCause::Failure& RootCause::Chosen() const {
   return cause != failures_.end() ? *cause : failures_.front();
 }
 
+// Who that is, the exception says in the engine's words (worker_runtime/engine/engine_end.cc).
+const RootCause::Failure* RootCause::LeftFirst() const {
+  const Failure& cause = Chosen();
+  if (!cause.caused_by_peer) return nullptr;
+  const auto left = std::find_if(left_.begin(), left_.end(), [&cause](const Failure& f) {
+    return absl::StrContains(cause.exception, absl::StrCat("Rank ", f.rank, " left first"));
+  });
+  return left == left_.end() ? nullptr : &*left;
+}
+
+// Takes the verdict from who failed to who left.
+void RootCause::Blame(const Failure& left, Verdict& verdict) const {
+  verdict.summary = absl::StrCat(RankOnHost(left.rank, left.host),
+                                 " left first: its script came to its end, or called "
+                                 "sys.exit(0), while ",
+                                 RankOnHost(verdict.rank, verdict.host), " still needed it");
+  verdict.rank = left.rank;
+  verdict.host = left.host;
+  verdict.exit_meaning = "exit code 0";
+  verdict.exception.clear();
+  verdict.stderr_tail.clear();
+  verdict.consequences = static_cast<int>(failures_.size());
+}
+
 std::string RootCause::Summary(const Failure& failure) {
   if (failure.rank < 0) return failure.meaning;
   const std::string who = RankOnHost(failure.rank, failure.host);
@@ -94,6 +132,7 @@ Verdict RootCause::Build() const {
   verdict.consequences = static_cast<int>(
       std::count_if(failures_.begin(), failures_.end(),
                     [&cause](const Failure& f) { return f.rank >= 0 && &f != &cause; }));
+  if (const Failure* const left = LeftFirst()) Blame(*left, verdict);
   return verdict;
 }
 

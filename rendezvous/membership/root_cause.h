@@ -12,8 +12,9 @@
 namespace hvd {
 
 // Collects the failures of a job and chooses the root cause: the earliest that is not a mere
-// consequence (the worker said that a peer was to blame), else the earliest. A worker's place in
-// the order is that of its first sign: its own word, or its end. Not thread-safe.
+// consequence (the worker said that a peer was to blame), else the worker that left in good order
+// and that the earliest says it failed for want of, else the earliest. A worker's place in the
+// order is that of its first sign: its own word, or its end. Not thread-safe.
 class RootCause {
  public:
   // The worker's own word that it failed; its last word counts.
@@ -25,6 +26,12 @@ class RootCause {
   // The worker's process has ended in failure. With exit code 0 this means: without having
   // finished.
   void Exited(int rank, const std::string& host, const WorkerExited& exited);
+
+  // The worker has left in good order.
+  void Left(int rank, const std::string& host);
+
+  // It is in a world again.
+  void Returned(int rank);
 
   // The host is gone, and all its workers with it.
   void HostLost(const std::string& host, absl::string_view reason);
@@ -46,6 +53,7 @@ class RootCause {
   template <typename Archive>
   void Keep(Archive& archive) {
     archive(failures_);
+    archive.Since(2, left_);
   }
 
  private:
@@ -69,9 +77,12 @@ class RootCause {
 
   Failure& Of(int rank, const std::string& host);
   const Failure& Chosen() const;
+  const Failure* LeftFirst() const;
+  void Blame(const Failure& left, Verdict& verdict) const;
   static std::string Summary(const Failure& failure);
 
   std::vector<Failure> failures_;  // in the order of their first signs; one per rank
+  std::vector<Failure> left_;
 };
 
 }  // namespace hvd

@@ -116,6 +116,50 @@ TEST(RootCauseTest, HostLost_AfterItsWorkersWord_TheWordIsTheCause) {
             "rank 3 on host b failed: MemoryError (host b was lost: no heartbeat)");
 }
 
+TEST(RootCauseTest, Left_OthersOnlyFailForWantOfIt_IsTheCause) {
+  RootCause cause;
+  cause.Said(0, "a", "HorovodInternalError: Rank 1 left first; its output may tell why", true);
+  cause.Left(2, "b");
+  cause.Left(1, "b");
+  cause.Exited(0, "a", Code(3));
+  const Verdict verdict = cause.Build();
+  EXPECT_EQ(verdict.rank, 1);
+  EXPECT_EQ(verdict.host, "b");
+  EXPECT_EQ(verdict.exit_meaning, "exit code 0");
+  EXPECT_EQ(verdict.exit_code, 3) << "the job's";
+  EXPECT_EQ(verdict.summary,
+            "rank 1 on host b left first: its script came to its end, or called sys.exit(0), while "
+            "rank 0 on host a still needed it");
+  EXPECT_TRUE(verdict.stderr_tail.empty());
+  EXPECT_EQ(verdict.consequences, 1);
+}
+
+TEST(RootCauseTest, Left_ButAnotherFailedByItself_TheOtherIsTheCause) {
+  RootCause cause;
+  cause.Left(1, "b");
+  cause.Said(0, "a", "HorovodInternalError: Rank 1 left first", true);
+  cause.Exited(0, "a", Code(1));
+  cause.Exited(2, "b", Code(7));
+  EXPECT_EQ(cause.Build().rank, 2);
+}
+
+TEST(RootCauseTest, Left_ButNobodySaysSo_IsNotBlamed) {
+  RootCause cause;
+  cause.Said(0, "a", "HorovodInternalError: connection reset", true);
+  cause.Left(1, "b");
+  cause.Exited(0, "a", Code(1));
+  EXPECT_EQ(cause.Build().rank, 0);
+}
+
+TEST(RootCauseTest, Left_AndReturned_IsNotBlamed) {
+  RootCause cause;
+  cause.Left(1, "b");
+  cause.Returned(1);
+  cause.Said(0, "a", "HorovodInternalError: Rank 1 left first", true);
+  cause.Exited(0, "a", Code(1));
+  EXPECT_EQ(cause.Build().rank, 0);
+}
+
 TEST(RootCauseTest, ZeroWithoutFinishing_SaysSo) {
   RootCause cause;
   cause.Exited(1, "b", Code(0));

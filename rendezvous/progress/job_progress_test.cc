@@ -48,7 +48,7 @@ class JobProgressTest : public ::testing::Test {
 };
 
 TEST_F(JobProgressTest, Tell_Failure_SaysHowManyGoOn) {
-  EXPECT_EQ(World(6, 4), "world of 4 workers formed (epoch 6)");
+  EXPECT_EQ(World(6, 4), "world of 4 workers formed (world 6)");
   EXPECT_EQ(Failed(1, "killed by signal 9 (SIGKILL)", 6),
             "rank 1 on host b failed: killed by signal 9 (SIGKILL); going on with 3 workers");
   EXPECT_EQ(Failed(2, "exit code 3", 6),
@@ -86,7 +86,40 @@ TEST_F(JobProgressTest, Tell_FailureAfterALostHost_CountsNobody) {
 
 TEST_F(JobProgressTest, Tell_Details_AreForThoseWhoAsk) {
   EXPECT_EQ(Say(Kind::kWorkerStarted, "worker 3 started"), "(worker 3 started)");
-  EXPECT_EQ(Say(Kind::kEpochBroken, "host c was lost", 4), "(epoch 4 is broken: host c was lost)");
+  EXPECT_EQ(Say(Kind::kEpochBroken, "host c was lost", 4), "(world 4 is broken: host c was lost)");
+}
+
+TEST_F(JobProgressTest, Tell_SameException_IsFolded) {
+  World(1, 9);
+  EXPECT_EQ(Failed(1, "ValueError: x"),
+            "rank 1 on host b failed: ValueError: x; going on with 8 workers");
+  EXPECT_EQ(Failed(2, "ValueError: x"),
+            "rank 2 on host b failed: the same for the 2nd time; going on with 7 workers");
+  EXPECT_EQ(Failed(3, "ValueError: x"),
+            "rank 3 on host b failed: the same for the 3rd time (ValueError: x); --max-failures "
+            "3/1h would end such a job; going on with 6 workers");
+  EXPECT_EQ(Failed(4, "ValueError: y"),
+            "rank 4 on host b failed: ValueError: y; going on with 5 workers");
+  EXPECT_EQ(progress_.Summary(), "1 world; 4 failures (3 x ValueError: x, 1 x ValueError: y)");
+}
+
+TEST_F(JobProgressTest, Formed_AfterAFailure_SaysWhatIsLost) {
+  World(1, 4);
+  Notice notice = Make(Kind::kWorldFormed, 2);
+  notice.size = 3;
+  notice.text = "world of 3 workers formed";
+  notice.commit = 40;
+  notice.lost_steps = 12;
+  notice.lost_time = absl::Milliseconds(3210);
+  Say(Kind::kEpochBroken, "why", 1);
+  EXPECT_EQ(Say(notice),
+            "world of 3 workers formed (world 2); 12 steps and 3.2s of work since commit 40 lost");
+  notice.epoch = Epoch(3);
+  notice.commit = notice.lost_steps = 0;
+  EXPECT_EQ(Say(notice), "world of 3 workers formed (world 3); 3.2s of work since the start lost");
+  EXPECT_EQ(progress_.Summary(),
+            "3 worlds; the last world began with commit 40; work since the newest commit lost 1 "
+            "time (12 steps and 6.4s of work); 0s without a world (longest 0s)");
 }
 
 TEST_F(JobProgressTest, Summary_WithoutAWorld_IsEmpty) {
@@ -131,7 +164,7 @@ TEST_F(JobProgressTest, Summary_DrainThatOverran_IsNotWithoutLoss) {
   Say(Kind::kHostLeft, "host c left");
   EXPECT_EQ(progress_.Summary(),
             "2 worlds; 2 hosts left (1 not in good order); work since the newest commit lost 1 "
-            "time; 0 without a world (longest 0)");
+            "time; 0s without a world (longest 0s)");
 }
 
 TEST_F(JobProgressTest, Summary_AllHostsLeft_TimeIsWithoutAWorld_NothingIsLost) {

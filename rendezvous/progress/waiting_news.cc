@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/duration_text.h"
 #include "rendezvous/membership/phrases.h"
 
 namespace hvd {
@@ -50,8 +51,7 @@ std::string WithPatience(absl::string_view explanation, absl::Duration left) {
   const absl::Duration seconds =
       std::max(absl::Trunc(left, absl::Seconds(1)), absl::ZeroDuration());
   return absl::StrCat(explanation, "; for up to ",
-                      seconds > absl::ZeroDuration() ? absl::FormatDuration(seconds) : "1s",
-                      " more");
+                      seconds > absl::ZeroDuration() ? DurationText(seconds) : "1s", " more");
 }
 
 WaitingNews::Waiting WaitingNews::Find(const Membership::View& view) {

@@ -24,6 +24,9 @@ struct PeerCredentials {
 // The server certificate's only name; clients expect it whatever the daemon's address is.
 inline constexpr char kDaemonTlsName[] = "horovod-rendezvous";
 
+// Stands for every host, where nobody knows which there will be. No host can be called so.
+inline constexpr char kAnyHost[] = "any host";
+
 // Issues certificates for one job (ECDSA P-256, valid for the job's longest plausible life).
 // Thread-safe.
 class JobAuthority {
@@ -32,7 +35,8 @@ class JobAuthority {
   static absl::StatusOr<std::unique_ptr<JobAuthority>> Create(absl::string_view job_id);
   virtual ~JobAuthority() = default;
 
-  // For the daemon (its certificate carries kDaemonTlsName) and for a host's agent and workers.
+  // For the daemon (its certificate carries kDaemonTlsName) and for a host's agent and workers: an
+  // agent can attach as that host and as no other (see PeerHost), or as any if it is kAnyHost.
   virtual absl::StatusOr<PeerCredentials> IssueForDaemon() = 0;
   virtual absl::StatusOr<PeerCredentials> IssueForHost(absl::string_view host) = 0;
 };

@@ -1,11 +1,13 @@
 #include "rendezvous/server/agent_service.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/version.h"
+#include "rendezvous/security/peer_host.h"
 #include "rendezvous/server/agent_stream.h"
 
 namespace hvd {
@@ -57,13 +59,29 @@ WorkerSampled ToEvent(const pb::WorkerSampled& sampled) {
           {sampled.stack().begin(), sampled.stack().end()}};
 }
 
+// Whom the message is about; none: the host.
+std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
+  switch (message.message_case()) {
+    case pb::AgentMessage::kStarted:
+      return WorkerId(message.started().worker_id());
+    case pb::AgentMessage::kExited:
+      return WorkerId(message.exited().worker_id());
+    case pb::AgentMessage::kDying:
+      return WorkerId(message.dying().worker_id());
+    case pb::AgentMessage::kSampled:
+      return WorkerId(message.sampled().worker_id());
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 AgentService::AgentService(AgentServiceOptions options) : options_(std::move(options)) {}
 
 grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attach(
-    grpc::CallbackServerContext*) {
-  auto stream = std::make_shared<AgentStream>(*this);
+    grpc::CallbackServerContext* context) {
+  auto stream = std::make_shared<AgentStream>(*this, PeerHost(*context->auth_context()));
   absl::Status closed;
   {
     absl::MutexLock lock(&mu_);
@@ -77,6 +95,9 @@ grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attac
 
 absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr& stream) {
   if (absl::Status status = CheckHello(hello); !status.ok()) return status;
+  if (absl::Status status = CheckPeerHost(stream->peer_host(), hello.host()); !status.ok()) {
+    return status;
+  }
   StreamPtr replaced;
   if (absl::Status status = TakePlace(hello, stream, replaced); !status.ok()) return status;
   if (replaced != nullptr) {
@@ -117,6 +138,7 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
     absl::MutexLock lock(&mu_);
     const auto found = attached_.find(host);
     if (found == attached_.end() || found->second.stream.get() != &stream) return;
+    if (!MaySpeakFor(host, message)) return;
   }
   switch (message.message_case()) {
     case pb::AgentMessage::kStarted:
@@ -135,6 +157,16 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
     case pb::AgentMessage::MESSAGE_NOT_SET:
       return;  // says nothing new
   }
+}
+
+bool AgentService::MaySpeakFor(const std::string& host, const pb::AgentMessage& message) {
+  const std::optional<WorkerId> worker = WorkerOf(message);
+  if (!worker.has_value()) return true;
+  const auto found = host_of_.find(*worker);
+  if (found == host_of_.end()) return true;
+  if (found->second != host) return false;
+  if (message.has_exited()) host_of_.erase(found);
+  return true;
 }
 
 void AgentService::Left(const AgentStream& stream, const std::string& host,
@@ -171,6 +203,10 @@ void AgentService::Handle(const StartWorkerEffect& effect) {
   start.set_cross_rank(effect.cross_rank);
   start.set_cross_size(effect.cross_size);
   start.set_slot(effect.slot);
+  {
+    absl::MutexLock lock(&mu_);
+    host_of_[effect.worker] = effect.host;
+  }
   Send(effect.host, effect.agent, std::move(command));
 }
 

@@ -62,6 +62,11 @@ class AgentService final : public pb::Agent::CallbackService {
                 const pb::AgentMessage& message);
   void Left(const AgentStream& stream, const std::string& host, const std::string& reason);
   void Forget(const StreamPtr& stream);
+  // Whether the worker that a message is about, if any, may run on that host: what an agent says of
+  // another host's counts for nothing. Of workers from before the daemon's restart that is not
+  // known.
+  bool MaySpeakFor(const std::string& host, const pb::AgentMessage& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Send(const std::string& host, Incarnation agent, pb::AgentCommand command);
 
   struct Attached {
@@ -73,6 +78,7 @@ class AgentService final : public pb::Agent::CallbackService {
   absl::Mutex mu_;
   std::set<StreamPtr> streams_ ABSL_GUARDED_BY(mu_);               // all, also those not attached
   std::map<std::string, Attached> attached_ ABSL_GUARDED_BY(mu_);  // by host
+  std::map<WorkerId, std::string> host_of_ ABSL_GUARDED_BY(mu_);   // until they have exited
   bool job_over_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed
 };

@@ -220,6 +220,28 @@ TEST_F(AgentServiceTest, Messages_BecomeEventsInOrder) {
   EXPECT_EQ(event.start_error, "no such file");
 }
 
+TEST_F(AgentServiceTest, MessageAboutAnotherHostsWorker_IsIgnored) {
+  TestAgent one(*stub_), other(*stub_);
+  Attach(one, "a", 9);
+  Attach(other, "b", 10);
+  service_.Handle(StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 0, 2, 0, 1, 0, 2, 0});
+  pb::AgentMessage message;
+  message.mutable_dying()->set_worker_id(1);
+  other.Send(message);
+  message.mutable_sampled()->set_worker_id(1);
+  other.Send(message);
+  message.mutable_started()->set_worker_id(1);
+  other.Send(message);
+  message.mutable_exited()->set_worker_id(1);
+  other.Send(message);
+  message.mutable_exited()->set_worker_id(2);  // of whom nothing is known
+  other.Send(message);
+  EXPECT_EQ(NextEvent<WorkerExited>(events_).worker, WorkerId(2));
+  message.mutable_exited()->set_worker_id(1);
+  one.Send(message);
+  EXPECT_EQ(NextEvent<WorkerExited>(events_).worker, WorkerId(1));
+}
+
 TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);

@@ -18,7 +18,8 @@ absl::Status NoHello() {
 
 }  // namespace
 
-AgentStream::AgentStream(AgentService& service) : service_(service) {}
+AgentStream::AgentStream(AgentService& service, std::string peer_host)
+    : service_(service), peer_host_(std::move(peer_host)) {}
 
 void AgentStream::Start() {
   self_ = shared_from_this();

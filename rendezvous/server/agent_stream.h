@@ -26,7 +26,10 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
  public:
   enum class Queued { kSend, kDrop };
 
-  explicit AgentStream(AgentService& service);
+  // `peer_host`: see PeerHost.
+  AgentStream(AgentService& service, std::string peer_host);
+
+  const std::string& peer_host() const { return peer_host_; }
 
   // Starts to read. Separate, since gRPC may call back at once.
   void Start();
@@ -49,6 +52,7 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
   bool TakeMessage();
 
   AgentService& service_;
+  const std::string peer_host_;
   std::shared_ptr<AgentStream> self_;  // until OnDone
 
   // The read flow's: its reactions follow one another.

@@ -1,10 +1,11 @@
 #include "rendezvous/server/driver.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hvd {
 
-Driver::Driver(Machine machine, EffectHandler handler, Clock& clock)
+Driver::Driver(StateMachine machine, EffectHandler handler, Clock& clock)
     : machine_(std::move(machine)),
       handler_(std::move(handler)),
       clock_(clock),
@@ -78,9 +79,16 @@ absl::Time Driver::NextDeadline() const {
 bool Driver::Next(std::vector<Item>& batch) {
   const absl::Time deadline = NextDeadline();
   absl::MutexLock lock(&mu_);
+  busy_since_ = absl::InfiniteFuture();
   clock_.AwaitWithDeadline(mu_, absl::Condition(this, &Driver::Awake), deadline);
+  busy_since_ = clock_.Now();
   batch.swap(queue_);
   return !stopping_;
+}
+
+absl::Duration Driver::BusyFor() {
+  absl::MutexLock lock(&mu_);
+  return std::max(absl::ZeroDuration(), clock_.Now() - busy_since_);
 }
 
 bool Driver::Awake() const { return stopping_ || !queue_.empty(); }

@@ -17,7 +17,7 @@ namespace hvd {
 
 // What the driver drives: Membership's two functions, or a script in tests. Only the driver's
 // thread calls them.
-struct Machine {
+struct StateMachine {
   std::function<std::vector<Effect>(const Event&, absl::Time)> apply;
   std::function<absl::Time()> next_deadline;
   // Makes events safe from a crash before they are applied, all that are at hand at a time; null:
@@ -33,7 +33,7 @@ class Driver {
   using EffectHandler = std::function<void(Effect)>;
 
   // Starts the thread. `handler` must not block; it may post.
-  Driver(Machine machine, EffectHandler handler, Clock& clock);
+  Driver(StateMachine machine, EffectHandler handler, Clock& clock);
   // Stops.
   ~Driver();
   Driver(const Driver&) = delete;
@@ -45,6 +45,10 @@ class Driver {
   // Queues something to be done between two events, by the thread that owns the machine; at once if
   // that is the caller. Dropped once the driver has stopped.
   void Run(std::function<void()> task);
+
+  // How long the thread has been at what it does now; zero: it waits. It does nothing that takes
+  // longer than moments, but for a disk that hangs.
+  absl::Duration BusyFor();
 
   // Ends the thread after the event at hand and waits for it; what is queued is dropped. REQUIRES:
   // not called from the thread itself.
@@ -66,13 +70,14 @@ class Driver {
   void Apply(const Event& event, absl::Time now);
   absl::Time NextDeadline() const;
 
-  const Machine machine_;
+  const StateMachine machine_;
   const EffectHandler handler_;
   Clock& clock_;
   mutable absl::Mutex mu_;
   std::thread::id loop_ ABSL_GUARDED_BY(mu_);
   std::vector<Item> queue_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time busy_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   bool unsafe_ = false;  // the thread's: events can't be recorded
   std::thread thread_;
 };

@@ -40,7 +40,7 @@ class ManualClock : public Clock {
 // A machine that answers each call's end with two effects, and each tick with one.
 class DriverTest : public testing::Test {
  protected:
-  Machine Script() {
+  StateMachine Script() {
     return {[this](const Event& event, absl::Time) { return Apply(event); },
             [this] { return deadline_; }};
   }
@@ -55,8 +55,8 @@ class DriverTest : public testing::Test {
   }
 
   // Notes the calls that are recorded, and says whether that worked.
-  Machine Recording(bool works) {
-    Machine machine = Script();
+  StateMachine Recording(bool works) {
+    StateMachine machine = Script();
     machine.record = [this, works](const std::vector<const Event*>& events, absl::Time) {
       EXPECT_FALSE(events.empty());
       for (const Event* event : events) {

@@ -38,9 +38,11 @@ absl::string_view NoticeKindName(Notice::Kind kind) {
     case Notice::Kind::kWorkerLeft:
       return "worker_left";
     case Notice::Kind::kEpochBroken:
-      return "epoch_broken";
+      return "world_broken";
     case Notice::Kind::kEpochChanging:
-      return "epoch_changing";
+      return "world_changing";
+    case Notice::Kind::kWorldIdle:
+      return "world_idle";
     case Notice::Kind::kWorldFormed:
       return "world_formed";
     case Notice::Kind::kWaiting:
@@ -51,18 +53,24 @@ absl::string_view NoticeKindName(Notice::Kind kind) {
       return "stalled";
     case Notice::Kind::kStack:
       return "stack";
+    case Notice::Kind::kRestarted:
+      return "daemon_restarted";
+    case Notice::Kind::kHostBack:
+      return "host_back";
   }
   return "unknown";
 }
 
 std::string EventLogLine(const Notice& notice, absl::Time wall_time) {
   std::string line = Opening(wall_time, NoticeKindName(notice.kind));
-  absl::StrAppend(&line, ",\"epoch\":", notice.epoch.value());
+  absl::StrAppend(&line, ",\"world\":", notice.epoch.value());
   if (!notice.host.empty()) absl::StrAppend(&line, ",\"host\":", JsonString(notice.host));
   if (notice.worker.value() != 0) absl::StrAppend(&line, ",\"worker\":", notice.worker.value());
   if (notice.rank >= 0) absl::StrAppend(&line, ",\"rank\":", notice.rank);
   if (notice.kind == Notice::Kind::kWorldFormed) {
-    absl::StrAppend(&line, ",\"size\":", notice.size, ",\"commit\":", notice.commit);
+    absl::StrAppend(&line, ",\"size\":", notice.size, ",\"commit\":", notice.commit,
+                    ",\"lost_steps\":", notice.lost_steps,
+                    ",\"lost_seconds\":", absl::ToDoubleSeconds(notice.lost_time));
   }
   absl::StrAppend(&line, ",\"text\":", JsonString(notice.text), "}\n");
   return line;
@@ -79,32 +87,38 @@ std::string EventLogLine(const Verdict& verdict, absl::Time wall_time) {
   return line;
 }
 
+std::string EventLogDroppedLine(uint64_t count, absl::Time wall_time) {
+  return absl::StrCat(Opening(wall_time, "lines_dropped"), ",\"count\":", count, ",\"text\":\"",
+                      count, count == 1 ? " line is" : " lines are",
+                      " missing here: they could not be written in time\"}\n");
+}
+
+EventLog::EventLog(std::string path, Fd file)
+    : path_(std::move(path)), writer_(std::move(file), [](uint64_t count) {
+        return EventLogDroppedLine(count, WallNow());
+      }) {}
+
 absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path) {
-  Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file.valid()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("can't write the event log ", path, ": ", strerror(errno)));
-  }
+  const auto unusable = [&path](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("can't write the event log ", path, ": ", why));
+  };
+  // A pipe's reader is not waited for. Once it is open, the thread that writes may wait.
+  Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
+  if (!file.valid() && errno == ENXIO) return unusable("it is a pipe that nobody reads");
+  if (!file.valid() || fcntl(file.get(), F_SETFL, O_APPEND) != 0) return unusable(strerror(errno));
   return std::unique_ptr<EventLog>(new EventLog(path, std::move(file)));
 }
 
 void EventLog::OnLost(std::function<void(const std::string& what)> callback) {
-  absl::MutexLock lock(&mu_);
-  on_lost_ = std::move(callback);
-}
-
-void EventLog::Write(const Notice& notice) { Append(EventLogLine(notice, WallNow())); }
-
-void EventLog::Write(const Verdict& verdict) { Append(EventLogLine(verdict, WallNow())); }
-
-void EventLog::Append(absl::string_view line) {
-  absl::MutexLock lock(&mu_);
-  if (WriteAll(file_.get(), line).ok()) return;
-  const int error = errno;
-  if (const auto tell = std::exchange(on_lost_, nullptr)) {
-    tell(absl::StrCat("can't write the event log ", path_, ": ", strerror(error),
+  if (callback == nullptr) return writer_.OnError(nullptr);
+  writer_.OnError([path = path_, tell = std::move(callback)](int error) {
+    tell(absl::StrCat("can't write the event log ", path, ": ", strerror(error),
                       "; lines are missing there"));
-  }
+  });
 }
+
+void EventLog::Write(const Notice& notice) { writer_.Write(EventLogLine(notice, WallNow())); }
+
+void EventLog::Write(const Verdict& verdict) { writer_.Write(EventLogLine(verdict, WallNow())); }
 
 }  // namespace hvd

@@ -1,5 +1,6 @@
 #include "rendezvous/server/event_log.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -20,10 +21,13 @@ TEST(EventLogTest, Line_WorldFormed_HasEverythingThatItSays) {
   notice.epoch = Epoch(3);
   notice.size = 4;
   notice.commit = 17;
+  notice.lost_steps = 5;
+  notice.lost_time = absl::Milliseconds(1500);
   notice.text = "4 workers";
-  EXPECT_EQ(EventLogLine(notice, absl::FromUnixMicros(kMicros)),
-            "{\"time\":\"2020-09-13T12:26:40.123456Z\",\"kind\":\"world_formed\",\"epoch\":3,"
-            "\"size\":4,\"commit\":17,\"text\":\"4 workers\"}\n");
+  EXPECT_EQ(
+      EventLogLine(notice, absl::FromUnixMicros(kMicros)),
+      "{\"time\":\"2020-09-13T12:26:40.123456Z\",\"kind\":\"world_formed\",\"world\":3,"
+      "\"size\":4,\"commit\":17,\"lost_steps\":5,\"lost_seconds\":1.5,\"text\":\"4 workers\"}\n");
 }
 
 TEST(EventLogTest, Line_WorkerFailed_NamesHostWorkerAndRank) {
@@ -34,7 +38,7 @@ TEST(EventLogTest, Line_WorkerFailed_NamesHostWorkerAndRank) {
   notice.rank = 0;
   notice.text = "exit code 3";
   EXPECT_EQ(EventLogLine(notice, absl::FromUnixMicros(kMicros)),
-            "{\"time\":\"2020-09-13T12:26:40.123456Z\",\"kind\":\"worker_failed\",\"epoch\":0,"
+            "{\"time\":\"2020-09-13T12:26:40.123456Z\",\"kind\":\"worker_failed\",\"world\":0,"
             "\"host\":\"h1\",\"worker\":7,\"rank\":0,\"text\":\"exit code 3\"}\n");
 }
 
@@ -93,8 +97,24 @@ TEST(EventLogTest, Write_DiskIsFull_IsToldOnce) {
   (*log)->OnLost([&told](const std::string& what) { told.push_back(what); });
   (*log)->Write(Notice());
   (*log)->Write(Verdict());
+  log->reset();  // all is written, or given up
   EXPECT_EQ(told, std::vector<std::string>{"can't write the event log /dev/full: No space left on "
                                            "device; lines are missing there"});
+}
+
+TEST(EventLogTest, Line_Dropped) {
+  EXPECT_EQ(EventLogDroppedLine(2, absl::FromUnixMicros(kMicros)),
+            "{\"time\":\"2020-09-13T12:26:40.123456Z\",\"kind\":\"lines_dropped\",\"count\":2,"
+            "\"text\":\"2 lines are missing here: they could not be written in time\"}\n");
+}
+
+TEST(EventLogTest, Open_APipeThatNobodyReads_SaysSo_AndDoesNotWait) {
+  const std::string path = testing::TempDir() + "/event_log_pipe_" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const absl::Status status = EventLog::Open(path).status();
+  unlink(path.c_str());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("it is a pipe that nobody reads"), absl::string_view::npos);
 }
 
 TEST(EventLogTest, Open_NoSuchDirectory_SaysWhy) {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/acceptor.h"
 #include "base/event_loop.h"
 #include "grpcpp/server_builder.h"
-#include "rendezvous/server/acceptor.h"
 
 namespace hvd {
 

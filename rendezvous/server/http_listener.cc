@@ -13,10 +13,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/acceptor.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/status_macros.h"
-#include "rendezvous/server/acceptor.h"
 #include "rendezvous/server/listen_address.h"
 
 namespace hvd {

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -97,6 +98,17 @@ TEST_F(HttpListenerTest, LargeAnswer_ArrivesWhole) {
   const Fd fd = Connect();
   Send(fd, "GET /here HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(absl::EndsWith(Rest(fd), "\r\n\r\n" + body_));
+}
+
+TEST_F(HttpListenerTest, OneReaderTakesNothing_OthersGetTheirs) {
+  body_.assign(10 << 20, 'x');  // more than the connection holds
+  const Fd slow = Connect();
+  Send(slow, "GET /here HTTP/1.1\r\n\r\n");
+  char first = 0;
+  ASSERT_EQ(read(slow.get(), &first, 1), 1);  // it is being sent
+  const Fd other = Connect();
+  Send(other, "GET /here HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(absl::EndsWith(Rest(other), "\r\n\r\n" + body_));
 }
 
 TEST_F(HttpListenerTest, WhatCantBeAnswered_GetsItsCode) {

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 
 namespace hvd {
@@ -17,6 +17,33 @@ uint32_t ToMilliseconds(absl::Duration duration) {
   return static_cast<uint32_t>(
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 0, UINT32_MAX));
 }
+
+// What came of asking the job's thread for a report. Thread-safe.
+class ReportAnswer {
+ public:
+  // Null: there is none. The first call counts.
+  void End(std::shared_ptr<const JobReport> report) {
+    absl::MutexLock lock(&mu_);
+    if (!std::exchange(over_, true)) report_ = std::move(report);
+  }
+
+  // False: it is not over after this time.
+  bool Await(absl::Duration patience) {
+    absl::MutexLock lock(&mu_);
+    Clock& clock = Clock::Real();
+    return clock.AwaitWithDeadline(mu_, absl::Condition(&over_), clock.Now() + patience);
+  }
+
+  std::shared_ptr<const JobReport> report() {
+    absl::MutexLock lock(&mu_);
+    return report_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<const JobReport> report_ ABSL_GUARDED_BY(mu_);
+};
 
 }  // namespace
 
@@ -59,6 +86,7 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   RendezvousServiceOptions made;
   made.secret_key = options_.secret_key;
   made.elastic = options_.spec.elastic.has_value();
+  made.encrypt_data = options_.spec.encrypt_data;
   made.tells = options_.on_notice != nullptr;
   made.post = [this](Event event) { Post(std::move(event)); };
   made.world = [this](const std::function<void(const WorldPtr&)>& use) {
@@ -82,8 +110,8 @@ AgentServiceOptions Job::MakeAgentOptions() {
   return made;
 }
 
-Machine Job::MakeMachine() {
-  Machine made;
+StateMachine Job::MakeMachine() {
+  StateMachine made;
   made.apply = [this](const Event& event, absl::Time now) {
     return machine_->Apply(event, now + shift_);
   };
@@ -123,19 +151,20 @@ void Job::Report(const std::function<void(const JobReport&)>& use) {
 }
 
 std::optional<JobReport> Job::Report() {
-  std::optional<JobReport> result;
-  const auto done = std::make_shared<absl::Notification>();
+  const auto answer = std::make_shared<ReportAnswer>();
   // A task that is dropped, since the job is closed meanwhile, is an answer as well.
-  const std::function<void(absl::Notification*)> let_go = [done](absl::Notification* asked) {
-    if (!asked->HasBeenNotified()) asked->Notify();
-  };
-  Report([&result, asked = std::shared_ptr<absl::Notification>(done.get(), let_go)](
-             const JobReport& report) {
-    result = report;
-    asked->Notify();
+  std::shared_ptr<ReportAnswer> asked(answer.get(),
+                                      [answer](ReportAnswer*) { answer->End(nullptr); });
+  Report([asked = std::move(asked)](const JobReport& report) {
+    asked->End(std::make_shared<const JobReport>(report));
   });
-  done->WaitForNotification();
-  return result;
+  const bool hangs = BusyFor() >= kPatience;
+  const bool answered = answer->Await(hangs ? absl::ZeroDuration() : kPatience);
+  absl::MutexLock lock(&mu_);
+  std::shared_ptr<const JobReport> report = answer->report();
+  if (report != nullptr) newest_report_ = report;
+  if (!answered) report = newest_report_;
+  return report == nullptr ? std::nullopt : std::make_optional(*report);
 }
 
 Membership::View Job::Describe() {

@@ -53,10 +53,16 @@ class Job {
 
   // Calls `use` between two events, from the job's thread, or at once if that is the caller's.
   void Report(const std::function<void(const JobReport&)>& use);
-  // None: the job was closed before it could be asked.
+  // None: the job was closed before it could be asked. One that does not answer within kPatience is
+  // told as it was when it last did.
   std::optional<JobReport> Report();
-  // Its times are those of the clock. Empty if the job was closed.
+  // Its times are those of the clock. Empty if there is no report.
   Membership::View Describe();
+
+  // See Driver.
+  absl::Duration BusyFor() { return driver_.BusyFor(); }
+
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
 
   // Stops the machine, then ends all calls and streams, and every later one. The first call counts.
   void Close();
@@ -69,7 +75,7 @@ class Job {
   Job(JobOptions options, Recovered recovered, Clock& clock);
   RendezvousServiceOptions MakeRendezvousOptions();
   AgentServiceOptions MakeAgentOptions();
-  Machine MakeMachine();
+  StateMachine MakeMachine();
   absl::Time Now() const { return clock_.Now() + shift_; }
   bool Record(const std::vector<const Event*>& events, absl::Time now);
   absl::Status EndStatus() const;
@@ -103,6 +109,7 @@ class Job {
   AgentService agents_;
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<const JobReport> newest_report_ ABSL_GUARDED_BY(mu_);
   Driver driver_;  // last: its thread uses the others
 };
 

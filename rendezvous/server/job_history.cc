@@ -7,6 +7,7 @@ void JobHistory::Observe(const Notice& notice, absl::Time time) {
   if (notice.kind == Notice::Kind::kWorldFormed) newest_world_ = time;
   recent_.push_back({notice, time});
   if (recent_.size() > kRecent) recent_.pop_front();
+  tally_.Observe(notice, time);
 }
 
 }  // namespace hvd

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/event_archive.h"
 #include "rendezvous/membership/events.h"
+#include "rendezvous/membership/job_tally.h"
 #include "rendezvous/membership/membership.h"
 
 namespace hvd {
@@ -38,16 +39,20 @@ class JobHistory {
   std::optional<absl::Time> newest_world() const { return newest_world_; }
   const std::deque<Entry>& recent() const { return recent_; }  // oldest first
 
+  const JobTally& tally() const { return tally_; }
+
   // See rendezvous/membership/archive.h.
   template <typename Archive>
   void Keep(Archive& archive) {
     archive(counts_, newest_world_, recent_);
+    archive.Since(1, tally_);
   }
 
  private:
   std::array<uint64_t, 32> counts_{};  // by kind; there are fewer kinds
   std::optional<absl::Time> newest_world_;
   std::deque<Entry> recent_;
+  JobTally tally_;
 };
 
 // A job at one moment.

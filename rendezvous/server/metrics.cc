@@ -15,11 +15,11 @@ namespace {
 
 using Kind = Notice::Kind;
 
-constexpr Kind kKinds[] = {Kind::kHostJoined,    Kind::kHostLost,     Kind::kHostDraining,
-                           Kind::kHostLeft,      Kind::kDrainOverran, Kind::kWorkerStarted,
-                           Kind::kWorkerFailed,  Kind::kWorkerLeft,   Kind::kEpochBroken,
-                           Kind::kEpochChanging, Kind::kWorldFormed,  Kind::kWaiting,
-                           Kind::kSlotCooling,   Kind::kStalled,      Kind::kStack};
+constexpr Kind kKinds[] = {
+    Kind::kHostJoined,   Kind::kHostLost,      Kind::kHostDraining, Kind::kHostLeft,
+    Kind::kDrainOverran, Kind::kWorkerStarted, Kind::kWorkerFailed, Kind::kWorkerLeft,
+    Kind::kEpochBroken,  Kind::kEpochChanging, Kind::kWorldFormed,  Kind::kWaiting,
+    Kind::kWorldIdle,    Kind::kSlotCooling,   Kind::kStalled,      Kind::kStack};
 
 std::string Escape(absl::string_view value) {
   return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
@@ -81,7 +81,7 @@ double Slots(const JobReport& job) {
 }
 
 void AddSize(Page& page) {
-  page.AddNumber("horovod_epoch", "gauge", "The newest world's number; 0: there was none.",
+  page.AddNumber("horovod_world", "gauge", "The newest world's number; 0: there was none.",
                  [](const JobReport& job) { return job.view.epoch.value(); });
   page.AddNumber("horovod_world_size", "gauge", "Ranks of the newest world.",
                  [](const JobReport& job) { return job.view.size; });
@@ -99,6 +99,21 @@ void AddSize(Page& page) {
   page.Add("horovod_workers", "gauge", "Worker processes, by state.", AddWorkers);
   page.Add("horovod_hosts", "gauge", "Hosts, by whether their agent is there.", AddHosts);
   page.AddNumber("horovod_slots", "gauge", "Slots of the attached hosts.", Slots);
+}
+
+void AddProgress(Page& page) {
+  page.AddNumber("horovod_commit", "gauge", "The newest commit's number; 0: there is none.",
+                 [](const JobReport& job) { return job.view.commit; });
+  page.Add("horovod_seconds_since_commit", "gauge", "Since the newest commit.",
+           [](const JobReport& job, const Page::AddSample& add) {
+             if (job.view.committed_at == absl::InfinitePast()) return;
+             add("", "", absl::ToDoubleSeconds(job.now - job.view.committed_at));
+           });
+  page.AddNumber("horovod_lost_steps_total", "counter",
+                 "Steps since the commits that the job went back to after failures.",
+                 [](const JobReport& job) { return job.view.lost_steps; });
+  page.AddNumber("horovod_lost_seconds_total", "counter", "The same in seconds of training.",
+                 [](const JobReport& job) { return absl::ToDoubleSeconds(job.view.lost_time); });
 }
 
 void AddEvents(Page& page) {
@@ -126,6 +141,7 @@ void AddEvents(Page& page) {
 std::string RenderMetrics(const std::vector<JobReport>& jobs) {
   Page page(jobs);
   AddSize(page);
+  AddProgress(page);
   AddEvents(page);
   return page.Take();
 }

@@ -12,7 +12,7 @@ namespace hvd {
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 // The text format, version 0.0.4. Pure. Every sample has a label `job`, the job's id:
-//   horovod_epoch                         the newest world's number; 0: there was none
+//   horovod_world                         the newest world's number; 0: there was none
 //   horovod_world_size                    ranks in it
 //   horovod_job_state{state}              1 for the state the job is in (forming, running, ...)
 //   horovod_waiting                       1 while no world is up: workers are awaited
@@ -22,6 +22,10 @@ inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charse
 //   horovod_slots                         of attached hosts
 //   horovod_worlds_formed_total
 //   horovod_seconds_since_world           since the newest world formed; only if there was one
+//   horovod_commit                        the newest commit's number; 0: there is none
+//   horovod_seconds_since_commit          since that one; only if it is known
+//   horovod_lost_steps_total, horovod_lost_seconds_total
+//                                         work since the commits that failures went back to
 //   horovod_failures_total                that counted against the budget
 //   horovod_failures_left                 that would be forgiven now
 //   horovod_events_total{kind}            by kind, as in the event log (event_log.h)

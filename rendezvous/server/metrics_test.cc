@@ -22,8 +22,12 @@ JobReport Report(const std::string& id) {
   report.view.failures = 5;
   report.view.failures_left = 6;
   report.view.hosts = {
-      {{"a", 2}, true, "", {{WorkerId(1), 0, 77, "running"}, {WorkerId(2), 1, 78, "running"}}},
-      {{"b", 4}, false, "", {{WorkerId(3), -1, 79, "starting"}}}};
+      {{"a", 2},
+       true,
+       "",
+       absl::InfiniteFuture(),
+       {{WorkerId(1), 0, 77, "running"}, {WorkerId(2), 1, 78, "running"}}},
+      {{"b", 4}, false, "", absl::InfiniteFuture(), {{WorkerId(3), -1, 79, "starting"}}}};
   return report;
 }
 
@@ -35,7 +39,7 @@ void ExpectLine(const std::string& text, const std::string& line) {
 TEST(MetricsTest, Job_IsDescribed) {
   const std::string text = RenderMetrics({Report("j")});
   for (const char* line :
-       {"# TYPE horovod_epoch gauge", "horovod_epoch{job=\"j\"} 3",
+       {"# TYPE horovod_world gauge", "horovod_world{job=\"j\"} 3",
         "horovod_world_size{job=\"j\"} 2", "horovod_job_state{job=\"j\",state=\"running\"} 1",
         "horovod_waiting{job=\"j\"} 0", "horovod_min_workers{job=\"j\"} 1",
         "horovod_max_workers{job=\"j\"} 4", "horovod_workers{job=\"j\",state=\"running\"} 2",
@@ -86,11 +90,11 @@ TEST(MetricsTest, SeveralJobs_EachMetricInOnePlace_NoSampleTwice) {
       EXPECT_TRUE(samples.insert(std::string(line.substr(0, line.rfind(' ')))).second) << line;
     }
   }
-  ExpectLine(text, "horovod_epoch{job=\"k\"} 3");
+  ExpectLine(text, "horovod_world{job=\"k\"} 3");
 }
 
 TEST(MetricsTest, LabelsAreEscaped) {
-  ExpectLine(RenderMetrics({Report("a\"b\\c\nd")}), "horovod_epoch{job=\"a\\\"b\\\\c\\nd\"} 3");
+  ExpectLine(RenderMetrics({Report("a\"b\\c\nd")}), "horovod_world{job=\"a\\\"b\\\\c\\nd\"} 3");
 }
 
 }  // namespace

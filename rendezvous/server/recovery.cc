@@ -9,12 +9,12 @@
 namespace hvd {
 namespace {
 
-absl::Status LoadJob(const JobSpec& spec, const std::string& saved, Recovered* job) {
+absl::Status LoadJob(const JobSpec& spec, const Journal::Snapshot& saved, Recovered* job) {
   std::string machine;
-  ArchiveReader reader(saved);
+  ArchiveReader reader(saved.state, saved.layout);
   reader(machine, job->history);
   if (!reader.complete()) return absl::DataLossError("the journal's snapshot is damaged");
-  ASSIGN_OR_RETURN(job->machine, Membership::Load(spec, machine));
+  ASSIGN_OR_RETURN(job->machine, Membership::Load(spec, machine, saved.layout));
   return absl::OkStatus();
 }
 
@@ -24,7 +24,7 @@ absl::StatusOr<Recovered> Recover(const JobSpec& spec, Journal& journal) {
   Recovered result;
   result.newest = journal.started();
   if (const std::optional<Journal::Snapshot> snapshot = journal.snapshot()) {
-    RETURN_IF_ERROR(LoadJob(spec, snapshot->state, &result));
+    RETURN_IF_ERROR(LoadJob(spec, *snapshot, &result));
     result.newest = snapshot->time;
     result.had_events = true;
   } else {

@@ -73,6 +73,7 @@ class RendezvousServerTest : public testing::Test {
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
     pb::WorkerHello hello;
     hello.set_worker_id(std::stoull(environment.at("HOROVOD_WORKER_ID")));
+    hello.set_word(environment.at("HOROVOD_WORKER_WORD"));
     EXPECT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
     pb::WorkerBootstrap answer;
     const auto frame = ReadFrame(fd.get(), kMaxFrameBytes);
@@ -216,7 +217,7 @@ TEST_F(RendezvousServerTest, Metrics_WhileJobsGo_AreAlwaysGiven) {
     for (int i = 0; i < 300; ++i) Add(scheduler.Options(1, 1))->OfferSlots({{"here", 1}});
     over = true;
   });
-  while (!over) EXPECT_NE(server_->Metrics().find("# TYPE horovod_epoch"), std::string::npos);
+  while (!over) EXPECT_NE(server_->Metrics().find("# TYPE horovod_world"), std::string::npos);
   jobs.join();
 }
 

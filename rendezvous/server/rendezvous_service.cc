@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
+#include "base/duration_text.h"
 #include "rendezvous/server/event_log.h"
 
 namespace hvd {
@@ -44,11 +46,21 @@ pb::WatchEpochResponse::Change ToProto(EpochChange change) {
   return pb::WatchEpochResponse::CHANGE_UNSPECIFIED;
 }
 
-void ToProto(const Membership::HostView& view, pb::HostStatus& proto) {
+uint64_t Milliseconds(absl::Duration duration) {
+  return static_cast<uint64_t>(std::max<int64_t>(absl::ToInt64Milliseconds(duration), 0));
+}
+
+void ToProto(const Membership::HostView& view, absl::Time now, pb::HostStatus& proto) {
   proto.set_host(view.host.host);
   proto.set_slots(static_cast<uint32_t>(view.host.slots));
   proto.set_attached(view.attached);
   proto.set_condition(view.condition);
+  if (view.leaves_at != absl::InfiniteFuture()) {
+    proto.set_condition(
+        absl::StrCat(view.condition, "; what is left is stopped in ",
+                     DurationText(absl::Ceil(std::max(view.leaves_at - now, absl::ZeroDuration()),
+                                             absl::Seconds(1)))));
+  }
   for (const Membership::WorkerView& worker : view.workers) {
     pb::WorkerStatus& added = *proto.add_workers();
     added.set_worker_id(worker.id.value());
@@ -64,7 +76,7 @@ void ToProto(const JobReport& report, pb::GetStatusResponse& proto) {
   proto.set_epoch(view.epoch.value());
   proto.set_state(view.state);
   proto.set_explanation(view.explanation);
-  for (const Membership::HostView& host : view.hosts) ToProto(host, *proto.add_hosts());
+  for (const Membership::HostView& host : view.hosts) ToProto(host, report.now, *proto.add_hosts());
   proto.set_min_workers(view.min_workers);
   proto.set_max_workers(view.max_workers);
   proto.set_size(view.size);
@@ -72,15 +84,19 @@ void ToProto(const JobReport& report, pb::GetStatusResponse& proto) {
   proto.set_failures(view.failures);
   proto.set_failures_left(view.failures_left);
   if (view.waits_until != absl::InfiniteFuture()) {
-    const int64_t left = absl::ToInt64Milliseconds(view.waits_until - report.now);
-    proto.set_wait_left_ms(static_cast<uint64_t>(std::max<int64_t>(left, 0)));
+    proto.set_wait_left_ms(Milliseconds(view.waits_until - report.now));
   }
+  proto.set_commit(view.commit);
+  if (view.committed_at != absl::InfinitePast()) {
+    proto.set_commit_age_ms(Milliseconds(report.now - view.committed_at));
+  }
+  proto.set_lost_steps(view.lost_steps);
+  proto.set_lost_ms(Milliseconds(view.lost_time));
   for (const JobHistory::Entry& entry : report.history.recent()) {
     pb::Happening& happening = *proto.add_recent();
     happening.set_kind(std::string(NoticeKindName(entry.notice.kind)));
     happening.set_text(entry.notice.text);
-    const int64_t age = absl::ToInt64Milliseconds(report.now - entry.time);
-    happening.set_age_ms(static_cast<uint64_t>(std::max<int64_t>(age, 0)));
+    happening.set_age_ms(Milliseconds(report.now - entry.time));
   }
 }
 
@@ -96,7 +112,9 @@ grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerConte
   ParkedCall* const call = calls_.Park(response);
   options_.post(JoinRequested{call->id(), ToKey(request->worker()), Epoch(request->last_epoch()),
                               request->address(), static_cast<int>(request->control_port()),
-                              request->may_defer(), request->commit()});
+                              request->may_defer(), request->commit(), request->worked(),
+                              request->left_for(), request->lost_steps(),
+                              absl::Milliseconds(request->lost_ms())});
   return call;
 }
 
@@ -107,7 +125,7 @@ grpc::ServerUnaryReactor* RendezvousService::GetMembers(grpc::CallbackServerCont
   options_.world([this, id = call->id(), epoch = Epoch(request->epoch())](const WorldPtr& world) {
     if (world->epoch != epoch) {
       return calls_.Finish(id, absl::FailedPreconditionError(absl::StrCat(
-                                   "epoch ", epoch.value(), " is not the newest one, which is ",
+                                   "world ", epoch.value(), " is not the newest one, which is ",
                                    world->epoch.value())));
     }
     calls_.Answer<pb::GetMembersResponse>(id, [&](pb::GetMembersResponse& response) {
@@ -129,6 +147,7 @@ grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContext*,
                                                       const pb::ExchangeRequest* request,
                                                       pb::ExchangeResponse* response) {
+  if (request->has_selection()) *response->mutable_selection() = request->selection();
   ParkedCall* const call = calls_.Park(response);
   if (request->key().empty()) {
     calls_.Finish(call->id(), absl::InvalidArgumentError("an exchange needs a key"));
@@ -159,6 +178,11 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
       reported.failure = request->failure().message();
       reported.caused_by_peer = request->failure().caused_by_peer();
       break;
+    case pb::ReportRequest::kProgress:
+      options_.post(ProgressReported{call->id(), reported.worker, reported.epoch,
+                                     request->progress().commit(),
+                                     absl::Milliseconds(request->progress().commit_age_ms())});
+      return call;
     case pb::ReportRequest::WORD_NOT_SET:
       calls_.Finish(call->id(), absl::InvalidArgumentError("a report needs a word"));
       return call;
@@ -238,6 +262,7 @@ void RendezvousService::Handle(const ReplyWorld& effect) {
     world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world->epoch.value())));
     world.set_size(static_cast<int>(members.size()));
     world.set_homogeneous(effect.world->homogeneous);
+    world.set_encrypt_data(options_.encrypt_data);
     if (members.size() <= kMostMembersTold) {
       for (const WorldMember& member : members) ToProto(member, *world.add_members());
       return;
@@ -268,8 +293,21 @@ void RendezvousService::Handle(const ReplyWatch& effect) {
 }
 
 void RendezvousService::Handle(const ReplyExchange& effect) {
+  const std::vector<std::string>& values = *effect.values;
+  // Once for all members' answers.
+  if (effect.values != last_exchange_) {
+    last_exchange_ = effect.values;
+    last_all_equal_ =
+        std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+  }
   calls_.Answer<pb::ExchangeResponse>(effect.call, [&](pb::ExchangeResponse& response) {
-    for (const std::string& value : *effect.values) response.add_values(value);
+    response.set_all_equal(last_all_equal_);
+    if (!response.has_selection()) {
+      for (const std::string& value : values) response.add_values(value);
+    }
+    for (const uint32_t rank : response.selection().ranks()) {
+      if (rank < values.size()) response.add_values(values[rank]);
+    }
   });
 }
 

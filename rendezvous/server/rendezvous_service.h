@@ -3,7 +3,9 @@
 #define RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/rendezvous.grpc.pb.h"
@@ -18,6 +20,7 @@ namespace hvd {
 struct RendezvousServiceOptions {
   std::string secret_key;           // an epoch's secret is made of this and the epoch
   bool elastic = false;             // hosts may be drained
+  bool encrypt_data = false;        // as in World
   bool tells = false;               // somebody takes notices
   std::function<void(Event)> post;  // to the machine
   // Calls its argument with the job as it is, sometime, from any thread.
@@ -80,6 +83,10 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
 
   const RendezvousServiceOptions options_;
   ParkedCalls calls_;
+
+  // What was answered last, and whether all of it is the same.
+  std::shared_ptr<const std::vector<std::string>> last_exchange_;
+  bool last_all_equal_ = false;
 };
 
 }  // namespace hvd

@@ -218,6 +218,36 @@ TEST_F(RendezvousServiceTest, Exchange_BecomesAnEvent_AndTheEffectItsAnswer) {
   EXPECT_EQ(got.response.values(1), "y");
 }
 
+// What each member gets must not grow with the number of members.
+TEST_F(RendezvousServiceTest, Exchange_WithASelection_AnswersWithItAlone) {
+  auto request = From<pb::ExchangeRequest>(5, 6);
+  request.set_key("k");
+  for (const uint32_t rank : {2, 0, 9}) request.mutable_selection()->add_ranks(rank);
+  auto outcome = Call(&pb::Rendezvous::Stub::Exchange, request);
+  service_.Handle(
+      ReplyExchange{NextEvent<ExchangeRequested>(events_).call, Values({"x", "y", "z"})});
+  const auto got = outcome.get();
+  ASSERT_EQ(got.response.values_size(), 2);
+  EXPECT_EQ(got.response.values(0), "z");
+  EXPECT_EQ(got.response.values(1), "x");
+  EXPECT_FALSE(got.response.all_equal());
+}
+
+TEST_F(RendezvousServiceTest, Exchange_ForNobodysValue_SaysWhetherAllAreTheSame) {
+  const std::pair<std::vector<std::string>, bool> rounds[] = {
+      {{"x", "x", "x"}, true}, {{"x", "x", "y"}, false}, {{"x"}, true}};
+  for (const auto& [values, all_equal] : rounds) {
+    auto request = From<pb::ExchangeRequest>(5, 6);
+    request.set_key("k");
+    request.mutable_selection();
+    auto outcome = Call(&pb::Rendezvous::Stub::Exchange, request);
+    service_.Handle(ReplyExchange{NextEvent<ExchangeRequested>(events_).call, Values(values)});
+    const auto got = outcome.get();
+    EXPECT_EQ(got.response.values_size(), 0);
+    EXPECT_EQ(got.response.all_equal(), all_equal) << values.size();
+  }
+}
+
 TEST_F(RendezvousServiceTest, Exchange_ValueOfAMebibytePasses_LargerIsRefused) {
   auto request = From<pb::ExchangeRequest>(5, 6);
   request.set_key("k");
@@ -286,7 +316,8 @@ TEST_F(RendezvousServiceTest, GetStatus_ShowsTheReport) {
   report_.view.size = 2;
   report_.view.failures = 5;
   report_.view.failures_left = 6;
-  report_.view.hosts = {{{"a", 2}, true, "draining", {{WorkerId(1), 0, 77, "running"}}}};
+  report_.view.hosts = {
+      {{"a", 2}, true, "draining", absl::FromUnixMillis(14001), {{WorkerId(1), 0, 77, "running"}}}};
   Notice notice;
   notice.kind = Notice::Kind::kWorldFormed;
   notice.text = "2 workers";
@@ -296,13 +327,14 @@ TEST_F(RendezvousServiceTest, GetStatus_ShowsTheReport) {
   EXPECT_EQ(got.response.ShortDebugString(),
             "job_id: \"job\" epoch: 3 state: \"running\" explanation: \"all is well\" hosts { "
             "host: \"a\" slots: 2 attached: true workers { worker_id: 1 pid: 77 state: "
-            "\"running\" } condition: \"draining\" } min_workers: 1 max_workers: 4 size: 2 "
+            "\"running\" } condition: \"draining; what is left is stopped in 12s\" } min_workers: "
+            "1 max_workers: 4 size: 2 "
             "worlds: 1 failures: 5 failures_left: 6 recent { kind: \"world_formed\" text: "
             "\"2 workers\" age_ms: 2000 }");
 }
 
 TEST_F(RendezvousServiceTest, Drain_OfAHostThatTakesPart_BecomesAnEvent) {
-  report_.view.hosts = {{{"a", 2}, true, "", {}}};
+  report_.view.hosts = {{{"a", 2}, true, "", absl::InfiniteFuture(), {}}};
   EXPECT_TRUE(Call(&pb::Rendezvous::Stub::Drain, DrainOf("a")).get().status.ok());
   const auto event = NextEvent<HostDraining>(events_);
   EXPECT_EQ(event.host, "a");
@@ -311,7 +343,7 @@ TEST_F(RendezvousServiceTest, Drain_OfAHostThatTakesPart_BecomesAnEvent) {
 }
 
 TEST_F(RendezvousServiceTest, Drain_ThatCantBe_IsRefused) {
-  report_.view.hosts = {{{"a", 2}, true, "", {}}};
+  report_.view.hosts = {{{"a", 2}, true, "", absl::InfiniteFuture(), {}}};
   EXPECT_EQ(Call(&pb::Rendezvous::Stub::Drain, DrainOf("b")).get().status.error_code(),
             grpc::StatusCode::NOT_FOUND);
   report_.view.state = "failed";

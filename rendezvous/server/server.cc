@@ -60,6 +60,8 @@ class ServerImpl final : public Server {
 
   Membership::View Describe() override { return job_->Describe(); }
 
+  absl::Duration BusyFor() override { return job_->BusyFor(); }
+
   std::string Metrics() override { return RenderMetrics({job_->Report().value_or(JobReport{})}); }
 
  private:

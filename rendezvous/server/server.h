@@ -80,7 +80,11 @@ class Server {
   // Elastic jobs: has the host leave in good order, within `grace`.
   virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
 
+  // As of now, or as it was when the job last answered, if it hangs.
   virtual Membership::View Describe() = 0;
+
+  // How long the job's thread has been at what it does now; more than moments: it hangs, on a disk.
+  virtual absl::Duration BusyFor() = 0;
 
   // The job in Prometheus' text format; the names are in metrics.h.
   virtual std::string Metrics() = 0;

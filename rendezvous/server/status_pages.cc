@@ -1,26 +1,50 @@
 #include "rendezvous/server/status_pages.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "rendezvous/server/metrics.h"
 
 namespace hvd {
 
-HttpResponse AnswerStatusPage(const std::string& path, Server& server) {
+namespace {
+
+HttpResponse Metrics(Server& server) {
   HttpResponse response;
-  if (path == "/metrics") {
-    response.content_type = kMetricsContentType;
-    response.body = server.Metrics();
-  } else if (path == "/healthz") {
-    response.body = "ok\n";
-  } else if (path == "/readyz") {
-    const Membership::View view = server.Describe();
-    if (view.state == "done" || view.state == "failed") response.code = 503;
-    response.body = absl::StrCat(view.state, ": ", view.explanation, "\n");
-  } else {
-    response.code = 404;
-    response.body = "there are /metrics, /healthz and /readyz\n";
-  }
+  response.content_type = kMetricsContentType;
+  response.body = server.Metrics();
   return response;
+}
+
+HttpResponse Readiness(Server& server) {
+  HttpResponse response;
+  const Membership::View view = server.Describe();
+  if (view.state == "done" || view.state == "failed") response.code = 503;
+  response.body = absl::StrCat(view.state, ": ", view.explanation, "\n");
+  return response;
+}
+
+HttpResponse Plain(int code, std::string body) {
+  HttpResponse response;
+  response.code = code;
+  response.body = std::move(body);
+  return response;
+}
+
+}  // namespace
+
+HttpResponse AnswerStatusPage(const std::string& path, Server& server) {
+  const bool asks = path == "/metrics" || path == "/readyz";
+  if (!asks && path != "/healthz") {
+    return Plain(404, "there are /metrics, /healthz and /readyz\n");
+  }
+  const absl::Duration busy = server.BusyFor();
+  if (busy >= (asks ? kAnswerPatience : kHealthPatience)) {
+    return Plain(503, absl::StrCat("nothing has been decided for ", absl::ToInt64Seconds(busy),
+                                   "s: does the disk of --state-dir hang?\n"));
+  }
+  if (path == "/metrics") return Metrics(server);
+  return asks ? Readiness(server) : Plain(200, "ok\n");
 }
 
 }  // namespace hvd

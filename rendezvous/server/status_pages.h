@@ -9,8 +9,12 @@
 
 namespace hvd {
 
-// /metrics: the job in Prometheus' text format; /healthz: "ok"; /readyz: the job's state and what
-// it waits for, 503 once it is over. Anything else: 404.
+// /metrics: the job in Prometheus' text format; /healthz: "ok", 503 if the job has decided nothing
+// for kHealthPatience although there was something to decide; /readyz: the job's state and what it
+// waits for, 503 once it is over. Anything else: 404. A job that hangs for kAnswerPatience is not
+// asked: 503.
+inline constexpr absl::Duration kHealthPatience = absl::Seconds(10);
+inline constexpr absl::Duration kAnswerPatience = absl::Seconds(2);
 HttpResponse AnswerStatusPage(const std::string& path, Server& server);
 
 }  // namespace hvd

@@ -12,9 +12,11 @@ class FakeServer : public Server {
   void ReportHosts(std::vector<HostSlots>) override {}
   void Drain(std::string, absl::Duration, std::string) override {}
   Membership::View Describe() override { return view; }
+  absl::Duration BusyFor() override { return busy; }
   std::string Metrics() override { return "figures\n"; }
 
   Membership::View view;
+  absl::Duration busy;
 };
 
 TEST(AnswerStatusPage, Readyz_SaysStateAndWhetherItIsOver) {
@@ -25,6 +27,18 @@ TEST(AnswerStatusPage, Readyz_SaysStateAndWhetherItIsOver) {
   EXPECT_EQ(AnswerStatusPage("/readyz", server).body, "running: 2 ranks run\n");
   server.view.state = "failed";
   EXPECT_EQ(AnswerStatusPage("/readyz", server).code, 503);
+}
+
+TEST(AnswerStatusPage, TheJobHangs_NobodyAsksIt_AndInTimeItIsIll) {
+  FakeServer server;
+  server.busy = kAnswerPatience;
+  EXPECT_EQ(AnswerStatusPage("/readyz", server).code, 503);
+  EXPECT_EQ(AnswerStatusPage("/metrics", server).code, 503);
+  EXPECT_EQ(AnswerStatusPage("/healthz", server).code, 200);
+  server.busy = kHealthPatience;
+  EXPECT_EQ(AnswerStatusPage("/healthz", server).code, 503);
+  EXPECT_EQ(AnswerStatusPage("/healthz", server).body,
+            "nothing has been decided for 10s: does the disk of --state-dir hang?\n");
 }
 
 TEST(AnswerStatusPage, OtherPages) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "rendezvous/bootstrap/worker_word.h"
 
 namespace hvd {
 
@@ -15,9 +16,10 @@ absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
   ASSIGN_OR_RETURN(door->loop_, EventLoop::Create());
   WorkerDoor* const self = door.get();
   ASSIGN_OR_RETURN(door->socket_,
-                   BootstrapSocket::Create(*door->loop_, geteuid(), [self](uint64_t worker, pid_t) {
-                     return self->Answer(worker);
-                   }));
+                   BootstrapSocket::Create(*door->loop_, geteuid(),
+                                           [self](const pb::WorkerHello& hello, pid_t asker) {
+                                             return self->Answer(hello, asker);
+                                           }));
   door->thread_ = std::thread([self] { self->loop_->Run(); });
   return door;
 }
@@ -29,9 +31,12 @@ WorkerDoor::~WorkerDoor() {
 }
 
 Environment WorkerDoor::Expect(const StartWorkerEffect& start) {
+  const std::string word = NewWorkerWord();
   {
     absl::MutexLock lock(&mu_);
-    expected_[start.worker.value()].host = start.host;
+    Expected& expected = expected_[start.worker.value()];
+    expected.host = start.host;
+    expected.word = word;
   }
   const std::string& address = bootstrap_.daemon_address();
   const size_t colon = address.rfind(':');
@@ -47,6 +52,7 @@ Environment WorkerDoor::Expect(const StartWorkerEffect& start) {
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", address.substr(colon + 1)},
       {"HOROVOD_WORKER_ID", absl::StrCat(start.worker.value())},
       {"HOROVOD_AGENT_SOCKET", socket_->name()},
+      {"HOROVOD_WORKER_WORD", word},
   };
   if (bootstrap_.elastic()) environment["HOROVOD_ELASTIC"] = "1";
   return environment;
@@ -60,22 +66,38 @@ void WorkerDoor::Forget(WorkerId worker) {
   loop_->Post([watch = std::move(forgotten.mapped().watch)] {});
 }
 
-BootstrapSocket::Response WorkerDoor::Answer(uint64_t worker) {
+absl::Status WorkerDoor::Check(const pb::WorkerHello& hello) const {
+  const auto found = expected_.find(hello.worker_id());
+  if (found != expected_.end()) return CheckWorkerWord(found->second.word, hello);
+  return absl::PermissionDeniedError(
+      absl::StrCat("no worker ", hello.worker_id(), " is to run here"));
+}
+
+BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& hello, pid_t asker) {
   BootstrapSocket::Response response;
   absl::MutexLock lock(&mu_);
-  const auto found = expected_.find(worker);
-  if (found == expected_.end()) {
-    response.bootstrap.set_error(absl::StrCat("no worker ", worker, " is to run here"));
+  const absl::Status checked = Check(hello);
+  if (!checked.ok()) {
+    response.bootstrap.set_error(std::string(checked.message()));
     return response;
   }
+  const uint64_t worker = hello.worker_id();
+  Expected& expected = expected_.at(worker);
   response.bootstrap = bootstrap_;
   response.bootstrap.set_worker_id(worker);
-  response.bootstrap.set_host(found->second.host);
+  response.bootstrap.set_host(expected.host);
+  // A process that the worker has started does not take its place while it lives.
+  if (expected.asker.has_value() && expected.asker->pid() != asker && !expected.asker->HasEnded()) {
+    return response;
+  }
   // Without one its death is noticed later.
   auto watch = LivenessWatch::Start([this, worker] { on_dying_(WorkerId(worker)); });
   if (!watch.ok()) return response;
-  found->second.watch = *std::move(watch);
-  response.page = found->second.watch->page_fd();
+  auto process = OtherProcess::Open(asker);
+  expected.asker.reset();
+  if (process.ok()) expected.asker.emplace(*std::move(process));
+  expected.watch = *std::move(watch);
+  response.page = expected.watch->page_fd();
   return response;
 }
 

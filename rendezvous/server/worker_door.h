@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -14,14 +15,16 @@
 #include "base/env.h"
 #include "base/event_loop.h"
 #include "base/liveness_watch.h"
+#include "base/other_process.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/bootstrap/bootstrap_socket.h"
 #include "rendezvous/membership/events.h"
 
 namespace hvd {
 
-// Serves one job's workers on this machine, of this process's user, on a thread of its own.
-// Thread-safe.
+// Serves one job's workers on this machine, of this process's user, on a thread of its own. Whoever
+// has what Expect has returned is let in: who starts workers, and in which container, is the
+// scheduler's business. Thread-safe.
 class WorkerDoor {
  public:
   // `bootstrap` is for every worker, but for its number and host. `on_dying` is told of each whose
@@ -40,12 +43,15 @@ class WorkerDoor {
  private:
   struct Expected {
     std::string host;
-    std::shared_ptr<LivenessWatch> watch;  // of the newest process that has asked
+    std::string word;
+    std::optional<OtherProcess> asker;     // whose death counts; none: it can't be seen from here
+    std::shared_ptr<LivenessWatch> watch;  // of that one
   };
 
   WorkerDoor(pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying)
       : bootstrap_(std::move(bootstrap)), on_dying_(std::move(on_dying)) {}
-  BootstrapSocket::Response Answer(uint64_t worker);
+  BootstrapSocket::Response Answer(const pb::WorkerHello& hello, pid_t asker);
+  absl::Status Check(const pb::WorkerHello& hello) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const pb::WorkerBootstrap bootstrap_;
   const std::function<void(WorkerId)> on_dying_;

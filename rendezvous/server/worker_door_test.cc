@@ -47,13 +47,19 @@ Fd PeekDescriptor(const Fd& fd) {
   return Fd(descriptor);
 }
 
-// What worker 7 does in hvd.init(), with the socket's name from `name`; then it says so and waits.
-void BeWorker(const Fd& name, const Fd& ready) {
+constexpr size_t kWordBytes = 32;
+
+// What worker 7 does in hvd.init(), with its word and the socket's name from `place`; then it says
+// so and waits.
+void BeWorker(const Fd& place, const Fd& ready) {
   char text[200] = {};
-  const ssize_t got = read(name.get(), text, sizeof(text));
-  const Fd fd = Connect(std::string(text, got > 0 ? static_cast<size_t>(got) : 0));
+  const ssize_t got = read(place.get(), text, sizeof(text));
+  if (got < static_cast<ssize_t>(kWordBytes)) _exit(3);
+  const std::string told(text, static_cast<size_t>(got));
+  const Fd fd = Connect(told.substr(kWordBytes));
   pb::WorkerHello hello;
   hello.set_worker_id(7);
+  hello.set_word(told.substr(0, kWordBytes));
   if (!fd.valid() || !WriteFrame(fd.get(), hello.SerializeAsString()).ok()) _exit(1);
   absl::StatusOr<LivenessPage> page = LivenessPage::Map(PeekDescriptor(fd));
   if (!page.ok() || !page->HoldForever().ok()) _exit(2);
@@ -62,10 +68,10 @@ void BeWorker(const Fd& name, const Fd& ready) {
 }
 
 TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
-  Pipe name = MakePipe().value();
+  Pipe place = MakePipe().value();
   Pipe ready = MakePipe().value();
   const pid_t child = fork();  // before there is a thread
-  if (child == 0) BeWorker(name.read, ready.write);
+  if (child == 0) BeWorker(place.read, ready.write);
   ready.write.reset();
   absl::Notification dying;
   const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), [&dying](WorkerId worker) {
@@ -76,7 +82,9 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
   StartWorkerEffect start;
   start.worker = WorkerId(7);
   const Environment environment = (*door)->Expect(start);
-  ASSERT_TRUE(WriteAll(name.write.get(), environment.at("HOROVOD_AGENT_SOCKET")).ok());
+  ASSERT_TRUE(WriteAll(place.write.get(), environment.at("HOROVOD_WORKER_WORD") +
+                                              environment.at("HOROVOD_AGENT_SOCKET"))
+                  .ok());
   char byte = 0;
   ASSERT_EQ(read(ready.read.get(), &byte, 1), 1);
   EXPECT_FALSE(dying.HasBeenNotified());
@@ -86,22 +94,61 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
   (*door)->Forget(WorkerId(7));
 }
 
+pb::WorkerBootstrap Ask(const Environment& environment, const std::string& word) {
+  const Fd fd = Connect(environment.at("HOROVOD_AGENT_SOCKET"));
+  pb::WorkerHello hello;
+  hello.set_worker_id(7);
+  hello.set_word(word);
+  EXPECT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
+  pb::WorkerBootstrap answer;
+  EXPECT_TRUE(answer.ParseFromString(ReadFrame(fd.get(), kMaxFrameBytes).value()));
+  return answer;
+}
+
+TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
+  pb::WorkerBootstrap secret;
+  secret.mutable_credentials()->set_token("secret");
+  const auto door =
+      WorkerDoor::Open(secret, [](WorkerId) { ADD_FAILURE() << "nobody died"; }).value();
+  StartWorkerEffect start;
+  start.worker = WorkerId(7);
+  const Environment environment = door->Expect(start);
+  for (const char* word : {"", "00000000000000000000000000000000"}) {
+    const pb::WorkerBootstrap answer = Ask(environment, word);
+    EXPECT_NE(answer.error().find("worker 7"), std::string::npos) << answer.error();
+    EXPECT_FALSE(answer.has_credentials());
+    EXPECT_FALSE(answer.has_liveness_page());
+  }
+  const std::string word = environment.at("HOROVOD_WORKER_WORD");
+  EXPECT_EQ(Ask(environment, word).credentials().token(), "secret");
+}
+
+TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
+  const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), [](WorkerId) {
+                      ADD_FAILURE() << "nobody died";
+                    }).value();
+  StartWorkerEffect start;
+  start.worker = WorkerId(7);
+  const Environment environment = door->Expect(start);
+  const std::string word = environment.at("HOROVOD_WORKER_WORD");
+  EXPECT_TRUE(Ask(environment, word).has_liveness_page());
+  const pid_t later = fork();
+  if (later == 0) _exit(Ask(environment, word).has_liveness_page() ? 1 : 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(later, &status, 0), later);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(Ask(environment, word).has_liveness_page());  // the first again
+}
+
 TEST(WorkerDoorTest, Forget_NobodyIsLetInOrWatched) {
   const auto door =
       WorkerDoor::Open(pb::WorkerBootstrap(), [](WorkerId) { ADD_FAILURE() << "nobody died"; });
   ASSERT_TRUE(door.ok()) << door.status();
   StartWorkerEffect start;
   start.worker = WorkerId(7);
-  const std::string name = (*door)->Expect(start).at("HOROVOD_AGENT_SOCKET");
+  const Environment environment = (*door)->Expect(start);
   for (const bool expected : {true, false}) {
-    const Fd fd = Connect(name);
-    pb::WorkerHello hello;
-    hello.set_worker_id(7);
-    ASSERT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
-    const absl::StatusOr<std::string> frame = ReadFrame(fd.get(), kMaxFrameBytes);
-    ASSERT_TRUE(frame.ok()) << frame.status();
-    pb::WorkerBootstrap answer;
-    ASSERT_TRUE(answer.ParseFromString(*frame));
+    const pb::WorkerBootstrap answer = Ask(environment, environment.at("HOROVOD_WORKER_WORD"));
     EXPECT_EQ(answer.error().empty(), expected);
     EXPECT_EQ(answer.has_liveness_page(), expected);
     (*door)->Forget(WorkerId(7));

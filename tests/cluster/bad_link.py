@@ -1,11 +1,17 @@
-"""A network cable that can be bad: passes frames between two interfaces, loses some of them and delays the others.
+"""A network cable that can be bad, or in wrong hands: passes frames between two interfaces, and what it is told to do to them.
 
     bad_link.py HOST_SIDE NETWORK_SIDE
 
-Started by netns.py in the network namespace of the switch; ends with its standard input. Each line of that is JSON,
-{"from_host": {"loss": 0.3, "delay": 0.5}, "to_host": {"loss": 1}}: the share of frames that are lost and the seconds that the others take, none
-where nothing is said. Answers each with a line once it holds. In user space, because not every kernel has netem. Both senders have to leave
-nothing to their hardware (frames whole, checksums in them): see without_offloads().
+Started by netns.py in the network namespace of the switch; ends with its standard input. Each line of that is JSON, and is answered with a line:
+
+{"from_host": {"loss": 0.3, "delay": 0.5}, "to_host": {"loss": 1}}: from now on, for each direction: the share of frames that are lost, the seconds
+    that the others take, and the shares of those that come twice ("duplicate"), that others overtake ("reorder") and in which a bit is wrong
+    ("damage"); none where nothing is said. "forge": a number: one bit of that byte of what TCP carries to or from "peer" from now on is changed,
+    once, and the checksum with it, so that only the programs at the ends can find out.
+{"watch": {"name": "text", ...}}: counts the frames with each text from now on.   {"seen": true}: how many there were by now, by name.
+
+In user space, because not every kernel has netem. Both senders have to leave nothing to their hardware (frames whole, checksums in them): see
+without_offloads().
 """
 
 import ctypes
@@ -22,7 +28,9 @@ import time
 
 SIOCETHTOOL = 0x8946
 OFFLOADS = {"tx checksums": 0x17, "scatter": 0x19, "TSO": 0x1F, "GSO": 0x24}
-PERFECT = {"loss": 0.0, "delay": 0.0}
+PERFECT = {"loss": 0.0, "delay": 0.0, "duplicate": 0.0, "reorder": 0.0, "damage": 0.0, "forge": None, "peer": None}
+OVERTAKEN_SECONDS = 0.01  # at most
+ETHERNET, IP_ADDRESSES, TCP = 14, slice(26, 34), 6
 
 
 def without_offloads(interface):
@@ -34,12 +42,73 @@ def without_offloads(interface):
             fcntl.ioctl(any_socket, SIOCETHTOOL, request)
 
 
+def tcp_payload(frame, peer):
+    """Where it begins, in an IPv4 frame from or to the address `peer`, or None."""
+    if frame[12:14] != b"\x08\x00" or frame[ETHERNET + 9] != TCP or socket.inet_aton(peer) not in (frame[26:30], frame[30:34]):
+        return None
+    segment = ETHERNET + (frame[ETHERNET] & 15) * 4
+    return segment + (frame[segment + 12] >> 4) * 4
+
+
+def with_checksum(frame):
+    """The same, a TCP segment's checksum made right."""
+    frame = bytearray(frame)
+    segment = ETHERNET + (frame[ETHERNET] & 15) * 4
+    end = ETHERNET + int.from_bytes(frame[ETHERNET + 2 : ETHERNET + 4], "big")
+    frame[segment + 16 : segment + 18] = bytes(2)
+    summed = bytes(frame[IP_ADDRESSES]) + struct.pack("!HH", TCP, end - segment) + bytes(frame[segment:end])
+    total = sum(struct.unpack(f"!{(len(summed) + 1) // 2}H", summed + bytes(len(summed) % 2)))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    frame[segment + 16 : segment + 18] = (total ^ 0xFFFF).to_bytes(2, "big")
+    return bytes(frame)
+
+
+class Watch:
+    """Counts the frames with each of some texts."""
+
+    def __init__(self, texts):
+        self._texts = {name: text.encode() for name, text in texts.items()}
+        self.seen = dict.fromkeys(texts, 0)
+
+    def look(self, frame):
+        for name, text in self._texts.items():
+            self.seen[name] += text in frame
+
+
 class Direction:
     """From one interface to another one."""
 
     def __init__(self, source, sink):
         self.source, self.sink = source, sink
-        self.faults = PERFECT
+        self.set({})
+
+    def set(self, faults):
+        self.faults = {**PERFECT, **faults}
+        self._carried = 0  # bytes of TCP, from or to the peer
+
+    def delay(self):
+        overtaken = random.random() < self.faults["reorder"]
+        return self.faults["delay"] + (random.uniform(0, OVERTAKEN_SECONDS) if overtaken else 0)
+
+    def changed(self, frame):
+        if random.random() < self.faults["damage"]:
+            return self._with_bit_changed(frame, random.randrange(ETHERNET, len(frame)))
+        if self.faults["forge"] is None:
+            return frame
+        payload = tcp_payload(frame, self.faults["peer"])
+        if payload is None:
+            return frame
+        size = ETHERNET + int.from_bytes(frame[ETHERNET + 2 : ETHERNET + 4], "big") - payload
+        place = self.faults["forge"] - self._carried
+        self._carried += size
+        if not 0 <= place < size:
+            return frame
+        return with_checksum(self._with_bit_changed(frame, payload + place))
+
+    @staticmethod
+    def _with_bit_changed(frame, place):
+        return frame[:place] + bytes([frame[place] ^ 1 << random.randrange(8)]) + frame[place + 1 :]
 
     def take(self):
         """The frames that have come and are not lost."""
@@ -48,7 +117,11 @@ class Direction:
                 frame, address = self.source.recvfrom(65536)
             except BlockingIOError:
                 return
-            if address[2] != socket.PACKET_OUTGOING and random.random() >= self.faults["loss"]:
+            if address[2] == socket.PACKET_OUTGOING or random.random() < self.faults["loss"]:
+                continue
+            frame = self.changed(frame)
+            yield frame
+            if random.random() < self.faults["duplicate"]:
                 yield frame
 
     def send(self, frame):
@@ -74,6 +147,7 @@ def main(host_side, network_side):
     for descriptor in (0, *by_socket):
         poller.register(descriptor, select.POLLIN)
     waiting, order = [], itertools.count()  # (when due, order, direction, frame)
+    watch = Watch({})
     print("ready", flush=True)
     while True:
         timeout = max(0, waiting[0][0] - time.monotonic()) * 1000 if waiting else None
@@ -82,14 +156,20 @@ def main(host_side, network_side):
                 line = sys.stdin.readline()
                 if not line:
                     return
-                for name, faults in json.loads(line).items():
-                    directions[name].faults = {**PERFECT, **faults}
-                print("done", flush=True)
+                wish = json.loads(line)
+                if "watch" in wish:
+                    watch = Watch(wish["watch"])
+                for name, direction in directions.items():
+                    if name in wish:
+                        direction.set(wish[name])
+                print(json.dumps(watch.seen) if "seen" in wish else "done", flush=True)
                 continue
             direction = by_socket[descriptor]
             for frame in direction.take():
-                if direction.faults["delay"]:
-                    heapq.heappush(waiting, (time.monotonic() + direction.faults["delay"], next(order), direction, frame))
+                watch.look(frame)
+                delay = direction.delay()
+                if delay:
+                    heapq.heappush(waiting, (time.monotonic() + delay, next(order), direction, frame))
                 else:
                     direction.send(frame)
         while waiting and waiting[0][0] <= time.monotonic():

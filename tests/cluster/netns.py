@@ -225,10 +225,22 @@ class Host:
         self._cluster.in_switch("ip", "link", "set", f"port-{self.name}", "down")
 
     def set_link(self, **faults):
-        """Makes this host's cable as bad as told, until told otherwise: from_host= and to_host= each {"loss": SHARE, "delay": SECONDS}."""
+        """Makes this host's cable as bad as told, until told otherwise: from_host= and to_host= each {"loss": SHARE, "delay": SECONDS} and whatever
+        else bad_link.py knows."""
+        self._bad_link().tell(**faults)
+
+    def watch_link(self, **texts):
+        """From now on counts the frames with each of these texts, from and to this host."""
+        self._bad_link().tell(watch=texts)
+
+    def seen_on_link(self):
+        """How many frames with each text there were by now."""
+        return self._bad_link().ask(seen=True)
+
+    def _bad_link(self):
         if not self._link:
             self._link = BadLink(self._cluster, self)
-        self._link.set(**faults)
+        return self._link
 
     def cut_from(self):
         """Nothing that this host sends arrives; it hears all."""
@@ -244,6 +256,15 @@ class Host:
 
     def heal(self):
         self.set_link(from_host={}, to_host={})
+
+    def use_ipv6_only(self):
+        """Gives up the IPv4 address, also of lo, for one of IPv6; sshd listens there."""
+        self.kill_sshd()
+        self.address = self.address.replace("10.77.0.", "fd77::")
+        commands = f"ip -4 address flush dev {self.interface}; ip -4 address flush dev lo; ip address add {self.address}/64 dev {self.interface} nodad"
+        result = self.run(["sh", "-c", commands])
+        assert result.returncode == 0, result.stderr
+        self.start_sshd()
 
     def hide(self, path):
         """Puts an empty directory over `path`, on this host only."""
@@ -285,10 +306,17 @@ class BadLink:
         said = self._process.stdout.readline()
         assert said == line + "\n", f"the link said {said!r}"
 
-    def set(self, **faults):
-        self._process.stdin.write(json.dumps(faults) + "\n")
-        self._process.stdin.flush()
+    def tell(self, **wish):
+        self._say(wish)
         self._expect("done")
+
+    def ask(self, **wish):
+        self._say(wish)
+        return json.loads(self._process.stdout.readline())
+
+    def _say(self, wish):
+        self._process.stdin.write(json.dumps(wish) + "\n")
+        self._process.stdin.flush()
 
     def close(self):
         self._process.kill()

@@ -39,6 +39,13 @@ def test_collectives_of_two_libraries_are_compared(bench):
         assert row["hvd"] > 0 and row["torch 1.13"] > 0 and row["1.13/hvd"] > 0
 
 
+def test_encryption_is_compared_with_none(bench):
+    _, rows = bench("encryption.py", "--sizes", "64KB")
+    assert len(rows) == 2
+    for row in rows:
+        assert row["plain"] > 0 and row["tls"] > 0 and row["tls/plain"] > 0
+
+
 def test_steps_are_compared(bench):
     printed, (row,) = bench("training.py", "--models", "digits", "--np", "2")
     assert row["model"] == "digits torch 1.13"
@@ -56,3 +63,12 @@ def test_a_rank_that_goes_is_told():
         referee.start("x", [sys.executable, "-c", client.format(str(BENCH), referee.socket_path)], 1)
         with pytest.raises(JobFailed, match="(?s)rank 0 has gone.*gone"):
             referee.time("x", "allreduce float32 4", 1)
+
+
+def test_threads_are_compared(tmp_path):
+    done = subprocess.run(
+        [sys.executable, BENCH / "threads.py", "--np", "2", "--rounds", "1", "--steps", "3"], capture_output=True, text=True, timeout=120
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    ranks, *cells = done.stdout.splitlines()[-1].split()
+    assert ranks == "2" and float(cells[-2]) > 0 and float(cells[-1]) > 0, done.stdout

@@ -155,6 +155,34 @@ def test_environment_of_the_user_and_of_flags(horovodrun):
     assert (environment["HOROVOD_RANK"], environment["HOROVOD_SIZE"]) == ("0", "1")
 
 
+THREADS = 'echo "threads ${OMP_NUM_THREADS-unset}"'
+
+
+def threads_of(horovodrun, *flags, env=None):
+    result = horovodrun.run(*flags, "sh", "-c", THREADS, env=env)
+    assert result.returncode == 0, result.stderr
+    return sorted(re.findall(r"threads (\w+)", result.stdout))
+
+
+def test_workers_share_the_cores(horovodrun, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    (cores,) = map(int, threads_of(horovodrun, "-np", "1"))
+    assert 1 <= cores <= len(os.sched_getaffinity(0))
+    share = str(max(1, cores // 2))
+    assert threads_of(horovodrun, "-np", "2") == [share, share]
+    plan = horovodrun.run("--dry-run", "-np", "2", "true").stdout
+    assert f"on localhost {cores}/2: {share} (--no-omp-threads leaves it alone)" in plan
+
+
+def test_workers_threads_are_left_alone_if_the_user_says_so(horovodrun, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert threads_of(horovodrun, "-np", "1", "--no-omp-threads") == ["unset"]
+    assert threads_of(horovodrun, "-np", "1", env={"HOROVOD_OMP_THREADS": "0"}) == ["unset"]
+    assert threads_of(horovodrun, "-np", "1", env={"OMP_NUM_THREADS": "77"}) == ["77"]
+    assert threads_of(horovodrun, "-np", "1", "-x", "OMP_NUM_THREADS=78") == ["78"]
+    assert "OMP_NUM_THREADS" not in horovodrun.run("--dry-run", "--no-omp-threads", "-np", "2", "true").stdout
+
+
 def test_version_help_and_check_build(horovodrun):
     version = horovodrun.run("--version")
     assert version.returncode == 0 and re.search(r"\d+\.\d+\.\d+", version.stdout)

@@ -35,6 +35,25 @@ def test_timeline_of_a_whole_job(horovodrun, tmp_path):
     assert names == {"rank 0 (localhost)", "rank 1 (localhost)"}
 
 
+READ_AT_ONCE = """
+import sys, torch, horovod.torch as hvd
+from horovod.common.util import env
+wanted = ["allreduce.test_allreduce", "NEGOTIATE_ALLREDUCE", '"ALLREDUCE"', "CYCLE_START"]
+with env(HOROVOD_TIMELINE=sys.argv[1], HOROVOD_TIMELINE_MARK_CYCLES="1"):
+    hvd.init()
+    hvd.allreduce(torch.tensor([1.0, 2.0, 3.0]), name="test_allreduce")
+    while hvd.rank() == 0 and not all(word in open(sys.argv[1]).read() for word in wanted):
+        pass
+    hvd.barrier()
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_timeline_from_init_on_can_be_read_while_the_job_runs(horovodrun, tmp_path, ranks):
+    result = horovodrun.run("-np", ranks, sys.executable, "-c", READ_AT_ONCE, tmp_path / "t.json")
+    assert result.returncode == 0, result.stderr
+
+
 def test_timeline_of_a_killed_job_can_be_read(horovodrun, tmp_path):
     job = horovodrun.start("-np", "2", "--timeline-filename", "t.json", *MEASURED, "100", "t.json")
     job.stdout.wait_for("written", 90, count=2)
@@ -124,7 +143,7 @@ def test_thread_affinity_binds_the_engines_thread(horovodrun):
 
 def test_log_level_and_time(horovodrun):
     result = horovodrun.run("-np", "1", "-x", "HOROVOD_LOG_LEVEL=Debug", "--log-without-timestamp", *INIT)
-    assert "[0]<stderr>:horovod[0] debug: epoch 1: connected\n" in result.stderr
+    assert "[0]<stderr>:horovod[0] debug: world 1: connected\n" in result.stderr
     result = horovodrun.run("-np", "1", "--log-level", "debug", *INIT)
     assert re.search(r"^\[0\]<stderr>:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ horovod\[0\] debug: ", result.stderr, re.M)
     assert horovodrun.run("-np", "1", *INIT).stderr == ""

@@ -95,4 +95,6 @@ def test_killed_interpreter_takes_its_job_with_it(interpreter):
     interpreter.wait_for("asleep", count=2)
     interpreter.running.signal(signal.SIGKILL)
     interpreter.running.wait(15)
+    interpreter.running.stderr.wait_for("horovodrun: the program that started horovodrun is gone .*stopping 2 processes$", 15)
     assert interpreter.nothing_is_left()
+    assert "SIGHUP" not in interpreter.running.stderr.text and "Ctrl-C" not in interpreter.running.stderr.text

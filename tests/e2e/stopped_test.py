@@ -39,7 +39,7 @@ def test_a_stopped_part_goes_on(horovodrun, tmp_path, part, elastic):
     assert job.wait() == 0, job.everything()
     assert "lost" not in job.stderr.text
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "events").read_text().splitlines()]
-    assert {"epoch_broken", "host_lost", "worker_failed"}.isdisjoint(kinds), kinds
+    assert {"world_broken", "host_lost", "worker_failed"}.isdisjoint(kinds), kinds
 
 
 def test_a_launcher_that_is_stopped_while_its_agent_attaches_goes_on(horovodrun, tmp_path):

@@ -1,4 +1,4 @@
-"""Tests that need an NVIDIA GPU, and a torch that can use it; elsewhere they are skipped.
+"""Tests that need an NVIDIA GPU, and a torch that can use it; elsewhere they are skipped. tests/gpu/run runs them all.
 
 One GPU serves several ranks: NCCL takes ranks with different NCCL_HOSTIDs for those of different hosts, which may have GPUs of the same
 name. What they measure is then NCCL's sockets over loopback, for ours and for the peers alike."""
@@ -30,6 +30,14 @@ def gpu():
     reason = why_not()
     if reason is not None:
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def nccl_version():
+    """22307 is 2.23.7."""
+    import horovod.torch as hvd
+
+    return hvd.nccl_built()
 
 
 @pytest.fixture

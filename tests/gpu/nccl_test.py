@@ -33,6 +33,18 @@ def test_ranks_that_share_a_gpu_go_through_the_host(horovodrun):
     assert "ranks 0 and 1 use the same GPU" in result.stderr
 
 
+def test_ranks_that_share_a_gpu_are_nccls_own_if_it_is_told_so(horovodrun, nccl_version):
+    if nccl_version < 23000:
+        pytest.skip("NCCL takes one rank a GPU before 2.30")
+    script = (
+        "import torch, horovod.torch as hvd; hvd.init(); "
+        "x = hvd.allreduce(torch.ones(1 << 20, device='cuda:0'), op=hvd.Sum); assert (x == hvd.size()).all().item() and x.is_cuda"
+    )
+    result = horovodrun.run("-np", 2, "-x", "NCCL_MULTI_RANK_GPU_ENABLE=1", "python", "-c", script)
+    assert result.returncode == 0, result.stderr
+    assert "go through host memory" not in result.stderr
+
+
 def test_gpu_operations_can_be_turned_off(horovodrun, job):
     result = horovodrun.run("-np", 2, "-x", "HOROVOD_GPU_OPERATIONS=HOST", "python", job("operations.py"), timeout=300)
     assert result.returncode == 0, result.stderr

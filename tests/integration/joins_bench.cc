@@ -3,7 +3,8 @@
 // that the figures hold both ends.
 //   bazel run //tests/integration:joins_bench -- [--elastic] [--slots S] [--worlds W] WORKERS...
 // For each number of workers: the start of the agents and of the first world, then W worlds more,
-// for which all ask when their epoch's watch says so; at last the end of the job.
+// for which all ask when their epoch's watch says so; then what connecting their data planes asks
+// of the daemon; at last the end of the job.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -101,7 +102,7 @@ class Bench {
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(const auto authority, JobAuthority::Create("bench"));
-    ASSIGN_OR_RETURN(credentials_, authority->IssueForHost("bench"));
+    ASSIGN_OR_RETURN(credentials_, authority->IssueForHost(kAnyHost));
     ServerOptions server;
     server.job_id = "bench";
     server.listen = {kDaemonAddress};
@@ -122,6 +123,8 @@ class Bench {
     Attach();
     Join("first world");
     Reform();
+    Exchange("whether all share a host", {});
+    Exchange("addresses of a few peers", PowersOfTwo());
     End();
     return absl::OkStatus();
   }
@@ -222,6 +225,41 @@ class Bench {
     std::printf("  %-26s %9.1f ms  %8.3f CPU s  (the longest of %d: %.1f ms)\n",
                 "each world more, in the mean", milliseconds[milliseconds.size() / 2],
                 (CpuSeconds() - cpu) / options_.worlds, options_.worlds, milliseconds.back());
+  }
+
+  // More than the links of a tree are.
+  std::vector<int> PowersOfTwo() const {
+    std::vector<int> distances;
+    for (int distance = 1; distance < workers_; distance *= 2) distances.push_back(distance);
+    return distances;
+  }
+
+  // All take part in a round with as many bytes as an address has, and want to know what those have
+  // given who are so far away.
+  void Exchange(const char* what, const std::vector<int>& distances) {
+    const Measurement measurement;
+    std::vector<Call<pb::ExchangeRequest, pb::ExchangeResponse>> calls(workers_);
+    pending_.Set(workers_);
+    for (int worker = 0; worker < workers_; ++worker) {
+      auto& call = calls[worker];
+      Identify(worker, call.request.mutable_worker());
+      call.request.set_epoch(epoch_);
+      call.request.set_key(what);
+      call.request.set_value(std::string(18, static_cast<char>(worker)));
+      call.request.mutable_selection();
+      for (const int distance : distances) {
+        call.request.mutable_selection()->add_ranks((worker + distance) % workers_);
+      }
+      StubOf(worker).async()->Exchange(&call.context, &call.request, &call.response,
+                                       [this](grpc::Status status) {
+                                         if (!status.ok()) Fail("Exchange", status);
+                                         pending_.Down();
+                                       });
+    }
+    pending_.Await();
+    size_t bytes = 0;
+    for (const auto& call : calls) bytes += call.response.ByteSizeLong();
+    measurement.Print(what, bytes);
   }
 
   // All workers say that they are done and exit.

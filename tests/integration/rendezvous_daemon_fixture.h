@@ -27,16 +27,16 @@ namespace hvd {
 // A running daemon and what it says.
 class Daemon {
  public:
-  // With this limit of open files, if it is not 0.
-  explicit Daemon(std::vector<std::string> arguments, int files = 0) {
+  // `before`: what a shell does first, in the process that becomes the daemon.
+  explicit Daemon(std::vector<std::string> arguments, const std::string& before = "") {
     Pipe out = *MakePipe();
     Pipe err = *MakePipe();
     SpawnOptions options;
     options.file = "rendezvous/horovod-rendezvousd";
     options.argv = std::move(arguments);
     options.argv.insert(options.argv.begin(), "horovod-rendezvousd");
-    if (files > 0) {
-      const std::string command = absl::StrCat("ulimit -n ", files, "; exec \"$0\" \"$@\"");
+    if (!before.empty()) {
+      const std::string command = absl::StrCat(before, "; exec \"$0\" \"$@\"");
       options.argv[0] = options.file;
       options.argv.insert(options.argv.begin(), {"sh", "-c", command});
       options.file = "sh";

@@ -7,7 +7,7 @@
 #include <csignal>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
+#include "base/clock.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
 #include "tests/integration/rendezvous_daemon_fixture.h"
 
@@ -95,7 +95,7 @@ TEST_F(RendezvousDaemonTest, ListedTwice_OneLine) {
 
 TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
   constexpr int kLimit = 64;
-  Daemon daemon(Arguments(), kLimit);
+  Daemon daemon(Arguments(), absl::StrCat("ulimit -n ", kLimit));
   const std::string address = daemon.Line();
   sockaddr_in to = {};
   to.sin_family = AF_INET;
@@ -106,8 +106,8 @@ TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
     strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
   }
-  const absl::Time deadline = absl::Now() + absl::Seconds(30);
-  while (daemon.Files() < kLimit && absl::Now() < deadline) sched_yield();
+  const absl::Time deadline = Clock::Real().Now() + absl::Seconds(30);
+  while (daemon.Files() < kLimit && Clock::Real().Now() < deadline) sched_yield();
   ASSERT_EQ(daemon.Files(), kLimit);
   strangers.clear();
   const auto status = NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::Seconds(30));
@@ -143,7 +143,7 @@ TEST_F(RendezvousDaemonTest, Metrics_AreServed_WhereItSays) {
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   to.sin_port = htons(static_cast<uint16_t>(std::stoi(where.substr(start + 17))));
-  for (const auto& [path, expected] : {std::pair("/metrics", "\nhorovod_epoch{job="),
+  for (const auto& [path, expected] : {std::pair("/metrics", "\nhorovod_world{job="),
                                        {"/healthz", "\r\n\r\nok\n"},
                                        {"/readyz", "200 OK"},
                                        {"/else", "404 Not Found"}}) {

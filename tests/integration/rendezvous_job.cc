@@ -50,12 +50,14 @@ void RendezvousJob::AskUntilJoining(int workers) {
 }
 
 PlayedAgent::PlayedAgent(const std::string& address, const PeerCredentials& credentials,
-                         const std::string& host, int slots, absl::Duration patience) {
+                         const std::string& host, int slots, absl::Duration patience,
+                         const std::set<uint64_t>& known_workers) {
   pb::AgentHello hello;
   hello.set_version(kVersion);
   hello.set_host(host);
   hello.set_slots(static_cast<uint32_t>(slots));
   hello.set_incarnation(1);
+  for (const uint64_t worker : known_workers) hello.add_known_workers(worker);
   link_ = AgentLink::Open(address, credentials, hello,
                           {[this](const pb::AgentCommand& command) { OnCommand(command); },
                            [this](absl::Status status) {
@@ -69,6 +71,13 @@ void PlayedAgent::OnCommand(const pb::AgentCommand& command) {
   if (command.has_end()) end_of_job_.Notify();
   absl::MutexLock lock(&mu_);
   if (command.has_start()) started_.insert(command.start().worker_id());
+  stopped_.insert(command.stop().worker_ids().begin(), command.stop().worker_ids().end());
+}
+
+void PlayedAgent::WaitForStop(uint64_t worker) {
+  absl::MutexLock lock(&mu_);
+  const auto told = [&] { return stopped_.count(worker) > 0; };
+  mu_.Await(absl::Condition(&told));
 }
 
 std::set<uint64_t> PlayedAgent::WaitForStarts(size_t workers) {

@@ -29,7 +29,10 @@ class RendezvousJob {
   void StopServer() { server_.reset(); }
 
   std::string address() const { return address_; }
-  PeerCredentials host_credentials() const { return *authority_->IssueForHost("host"); }
+  PeerCredentials host_credentials() const { return *authority_->IssueForHost(kAnyHost); }
+  PeerCredentials credentials_of(const std::string& host) const {
+    return *authority_->IssueForHost(host);
+  }
   std::unique_ptr<RendezvousClient> NewClient() const;
 
   // Waits for the end.
@@ -53,10 +56,13 @@ class PlayedAgent {
   PlayedAgent(const RendezvousJob& job, const std::string& host, int slots)
       : PlayedAgent(job.address(), job.host_credentials(), host, slots) {}
   PlayedAgent(const std::string& address, const PeerCredentials& credentials,
-              const std::string& host, int slots, absl::Duration patience = absl::Seconds(30));
+              const std::string& host, int slots, absl::Duration patience = absl::Seconds(30),
+              const std::set<uint64_t>& known_workers = {});
 
   // Waits for the orders to start so many workers; returns their ids.
   std::set<uint64_t> WaitForStarts(size_t workers);
+  // Waits for the order to stop it.
+  void WaitForStop(uint64_t worker);
   void WaitForEndOfJob();
   absl::Status WaitForClose();
 
@@ -71,6 +77,7 @@ class PlayedAgent {
 
   absl::Mutex mu_;
   std::set<uint64_t> started_ ABSL_GUARDED_BY(mu_);
+  std::set<uint64_t> stopped_ ABSL_GUARDED_BY(mu_);
   absl::Notification end_of_job_;
   absl::Notification closed_;
   absl::Status status_;

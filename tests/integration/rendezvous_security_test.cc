@@ -164,6 +164,18 @@ TEST_F(RendezvousSecurityTest, MemberOfTheJob_GetsAnswers) {
   EXPECT_EQ(status.job_id(), "the-job");
 }
 
+TEST_F(RendezvousSecurityTest, AgentWithAnotherHostsCertificate_IsRefused) {
+  PlayedAgent impostor(job_.address(), job_.credentials_of("b"), "a", 1);
+  const absl::Status refused = impostor.WaitForClose();
+  EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+  EXPECT_TRUE(absl::StrContains(refused.message(), "is host b's, and not host a's")) << refused;
+  PlayedAgent control(job_.address(), job_.credentials_of("horovodrun status"), "a", 1);
+  EXPECT_TRUE(absl::IsPermissionDenied(control.WaitForClose()));
+  // Nobody has taken its place meanwhile.
+  PlayedAgent right(job_.address(), job_.credentials_of("a"), "a", 1);
+  EXPECT_EQ(right.WaitForStarts(1).size(), 1u);
+}
+
 TEST_F(RendezvousSecurityTest, NoReflection) {
   const auto channel = ChannelWith(MakeChannelCredentials(host_));
   EXPECT_EQ(Call(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "")

@@ -61,7 +61,7 @@ ElasticSpec ParseElastic(Command& command) {
 
 bool IsCall(const std::string& name) {
   return name == "join" || name == "watch" || name == "exchange" || name == "finish" ||
-         name == "fail" || name == "stall";
+         name == "fail" || name == "stall" || name == "progress";
 }
 
 }  // namespace
@@ -204,7 +204,16 @@ Event ClusterSim::CallEvent(Command& command, int worker) {
                          absl::StrCat("10.0.0.", worker),
                          4000 + worker,
                          command.Has("defer"),
-                         static_cast<uint64_t>(command.Number("commit"))};
+                         static_cast<uint64_t>(command.Number("commit")),
+                         command.Has("worked"),
+                         command.Text("left-for"),
+                         static_cast<uint64_t>(command.Number("lost-steps")),
+                         command.Time("lost", absl::ZeroDuration())};
+  }
+  if (name == "progress") {
+    return ProgressReported{call, key, Epoch(command.Number("epoch")),
+                            static_cast<uint64_t>(command.Number("commit")),
+                            command.Time("age", absl::ZeroDuration())};
   }
   if (name == "watch") {
     return WatchRequested{call, key, Epoch(command.Number("epoch")), command.Has("knows")};

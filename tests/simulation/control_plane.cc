@@ -253,6 +253,7 @@ void ControlPlane::Carry(const Effect& effect) {
            [this](int process) { Submit(process, Operation::kConnect); });
   } else if (const auto* status = std::get_if<ReplyStatus>(&effect)) {
     const CallKind kind = calls_[status->call.value() - 1].kind;
+    if (kind == CallKind::kProgress && status->status.ok()) CheckConfirmed(status->call.value());
     Answer(status->call, kind,
            [this, kind, text = status->status](int process) { HearStatus(process, kind, text); });
   } else if (const auto* finished = std::get_if<JobFinished>(&effect)) {

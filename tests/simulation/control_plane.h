@@ -3,6 +3,7 @@
 // run.
 //
 // What must hold, checked all the time:
+// - nobody is told that its world is the newest when it is not;
 // - in one epoch all members are told the same world; ranks 0..n-1 are held once, local ranks are
 //   dense on each host; no two processes act with the same rank; epoch numbers grow by one;
 // - rank 0 holds the newest commit that any survivor holds; survivors keep their order (the
@@ -69,7 +70,7 @@ class ControlPlane {
   const Tally& tally() const { return tally_; }
 
  private:
-  enum class CallKind { kJoin, kWatch, kExchange, kReport };
+  enum class CallKind { kJoin, kWatch, kExchange, kReport, kProgress };
   enum class Phase { kStarting, kJoining, kConnecting, kTraining, kEnding };
   enum class Operation { kConnect, kSync, kStep, kCommit, kBarrier };
 
@@ -126,6 +127,8 @@ class ControlPlane {
     int operation = 0;  // index in its group
     uint64_t commit = 0;
     bool in_step = false;  // did something since its newest commit
+    bool worked = false;   // ... or at all, in its world
+    bool gave_up = false;  // left that by itself
     bool knows_of_change = false;
     bool defers = true;
     bool threw = false;
@@ -219,6 +222,7 @@ class ControlPlane {
   void BreakGroup(uint64_t epoch, int except);
   int OwnExitCode(int process) const;
   void ReportFinished(int process);
+  void ReportProgress(int process);
   void ThrowException(int process, const std::string& text);
 
   // control_plane_faults.cc
@@ -241,6 +245,7 @@ class ControlPlane {
   void CheckOrder(const World& world);
   void CheckSurvivors(const World& world);
   void CheckWorldBeforeHasEnded();
+  void CheckConfirmed(uint64_t call);
   void CheckAnswered(uint64_t call, CallKind kind);
   void CheckAgentOf(const std::string& host, Incarnation agent);
   bool InGoodStanding(const Process& process) const;

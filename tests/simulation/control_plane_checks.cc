@@ -111,6 +111,13 @@ void ControlPlane::CheckWorldBeforeHasEnded() {
   if (trains && !group.broken) Fail("the world before trains on");
 }
 
+// Who is told that its world is the newest may let commits count.
+void ControlPlane::CheckConfirmed(uint64_t call) {
+  const Process& process = processes_[calls_[call - 1].process];
+  const bool over = verdict_.has_value() && verdict_->success;
+  if (!over && newest_world_->epoch.value() != process.epoch) Fail("an old world is confirmed");
+}
+
 void ControlPlane::CheckPlaces(const World& world) {
   std::map<std::string, std::set<int>> local_ranks;
   std::string host;

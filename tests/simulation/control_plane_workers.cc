@@ -10,6 +10,7 @@ namespace {
 constexpr Micros kUnavailable = 3 * kSecond;  // until a cut connection is noticed
 constexpr Micros kCollectiveTimeout = 20 * kSecond;
 constexpr Micros kConnectTimeout = 40 * kSecond;
+constexpr Micros kProgressPause = 2 * kSecond;
 
 }  // namespace
 
@@ -119,7 +120,11 @@ void ControlPlane::Join(int index, bool may_defer) {
                          "10.0.0.1",
                          4000,
                          may_defer,
-                         asking.commit};
+                         asking.commit,
+                         asking.worked,
+                         asking.gave_up ? "collectives hang" : "",
+                         asking.in_step ? 1U : 0U,
+                         absl::Microseconds(step_time_)};
   });
 }
 
@@ -137,7 +142,7 @@ void ControlPlane::Enter(int index, const World& world) {
   ++process.turn;
   const bool is_new = process.epoch == 0;
   process.epoch = world.epoch.value();
-  process.knows_of_change = false;
+  process.knows_of_change = process.worked = process.gave_up = false;
   process.operation = 0;
   process.phase = Phase::kConnecting;
   Group& group = groups_[process.epoch];
@@ -154,8 +159,10 @@ void ControlPlane::Enter(int index, const World& world) {
   }
   Watch(index);
   ExchangeAddresses(index);
+  if (process.rank == 0) Later(index, kProgressPause, [this, index] { ReportProgress(index); });
   Later(index, kConnectTimeout, [this, index] {
-    if (processes_[index].operation == 0) Abort(index);
+    processes_[index].gave_up = processes_[index].operation == 0;
+    if (processes_[index].gave_up) Abort(index);
   });
 }
 
@@ -189,6 +196,7 @@ void ControlPlane::HearStatus(int index, CallKind kind, const absl::Status& stat
     }
     return;
   }
+  if (kind == CallKind::kProgress) return;  // its watch tells it so
   if (kind == CallKind::kExchange) return Abort(index);
   if (status.code() == absl::StatusCode::kCancelled) return;  // another call took its place
   if (kind == CallKind::kWatch) return Abort(index);
@@ -214,7 +222,8 @@ void ControlPlane::Submit(int index, Operation kind) {
   group.any_changing = group.any_changing || process.knows_of_change;
   if (kind == Operation::kSync && process.rank == 0) group.commit = process.commit;
   Later(index, kCollectiveTimeout, [this, index, operation = process.operation] {
-    if (processes_[index].operation == operation) Abort(index);
+    processes_[index].gave_up = processes_[index].operation == operation;
+    if (processes_[index].gave_up) Abort(index);
   });
   TryComplete(&group);
 }
@@ -247,7 +256,7 @@ void ControlPlane::Complete(int index, Operation kind, uint64_t commit, bool cha
     if (process.commit > commit) Fail(absl::StrCat("commit ", process.commit, " was rolled back"));
     process.commit = commit;
   }
-  if (kind == Operation::kStep) process.in_step = true;
+  if (kind == Operation::kStep) process.in_step = process.worked = true;
   if (kind == Operation::kSync) process.in_step = false;
   if (kind == Operation::kCommit) {
     ++process.commit;
@@ -310,11 +319,27 @@ void ControlPlane::ReportFinished(int index) {
   });
 }
 
+// While it is rank 0 of this world.
+void ControlPlane::ReportProgress(int index) {
+  const Phase phase = processes_[index].phase;
+  if (phase != Phase::kConnecting && phase != Phase::kTraining) return;
+  Ask(index, CallKind::kProgress, [this, index](CallId call) {
+    const Process& asking = processes_[index];
+    return ProgressReported{call,
+                            {asking.id, asking.incarnation},
+                            Epoch(asking.epoch),
+                            asking.commit,
+                            absl::Seconds(1)};
+  });
+  Later(index, kProgressPause, [this, index] { ReportProgress(index); });
+}
+
 // Of the user's script.
 void ControlPlane::ThrowException(int index, const std::string& text) {
   Process& process = processes_[index];
   if (!process.alive || process.frozen || process.phase == Phase::kEnding) return;
   Log("worker ", process.id.value(), " throws ", text);
+  const bool may_hang = SomebodyElseTrains(index) && process.commit + 1 < goal_;
   if (process.epoch > 0 && process.phase != Phase::kJoining) BreakGroup(process.epoch, index);
   ++process.turn;
   process.phase = Phase::kEnding;
@@ -323,6 +348,7 @@ void ControlPlane::ThrowException(int index, const std::string& text) {
     const Process& asking = processes_[index];
     return Reported{call, {asking.id, asking.incarnation}, Epoch(asking.epoch), false, text, false};
   });
+  if (may_hang && dice_.Chance(10)) return;  // its end does, and the others see to it
   Later(index, dice_.Between(10 * kMilli, 500 * kMilli),
         [this, index] { Die(index, OwnExitCode(index), 0); });
 }

@@ -97,6 +97,11 @@ std::string ToText(const Effect& effect) { return std::visit(Text(), effect); }
 std::string ToText(const Membership::View& view) {
   std::string text =
       absl::StrCat(view.state, ", epoch ", view.epoch.value(), ": ", view.explanation, "\n");
+  if (view.commit > 0) absl::StrAppend(&text, "  commit ", view.commit, "\n");
+  if (view.lost_time > absl::ZeroDuration()) {
+    absl::StrAppend(&text, "  lost ", view.lost_steps, " steps, ",
+                    absl::FormatDuration(view.lost_time), "\n");
+  }
   for (const Membership::HostView& host : view.hosts) {
     absl::StrAppend(&text, "  host ", host.host.host, ", slots ", host.host.slots,
                     host.attached ? ", attached" : ", not attached",

@@ -1,11 +1,11 @@
-"""Measures how long training stands still when a worker is killed: from kill -9 to the survivors' next step, and to full size again.
+"""Measures how long training stands still when a worker is killed, or raises: from kill -9, or the exception, to the survivors' next step, and to full size again.
 
-    ./tools/run python tools/bench/recovery.py [--kills N] [--workers N] [--hosts N] [--spares N] [--ballast-megabytes N...] [--megabytes N]
+    ./tools/run python tools/bench/recovery.py [--raise] [--kills N] [--workers N] [--hosts N] [--spares N] [--ballast-megabytes N...] [--megabytes N]
 
 For each size of ballast it starts a job of its own (tests/cluster/scripts/elastic_train.py: a commit every step), kills a random worker whenever the job is at
 full size, and prints one table in milliseconds after the kill. A phase is that of the survivor that was last to do its next step:
 
-  detected     the agent has heard of the death, and the daemon has ended the epoch    (horovodrun --event-log: epoch_broken)
+  detected     the agent has heard of the death, and the daemon has ended the world    (horovodrun --event-log: world_broken)
   told         the survivor's runtime has heard so                                     (its debug log: broken)
   aborted      its collective has failed and its script knows it
   restored     it is back at the last commit
@@ -21,6 +21,8 @@ full size, and prints one table in milliseconds after the kill. A phase is that 
 
 n is in how many of the kills there was such a time: a survivor may see the death in its collective before it is told, and a newcomer may be in the next world
 at once. A kill after which any other time can't be found ends the benchmark with an error, after the table of those before it.
+
+With --raise the worker raises an exception instead, which ends it: times count from there.
 
 Without --hosts all workers run on this machine, otherwise on that many test hosts (tests/cluster/netns.py), which needs root. Each worker needs its ballast in
 memory, and one more of them while a dead one's memory is being freed.
@@ -50,7 +52,7 @@ from netns import Cluster  # noqa: E402
 PHASES = ["detected", "told", "aborted", "restored", "left", "formed", "connected", "training", "stepped"]
 NEEDED = {"detected", "aborted", "restored", "formed", "connected", "training", "stepped"}
 DEADLINE = 60.0  # seconds for a recovery, and for a newcomer
-RUNTIME_LINE = re.compile(r"([-\d]+ [:\d]+\.\d{6}) horovod\[(\d+)\] debug: epoch (\d+): (\w+)")
+RUNTIME_LINE = re.compile(r"([-\d]+ [:\d]+\.\d{6}) horovod\[(\d+)\] debug: world (\d+): (\w+)")
 
 
 class NotFound(Exception):
@@ -234,7 +236,7 @@ def command_of(args, ballast, hosts, directory):
         command += ["--spares", str(args.spares)]
     script = [sys.executable, str(TRAIN), "--epochs", "1000000", "--samples", "100000", "--step-seconds", str(args.step_seconds),
               "--megabytes", str(args.megabytes), "--ballast-megabytes", str(ballast)]  # fmt: skip
-    return command + script
+    return command + script + ["--raise-on-signal"] * args.raises
 
 
 def resident_megabytes(pid):
@@ -247,6 +249,7 @@ class Kill:
     def __init__(self, job, args):
         self._job, self._story = job, job.story
         self._size = args.workers
+        self._raised = args.raises
         self._begin(args)
         self._do(args)
         self._wait()
@@ -272,7 +275,9 @@ class Kill:
         time.sleep(random.random() * (0.02 + args.step_seconds))  # any moment of a step
         self._at = time.time()
         self._story.killed.add(self._victim)
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, signal.SIGUSR1 if args.raises else signal.SIGKILL)
+        if args.raises:
+            self._at = self._story.wait_for(lambda: self._story.times.get((self._victim, "raised")), "exception")
 
     def _wait(self):
         story, survivors = self._story, self._survivors.values()
@@ -288,12 +293,13 @@ class Kill:
         self._events = self._job.events.new_entries()
         last = max(self._survivors.values(), key=lambda process: self._story.first_steps[process, self._story.stepped_after(process, self._world)])
         times = self._phases_of(last)
-        times["exited"] = next((entry["time"] for entry in self._events if entry["kind"] == "worker_failed"), None)
+        if not self._raised:  # else it is told before that
+            times["exited"] = next((entry["time"] for entry in self._events if entry["kind"] == "worker_failed"), None)
         times["full size"] = max(self._story.world_times[self._full, rank, "training"] for rank in range(self._size))
         times = {name: at - self._at for name, at in times.items() if at is not None}
         missing = NEEDED - times.keys()
         if missing:
-            raise NotFound(f"nothing said when a survivor of epoch {self._world} was {', '.join(sorted(missing))}")
+            raise NotFound(f"nothing said when a survivor of world {self._world} was {', '.join(sorted(missing))}")
         if self._full > self._story.stepped_after(last, self._world):
             times["switched in"] = max(self._standstill_of(process) for process in self._survivors.values())
         return times
@@ -302,7 +308,7 @@ class Kill:
         story, world = self._story, self._story.stepped_after(process, self._world)
         old_rank = next(rank for rank, member in self._survivors.items() if member == process)
         rank = next(rank for rank, member in story.members[world].items() if member == process)
-        broken = [entry["time"] for entry in self._events if entry["kind"] == "epoch_broken" and entry["epoch"] == self._world]
+        broken = [entry["time"] for entry in self._events if entry["kind"] == "world_broken" and entry["world"] == self._world]
         # The two streams of a process need not come in order of time.
         story.wait_for(lambda: (world, rank, "connected") in story.world_times, "word that the next world is connected")
         return {
@@ -360,7 +366,7 @@ def table(args, outcomes):
         resident = statistics.median(kill.megabytes for kill in kills) if kills else 0
         titles.append(f"{f'{resident:,.0f} MB resident':>32}")
     where = f"{args.hosts} hosts" if args.hosts else "one machine"
-    lines = [f"{args.workers} workers on {where}, {args.spares} spares, {args.megabytes:g} MB of parameters, a commit every step; ms after the kill",
+    lines = [f"{args.workers} workers on {where}, {args.spares} spares, {args.megabytes:g} MB of parameters, a commit every step; ms after the {'exception' if args.raises else 'kill'}",
              " " * 20 + "".join(titles), f"{'':>12}{'aim':>8}" + f"{'n':>5}{'median':>9}{'p99':>9}{'worst':>9}" * len(outcomes)]  # fmt: skip
     for name in rows:
         columns = "".join(cells([kill.times[name] for kill in kills if name in kill.times]) for kills in outcomes)
@@ -371,6 +377,7 @@ def table(args, outcomes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20, help="for each size of ballast")
+    parser.add_argument("--raise", dest="raises", action="store_true", help="have workers raise an exception, instead of killing them")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--hosts", type=int, default=0, help="test hosts that the workers run on (default: this machine)")
     parser.add_argument("--spares", type=int, default=0)

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/logging.h"
 #include "base/status_macros.h"
+#include "base/tls_session.h"
 
 namespace hvd {
 namespace {
@@ -42,16 +43,30 @@ std::optional<TunerOptions> ToTunerOptions(const RuntimeEnv& env) {
   return options;
 }
 
-absl::string_view NameOf(EpochChange change) {
+absl::string_view NameOf(EpochEvent change) {
   switch (change) {
-    case EpochChange::kChanging:
+    case EpochEvent::kChanging:
       return "changing";
-    case EpochChange::kBroken:
+    case EpochEvent::kBroken:
       return "broken";
-    case EpochChange::kOver:
+    case EpochEvent::kOver:
       return "over";
   }
   return "unknown";
+}
+
+// What the world's connections go under; nullptr: nothing. The daemon's word counts, so that all
+// ranks do the same.
+absl::StatusOr<std::shared_ptr<const TlsContext>> TlsOf(const RuntimeEnv& env,
+                                                        const WorkerWorld& world,
+                                                        const Session* session) {
+  if (session != nullptr && env.encrypt_data && !world.encrypt_data) {
+    return absl::InvalidArgumentError(
+        "HOROVOD_ENCRYPT_DATA=1 is set for this worker, but its job does not encrypt: give "
+        "--encrypt-data to horovodrun or horovod-rendezvousd");
+  }
+  if (!world.encrypt_data) return nullptr;
+  return TlsContext::Create(session->standing().identity);
 }
 
 bool IsFirst(const WorkerWorld& world) { return world.epoch <= Epoch(1); }
@@ -87,7 +102,7 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
   result->Trace(absl::StrCat("has ", result->world_.size(), " ranks"));
   if (session != nullptr) {
     result->watch_ = session->Watch(
-        result->world_.epoch, [raw = result.get()](EpochChange change, const std::string& reason) {
+        result->world_.epoch, [raw = result.get()](EpochEvent change, const std::string& reason) {
           raw->OnChange(change, reason);
         });
   }
@@ -104,8 +119,9 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
 absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& listener,
                                         Backend& backend, std::shared_ptr<DeviceBackend> devices,
                                         Session* session) {
-  const GroupInfo group{world_.epoch, world_.rank, world_.size(), world_.self().address,
-                        world_.secret};
+  ASSIGN_OR_RETURN(const std::shared_ptr<const TlsContext> tls, TlsOf(env, world_, session));
+  const GroupInfo group{world_.epoch,          world_.rank,   world_.size(),
+                        world_.self().address, world_.secret, tls};
   std::unique_ptr<KeyExchange> keys;
   WaitBounds bounds(env.gloo_timeout, broken_.get());
   if (session != nullptr) {
@@ -127,7 +143,7 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
     options.on_stall = [this](const StallReport& report) { OnStall(report); };
   }
   sets_ = std::make_unique<ProcessSets>(ProcessSets::Surroundings{
-      world_, *group_, backend, devices, options, WaitBounds(env.gloo_timeout, broken_.get()),
+      world_, *group_, backend, devices, options, tls, WaitBounds(env.gloo_timeout, broken_.get()),
       [this](const absl::Status& why) { engine()->Abort(why); }});
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
   // A world that was left in good order leaves the sets alone: those that whoever leaves is in are
@@ -139,6 +155,9 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   group_->Start(options, std::move(devices));
   if (world_.rank == 0) RETURN_IF_ERROR(StartTimelineOf(env));
   absl::MutexLock lock(&mutex_);
+  if (world_.rank == 0 && session != nullptr && session->standing().elastic) {
+    lease_ = session->NewLease(world_.epoch, env.agent_timeout);
+  }
   engine_is_up_ = true;
   // What was heard meanwhile.
   const absl::Status broken = broken_->status();
@@ -151,7 +170,17 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
 }
 
 ActiveWorld::ActiveWorld(const RuntimeEnv& env, WorkerWorld world)
-    : world_(std::move(world)), logger_(LoggerOf(env, world_)), timeline_(world_) {}
+    : world_(std::move(world)),
+      logger_(LoggerOf(env, world_)),
+      seals_(world_.epoch, world_.secret),
+      timeline_(world_) {}
+
+absl::Status ActiveWorld::OpenSealed(const ObjectOperation& operation,
+                                     absl::Span<const ObjectSeals::Sealed> objects) {
+  absl::Status opened = seals_.Open(operation, objects);
+  if (!opened.ok()) engine()->Abort(opened);
+  return opened;
+}
 
 absl::Status ActiveWorld::StartMeasuring(const RuntimeEnv& env, EngineOptions& options) {
   for (const std::string& note : env.notes) logger_->warn(note);
@@ -187,7 +216,16 @@ absl::Status ActiveWorld::StartTimelineOf(const RuntimeEnv& env) {
 }
 
 void ActiveWorld::Trace(absl::string_view text) {
-  logger_->debug(absl::StrCat("epoch ", world_.epoch.value(), ": ", text));
+  logger_->debug(absl::StrCat("world ", world_.epoch.value(), ": ", text));
+}
+
+absl::Status ActiveWorld::CheckLease() {
+  std::shared_ptr<WorldLease> lease;
+  {
+    absl::MutexLock lock(&mutex_);
+    lease = lease_;
+  }
+  return lease == nullptr ? absl::OkStatus() : lease->Check();
 }
 
 void ActiveWorld::OnStall(const StallReport& report) {
@@ -207,13 +245,13 @@ void ActiveWorld::OnUntoldStall(const StallReporter::Report& report) {
   logger_->warn(report.text);
 }
 
-void ActiveWorld::OnChange(EpochChange change, const std::string& reason) {
+void ActiveWorld::OnChange(EpochEvent change, const std::string& reason) {
   Trace(absl::StrCat(NameOf(change), ": ", reason));
   absl::MutexLock lock(&mutex_);
   changing_.store(true, std::memory_order_relaxed);
-  if (change != EpochChange::kChanging) broken_->Cancel(absl::AbortedError(reason));
+  if (change != EpochEvent::kChanging) broken_->Cancel(absl::AbortedError(reason));
   if (!engine_is_up_) return;
-  if (change == EpochChange::kChanging) {
+  if (change == EpochEvent::kChanging) {
     engine()->SetWorldChanging();
   } else {
     engine()->Abort(broken_->status());
@@ -227,6 +265,8 @@ void ActiveWorld::Shutdown() {
   if (getpid() != process_) {
     (void)watch_.release();
     (void)stalls_.release();
+    // Not even its lock is to be trusted.
+    (void)new std::shared_ptr<WorldLease>(std::move(lease_));
     (void)sets_.release();
     (void)group_.release();
     return;
@@ -237,6 +277,12 @@ void ActiveWorld::Shutdown() {
   if (sets_ != nullptr) sets_->Close();
   stalls_.reset();
   watch_.reset();
+  std::shared_ptr<WorldLease> lease;
+  {
+    absl::MutexLock lock(&mutex_);
+    lease.swap(lease_);
+  }
+  lease.reset();
   if (std::exchange(broken_, nullptr) != nullptr) Trace("left");
 }
 

@@ -20,6 +20,7 @@
 #include "collectives/backend.h"
 #include "collectives/device_communicator.h"
 #include "worker_runtime/api/connected_group.h"
+#include "worker_runtime/api/object_seals.h"
 #include "worker_runtime/api/process_sets.h"
 #include "worker_runtime/api/tuning_log.h"
 #include "worker_runtime/api/world_timeline.h"
@@ -48,6 +49,10 @@ class ActiveWorld {
   // Who holds an engine has the results of its handles, also when the world was left.
   const std::shared_ptr<Engine>& engine() const { return group_->engine(); }
   ProcessSets& process_sets() { return *sets_; }
+  const ObjectSeals& seals() const { return seals_; }
+  // ObjectSeals::Open; what was changed on the way ends the epoch.
+  absl::Status OpenSealed(const ObjectOperation& operation,
+                          absl::Span<const ObjectSeals::Sealed> objects);
 
   // See WorldTimeline.
   absl::Status StartTimeline(const std::string& path, bool mark_cycles) {
@@ -58,6 +63,9 @@ class ActiveWorld {
 
   // Whether the epoch is over or another one is wanted, as far as this rank was told. A few loads.
   bool changing() const { return changing_.load(std::memory_order_relaxed); }
+
+  // Whether commits of this world may count. On rank 0 of an elastic job's; see WorldLease::Check.
+  absl::Status CheckLease();
 
   // Leaves in good order; what is in flight fails. Idempotent.
   void Shutdown();
@@ -81,11 +89,12 @@ class ActiveWorld {
   // The daemon did not take it.
   void OnUntoldStall(const StallReporter::Report& report);
   // What the watch's thread hears.
-  void OnChange(EpochChange change, const std::string& reason);
+  void OnChange(EpochEvent change, const std::string& reason);
 
   const WorkerWorld world_;
   const std::shared_ptr<spdlog::logger> logger_;
   const pid_t process_ = getpid();
+  ObjectSeals seals_;
   WorldTimeline timeline_;
   std::shared_ptr<TuningLog> tuning_log_;  // on rank 0, if one is wanted
   std::atomic<bool> changing_{false};
@@ -97,7 +106,8 @@ class ActiveWorld {
   std::unique_ptr<ProcessSets> sets_;      // set once
   Session* session_ = nullptr;
   std::unique_ptr<StallReporter> stalls_;  // nullptr if no daemon knows of this world
-  std::unique_ptr<EpochWatch> watch_;      // last: its callback uses the rest
+  std::shared_ptr<WorldLease> lease_ ABSL_GUARDED_BY(mutex_);  // on rank 0 of an elastic job
+  std::unique_ptr<EpochWatch> watch_;                          // last: its callback uses the rest
 };
 
 }  // namespace hvd

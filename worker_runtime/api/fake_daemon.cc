@@ -28,8 +28,7 @@ class FakeDaemonClient : public RendezvousClient {
   }
   absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request,
                                             absl::Duration) override {
-    daemon_.Report(request);
-    return pb::ReportResponse();
+    return daemon_.Report(request);
   }
   absl::StatusOr<pb::ReportStallResponse> ReportStall(const pb::ReportStallRequest& request,
                                                       absl::Duration) override {
@@ -198,13 +197,27 @@ absl::StatusOr<pb::ExchangeResponse> FakeDaemon::Exchange(const pb::ExchangeRequ
   if (cancelled) return absl::CancelledError("cancelled");
   if (IsOver(request.epoch())) return over;
   pb::ExchangeResponse response;
-  for (const auto& [_, value] : rounds_[request.key()]) response.add_values(value);
+  const std::map<int, std::string>& values = rounds_[request.key()];
+  const std::string& first = values.begin()->second;
+  response.set_all_equal(std::all_of(values.begin(), values.end(),
+                                     [&](const auto& given) { return given.second == first; }));
+  for (const auto& [rank, value] : values) {
+    if (!request.has_selection()) response.add_values(value);
+  }
+  for (const uint32_t rank : request.selection().ranks()) {
+    response.add_values(values.at(static_cast<int>(rank)));
+  }
   return response;
 }
 
-void FakeDaemon::Report(const pb::ReportRequest& request) {
+absl::StatusOr<pb::ReportResponse> FakeDaemon::Report(const pb::ReportRequest& request) {
   absl::MutexLock lock(&mutex_);
-  reports_.push_back(request);
+  if (!request.has_progress()) {
+    reports_.push_back(request);
+  } else if (IsOver(request.epoch())) {
+    return absl::FailedPreconditionError("that world is over");
+  }
+  return pb::ReportResponse();
 }
 
 void FakeDaemon::Cancel(bool& cancelled) {

@@ -52,7 +52,8 @@ class FakeDaemon {
                                                const bool& cancelled);
   absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
                                                 const bool& cancelled);
-  void Report(const pb::ReportRequest& request);
+  // Progress is answered as the real one does, and not kept.
+  absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request);
   void ReportStall(const pb::ReportStallRequest& request);
   void Cancel(bool& cancelled);
 

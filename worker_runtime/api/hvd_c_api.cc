@@ -12,6 +12,7 @@
 #include "collectives/nccl/nccl_backend.h"
 #include "worker_runtime/api/guarded.h"
 #include "worker_runtime/api/runtime.h"
+#include "worker_runtime/api/with_world.h"
 
 namespace {
 
@@ -25,6 +26,9 @@ using hvd::TensorRequest;
 using hvd::TensorResult;
 using hvd::TensorSignature;
 using hvd::TheRuntime;
+using hvd::WithWorld;
+
+static_assert(HVD_FIRST_HANDLE == Runtime::kFirstHandle);
 
 // The handle that function() returns, or minus the code.
 template <typename Function>
@@ -88,16 +92,18 @@ absl::StatusOr<std::vector<TensorRequest>> ToRequests(const hvd_request* from, i
   return to;
 }
 
-// Calls function(world) if there is one.
+// Waits for these groups, then calls function(); HVD_STILL_RUNNING if one of them takes longer.
 template <typename Function>
-int32_t WithWorld(Function function) {
-  return Guarded([&]() -> absl::Status {
-    const std::shared_ptr<ActiveWorld> active = TheRuntime().active();
-    if (active == nullptr) {
-      return absl::FailedPreconditionError("this process is in no world");
+int32_t AWhile(absl::Span<const int64_t> handles, Function function) {
+  bool done = true;
+  const int32_t code = Guarded([&]() -> absl::Status {
+    for (auto handle = handles.begin(); handle != handles.end() && done; ++handle) {
+      const absl::StatusOr<bool> is_done = TheRuntime().WaitAWhile(*handle);
+      done = is_done.value_or(true);  // one that is not there is function()'s to tell
     }
-    return function(*active);
+    return done ? function() : absl::OkStatus();
   });
+  return done ? code : HVD_STILL_RUNNING;
 }
 
 // The signatures, or the only one by another name.
@@ -180,6 +186,12 @@ int32_t hvd_cross_size(void) {
   return QueryPlace([](const Place& place) { return place.self.cross_size; }, -1);
 }
 
+const char* hvd_job_id(void) {
+  thread_local std::string id;
+  id = TheRuntime().job_id();
+  return id.c_str();
+}
+
 int64_t hvd_epoch(void) {
   const std::shared_ptr<ActiveWorld> active = TheRuntime().active();
   return active == nullptr ? 0 : static_cast<int64_t>(active->world().epoch.value());
@@ -258,7 +270,7 @@ int64_t hvd_start_group(const hvd_prepared* prepared, const void* const* inputs,
   });
 }
 
-int32_t hvd_run(const hvd_prepared* prepared, const char* name, const void* input, void* output,
+int64_t hvd_run(const hvd_prepared* prepared, const char* name, const void* input, void* output,
                 int32_t process_set) {
   Runtime::Pending pending;
   const int32_t refused = Guarded([&]() -> absl::Status {
@@ -268,7 +280,13 @@ int32_t hvd_run(const hvd_prepared* prepared, const char* name, const void* inpu
     return absl::OkStatus();
   });
   if (refused != HVD_OK) return -refused;
-  return Guarded([&] { return pending.Wait(); });
+  if (pending.WaitAWhile()) {
+    return Guarded([&] {
+      if (pending.operation->status.ok()) TheRuntime().NoteWork();
+      return pending.operation->status;
+    });
+  }
+  return TheRuntime().Keep(std::move(pending));
 }
 
 int32_t hvd_poll(int64_t handle, int32_t* done) {
@@ -280,7 +298,7 @@ int32_t hvd_poll(int64_t handle, int32_t* done) {
 }
 
 int32_t hvd_wait(int64_t handle) {
-  return Guarded([&] { return TheRuntime().Wait(handle); });
+  return AWhile({&handle, 1}, [&] { return TheRuntime().Wait(handle); });
 }
 
 int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result) {
@@ -302,7 +320,8 @@ int32_t hvd_release(int64_t handle) {
 }
 
 int32_t hvd_finish(const int64_t* handles, int32_t count) {
-  return Guarded([&] { return TheRuntime().Finish(absl::MakeConstSpan(handles, count)); });
+  const auto all = absl::MakeConstSpan(handles, count);
+  return AWhile(all, [&] { return TheRuntime().Finish(all); });
 }
 
 int32_t hvd_start_timeline(const char* path, int32_t mark_cycles) {
@@ -329,6 +348,22 @@ int32_t hvd_report_failure(const char* message, int32_t caused_by_peer) {
     TheRuntime().ReportFailure(message == nullptr ? "" : message, caused_by_peer != 0);
     return absl::OkStatus();
   });
+}
+
+void hvd_begin_training(void) { TheRuntime().BeginTraining(); }
+
+void hvd_count_step(void) { TheRuntime().CountStep(); }
+
+void hvd_note_error(const char* message) {
+  TheRuntime().NoteError(message == nullptr ? "" : message);
+}
+
+int32_t hvd_check_world(void) {
+  return Guarded([] { return TheRuntime().CheckWorld(); });
+}
+
+int32_t hvd_confirm_world(void) {
+  return Guarded([] { return TheRuntime().ConfirmWorld(); });
 }
 
 int32_t hvd_built(const char* what) {

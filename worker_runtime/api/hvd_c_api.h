@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 11
+#define HVD_ABI_VERSION 13
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -35,8 +35,9 @@ enum {
   HVD_ABORTED = 10,            /* the epoch is over: another rank failed or shut down */
   HVD_UNIMPLEMENTED = 12,
   HVD_INTERNAL = 13,
-  HVD_UNAVAILABLE = 14, /* a peer is gone */
-  HVD_RELEASED = 100    /* this worker is not wanted any more and is to exit with 0 */
+  HVD_UNAVAILABLE = 14,   /* a peer is gone */
+  HVD_RELEASED = 100,     /* this worker is not wanted any more and is to exit with 0 */
+  HVD_STILL_RUNNING = 101 /* it is to be waited for again; see hvd_wait */
 };
 
 /* DataType, OpKind and Reduction: collectives/types.h, worker_runtime/engine/engine.h. */
@@ -130,6 +131,8 @@ HVD_EXPORT int32_t hvd_local_size(void);
 HVD_EXPORT int32_t hvd_cross_rank(void);
 HVD_EXPORT int32_t hvd_cross_size(void);
 HVD_EXPORT int64_t hvd_epoch(void);          /* 0 if there is no world */
+HVD_EXPORT const char* hvd_job_id(void);     /* "" without an agent, and before hvd_init; of this
+                                                thread, valid until its next call */
 HVD_EXPORT int32_t hvd_is_homogeneous(void); /* 1 if all hosts have as many ranks */
 
 /* 1 if the epoch is broken or about to change, 0 if not. One load. */
@@ -187,8 +190,8 @@ typedef struct hvd_request {
  * identifies it until hvd_release. `input` and `output` must stay valid until then. Errors:
  * HVD_INVALID_ARGUMENT, HVD_ALREADY_EXISTS, HVD_FAILED_PRECONDITION, HVD_ABORTED, HVD_UNAVAILABLE;
  * those of hvd_join_world, which it calls if this process is deferred.
- * If `waits` is not 0, blocks until the group is done; how it ended, hvd_wait tells at once. This
- * is quicker than to wait afterwards: the calling thread does the work. */
+ * If `waits` is not 0, waits for the group first, as hvd_wait, which tells how it ended. This is
+ * quicker than to wait afterwards: the calling thread does the work. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
                               int32_t waits, int64_t* handle);
 
@@ -206,9 +209,10 @@ HVD_EXPORT int64_t hvd_start(const hvd_prepared* prepared, const char* name, con
 HVD_EXPORT int64_t hvd_start_group(const hvd_prepared* prepared, const void* const* inputs,
                                    void* const* outputs, int32_t process_set);
 
-/* hvd_start and hvd_finish in one call: returns the code of hvd_wait, or minus that of hvd_submit.
- */
-HVD_EXPORT int32_t hvd_run(const hvd_prepared* prepared, const char* name, const void* input,
+/* hvd_start and hvd_finish in one call: returns the code of hvd_wait, or minus that of hvd_submit;
+ * instead of HVD_STILL_RUNNING the handle, which is HVD_FIRST_HANDLE or more. */
+enum { HVD_FIRST_HANDLE = 1000 };
+HVD_EXPORT int64_t hvd_run(const hvd_prepared* prepared, const char* name, const void* input,
                            void* output, int32_t process_set);
 
 /* hvd_submit of a broadcast whose memory is `count` stretches: root_rank's (of the world) are
@@ -222,8 +226,10 @@ HVD_EXPORT int32_t hvd_broadcast_stretches(const char* name, void* const* stretc
 
 HVD_EXPORT int32_t hvd_poll(int64_t handle, int32_t* done); /* HVD_NOT_FOUND */
 
-/* Blocks until the group is done. HVD_INVALID_ARGUMENT: the ranks' requests do not match, the world
- * goes on; HVD_UNIMPLEMENTED; any other code: the world is broken. */
+/* Blocks until the group is done. HVD_STILL_RUNNING: it is not, but the thread has taken a signal,
+ * or a second or so has gone by, in which it may have taken one: the caller sees to that and calls
+ * again. HVD_INVALID_ARGUMENT: the ranks' requests do not match, the world goes on;
+ * HVD_UNIMPLEMENTED; any other code: the world is broken. */
 HVD_EXPORT int32_t hvd_wait(int64_t handle);
 
 typedef struct hvd_tensor {
@@ -245,8 +251,22 @@ HVD_EXPORT int32_t hvd_result(int64_t handle, int32_t index, hvd_tensor* result)
 HVD_EXPORT int32_t hvd_release(int64_t handle);
 
 /* hvd_wait for all of these groups and hvd_release of them; returns the first error in their
- * order. */
+ * order. HVD_STILL_RUNNING: none of them is released yet. */
 HVD_EXPORT int32_t hvd_finish(const int64_t* handles, int32_t count);
+
+/* Seals of objects that are unpickled where they arrive, so that nobody on the way can put one of
+ * his own in their place; see ObjectSeals. They are for one operation, which all ranks of
+ * `process_set` know by this name.
+ *
+ * hvd_seal writes HVD_SEAL_BYTES bytes behind the `bytes` of `object`, which this rank gives to it.
+ * hvd_open checks objects with the seals behind them (both counted in `bytes`), each from the rank
+ * of the world `senders` names; every rank must call it, the one that sent as well.
+ * HVD_PERMISSION_DENIED: one was changed; the world is broken, and it must not be unpickled. Both:
+ * HVD_FAILED_PRECONDITION: there is no world. */
+enum { HVD_SEAL_BYTES = 32 };
+HVD_EXPORT int32_t hvd_seal(const char* name, int32_t process_set, void* object, int64_t bytes);
+HVD_EXPORT int32_t hvd_open(const char* name, int32_t process_set, const int32_t* senders,
+                            const void* const* objects, const int64_t* bytes, int32_t count);
 
 /* The timeline: on rank 0 makes all ranks record what they do from now on, which rank 0 writes to
  * `path`, or ends that and waits until the file is complete. On other ranks these only check.
@@ -264,6 +284,21 @@ HVD_EXPORT int32_t hvd_stack_request(int32_t* fd, int32_t* signal);
 /* This process's own word on why it is about to fail, passed on to the daemon for the root-cause
  * report; best effort, bounded to a second. */
 HVD_EXPORT int32_t hvd_report_failure(const char* message, int32_t caused_by_peer);
+
+/* What the daemon is told when this process asks for the next world: whether an operation was
+ * completed since the last hvd_begin_training, how many steps were counted since then or since the
+ * newest commit, and the error of its own, if it was one, for which the world is left. */
+HVD_EXPORT void hvd_begin_training(void);
+HVD_EXPORT void hvd_count_step(void);
+HVD_EXPORT void hvd_note_error(const char* message);
+
+/* Whether a commit may count: on rank 0 of an elastic job, that the daemon has said lately that
+ * this world is the newest, or says so now; nothing on others. HVD_ABORTED: it is not, or will soon
+ * not be. HVD_UNAVAILABLE: the daemon has not said so for too long. Blocks only where the last word
+ * is too old. hvd_confirm_world always asks, on any rank, and also after hvd_shutdown. Thread-safe.
+ */
+HVD_EXPORT int32_t hvd_check_world(void);
+HVD_EXPORT int32_t hvd_confirm_world(void);
 
 /* "gloo": 1. "nccl": the version of the library that can be loaded, 22307 for 2.23.7, or 0.
  * "cuda": whether there is a driver. "mpi", "rocm", "ddl", "ccl": 0. */

@@ -130,8 +130,12 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(int32_t id,
                                                                      int own_rank,
                                                                      KeyExchange& keys) {
   const WorkerWorld& world = around_.world;
-  const GroupInfo group{world.epoch, own_rank, static_cast<int>(ranks.size()), world.self().address,
-                        HmacSha256(world.secret, absl::StrCat("process set ", id))};
+  const GroupInfo group{world.epoch,
+                        own_rank,
+                        static_cast<int>(ranks.size()),
+                        world.self().address,
+                        HmacSha256(world.secret, absl::StrCat("process set ", id)),
+                        around_.tls};
   // Those who can't listen have to say so in the same round.
   auto listener = ControlListener::Open(group.address);
   const std::string port = listener.ok() ? absl::StrCat((*listener)->port()) : "";

@@ -37,7 +37,8 @@ class ProcessSets {
     Backend& backend;
     std::shared_ptr<DeviceBackend> devices;  // see ConnectedGroup::Start
     EngineOptions options;  // of the sets' engines; what differs between sets is filled in
-    WaitBounds bounds;      // for connecting
+    std::shared_ptr<const TlsContext> tls;  // see GroupInfo
+    WaitBounds bounds;                      // for connecting
     // A set's engine has failed. Called on that engine's thread; must not block.
     std::function<void(const absl::Status&)> on_broken;
   };

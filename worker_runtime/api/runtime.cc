@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/boot_time.h"
 #include "base/crypto.h"
 #include "base/host_identity.h"
 #include "base/liveness_page.h"
@@ -23,6 +24,7 @@ namespace {
 // for.
 constexpr absl::Duration kJoinTimeout = absl::Minutes(10);
 constexpr absl::Duration kReportTimeout = absl::Seconds(1);
+constexpr absl::Duration kConfirmTimeout = absl::Seconds(5);
 // A member that can't be reached although the daemon holds it for alive may be so in the next
 // world.
 constexpr int kMostConnectFailures = 3;
@@ -57,8 +59,12 @@ std::shared_ptr<Session> OpenSession(const pb::WorkerBootstrap& bootstrap,
   const PeerCredentials credentials{
       bootstrap.credentials().token(), bootstrap.credentials().ca_certificate(),
       bootstrap.credentials().certificate(), bootstrap.credentials().private_key()};
-  const WorkerStanding standing{WorkerId(bootstrap.worker_id()), bootstrap.advertise_address(),
-                                bootstrap.elastic(), absl::Milliseconds(bootstrap.reattach_ms())};
+  const WorkerStanding standing{
+      WorkerId(bootstrap.worker_id()),
+      bootstrap.advertise_address(),
+      bootstrap.elastic(),
+      absl::Milliseconds(bootstrap.reattach_ms()),
+      {credentials.ca_certificate, credentials.certificate, credentials.private_key}};
   return std::make_shared<Session>(
       standing, NewIncarnation(),
       GrpcRendezvousClients(bootstrap.daemon_address(), credentials, patience));
@@ -114,7 +120,10 @@ absl::Status Runtime::Prepare() {
     backend_ = MakeBackend(env_);
   }
   // Looks for NCCL when there is a tensor on a device, not before.
-  if (env_.gpu_operations) devices_ = MakeInstalledNcclBackend(env_.nccl_host_id);
+  if (env_.gpu_operations) {
+    devices_ =
+        MakeInstalledNcclBackend({env_.nccl_host_id, env_.nccl_shares_gpus, env_.nccl_is_only_way});
+  }
   prepared_ = true;
   return absl::OkStatus();
 }
@@ -125,8 +134,8 @@ bool Runtime::TakesDeviceTensors() {
 }
 
 absl::Status Runtime::MeetAgent() {
-  ASSIGN_OR_RETURN(AgentAnswer answer,
-                   FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id), env_.agent_timeout));
+  ASSIGN_OR_RETURN(AgentAnswer answer, FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id),
+                                                      env_.worker_word, env_.agent_timeout));
   ShowLiveness(std::move(answer.liveness_page));
   std::unique_ptr<CommitArena> store =
       OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
@@ -134,6 +143,7 @@ absl::Status Runtime::MeetAgent() {
   if (store != nullptr) commit_ = store->Newest().value_or(CommitArena::Commit()).number;
   std::shared_ptr<Session> session = OpenSession(answer.bootstrap, env_.agent_timeout);
   absl::MutexLock lock(&mutex_);
+  job_id_ = answer.bootstrap.job_id();
   store_ = std::move(store);
   stack_pipe_ = std::move(answer.stack_pipe);
   stack_signal_ = answer.bootstrap.stack_signal();
@@ -146,6 +156,11 @@ CommitArena* Runtime::store() const {
   return store_.get();
 }
 
+std::string Runtime::job_id() const {
+  absl::MutexLock lock(&mutex_);
+  return job_id_;
+}
+
 std::optional<Runtime::StackRequest> Runtime::stack_request() const {
   absl::MutexLock lock(&mutex_);
   if (!stack_pipe_.valid()) return std::nullopt;
@@ -155,13 +170,69 @@ std::optional<Runtime::StackRequest> Runtime::stack_request() const {
 absl::StatusOr<JoinAnswer> Runtime::Ask(const ControlListener& listener, bool may_defer) {
   const std::shared_ptr<Session> session = this->session();
   if (session != nullptr) {
-    return session->JoinNextWorld({listener.port(), may_defer, commit_.load(), kJoinTimeout});
+    Session::JoinRequest request = TakeWord();
+    request.control_port = listener.port();
+    request.may_defer = may_defer;
+    return session->JoinNextWorld(request);
   }
   WorkerWorld world;
   world.epoch = Epoch(++lone_epoch_);
   world.own = world.root = {"localhost", kLoneAddress, listener.port()};
   world.members = std::make_shared<Members>(std::vector<Peer>{world.own});
   return world;
+}
+
+Session::JoinRequest Runtime::TakeWord() {
+  Session::JoinRequest request;
+  request.commit = commit_.load();
+  request.timeout = kJoinTimeout;
+  request.worked = worked_.exchange(false);
+  request.lost_steps = steps_.exchange(0);
+  const int64_t since = steps_since_.exchange(0);
+  if (since > 0) request.lost_time = ReadBootTime().since_boot - absl::Nanoseconds(since);
+  absl::MutexLock lock(&mutex_);
+  request.left_for = std::exchange(error_, "");
+  return request;
+}
+
+void Runtime::SetCommit(uint64_t number) {
+  commit_.store(number);
+  if (number == 0) return;
+  steps_.store(0);
+  steps_since_.store(absl::ToInt64Nanoseconds(ReadBootTime().since_boot));
+  if (const std::shared_ptr<Session> session = this->session()) session->NoteCommit(number);
+}
+
+void Runtime::BeginTraining() {
+  worked_.store(false);
+  steps_.store(0);
+  steps_since_.store(absl::ToInt64Nanoseconds(ReadBootTime().since_boot));
+}
+
+void Runtime::NoteError(const std::string& text) {
+  absl::MutexLock lock(&mutex_);
+  error_ = text;
+}
+
+absl::Status Runtime::CheckWorld() {
+  const std::shared_ptr<ActiveWorld> world = active();
+  return world == nullptr ? absl::OkStatus() : world->CheckLease();
+}
+
+absl::Status Runtime::ConfirmWorld() {
+  const std::shared_ptr<Session> session = this->session();
+  if (session == nullptr) return absl::OkStatus();
+  const std::shared_ptr<ActiveWorld> world = active();
+  const Epoch epoch = world == nullptr ? session->last_epoch() : world->world().epoch;
+  const absl::Status confirmed = session->ReportProgress(epoch, kConfirmTimeout);
+  if (absl::IsFailedPrecondition(confirmed) || absl::IsNotFound(confirmed)) {
+    return absl::AbortedError(confirmed.message());
+  }
+  const bool silent = absl::IsUnavailable(confirmed) || absl::IsDeadlineExceeded(confirmed);
+  // While the daemon is away nobody forms another world, for as long as the lease holds; and one
+  // that was left in good order may be the last.
+  if (silent && world != nullptr) return world->CheckLease();
+  return silent && left_well_.load() ? absl::OkStatus() : confirmed;
 }
 
 absl::Status Runtime::Join(bool may_defer) {
@@ -185,15 +256,16 @@ absl::Status Runtime::Join(bool may_defer) {
       env_.notes.clear();  // told
       absl::MutexLock lock(&mutex_);
       active_ = *std::move(world);
+      left_well_.store(false);
       deferred_.reset();
       return absl::OkStatus();
     }
     const bool is_final = session == nullptr || !session->standing().elastic ||
                           absl::IsInvalidArgument(world.status());
     if (is_final) return world.status();
-    if (!IsDaemonsWord(world.status()) && ++failures >= kMostConnectFailures) {
-      return world.status();
-    }
+    if (IsDaemonsWord(world.status())) continue;
+    NoteError(std::string(world.status().message()));
+    if (++failures >= kMostConnectFailures) return world.status();
   }
 }
 
@@ -265,6 +337,7 @@ absl::Status Runtime::Shutdown() {
   absl::Status told =
       session->ReportFinished(world == nullptr ? Epoch(0) : world->world().epoch,
                               std::max(env_.agent_timeout, session->standing().reattach));
+  left_well_.store(told.ok());
   if (!absl::IsDeadlineExceeded(told)) return told;
   return absl::DeadlineExceededError(
       absl::StrCat(told.message(), "; HOROVOD_AGENT_TIMEOUT_SECONDS allows for more"));
@@ -319,7 +392,11 @@ absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<SignaturePtr> signat
                                                 int32_t process_set, bool waits) {
   ASSIGN_OR_RETURN(Pending pending,
                    Start(std::move(signatures), std::move(memory), process_set, waits));
-  if (waits) pending.Wait().IgnoreError();  // kept for whoever asks for it
+  if (waits) pending.WaitAWhile();
+  return Keep(std::move(pending));
+}
+
+Runtime::Handle Runtime::Keep(Pending pending) {
   absl::MutexLock lock(&mutex_);
   pending_.emplace(next_handle_, std::move(pending));
   return next_handle_++;
@@ -356,7 +433,14 @@ absl::StatusOr<bool> Runtime::Poll(Handle handle) {
 
 absl::Status Runtime::Wait(Handle handle) {
   ASSIGN_OR_RETURN(const Pending pending, Find(handle));
-  return pending.Wait();
+  RETURN_IF_ERROR(pending.Wait());
+  NoteWork();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Runtime::WaitAWhile(Handle handle) {
+  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
+  return pending.WaitAWhile();
 }
 
 absl::StatusOr<const std::vector<TensorResult>*> Runtime::Results(Handle handle) {
@@ -370,6 +454,7 @@ absl::Status Runtime::Finish(absl::Span<const Handle> handles) {
     const absl::StatusOr<Pending> pending = Take(handle);
     status.Update(pending.ok() ? pending->Wait() : pending.status());
   }
+  if (status.ok() && !handles.empty()) NoteWork();
   return status;
 }
 

@@ -34,6 +34,7 @@ bool IsReleased(const absl::Status& status);
 class Runtime {
  public:
   using Handle = int64_t;
+  static constexpr Handle kFirstHandle = 1000;  // larger than any status code
 
   Runtime() = default;
   // For tests: with what Init would find out from the environment and the agent. `session` may be
@@ -51,11 +52,23 @@ class Runtime {
   absl::Status Shutdown();
 
   // See hvd_set_commit.
-  void SetCommit(uint64_t number) { commit_.store(number); }
+  void SetCommit(uint64_t number);
+  // See hvd_begin_training, hvd_count_step and hvd_note_error.
+  void BeginTraining();
+  void CountStep() { steps_.fetch_add(1, std::memory_order_relaxed); }
+  void NoteError(const std::string& text);
+  // An operation was completed.
+  void NoteWork() { worked_.store(true, std::memory_order_relaxed); }
+  // See hvd_check_world and hvd_confirm_world.
+  absl::Status CheckWorld();
+  absl::Status ConfirmWorld();
 
   // Where this worker's commits outlive it, and those of its predecessors are found; nullptr: they
   // don't. Borrowed; there from Init on.
   CommitArena* store() const;
+
+  // The job's id, there from Init on; "" in a process without an agent.
+  std::string job_id() const;
 
   // Where this process is to write its Python stack when it gets the signal, for its agent; there
   // from Init on. The descriptor stays open.
@@ -84,6 +97,7 @@ class Runtime {
     Engine::Handle operation;
 
     absl::Status Wait() const { return engine->Wait(operation); }
+    bool WaitAWhile() const { return engine->WaitAWhile(operation); }
   };
 
   // Engine::Submit on the world that is up, or on one of its process sets (see
@@ -92,8 +106,7 @@ class Runtime {
   absl::StatusOr<Pending> Start(std::vector<SignaturePtr> signatures,
                                 std::vector<TensorMemory> memory, int32_t process_set, bool waits);
 
-  // The same, known by a number until it is released. `waits`: returns when it is done, or has
-  // failed, which Wait will tell.
+  // The same, known by a number until it is released. `waits`: first waits a while for it.
   absl::StatusOr<Handle> Submit(std::vector<SignaturePtr> signatures,
                                 std::vector<TensorMemory> memory, int32_t process_set,
                                 bool waits = false);
@@ -103,6 +116,10 @@ class Runtime {
   absl::StatusOr<bool> Poll(Handle handle);
   // See Engine::Wait.
   absl::Status Wait(Handle handle);
+  // See Engine::WaitAWhile.   Also NotFound.
+  absl::StatusOr<bool> WaitAWhile(Handle handle);
+  // Makes a handle of what Start returned.
+  Handle Keep(Pending pending);
   // One entry a tensor; valid until Release.   REQUIRES: Wait(handle) returned OK.
   absl::StatusOr<const std::vector<TensorResult>*> Results(Handle handle);
   // Waits for all of them, and forgets them. The first error, in their order; those of Wait.
@@ -130,6 +147,8 @@ class Runtime {
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::StatusOr<JoinAnswer> Ask(const ControlListener& listener, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  // What is said of the world that was left, once.
+  Session::JoinRequest TakeWord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Leaves no world behind.
   std::shared_ptr<ActiveWorld> TakeActive();
@@ -148,17 +167,23 @@ class Runtime {
   std::shared_ptr<DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
 
   std::atomic<uint64_t> commit_{0};
+  std::atomic<bool> left_well_{false};   // the newest world, and the daemon knows
+  std::atomic<bool> worked_{false};      // since training began
+  std::atomic<uint64_t> steps_{0};       // since then, or since the newest commit
+  std::atomic<int64_t> steps_since_{0};  // nanoseconds after the machine's start
 
   mutable absl::Mutex mutex_;
   // Made once; stays. nullptr in a process without an agent.
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);
+  std::string job_id_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CommitArena> store_ ABSL_GUARDED_BY(mutex_);
   Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);
   int stack_signal_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string error_ ABSL_GUARDED_BY(mutex_);  // for which the world is about to be left
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);
   std::optional<DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Handle, Pending> pending_ ABSL_GUARDED_BY(mutex_);
-  Handle next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
+  Handle next_handle_ ABSL_GUARDED_BY(mutex_) = kFirstHandle;
 };
 
 }  // namespace hvd

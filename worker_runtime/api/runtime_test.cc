@@ -96,6 +96,15 @@ TEST_F(RuntimeTest, Init_AllAsk_WorldComesUp) {
   EXPECT_EQ(daemon_.reports().size(), 2u);
 }
 
+// It would believe that it is safe.
+TEST_F(RuntimeTest, Init_EncryptionIsWantedHereOnly_IsRefused) {
+  env_.encrypt_data = true;
+  daemon_.SetSize(1);
+  const absl::Status status = NewWorker(kFirstWorker)->Init();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "--encrypt-data")) << status;
+}
+
 TEST_F(RuntimeTest, Reset_EpochBroken_NextWorldWorksAndNobodyHasFinished) {
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   daemon_.Break("rank 1 was killed");
@@ -129,11 +138,11 @@ TEST_F(RuntimeTest, Reset_AtLevelDebug_SaysWhatBecomesOfTheWorlds) {
   ASSERT_EQ(worker.Init(), absl::OkStatus());
   ASSERT_EQ(worker.Reset(), absl::OkStatus());
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "horovod[0] debug: epoch 1: has 1 ranks\n"
-            "horovod[0] debug: epoch 1: connected\n"
-            "horovod[0] debug: epoch 1: left\n"
-            "horovod[0] debug: epoch 2: has 1 ranks\n"
-            "horovod[0] debug: epoch 2: connected\n");
+            "horovod[0] debug: world 1: has 1 ranks\n"
+            "horovod[0] debug: world 1: connected\n"
+            "horovod[0] debug: world 1: left\n"
+            "horovod[0] debug: world 2: has 1 ranks\n"
+            "horovod[0] debug: world 2: connected\n");
 }
 
 TEST_F(RuntimeTest, Submit_EpochBrokenAtLevelDebug_WasSaidBeforeItFails) {
@@ -148,7 +157,7 @@ TEST_F(RuntimeTest, Submit_EpochBrokenAtLevelDebug_WasSaidBeforeItFails) {
   while (RunOn(worker, Request(OpKind::kBarrier, "b")).ok()) {
   }
   EXPECT_TRUE(absl::StrContains(testing::internal::GetCapturedStderr(),
-                                "horovod[0] debug: epoch 1: broken: host b was lost\n"));
+                                "horovod[0] debug: world 1: broken: host b was lost\n"));
 }
 
 TEST_F(RuntimeTest, Commit_WorldIsChanging_AllHearItAtTheSameCommitAndNothingFails) {

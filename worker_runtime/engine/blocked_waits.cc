@@ -4,24 +4,23 @@
 
 namespace hvd {
 
-void BlockedWaits::Add(OperationPtr operation) {
+bool BlockedWaits::Add(OperationPtr operation) {
   absl::MutexLock lock(&mutex_);
+  if (!operations_.insert(std::move(operation)).second) return false;
   ++version_;
-  operations_.insert(std::move(operation));
+  return true;
 }
 
 void BlockedWaits::Remove(const OperationPtr& operation) {
   absl::MutexLock lock(&mutex_);
-  ++version_;
-  operations_.erase(operation);
+  if (operations_.erase(operation) > 0) ++version_;
 }
 
 BlockedWaits::Snapshot BlockedWaits::Get() const {
   absl::MutexLock lock(&mutex_);
   Snapshot snapshot{version_, {}};
   for (const OperationPtr& operation : operations_) {
-    if (operation->done.done()) continue;
-    for (const SignaturePtr& tensor : operation->signatures) snapshot.names.push_back(tensor->name);
+    if (!operation->done.done()) snapshot.names.push_back(operation->signatures.front()->name);
   }
   return snapshot;
 }

@@ -18,11 +18,15 @@ namespace hvd {
 // through.
 class BlockedWaits {
  public:
-  void Add(OperationPtr operation);
+  // Whether it was not there yet.
+  bool Add(OperationPtr operation);
+  // Nothing happens if it is not there.
   void Remove(const OperationPtr& operation);
 
   struct Snapshot {
-    uint64_t version = 0;  // grows with every Add and Remove
+    uint64_t version = 0;  // grows with every change
+    // Of each operation's first tensor: all of a group wait for as long as one does, and what is
+    // said is said again with every plan.
     std::vector<std::string> names;
   };
   Snapshot Get() const;

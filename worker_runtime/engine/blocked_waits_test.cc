@@ -9,16 +9,22 @@ TEST(BlockedWaitsTest, Get_NamesWhatIsNotDone) {
   BlockedWaits waits;
   EXPECT_TRUE(waits.Get().names.empty());
   const OperationPtr operation = std::make_shared<Operation>();
-  TensorSignature signature;
-  signature.name = "a";
-  operation->signatures.push_back(std::make_shared<const TensorSignature>(signature));
-  waits.Add(operation);
+  for (const char* name : {"a", "of the same group"}) {
+    TensorSignature signature;
+    signature.name = name;
+    operation->signatures.push_back(std::make_shared<const TensorSignature>(signature));
+  }
+  EXPECT_TRUE(waits.Add(operation));
+  EXPECT_FALSE(waits.Add(operation));
   const auto blocked = waits.Get();
   EXPECT_EQ(blocked.names, std::vector<std::string>{"a"});
   operation->done.Notify();
   EXPECT_TRUE(waits.Get().names.empty());
   waits.Remove(operation);
-  EXPECT_NE(waits.Get().version, blocked.version);
+  const uint64_t version = waits.Get().version;
+  EXPECT_NE(version, blocked.version);
+  waits.Remove(operation);
+  EXPECT_EQ(waits.Get().version, version) << "nothing has changed";
 }
 
 }  // namespace

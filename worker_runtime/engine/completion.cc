@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <ctime>
 
@@ -13,10 +14,11 @@
 namespace hvd {
 namespace {
 
-void Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
+// Whether a signal interrupted it; all other reasons to return look alike to the callers, who look
+// again.
+bool Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
   static_assert(sizeof(word) == sizeof(uint32_t));
-  // Interruptions and changes of the word look alike to the callers, who look again.
-  syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
+  return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0) < 0 && errno == EINTR;
 }
 
 }  // namespace
@@ -30,7 +32,15 @@ void Completion::Notify() {
 void Completion::Wait() { WaitFor(absl::InfiniteDuration()); }
 
 bool Completion::WaitFor(absl::Duration timeout) {
-  if (done()) return true;
+  return Await(timeout, /*until_signal=*/false) == Woken::kDone;
+}
+
+Completion::Woken Completion::WaitForOrSignal(absl::Duration timeout) {
+  return Await(timeout, /*until_signal=*/true);
+}
+
+Completion::Woken Completion::Await(absl::Duration timeout, bool until_signal) {
+  if (done()) return Woken::kDone;
   const bool bounded = timeout != absl::InfiniteDuration();
   const absl::Time deadline = bounded ? Clock::Real().Now() + timeout : absl::InfiniteFuture();
   while (!done()) {
@@ -41,11 +51,12 @@ bool Completion::WaitFor(absl::Duration timeout) {
       continue;
     }
     const absl::Duration left = deadline - Clock::Real().Now();
-    if (left <= absl::ZeroDuration()) return done();
+    if (left <= absl::ZeroDuration()) return done() ? Woken::kDone : Woken::kTimedOut;
     const timespec relative = absl::ToTimespec(left);
-    Futex(word_, FUTEX_WAIT_PRIVATE, kSleepers, &relative);
+    const bool interrupted = Futex(word_, FUTEX_WAIT_PRIVATE, kSleepers, &relative);
+    if (interrupted && until_signal && !done()) return Woken::kBySignal;
   }
-  return true;
+  return Woken::kDone;
 }
 
 }  // namespace hvd

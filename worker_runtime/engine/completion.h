@@ -18,8 +18,13 @@ class Completion {
   void Wait();
   // Whether it was set within `timeout`.
   bool WaitFor(absl::Duration timeout);
+  // The same, but a signal that this thread takes meanwhile ends the wait.
+  enum class Woken { kDone, kBySignal, kTimedOut };
+  Woken WaitForOrSignal(absl::Duration timeout);
 
  private:
+  Woken Await(absl::Duration timeout, bool until_signal);
+
   static constexpr uint32_t kPending = 0, kSleepers = 1, kDone = 2;
   std::atomic<uint32_t> word_{kPending};
 };

@@ -1,5 +1,9 @@
 #include "worker_runtime/engine/completion.h"
 
+#include <pthread.h>
+
+#include <atomic>
+#include <csignal>
 #include <thread>
 #include <vector>
 
@@ -36,6 +40,25 @@ TEST(CompletionTest, Notify_WakesAllWaitersAndPublishes) {
     EXPECT_TRUE(completion.done());
     EXPECT_TRUE(completion.WaitFor(absl::ZeroDuration()));
   }
+}
+
+TEST(CompletionTest, WaitForOrSignal_ReturnsWhenThisThreadTakesASignal) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &action, nullptr);
+  Completion completion;
+  std::atomic<bool> woken{false};
+  // One that comes before the wait does not end it.
+  std::thread sender([&, waiter = pthread_self()] {
+    while (!woken.load()) pthread_kill(waiter, SIGUSR1);
+  });
+  EXPECT_EQ(completion.WaitForOrSignal(absl::Seconds(600)), Completion::Woken::kBySignal);
+  EXPECT_FALSE(completion.WaitFor(absl::Milliseconds(1))) << "and this goes on waiting";
+  woken = true;
+  sender.join();
+  EXPECT_EQ(completion.WaitForOrSignal(absl::ZeroDuration()), Completion::Woken::kTimedOut);
+  completion.Notify();
+  EXPECT_EQ(completion.WaitForOrSignal(absl::ZeroDuration()), Completion::Woken::kDone);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,9 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/frames.h"
 #include "base/status_macros.h"
+#include "base/wire.h"
 #include "worker_runtime/engine/control_connect.h"
+#include "worker_runtime/engine/control_messages.h"
 #include "worker_runtime/engine/tcp_socket.h"
 
 namespace hvd {
@@ -33,8 +33,8 @@ class TcpControlListener : public ControlListener {
 
 // One end of a link.
 struct Peer {
-  Fd fd;
-  FrameDecoder decoder{kMaxFrameBytes};
+  Wire wire;
+  MessageDecoder decoder;
   std::string unsent;
   size_t unsent_from = 0;
   bool waits_for_room = false;  // epoll tells when it can be written to
@@ -43,15 +43,15 @@ struct Peer {
 
 class TcpControlChannel : public ControlChannel {
  public:
-  // `sockets` has one entry a rank; those that this rank has no link to are empty.
-  TcpControlChannel(const GroupInfo& group, std::vector<Fd> sockets, Fd epoll, Fd wake)
+  // `wires` has one entry a rank; those that this rank has no link to are empty.
+  TcpControlChannel(const GroupInfo& group, std::vector<Wire> wires, Fd epoll, Fd wake)
       : rank_(group.rank),
         size_(group.size),
-        peers_(sockets.size()),
+        peers_(wires.size()),
         epoll_(std::move(epoll)),
         wake_(std::move(wake)) {
-    for (size_t rank = 0; rank < sockets.size(); ++rank) {
-      peers_[rank].fd = std::move(sockets[rank]);
+    for (size_t rank = 0; rank < wires.size(); ++rank) {
+      peers_[rank].wire = std::move(wires[rank]);
     }
   }
 
@@ -80,7 +80,9 @@ class TcpControlChannel : public ControlChannel {
   absl::Status HandleEvents(absl::Time deadline);
   void HandlePeer(int rank, uint32_t events);
   void ReadFrom(int rank);
+  void TakeMessages(int rank);
   void WriteTo(int rank);
+  void Lose(int rank);  // as its wire says
   void Lose(int rank, absl::string_view why);
   const Peer* FindUnsent() const;
 
@@ -105,8 +107,9 @@ absl::Status TcpControlChannel::Watch(int operation, int fd, uint32_t events, ui
 absl::Status TcpControlChannel::Start() {
   RETURN_IF_ERROR(Watch(EPOLL_CTL_ADD, wake_.get(), EPOLLIN, WakeTag()));
   for (size_t rank = 0; rank < peers_.size(); ++rank) {
-    if (!peers_[rank].fd.valid()) continue;
-    RETURN_IF_ERROR(Watch(EPOLL_CTL_ADD, peers_[rank].fd.get(), EPOLLIN, rank));
+    if (!peers_[rank].wire.valid()) continue;
+    RETURN_IF_ERROR(Watch(EPOLL_CTL_ADD, peers_[rank].wire.fd(), EPOLLIN, rank));
+    if (peers_[rank].wire.HasBuffered()) ReadFrom(static_cast<int>(rank));
   }
   return absl::OkStatus();
 }
@@ -114,11 +117,8 @@ absl::Status TcpControlChannel::Start() {
 absl::Status TcpControlChannel::Send(int peer, absl::string_view message) {
   Peer& to = peers_[peer];
   if (!to.gone.ok()) return to.gone;
-  if (message.size() > kMaxFrameBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a control message of ", message.size(), " bytes is too long"));
-  }
-  to.unsent += EncodeFrame(message);
+  ASSIGN_OR_RETURN(const std::string frames, EncodeMessage(message));
+  to.unsent += frames;
   if (!to.waits_for_room) WriteTo(peer);
   return to.gone;
 }
@@ -126,12 +126,10 @@ absl::Status TcpControlChannel::Send(int peer, absl::string_view message) {
 void TcpControlChannel::WriteTo(int rank) {
   Peer& peer = peers_[rank];
   while (peer.unsent_from < peer.unsent.size()) {
-    const ssize_t sent = send(peer.fd.get(), peer.unsent.data() + peer.unsent_from,
-                              peer.unsent.size() - peer.unsent_from, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN) return Lose(rank, strerror(errno));
-    if (sent < 0) break;
-    peer.unsent_from += sent;
+    const IoResult sent = peer.wire.Write(absl::string_view(peer.unsent).substr(peer.unsent_from));
+    if (sent.end) return Lose(rank);
+    if (sent.would_block) break;
+    peer.unsent_from += sent.bytes;
   }
   const bool full = peer.unsent_from < peer.unsent.size();
   if (!full) {
@@ -141,7 +139,7 @@ void TcpControlChannel::WriteTo(int rank) {
   if (full == peer.waits_for_room) return;
   peer.waits_for_room = full;
   const uint32_t events = full ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  absl::Status watched = Watch(EPOLL_CTL_MOD, peer.fd.get(), events, rank);
+  absl::Status watched = Watch(EPOLL_CTL_MOD, peer.wire.fd(), events, rank);
   if (!watched.ok()) Lose(rank, watched.message());
 }
 
@@ -212,11 +210,18 @@ void TcpControlChannel::HandlePeer(int rank, uint32_t events) {
 void TcpControlChannel::ReadFrom(int rank) {
   char buffer[16 << 10];
   Peer& peer = peers_[rank];
-  const ssize_t got = recv(peer.fd.get(), buffer, sizeof(buffer), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got < 0) return Lose(rank, strerror(errno));
-  if (got == 0) return Lose(rank, "it closed its control connection");
-  peer.decoder.Append(absl::string_view(buffer, got));
+  do {
+    const IoResult got = peer.wire.Read(buffer, sizeof(buffer));
+    if (got.would_block) return;
+    if (got.end) return Lose(rank);
+    peer.decoder.Append(absl::string_view(buffer, got.bytes));
+    TakeMessages(rank);
+    // Of what the wire has taken from its socket epoll does not tell.
+  } while (peer.gone.ok() && peer.wire.HasBuffered());
+}
+
+void TcpControlChannel::TakeMessages(int rank) {
+  Peer& peer = peers_[rank];
   while (true) {
     absl::StatusOr<std::optional<std::string>> message = peer.decoder.Next();
     if (!message.ok()) return Lose(rank, message.status().message());
@@ -225,10 +230,15 @@ void TcpControlChannel::ReadFrom(int rank) {
   }
 }
 
+void TcpControlChannel::Lose(int rank) {
+  const std::string failure = peers_[rank].wire.failure();
+  Lose(rank, failure.empty() ? "it closed its control connection" : failure);
+}
+
 void TcpControlChannel::Lose(int rank, absl::string_view why) {
   Peer& peer = peers_[rank];
   peer.gone = absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why));
-  peer.fd.reset();
+  peer.wire.Close();
   if (lost_.ok()) lost_ = peer.gone;
 }
 
@@ -243,12 +253,12 @@ void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()>
   const absl::Time deadline = Clock::Real().Now() + timeout;
   // Best effort: a peer that does not read can't be helped.
   if (!give_up()) Flush(timeout).IgnoreError();
-  for (const Peer& peer : peers_) {
-    if (peer.fd.valid()) shutdown(peer.fd.get(), SHUT_WR);
+  for (Peer& peer : peers_) {
+    if (peer.wire.valid()) peer.wire.EndWriting();
   }
   auto open = [this] {
     for (const Peer& peer : peers_) {
-      if (peer.fd.valid()) return true;
+      if (peer.wire.valid()) return true;
     }
     return false;
   };
@@ -278,14 +288,14 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
   if (!epoll.valid() || !wake.valid()) {
     return absl::UnavailableError(absl::StrCat("no control channel: ", strerror(errno)));
   }
-  std::vector<Fd> sockets;
+  std::vector<Wire> wires;
   if (group.rank == 0) {
-    ASSIGN_OR_RETURN(sockets, AcceptMembers(group, listener.fd(), bounds));
+    ASSIGN_OR_RETURN(wires, AcceptMembers(group, listener.fd(), bounds));
   } else {
-    ASSIGN_OR_RETURN(Fd root, ConnectToRoot(group, root_address, root_port, bounds));
-    sockets.push_back(std::move(root));
+    ASSIGN_OR_RETURN(Wire root, ConnectToRoot(group, root_address, root_port, bounds));
+    wires.push_back(std::move(root));
   }
-  auto channel = std::make_unique<TcpControlChannel>(group, std::move(sockets), std::move(epoll),
+  auto channel = std::make_unique<TcpControlChannel>(group, std::move(wires), std::move(epoll),
                                                      std::move(wake));
   RETURN_IF_ERROR(channel->Start());
   return channel;

@@ -34,9 +34,11 @@ class ControlChannel {
  public:
   // Rank 0 accepts size-1 peers on `listener`; the others connect to rank 0 at
   // `root_address`:`root_port`. Both sides prove that they know group.secret before anything else
-  // is read; whoever can't is dropped. A world of one has no links.
+  // is read, under TLS if there is a group.tls; whoever can't is dropped. A world of one has no
+  // links.
   //   DeadlineExceeded: not all peers came; names the missing ranks.
-  //   PermissionDenied: what listens there does not know the secret.   Unavailable: rank 0 can't be
+  //   PermissionDenied: what listens there does not know the secret, or has no certificate of the
+  //   job.   Unavailable: rank 0 can't be
   //   reached, or hung up.   InvalidArgument: not a numeric address.   The cancellation's status:
   //   bounds.cancellation was cancelled.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(const GroupInfo& group,

@@ -10,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/tls_session.h"
 #include "collectives/conformance/rank_group.h"
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
 #include "worker_runtime/engine/mail_control_channel.h"
 #include "worker_runtime/engine/tcp_socket.h"
 
@@ -22,12 +24,22 @@ namespace {
 constexpr char kAddress[] = "127.0.0.1";
 constexpr absl::Duration kLong = absl::Seconds(60);
 
+enum class Under { kTcp, kTls, kSharedMemory };
+
+// As the workers of one job have it.
+std::shared_ptr<const TlsContext> NewTls() {
+  const PeerCredentials issued = *(*JobAuthority::Create("job"))->IssueForHost("any host");
+  return *TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
+}
+
 // `size` channels that are connected with each other, made in as many threads.
 class Star {
  public:
-  explicit Star(int size, bool in_shared_memory)
-      : listener_(*ControlListener::Open(kAddress)), channels_(size) {
-    if (in_shared_memory) {
+  Star(int size, Under under)
+      : tls_(under == Under::kTls ? NewTls() : nullptr),
+        listener_(*ControlListener::Open(kAddress)),
+        channels_(size) {
+    if (under == Under::kSharedMemory) {
       memory_.Connect(size);
       for (int rank = 0; rank < size; ++rank) {
         channels_[rank] = MakeMailControlChannel(*memory_.at(rank).mailbox(), rank, size);
@@ -46,21 +58,22 @@ class Star {
   }
   absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(int rank, const std::string& secret) {
     const int size = static_cast<int>(channels_.size());
-    return ControlChannel::Connect({Epoch(3), rank, size, kAddress, secret}, *listener_, kAddress,
-                                   listener_->port(), kLong);
+    return ControlChannel::Connect({Epoch(3), rank, size, kAddress, secret, tls_}, *listener_,
+                                   kAddress, listener_->port(), kLong);
   }
   std::unique_ptr<ControlChannel>& operator[](int rank) { return channels_[rank]; }
 
  private:
+  const std::shared_ptr<const TlsContext> tls_;
   std::unique_ptr<ControlListener> listener_;
   RankGroup memory_{MakeShmBackend()};
   std::vector<std::unique_ptr<ControlChannel>> channels_;
 };
 
-// Whether in shared memory.
-class ControlChannelTest : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Tcp, ControlChannelTest, testing::Values(false));
-INSTANTIATE_TEST_SUITE_P(SharedMemory, ControlChannelTest, testing::Values(true));
+class ControlChannelTest : public testing::TestWithParam<Under> {};
+INSTANTIATE_TEST_SUITE_P(Tcp, ControlChannelTest, testing::Values(Under::kTcp));
+INSTANTIATE_TEST_SUITE_P(Tls, ControlChannelTest, testing::Values(Under::kTls));
+INSTANTIATE_TEST_SUITE_P(SharedMemory, ControlChannelTest, testing::Values(Under::kSharedMemory));
 
 // The next `count` messages, as "peer:bytes".
 std::vector<std::string> Read(ControlChannel& channel, size_t count) {
@@ -87,7 +100,7 @@ TEST_P(ControlChannelTest, Messages_ArriveWholeAndInOrder) {
 
 TEST_P(ControlChannelTest, MessageLargerThanTheSocket_IsSentWhileThePeerReads) {
   Star star(2, GetParam());
-  const std::string large(8 << 20, 'x');
+  const std::string large(40 << 20, 'x');  // several frames
   ASSERT_TRUE(star[0]->Send(1, large).ok());
   ASSERT_TRUE(star[0]->Send(1, "after").ok());
   std::thread reader([&] {
@@ -172,6 +185,23 @@ TEST(TcpControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
   ASSERT_EQ(send(rude.get(), noise.data(), noise.size(), MSG_NOSIGNAL), 100);
   EXPECT_EQ(connect(1, "wrong", kLong).status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_TRUE(connect(1, "secret", kLong).ok());
+  accept.join();
+  EXPECT_TRUE(root.ok()) << root.status();
+}
+
+// Whoever does not encrypt, or has no certificate of this job, does not get in, and the others do.
+TEST(TcpControlChannelTest, Connect_UnderTls_OthersAreRefused) {
+  auto listener = *ControlListener::Open(kAddress);
+  const auto tls = NewTls();
+  auto connect = [&](int rank, const std::shared_ptr<const TlsContext>& own, WaitBounds bounds) {
+    return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret", own}, *listener,
+                                   kAddress, listener->port(), bounds);
+  };
+  absl::StatusOr<std::unique_ptr<ControlChannel>> root;
+  std::thread accept([&] { root = connect(0, tls, kLong); });
+  EXPECT_EQ(connect(1, NewTls(), kLong).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_FALSE(connect(1, nullptr, absl::Milliseconds(50)).ok());
+  EXPECT_TRUE(connect(1, tls, kLong).ok());
   accept.join();
   EXPECT_TRUE(root.ok()) << root.status();
 }

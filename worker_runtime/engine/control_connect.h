@@ -8,20 +8,22 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
-#include "base/fd.h"
+#include "base/wire.h"
 #include "collectives/types.h"
 
 namespace hvd {
 
-// Rank 0: waits for all members; returns their sockets by rank, none at 0. Who can't prove that it
-// belongs here is dropped, and the waiting goes on.   DeadlineExceeded: names the ranks that have
-// not come.   The cancellation's status: bounds.cancellation was cancelled.
-absl::StatusOr<std::vector<Fd>> AcceptMembers(const GroupInfo& group, int listener,
-                                              const WaitBounds& bounds);
+// Rank 0: waits for all members; returns their wires by rank, none at 0. Who can't prove that it
+// belongs here is dropped, and the waiting goes on; strangers, however many, don't take a member's
+// room.   DeadlineExceeded: names the ranks that have not come.   The cancellation's status:
+// bounds.cancellation was cancelled.   Unavailable: the kernel refuses.
+absl::StatusOr<std::vector<Wire>> AcceptMembers(const GroupInfo& group, int listener,
+                                                const WaitBounds& bounds);
 
-// The others. Errors: those of ControlChannel::Connect.
-absl::StatusOr<Fd> ConnectToRoot(const GroupInfo& group, const std::string& address, int port,
-                                 const WaitBounds& bounds);
+// The others. If rank 0 hangs up, tries again for as long as it may. Errors: those of
+// ControlChannel::Connect.
+absl::StatusOr<Wire> ConnectToRoot(const GroupInfo& group, const std::string& address, int port,
+                                   const WaitBounds& bounds);
 
 }  // namespace hvd
 

@@ -189,8 +189,7 @@ absl::Status DeviceExecutor::AllGather(const PlannedTensor& planned, const Opera
 }
 
 absl::Status DeviceExecutor::AllToAll(const PlannedTensor& planned, const OperationTensor& part) {
-  const ExchangeLayout layout =
-      MakeExchangeLayout(planned, communicator_->rank(), communicator_->size(), part.result());
+  const ExchangeLayout layout = MakeExchangeLayout(planned, part.signature(), part.result());
   const size_t total = SumOf(layout.receive);
   ASSIGN_OR_RETURN(void* const out, PrepareOutput(part, total, SumOf(layout.send)));
   if (layout.is_empty) return absl::OkStatus();

@@ -5,12 +5,14 @@
 #include <thread>  // NOLINT: for Abort from elsewhere
 #include <utility>
 
+#include "base/tls_session.h"
 #include "collectives/conformance/rank_group.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/nccl_backend.h"
 #include "collectives/nccl/testing/fake_gpu.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
 
 namespace hvd {
 namespace {
@@ -41,6 +43,7 @@ struct Tensor {
     request.input = in.data();
     request.output = out.empty() ? nullptr : out.data();
     planned.signature = std::make_shared<const TensorSignature>(request);
+    operation->signatures = {planned.signature};
     operation->requests = {request};
     operation->results.resize(1);
     operation->unfinished = 1;
@@ -72,9 +75,8 @@ class DeviceExecutorTest : public testing::Test {
 
   DeviceConnector Connector(int rank) {
     return [this, rank](int device, const WaitBounds& bounds) {
-      std::string why_staged;
-      return ConnectDevices(*backend_, {Epoch(1), rank, 2, "", "secret"}, device, hosts_.at(rank),
-                            bounds, &why_staged);
+      return ConnectDevices(*backend_, {Epoch(1), rank, 2, "", "secret", tls_}, device,
+                            hosts_.at(rank), bounds, &why_staged_[rank]);
     };
   }
   void Make(int rank, DeviceConnector connect) {
@@ -108,8 +110,10 @@ class DeviceExecutorTest : public testing::Test {
   }
 
   Recorder recorder_;
-  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "");
+  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), {});
   RankGroup hosts_{MakeInprocBackend()};
+  std::shared_ptr<const TlsContext> tls_;
+  std::string why_staged_[2];
   std::unique_ptr<DeviceExecutor> executors_[2];
 };
 
@@ -131,6 +135,18 @@ TEST_F(DeviceExecutorTest, AllReduce_FusedAverage_IsOneScaledGroup) {
   }
   EXPECT_THAT(mine[0].in, ElementsAre(1, 2)) << "the input stays";
   EXPECT_EQ(FakeGpu::calls("ncclRedOpCreatePreMulSum"), 2);
+}
+
+TEST_F(DeviceExecutorTest, UnderTls_GoesThroughTheHostsWithoutNccl) {
+  const PeerCredentials issued = *(*JobAuthority::Create("job"))->IssueForHost("any host");
+  tls_ = *TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
+  std::vector<Tensor> mine, theirs;
+  mine.emplace_back(0, std::vector<float>{1}, Request());
+  theirs.emplace_back(1, std::vector<float>{2}, Request());
+  EXPECT_THAT(Run(mine, theirs), Each(absl::OkStatus()));
+  EXPECT_THAT(mine[0].out, ElementsAre(3));
+  EXPECT_THAT(why_staged_, Each("--encrypt-data, and NCCL does not encrypt"));
+  EXPECT_EQ(FakeGpu::calls("ncclAllReduce"), 0);
 }
 
 TEST_F(DeviceExecutorTest, AllReduce_RankThatHasJoined_ChangesNothing) {
@@ -228,10 +244,13 @@ TEST_F(DeviceExecutorTest, AllToAll_IntoTheOutputIfAsMuchComesAsGoes) {
   };
   for (const auto& c : cases) {
     std::vector<Tensor> mine, theirs;
-    const TensorRequest request = Request(Reduction::kSum, OpKind::kAllToAll);
+    TensorRequest request = Request(Reduction::kSum, OpKind::kAllToAll);
+    request.splits = {c.splits[0], c.splits[1]};
     mine.emplace_back(0, std::vector<float>{1, 2}, request, 4);
+    request.splits = {c.splits[2], c.splits[3]};
     theirs.emplace_back(1, std::vector<float>{3, 4}, request, 4);
-    mine[0].planned.splits = theirs[0].planned.splits = c.splits;
+    mine[0].planned.received_splits = {c.splits[0], c.splits[2]};
+    theirs[0].planned.received_splits = {c.splits[1], c.splits[3]};
     for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
     EXPECT_EQ(mine[0].Result(), c.mine);
     EXPECT_EQ(theirs[0].Result(), c.theirs);

@@ -13,12 +13,15 @@
 #include "base/quiet_thread.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/engine_loop.h"
+#include "worker_runtime/negotiation/message_sizes.h"
 
 namespace hvd {
 namespace {
 
 // A wait that takes this long is told to rank 0; see DeadlockDetector.
 constexpr absl::Duration kBlockedAfter = absl::Milliseconds(100);
+// A signal that comes a moment before the wait does not interrupt it, but is noticed after this.
+constexpr absl::Duration kAWhile = absl::Seconds(1);
 
 // Best effort: a core that does not exist is worth a warning, no more.
 void Pin(std::thread& thread, const EngineOptions& options) {
@@ -59,6 +62,7 @@ class EngineImpl : public Engine {
     for (size_t i = 0; i < signatures.size(); ++i) {
       RETURN_IF_ERROR(CheckRequest(*signatures[i], memory[i], size_));
     }
+    RETURN_IF_ERROR(CheckSize(signatures));
     auto operation = std::make_shared<Operation>();
     operation->unfinished = signatures.size();
     operation->results.resize(signatures.size());
@@ -75,16 +79,29 @@ class EngineImpl : public Engine {
   }
 
   absl::Status Wait(const Handle& operation) override {
-    if (!operation->done.done()) {
-      WithLoop([&](EngineLoop& loop) { loop.Help(operation->done); });
-    }
+    Help(*operation);
     if (!operation->done.WaitFor(kBlockedAfter)) {
-      blocked_.Add(operation);
-      WithLoop([](EngineLoop& loop) { loop.Wake(); });
+      AddBlocked(operation);
       operation->done.Wait();
       blocked_.Remove(operation);
     }
     return operation->status;
+  }
+
+  bool WaitAWhile(const Handle& operation) override {
+    Completion& done = operation->done;
+    Help(*operation);
+    Completion::Woken woken = done.WaitForOrSignal(kBlockedAfter);
+    if (woken == Completion::Woken::kTimedOut) {
+      AddBlocked(operation);
+      woken = done.WaitForOrSignal(kAWhile);
+    }
+    // After a mere pause the thread will be here again; after a signal nobody knows.
+    const bool may_be_left = woken != Completion::Woken::kTimedOut;
+    if (may_be_left && operation->blocks.load(std::memory_order_relaxed)) {
+      blocked_.Remove(operation);
+    }
+    return woken == Completion::Woken::kDone;
   }
 
   void Shutdown() override {
@@ -119,6 +136,16 @@ class EngineImpl : public Engine {
   }
 
  private:
+  void Help(const Operation& operation) {
+    if (operation.done.done()) return;
+    WithLoop([&](EngineLoop& loop) { loop.Help(operation.done); });
+  }
+
+  void AddBlocked(const Handle& operation) {
+    operation->blocks.store(true, std::memory_order_relaxed);
+    if (blocked_.Add(operation)) WithLoop([](EngineLoop& loop) { loop.Wake(); });
+  }
+
   // What was queued waits no more.
   void RecordRefusal(const Operation& operation) {
     for (size_t i = 0; i < operation.signatures.size(); ++i) {

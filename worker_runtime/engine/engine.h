@@ -112,6 +112,10 @@ class Engine {
   //   DeadlineExceeded, Internal: the epoch is broken.
   virtual absl::Status Wait(const Handle& handle) = 0;
 
+  // The same for a second or so, or until this thread takes a signal; whether it is done, and
+  // handle->status tells how it ended.
+  virtual bool WaitAWhile(const Handle& handle) = 0;
+
   // Leaves in good order: tells the peers, fails what is in flight here and there ("has been shut
   // down"), ends the thread.
   virtual void Shutdown() = 0;

@@ -87,7 +87,7 @@ class EngineDeviceTest : public testing::Test {
     for (const absl::Status& status : GatherRows(name)) EXPECT_EQ(status, absl::OkStatus());
   }
 
-  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "");
+  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), {});
   std::unique_ptr<TestWorld> world_;
 };
 

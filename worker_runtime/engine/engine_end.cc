@@ -86,9 +86,7 @@ void EngineLoop::TellMembers(const absl::Status& status) {
   coordinator_->Announce(rank_, announcement, Clock::Real().Now()).IgnoreError();
   const std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
   if (!plan.has_value()) return;
-  const std::string bytes = Encode(*plan);
-  // Those who are gone need not be told.
-  for (int peer = 1; peer < size_; ++peer) control_->Send(peer, bytes).IgnoreError();
+  SendPlan(*plan).IgnoreError();  // those who are gone need not be told
 }
 
 void EngineLoop::TellRoot(const absl::Status& status) {

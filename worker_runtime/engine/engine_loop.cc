@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/standard_floats.h"
+#include "worker_runtime/negotiation/message_sizes.h"
 #include "worker_runtime/negotiation/wire.h"
 
 namespace hvd {
@@ -251,7 +252,21 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
 
 absl::Status EngineLoop::Announce(Announcement announcement) {
   if (is_root()) return Heard(rank_, std::move(announcement));
-  return control_->Send(0, Encode(announcement));
+  for (const Announcement& part : Split(std::move(announcement))) {
+    RETURN_IF_ERROR(control_->Send(0, Encode(part)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EngineLoop::SendPlan(const Plan& plan) {
+  const bool is_alike = IsAlikeForAll(plan);
+  absl::Status status;
+  std::string bytes;
+  for (int peer = 1; peer < size_; ++peer) {
+    if (peer == 1 || !is_alike) bytes = Encode(plan, peer);
+    status.Update(control_->Send(peer, bytes));
+  }
+  return status;
 }
 
 absl::Status EngineLoop::Heard(int rank, Announcement announcement) {
@@ -301,8 +316,7 @@ absl::Status EngineLoop::RunNextPlan() {
   }
   if (!plan.has_value()) return stalled;
   if (size_ > 1) {
-    const std::string bytes = Encode(*plan);
-    for (int peer = 1; peer < size_; ++peer) RETURN_IF_ERROR(control_->Send(peer, bytes));
+    RETURN_IF_ERROR(SendPlan(*plan));
     // The members need all of it before they can meet us in the first collective.
     RETURN_IF_ERROR(control_->Flush(options_.collective_timeout));
   }

@@ -77,6 +77,8 @@ class EngineLoop {
   absl::Duration ReceiveTimeout() const;
   bool FillAnnouncement(Announcement& announcement);
   absl::Status Announce(Announcement announcement);
+  // To all members; the first error, which keeps it from no other.
+  absl::Status SendPlan(const Plan& plan);
   absl::Status CarryOut(const Plan& plan);
   absl::Status RunBatch(const Batch& batch);
   absl::Status TellOfStall();

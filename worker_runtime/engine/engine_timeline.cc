@@ -35,7 +35,7 @@ absl::Status EngineTimeline::CarryOut(const TimelineOrder& order) {
   if (order.path.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ClockOffset offset,
                    MeasureClockOffset(communicator_, Clock::Real(), options_));
-  recorder_.Start(offset, order.mark_cycles);
+  recorder_.Start(offset, order.mark_cycles, Old());
   generation_ = order.generation;
   return absl::OkStatus();
 }
@@ -44,7 +44,11 @@ absl::Time EngineTimeline::NextDue(absl::Time now) const {
   if (!outbox_.empty()) return absl::InfinitePast();
   if (generation_ == 0) return absl::InfiniteFuture();
   // Other engines record, too, and don't wake this one.
-  return std::min(recorder_.NextDue(), now + Recorder::kOld);
+  return std::min(recorder_.NextDue(), now + Old());
+}
+
+absl::Duration EngineTimeline::Old() const {
+  return communicator_.rank() == 0 ? Recorder::kOldAtTheWriter : Recorder::kOld;
 }
 
 std::optional<TimelinePart> EngineTimeline::NextPart(absl::Time now) {

@@ -53,6 +53,8 @@ class EngineTimeline {
   void CloseFiles();
 
  private:
+  absl::Duration Old() const;
+
   Recorder& recorder_;
   Communicator& communicator_;
   const CallOptions options_;

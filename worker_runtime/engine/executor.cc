@@ -225,8 +225,7 @@ absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTe
 }
 
 absl::Status Executor::AllToAll(const PlannedTensor& planned, const OperationTensor& part) {
-  const ExchangeLayout layout =
-      MakeExchangeLayout(planned, communicator_.rank(), communicator_.size(), part.result());
+  const ExchangeLayout layout = MakeExchangeLayout(planned, part.signature(), part.result());
   ASSIGN_OR_RETURN(void* out, part.PrepareOutput(SumOf(layout.receive), SumOf(layout.send)));
   if (layout.is_empty) return absl::OkStatus();
   const ActivityScope activity = Calling("ALLTOALL");

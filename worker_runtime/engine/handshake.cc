@@ -27,8 +27,10 @@ uint64_t FromBigEndian(absl::string_view bytes) {
   return number;
 }
 
-std::string Proof(const GroupInfo& group, absl::string_view label, absl::string_view transcript) {
-  return HmacSha256(group.secret, absl::StrCat(label, transcript));
+// The transcript is longer than any binding, and has one length: no two subjects give one text.
+std::string Proof(const GroupInfo& group, absl::string_view label, absl::string_view transcript,
+                  absl::string_view binding) {
+  return HmacSha256(group.secret, absl::StrCat(label, transcript, binding));
 }
 
 // All of the hello but the rank and the nonce.
@@ -59,11 +61,11 @@ absl::StatusOr<std::string> RootHandshake::OnHello(absl::string_view hello) {
   peer_rank_ = static_cast<int>(rank);
   const std::string nonce = RandomBytes(kNonceBytes);
   transcript_ = absl::StrCat(hello, nonce);
-  return absl::StrCat(nonce, Proof(group_, "root", transcript_));
+  return absl::StrCat(nonce, Proof(group_, "root", transcript_, binding_));
 }
 
 absl::StatusOr<std::string> RootHandshake::OnProof(absl::string_view proof) {
-  if (!ConstantTimeEquals(proof, Proof(group_, "member", transcript_))) {
+  if (!ConstantTimeEquals(proof, Proof(group_, "member", transcript_, binding_))) {
     return absl::PermissionDeniedError("a wrong proof");
   }
   done_ = true;
@@ -93,11 +95,12 @@ absl::StatusOr<std::string> MemberHandshake::OnChallenge(absl::string_view chall
     return absl::PermissionDeniedError("a challenge of the wrong length");
   }
   absl::StrAppend(&transcript_, challenge.substr(0, kNonceBytes));
-  if (!ConstantTimeEquals(challenge.substr(kNonceBytes), Proof(group_, "root", transcript_))) {
+  if (!ConstantTimeEquals(challenge.substr(kNonceBytes),
+                          Proof(group_, "root", transcript_, binding_))) {
     return absl::PermissionDeniedError("what listens at rank 0's port does not know the secret");
   }
   challenged_ = true;
-  return Proof(group_, "member", transcript_);
+  return Proof(group_, "member", transcript_, binding_);
 }
 
 }  // namespace hvd

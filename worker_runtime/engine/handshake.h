@@ -2,9 +2,12 @@
 // without showing it.
 //
 //   member  -> rank 0   magic, epoch, size, rank, nonce of the member
-//   rank 0  -> member   nonce of rank 0, HMAC-SHA256(secret, "root"   + all of the above)
+//   rank 0  -> member   nonce of rank 0, HMAC-SHA256(secret, "root"   + all of the above + binding)
 //   member  -> rank 0   HMAC-SHA256(secret, "member" + the same)
 //   rank 0  -> member   one byte: welcome
+//
+// The binding is that of the TLS session under it, if there is one (Wire::Binding): who hands on
+// what both ends say has two sessions, and the proofs of one are worth nothing in the other.
 //
 // Every part has a fixed length, so that nothing of a stranger's is kept, and the two proofs differ
 // in their label, so that none can be sent back.
@@ -13,6 +16,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -23,7 +27,8 @@ namespace hvd {
 // Rank 0's end. Pure but for the nonce; not thread-safe.
 class RootHandshake {
  public:
-  explicit RootHandshake(const GroupInfo& group) : group_(group) {}
+  RootHandshake(const GroupInfo& group, std::string binding)
+      : group_(group), binding_(std::move(binding)) {}
 
   // How many bytes the next Step takes; 0: the peer has proved that it is `peer_rank()`.
   size_t wanted() const;
@@ -36,6 +41,7 @@ class RootHandshake {
   absl::StatusOr<std::string> OnProof(absl::string_view proof);
 
   const GroupInfo& group_;
+  const std::string binding_;
   int peer_rank_ = -1;
   std::string transcript_;  // hello and both nonces
   bool done_ = false;
@@ -44,7 +50,8 @@ class RootHandshake {
 // A member's end. Pure but for the nonce; not thread-safe.
 class MemberHandshake {
  public:
-  explicit MemberHandshake(const GroupInfo& group) : group_(group) {}
+  MemberHandshake(const GroupInfo& group, std::string binding)
+      : group_(group), binding_(std::move(binding)) {}
 
   // The first bytes to send.
   absl::StatusOr<std::string> Start();
@@ -56,6 +63,7 @@ class MemberHandshake {
   absl::StatusOr<std::string> OnChallenge(absl::string_view challenge);
 
   const GroupInfo& group_;
+  const std::string binding_;
   std::string transcript_;
   bool challenged_ = false;
   bool done_ = false;

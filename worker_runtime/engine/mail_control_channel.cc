@@ -6,7 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/frames.h"
+#include "base/status_macros.h"
+#include "worker_runtime/engine/control_messages.h"
 
 namespace hvd {
 namespace {
@@ -46,8 +47,9 @@ class MailControlChannel : public ControlChannel {
   struct Peer {
     explicit Peer(int r) : rank(r) {}
     int rank;
-    FrameDecoder decoder{kMaxFrameBytes};
+    MessageDecoder decoder;
     std::string unsent;
+    size_t unsent_from = 0;
     absl::Status gone;  // not OK: it is
   };
 
@@ -75,18 +77,19 @@ class MailControlChannel : public ControlChannel {
 absl::Status MailControlChannel::Send(int rank, absl::string_view message) {
   Peer& peer = Of(rank);
   if (!peer.gone.ok()) return peer.gone;
-  if (message.size() > kMaxFrameBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a control message of ", message.size(), " bytes is too long"));
-  }
-  peer.unsent += EncodeFrame(message);
+  ASSIGN_OR_RETURN(const std::string frames, EncodeMessage(message));
+  peer.unsent += frames;
   WriteTo(peer);
   return peer.gone;
 }
 
 void MailControlChannel::WriteTo(Peer& peer) {
   if (peer.unsent.empty()) return;
-  peer.unsent.erase(0, mailbox_.Write(peer.rank, peer.unsent));
+  const absl::string_view rest = absl::string_view(peer.unsent).substr(peer.unsent_from);
+  peer.unsent_from += mailbox_.Write(peer.rank, rest);
+  if (peer.unsent_from < peer.unsent.size()) return;
+  peer.unsent.clear();
+  peer.unsent_from = 0;
 }
 
 void MailControlChannel::ReadFrom(Peer& peer) {

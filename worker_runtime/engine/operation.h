@@ -2,6 +2,7 @@
 #ifndef WORKER_RUNTIME_ENGINE_OPERATION_H_
 #define WORKER_RUNTIME_ENGINE_OPERATION_H_
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -26,6 +27,7 @@ struct Operation {
   Recorder::Submission submission;
   absl::Status status;  // the first error
   Completion done;
+  std::atomic<bool> blocks{false};  // somebody has waited for it for long
 };
 using OperationPtr = std::shared_ptr<Operation>;
 
@@ -34,6 +36,7 @@ struct OperationTensor {
   OperationPtr operation;
   size_t index = 0;
 
+  const TensorSignature& signature() const { return *operation->signatures[index]; }
   const TensorMemory& request() const { return operation->requests[index]; }
   TensorResult& result() const { return operation->results[index]; }
 

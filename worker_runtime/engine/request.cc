@@ -21,6 +21,11 @@ absl::Status CheckKinds(const TensorSignature& request) {
     return static_cast<int>(kind) >= 0 && static_cast<int>(kind) < count;
   };
   if (request.name.empty()) return absl::InvalidArgumentError("a request needs a name");
+  if (request.name.size() > kMostNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a name of ", request.name.size(),
+                                                   " bytes is too long: at most ", kMostNameBytes,
+                                                   " are taken"));
+  }
   if (!exists(request.op, kOpKindCount)) return Bad(request, "no such operation");
   if (!exists(request.type, kDataTypeCount)) return Bad(request, "no such data type");
   if (!exists(request.reduction, kReductionCount)) return Bad(request, "no such reduction");

@@ -2,6 +2,7 @@
 #ifndef WORKER_RUNTIME_ENGINE_REQUEST_H_
 #define WORKER_RUNTIME_ENGINE_REQUEST_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +18,8 @@
 namespace hvd {
 
 inline constexpr int kHostMemory = -1;
+// Names travel to all ranks, who keep them.
+inline constexpr size_t kMostNameBytes = size_t{8} << 20;
 
 // A tensor of a broadcast that lies in many places of host memory: as many bytes as these have
 // together. The stretches' lengths are the same on all ranks.

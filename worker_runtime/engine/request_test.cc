@@ -38,6 +38,11 @@ TEST(CheckRequestTest, KindsShapeAndFactors_AreChecked) {
   request.name = "";
   EXPECT_EQ(Why(request), "a request needs a name");
   request = Good();
+  request.name = std::string(kMostNameBytes, 'n');
+  EXPECT_EQ(Why(request), "");
+  request.name += "n";
+  EXPECT_EQ(Why(request), "a name of 8388609 bytes is too long: at most 8388608 are taken");
+  request = Good();
   request.type = static_cast<DataType>(77);
   EXPECT_EQ(Why(request), "allreduce of 'x': no such data type");
   request = Good();

@@ -1,6 +1,5 @@
 #include "worker_runtime/engine/result_layout.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace hvd {
@@ -17,21 +16,21 @@ std::vector<size_t> GatherLayout(const PlannedTensor& planned, TensorResult& res
   return bytes;
 }
 
-ExchangeLayout MakeExchangeLayout(const PlannedTensor& planned, int rank, int size,
+ExchangeLayout MakeExchangeLayout(const PlannedTensor& planned, const TensorSignature& own,
                                   TensorResult& result) {
   const size_t row = RowBytes(*planned.signature);
+  const auto size = static_cast<int>(planned.received_splits.size());
   ExchangeLayout layout;
   result.shape = planned.signature->shape;
   result.shape.front() = 0;
   for (int peer = 0; peer < size; ++peer) {
-    const int32_t rows = planned.splits[peer * size + rank];
-    layout.send.push_back(static_cast<size_t>(planned.splits[rank * size + peer]) * row);
+    const int32_t rows = planned.received_splits[peer];
+    layout.send.push_back(static_cast<size_t>(RowsTo(own, peer, size)) * row);
     layout.receive.push_back(static_cast<size_t>(rows) * row);
     result.received_splits.push_back(rows);
     result.shape.front() += rows;
   }
-  layout.is_empty = row == 0 || std::all_of(planned.splits.begin(), planned.splits.end(),
-                                            [](int32_t rows) { return rows == 0; });
+  layout.is_empty = planned.moves_nothing;
   return layout;
 }
 

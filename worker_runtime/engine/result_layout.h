@@ -15,13 +15,14 @@ namespace hvd {
 // How many bytes each rank gives to an allgather.
 std::vector<size_t> GatherLayout(const PlannedTensor& planned, TensorResult& result);
 
-// What an alltoall moves, in bytes by peer. Fills in the received splits as well.
+// What an alltoall moves, in bytes by peer, if `own` is what this rank has asked for. Fills in the
+// received splits as well.
 struct ExchangeLayout {
   std::vector<size_t> send;
   std::vector<size_t> receive;
   bool is_empty = false;  // no rank sends anything
 };
-ExchangeLayout MakeExchangeLayout(const PlannedTensor& planned, int rank, int size,
+ExchangeLayout MakeExchangeLayout(const PlannedTensor& planned, const TensorSignature& own,
                                   TensorResult& result);
 
 // How many elements each rank keeps of a reducescatter.

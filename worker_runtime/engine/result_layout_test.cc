@@ -30,11 +30,14 @@ TEST(GatherLayout, RanksMayDiffer) {
   EXPECT_THAT(result.shape, ElementsAre(7, 3));
 }
 
-TEST(ExchangeLayout, RowsAndColumnsOfTheSplits) {
+TEST(ExchangeLayout, OwnSplitsAndThoseOfThePlan) {
   PlannedTensor planned = Planned(OpKind::kAllToAll, {3, 2});
-  planned.splits = {1, 2, 0, 4};  // from rank 0: 1 to 0, 2 to 1
+  planned.received_splits = {2, 4};
+  TensorSignature own = *planned.signature;
+  own.shape = {5, 2};
+  own.splits = {0, 4};
   TensorResult result;
-  const ExchangeLayout layout = MakeExchangeLayout(planned, 1, 2, result);
+  const ExchangeLayout layout = MakeExchangeLayout(planned, own, result);
   EXPECT_THAT(layout.send, ElementsAre(0, 32));
   EXPECT_THAT(layout.receive, ElementsAre(16, 32));
   EXPECT_FALSE(layout.is_empty);
@@ -42,18 +45,20 @@ TEST(ExchangeLayout, RowsAndColumnsOfTheSplits) {
   EXPECT_THAT(result.received_splits, ElementsAre(2, 4));
 }
 
-TEST(ExchangeLayout, EmptyIfNobodySendsAnything) {
-  PlannedTensor planned = Planned(OpKind::kAllToAll, {3, 0});
-  planned.splits = {1, 2, 0, 4};
-  TensorResult rows_of_nothing, no_rows;
-  EXPECT_TRUE(MakeExchangeLayout(planned, 0, 2, rows_of_nothing).is_empty);
-  EXPECT_THAT(rows_of_nothing.shape, ElementsAre(1, 0));
-  planned = Planned(OpKind::kAllToAll, {0, 5});
-  planned.splits = {0, 0, 0, 0};
-  EXPECT_TRUE(MakeExchangeLayout(planned, 0, 2, no_rows).is_empty);
-  // This rank neither sends nor receives, but another does.
-  planned.splits = {0, 0, 0, 1};
-  EXPECT_FALSE(MakeExchangeLayout(planned, 0, 2, no_rows).is_empty);
+TEST(ExchangeLayout, WithoutSplits_IsEven) {
+  PlannedTensor planned = Planned(OpKind::kAllToAll, {4, 2});
+  planned.received_splits = {2, 1};
+  TensorResult result;
+  EXPECT_THAT(MakeExchangeLayout(planned, *planned.signature, result).send, ElementsAre(16, 16));
+}
+
+TEST(ExchangeLayout, EmptyIfThePlanSaysSo) {
+  PlannedTensor planned = Planned(OpKind::kAllToAll, {2, 0});
+  planned.received_splits = {1, 0};
+  planned.moves_nothing = true;
+  TensorResult result;
+  EXPECT_TRUE(MakeExchangeLayout(planned, *planned.signature, result).is_empty);
+  EXPECT_THAT(result.shape, ElementsAre(1, 0));
 }
 
 TEST(ScatterLayout, TheFirstRanksGetOneMore) {

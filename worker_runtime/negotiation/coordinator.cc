@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker_runtime/negotiation/fusion_planner.h"
+#include "worker_runtime/negotiation/message_sizes.h"
 #include "worker_runtime/negotiation/mismatch.h"
 
 namespace hvd {
@@ -34,17 +35,22 @@ std::optional<std::string> FindMismatchInOperation(const Readiness::Operation& o
   return std::nullopt;
 }
 
-std::vector<int32_t> SplitTable(const Readiness::Tensor& tensor) {
-  std::vector<int32_t> table;
-  const auto size = static_cast<int64_t>(tensor.by_rank.size());
-  for (const SignaturePtr& signature : tensor.by_rank) {
-    if (signature->splits.empty()) {
-      table.insert(table.end(), size, static_cast<int32_t>(signature->shape.front() / size));
-    } else {
-      table.insert(table.end(), signature->splits.begin(), signature->splits.end());
-    }
+// Whether it sends anything to anybody.
+bool SendsRows(const TensorSignature& signature) {
+  if (signature.splits.empty()) return signature.shape.front() > 0;
+  return std::any_of(signature.splits.begin(), signature.splits.end(),
+                     [](int32_t rows) { return rows > 0; });
+}
+
+void PlanAllToAll(const std::vector<SignaturePtr>& by_rank, PlannedTensor& planned) {
+  planned.senders = by_rank;
+  const auto size = static_cast<int>(by_rank.size());
+  for (const SignaturePtr& signature : by_rank) {
+    planned.received_splits.push_back(RowsTo(*signature, 0, size));
   }
-  return table;
+  planned.moves_nothing =
+      RowBytes(*planned.signature) == 0 ||
+      std::none_of(by_rank.begin(), by_rank.end(), [](const auto& s) { return SendsRows(*s); });
 }
 
 }  // namespace
@@ -93,11 +99,23 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
   Plan plan;
   plan.sequence = ++last_sequence_;
   if (run) PlanReady(plan, now);
-  plan.failures = std::exchange(failures_, {});
+  plan.failures = TakeFailures();
   plan.timeline = std::exchange(timeline_order_, std::nullopt);
+  const bool rest_goes_first =
+      end_.has_value() && end_->kind == EndKind::kLeft && !(ready_.empty() && failures_.empty());
+  if (rest_goes_first) return plan;
   plan.end = end_;
   ended_ = end_.has_value();
   return plan;
+}
+
+std::vector<Failure> Coordinator::TakeFailures() {
+  std::vector<Failure> taken;
+  for (size_t bytes = 0; !failures_.empty() && bytes < kGoodMessageBytes; failures_.pop_front()) {
+    bytes += WireBytes(failures_.front());
+    taken.push_back(std::move(failures_.front()));
+  }
+  return taken;
 }
 
 void Coordinator::CollectReady(absl::Time now) {
@@ -110,8 +128,11 @@ void Coordinator::CollectReady(absl::Time now) {
       continue;
     }
     if (ready_.empty()) ready_since_ = now;
-    for (const auto& tensor : operation) ready_bytes_ += ByteCount(*AnyOf(tensor));
-    ready_.push_back(std::move(operation));
+    const size_t group = options_.groups_stay_alone && operation.size() > 1 ? ++last_group_ : 0;
+    for (Readiness::Tensor& tensor : operation) {
+      ready_bytes_ += ByteCount(*AnyOf(tensor));
+      ready_.push_back({std::move(tensor), group});
+    }
   }
 }
 
@@ -134,6 +155,7 @@ bool Coordinator::IsTimeToRun(absl::Time now) const {
 }
 
 absl::Time Coordinator::NextDeadline() const {
+  if (!failures_.empty()) return absl::InfinitePast();
   absl::Time deadline = readiness_.waiting().empty() ? absl::InfiniteFuture() : stall_.next_look();
   if (!ready_.empty()) return std::min(deadline, ready_since_ + tunables_.cycle_time);
   return std::min(deadline, deadlock_.deadline());
@@ -150,16 +172,15 @@ std::vector<TuningSample> Coordinator::TakeTuningSamples() {
 void Coordinator::PlanReady(Plan& plan, absl::Time now) {
   std::vector<PlannedTensor> tensors;
   std::vector<size_t> groups;
-  for (size_t i = 0; i < ready_.size(); ++i) {
-    for (const Readiness::Tensor& tensor : ready_[i]) PlanTensor(tensor, plan, tensors);
-    const bool is_group = options_.groups_stay_alone && ready_[i].size() > 1;
-    groups.insert(groups.end(), ready_[i].size(), is_group ? i + 1 : 0);
+  for (size_t bytes = 0; !ready_.empty() && bytes < kGoodMessageBytes; ready_.pop_front()) {
+    PlanTensor(ready_.front().tensor, plan, tensors);
+    groups.push_back(ready_.front().group);
+    bytes += WireBytes(tensors.back());
+    ready_bytes_ -= ByteCount(*tensors.back().signature);
   }
   if (tuner_.has_value()) Tune(tensors, now);
   const size_t large = options_.fusion_copies ? kLargeTensorBytes : kLargestBatchBytes;
   plan.batches = PlanFusion(std::move(tensors), tunables_.fusion_threshold_bytes, groups, large);
-  ready_.clear();
-  ready_bytes_ = 0;
 }
 
 void Coordinator::Tune(const std::vector<PlannedTensor>& tensors, absl::Time now) {
@@ -185,11 +206,12 @@ void Coordinator::PlanTensor(const Readiness::Tensor& tensor, Plan& plan,
       planned.first_dims.push_back(signature->shape.front());
     }
   } else if (op == OpKind::kAllToAll) {
-    planned.splits = SplitTable(tensor);
+    PlanAllToAll(tensor.by_rank, planned);
   } else if (op == OpKind::kJoin) {
     planned.last_joined_rank = readiness_.last_joined_rank();
   }
   planned.world_is_changing = op == OpKind::kCommit && world_is_changing_;
+  if (tensor.submitted == options_.size) return;
   for (size_t rank = 0; rank < tensor.by_rank.size(); ++rank) {
     if (tensor.by_rank[rank] == nullptr) planned.absent_ranks.push_back(static_cast<int>(rank));
   }

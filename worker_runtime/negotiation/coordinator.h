@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,8 +63,9 @@ class Coordinator {
   void LookForTrouble(absl::Time now);
   void CollectReady(absl::Time now);
   bool IsTimeToRun(absl::Time now) const;
-  // Turns what is ready into batches.
+  // Turns what is ready into batches, as much of it as a plan should hold.
   void PlanReady(Plan& plan, absl::Time now);
+  std::vector<Failure> TakeFailures();
   void Tune(const std::vector<PlannedTensor>& tensors, absl::Time now);
   void PlanTensor(const Readiness::Tensor& tensor, Plan& plan, std::vector<PlannedTensor>& tensors);
 
@@ -75,10 +77,15 @@ class Coordinator {
   DeadlockDetector deadlock_;
   StallInspector stall_;
   uint64_t last_sequence_ = 0;
-  std::vector<Readiness::Operation> ready_;  // valid, and not in a plan yet
+  struct ReadyTensor {
+    Readiness::Tensor tensor;
+    size_t group = 0;  // other than 0: it is fused with tensors of the same only
+  };
+  std::deque<ReadyTensor> ready_;  // valid, and not in a plan yet
+  size_t last_group_ = 0;
   size_t ready_bytes_ = 0;
   absl::Time ready_since_ = absl::InfiniteFuture();
-  std::vector<Failure> failures_;                // not in a plan yet
+  std::deque<Failure> failures_;                 // not in a plan yet
   std::optional<StallReport> stall_report_;      // not taken yet
   bool world_is_changing_ = false;               // some rank has said so
   std::optional<TimelineOrder> timeline_order_;  // not in a plan yet

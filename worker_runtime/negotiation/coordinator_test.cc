@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/known_signatures.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
+#include "worker_runtime/negotiation/wire.h"
 
 namespace hvd {
 namespace {
@@ -156,7 +157,27 @@ TEST_F(CoordinatorTest, PerRankParts_AreInThePlan) {
   const auto plan = coordinator_.NextPlan(At(0));
   ASSERT_EQ(Names(*plan), "g t");
   EXPECT_EQ(plan->batches[0][0].first_dims, (std::vector<int64_t>{3, 0}));
-  EXPECT_EQ(plan->batches[1][0].splits, (std::vector<int32_t>{2, 2, 3, 0}));
+  const PlannedTensor& exchange = plan->batches[1][0];
+  EXPECT_EQ(exchange.received_splits, (std::vector<int32_t>{2, 3})) << "those of rank 0";
+  EXPECT_FALSE(exchange.moves_nothing);
+  const auto of_rank_1 = DecodePlan(Encode(*plan, 1), 2, KnownSignatures());
+  ASSERT_TRUE(of_rank_1.ok()) << of_rank_1.status();
+  EXPECT_EQ(of_rank_1->batches[1][0].received_splits, (std::vector<int32_t>{2, 0}));
+}
+
+TEST_F(CoordinatorTest, AllToAllOfNothing_IsTold) {
+  TensorSignature none = MakeSignature("t", {4, 2}, OpKind::kAllToAll);
+  none.splits = {0, 0};
+  for (int rank : {0, 1}) Submit(rank, {none});
+  EXPECT_TRUE(coordinator_.NextPlan(At(0))->batches[0][0].moves_nothing);
+  // This rank neither sends nor receives, but another does.
+  TensorSignature own = none;
+  own.splits = {0, 1};
+  Submit(0, {none});
+  Submit(1, {own});
+  EXPECT_FALSE(coordinator_.NextPlan(At(0))->batches[0][0].moves_nothing);
+  for (int rank : {0, 1}) Submit(rank, {MakeSignature("r", {4, 0}, OpKind::kAllToAll)});
+  EXPECT_TRUE(coordinator_.NextPlan(At(0))->batches[0][0].moves_nothing) << "rows of no bytes";
 }
 
 TEST_F(CoordinatorTest, Join_LetsAllReduceGoOnAndTellsTheLast) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "worker_runtime/negotiation/operation_text.h"
 
 namespace hvd {
 namespace {
@@ -56,7 +57,7 @@ std::string DeadlockDetector::Describe(const Readiness& readiness) const {
       const auto* tensor = WaitingFor(readiness, static_cast<int>(rank), name);
       if (tensor == nullptr) continue;
       const TensorSignature& sent = *tensor->by_rank[rank];
-      parts.push_back(absl::StrCat("rank ", rank, " waits for ", NameOf(sent.op), " '", name, "' ",
+      parts.push_back(absl::StrCat("rank ", rank, " waits for ", OperationText(sent.op, name), " ",
                                    NameOf(sent.type), " ", ShapeText(sent.shape), ", which ",
                                    RanksText(readiness.Missing(*tensor)), " did not submit"));
       break;

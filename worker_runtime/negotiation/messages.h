@@ -66,7 +66,11 @@ struct PlannedTensor {
   SignatureId known_id = kNoSignatureId;
   SignatureId new_id = kNoSignatureId;
   std::vector<int64_t> first_dims;
-  std::vector<int32_t> splits;
+  // All-to-all: the rows that whoever gets the plan receives from each rank. What others receive is
+  // nobody else's concern, and would grow with the square of the world.
+  std::vector<int32_t> received_splits;
+  bool moves_nothing = false;         // all-to-all: no rank sends anything
+  std::vector<SignaturePtr> senders;  // all-to-all, on rank 0: all ranks' requests
   int last_joined_rank = -1;
   std::vector<int> absent_ranks;
   bool world_is_changing = false;

@@ -9,7 +9,7 @@
 namespace hvd {
 namespace {
 
-constexpr uint64_t kNoGroup = 0;
+constexpr uint64_t kAlone = 0;
 
 // Some rank's request; which one does not matter to the caller.
 const TensorSignature& AnyOf(const Readiness::Tensor& tensor) {
@@ -21,7 +21,8 @@ bool IsJoin(const Readiness::Tensor& tensor) { return AnyOf(tensor).op == OpKind
 
 }  // namespace
 
-Readiness::Readiness(int size) : size_(size), joined_(size, false) {}
+Readiness::Readiness(int size)
+    : size_(size), waiting_(0, CountingHash{&look_ups_}), joined_(size, false) {}
 
 absl::Status Readiness::Add(int rank, absl::Span<const SignaturePtr> group, absl::Time now) {
   absl::flat_hash_set<absl::string_view> names;
@@ -33,18 +34,19 @@ absl::Status Readiness::Add(int rank, absl::Span<const SignaturePtr> group, absl
           absl::StrCat("rank ", rank, " has submitted '", signature->name, "' twice"));
     }
   }
-  uint64_t id = kNoGroup;
-  if (group.size() > 1) {
-    id = ++last_group_;
-    for (const SignaturePtr& signature : group) groups_[id].push_back(signature->name);
+  bool joins = false;
+  for (const SignaturePtr& signature : group) {
+    AddTensor(rank, signature, now);
+    joins = joins || signature->op == OpKind::kJoin;
   }
-  for (const SignaturePtr& signature : group) AddTensor(rank, signature, id, now);
+  if (group.size() > 1) Bind(group);
+  if (joins) OnJoin(rank);
   // The whole group hangs together, so one look is enough.
   if (!group.empty()) ReleaseIfComplete(group.front()->name);
   return absl::OkStatus();
 }
 
-void Readiness::AddTensor(int rank, const SignaturePtr& signature, uint64_t group, absl::Time now) {
+void Readiness::AddTensor(int rank, const SignaturePtr& signature, absl::Time now) {
   Tensor& tensor = waiting_[signature->name];
   if (tensor.submitted == 0) {
     tensor.by_rank.resize(size_);
@@ -52,8 +54,7 @@ void Readiness::AddTensor(int rank, const SignaturePtr& signature, uint64_t grou
   }
   tensor.by_rank[rank] = signature;
   ++tensor.submitted;
-  if (group != kNoGroup) tensor.groups.push_back(group);
-  if (signature->op == OpKind::kJoin) OnJoin(rank);
+  SetComplete(tensor, IsComplete(tensor));
 }
 
 bool Readiness::IsComplete(const Tensor& tensor) const {
@@ -65,14 +66,50 @@ bool Readiness::IsComplete(const Tensor& tensor) const {
   return true;
 }
 
+void Readiness::SetComplete(Tensor& tensor, bool complete) {
+  if (tensor.complete == complete) return;
+  tensor.complete = complete;
+  if (tensor.bundle == kAlone) return;
+  Bundle& bundle = bundles_.at(tensor.bundle);
+  bundle.incomplete = complete ? bundle.incomplete - 1 : bundle.incomplete + 1;
+}
+
+void Readiness::Bind(absl::Span<const SignaturePtr> group) {
+  uint64_t id = waiting_.at(group.front()->name).bundle;
+  if (id == kAlone) id = ++last_bundle_;
+  for (const SignaturePtr& signature : group) {
+    Tensor& tensor = waiting_.at(signature->name);
+    if (tensor.bundle == kAlone) {
+      tensor.bundle = id;
+      Bundle& bundle = bundles_[id];
+      bundle.names.push_back(signature->name);
+      bundle.incomplete += tensor.complete ? 0 : 1;
+    } else if (tensor.bundle != id) {
+      id = Merge(id, tensor.bundle);
+    }
+  }
+}
+
+uint64_t Readiness::Merge(uint64_t a, uint64_t b) {
+  // The smaller one moves, so that no tensor moves often.
+  if (bundles_.at(a).names.size() < bundles_.at(b).names.size()) std::swap(a, b);
+  const Bundle moved = std::move(bundles_.at(b));
+  bundles_.erase(b);
+  Bundle& bundle = bundles_.at(a);
+  for (const std::string& name : moved.names) {
+    waiting_.at(name).bundle = a;
+    bundle.names.push_back(name);
+  }
+  bundle.incomplete += moved.incomplete;
+  return a;
+}
+
 void Readiness::ReleaseIfComplete(const std::string& name) {
   auto found = waiting_.find(name);
-  if (found == waiting_.end() || !IsComplete(found->second)) return;
-  const Names names = Connected(name);
-  for (const std::string& connected : names) {
-    if (!IsComplete(waiting_.at(connected))) return;
-  }
-  ready_.push_back(Remove(names));
+  if (found == waiting_.end() || !found->second.complete) return;
+  const Tensor& tensor = found->second;
+  if (tensor.bundle != kAlone && bundles_.at(tensor.bundle).incomplete > 0) return;
+  ready_.push_back(Remove(name, tensor));
   if (IsJoin(ready_.back().front())) {
     joined_.assign(size_, false);
     joined_count_ = 0;
@@ -84,33 +121,26 @@ void Readiness::OnJoin(int rank) {
   joined_[rank] = true;
   last_joined_rank_ = rank;
   Names complete;
-  for (const auto& [name, tensor] : waiting_) {
-    if (!IsJoin(tensor) && IsComplete(tensor)) complete.push_back(name);
+  for (auto& [name, tensor] : waiting_) {
+    if (tensor.complete || !IsComplete(tensor)) continue;
+    SetComplete(tensor, true);
+    complete.push_back(name);
   }
   // The table has no order of its own, and what is ready must have one.
   std::sort(complete.begin(), complete.end());
   for (const std::string& name : complete) ReleaseIfComplete(name);
 }
 
-Readiness::Names Readiness::Connected(const std::string& name) const {
+Readiness::Operation Readiness::Remove(const std::string& name, const Tensor& tensor) {
   Names names{name};
-  if (waiting_.at(name).groups.empty()) return names;
-  absl::flat_hash_set<std::string> seen{name};
-  for (size_t i = 0; i < names.size(); ++i) {
-    for (uint64_t group : waiting_.at(names[i]).groups) {
-      for (const std::string& member : groups_.at(group)) {
-        if (seen.insert(member).second) names.push_back(member);
-      }
-    }
+  if (tensor.bundle != kAlone) {
+    const auto bundle = bundles_.find(tensor.bundle);
+    names = std::move(bundle->second.names);
+    bundles_.erase(bundle);
   }
-  return names;
-}
-
-Readiness::Operation Readiness::Remove(const Names& names) {
   Operation operation;
-  for (const std::string& name : names) {
-    auto found = waiting_.find(name);
-    for (uint64_t group : found->second.groups) groups_.erase(group);
+  for (const std::string& each : names) {
+    const auto found = waiting_.find(each);
     operation.push_back(std::move(found->second));
     waiting_.erase(found);
   }
@@ -120,8 +150,9 @@ Readiness::Operation Readiness::Remove(const Names& names) {
 std::vector<Readiness::Operation> Readiness::TakeReady() { return std::exchange(ready_, {}); }
 
 Readiness::Operation Readiness::Take(const std::string& name) {
-  if (!waiting_.contains(name)) return {};
-  return Remove(Connected(name));
+  const auto found = waiting_.find(name);
+  if (found == waiting_.end()) return {};
+  return Remove(name, found->second);
 }
 
 bool Readiness::IsWaiting(int rank, const std::string& name) const {

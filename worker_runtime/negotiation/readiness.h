@@ -2,14 +2,18 @@
 #ifndef WORKER_RUNTIME_NEGOTIATION_READINESS_H_
 #define WORKER_RUNTIME_NEGOTIATION_READINESS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
 
 namespace hvd {
@@ -19,20 +23,36 @@ namespace hvd {
 // A tensor is complete when every rank has submitted one of its name, or has joined (joined ranks
 // count for everything but join). Tensors that any rank submitted as a group become ready together,
 // when all of them are complete; groups that share a tensor count as one.
+//
+// A submission costs a few look-ups for each of its tensors, however large the groups are that they
+// belong to and however many ranks there are.
 class Readiness {
  public:
   struct Tensor {
     std::vector<SignaturePtr> by_rank;  // nullptr: not submitted
     int submitted = 0;
-    absl::Time since;              // of the first submission
-    std::vector<uint64_t> groups;  // that it belongs to
+    absl::Time since;  // of the first submission
+    bool complete = false;
+    uint64_t bundle = 0;  // that it belongs to; 0: it is alone
   };
-  using Tensors = absl::flat_hash_map<std::string, Tensor>;
 
-  // What must be run, or fail, as one.
+  // Counts the look-ups.
+  struct CountingHash {
+    using is_transparent = void;
+    size_t operator()(absl::string_view name) const {
+      ++*count;
+      return absl::Hash<absl::string_view>()(name);
+    }
+    uint64_t* count;
+  };
+  using Tensors = absl::flat_hash_map<std::string, Tensor, CountingHash, std::equal_to<>>;
+
+  // What must be run, or fail, as one, in the order of the first submissions.
   using Operation = std::vector<Tensor>;
 
   explicit Readiness(int size);
+  Readiness(const Readiness&) = delete;
+  Readiness& operator=(const Readiness&) = delete;
 
   // `rank` has submitted `group`.   InvalidArgument: a name of it is waiting already for this rank.
   absl::Status Add(int rank, absl::Span<const SignaturePtr> group, absl::Time now);
@@ -55,22 +75,36 @@ class Readiness {
   // The ranks that `tensor` still needs.
   std::vector<int> Missing(const Tensor& tensor) const;
 
+  // How often a tensor was looked for, ever: what tests of how costs grow count.
+  uint64_t look_ups() const { return look_ups_; }
+
  private:
   using Names = std::vector<std::string>;
 
+  // Tensors that hang together by groups.
+  struct Bundle {
+    Names names;
+    size_t incomplete = 0;
+  };
+
   bool IsComplete(const Tensor& tensor) const;
-  void AddTensor(int rank, const SignaturePtr& signature, uint64_t group, absl::Time now);
+  void AddTensor(int rank, const SignaturePtr& signature, absl::Time now);
+  void SetComplete(Tensor& tensor, bool complete);
+  // Puts the tensors of a group, all of which wait, into one bundle.
+  void Bind(absl::Span<const SignaturePtr> group);
+  // Makes one bundle of two; returns it.
+  uint64_t Merge(uint64_t a, uint64_t b);
   // Makes the operation that `name` belongs to ready if all of it is complete.
   void ReleaseIfComplete(const std::string& name);
   void OnJoin(int rank);
-  // All names that hang together with `name` by groups, `name` first.
-  Names Connected(const std::string& name) const;
-  Operation Remove(const Names& names);
+  // The operation that `tensor`, of that name, belongs to.
+  Operation Remove(const std::string& name, const Tensor& tensor);
 
   const int size_;
+  uint64_t look_ups_ = 0;
   Tensors waiting_;
-  absl::flat_hash_map<uint64_t, Names> groups_;  // of tensors that wait
-  uint64_t last_group_ = 0;
+  absl::flat_hash_map<uint64_t, Bundle> bundles_;  // of tensors that wait
+  uint64_t last_bundle_ = 0;
   std::vector<bool> joined_;  // by rank
   int joined_count_ = 0;
   int last_joined_rank_ = -1;

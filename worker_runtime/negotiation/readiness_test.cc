@@ -60,7 +60,7 @@ TEST_F(ReadinessTest, Group_IsReadyAsAWhole) {
   Add(2, {"a"});
   EXPECT_EQ(Ready(), "");
   Add(2, {"b"});
-  EXPECT_EQ(Ready(), "b+a");
+  EXPECT_EQ(Ready(), "a+b");
 }
 
 TEST_F(ReadinessTest, GroupsThatOverlap_AreOne) {
@@ -70,7 +70,7 @@ TEST_F(ReadinessTest, GroupsThatOverlap_AreOne) {
   for (int rank : {1, 2}) Add(rank, {"a"});
   EXPECT_EQ(Ready(), "");
   Add(2, {"b"});
-  EXPECT_EQ(Ready(), "b+a+c");
+  EXPECT_EQ(Ready(), "a+b+c");
 }
 
 TEST_F(ReadinessTest, Add_TwiceByOneRank_IsRefused) {
@@ -100,6 +100,27 @@ TEST_F(ReadinessTest, AfterJoin_AllRanksAreNeededAgain) {
   EXPECT_EQ(Ready(), "join");
 }
 
+TEST_F(ReadinessTest, JoinedRanks_CountForGroups) {
+  Add(0, {"a", "b"});
+  Add(2, {"join"}, OpKind::kJoin);
+  Add(1, {"a"});
+  EXPECT_EQ(Ready(), "");
+  Add(1, {"b"});
+  EXPECT_EQ(Ready(), "a+b");
+}
+
+TEST_F(ReadinessTest, GroupsThatMeetLater_AreOne) {
+  Add(0, {"a", "b"});
+  Add(1, {"d", "e", "c"});
+  for (int rank : {0, 2}) Add(rank, {"d", "c"});
+  for (int rank : {1, 2}) Add(rank, {"a"});
+  for (int rank : {1, 2}) Add(rank, {"b"});
+  EXPECT_EQ(Ready(), "a+b");
+  Add(0, {"e"});
+  Add(2, {"e"});
+  EXPECT_EQ(Ready(), "d+e+c");
+}
+
 TEST_F(ReadinessTest, Take_RemovesTheWholeGroup) {
   Add(0, {"a", "b"});
   EXPECT_EQ(table_.Take("b").size(), 2u);
@@ -107,6 +128,74 @@ TEST_F(ReadinessTest, Take_RemovesTheWholeGroup) {
   EXPECT_TRUE(table_.Take("b").empty());
   for (int rank : {0, 1, 2}) Add(rank, {"a"});
   EXPECT_EQ(Ready(), "a");
+}
+
+// How the ranks of a world submit `count` tensors, and what of them is then taken.
+using Course = void (*)(Readiness& table, const std::vector<SignaturePtr>& tensors);
+constexpr int kRanks = 4;
+
+void Submit(Readiness& table, int rank, absl::Span<const SignaturePtr> group) {
+  ASSERT_TRUE(table.Add(rank, group, kNow).ok());
+}
+
+void SubmitEach(Readiness& table, int rank, absl::Span<const SignaturePtr> tensors) {
+  for (const SignaturePtr& tensor : tensors) Submit(table, rank, {tensor});
+}
+
+uint64_t LookUps(Course course, int count) {
+  Readiness table(kRanks);
+  std::vector<SignaturePtr> tensors;
+  for (int i = 0; i < count; ++i) tensors.push_back(Sig(absl::StrCat("t", i)));
+  course(table, tensors);
+  size_t ready = 0;
+  for (const auto& operation : table.TakeReady()) ready += operation.size();
+  EXPECT_GE(ready, tensors.size());
+  EXPECT_TRUE(table.waiting().empty());
+  return table.look_ups();
+}
+
+// Twice as many tensors may cost twice as much, and a little for tables that grow in steps.
+void ExpectLinear(Course course) {
+  EXPECT_LE(LookUps(course, 2000), 5 * LookUps(course, 1000) / 2);
+  EXPECT_LE(LookUps(course, 1000), uint64_t{1000} * kRanks * 12);
+}
+
+TEST(ReadinessCostTest, OneGroup) {
+  ExpectLinear([](Readiness& table, const std::vector<SignaturePtr>& tensors) {
+    for (int rank = 0; rank < kRanks; ++rank) Submit(table, rank, tensors);
+  });
+}
+
+TEST(ReadinessCostTest, GroupOfOneRankOnly) {
+  ExpectLinear([](Readiness& table, const std::vector<SignaturePtr>& tensors) {
+    Submit(table, 0, tensors);
+    for (int rank = 1; rank < kRanks; ++rank) SubmitEach(table, rank, tensors);
+  });
+}
+
+TEST(ReadinessCostTest, GroupsThatOverlapInAChain) {
+  ExpectLinear([](Readiness& table, const std::vector<SignaturePtr>& tensors) {
+    const auto all = absl::MakeConstSpan(tensors);
+    for (size_t i = 0; i < all.size(); i += 2) Submit(table, 0, all.subspan(i, 2));
+    Submit(table, 1, all.first(1));
+    for (size_t i = 1; i < all.size(); i += 2) Submit(table, 1, all.subspan(i, 2));
+    for (int rank = 2; rank < kRanks; ++rank) SubmitEach(table, rank, all);
+  });
+}
+
+TEST(ReadinessCostTest, GroupThatEndsByJoin) {
+  ExpectLinear([](Readiness& table, const std::vector<SignaturePtr>& tensors) {
+    for (int rank = 0; rank < kRanks - 1; ++rank) Submit(table, rank, tensors);
+    for (int rank = kRanks - 1; rank >= 0; --rank) {
+      Submit(table, rank, {Sig("join", {}, OpKind::kJoin)});
+    }
+  });
+}
+
+TEST(ReadinessCostTest, SingleTensors) {
+  ExpectLinear([](Readiness& table, const std::vector<SignaturePtr>& tensors) {
+    for (int rank = 0; rank < kRanks; ++rank) SubmitEach(table, rank, tensors);
+  });
 }
 
 }  // namespace

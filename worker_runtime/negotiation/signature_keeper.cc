@@ -40,6 +40,7 @@ SignatureId SignatureKeeper::Insert(SignaturePtr signature, Plan& plan) {
 void SignatureKeeper::Evict(Entries::iterator entry, Plan& plan) {
   plan.evicted_ids.push_back(entry->id);
   evicted_.push_back(Evicted{plan.sequence, entry->id});
+  if (evicted_.size() == 1) CountBehind();
   evicted_by_id_[entry->id] = entry->signature;
   by_name_.erase(entry->signature->name);
   by_id_.erase(entry->id);
@@ -47,13 +48,24 @@ void SignatureKeeper::Evict(Entries::iterator entry, Plan& plan) {
 }
 
 void SignatureKeeper::Acknowledge(int rank, uint64_t sequence) {
-  acknowledged_[rank] = std::max(acknowledged_[rank], sequence);
+  const uint64_t before =
+      std::exchange(acknowledged_[rank], std::max(acknowledged_[rank], sequence));
   if (evicted_.empty()) return;
+  const uint64_t first = evicted_.front().sequence;
+  // All ranks are looked at only when the last of them has come, which is once a plan.
+  if (before >= first || acknowledged_[rank] < first || --behind_ > 0) return;
   const uint64_t seen_by_all = *std::min_element(acknowledged_.begin(), acknowledged_.end());
   while (!evicted_.empty() && evicted_.front().sequence <= seen_by_all) {
     evicted_by_id_.erase(evicted_.front().id);
     evicted_.pop_front();
   }
+  if (!evicted_.empty()) CountBehind();
+}
+
+void SignatureKeeper::CountBehind() {
+  const uint64_t first = evicted_.front().sequence;
+  behind_ = std::count_if(acknowledged_.begin(), acknowledged_.end(),
+                          [first](uint64_t acknowledged) { return acknowledged < first; });
 }
 
 }  // namespace hvd

@@ -51,6 +51,8 @@ class SignatureKeeper {
   using Entries = std::list<Entry>;
 
   void Evict(Entries::iterator entry, Plan& plan);
+  // Counts the ranks that may still announce what was evicted first.
+  void CountBehind();
 
   const size_t capacity_;
   SignatureId last_id_ = kNoSignatureId;
@@ -60,6 +62,7 @@ class SignatureKeeper {
   std::deque<Evicted> evicted_;  // in order of sequence
   absl::flat_hash_map<SignatureId, SignaturePtr> evicted_by_id_;
   std::vector<uint64_t> acknowledged_;  // by rank
+  size_t behind_ = 0;                   // ranks that have not carried out evicted_'s first plan
 };
 
 }  // namespace hvd

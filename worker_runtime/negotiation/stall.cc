@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/duration_text.h"
+#include "worker_runtime/negotiation/operation_text.h"
 
 namespace hvd {
 namespace {
@@ -36,7 +38,7 @@ std::string NameOf(Entry entry) {
   const auto& by_rank = entry->second.by_rank;
   const auto submitted = std::find_if(by_rank.begin(), by_rank.end(),
                                       [](const SignaturePtr& s) { return s != nullptr; });
-  return absl::StrCat(NameOf((*submitted)->op), " '", entry->first, "'");
+  return OperationText((*submitted)->op, entry->first);
 }
 
 // Those of `entries` that have waited for `at_least`. REQUIRES: oldest first.
@@ -71,9 +73,7 @@ std::string StallText(const StallReport& report) {
       absl::StrJoin(report.waiting, "; ", [](std::string* out, const StalledGroup& group) {
         absl::StrAppend(out, "in ", group.what, ", waiting for ", RanksText(group.missing));
       });
-  return absl::StrCat("Stalled for ",
-                      absl::FormatDuration(absl::Trunc(report.waited, absl::Milliseconds(1))), " ",
-                      waiting);
+  return absl::StrCat("Stalled for ", DurationText(report.waited), " ", waiting);
 }
 
 StallInspector::StallInspector(const StallOptions& options)

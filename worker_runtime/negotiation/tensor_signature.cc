@@ -34,6 +34,11 @@ size_t RowBytes(const TensorSignature& signature) {
   return static_cast<size_t>(ElementCount(row)) * SizeOf(signature.type);
 }
 
+int32_t RowsTo(const TensorSignature& signature, int rank, int size) {
+  if (!signature.splits.empty()) return signature.splits[rank];
+  return static_cast<int32_t>(signature.shape.front() / size);
+}
+
 std::string ShapeText(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }

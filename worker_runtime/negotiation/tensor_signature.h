@@ -43,6 +43,9 @@ int64_t ElementCount(absl::Span<const int64_t> shape);
 size_t ByteCount(const TensorSignature& signature);
 size_t RowBytes(const TensorSignature& signature);  // of one index of the first dimension
 
+// How many rows whoever submits this all-to-all to `size` ranks sends to `rank`.
+int32_t RowsTo(const TensorSignature& signature, int rank, int size);
+
 // "[3, 2]"
 std::string ShapeText(absl::Span<const int64_t> shape);
 // "rank 3", "ranks 0, 2 and 3"; long lists are cut short.

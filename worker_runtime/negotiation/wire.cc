@@ -72,7 +72,7 @@ absl::StatusOr<EpochEnd> DecodeEnd(const wire::End& in, int size) {
                   static_cast<EndKind>(in.kind())};
 }
 
-void EncodeTensor(const PlannedTensor& tensor, wire::PlannedTensor& out) {
+void EncodeTensor(const PlannedTensor& tensor, int receiver, wire::PlannedTensor& out) {
   if (tensor.known_id != kNoSignatureId) {
     out.set_known_id(tensor.known_id);
   } else {
@@ -80,7 +80,11 @@ void EncodeTensor(const PlannedTensor& tensor, wire::PlannedTensor& out) {
   }
   out.set_new_id(tensor.new_id);
   out.mutable_first_dims()->Add(tensor.first_dims.begin(), tensor.first_dims.end());
-  out.mutable_splits()->Add(tensor.splits.begin(), tensor.splits.end());
+  for (size_t rank = 0; rank < tensor.senders.size(); ++rank) {
+    out.add_received_splits(
+        RowsTo(*tensor.senders[rank], receiver, static_cast<int>(tensor.senders.size())));
+  }
+  out.set_moves_nothing(tensor.moves_nothing);
   out.set_last_joined_rank(tensor.last_joined_rank);
   out.mutable_absent_ranks()->Add(tensor.absent_ranks.begin(), tensor.absent_ranks.end());
   out.set_world_is_changing(tensor.world_is_changing);
@@ -90,10 +94,10 @@ absl::Status CheckPerRankParts(const PlannedTensor& tensor, size_t size) {
   const bool gathers = tensor.signature->op == OpKind::kAllGather;
   const bool exchanges = tensor.signature->op == OpKind::kAllToAll;
   bool fits = tensor.first_dims.size() == (gathers ? size : 0) &&
-              tensor.splits.size() == (exchanges ? size * size : 0) &&
+              tensor.received_splits.size() == (exchanges ? size : 0) &&
               !((gathers || exchanges) && tensor.signature->shape.empty());
   for (int64_t dim : tensor.first_dims) fits = fits && dim >= 0;
-  for (int32_t rows : tensor.splits) fits = fits && rows >= 0;
+  for (int32_t rows : tensor.received_splits) fits = fits && rows >= 0;
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the plan for '", tensor.signature->name, "' is out of bounds"));
@@ -114,7 +118,8 @@ absl::StatusOr<PlannedTensor> DecodeTensor(const wire::PlannedTensor& in, int si
   }
   tensor.new_id = in.new_id();
   tensor.first_dims = ToVector<int64_t>(in.first_dims());
-  tensor.splits = ToVector<int32_t>(in.splits());
+  tensor.received_splits = ToVector<int32_t>(in.received_splits());
+  tensor.moves_nothing = in.moves_nothing();
   tensor.last_joined_rank = in.last_joined_rank();
   tensor.absent_ranks = ToVector<int>(in.absent_ranks());
   tensor.world_is_changing = in.world_is_changing();
@@ -150,12 +155,23 @@ std::string Encode(const Announcement& announcement) {
   return out.SerializeAsString();
 }
 
-std::string Encode(const Plan& plan) {
+bool IsAlikeForAll(const Plan& plan) {
+  for (const Batch& batch : plan.batches) {
+    for (const PlannedTensor& tensor : batch) {
+      if (!tensor.senders.empty()) return false;
+    }
+  }
+  return true;
+}
+
+std::string Encode(const Plan& plan, int receiver) {
   wire::Plan out;
   out.set_sequence(plan.sequence);
   for (const Batch& batch : plan.batches) {
     wire::Batch& out_batch = *out.add_batches();
-    for (const PlannedTensor& tensor : batch) EncodeTensor(tensor, *out_batch.add_tensors());
+    for (const PlannedTensor& tensor : batch) {
+      EncodeTensor(tensor, receiver, *out_batch.add_tensors());
+    }
   }
   for (const Failure& failure : plan.failures) {
     wire::Failure& out_failure = *out.add_failures();

@@ -12,7 +12,10 @@
 namespace hvd {
 
 std::string Encode(const Announcement& announcement);
-std::string Encode(const Plan& plan);
+// As rank `receiver` gets it.
+std::string Encode(const Plan& plan, int receiver);
+// Whether that is the same for all of them.
+bool IsAlikeForAll(const Plan& plan);
 
 // What comes out is within bounds: kinds exist, shapes can be counted, ranks and lists fit a world
 // of `size`.

@@ -48,10 +48,13 @@ TEST(WireTest, Plan_ComesBackWithSignatures) {
   sent.batches[0][0].known_id = 5;
   sent.batches[0][0].absent_ranks = {1};
   sent.batches[0][0].world_is_changing = true;
-  sent.batches[0][1].splits = {3, 1, 2, 2};
+  TensorSignature even = Rich();
+  even.splits.clear();
+  sent.batches[0][1].senders = {Share(Rich()), Share(even)};
+  sent.batches[0][1].moves_nothing = true;
   sent.failures = {Failure{{"f"}, "why"}};
   sent.evicted_ids = {5};
-  const auto got = DecodePlan(Encode(sent), 2, known);
+  const auto got = DecodePlan(Encode(sent, 1), 2, known);
   ASSERT_TRUE(got.ok()) << got.status();
   ASSERT_EQ(got->batches[0].size(), 2u);
   EXPECT_EQ(got->batches[0][0].signature->name, "a");
@@ -60,10 +63,20 @@ TEST(WireTest, Plan_ComesBackWithSignatures) {
   EXPECT_FALSE(got->batches[0][1].world_is_changing);
   EXPECT_EQ(*got->batches[0][1].signature, Rich());
   EXPECT_EQ(got->batches[0][1].new_id, 6u);
-  EXPECT_EQ(got->batches[0][1].splits, sent.batches[0][1].splits);
+  EXPECT_EQ(got->batches[0][1].received_splits, (std::vector<int32_t>{1, 2}));
+  EXPECT_TRUE(got->batches[0][1].moves_nothing);
   EXPECT_EQ(got->failures[0].message, "why");
   EXPECT_EQ(got->evicted_ids, sent.evicted_ids);
   EXPECT_FALSE(got->end.has_value());
+}
+
+TEST(WireTest, Plan_IsAlikeForAll_ButForAllToAlls) {
+  Plan plan;
+  plan.batches = {{Planned(Sig("a"))}};
+  EXPECT_TRUE(IsAlikeForAll(plan));
+  plan.batches.push_back({Planned(Share(Rich()))});
+  plan.batches[1][0].senders = {Share(Rich()), Share(Rich())};
+  EXPECT_FALSE(IsAlikeForAll(plan));
 }
 
 // Each must be refused, and none may crash.
@@ -101,27 +114,30 @@ TEST(WireTest, TimelineParts_ComeBackAsTheyWere) {
 TEST(WireTest, TimelineOrders_ComeBackAsTheyWere) {
   Plan plan;
   plan.timeline = TimelineOrder{2, "/a/b.json", true};
-  const auto decoded = DecodePlan(Encode(plan), 2, KnownSignatures());
+  const auto decoded = DecodePlan(Encode(plan, 1), 2, KnownSignatures());
   ASSERT_TRUE(decoded.ok());
   ASSERT_TRUE(decoded->timeline.has_value());
   EXPECT_EQ(decoded->timeline->generation, 2u);
   EXPECT_EQ(decoded->timeline->path, "/a/b.json");
   EXPECT_TRUE(decoded->timeline->mark_cycles);
-  EXPECT_FALSE(DecodePlan(Encode(Plan()), 2, KnownSignatures())->timeline.has_value());
+  EXPECT_FALSE(DecodePlan(Encode(Plan(), 1), 2, KnownSignatures())->timeline.has_value());
 }
 
 TEST(WireTest, Plan_UnknownIdOrWrongTable_IsRefused) {
   Plan plan;
   plan.batches = {{Planned(Sig("a"))}};
   plan.batches[0][0].known_id = 5;
-  EXPECT_FALSE(DecodePlan(Encode(plan), 2, KnownSignatures()).ok());
+  EXPECT_FALSE(DecodePlan(Encode(plan, 1), 2, KnownSignatures()).ok());
   plan.batches = {{Planned(Sig("g", {2}, OpKind::kAllGather))}};
   plan.batches[0][0].first_dims = {1, 2, 3};
-  EXPECT_FALSE(DecodePlan(Encode(plan), 2, KnownSignatures()).ok());
+  EXPECT_FALSE(DecodePlan(Encode(plan, 1), 2, KnownSignatures()).ok());
   plan.batches[0][0].first_dims = {1, -2};
-  EXPECT_FALSE(DecodePlan(Encode(plan), 2, KnownSignatures()).ok());
+  EXPECT_FALSE(DecodePlan(Encode(plan, 1), 2, KnownSignatures()).ok());
+  plan.batches = {{Planned(Sig("t", {2}, OpKind::kAllToAll))}};
+  plan.batches[0][0].senders = {Sig("t", {2}, OpKind::kAllToAll)};
+  EXPECT_FALSE(DecodePlan(Encode(plan, 0), 2, KnownSignatures()).ok());
   plan.batches = {{}};
-  EXPECT_FALSE(DecodePlan(Encode(plan), 2, KnownSignatures()).ok());
+  EXPECT_FALSE(DecodePlan(Encode(plan, 1), 2, KnownSignatures()).ok());
 }
 
 }  // namespace

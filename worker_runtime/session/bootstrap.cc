@@ -76,11 +76,12 @@ absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vec
 }  // namespace
 
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
-                                           absl::Duration timeout) {
+                                           const std::string& word, absl::Duration timeout) {
   const absl::Time deadline = Clock::Real().Now() + timeout;
   ASSIGN_OR_RETURN(const Fd fd, Connect(socket_name, timeout));
   pb::WorkerHello hello;
   hello.set_worker_id(worker.value());
+  hello.set_word(word);
   const std::string question = EncodeFrame(hello.SerializeAsString());
   // A few bytes always fit into a fresh socket's buffer.
   if (send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL) !=

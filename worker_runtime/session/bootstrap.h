@@ -20,11 +20,12 @@ struct AgentAnswer {
   Fd stack_pipe;     // for the stack, on bootstrap.stack_signal
 };
 
-// Asks at the agent's abstract unix socket (its name without the leading zero byte).
+// Asks at the agent's abstract unix socket (its name without the leading zero byte), with the word
+// that the worker was given.
 //   Unavailable: nobody listens there: the agent is gone.   PermissionDenied: refused; the message
 //   is the agent's. DeadlineExceeded: no answer within `timeout`.
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
-                                           absl::Duration timeout);
+                                           const std::string& word, absl::Duration timeout);
 
 }  // namespace hvd
 

@@ -41,7 +41,7 @@ class BootstrapTest : public ::testing::Test {
       hello_.ParseFromString(ReadFrame(worker.get(), kMaxFrameBytes).value());
       answer(worker.get());
     });
-    absl::StatusOr<AgentAnswer> result = FetchBootstrap(name, WorkerId(7), timeout);
+    absl::StatusOr<AgentAnswer> result = FetchBootstrap(name, WorkerId(7), "word", timeout);
     agent.join();
     return result;
   }
@@ -69,6 +69,7 @@ TEST_F(BootstrapTest, Fetch_AnswerWithoutAPage_IsEnough) {
   });
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(hello_.worker_id(), 7u);
+  EXPECT_EQ(hello_.word(), "word");
   EXPECT_EQ(answer->bootstrap.credentials().token(), "secret");
   EXPECT_TRUE(answer->bootstrap.elastic());
   EXPECT_FALSE(answer->liveness_page.valid());
@@ -130,7 +131,7 @@ TEST_F(BootstrapTest, Fetch_AgentSaysNothing_DeadlineExceeded) {
 }
 
 TEST_F(BootstrapTest, Fetch_NobodyListens_IsUnavailable) {
-  EXPECT_EQ(FetchBootstrap("no-such-agent", WorkerId(1), absl::Minutes(1)).status().code(),
+  EXPECT_EQ(FetchBootstrap("no-such-agent", WorkerId(1), "", absl::Minutes(1)).status().code(),
             absl::StatusCode::kUnavailable);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/boot_time.h"
 #include "base/status_macros.h"
 
 namespace hvd {
@@ -23,16 +24,35 @@ class SessionKeyExchange : public KeyExchange {
 
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override {
+    ASSIGN_OR_RETURN(const pb::ExchangeResponse response,
+                     client_.Exchange(Request(key, value), timeout));
+    return std::vector<std::string>(response.values().begin(), response.values().end());
+  }
+
+  absl::StatusOr<Selected> Gather(absl::string_view key, absl::string_view value,
+                                  const std::vector<int>& ranks, absl::Duration timeout) override {
+    pb::ExchangeRequest request = Request(key, value);
+    request.mutable_selection();
+    for (const int rank : ranks) request.mutable_selection()->add_ranks(rank);
+    ASSIGN_OR_RETURN(const pb::ExchangeResponse response, client_.Exchange(request, timeout));
+    if (static_cast<size_t>(response.values_size()) != ranks.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("the daemon has ", response.values_size(),
+                                                     " of the values of ", ranks.size(),
+                                                     " ranks for '", key, "'"));
+    }
+    return Selected{{response.values().begin(), response.values().end()}, response.all_equal()};
+  }
+
+ private:
+  pb::ExchangeRequest Request(absl::string_view key, absl::string_view value) const {
     pb::ExchangeRequest request;
     *request.mutable_worker() = identity_;
     request.set_epoch(epoch_.value());
     request.set_key(std::string(key));
     request.set_value(std::string(value));
-    ASSIGN_OR_RETURN(pb::ExchangeResponse response, client_.Exchange(request, timeout));
-    return std::vector<std::string>(response.values().begin(), response.values().end());
+    return request;
   }
 
- private:
   RendezvousClient& client_;
   const pb::WorkerIdentity identity_;
   const Epoch epoch_;
@@ -70,6 +90,7 @@ absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
   result.secret = world.secret();
   result.ranks = world.size();
   result.homogeneous = world.homogeneous();
+  result.encrypt_data = world.encrypt_data();
   const auto own = std::find_if(world.members().begin(), world.members().end(), [&](const auto& m) {
     return m.worker().worker_id() == self.value();
   });
@@ -114,15 +135,15 @@ void EpochWatch::Run(pb::WatchEpochRequest request) {
     away = false;
     if (absl::IsDeadlineExceeded(response.status())) continue;
     if (!response.ok()) {
-      return on_change_(EpochChange::kOver, std::string(response.status().message()));
+      return on_change_(EpochEvent::kOver, std::string(response.status().message()));
     }
     if (response->change() == pb::WatchEpochResponse::EPOCH_CHANGING) {
       request.set_knows_of_change(true);
-      on_change_(EpochChange::kChanging, response->reason());
+      on_change_(EpochEvent::kChanging, response->reason());
       continue;
     }
     const bool over = response->change() == pb::WatchEpochResponse::JOB_OVER;
-    return on_change_(over ? EpochChange::kOver : EpochChange::kBroken, response->reason());
+    return on_change_(over ? EpochEvent::kOver : EpochEvent::kBroken, response->reason());
   }
 }
 
@@ -153,6 +174,10 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
   request.set_control_port(join.control_port);
   request.set_may_defer(join.may_defer);
   request.set_commit(join.commit);
+  request.set_worked(join.worked);
+  request.set_left_for(join.left_for);
+  request.set_lost_steps(join.lost_steps);
+  request.set_lost_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(join.lost_time)));
   ASSIGN_OR_RETURN(const pb::JoinWorldResponse response, Join(request, join.timeout));
   if (response.has_released()) return ReleasedFromJob{response.released().reason()};
   if (response.has_deferred()) {
@@ -211,6 +236,35 @@ pb::ReportStallRequest Session::StallRequest(Epoch epoch) const {
   FillIdentity(request.mutable_worker());
   request.set_epoch(epoch.value());
   return request;
+}
+
+void Session::NoteCommit(uint64_t number) {
+  absl::MutexLock lock(&mutex_);
+  commit_ = number;
+  committed_ = ReadBootTime().since_boot;
+}
+
+absl::Status Session::ReportProgress(RendezvousClient& client, Epoch epoch,
+                                     absl::Duration timeout) {
+  pb::ReportRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_epoch(epoch.value());
+  {
+    absl::MutexLock lock(&mutex_);
+    request.mutable_progress()->set_commit(commit_);
+    request.mutable_progress()->set_commit_age_ms(
+        static_cast<uint64_t>(absl::ToInt64Milliseconds(ReadBootTime().since_boot - committed_)));
+  }
+  return client.Report(request, timeout).status();
+}
+
+std::unique_ptr<WorldLease> Session::NewLease(Epoch epoch, absl::Duration patience) {
+  const std::shared_ptr<RendezvousClient> client = new_client_();
+  return std::make_unique<WorldLease>(
+      [this, client, epoch](absl::Duration timeout) {
+        return ReportProgress(*client, epoch, timeout);
+      },
+      [client] { client->CancelAll(); }, patience + standing_.reattach);
 }
 
 absl::Status Session::ReportFinished(Epoch epoch, absl::Duration timeout) {

@@ -14,10 +14,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "base/tls_session.h"
 #include "collectives/key_exchange.h"
 #include "rendezvous/client/rendezvous_client.h"
 #include "worker_runtime/session/stall_reporter.h"
 #include "worker_runtime/session/world.h"
+#include "worker_runtime/session/world_lease.h"
 
 namespace hvd {
 
@@ -25,7 +27,7 @@ namespace hvd {
 using ClientFactory = std::function<std::unique_ptr<RendezvousClient>()>;
 
 // What becomes of an epoch.
-enum class EpochChange {
+enum class EpochEvent {
   kChanging,  // another world is wanted; this one works on until the members leave it
   kBroken,    // its collectives can't complete
   kOver,      // the job is over, or nobody is there to tell
@@ -37,7 +39,7 @@ class EpochWatch {
  public:
   // Called from the watch's thread, with a reason in one line. The first kBroken or kOver is the
   // last call. It must not destroy the watch.
-  using Callback = std::function<void(EpochChange, const std::string&)>;
+  using Callback = std::function<void(EpochEvent, const std::string&)>;
 
   // A daemon that can't be reached in spite of the client's retries ends the epoch when another
   // `reattach` has passed.
@@ -59,7 +61,8 @@ struct WorkerStanding {
   WorkerId id;
   std::string advertise_address;
   bool elastic = false;
-  absl::Duration reattach;  // how long to go on while the daemon is away
+  absl::Duration reattach;    // how long to go on while the daemon is away
+  TlsIdentity identity = {};  // towards other workers, if the job encrypts
 };
 
 // Thread-safe; one per process. The incarnation is drawn once, so that all worlds of this process
@@ -73,6 +76,11 @@ class Session {
     bool may_defer = false;  // a DeferredPlace will do
     uint64_t commit = 0;     // the newest that this process can restore
     absl::Duration timeout;  // static jobs; in an elastic one the daemon bounds the wait
+    // Of the last world.
+    bool worked = false;                              // an operation of the script's was completed
+    std::string left_for = "";                        // an own error; empty: others were the reason
+    uint64_t lost_steps = 0;                          // since `commit`
+    absl::Duration lost_time = absl::ZeroDuration();  // the same
   };
   // Blocks until the daemon has formed the next world with this worker in it, or answers otherwise.
   // The world's `members` may ask this session, which must outlive it.
@@ -91,6 +99,19 @@ class Session {
   std::unique_ptr<StallReporter> NewStallReporter(StallReporter::Untold untold);
   // A request in this worker's name that names no operation yet.
   pb::ReportStallRequest StallRequest(Epoch epoch) const;
+
+  // What the newest commit is that rank 0 tells of: from now on.
+  void NoteCommit(uint64_t number);
+
+  // Tells the daemon how far the job is.   OK: `epoch` is the newest and not broken; errors as
+  // RendezvousClient::Report.
+  absl::Status ReportProgress(RendezvousClient& client, Epoch epoch, absl::Duration timeout);
+  absl::Status ReportProgress(Epoch epoch, absl::Duration timeout) {
+    return ReportProgress(*client_, epoch, timeout);
+  }
+
+  // `patience`: for the daemon's silence. Must not outlive the session.
+  std::unique_ptr<WorldLease> NewLease(Epoch epoch, absl::Duration patience);
 
   // This worker leaves `epoch` in good order.   Errors as RendezvousClient::Report.
   absl::Status ReportFinished(Epoch epoch, absl::Duration timeout);
@@ -115,6 +136,8 @@ class Session {
   const std::unique_ptr<RendezvousClient> client_;
   mutable absl::Mutex mutex_;
   Epoch last_epoch_ ABSL_GUARDED_BY(mutex_);
+  uint64_t commit_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Duration committed_ ABSL_GUARDED_BY(mutex_);  // time since boot
 };
 
 }  // namespace hvd

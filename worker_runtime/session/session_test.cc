@@ -121,10 +121,10 @@ class SessionTest : public ::testing::Test {
     std::vector<std::string> heard;
     absl::Notification last;
     EpochWatch watch(std::make_unique<ScriptedClient>(script_), {}, reattach,
-                     [&](EpochChange change, const std::string& reason) {
+                     [&](EpochEvent change, const std::string& reason) {
                        const char* names[] = {"changing", "broken", "over"};
                        heard.push_back(absl::StrCat(names[static_cast<int>(change)], ": ", reason));
-                       if (change != EpochChange::kChanging) last.Notify();
+                       if (change != EpochEvent::kChanging) last.Notify();
                      });
     last.WaitForNotification();
     return heard;
@@ -239,6 +239,16 @@ TEST_F(SessionTest, NewKeyExchange_AllGather_CarriesEpochAndKey) {
   EXPECT_EQ(script_.last_exchange.key(), "gloo");
 }
 
+TEST_F(SessionTest, NewKeyExchange_Gather_AsksForSomeRanks) {
+  const auto keys = session_.NewKeyExchange(Epoch(5));
+  const auto selected = keys->Gather("gloo", "mine", {1, 0}, absl::Seconds(1));
+  ASSERT_TRUE(selected.ok()) << selected.status();
+  EXPECT_THAT(selected->values, ElementsAre("mine", "other"));
+  EXPECT_THAT(script_.last_exchange.selection().ranks(), ElementsAre(1, 0));
+  EXPECT_EQ(keys->Gather("gloo", "mine", {7}, absl::Seconds(1)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(SessionTest, JoinNextWorld_CarriesCommitAndWhetherItMayDefer) {
   script_.join.emplace();
   pb::Deferred* deferred = script_.join->mutable_deferred();
@@ -320,8 +330,28 @@ TEST_F(SessionTest, Watch_DaemonStaysAway_EndsTheEpoch) {
 
 TEST_F(SessionTest, Watch_Destroyed_EndsWithoutACall) {
   bool called = false;
-  session_.Watch(Epoch(1), [&](EpochChange, const std::string&) { called = true; }).reset();
+  session_.Watch(Epoch(1), [&](EpochEvent, const std::string&) { called = true; }).reset();
   EXPECT_FALSE(called);
+}
+
+TEST_F(SessionTest, JoinNextWorld_CarriesTheWordOnTheLastWorld) {
+  Session::JoinRequest request;
+  request.worked = true;
+  request.left_for = "NCCL: no";
+  request.lost_steps = 3;
+  request.lost_time = absl::Milliseconds(1500);
+  session_.JoinNextWorld(request).IgnoreError();
+  EXPECT_TRUE(script_.last_join.worked());
+  EXPECT_EQ(script_.last_join.left_for(), "NCCL: no");
+  EXPECT_EQ(script_.last_join.lost_steps(), 3u);
+  EXPECT_EQ(script_.last_join.lost_ms(), 1500u);
+}
+
+TEST_F(SessionTest, ReportProgress_TellsOfTheNewestCommit) {
+  session_.NoteCommit(7);
+  ASSERT_TRUE(session_.ReportProgress(Epoch(2), absl::Seconds(1)).ok());
+  EXPECT_EQ(script_.last_report.epoch(), 2u);
+  EXPECT_EQ(script_.last_report.progress().commit(), 7u);
 }
 
 TEST_F(SessionTest, ReportFailure_CarriesTheWord) {

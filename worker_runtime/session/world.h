@@ -65,6 +65,7 @@ struct WorkerWorld {
   bool homogeneous = true;           // every host has as many ranks as the first
   std::string secret;                // of this epoch
   bool sync_state = true;            // some member may not hold the state of rank 0
+  bool encrypt_data = false;         // what goes between members over the network goes under TLS
 
   int size() const { return ranks; }
   const Peer& self() const { return own; }

@@ -7,8 +7,9 @@
 
 namespace hvd {
 
-void Recorder::Start(const ClockOffset& offset, bool mark_cycles) {
+void Recorder::Start(const ClockOffset& offset, bool mark_cycles, absl::Duration old) {
   absl::MutexLock lock(&mutex_);
+  old_ = old;
   events_.clear();
   dropped_ = 0;
   offset_ = offset;
@@ -105,7 +106,7 @@ absl::Time Recorder::NextDue() const {
   absl::MutexLock lock(&mutex_);
   if (events_.empty()) return absl::InfiniteFuture();
   const absl::Time oldest = events_.front().begin;
-  return events_.size() >= kManyEvents ? oldest : oldest + kOld;
+  return events_.size() >= kManyEvents ? oldest : oldest + old_;
 }
 
 bool Recorder::IsEmpty() const {

@@ -25,15 +25,17 @@ namespace hvd {
 class Recorder {
  public:
   static constexpr size_t kMostEvents = 1 << 16;
-  // Events are due when there are so many, or the oldest is so old.
+  // Events are due when there are so many, or the oldest is so old. Those of the rank that writes
+  // the file have no way to go, and who looks into it while the job runs, sees them soon.
   static constexpr size_t kManyEvents = 1 << 10;
   static constexpr absl::Duration kOld = absl::Seconds(1);
+  static constexpr absl::Duration kOldAtTheWriter = absl::Milliseconds(30);
 
   explicit Recorder(Clock& clock = Clock::Real()) : clock_(clock) {}
 
   bool on() const { return on_.load(std::memory_order_relaxed); }
-  // Begins with nothing. Times are told with `offset`.
-  void Start(const ClockOffset& offset, bool mark_cycles);
+  // Begins with nothing. Times are told with `offset`. Events that are `old` are due.
+  void Start(const ClockOffset& offset, bool mark_cycles, absl::Duration old = kOld);
   // What was recorded can still be taken.
   void Stop();
 
@@ -75,6 +77,7 @@ class Recorder {
   ClockOffset offset_ ABSL_GUARDED_BY(mutex_);
   std::deque<TimelineEvent> events_ ABSL_GUARDED_BY(mutex_);
   absl::Time started_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration old_ ABSL_GUARDED_BY(mutex_) = kOld;
   uint64_t first_id_ ABSL_GUARDED_BY(mutex_) = 1;  // since then
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;

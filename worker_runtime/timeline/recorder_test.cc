@@ -119,6 +119,12 @@ TEST_F(RecorderTest, NextDue_OfFewEvents_IsASecondAfterTheOldest) {
   EXPECT_EQ(recorder_.NextDue(), start_ + Recorder::kOld);
 }
 
+TEST_F(RecorderTest, NextDue_WhereTheFileIsWritten_IsSoon) {
+  recorder_.Start({}, false, Recorder::kOldAtTheWriter);
+  recorder_.Queued(0, {TensorOf("a")});
+  EXPECT_EQ(recorder_.NextDue(), start_ + Recorder::kOldAtTheWriter);
+}
+
 TEST_F(RecorderTest, NextDue_OfManyEvents_IsNow) {
   recorder_.Start({}, false);
   for (size_t i = 0; i < Recorder::kManyEvents; ++i) recorder_.Queued(0, {TensorOf("a")});

@@ -6,10 +6,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/quiet_thread.h"
+#include "worker_runtime/timeline/trace_format.h"
 
 namespace hvd {
 namespace {
@@ -26,31 +33,79 @@ absl::Status WriteFully(int fd, absl::string_view text) {
 
 }  // namespace
 
+class TraceFile::Writer {
+ public:
+  Writer(Fd fd, std::string path, std::vector<std::string> hosts, absl::Time origin)
+      : path_(std::move(path)),
+        fd_(std::move(fd)),
+        format_(hosts, origin),
+        dropped_chunks_(hosts.size(), 0),
+        finished_(hosts.size(), false) {}
+
+  void Add(int rank, std::string chunk, bool last);
+  void Close();
+  absl::Status AwaitClosed(absl::Duration timeout);
+  // The thread's.
+  void Run();
+
+ private:
+  static constexpr size_t kMostWaitingBytes = 64 << 20;
+
+  struct Part {
+    int rank = 0;
+    std::string chunk;
+  };
+
+  std::string FormatParts(const std::deque<Part>& parts);
+  // What is to be said at the end about ranks whose events are not all there.
+  std::string Notes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string path_;
+  Fd fd_;               // the writer thread's
+  TraceFormat format_;  // the writer thread's
+  absl::Mutex mutex_;
+  std::deque<Part> parts_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<uint64_t> dropped_chunks_ ABSL_GUARDED_BY(mutex_);  // by rank
+  std::vector<bool> finished_ ABSL_GUARDED_BY(mutex_);            // by rank
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
 absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Open(const std::string& path,
                                                            std::vector<std::string> hosts,
                                                            absl::Time origin) {
-  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd.valid()) {
+  // A pipe's reader is not waited for. Once it is open, the thread that writes may wait.
+  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
+  if (!fd.valid() || fcntl(fd.get(), F_SETFL, 0) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("the timeline's file '", path, "' can't be written: ", strerror(errno)));
   }
-  return std::unique_ptr<TraceFile>(new TraceFile(std::move(fd), path, std::move(hosts), origin));
+  return absl::WrapUnique(
+      new TraceFile(std::make_shared<Writer>(std::move(fd), path, std::move(hosts), origin)));
 }
 
-TraceFile::TraceFile(Fd fd, std::string path, std::vector<std::string> hosts, absl::Time origin)
-    : path_(std::move(path)),
-      fd_(std::move(fd)),
-      format_(hosts, origin),
-      dropped_chunks_(hosts.size(), 0),
-      finished_(hosts.size(), false),
-      thread_(StartQuietThread([this] { Run(); })) {}
+TraceFile::TraceFile(std::shared_ptr<Writer> writer)
+    : writer_(std::move(writer)), thread_(StartQuietThread([own = writer_] { own->Run(); })) {}
 
 TraceFile::~TraceFile() {
   Close();
-  thread_.join();
+  const bool closed = !absl::IsDeadlineExceeded(AwaitClosed(kPatience));
+  closed ? thread_.join() : thread_.detach();
 }
 
 void TraceFile::Add(int rank, std::string chunk, bool last) {
+  writer_->Add(rank, std::move(chunk), last);
+}
+
+void TraceFile::Close() { writer_->Close(); }
+
+absl::Status TraceFile::AwaitClosed(absl::Duration timeout) {
+  return writer_->AwaitClosed(timeout);
+}
+
+void TraceFile::Writer::Add(int rank, std::string chunk, bool last) {
   absl::MutexLock lock(&mutex_);
   if (closing_ || rank < 0 || static_cast<size_t>(rank) >= finished_.size()) return;
   if (waiting_bytes_ + chunk.size() <= kMostWaitingBytes) {
@@ -65,19 +120,22 @@ void TraceFile::Add(int rank, std::string chunk, bool last) {
       std::all_of(finished_.begin(), finished_.end(), [](bool finished) { return finished; });
 }
 
-void TraceFile::Close() {
+void TraceFile::Writer::Close() {
   absl::MutexLock lock(&mutex_);
   closing_ = true;
 }
 
-absl::Status TraceFile::AwaitClosed(absl::Duration timeout) {
+absl::Status TraceFile::Writer::AwaitClosed(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
-  if (mutex_.AwaitWithTimeout(absl::Condition(&closed_), timeout)) return status_;
+  Clock& clock = Clock::Real();
+  if (clock.AwaitWithDeadline(mutex_, absl::Condition(&closed_), clock.Now() + timeout)) {
+    return status_;
+  }
   return absl::DeadlineExceededError(absl::StrCat(
       "the timeline's file '", path_, "' is not complete: some ranks have not sent their events"));
 }
 
-std::string TraceFile::FormatParts(const std::deque<Part>& parts) {
+std::string TraceFile::Writer::FormatParts(const std::deque<Part>& parts) {
   std::string text;
   for (const Part& part : parts) {
     absl::StatusOr<std::string> events = format_.Add(part.rank, part.chunk);
@@ -86,7 +144,7 @@ std::string TraceFile::FormatParts(const std::deque<Part>& parts) {
   return text;
 }
 
-std::string TraceFile::Notes() {
+std::string TraceFile::Writer::Notes() {
   std::string text;
   for (size_t rank = 0; rank < finished_.size(); ++rank) {
     const uint64_t dropped = dropped_chunks_[rank];
@@ -96,7 +154,7 @@ std::string TraceFile::Notes() {
   return text;
 }
 
-void TraceFile::Run() {
+void TraceFile::Writer::Run() {
   absl::Status status;
   auto write_out = [&](const std::string& text) {
     if (status.ok()) status = WriteFully(fd_.get(), text);

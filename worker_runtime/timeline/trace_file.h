@@ -2,21 +2,15 @@
 #ifndef WORKER_RUNTIME_TIMELINE_TRACE_FILE_H_
 #define WORKER_RUNTIME_TIMELINE_TRACE_FILE_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/fd.h"
-#include "worker_runtime/timeline/trace_format.h"
 
 namespace hvd {
 
@@ -30,7 +24,10 @@ class TraceFile {
   static absl::StatusOr<std::unique_ptr<TraceFile>> Open(const std::string& path,
                                                          std::vector<std::string> hosts,
                                                          absl::Time origin);
+  // Closes it, and waits for at most kPatience: a disk or a reader that hangs keeps nobody here.
   ~TraceFile();
+
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
 
   // What a rank has recorded; `last`: nothing more will come from it. With the last of all ranks
   // the file is closed. Does not block.
@@ -45,30 +42,10 @@ class TraceFile {
   absl::Status AwaitClosed(absl::Duration timeout);
 
  private:
-  static constexpr size_t kMostWaitingBytes = 64 << 20;
+  class Writer;
+  explicit TraceFile(std::shared_ptr<Writer> writer);
 
-  struct Part {
-    int rank = 0;
-    std::string chunk;
-  };
-
-  TraceFile(Fd fd, std::string path, std::vector<std::string> hosts, absl::Time origin);
-  void Run();
-  std::string FormatParts(const std::deque<Part>& parts);
-  // What is to be said at the end about ranks whose events are not all there.
-  std::string Notes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const std::string path_;
-  Fd fd_;               // the writer thread's
-  TraceFormat format_;  // the writer thread's
-  absl::Mutex mutex_;
-  std::deque<Part> parts_ ABSL_GUARDED_BY(mutex_);
-  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<uint64_t> dropped_chunks_ ABSL_GUARDED_BY(mutex_);  // by rank
-  std::vector<bool> finished_ ABSL_GUARDED_BY(mutex_);            // by rank
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  const std::shared_ptr<Writer> writer_;  // its thread has it as well
   std::thread thread_;
 };
 

@@ -1,5 +1,9 @@
 #include "worker_runtime/timeline/trace_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -97,6 +101,28 @@ TEST_F(TraceFileTest, AwaitClosed_OnAFullDisk_SaysSo) {
   ASSERT_TRUE(file.ok());
   (*file)->Close();
   EXPECT_EQ((*file)->AwaitClosed(kPatience).code(), absl::StatusCode::kResourceExhausted);
+}
+
+// A pipe that nobody reads: a hung disk. Whoever closes the file goes on.
+TEST_F(TraceFileTest, Destructor_NobodyReads_IsNotHeldUpForGood) {
+  unlink(path_.c_str());
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  auto file = Open();
+  for (int i = 0; i < 10000; ++i) file->Add(0, ChunkOf("FIRST"), false);
+  file.reset();
+  char c = 0;
+  EXPECT_EQ(read(reader, &c, 1), 1);
+  close(reader);
+  unlink(path_.c_str());
+}
+
+TEST_F(TraceFileTest, Open_APipeThatNobodyReads_FailsAtOnce) {
+  unlink(path_.c_str());
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(TraceFile::Open(path_, {"here"}, absl::UnixEpoch()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  unlink(path_.c_str());
 }
 
 TEST(TracePathOfTest, LaterWorlds_HaveTheirEpochBeforeTheExtension) {

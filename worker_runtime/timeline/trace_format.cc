@@ -191,7 +191,11 @@ std::string TraceFormat::Begin() {
   for (size_t i = 0; i < hosts_.size(); ++i) {
     const int rank = static_cast<int>(i);
     const std::string name = absl::StrCat("rank ", rank, " (", hosts_[i], ")");
-    text += Line("M", "process_name", rank, 0, "", absl::StrCat("\"name\":", Quoted(name)));
+    std::string args = absl::StrCat("\"name\":", Quoted(name));
+    if (rank == 0) {  // where Horovod has it, for tools that want the time of day
+      absl::StrAppend(&args, ",\"start_time_since_epoch_in_micros\":", absl::ToUnixMicros(origin_));
+    }
+    text += Line("M", "process_name", rank, 0, "", args);
     text += Line("M", "process_sort_index", rank, 0, "", absl::StrCat("\"sort_index\":", rank));
   }
   return text;

@@ -52,6 +52,8 @@ TEST_F(TraceFormatTest, Begin_NamesTheRanksAndTheirHosts) {
   const auto events = ParseTrace(text_ + format_.End());
   EXPECT_THAT(events, Contains(IsSupersetOf({Pair("name", "process_name"), Pair("pid", "1"),
                                              Pair("args", "{\"name\":\"rank 1 (beta)\"}")})));
+  EXPECT_THAT(text_, HasSubstr("\"name\":\"rank 0 (alpha)\","
+                               "\"start_time_since_epoch_in_micros\":500000000}"));
 }
 
 TEST_F(TraceFormatTest, QueuedAndPlanned_AreTheEndsOfOneAsynchronousEvent) {

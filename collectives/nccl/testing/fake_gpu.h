@@ -15,7 +15,11 @@ class FakeGpu {
 
   // What goes wrong from now on; Reset() puts it in order again.
   struct Faults {
-    bool init_never_ends = false;
+    bool calls_block = false;         // whatever the configuration says
+    bool init_never_ends = false;     // or until Reset(), if it blocks
+    bool init_shows_nothing = false;  // no communicator before it ends
+    NcclResult init_error = NcclResult::kSuccess;
+    int init_error_rank = -1;           // who gets it; -1: all ranks
     bool operations_never_end = false;  // kernels hang until the communicator is aborted
     bool finalize_never_ends = false;
     bool calls_stay_in_progress = false;            // the group's end has never been reached

@@ -146,6 +146,16 @@ NcclResult GroupStart() {
   return NcclResult::kSuccess;
 }
 
+// Whether something that is under way can't be finished any more.
+bool IsCutOff(const NcclComm& comm) {
+  const FakeGroup& group = *comm.group;
+  return std::any_of(comm.launches.begin(), comm.launches.end(), [&](const FakeLaunchPtr& launch) {
+    if (launch->done) return false;
+    if (!group.aborted.empty()) return true;
+    return IsPairwise(*launch) ? group.left.count(launch->root) > 0 : !group.left.empty();
+  });
+}
+
 // All calls of a group start at once and are one piece of the stream's work.
 NcclResult GroupEnd() {
   --group_depth;
@@ -182,7 +192,16 @@ NcclResult GroupEnd() {
                             [](const FakeLaunchPtr& launch) { return launch->done; });
        }});
   world.Pump();
-  return NcclResult::kInProgress;
+  if (!world.faults.calls_block) return NcclResult::kInProgress;
+  const auto is_aborted = [&] { return group->aborted.count(rank) > 0; };
+  const auto is_over = [&] {
+    return is_aborted() || IsCutOff(*comm) ||
+           std::all_of(launches.begin(), launches.end(),
+                       [](const FakeLaunchPtr& launch) { return launch->done; });
+  };
+  world.mutex.Await(absl::Condition(&is_over));
+  if (is_aborted()) return NcclResult::kInternalError;
+  return IsCutOff(*comm) ? NcclResult::kRemoteError : NcclResult::kSuccess;
 }
 
 NcclResult InitRank(NcclComm** comm, int ranks, NcclUniqueId id, int rank, NcclConfig* config) {
@@ -194,10 +213,28 @@ NcclResult InitRank(NcclComm** comm, int ranks, NcclUniqueId id, int rank, NcclC
   }
   std::shared_ptr<FakeGroup>& group = world.groups[std::string(id.internal, sizeof(id.internal))];
   if (group == nullptr) group = std::make_shared<FakeGroup>(ranks);
+  const FakeGpu::Faults& faults = world.faults;
   group->joined.insert(rank);
-  *comm = new NcclComm{group, rank, {}, {}};
-  world.comms.insert(*comm);
-  return NcclResult::kInProgress;
+  const bool fails = faults.init_error_rank < 0 || faults.init_error_rank == rank;
+  if (fails && faults.init_error != NcclResult::kSuccess) return faults.init_error;
+  const bool blocks = faults.calls_block, shows_nothing = faults.init_shows_nothing;
+  const auto show = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(world.mutex) {
+    auto* const made = new NcclComm{group, rank, {}, {}};
+    world.comms.insert(made);
+    // Whoever aborts it may read it meanwhile.
+    __atomic_store_n(comm, made, __ATOMIC_RELEASE);
+  };
+  if (!shows_nothing) show();
+  if (!blocks) return NcclResult::kInProgress;
+  const std::shared_ptr<FakeGroup> joined = group;
+  const auto may_end = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(world.mutex) {
+    const bool all = static_cast<int>(joined->joined.size()) == joined->size;
+    return joined->aborted.count(rank) > 0 || (all && !world.faults.init_never_ends);
+  };
+  world.mutex.Await(absl::Condition(&may_end));
+  if (joined->aborted.count(rank) > 0) return NcclResult::kInternalError;
+  if (shows_nothing) show();
+  return NcclResult::kSuccess;
 }
 
 // The communicator is gone, and its kernels with it.
@@ -247,16 +284,6 @@ NcclResult Destroy(NcclComm* comm) {
   comm->group->left.insert(comm->rank);
   Free(world, comm);
   return NcclResult::kSuccess;
-}
-
-// Whether something that is under way can't be finished any more.
-bool IsCutOff(const NcclComm& comm) {
-  const FakeGroup& group = *comm.group;
-  return std::any_of(comm.launches.begin(), comm.launches.end(), [&](const FakeLaunchPtr& launch) {
-    if (launch->done) return false;
-    if (!group.aborted.empty()) return true;
-    return IsPairwise(*launch) ? group.left.count(launch->root) > 0 : !group.left.empty();
-  });
 }
 
 NcclResult GetAsyncError(NcclComm* comm, NcclResult* error) {

@@ -69,7 +69,7 @@ class NcclTest : public testing::Test {
 
   int first_device_ = 0;
   uint64_t epoch_ = 0;
-  std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), "", Limits());
+  std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), {}, Limits());
   std::vector<std::unique_ptr<DeviceCommunicator>> ranks_;
 };
 

@@ -7,7 +7,7 @@ Every process prints JSON lines (time: CLOCK_REALTIME in seconds; host, pid: who
   {"event": "stepped", "world": EPOCH, "step": S, "epoch": E, "samples": [...]}   it has trained on these samples in step S, and commits them next
   {"ready": true, "init_seconds": T}    all is made that it trains with, hvd.init() having taken T
   {"done": true, "digest": "..."}   the training is over, the weights being these
-and what the time of a recovery is made of: the events restore, restored, reset. With --digests the first two have "weights", a checksum
+and what the time of a recovery is made of: the events restore, restored, reset; and raised, with --raise-on-signal. With --digests the first two have "weights", a checksum
 of model and optimizer.
 
 With --gates a process stops at a point of its commits if DIRECTORY/POINT-RANK, a named pipe, is there: it prints {"event": "held", "at": POINT,
@@ -21,6 +21,7 @@ import json
 import mmap
 import os
 import select
+import signal
 import sys
 import time
 import zlib
@@ -36,6 +37,7 @@ parser.add_argument("--end-file", help="the training ends after the epoch in whi
 parser.add_argument("--fail-at-start-file", help="processes that start while this file is there exit with 7")
 parser.add_argument("--trouble", default="", help="Python code to run before each step; knows world, rank and step")
 parser.add_argument("--gates", help="a directory for named pipes, see above")
+parser.add_argument("--raise-on-signal", action="store_true", help="SIGUSR1 raises an exception, wherever the training is")
 parser.add_argument("--digests", action="store_true")
 parser.add_argument("--job", help="a name for this training, in every line")
 parser.add_argument("--epochs", type=int, default=2)
@@ -202,6 +204,13 @@ def train(state):
         state.commit()
 
 
+def raise_error(number, frame):
+    log(event="raised")
+    raise RuntimeError("as the signal asks")
+
+
+if args.raise_on_signal:
+    signal.signal(signal.SIGUSR1, raise_error)
 log(ready=True, init_seconds=init_seconds)
 train(state)
 digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()

@@ -1,6 +1,5 @@
 """Calls a function of this script on two hosts and prints what it returns."""
 
-import os
 import socket
 import sys
 
@@ -14,7 +13,6 @@ def where(factor):
 
     hvd.init()
     everyone = hvd.allreduce(torch.tensor([1 + hvd.rank()]), op=hvd.Sum).item()
-    assert "HOROVOD_RUN_KEY" not in os.environ
     return socket.gethostname(), hvd.rank() * factor, everyone
 
 

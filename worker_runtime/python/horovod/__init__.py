@@ -6,18 +6,19 @@ several ranks from Python.
 
 import importlib
 
+from horovod import _missing
+
 __version__ = "1.0.0"
 
-
-def run(*args, **kwargs):
-    """Runs a function on several ranks and returns what they return; see
-    :func:`horovod.runner.run`."""
-    from horovod.runner import run as runner_run  # not before it is asked for: it costs imports
-
-    return runner_run(*args, **kwargs)
+_missing.explain_imports()
 
 
 def __getattr__(name):
+    if name == "run":
+        from horovod.runner import run  # not before it is asked for: it costs imports
+
+        globals()["run"] = run
+        return run
     # PyTorch Lightning 1.5 finds out by hasattr(horovod, "torch") whether there is Horovod.
     if name == "torch":
         try:
@@ -25,3 +26,7 @@ def __getattr__(name):
         except ImportError as error:
             raise AttributeError("horovod.torch can't be imported: {}".format(error)) from error
     raise AttributeError("module {!r} has no attribute {!r}".format(__name__, name))
+
+
+def __dir__():
+    return sorted([*globals(), "run"])

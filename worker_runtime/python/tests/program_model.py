@@ -107,7 +107,8 @@ def random_step(rng: random.Random, name: str, sets: List[Tuple[int, ...]], kind
 
 def _spoil(rng: random.Random, step: Step) -> Step:
     """One rank asks for something that does not fit."""
-    ways = ["type"] + ["kind"] * (len(step.tensors) == 1)  # groups have names of their own
+    # Another kind of operation is another name: who waits for which when all stand still decides what fails.
+    ways = ["type"]
     if step.kind in ("allreduce", "reducescatter"):
         ways += ["factor", "shape"]
     if step.kind == "broadcast":

@@ -15,11 +15,16 @@ _SINGLE = (
     "test_compatibility.py",
     "test_elastic_loop.py",
     "test_elastic_sampler.py",
+    "test_handover.py",
     "test_import_order.py",
+    "test_missing.py",
+    "test_origin.py",
     "test_run_api.py",
     "test_runner_names.py",
+    "test_torch_checkpoint_folder.py",
     "test_torch_checkpoints.py",
     "test_torch_store.py",
+    "test_tracebacks.py",
 )
 
 

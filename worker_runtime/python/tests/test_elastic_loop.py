@@ -87,6 +87,14 @@ def test_failure_restores_then_resets_then_syncs(runtime):
     assert state.calls == ["sync", "call"] + again
 
 
+def test_an_error_of_its_own_is_told_and_a_peers_is_not(runtime, monkeypatch):
+    told = []
+    monkeypatch.setattr(_ffi, "note_error", told.append)
+    errors = [HorovodInternalError("peer", code=UNAVAILABLE), HorovodInternalError("own")]
+    assert run(runtime, raising(*errors), Recording()) == "done"
+    assert told == ["own"]
+
+
 def test_planned_change_keeps_the_state_and_skips_a_needless_sync(runtime):
     state = Recording()
     runtime.must_sync = False
@@ -190,6 +198,21 @@ def test_failed_commit_keeps_the_one_before(runtime, monkeypatch):
     state._publish()  # what the failed commit had put aside is gone
     state.restore()
     assert state.value == 1
+
+
+def test_no_commit_counts_in_a_world_that_was_given_up(runtime, monkeypatch):
+    def given_up():
+        raise HorovodInternalError("this world was given up by the job")
+
+    monkeypatch.setattr(basics, "is_initialized", lambda: True)
+    monkeypatch.setattr(basics, "size", lambda: 1)
+    monkeypatch.setattr(ops, "check_ready", lambda: None)
+    monkeypatch.setattr(_ffi, "check_world", given_up)
+    state = Recording()
+    state.value = 5
+    with pytest.raises(HorovodInternalError, match="given up"):
+        state.commit()
+    assert (state.saved, commits.newest(), runtime.told) == (0, 0, [])
 
 
 @pytest.mark.parametrize("method", ["commit", "check_host_updates"])

@@ -96,13 +96,33 @@ def test_reset_of_the_state_deals_again_without_a_sync(monkeypatch):
     assert seen == [10] and len(list(sampler)) == 10
 
 
-def test_record_batch_ends_with_the_data(monkeypatch):
+def test_nothing_is_left_of_an_epoch_that_is_recorded(monkeypatch):
     world = World(monkeypatch, make_sampler(10), 2)
     sampler = world.cursors[0]
     for index in range(2):
-        sampler.record_batch(index, 4)
-    assert sampler.processed_num == 10
+        sampler.record_batch(index, 4)  # 16: the last batch was shorter
+    sampler.reset()
     assert sampler.remaining_indices == [] and list(sampler) == [] and len(sampler) == 0
+    with pytest.warns(UserWarning, match="all of epoch 0 is recorded as processed. Call set_epoch"):
+        assert list(sampler) == []
+    sampler.set_epoch(1)
+    assert len(list(sampler)) == 5
+
+
+def test_loop_without_set_epoch_trains_on_the_same_samples_again(monkeypatch):
+    world = World(monkeypatch, make_sampler(64), 2)
+    sampler = world.cursors[0]
+    loader = torch.utils.data.DataLoader(range(64), batch_size=4, sampler=sampler)
+    epochs = []
+    for _ in range(3):
+        lengths, samples = set(), []
+        for index, batch in enumerate(loader):
+            sampler.record_batch(index, len(batch))
+            lengths.add(len(loader))
+            samples += batch.tolist()
+        assert lengths == {8} and len(loader) == 8
+        epochs.append(samples)
+    assert epochs[0] == epochs[1] == epochs[2] and len(epochs[0]) == 32
 
 
 def test_progress_is_one_number_for_all(monkeypatch):
@@ -125,7 +145,7 @@ def test_shuffled_order_is_the_same_everywhere_and_another_each_epoch(monkeypatc
 def test_iterable_with_loader(monkeypatch):
     World(monkeypatch, make_iterable(0), 1)
     dataset = ElasticIterableDataset(range(10))
-    dataset.processed_num = 4
+    dataset.load_state_dict({"epoch": 0, "processed_num": 4})
     for workers in (0, 1):
         loader = torch.utils.data.DataLoader(dataset, batch_size=4, num_workers=workers)
         assert [batch.tolist() for batch in loader] == [[4, 5, 6, 7], [8, 9]]
@@ -149,3 +169,118 @@ def test_iterable_is_told_the_epoch(monkeypatch):
     assert list(dataset) == [0, 1, 2]
     dataset.set_epoch(2)
     assert list(dataset) == [20, 21, 22]
+
+
+class Rules:
+    """What Horovod's sampler does, as far as anybody can see: for one rank of a world."""
+
+    def __init__(self, length, order, world, rank):
+        self._length, self._order = length, order  # epoch -> indices
+        self.epoch = self.processed_num = 0
+        self.deal(world, rank)
+
+    def deal(self, world, rank):
+        """Only here what is dealt changes."""
+        self.size, self.rank = world, rank
+        self.remaining = self._order(self.epoch)[self.processed_num :]
+        self.each = -(-len(self.remaining) // self.size)
+
+    def record(self, batch_size):
+        self.processed_num += batch_size * self.size
+
+    def go_to(self, epoch, processed_num):
+        self.epoch, self.processed_num = epoch, processed_num
+        self.deal(self.size, self.rank)
+
+    def mine(self):
+        """A sampler's: what is missing at the end is taken from the front."""
+        return [
+            self.remaining[(row * self.size + self.rank) % len(self.remaining)]
+            for row in range(self.each)
+        ]
+
+    def mine_of_a_stream(self):
+        """The front of a stream is gone: what is missing is taken from the last row."""
+        rows = [self.remaining[i : i + self.size] for i in range(0, len(self.remaining), self.size)]
+        return [row[self.rank % len(row)] for row in rows]
+
+
+def check_sampler(sampler, rules):
+    assert len(sampler) == sampler.num_samples == rules.each
+    assert sampler.total_size == rules.each * rules.size
+    assert sampler.remaining_indices == rules.remaining
+    assert (sampler.num_replicas, sampler.rank) == (rules.size, rules.rank)
+    check_progress(sampler, rules)
+
+
+def check_progress(cursor, rules):
+    progress = {"epoch": rules.epoch, "processed_num": rules.processed_num}
+    assert cursor.state_dict() == progress
+    assert (cursor.epoch, cursor.processed_num) == (rules.epoch, rules.processed_num)
+
+
+def do_something(choose, world, pairs, kept):
+    """One of what a loop may do, to all ranks' cursors and to the rules alike."""
+    what = choose.choice(["record", "record", "record", "epoch", "keep", "load", "reset", "resize"])
+    number = choose.randint(0, 6)
+    if what == "keep":
+        kept.append(pairs[0][0].state_dict())
+    if what == "resize":
+        world.size = choose.randint(max(1, len(pairs)), 6)
+    for world.rank, (cursor, rules) in enumerate(pairs):
+        if what == "record":
+            cursor.record_batch(number, number)
+            rules.record(number)
+        elif what == "epoch":
+            cursor.set_epoch(number)
+            rules.size = world.size
+            rules.go_to(number, 0)
+        elif what == "load":
+            cursor.load_state_dict(kept[-1])
+            rules.go_to(**kept[-1])
+        elif what in ("reset", "resize"):
+            cursor.reset()
+            rules.deal(world.size, world.rank)
+
+
+@pytest.mark.filterwarnings("ignore:ElasticSampler has nothing to deal")
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_sampler_is_horovods_whatever_the_order_of_calls(shuffle, monkeypatch):
+    for seed in range(150):
+        choose = random.Random(seed)
+        length = choose.randint(0, 40)
+        world = World(
+            monkeypatch, lambda: ElasticSampler(range(length), shuffle, seed), choose.randint(1, 5)
+        )
+        orders = [ElasticSampler(range(length), shuffle, seed + epoch) for epoch in range(7)]
+        orders = [each.remaining_indices for each in orders]
+        pairs = [
+            (cursor, Rules(length, orders.__getitem__, world.size, world.rank))
+            for world.rank, cursor in enumerate(world.cursors)
+        ]
+        kept, begun = [pairs[0][0].state_dict()], []
+        for _ in range(40):
+            do_something(choose, world, pairs, kept)
+            for sampler, rules in pairs:
+                check_sampler(sampler, rules)
+                assert list(sampler) == list(sampler) == rules.mine()
+            begun.append((iter(pairs[0][0]), pairs[0][1].mine()))
+        for iterator, expected in begun:  # whatever came after it
+            assert list(iterator) == expected
+
+
+def test_stream_is_dealt_by_the_same_rules(monkeypatch):
+    for seed in range(150):
+        choose = random.Random(seed)
+        length = choose.randint(0, 40)
+        world = World(monkeypatch, make_iterable(length), choose.randint(1, 5))
+        pairs = [
+            (cursor, Rules(length, lambda epoch: list(range(length)), world.size, world.rank))
+            for world.rank, cursor in enumerate(world.cursors)
+        ]
+        kept = [pairs[0][0].state_dict()]
+        for _ in range(40):
+            do_something(choose, world, pairs, kept)
+            for dataset, rules in pairs:
+                check_progress(dataset, rules)
+                assert list(dataset) == list(dataset) == rules.mine_of_a_stream()

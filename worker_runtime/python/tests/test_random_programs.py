@@ -59,9 +59,6 @@ def assert_equal(result, wanted, dtype):
 
 def spoiled(step, inputs, way):
     """The step as the rank that gets it wrong does it."""
-    if way == "kind":
-        kind = "broadcast" if step.kind != "broadcast" else "allreduce"
-        return step._replace(kind=kind, tensors=step.tensors, in_place=False), inputs
     if way == "type":
         other = torch.float64 if inputs[0].dtype != torch.float64 else torch.float32
         return step, [inputs[0].to(other)] + inputs[1:]

@@ -1,24 +1,17 @@
 """horovod.run: functions on several ranks, from Python. Needs horovodrun; runs in one process."""
 
+import contextlib
+import inspect
+import io
 import os
-import socket
+import sys
 import tempfile
 
 import pytest
+from launcher_there import needs_launcher
 
 import horovod
-from horovod.runner import _as_arguments, _handover
-from horovod.runner.launch import find_program
-
-
-def has_launcher():
-    try:
-        return bool(find_program("horovodrun"))
-    except FileNotFoundError:
-        return False
-
-
-needs_launcher = pytest.mark.skipif(not has_launcher(), reason="there is no horovodrun")
+from horovod.runner import _as_arguments
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +83,48 @@ def test_nothing_is_printed_beside_what_the_function_prints(capfd):
     assert capfd.readouterr() == ("[0]<stdout>:words\n", "")
 
 
+@needs_launcher
+def test_output_goes_where_sys_stdout_and_stderr_go():
+    def function():
+        print("said")
+        print("complained", file=sys.stderr)
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        print("before")
+        horovod.run(function, num_proc=1)
+        print("after")
+    assert out.getvalue() == "before\n[0]<stdout>:said\nafter\n"
+    assert err.getvalue() == "[0]<stderr>:complained\n"
+
+
+@needs_launcher
+def test_output_is_whole_though_a_stream_takes_no_bytes(tmp_path):
+    lines = ["\u00e4\u20ac\U0001f40e" * 999] * 30  # more than a pipe holds, cut anywhere
+    with open(tmp_path / "out", "w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        horovod.run(print, lines, {"sep": "\n"}, num_proc=1)
+    found = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    assert found == ["[0]<stdout>:" + line for line in lines]
+    os.unlink(tmp_path / "out")
+
+
+@needs_launcher
+def test_a_stream_that_fails_ends_the_job(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError("no space left")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(OSError, match="no space left"):
+        horovod.run(print, ("words",), num_proc=1)
+
+
+def test_signature_and_documentation_are_those_of_the_function():
+    parameters = list(inspect.signature(horovod.run).parameters)
+    assert parameters[:4] == ["func", "args", "kwargs", "num_proc"]
+    assert "hvd.init()" in horovod.run.__doc__ and "run" in dir(horovod)
+
+
 def test_contradictions_fail():
     for kwargs in (
         dict(hosts="a:1", hostfile="b"),
@@ -104,64 +139,3 @@ def test_contradictions_fail():
 def test_flags():
     flags = {"-np": 2, "-H": None, "--blacklist-cooldown-range": (1, 2)}
     assert _as_arguments(flags) == ["-np", "2", "--blacklist-cooldown-range", "1", "2"]
-
-
-@pytest.fixture
-def handover():
-    with _handover.Handover(lambda: 5, everywhere=False) as served:
-        yield served
-
-
-def worker_of(handover, key=None):
-    return _handover.Worker("127.0.0.1", handover.port, key or handover.key)
-
-
-def test_the_function_goes_out_and_results_come_back(handover):
-    worker = worker_of(handover)
-    assert worker.get_function()() == 5
-    worker.put_result(1, _handover.pickled({"of": "one"}))
-    worker.put_result(0, _handover.pickled(None))
-    assert handover.results() == {0: None, 1: {"of": "one"}}
-
-
-def test_causes_come_before_consequences(handover):
-    worker = worker_of(handover)
-    worker.put_failure(0, RuntimeError("peer is gone"), True)
-    worker.put_failure(1, ValueError("cause"), False)
-    assert [failure.rank for failure in handover.failures()] == [1, 0]
-
-
-def test_who_does_not_know_the_key_gets_nothing_and_leaves_nothing(handover):
-    stranger = worker_of(handover, b"x" * 32)
-    with pytest.raises(OSError):
-        stranger.get_function()
-    with pytest.raises(OSError):
-        stranger.put_result(0, _handover.pickled("bad"))
-    assert handover.results() == {}
-
-
-def test_what_was_recorded_can_not_be_played_again(handover):
-    sent = []
-
-    def record(channel, kind, rank, data):
-        header = _handover._HEADER.pack(kind, rank, len(data))
-        sent.append(header + channel._sign(header) + data + channel._sign(header + data))
-        return original(channel, kind, rank, data)
-
-    original = _handover._Channel.send
-    _handover._Channel.send = record
-    try:
-        worker_of(handover).put_result(0, _handover.pickled("once"))
-    finally:
-        _handover._Channel.send = original
-    with socket.create_connection(("127.0.0.1", handover.port), timeout=30) as connection:
-        _handover.read_exactly(connection, 32)
-        connection.sendall(sent[0])
-        assert connection.recv(1) == b""
-
-
-def test_an_impostor_is_told_nothing(handover):
-    """A server that does not know the key can't have a worker unpickle what it sends."""
-    impostor = _handover.Handover(print, everywhere=False)
-    with impostor, pytest.raises(OSError):
-        worker_of(impostor, handover.key).get_function()

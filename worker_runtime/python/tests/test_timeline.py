@@ -59,7 +59,7 @@ def test_events_of_all_ranks_are_in_one_file(path):
             "bytes": 600,
             "dtype": "float32",
             "reduction": "sum",
-            "names": ["gradients_1of2", "gradients_2of2"],
+            "names": ["grouped_allreduce.gradients_{}of2".format(i) for i in (1, 2)],
         }
 
 
@@ -106,6 +106,19 @@ def test_cycles_are_marked_if_asked_for(path):
         events = record(path, lambda: hvd.barrier(), mark_cycles=marked)
         if events is not None:
             assert bool(named(events, "CYCLE_START", "i")) == marked
+
+
+def test_events_are_in_the_file_while_it_is_recorded(path):
+    hvd.start_timeline(path, mark_cycles=True)
+    hvd.allreduce(torch.tensor([1.0, 2.0, 3.0]), name="test_allreduce")
+    wanted = ["allreduce.test_allreduce", "NEGOTIATE_ALLREDUCE", '"ALLREDUCE"', "CYCLE_START"]
+    while hvd.rank() == 0:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if all(word in text for word in wanted):
+            break
+    hvd.barrier()
+    hvd.stop_timeline()
 
 
 def test_what_is_outside_is_not_recorded(path):

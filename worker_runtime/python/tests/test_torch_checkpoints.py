@@ -1,16 +1,21 @@
 """Checkpoints of a TorchState: files, damage, and starting again from them. In one process."""
 
 import os
+import pathlib
 import threading
 
 import pytest
 import torch
 
 import horovod.torch as hvd
+from horovod import _ffi
 from horovod.common import commits
 from horovod.torch.elastic import checkpoint_file
+from horovod.torch.elastic.checkpoint_file import Origin
 from horovod.torch.elastic.checkpoints import Checkpoints
 from test_torch_elastic import assert_equal, snapshot, step, training
+
+DATA = pathlib.Path(__file__).resolve().parent / "data"
 
 VALUES = {"epoch": 3, "name": "x", "rate": 0.1, "odd": {1: (None, [float("inf")])}, "set": {1, 2}}
 TREES = {
@@ -23,6 +28,13 @@ TREES = {
         "turned": torch.arange(6).reshape(2, 3).t(),
     }
 }
+
+
+@pytest.fixture(autouse=True)
+def first_world(monkeypatch):
+    """Files are named as of a job's first world, however many this process has had."""
+    query = _ffi.query
+    monkeypatch.setattr(_ffi, "query", lambda what: 1 if what == "epoch" else query(what))
 
 
 @pytest.fixture
@@ -38,11 +50,11 @@ def new_job(monkeypatch):
 
 def write(path, commit=5):
     with open(path, "wb") as file:
-        checkpoint_file.write(file, commit, VALUES, TREES)
+        checkpoint_file.write(file, Origin(commit, 3, "job", 2), VALUES, TREES)
 
 
 def names(folder):
-    return sorted(os.listdir(folder))
+    return sorted(name for name in os.listdir(folder) if name != ".lock")
 
 
 def state_in(folder, every=1):
@@ -72,7 +84,8 @@ def test_file_gives_back_what_was_written(tmp_path):
     path = str(tmp_path / "a")
     write(path)
     found = checkpoint_file.read(path)
-    assert (found.commit, found.values) == (5, VALUES)
+    assert (found.origin, found.values) == (Origin(5, 3, "job", 2), VALUES)
+    assert checkpoint_file.read_origin(path) == found.origin
     assert_equal(found.trees, TREES)
     for name, tensor in TREES["model"].items():
         assert found.trees["model"][name].dtype == tensor.dtype
@@ -94,10 +107,115 @@ def test_each_damage_is_noticed(tmp_path):
             checkpoint_file.read(str(path))
 
 
+# What the files in data/ hold. They are never written again: what an older version has written is
+# read, or refused in one line.
+KEPT_VALUES = {
+    "epoch": 3,
+    "name": "gr\xf6\xdfer",
+    "rate": 0.1,
+    "nothing": None,
+    "flag": True,
+    "odd": {1: (None, [float("inf")])},
+    "history": list(range(5)),
+    "set": {1, 2},
+}
+KEPT_TREES = {
+    "model": {name: TREES["model"][name] for name in ("weight", "half", "none", "scalar", "mask")},
+    "optimizer": {
+        "state": {0: {"step": torch.tensor(2.0)}},
+        "param_groups": [{"lr": 0.5, "params": [0]}],
+    },
+    "sampler": {"epoch": 3, "processed_num": 40},
+}
+KEPT_NUMBERS = {"counts": list(range(-1000, 1000)), "rates": tuple(n / 7 for n in range(1000))}
+
+
+def test_files_of_older_versions_are_read():
+    first = checkpoint_file.read(str(DATA / "checkpoint-format-1.hvd"))
+    assert (first.origin, first.values) == (Origin(5), KEPT_VALUES)
+    assert_equal(first.trees, KEPT_TREES)
+    second = checkpoint_file.read(str(DATA / "checkpoint-format-2.hvd"))
+    assert second.origin == Origin(9, 4, "the job", 3)
+    assert second.values == {**KEPT_VALUES, **KEPT_NUMBERS}
+    assert_equal(second.trees, KEPT_TREES)
+
+
+def test_job_goes_on_from_a_file_of_an_older_version(tmp_path, new_job, capfd):
+    train(state_in(tmp_path), 2)
+    for name in names(tmp_path):  # as they were called, beside which newer ones count
+        os.rename(tmp_path / name, tmp_path / (name[:12] + ".hvd"))
+    assert names(tmp_path) == ["checkpoint-1.hvd", "checkpoint-2.hvd"]
+    old = (DATA / "checkpoint-format-1.hvd").read_bytes()
+    (tmp_path / "checkpoint-5.hvd").write_bytes(old)
+    capfd.readouterr()
+    found = Checkpoints(str(tmp_path), 1).load_newest()
+    assert found.commit == 5 and "going on from commit 5" in capfd.readouterr().err
+    os.remove(tmp_path / "checkpoint-5.hvd")
+    new_job()
+    state = state_in(tmp_path)
+    state.sync()
+    assert state.batch == 2
+    state._sync_in_loop()
+    train(state, 1)
+    assert names(tmp_path) == ["checkpoint-2.hvd", "checkpoint-3-w1.hvd"]
+
+
+def test_file_of_a_newer_version_is_skipped_with_a_line(tmp_path, capfd):
+    newer = bytearray((DATA / "checkpoint-format-2.hvd").read_bytes())
+    newer[8] = 3
+    (tmp_path / "checkpoint-9-w9.hvd").write_bytes(newer)
+    assert Checkpoints(str(tmp_path), 1).load_newest() is None
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.endswith("is skipped: it has format 3, this Horovod reads up to 2")
+
+
+def test_lists_of_numbers_do_not_count_for_the_header(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint_file, "_MAX_HEADER", 20000)
+    path = str(tmp_path / "a")
+    values = {
+        "ints": list(range(10**6)),
+        "floats": tuple(float(n) for n in range(10**6)),
+        "limits": [-(2**63), 2**63 - 1] * 1000,
+        "odd": [float("nan"), float("-inf"), -0.0] * 1000,
+    }
+    with open(path, "wb") as file:
+        checkpoint_file.write(file, Origin(1), values, {})
+    found = checkpoint_file.read(path).values
+    assert repr(found) == repr(values)
+
+
+def test_lists_that_only_look_like_numbers_stay_what_they_are(tmp_path):
+    path = str(tmp_path / "a")
+    values = {
+        "flags": [True, False] * 600,
+        "mixed": [1, 2.0] * 600,
+        "large": [2**63, 1] * 600,
+        "none": [None, 1] * 600,
+        "short": [1, 2],
+    }
+    with open(path, "wb") as file:
+        checkpoint_file.write(file, Origin(1), values, {})
+    assert repr(checkpoint_file.read(path).values) == repr(values)
+
+
+def test_header_that_could_not_be_read_is_not_written(tmp_path, new_job, monkeypatch, capfd):
+    monkeypatch.setattr(checkpoint_file, "_MAX_HEADER", 20000)
+    state = state_in(tmp_path)
+    train(state, 1)
+    state._checkpoints.offer(2, {"names": {str(n): "x" for n in range(1000)}}, {})
+    state._checkpoints.wait()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "checkpoint 2 in " in line and "its header would have " in line
+    assert "keep in tensors what is large" in line
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
+    train(state, 3)
+    assert names(tmp_path) == ["checkpoint-3-w1.hvd", "checkpoint-4-w1.hvd"]
+
+
 def test_newest_two_are_kept(tmp_path, new_job):
     state = state_in(tmp_path, every=2)
     train(state, 7)
-    assert names(tmp_path) == ["checkpoint-4.hvd", "checkpoint-6.hvd"]
+    assert names(tmp_path) == ["checkpoint-4-w1.hvd", "checkpoint-6-w1.hvd"]
 
 
 def test_job_starts_again_from_the_newest(tmp_path, new_job, capfd):
@@ -116,9 +234,9 @@ def test_job_starts_again_from_the_newest(tmp_path, new_job, capfd):
 
     go_on(again)
     assert seen == [(4, 4, 4)]
-    assert names(tmp_path) == ["checkpoint-4.hvd", "checkpoint-5.hvd"]
+    assert names(tmp_path) == ["checkpoint-4-w1.hvd", "checkpoint-5-w1.hvd"]
     assert capfd.readouterr().err.splitlines() == [
-        "Horovod: going on from commit 4, checkpoint {}".format(tmp_path / "checkpoint-4.hvd")
+        "Horovod: going on from commit 4, checkpoint {}".format(tmp_path / "checkpoint-4-w1.hvd")
     ]
     # The same as a training that went on all the time.
     train(state, 1)
@@ -127,7 +245,7 @@ def test_job_starts_again_from_the_newest(tmp_path, new_job, capfd):
 
 def test_damaged_one_is_skipped_with_a_line(tmp_path, new_job, capfd):
     train(state_in(tmp_path), 3)
-    newest = tmp_path / "checkpoint-3.hvd"
+    newest = tmp_path / "checkpoint-3-w1.hvd"
     newest.write_bytes(newest.read_bytes()[:-5])
     (tmp_path / ".checkpoint-9.hvd.tmp").write_bytes(b"half")
     new_job()
@@ -137,21 +255,25 @@ def test_damaged_one_is_skipped_with_a_line(tmp_path, new_job, capfd):
     skipped, taken = capfd.readouterr().err.splitlines()
     assert skipped.startswith("Horovod: checkpoint {} is skipped: ".format(newest))
     assert skipped.endswith("bytes are there") and "from commit 2" in taken
-    assert names(tmp_path) == ["checkpoint-2.hvd", "checkpoint-3.hvd"]
+    assert names(tmp_path) == ["checkpoint-2-w1.hvd", "checkpoint-3-w1.hvd"]
 
 
 def test_good_ones_are_kept_beside_newer_damaged_ones(tmp_path, new_job):
     for number in (7, 8):
-        (tmp_path / "checkpoint-{}.hvd".format(number)).write_bytes(b"damaged")
-    train(state_in(tmp_path), 3)
-    assert names(tmp_path) == ["checkpoint-{}.hvd".format(n) for n in (2, 3, 7, 8)]
+        (tmp_path / "checkpoint-{}-w2.hvd".format(number)).write_bytes(b"damaged")
+    state = state_in(tmp_path)
+    state._sync_in_loop()
+    train(state, 3)
+    expected = ["checkpoint-2-w3.hvd", "checkpoint-3-w3.hvd"]
+    damaged = ["checkpoint-7-w2.hvd", "checkpoint-8-w2.hvd"]
+    assert names(tmp_path) == expected + damaged
 
 
 def test_checkpoint_of_another_model_is_an_error(tmp_path, new_job):
     train(state_in(tmp_path), 1)
     new_job()
     other = hvd.elastic.TorchState(torch.nn.Linear(5, 5), checkpoint_dir=str(tmp_path))
-    with pytest.raises(ValueError, match="checkpoint-1.hvd does not fit this state: "):
+    with pytest.raises(ValueError, match="checkpoint-1-w1.hvd does not fit this state: "):
         other.sync()
 
 
@@ -161,10 +283,11 @@ def test_what_can_not_be_written_is_one_line(tmp_path, new_job, capfd):
     folder.rmdir()
     train(state, 3)
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith("Horovod: checkpoint ") and "can't be written: No such file" in line
+    assert line.startswith("Horovod: checkpoint 1 in ")
+    assert "can't be written: No such file" in line
     folder.mkdir()
     train(state, 1)
-    assert names(folder) == ["checkpoint-4.hvd"]
+    assert names(folder) == ["checkpoint-4-w1.hvd"]
 
 
 def test_value_that_can_not_be_pickled_is_one_line(tmp_path, new_job, capfd):
@@ -187,10 +310,10 @@ def test_commits_during_a_write_do_not_change_what_is_written(tmp_path, new_job,
     started, go_on = threading.Event(), threading.Event()
     real = checkpoint_file.write
 
-    def slow(*args):
+    def slow(*args, **kwargs):
         started.set()
         assert go_on.wait(100)
-        real(*args)
+        real(*args, **kwargs)
 
     monkeypatch.setattr(checkpoint_file, "write", slow)
     state = state_in(tmp_path)
@@ -205,8 +328,8 @@ def test_commits_during_a_write_do_not_change_what_is_written(tmp_path, new_job,
         state.commit()
     go_on.set()
     state._checkpoints.wait()
-    assert names(tmp_path) == ["checkpoint-1.hvd"]
-    found = checkpoint_file.read(str(tmp_path / "checkpoint-1.hvd"))
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
+    found = checkpoint_file.read(str(tmp_path / "checkpoint-1-w1.hvd"))
     assert found.values["batch"] == 1
     assert_equal(found.trees["model"], dict(committed[0]))
     assert_equal(found.trees["optimizer"]["state"], committed[1])

@@ -106,6 +106,12 @@ def test_unsupported_tensors_fail(operation):
     assert_usable()
 
 
+def test_a_name_that_can_not_be_carried_is_refused():
+    with pytest.raises(ValueError, match=r"a name of \d+ bytes is too long"):
+        hvd.allreduce(torch.ones(2), name="n" * 20_000_000)
+    assert hvd.allreduce(torch.ones(2), op=hvd.Sum, name="after").tolist() == [hvd.size()] * 2
+
+
 def test_adasum_of_integers_is_refused():
     with pytest.raises(ValueError, match="Adasum needs floating-point tensors"):
         hvd.allreduce(torch.tensor([1, 2]), op=hvd.Adasum)

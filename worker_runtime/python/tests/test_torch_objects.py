@@ -125,3 +125,46 @@ def test_broadcast_optimizer_state_of_a_process_set(ends):
         hvd.broadcast_optimizer_state(optimizer, hvd.size() - 1, process_set=ends)
         lr = optimizer.param_groups[0]["lr"]
         assert hvd.allgather_object(lr, process_set=ends) == [0.01 * hvd.size()] * ends.size()
+
+
+def frozen_in_part():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2))
+    model[0].weight.requires_grad_(False)
+    return model
+
+
+@pytest.mark.parametrize("settings", [{}, dict(momentum=0.9, weight_decay=0.1, nesterov=True)])
+def test_optimizer_without_state_gets_gradients_of_zeros(settings):
+    """As after a first step, but the parameters are left alone."""
+    model = frozen_in_part()
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, **settings)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    for p, was in zip(model.parameters(), before):
+        assert torch.equal(p, was)
+        if p.requires_grad:
+            assert torch.equal(hvd.broadcast(p.grad, 0), torch.zeros_like(p))
+        else:
+            assert p.grad is None
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+
+
+def test_gradients_stay_if_there_is_state():
+    model, optimizer = trained("Adam", 1)
+    gradient = model.weight.grad.clone()
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    assert torch.equal(model.weight.grad, gradient) and gradient.abs().sum() > 0
+
+
+@pytest.mark.parametrize("kind", ["SparseAdam", "SGD"])
+def test_sparse_parameters_get_sparse_zeros(kind):
+    model = torch.nn.Sequential(torch.nn.Embedding(6, 4, sparse=True))
+    optimizer = OPTIMIZERS[kind](model.parameters(), lr=0.1)
+    hvd.broadcast_optimizer_state(optimizer, 0, model=model)
+    (gradient,) = (p.grad for p in model.parameters())
+    assert gradient.is_sparse and gradient._nnz() == 0 and gradient.shape == (6, 4)
+    model(torch.arange(3)).sum().backward()
+    assert model[0].weight.grad.is_sparse
+    optimizer.step()

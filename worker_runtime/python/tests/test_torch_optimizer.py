@@ -35,6 +35,33 @@ def test_equals_one_process(kind, groups):
     assert_same(model, reference)
 
 
+class CountedLooks(list):
+    """A list that counts how often an element of it is looked at."""
+
+    looks = 0
+
+    def __iter__(self):
+        for element in super().__iter__():
+            self.looks += 1
+            yield element
+
+    def __getitem__(self, index):
+        self.looks += 1
+        return super().__getitem__(index)
+
+
+def test_a_step_looks_at_each_parameter_of_a_group_a_few_times():
+    layers = nn.Sequential(*[nn.Linear(1, 1) for _ in range(100)])
+    group = CountedLooks(layers.parameters())
+    optimizer = distributed(layers, torch.optim.SGD(layers.parameters(), lr=0.1), groups=[group])
+    for _ in range(2):
+        group.looks = 0
+        layers(torch.ones(1, 1)).sum().backward()
+        optimizer.step()
+        assert group.looks <= 4 * len(group)
+        optimizer.zero_grad()
+
+
 def test_without_names():
     model, reference = net(), net()
     joined, mine = batches(3)

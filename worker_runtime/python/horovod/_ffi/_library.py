@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 11
+_ABI_VERSION = 13
 
 
 def _library_path() -> str:
@@ -21,6 +21,7 @@ def _declare(library: ctypes.CDLL) -> None:
     int32, int64 = ctypes.c_int32, ctypes.c_int64
     queries = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
     actions = ("init", "shutdown", "join_world", "reset", "stop_timeline")
+    actions += ("check_world", "confirm_world")
     states = ("is_initialized", "is_homogeneous", "is_deferred")
     states += ("world_is_changing", "must_sync_state", "takes_device_tensors")
     for name in queries + actions + states:
@@ -28,7 +29,12 @@ def _declare(library: ctypes.CDLL) -> None:
         getattr(library, "hvd_" + name).restype = int32
     library.hvd_epoch.argtypes, library.hvd_epoch.restype = [], int64
     library.hvd_set_commit.argtypes, library.hvd_set_commit.restype = [int64], None
+    for name in ("begin_training", "count_step"):
+        getattr(library, "hvd_" + name).argtypes = []
+        getattr(library, "hvd_" + name).restype = None
+    library.hvd_note_error.argtypes, library.hvd_note_error.restype = [ctypes.c_char_p], None
     library.hvd_last_error.argtypes, library.hvd_last_error.restype = [], ctypes.c_char_p
+    library.hvd_job_id.argtypes, library.hvd_job_id.restype = [], ctypes.c_char_p
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p
     for name, argtypes in (
         ("submit", [ctypes.c_void_p, int32, int32, int32, ctypes.POINTER(int64)]),
@@ -49,6 +55,8 @@ def _declare(library: ctypes.CDLL) -> None:
             "store_newest",
             [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(int64), ctypes.POINTER(int64)],
         ),
+        ("seal", [ctypes.c_char_p, int32, ctypes.c_void_p, int64]),
+        ("open", [ctypes.c_char_p, int32] + [ctypes.c_void_p] * 3 + [int32]),
         ("start_timeline", [ctypes.c_char_p, int32]),
         ("stack_request", [ctypes.POINTER(int32), ctypes.POINTER(int32)]),
         ("report_failure", [ctypes.c_char_p, int32]),
@@ -59,6 +67,7 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hvd_start.argtypes = library.hvd_run.argtypes
     library.hvd_start_group.argtypes = [ctypes.c_void_p] * 3 + [int32]
     library.hvd_start.restype = library.hvd_start_group.restype = int64
+    library.hvd_run.restype = int64
     library.hvd_forget.argtypes, library.hvd_forget.restype = [ctypes.c_void_p], None
 
 

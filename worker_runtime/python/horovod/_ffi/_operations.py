@@ -7,11 +7,12 @@ import sys
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from horovod._ffi._library import check, last_error, library
-from horovod.common.exceptions import error_of_status, error_of_wait
+from horovod.common.exceptions import STILL_RUNNING, error_of_status, error_of_wait
 
 # Operations.
 ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, BARRIER, JOIN, COMMIT = range(8)
 HOST = -1  # instead of a device
+FIRST_HANDLE = 1000  # larger than any status code
 # Element types.
 UINT8, INT8, INT16, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, BOOL = range(10)
 # Reductions.
@@ -106,17 +107,22 @@ def _reference(requests: Sequence[Request]) -> Any:
     return ctypes.byref(requests[0] if count == 1 else (Request * count)(*requests))
 
 
-def submit(requests: Sequence[Request], process_set: int = 0, waits: bool = False) -> int:
-    """Hands over tensors as one group, to be run by that process set, and returns its handle.
-    `waits`: blocks, without Python's lock, until the group is done; what became of it, :func:`wait`
-    tells."""
-    handle = ctypes.c_int64()
+def new_handle() -> ctypes.c_int64:
+    """A place for the handle that :func:`submit` makes; its `value` is 0 until then."""
+    return ctypes.c_int64()
+
+
+def submit(
+    requests: Sequence[Request], process_set: int, waits: bool, handle: ctypes.c_int64
+) -> None:
+    """Hands over tensors as one group, to be run by that process set, which `handle` gets the
+    number of. `waits`: first waits a while for it, without Python's lock; what became of it,
+    :func:`wait` tells. Meanwhile a signal's handler may raise anything."""
     check(
         library.hvd_submit(
             _reference(requests), len(requests), process_set, int(waits), ctypes.byref(handle)
         )
     )
-    return handle.value
 
 
 class Prepared:
@@ -168,14 +174,19 @@ def start_group(
 def run(
     prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int
 ) -> int:
-    """:func:`start`, :func:`wait` and :func:`release` in one. What :func:`start` would raise is
-    raised; what :func:`wait` would is returned, as a code for :func:`check_waited`."""
-    code = library.hvd_run(
+    """:func:`start`, :func:`wait` and :func:`release` in one. Returns a code for
+    :func:`check_run`, or, if it takes long, the handle, which is :data:`FIRST_HANDLE` or more.
+    Raises only what a signal's handler does: then nobody knows whether it runs."""
+    return library.hvd_run(
         prepared.address, name.encode(), input_address, output_address, process_set
     )
+
+
+def check_run(code: int) -> None:
+    """Raises what :func:`start` or :func:`wait` would have."""
     if code < 0:
         raise error_of_status(-code, last_error())
-    return code
+    check_waited(code)
 
 
 def check_waited(code: int) -> None:
@@ -224,8 +235,12 @@ def poll(handle: int) -> bool:
 
 
 def wait(handle: int) -> None:
-    """Blocks, without Python's lock, until the group is done. Raises as :func:`check_waited`."""
-    check_waited(library.hvd_wait(handle))
+    """Blocks, without Python's lock, until the group is done. Raises as :func:`check_waited`; or
+    what a signal's handler raises, such as KeyboardInterrupt."""
+    code = library.hvd_wait(handle)
+    while code == STILL_RUNNING:
+        code = library.hvd_wait(handle)
+    check_waited(code)
 
 
 def result(handle: int, index: int) -> Result:
@@ -256,9 +271,14 @@ def address_of(data: bytes) -> int:
 
 
 def finish(handles: Sequence[int]) -> None:
-    """:func:`wait` for all of the groups and :func:`release` of them; raises their first error."""
+    """:func:`wait` for all of the groups and :func:`release` of them; raises their first error. If
+    a signal's handler raises something, none is released."""
     count = len(handles)
-    check_waited(library.hvd_finish((ctypes.c_int64 * count)(*handles), count))
+    array = (ctypes.c_int64 * count)(*handles)
+    code = library.hvd_finish(array, count)
+    while code == STILL_RUNNING:
+        code = library.hvd_finish(array, count)
+    check_waited(code)
 
 
 class ResultOwner:

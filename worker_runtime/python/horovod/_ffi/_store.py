@@ -16,17 +16,19 @@ class Stored(NamedTuple):
     size: int
 
 
-def store_begin(size: int, keep: int = 0) -> Optional[int]:
+def store_is_there() -> bool:
+    """Whether there is memory in which commits outlive this process."""
+    return library.hvd_store_append(None, None, 0) == 0
+
+
+def store_begin(size: int, keep: int = 0) -> int:
     """Makes room for a commit in the memory that outlives this process: where it is going to be,
-    but neither where the newest one is nor in the one that `keep` (0: none) is an address of. None
-    if there is no such memory.
+    but neither where the newest one is nor in the one that `keep` (0: none) is an address of.
 
     Raises MemoryError if there is too little of it.
     """
     address = ctypes.c_void_p()
     code = library.hvd_store_begin(size, keep or None, ctypes.byref(address))
-    if code == UNIMPLEMENTED:
-        return None
     if code == RESOURCE_EXHAUSTED:
         raise MemoryError(last_error())
     check(code)

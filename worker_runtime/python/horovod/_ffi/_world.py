@@ -39,6 +39,33 @@ def set_commit(number: int) -> None:
     library.hvd_set_commit(number)
 
 
+def begin_training() -> None:
+    """Says that what is done from now on is the script's work, and not what makes ready for it."""
+    library.hvd_begin_training()
+
+
+def count_step() -> None:
+    """Counts a step of the script's optimizer."""
+    library.hvd_count_step()
+
+
+def note_error(message: str) -> None:
+    """Says for which error of its own this process is about to leave its world."""
+    library.hvd_note_error(message.encode("utf-8", "replace"))
+
+
+def check_world() -> None:
+    """On rank 0 of an elastic job: raises HorovodInternalError if this world is not the job's any
+    more, or nobody has said so for too long. Costs nothing while the last word is new."""
+    check(library.hvd_check_world())
+
+
+def confirm_world() -> None:
+    """Asks the daemon whether this process's world is the job's newest; blocks for some seconds at
+    most while there is no answer. Raises HorovodInternalError if it is not. Thread-safe."""
+    check(library.hvd_confirm_world())
+
+
 def must_sync_state() -> bool:
     """Whether some member of this world lacks rank 0's state. The same on every rank."""
     return library.hvd_must_sync_state() != 0
@@ -52,6 +79,11 @@ def shutdown() -> None:
 def query(what: str) -> int:
     """``hvd_<what>()``: a number; -1 if there is no world (ranks and sizes)."""
     return getattr(library, "hvd_" + what)()
+
+
+def job_id() -> str:
+    """The job's id; "" in a process that no agent has started, and before :func:`init`."""
+    return library.hvd_job_id().decode()
 
 
 def version() -> str:

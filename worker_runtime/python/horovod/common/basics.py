@@ -6,7 +6,7 @@ import sys
 from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
 from horovod import _ffi
-from horovod.common import _stack
+from horovod.common import _origin, _stack, _tracebacks
 from horovod.common._built import (  # noqa: F401
     ccl_built,
     cuda_built,
@@ -23,8 +23,6 @@ from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, Wor
 
 
 _MAX_FAILED_ENTRIES = 10  # in a row; the daemon gives up earlier, if it can be reached
-# Tells the processes that a member of a world starts who that is: its id, and its place in the job.
-_MEMBER = "HOROVOD_MEMBER"
 
 
 class _World(NamedTuple):
@@ -92,27 +90,6 @@ def check_not_forked() -> None:
         )
 
 
-def _place_in_job() -> str:
-    """What the agent has told this process and those that it starts; empty without an agent."""
-    names = ("HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID")
-    return " ".join(os.environ[name] for name in names if name in os.environ)
-
-
-def _check_no_member_started_this() -> None:
-    """Raises :class:`HorovodInternalError` if a process that has started this one is a member of
-    the world in the place that this one has: the world would break."""
-    pid, _, place = os.environ.get(_MEMBER, "").partition(" ")
-    if not place or place != _place_in_job() or pid == str(os.getpid()):
-        return
-    if os.path.exists("/proc/" + pid):
-        raise HorovodInternalError(
-            "Process {0} has called hvd.init() and has started this one, which can't be the same "
-            "rank. If this one runs the script again, as the workers of a DataLoader do that are "
-            "started by spawn or forkserver, call hvd.init() under if __name__ == '__main__'. "
-            "Otherwise call hvd.shutdown() in process {0} first.".format(pid)
-        )
-
-
 def is_ready() -> bool:
     """Whether this process is in a world and can run collectives."""
     return _process.world is not None and not _process.deferred and not _process.forked
@@ -143,8 +120,8 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
       NotImplementedError: for an MPI communicator.
       ValueError: `comm` is a subset of the ranks, the process sets are bad or not the same on all
         ranks, or an environment variable of Horovod's has a bad value.
-      HorovodInternalError: the world could not be joined, or the process that started this one is
-        in it.
+      HorovodInternalError: the world could not be joined, the process that started this one is
+        in it, or this is one of several processes that torchrun, mpirun or srun has started.
       WorkerReleased: this process is not wanted any more; it ends with code 0.
     """
     from horovod.common import process_sets as sets
@@ -155,14 +132,13 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         raise NotImplementedError("hvd.init(comm=...): this Horovod is built without MPI.")
     if _process.world is not None:
         return
-    _check_no_member_started_this()
+    _origin.check()
     _enter(_ffi.init)
     if comm and sorted(comm) != list(range(_ffi.query("size"))):
         _ffi.shutdown()
         raise ValueError("hvd.init(comm=...): a subset of the ranks is not supported.")
     _process.pid = os.getpid()
-    if _place_in_job():
-        os.environ[_MEMBER] = "{} {}".format(_process.pid, _place_in_job())
+    _origin.note_member()
     _install_hooks()
     _process.deferred = _ffi.is_deferred()
     _note_world()
@@ -251,7 +227,7 @@ def shutdown() -> None:
     sets.forget()
     _process.world = None
     _process.deferred = False
-    os.environ.pop(_MEMBER, None)
+    _origin.forget_member()
     _ffi.shutdown()
 
 
@@ -374,16 +350,27 @@ def _caused_by_peer(error: Optional[BaseException]) -> bool:
     return False
 
 
+def report(error: BaseException) -> None:
+    """Tells the daemon what is about to end this process. Does nothing in one that never called
+    init."""
+    if _process.pid == os.getpid():
+        _process.failed = True
+        text = "{}: {}".format(type(error).__name__, error)
+        _ffi.report_failure(text.splitlines()[0], _caused_by_peer(error))
+
+
 def _reporting(previous):
-    """An excepthook that tells the daemon what ends this process, and goes on with the one there
-    was."""
+    """An excepthook that reports what ends this process, and goes on with the one there was, or, in
+    place of Python's own, shows what a user can do something about."""
 
     def excepthook(kind, value, traceback):
-        if _process.pid == os.getpid():
-            _process.failed = True
-            text = "{}: {}".format(kind.__name__, value)
-            _ffi.report_failure(text.splitlines()[0], _caused_by_peer(value))
-        previous(kind, value, traceback)
+        report(value)
+        if previous is not sys.__excepthook__ or value is None or sys.stderr is None:
+            previous(kind, value, traceback)
+        elif _caused_by_peer(value):
+            print(_tracebacks.in_a_line(value), file=sys.stderr)
+        else:
+            print(_tracebacks.folded(value), file=sys.stderr, end="")
 
     return excepthook
 

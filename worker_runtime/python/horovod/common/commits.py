@@ -19,10 +19,12 @@ def begin() -> Optional[int]:
     """Starts the operation by which all ranks agree on a commit, and on whether the world is about
     to change. Returns its handle; None in a world of one, which needs no communication.
 
-    Raises HorovodInternalError if the world is broken.
+    Raises HorovodInternalError if the world is broken, or was given up by the job while this host
+    was paused.
     """
     if basics.is_initialized():
         ops.check_ready()
+        _ffi.check_world()
         if basics.size() > 1:
             return ops.commit_async()
     return None

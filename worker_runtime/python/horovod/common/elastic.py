@@ -4,11 +4,13 @@ the world."""
 import contextlib
 import copy
 import functools
+import sys
 import threading
-from typing import Any, Callable, Dict, Iterable, Iterator, List
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from horovod import _ffi
-from horovod.common import basics, commits
+from horovod.common import basics, commit_store, commits
+from horovod.common.commit_store import Placed
 from horovod.common.exceptions import (
     CANCELLED,
     FAILED_PRECONDITION,
@@ -165,6 +167,9 @@ class State:
         commits.count()
         self._keep()
         self._committed(commits.newest())
+        if not self._can_stage and _ffi.store_is_there():
+            kind = type(self).__name__
+            commit_store.warn_once("{} is neither an ObjectState nor a TorchState".format(kind))
 
     def _keep(self) -> None:
         if self._can_stage:
@@ -186,11 +191,21 @@ class State:
         self._keep()
 
 
+class _Copy(NamedTuple):
+    """What an ObjectState saves."""
+
+    values: Dict[str, Any]
+    placed: Optional[Placed]  # they lie in the store, too
+
+
 class ObjectState(State):
     """State of plain Python values: ``ObjectState(bcast_object, get_rank, epoch=0, batch=0)`` has
     attributes epoch, batch.
 
-    Values are copied deeply by save and restore.
+    Values are copied deeply by save and restore. In an elastic job a commit lies in memory of the
+    host's agent, too, and outlives the worker: if all workers die, those that take their places
+    begin with the newest commit that one of them finds. That is of these attributes; what a
+    subclass saves beside them ends with the process.
     """
 
     _can_stage = True
@@ -200,6 +215,7 @@ class ObjectState(State):
     ) -> None:
         super().__init__(bcast_object, get_rank)
         self._pending: Any = None
+        self._inherited = 0  # the commit that this process has begun with
         self._saved_state: Dict[str, Any] = dict(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
@@ -210,20 +226,29 @@ class ObjectState(State):
 
     def restore(self) -> None:
         self._pending = None
-        for name, value in copy.deepcopy(self._saved_state).items():
-            setattr(self, name, value)
+        self._set(copy.deepcopy(self._saved_state))
 
     def sync(self) -> None:
+        self._say_where_it_goes_on()
         if self._saved_state:
-            for name, value in self._bcast_object(self._current()).items():
-                setattr(self, name, value)
+            number = max(commits.newest(), self._known_commit())
+            values, number = self._bcast_object((self._current(), number))
+            self._set(values)
+            # The copy that is made next is one of that commit.
+            self._committing = self._staging and number > 0
         self.save()
 
     def _current(self) -> Dict[str, Any]:
         return {name: getattr(self, name) for name in self._saved_state}
 
+    def _set(self, values: Dict[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+
     def _copied(self) -> Any:
-        return copy.deepcopy(self._current())
+        current = self._current()
+        placed = commit_store.place(self, current) if self._committing else None
+        return _Copy(copy.deepcopy(current), placed)
 
     def _stage(self, copied: Any) -> None:
         self._pending = copied
@@ -235,11 +260,57 @@ class ObjectState(State):
     def _publish(self) -> None:
         if self._pending is not None:
             pending, self._pending = self._pending, None
+            if pending.placed is not None:
+                commit_store.seal(pending.placed, commits.newest())
             self._take(pending)
 
     def _take(self, copied: Any) -> None:
         """Makes `copied`, which :meth:`_copied` has made, the last save."""
-        self._saved_state = copied
+        self._saved_state = copied.values
+
+    # What the process before this one has left.
+
+    def _inherit(self) -> None:
+        left = commit_store.inherited()
+        if left is None:
+            return
+        try:
+            copied = self._adopt(left)
+        except Exception as error:  # whatever another state makes it do
+            commits.inherit(0)
+            self.restore()
+            reason = (str(error) or type(error).__name__).split("\n")[0]
+            say("commit {} is ignored, it does not fit this state: {}".format(left.number, reason))
+            return
+        commits.inherit(left.number)
+        self._inherited = left.number
+        self._take(copied)
+
+    def _adopt(self, left: Placed) -> Any:
+        """Makes the state what `left` holds; returns that as :meth:`_copied` does. Raises if it
+        does not fit."""
+        values = left.values()
+        self._check_names(values)
+        if left.head().size > 0:
+            raise ValueError("it has tensors")
+        self._set(values)
+        return _Copy(left.values(), left)
+
+    def _check_names(self, theirs: Iterable[str], mine: Iterable[str] = ()) -> None:
+        """Raises ValueError if a saved state of these names is of another state than this one,
+        which has those of `mine` beside its values."""
+        different = set(theirs) ^ set(mine) ^ set(self._saved_state)
+        if different:
+            raise ValueError("only one of the two has {}".format(", ".join(sorted(different))))
+
+    def _say_where_it_goes_on(self) -> None:
+        if self._rank() == 0 and commits.newest() == self._inherited > self._known_commit():
+            say("going on from commit {}, kept in memory".format(self._inherited))
+
+
+def say(text: str) -> None:
+    """A line for whoever reads the job's output."""
+    print("Horovod: " + text, file=sys.stderr, flush=True)
 
 
 def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
@@ -280,6 +351,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
                 state.on_reset()
                 if _ffi.must_sync_state():
                     state._sync_in_loop()
+            _ffi.begin_training()
             result = call()
             # None leaves before all are done: as long as one is not, the others may have to go on
             # with it from the last commit.
@@ -291,6 +363,8 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
             raise failure.error from lost
         except HorovodInternalError as error:
             lost = error
+            if not error.caused_by_peer:
+                _ffi.note_error(str(error))
             state.restore()
         except HostsUpdatedInterrupt:
             if not state._interrupted_at_commit:

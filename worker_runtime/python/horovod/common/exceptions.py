@@ -14,6 +14,7 @@ ABORTED = 10
 UNIMPLEMENTED = 12
 UNAVAILABLE = 14
 RELEASED = 100
+STILL_RUNNING = 101
 
 NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
 _SHUT_DOWN = (

@@ -2,12 +2,13 @@
 
 import array
 import collections
+import contextlib
 import threading
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from horovod import _ffi
 from horovod.common import basics
-from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError
+from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
 
 Average = _ffi.AVERAGE
 Sum = _ffi.SUM
@@ -47,8 +48,9 @@ basics.on_init(reset_names)
 
 
 class naming:
-    """A context in which one operation is submitted, which has `name`, or ``<kind>.noname.<n>`` if
-    there is none; n counts the unnamed operations on this process set in this world.
+    """A context in which one operation is submitted. It is called ``<kind>.<name>``, so operations
+    of different kinds may have one name, or ``<kind>.noname.<n>`` if there is none; n counts the
+    unnamed operations on this process set in this world.
 
     One that could not be submitted does not count: whoever catches its error on one rank has as
     many as the other ranks.
@@ -63,14 +65,15 @@ class naming:
     def __enter__(self) -> str:
         basics.join_world()
         if self._name is not None and self._name != "":
-            return str(self._name)
+            return "{}.{}".format(self._kind, self._name)
         with _lock:
             self._number = _unnamed[self._process_set]
             _unnamed[self._process_set] = self._number + 1
         return "{}.noname.{}".format(self._kind, self._number)
 
     def __exit__(self, error_type: Any, *_: Any) -> None:
-        if error_type is None or self._number is None:
+        # What Ctrl-C interrupts is on its way.
+        if error_type is None or self._number is None or not issubclass(error_type, Exception):
             return
         with _lock:
             if _unnamed[self._process_set] == self._number + 1:
@@ -107,9 +110,13 @@ def submit(
     """
     check_ready()
     basics.note_alive()
-    handle = _ffi.submit(requests, process_set, waits)
-    _in_flight[handle] = _InFlight(finish, None, keep_alive)
-    return handle
+    handle = _ffi.new_handle()
+    try:
+        _ffi.submit(requests, process_set, waits, handle)
+    finally:  # also if a signal's handler has raised something
+        if handle.value != 0:
+            _in_flight[handle.value] = _InFlight(finish, None, keep_alive)
+    return handle.value
 
 
 def start(
@@ -169,19 +176,33 @@ def run(
     kind: str,
     name: Any,
     addresses: Tuple[int, int],
+    keep_alive: Any,
     process_set: int = 0,
 ) -> None:
-    """Runs a prepared tensor, with the addresses of input and output, whose memory the caller
-    keeps. `kind` and `name` as for :class:`naming`. Raises as :func:`submit` and
+    """Runs a prepared tensor, with the addresses of input and output, which are those of
+    `keep_alive`. `kind` and `name` as for :class:`naming`. Raises as :func:`submit` and
     :func:`synchronize`."""
     check_ready()
     basics.note_alive()
-    if name is not None and name != "":
-        code = _ffi.run(prepared, str(name), *addresses, process_set)
+    code = None
+    try:
+        if name is not None and name != "":
+            code = _ffi.run(prepared, "{}.{}".format(kind, name), *addresses, process_set)
+        else:
+            with naming(kind, None, process_set) as name:
+                code = _ffi.run(prepared, name, *addresses, process_set)
+                if code < 0:
+                    _ffi.check_run(code)
+    finally:
+        if code is None:
+            _ffi.keep_for_ever(keep_alive)  # the runtime may still write to it
+    if code == 0:
+        return
+    if code < _ffi.FIRST_HANDLE:
+        _ffi.check_run(code)
     else:
-        with naming(kind, None, process_set) as name:
-            code = _ffi.run(prepared, name, *addresses, process_set)
-    _ffi.check_waited(code)
+        _in_flight[code] = _InFlight(None, None, keep_alive)
+        synchronize(code)
 
 
 def poll(handle: int) -> bool:
@@ -198,33 +219,56 @@ def synchronize(handle: int) -> Any:
     Raises:
       HorovodRequestError: what the ranks asked for does not fit together; the world goes on.
       HorovodInternalError: the world is broken.
+
+    What a signal's handler raises meanwhile, such as KeyboardInterrupt, ends the wait; the
+    operation stays in flight, with its memory.
     """
     operation = _in_flight.pop(handle, None)
     if operation is None:
         return None
-    if operation.finish is None:
-        _ffi.finish((handle,))
-        return operation.value
-    try:
-        _ffi.wait(handle)
-    except BaseException:
-        _ffi.release(handle)
-        raise
+    with _kept_if_interrupted([(handle, operation)]):
+        if operation.finish is None:
+            _ffi.finish((handle,))
+            return operation.value
+        try:
+            _ffi.wait(handle)
+        except HorovodInternalError:
+            _ffi.release(handle)
+            raise
     return operation.finish(handle)
+
+
+class _kept_if_interrupted:
+    """A context of waits for operations, which are in flight again if anything but their own errors
+    ends it: the runtime still writes to their memory."""
+
+    __slots__ = ("_operations",)
+
+    def __init__(self, operations: List[Tuple[int, _InFlight]]) -> None:
+        self._operations = operations
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error_type: Any, error: Any, _: Any) -> None:
+        if error is None or isinstance(error, (HorovodInternalError, WorkerReleased)):
+            return
+        for handle, operation in self._operations:
+            _in_flight[handle] = operation
 
 
 def synchronize_all(handles: Sequence[int]) -> None:
     """Waits for operations whose values nobody wants; those that it has not waited for when it
     raises, as :func:`synchronize`, can be discarded."""
-    waited, memory, others = [], [], []
+    waited, others = [], []
     for handle in handles:
         operation = _in_flight[handle]
         if operation.finish is None:
-            waited.append(handle)
-            memory.append(_in_flight.pop(handle))
+            waited.append((handle, _in_flight.pop(handle)))
         else:
             others.append(handle)
-    _ffi.finish(waited)
+    with _kept_if_interrupted(waited):
+        _ffi.finish([handle for handle, _ in waited])
     for handle in others:
         synchronize(handle)
 
@@ -232,8 +276,11 @@ def synchronize_all(handles: Sequence[int]) -> None:
 def discard(handle: int) -> None:
     """Waits for an operation and drops its value, or its error. Unknown handles are ignored."""
     operation = _in_flight.pop(handle, None)
-    if operation is not None:
-        _ffi.release(handle)
+    if operation is None:
+        return
+    with _kept_if_interrupted([(handle, operation)]), contextlib.suppress(HorovodInternalError):
+        _ffi.wait(handle)
+    _ffi.release(handle)
 
 
 def keep_buffers_in_flight() -> None:

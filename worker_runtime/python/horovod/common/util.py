@@ -1,11 +1,36 @@
 """Small helpers that Horovod's users import."""
 
+import contextlib
 import os
 import warnings
-from typing import Any, List, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence
 
 from horovod.common import ops
-from horovod.common.basics import gloo_built, is_homogeneous, mpi_built, nccl_built  # noqa: F401
+from horovod.common.basics import (  # noqa: F401
+    ccl_built,
+    ddl_built,
+    gloo_built,
+    is_homogeneous,
+    mpi_built,
+    nccl_built,
+)
+
+
+@contextlib.contextmanager
+def env(**variables: Optional[str]) -> Iterator[None]:
+    """A context in which these variables of the environment are set; those given as None are left
+    as they are."""
+    given = {name: value for name, value in variables.items() if value is not None}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def is_elastic() -> bool:
@@ -35,12 +60,26 @@ def get_average_backwards_compatibility_fun(reductions: Any = ops):
 
 
 def split_list(items: Sequence[Any], num_parts: int) -> List[List[Any]]:
-    """Splits `items` in order into `num_parts` parts whose lengths differ by at most one; empty
-    ones are left out."""
+    """Splits `items` in order into `num_parts` parts whose lengths differ by at most one; some are
+    empty if there are fewer items."""
     short, longer = divmod(len(items), num_parts)
     parts, start = [], 0
     for i in range(num_parts):
         end = start + short + (1 if i < longer else 0)
         parts.append(list(items[start:end]))
         start = end
-    return [part for part in parts if part]
+    return parts
+
+
+def num_rank_is_power_2(num_rank: int) -> bool:
+    """Whether it is 1, 2, 4, ..."""
+    return num_rank > 0 and num_rank & (num_rank - 1) == 0
+
+
+def is_iterable(value: Any) -> bool:
+    """Whether ``iter(value)`` works."""
+    try:
+        iter(value)
+    except TypeError:
+        return False
+    return True

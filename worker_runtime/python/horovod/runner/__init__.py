@@ -1,18 +1,15 @@
 """``horovod.run``: runs a Python function on several ranks."""
 
+import contextlib
 import functools
-import os
-import signal
-import subprocess
+import socket
 import sys
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from horovod.runner import _handover
 from horovod.runner._arguments import _as_arguments, _HorovodArgs, flags_of  # noqa: F401
-from horovod.runner.launch import find_program
-
-_STOP_SECONDS = 30.0  # for horovodrun to stop its workers, which takes it much less
+from horovod.runner._launcher import Launcher
 
 _FAILED = (
     "Horovod detected that one or more processes exited with non-zero status, thus causing the "
@@ -51,11 +48,13 @@ def run(
 ) -> List[Any]:
     """Calls ``func(*args, **kwargs)`` on `num_proc` ranks and returns the results, in rank order.
 
-    The function, its arguments and results are pickled (cloudpickle) and travel over TCP between
-    this process and the workers, signed with a key of this run, but not encrypted.
+    The function, its arguments and results are pickled (cloudpickle) and travel over mutual TLS
+    between this process and the workers, with certificates of this run. What the ranks print
+    appears on this process's ``sys.stdout`` and ``sys.stderr``.
 
     Args:
-      func, args, kwargs: what to call. It calls ``hvd.init()`` itself.
+      func, args, kwargs: what to call on each rank. It calls ``hvd.init()`` itself, before it asks
+        for ranks or uses collectives.
       num_proc: number of ranks, 1 if not given. `np`, `min_np`, `max_np` and `network_interface`
         are older names.
       min_num_proc, max_num_proc, slots, reset_limit, cooldown_range, hosts, hostfile,
@@ -109,7 +108,7 @@ def _run_settings(settings: _HorovodArgs) -> Optional[List[Any]]:
         raise ValueError("One of run_func and command must be given.")
     if settings.run_func is not None:
         return _run_function(settings)
-    status = _launch(flags_of(settings) + list(settings.command), {})
+    status = _launch(flags_of(settings) + list(settings.command))
     if status != 0:
         raise RuntimeError(_explain(status, []))
     return None
@@ -118,16 +117,13 @@ def _run_settings(settings: _HorovodArgs) -> Optional[List[Any]]:
 def _run_function(settings: _HorovodArgs) -> List[Any]:
     if settings.num_proc is None:
         settings.num_proc = 1
-    flags = flags_of(settings)
     python = settings.executable or sys.executable
-    local = not {"-H", "--hostfile", "--host-discovery-script"} & set(flags)
-    with _handover.Handover(settings.run_func, everywhere=not local) as handover:
-        host = "127.0.0.1" if local else "launcher"
-        task = [python, "-m", "horovod.runner.run_task", host, str(handover.port)]
-        status = _launch(flags + task, {_handover.KEY_VARIABLE: handover.key.hex()})
-        if status != 0:
-            raise RuntimeError(_explain(status, handover.failures()))
-        results = handover.results()
+    task = [python, "-m", "horovod.runner.run_task"]
+    handover = _handover.Handover(settings.run_func)
+    status = _launch_with(handover, flags_of(settings) + task)
+    if status != 0:
+        raise RuntimeError(_explain(status, handover.failures()))
+    results = handover.results()
     count = settings.min_num_proc or max(settings.num_proc, len(results))
     missing = [rank for rank in range(count) if rank not in results]
     if missing:
@@ -135,37 +131,29 @@ def _run_function(settings: _HorovodArgs) -> List[Any]:
     return [results[rank] for rank in range(count)]
 
 
-def _launch(arguments: List[str], variables: Dict[str, str]) -> int:
+def _launch(arguments: Sequence[str]) -> int:
     """Runs horovodrun and returns its exit status; an exception, such as Ctrl-C, ends it first."""
-    command = [find_program("horovodrun"), "--end-with-stdin", *arguments]
-    environment = dict(os.environ)
-    # The workers need this very package, wherever it was imported from.
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    paths = [package, environment.get("PYTHONPATH")]
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    environment.update(variables)
-    # Its stdin ends with this process, whatever kills that. Ctrl-C at a terminal is for this
-    # process alone, which passes it on: two of them would leave the workers no time.
-    process = subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, start_new_session=True
-    )
+    launcher = Launcher(arguments)
     try:
-        return process.wait()
+        return launcher.wait()
     finally:
-        _stop(process)
-        process.stdin.close()
+        launcher.stop()
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    # Every further Ctrl-C is passed on, too: the second one makes horovodrun hurry.
-    while process.poll() is None:
-        try:
-            process.send_signal(signal.SIGINT)
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        except KeyboardInterrupt:
-            continue
+def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
+    """The same, for workers that meet `handover`."""
+    with contextlib.ExitStack() as stack:
+        own, launchers = map(stack.enter_context, socket.socketpair())
+        flag = ["--handover", str(launchers.fileno())]
+        launcher = Launcher([*flag, *arguments], pass_fds=[launchers.fileno()])
+        stack.callback(launcher.stop)
+        launchers.close()
+        with contextlib.suppress(ConnectionError):  # horovodrun says itself why it has ended
+            words, listeners = _handover.receive_credentials(own)
+            server = handover.server(_handover.credentials_of(words), listeners)
+            server.start()
+            stack.callback(server.stop)
+        return launcher.wait()
 
 
 def _explain(status: int, failures: List[_handover.Failure]) -> str:

@@ -41,6 +41,21 @@ _FLAGS = {
     "gloo_timeout_seconds": "--gloo-timeout-seconds",
     "log_level": "--log-level",
     "use_gloo": "--gloo",
+    "hierarchical_allreduce": "--hierarchical-allreduce",
+    "hierarchical_allgather": "--hierarchical-allgather",
+    "torus_allreduce": "--torus-allreduce",
+    "log_with_timestamp": "--log-with-timestamp",
+    "mpi_threads_disable": "--mpi-threads-disable",
+    "num_nccl_streams": "--num-nccl-streams",
+    "tcp_flag": "--tcp",
+    "binding_args": "--binding-args",
+    "use_jsrun": "--jsrun",
+}
+# False is not the default of these.
+_OPPOSITES = {
+    "--hierarchical-allreduce": "--no-hierarchical-allreduce",
+    "--hierarchical-allgather": "--no-hierarchical-allgather",
+    "--log-with-timestamp": "--log-without-timestamp",
 }
 _WITHOUT_FLAG = ("command", "run_func", "executable", "use_mpi", "mpi_args")
 
@@ -68,7 +83,7 @@ def flags_of(settings: _HorovodArgs) -> List[str]:
         raise ValueError("Argument use_gloo and use_mpi only allow one set True.")
     if settings.use_mpi or settings.mpi_args:
         raise ValueError("This Horovod is built without MPI.")
-    return _as_arguments({flag: getattr(settings, name) for name, flag in _FLAGS.items()})
+    return _as_arguments({flag: getattr(settings, name, None) for name, flag in _FLAGS.items()})
 
 
 def _as_arguments(flags: Dict[str, Any]) -> List[str]:
@@ -76,6 +91,8 @@ def _as_arguments(flags: Dict[str, Any]) -> List[str]:
     for flag, value in flags.items():
         if value is True:
             arguments.append(flag)
+        elif value is False and flag in _OPPOSITES:
+            arguments.append(_OPPOSITES[flag])
         elif isinstance(value, (set, frozenset)):
             arguments += [flag, ",".join(sorted(value))]
         elif value is not None and value is not False:

@@ -1,32 +1,31 @@
 """How a function gets from ``horovod.run`` to its workers on any host, and what becomes of it gets
-back: over TCP, to a server in the caller's process.
+back: over mutual TLS, to a server in the caller's process.
 
-Who connects must prove that it knows the run's key, and so must the server; only then is anything
-unpickled. Each side signs what it sends (HMAC-SHA256) together with a number that the server draws
-for the connection, so nothing can be forged or played again. It is not encrypted.
+horovodrun makes an authority for this alone (launcher/handover.h). The caller gets its certificate
+and the sockets to listen on over a unix socket; each worker finds its own, and the addresses, on
+its stdin, once. So no secret is in an environment, an argument or a file.
 """
 
-import hashlib
-import hmac
 import json
-import secrets
+import os
 import socket
-import socketserver
+import ssl
 import struct
 import sys
 import threading
-import traceback
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+import time
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
 
 import cloudpickle
 
-KEY_VARIABLE = "HOROVOD_RUN_KEY"  # of the workers' environment
+from horovod.common import _tracebacks
+from horovod.runner._tls_server import LENGTH, Credentials, TlsServer, context_of
 
-_NONCE_BYTES = 32
-_MAC_BYTES = 32
-_PATIENCE = 60.0  # seconds, for the other side to go on
-_HEADER = struct.Struct("!cIQ")  # kind, rank, length of what follows
-_GET, _RESULT, _FAILURE, _ANSWER = b"g", b"r", b"f", b"a"
+_SERVER_NAME = "horovod-rendezvous"  # in the server's certificate
+_PATIENCE = 60.0  # seconds, for the caller to be reached, and to go on
+_PAUSE = 0.1  # seconds between two attempts
+_HEADER = struct.Struct("!cI")  # kind and rank
+_GET, _RESULT, _FAILURE = b"g", b"r", b"f"
 
 
 class Failure(NamedTuple):
@@ -37,105 +36,30 @@ class Failure(NamedTuple):
     text: str  # the traceback
 
 
-class _Channel:
-    """Messages of one connection. Raises OSError when it ends, PermissionError for a bad
-    signature."""
-
-    def __init__(self, connection: socket.socket, key: bytes, nonce: bytes) -> None:
-        self._connection, self._key, self._nonce = connection, key, nonce
-
-    def send(self, kind: bytes, rank: int, data: bytes) -> None:
-        header = _HEADER.pack(kind, rank, len(data))
-        # The header first: nobody makes room for more than what a friend has announced.
-        self._connection.sendall(header + self._sign(header) + data + self._sign(header + data))
-
-    def receive(self) -> Tuple[bytes, int, bytes]:
-        header = self._read(_HEADER.size)
-        self._check(header)
-        kind, rank, length = _HEADER.unpack(header)
-        data = self._read(length)
-        self._check(header + data)
-        return kind, rank, data
-
-    def _sign(self, data: bytes) -> bytes:
-        return hmac.new(self._key, self._nonce + data, hashlib.sha256).digest()
-
-    def _check(self, data: bytes) -> None:
-        if not hmac.compare_digest(self._read(_MAC_BYTES), self._sign(data)):
-            raise PermissionError("the other side of horovod.run does not know its key")
-
-    def _read(self, count: int) -> bytes:
-        return read_exactly(self._connection, count)
-
-
-def read_exactly(connection: socket.socket, count: int) -> bytes:
-    """Raises ConnectionError if fewer bytes come."""
-    parts = []
-    while count > 0:
-        part = connection.recv(min(count, 1 << 20))
-        if not part:
-            raise ConnectionError("the other side of horovod.run is gone")
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, everywhere: bool) -> None:
-        family = socket.AF_INET6 if everywhere and socket.has_dualstack_ipv6() else socket.AF_INET
-        self.address_family = family
-        super().__init__(("" if everywhere else "127.0.0.1", 0), _Handler, False)
-        if family == socket.AF_INET6:
-            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        self.server_bind()
-        self.server_activate()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a stranger, or a worker that died: the job's end tells
-
-
-class _Handler(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        self.request.settimeout(_PATIENCE)
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        self.request.sendall(nonce)
-        channel = _Channel(self.request, self.server.handover.key, nonce)
-        channel.send(_ANSWER, 0, self.server.handover.answer(*channel.receive()))
+def credentials_of(words: Dict[str, Any]) -> Credentials:
+    """Those in a JSON object of horovodrun's."""
+    return Credentials(*(words[field] for field in Credentials._fields))
 
 
 class Handover:
-    """The caller's side: gives the function out, and takes what comes back. Thread-safe.
+    """The caller's side: gives the function out, and takes what comes back. Thread-safe."""
 
-    A context manager; the server runs meanwhile. `everywhere`: workers on other hosts may connect,
-    too.
-    """
-
-    def __init__(self, call: Callable[[], Any], everywhere: bool) -> None:
+    def __init__(self, call: Callable[[], Any]) -> None:
         paths = json.dumps([path for path in sys.path if path]).encode()
         self._function = struct.pack("!Q", len(paths)) + paths + cloudpickle.dumps(call)
         self._lock = threading.Lock()
         self._results: Dict[int, bytes] = {}
         self._failures: Dict[int, Failure] = {}
-        self._server = _Server(everywhere)
-        self._server.handover = self
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-        self.key = secrets.token_bytes(32)
-        self.port: int = self._server.server_address[1]
 
-    def __enter__(self) -> "Handover":
-        self._thread.start()
-        return self
+    def server(self, credentials: Credentials, listeners: Iterable[socket.socket]) -> TlsServer:
+        """One for the workers, not started yet."""
+        context = context_of(credentials, ssl.PROTOCOL_TLS_SERVER)
+        return TlsServer(listeners, context, self.answer)
 
-    def __exit__(self, *_: Any) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def answer(self, kind: bytes, rank: int, data: bytes) -> bytes:
+    def answer(self, request: bytes) -> bytes:
         """What a worker is told that has sent this."""
+        kind, rank = _HEADER.unpack_from(request)
+        data = request[_HEADER.size :]
         if kind == _GET:
             return self._function
         with self._lock:
@@ -166,21 +90,52 @@ def pickled(value: Any) -> bytes:
         raise TypeError(text.format(type(value).__name__, error)) from error
 
 
+def _split_address(address: str) -> Tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 class Worker:
-    """A worker's side. Its methods raise OSError if the caller can't be reached."""
+    """A worker's side. Its methods raise OSError if the caller can't be reached, or is not the one
+    that the certificates are for."""
 
-    def __init__(self, host: str, port: int, key: bytes) -> None:
-        self._address, self._key = (host, port), key
+    def __init__(self, credentials: Credentials, address: Tuple[str, int]) -> None:
+        self.address = address
+        self._context = context_of(credentials, ssl.PROTOCOL_TLS_CLIENT)
 
-    def _ask(self, kind: bytes, rank: int, data: bytes) -> bytes:
-        with socket.create_connection(self._address, timeout=_PATIENCE) as connection:
-            channel = _Channel(connection, self._key, read_exactly(connection, _NONCE_BYTES))
-            channel.send(kind, rank, data)
-            return channel.receive()[2]
+    @classmethod
+    def of(cls, words: Dict[str, Any], launcher: str) -> "Worker":
+        """Of what horovodrun says to workers; `launcher` is the address at which its agent reached
+        it. Raises KeyError or ValueError for other words."""
+        addresses = [_split_address(address) for address in words["addresses"]]
+        reached = [one for one in addresses if one[0] == launcher.strip("[]")]
+        return cls(credentials_of(words), (reached or addresses)[0])
+
+    def _ask(self, kind: bytes, rank: int, data: bytes = b"") -> bytes:
+        request = _HEADER.pack(kind, rank) + data
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._ask_once(request)
+            except (ConnectionError, socket.timeout, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+                # It may have to do with too many at once. Twice does no harm.
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE)
+
+    def _ask_once(self, request: bytes) -> bytes:
+        with socket.create_connection(self.address, timeout=_PATIENCE) as plain:
+            with self._context.wrap_socket(plain, server_hostname=_SERVER_NAME) as stream:
+                for part in (LENGTH.pack(len(request)), request):
+                    view = memoryview(part)
+                    for start in range(0, len(view), 1 << 20):
+                        stream.sendall(view[start : start + (1 << 20)])
+                (length,) = LENGTH.unpack(_read(stream, LENGTH.size))
+                return _read(stream, length)
 
     def get_function(self) -> Callable[[], Any]:
         """The function; modules are found where the caller finds them, if they are there."""
-        data = self._ask(_GET, 0, b"")
+        data = self._ask(_GET, 0)
         (length,) = struct.unpack_from("!Q", data)
         paths, function = data[8 : 8 + length], data[8 + length :]
         sys.path.extend(path for path in json.loads(paths) if path not in sys.path)
@@ -192,6 +147,60 @@ class Worker:
 
     def put_failure(self, rank: int, error: BaseException, caused_by_peer: bool) -> None:
         """What the function raised on rank `rank`."""
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        failure = Failure(rank, bool(caused_by_peer), text)
+        failure = Failure(rank, bool(caused_by_peer), _tracebacks.folded(error))
         self._ask(_FAILURE, rank, json.dumps(failure._asdict()).encode())
+
+
+def _read(stream: ssl.SSLSocket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        part = stream.recv(min(count - len(data), 1 << 20))
+        if not part:
+            raise ConnectionError("the caller of horovod.run hung up")
+        data += part
+    return bytes(data)
+
+
+def receive_credentials(
+    launcher: socket.socket,
+) -> Tuple[Dict[str, Any], List[socket.socket]]:
+    """What horovodrun says to its caller, and the sockets to listen on. Raises ConnectionError if
+    it says nothing."""
+    text, listeners = b"", []
+    while True:
+        part, descriptors = _receive_descriptors(launcher)
+        listeners += [socket.socket(fileno=descriptor) for descriptor in descriptors]
+        if not part:
+            break
+        text += part
+    if not text:
+        raise ConnectionError("horovodrun has ended")
+    return json.loads(text), listeners
+
+
+def _receive_descriptors(launcher: socket.socket) -> Tuple[bytes, List[int]]:
+    size = struct.calcsize("i")
+    data, ancillary, _, _ = launcher.recvmsg(
+        1 << 16, socket.CMSG_SPACE(253 * size), socket.MSG_CMSG_CLOEXEC
+    )
+    descriptors: List[int] = []
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            count = len(content) // size
+            descriptors += struct.unpack("{}i".format(count), content[: count * size])
+    return data, descriptors
+
+
+def take_words() -> Dict[str, Any]:
+    """What horovodrun has left for this worker on stdin, which is empty from now on. Raises
+    ValueError if there is nothing."""
+    text = b""
+    while True:
+        part = os.read(0, 1 << 16)
+        if not part:
+            break
+        text += part
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return json.loads(text)

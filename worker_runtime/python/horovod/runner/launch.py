@@ -1,7 +1,9 @@
 """The commands that come with this package: each turns into the program of its name."""
 
+import argparse
 import os
 import shutil
+import subprocess
 import sys
 from typing import Any, List, NoReturn, Optional
 
@@ -39,6 +41,29 @@ def _run(settings: Any) -> Optional[List[Any]]:
     from horovod import runner
 
     return runner._run_settings(settings)
+
+
+def _run_elastic(settings: Any) -> Optional[List[Any]]:
+    """The same, for an elastic job in any case: one of at least as many processes as it starts
+    with, if nothing else is said."""
+    elastic = ("min_num_proc", "max_num_proc", "host_discovery_script")
+    if all(getattr(settings, name, None) is None for name in elastic):
+        settings.min_num_proc = settings.num_proc
+    return _run(settings)
+
+
+def parse_args() -> argparse.Namespace:
+    """The settings that the command line of this process makes, for :func:`_run`. With
+    --check-build it prints that table and ends the process.
+
+    Raises ValueError for a setting that is out of its range.
+    """
+    from horovod.runner import _parser
+
+    settings = _parser.parse(sys.argv[1:])
+    if settings.check_build:
+        sys.exit(subprocess.call([find_program("horovodrun"), "--check-build"]))
+    return settings
 
 
 def _become(name: str, arguments: List[str]) -> NoReturn:

@@ -1,10 +1,10 @@
-"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task HOST PORT`` calls the function
-that the caller there hands out. HOST may be "launcher", for where the launcher runs."""
+"""A worker of ``horovod.run``: ``python -m horovod.runner.run_task`` calls the function that the
+caller hands out; how to reach it is on stdin."""
 
 import os
 import sys
-from typing import List
 
+from horovod.common import _tracebacks
 from horovod.runner import _handover
 
 
@@ -16,25 +16,34 @@ def _rank() -> int:
     return int(os.environ.get("HOROVOD_RANK", "0"))
 
 
-def main(arguments: List[str]) -> None:
+def main() -> None:
     """Calls the function; gives back its value, or what it raised."""
-    host, port = arguments
-    if host == "launcher":
-        host = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"]
-    # Not for the function, nor for what it starts.
-    key = bytes.fromhex(os.environ.pop(_handover.KEY_VARIABLE))
-    worker = _handover.Worker(host, int(port), key)
+    try:
+        launcher = os.environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR", "")
+        worker = _handover.Worker.of(_handover.take_words(), launcher)
+    except (KeyError, ValueError):
+        sys.exit("horovod.run: stdin does not say where the caller is; horovod.run starts this")
     try:
         call = worker.get_function()
     except OSError as error:
-        sys.exit("horovod.run: no function came from {}:{}: {}".format(host, port, error))
+        sys.exit("horovod.run: no function came from {}:{}: {}".format(*worker.address, error))
     try:
         result = _handover.pickled(call())
     except Exception as error:
         worker.put_failure(_rank(), error, getattr(error, "caused_by_peer", False))
-        raise
+        if os.environ.get("HOROVOD_ELASTIC") == "1":
+            raise  # the job may go on, and the caller never see it
+        _end_with(error)
     worker.put_result(_rank(), result)
 
 
+def _end_with(error: Exception) -> None:
+    """As an exception that nobody catches, but for the traceback: the caller shows that."""
+    basics = sys.modules.get("horovod.common.basics")
+    if basics is not None:
+        basics.report(error)
+    sys.exit(_tracebacks.in_a_line(error))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -6,6 +6,7 @@ from typing import Any, Callable, Iterator, Optional
 
 import torch
 
+from horovod import _ffi
 from horovod.torch._tensors import not_compiled
 from horovod.torch._wrapped_optimizer import WrappedOptimizer
 from horovod.torch.mpi_ops import Adasum, Max, allreduce_, allreduce_async_, synchronize
@@ -53,6 +54,7 @@ class AdasumOptimizer(WrappedOptimizer):
         with torch.no_grad():
             starts = [p.detach().clone() for p in trained]
         result = super().step(**kwargs)
+        _ffi.count_step()
         with torch.no_grad():
             self._reduce_changes(trained, starts)
         self._arrived = self._agreed = False

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 import torch
 
+from horovod import _ffi
 from horovod.common import ops
 from horovod.common.util import is_elastic, split_list
 from horovod.torch._allreduce import start_allreduce
@@ -64,6 +65,28 @@ class _Operation(NamedTuple):
     parts: List[Union[_Plain, _Dense]]
 
 
+class _Group:
+    """Parameters whose gradients are reduced together."""
+
+    def __init__(self, parameters: List[torch.Tensor]) -> None:
+        self.parameters = parameters
+        self._next = 0  # before it none was missing, as far as is known
+
+    def is_complete(self, ready: Set[torch.Tensor]) -> bool:
+        """Whether all that are trained are `ready`. Asked after each of them: goes on where it
+        stopped, so that a step looks at each but a few times."""
+        while self._next < len(self.parameters):
+            p = self.parameters[self._next]
+            if p.requires_grad and p not in ready:
+                return False
+            self._next += 1
+        self._next = 0
+        return all(p in ready for p in self.trained())
+
+    def trained(self) -> List[torch.Tensor]:
+        return [p for p in self.parameters if p.requires_grad]
+
+
 class _SparseOperation(NamedTuple):
     p: torch.Tensor
     finish: Callable[[], torch.Tensor]
@@ -90,11 +113,12 @@ class GradientOptimizer(WrappedOptimizer):
         self._synchronized = False  # the user has called synchronize()
         self._local_only = False  # in no_sync()
         self._sparse_dims: Dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
-        self._group_of: Dict[torch.Tensor, List[torch.Tensor]] = {}
+        self._group_of: Dict[torch.Tensor, _Group] = {}
         super()._setup(named_parameters, **settings)
         if groups is not None and (is_elastic() or self._reduces()):
-            for group in self._as_lists(groups):
-                self._group_of.update((p, group) for p in group)
+            for parameters in self._as_lists(groups):
+                group = _Group(parameters)
+                self._group_of.update((p, group) for p in parameters)
 
     def _as_lists(self, groups: Union[int, List[List[torch.Tensor]]]) -> List[List[torch.Tensor]]:
         if not isinstance(groups, int):
@@ -107,13 +131,13 @@ class GradientOptimizer(WrappedOptimizer):
             names = broadcast_object(names, root, name, self._process_set)
         if set(names) != set(by_name):
             raise ValueError("groups: the ranks' optimizers have different parameters")
-        return split_list([by_name[name] for name in names], groups)
+        parts = split_list([by_name[name] for name in names], groups)
+        return [part for part in parts if part]
 
     def _changed_settings(self) -> Dict[str, Any]:
         changed = super()._changed_settings()
         if self._group_of:  # the ranks have agreed on them, which one that copies can't repeat
-            groups = {id(group): group for group in self._group_of.values()}
-            changed["groups"] = list(groups.values())
+            changed["groups"] = [group.parameters for group in dict.fromkeys(self._group_of.values())]
         return changed
 
     # Starting.
@@ -140,8 +164,8 @@ class GradientOptimizer(WrappedOptimizer):
         if group is None:
             self._operations.append(self._start_one(p))
             return
-        members = [member for member in group if member.requires_grad]
-        if all(member in self._ready for member in members):
+        if group.is_complete(self._ready):
+            members = group.trained()
             parts = [self._plain(member) or self._as_dense(member) for member in members]
             handle = grouped_allreduce_async_(
                 [part.buffer for part in parts],
@@ -239,13 +263,16 @@ class GradientOptimizer(WrappedOptimizer):
                     if p not in self._ready:
                         self._start(p)
                 self._finish()
-        finally:
-            self._forget()
+        except BaseException as error:
+            # Ctrl-C is not to wait for what it has interrupted; its memory stays.
+            self._forget(waits=isinstance(error, Exception))
+            raise
+        self._forget()
         self._reduced = True
 
-    def _forget(self) -> None:
+    def _forget(self, waits: bool = True) -> None:
         for operation in self._operations:
-            if isinstance(operation, _Operation):
+            if waits and isinstance(operation, _Operation):
                 ops.discard(operation.handle)
         self._operations.clear()
         self._ready.clear()
@@ -299,6 +326,7 @@ class GradientOptimizer(WrappedOptimizer):
                 warnings.warn(_SYNCHRONIZED_BEFORE_STEP, stacklevel=3)
             self._complete()
         result = super().step(**kwargs)
+        _ffi.count_step()
         self._synchronized = False
         self._reduced = False
         return result

@@ -82,7 +82,7 @@ def run(
     """:func:`start`, and waits; `name` as users give it, or None."""
     addresses = (tensor.data_ptr(), output.data_ptr())
     prepared = _prepare(tensor, op, prescale, postscale)
-    ops.run(prepared, "allreduce", name, addresses, process_set_id)
+    ops.run(prepared, "allreduce", name, addresses, (tensor, output), process_set_id)
 
 
 def start_group(

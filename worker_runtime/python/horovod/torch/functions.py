@@ -1,7 +1,7 @@
 """Broadcasting of models, optimizers and Python objects."""
 
 import io
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
@@ -73,19 +73,43 @@ def broadcast_optimizer_state(
 ) -> None:
     """Gives `optimizer` the state and the hyperparameters of rank `root_rank`'s.
 
-    Works for any optimizer, by its ``state_dict``; only the root needs to have state.
+    Works for any optimizer, by its ``state_dict``; only the root needs to have state. Where an
+    optimizer has none yet, the gradients of its parameters are zeros afterwards; there is no step.
 
     Args:
       optimizer: of the same type, over the same parameters on all ranks.
       root_rank: the rank (of all ranks) whose state all get.
-      model: not used; scripts for older versions pass it.
+      model: tells which parameters have sparse gradients.
       process_set: the ranks that take part.
     """
     ops.check_ready()
     own = optimizer.state_dict()
+    if not own["state"]:
+        _zero_gradients(optimizer, model)
     received = broadcast_tree(own, root_rank, "broadcast_optimizer_state", process_set)
     if rank() != root_rank:
         _loading.load_optimizer(optimizer, received)
+
+
+def _zero_gradients(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]) -> None:
+    """Gives parameters that want a gradient one of zeros, sparse where theirs are."""
+    sparse = _sparse_parameters(optimizer, model)
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            if p.requires_grad:
+                zeros = torch.zeros_like(p.detach())
+                p.grad = zeros.to_sparse(1) if sparse is None or id(p) in sparse else zeros
+
+
+def _sparse_parameters(
+    optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]
+) -> Optional[Set[int]]:
+    """The ids of those whose gradients are sparse; None: all are."""
+    if isinstance(optimizer, torch.optim.SparseAdam):
+        return None
+    modules = model.modules() if model is not None else ()
+    kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+    return {id(m.weight) for m in modules if isinstance(m, kinds) and m.sparse}
 
 
 def broadcast_tree(
@@ -107,18 +131,44 @@ def broadcast_tree(
     return _trees.put_tensors(schema, destinations.tensors)
 
 
+class _Sealing:
+    """One operation that carries objects: what it brings is only unpickled if it is what the other
+    rank has sent. Whoever unpickles what a stranger made runs the stranger's code."""
+
+    def __init__(self, kind: str, name: str, process_set: ProcessSet) -> None:
+        self._name = "{} {}".format(kind, name)
+        self._process_set = process_set
+
+    def seal(self, data: torch.Tensor) -> None:
+        """Fills in the seal of what :func:`_to_bytes` has made. No operation of this name may come
+        between it and the data's."""
+        size = data.numel() - _ffi.SEAL_BYTES
+        _ffi.seal(self._name, self._process_set.process_set_id or 0, data.data_ptr(), size)
+
+    def check(self, senders: Sequence[int], received: Sequence[torch.Tensor]) -> None:
+        """Raises HorovodInternalError, and the world is broken, if one is not what its sender, a
+        rank of all ranks, has sealed. To be called on every rank."""
+        addresses = [data.data_ptr() for data in received]
+        sizes = [data.numel() for data in received]
+        process_set = self._process_set.process_set_id or 0
+        _ffi.open_sealed(self._name, process_set, senders, addresses, sizes)
+
+
 def _to_bytes(obj: Any) -> torch.Tensor:
+    """A pickle, and room for its seal."""
     import cloudpickle  # not before it is needed: it costs imports
 
     stream = io.BytesIO()
     cloudpickle.dump(obj, stream)
+    stream.write(bytes(_ffi.SEAL_BYTES))
     return torch.frombuffer(stream.getbuffer(), dtype=torch.uint8)
 
 
-def _from_bytes(tensor: torch.Tensor) -> Any:
+def _from_bytes(checked: torch.Tensor) -> Any:
     import cloudpickle
 
-    return cloudpickle.loads(_ffi.memory(tensor.data_ptr(), tensor.numel()))
+    size = checked.numel() - _ffi.SEAL_BYTES
+    return cloudpickle.loads(_ffi.memory(checked.data_ptr(), size))
 
 
 def broadcast_object(
@@ -132,12 +182,16 @@ def broadcast_object(
     name = name or "broadcast_object"
     ops.check_ready()
     is_root = rank() == root_rank
+    sealing = _Sealing("broadcast", name, process_set)
     data = _to_bytes(obj) if is_root else None
     length = torch.tensor([data.numel() if is_root else 0])
     broadcast_(length, root_rank, name + ".size", process_set)
-    if not is_root:
-        data = torch.empty(int(length), dtype=torch.uint8)
+    if is_root:
+        sealing.seal(data)
+    else:
+        data = torch.empty(max(int(length), 0), dtype=torch.uint8)
     broadcast_(data, root_rank, name + ".data", process_set)
+    sealing.check([root_rank], [data])
     return obj if is_root else _from_bytes(data)
 
 
@@ -147,7 +201,13 @@ def allgather_object(
     """Returns the list of the `obj` of all ranks of the process set, in rank order. They are pickled
     (cloudpickle)."""
     name = name or "allgather_object"
+    sealing = _Sealing("allgather", name, process_set)
     data = _to_bytes(obj)
     lengths = allgather(torch.tensor([data.numel()]), name + ".sizes", process_set).tolist()
+    sealing.seal(data)
     gathered = allgather(data, name + ".data", process_set)
-    return [_from_bytes(part) for part in gathered.split(lengths)]
+    if min(lengths) < 0 or sum(lengths) != gathered.numel():
+        lengths = [gathered.numel()] + [0] * (len(lengths) - 1)  # which fits no seal
+    parts = gathered.split(lengths)
+    sealing.check(process_set.ranks, parts)
+    return [_from_bytes(part) for part in parts]

@@ -15,7 +15,20 @@ class NonOwningPtr;
 template <typename T>
 class WeakNonOwningPtr {
  private:
+  friend class NonOwningPtr<T>;
   std::weak_ptr<T> pointer_;
+};
+
+// While there is one, whoever destroys what it points to waits.
+template <typename T>
+class NonOwningPtr {
+ public:
+  NonOwningPtr() = default;
+  explicit NonOwningPtr(const WeakNonOwningPtr<T>& weak) : pointer_(weak.pointer_.lock()) {}
+  explicit operator bool() const noexcept { return pointer_ != nullptr; }
+
+ private:
+  std::shared_ptr<T> pointer_;
 };
 
 }  // namespace gloo

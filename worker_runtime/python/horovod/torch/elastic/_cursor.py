@@ -1,6 +1,6 @@
 """How far the job is in an epoch of its data, whoever takes part in it."""
 
-from typing import Dict, Optional
+from typing import Dict
 
 from horovod.torch.mpi_ops import rank, size
 
@@ -8,6 +8,10 @@ from horovod.torch.mpi_ops import rank, size
 class JobCursor:
     """Counts what all ranks together have processed of an epoch, from the front of the epoch's
     order.
+
+    What is dealt to the ranks is settled by :meth:`reset` alone, which :meth:`set_epoch` and
+    :meth:`load_state_dict` call, and the elastic loop in a new world. :meth:`record_batch` only
+    counts.
 
     Attributes:
       epoch: its number.
@@ -20,6 +24,8 @@ class JobCursor:
         self.processed_num = 0
         self.num_replicas = 0
         self.rank = 0
+        self._dealt_epoch = 0
+        self._dealt_from = 0  # in that epoch's order
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
@@ -30,14 +36,9 @@ class JobCursor:
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """Notes that every rank has processed a batch of `batch_size` items.
-
-        `batch_size` is the same on all ranks. The last batch of an epoch may be shorter than is
-        said here: the count ends where the data does.
-        """
-        processed = self.processed_num + batch_size * self.num_replicas
-        end = self._end()
-        self.processed_num = processed if end is None else min(processed, end)
+        """Notes that every rank has processed a batch of `batch_size` items, the same number on all
+        ranks. The last batch of an epoch may be shorter than is said here."""
+        self.processed_num += batch_size * self.num_replicas
 
     def state_dict(self) -> Dict[str, int]:
         """The progress: epoch, and items processed in it by all ranks."""
@@ -54,7 +55,5 @@ class JobCursor:
         go on as they were."""
         self.num_replicas = size()
         self.rank = rank()
-
-    def _end(self) -> Optional[int]:
-        """How many items an epoch has; None: not known."""
-        raise NotImplementedError
+        self._dealt_epoch = self.epoch
+        self._dealt_from = self.processed_num

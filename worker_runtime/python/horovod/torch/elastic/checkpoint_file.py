@@ -2,20 +2,24 @@
 checksum.
 
     magic, format version, header's CRC32, header's size     24 bytes, little-endian
-    header: {"commit", "size" of the file, "state", "sections": [{kind, offset, size, crc, ...}]}
+    header: {"commit", "world", "job", "before", "size" of what follows, "state",
+             "sections": [{kind, offset, size, crc, ...}]}
     sections, each at a multiple of 64 bytes
 
-In "state" dicts, lists, tuples and scalars are JSON (see _encode); tensors and pickles refer to a
-section. Only values that are none of these are pickled.
+In "state" dicts, lists, tuples and scalars are JSON (see _encode); tensors, long lists of numbers
+and pickles refer to a section. Only values that are none of these are pickled.
+
+Format 1, which is read as well, had neither world, job and before, nor sections of numbers.
 """
 
+import array
 import json
 import os
 import pickle
 import struct
 import zlib
 from collections import OrderedDict
-from typing import Any, BinaryIO, Dict, List, NamedTuple, Tuple
+from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import cloudpickle
 import torch
@@ -24,23 +28,38 @@ from horovod import _ffi
 from horovod.torch import _trees
 
 _MAGIC = b"HVDCKPT\n"
-_VERSION = 1
+_VERSION = 2
+_READ = (1, 2)
 _PREFIX = struct.Struct("<8sIIQ")
 _ALIGNMENT = 64
 _MAX_HEADER = 1 << 30
+_LONG = 1000  # items of a list of numbers that has a section of its own
 
 
 class Damaged(Exception):
     """A file is not a whole checkpoint; the message says why."""
 
 
+class Origin(NamedTuple):
+    """Which commit a file is of, and who made it."""
+
+    commit: int
+    world: int = 0  # grows with every world that writes, from one job to the next, too
+    job: str = ""
+    before: int = 0  # the newest world of the jobs before this one; `world` counts on from there
+
+
 class Checkpoint(NamedTuple):
     """What a file holds."""
 
     path: str
-    commit: int
+    origin: Origin
     values: Dict[str, Any]
     trees: Dict[str, Any]
+
+    @property
+    def commit(self) -> int:
+        return self.origin.commit
 
 
 # State to JSON. A node is a list: what it is, then of what.
@@ -56,6 +75,10 @@ def _encode(value: Any, sections: List[Tuple[Dict[str, Any], Any]]) -> List[Any]
         items = [[_encode(k, sections), _encode(v, sections)] for k, v in value.items()]
         return ["dict" if kind is dict else "ordered", items]
     if kind in (list, tuple):
+        numbers = _as_array(value) if len(value) >= _LONG else None
+        if numbers is not None:
+            sections.append(({"kind": "numbers", "code": numbers.typecode}, _buffer(numbers)))
+            return [kind.__name__ + " of numbers", ["section", len(sections) - 1]]
         return [kind.__name__, [_encode(item, sections) for item in value]]
     if kind is torch.Tensor and _trees.is_plain(value) and not value.requires_grad:
         if value.device.type == "cpu":
@@ -73,10 +96,28 @@ def _decode(node: List[Any], sections: List[Any]) -> Any:
     if kind in ("dict", "ordered"):
         pairs = [(_decode(k, sections), _decode(v, sections)) for k, v in what]
         return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+    if kind in ("list of numbers", "tuple of numbers"):
+        numbers = _decode(what, sections).tolist()
+        return numbers if kind.startswith("list") else tuple(numbers)
     if kind in ("list", "tuple"):
         items = [_decode(item, sections) for item in what]
         return items if kind == "list" else tuple(items)
     return float.fromhex(what) if kind == "float" else what
+
+
+def _as_array(values: Sequence[Any]) -> Optional["array.array[Any]"]:
+    """The values, if they all are integers that 64 bits can hold, or all are floats."""
+    kinds = set(map(type, values))
+    try:
+        if kinds == {int}:
+            return array.array("q", values)
+        return array.array("d", values) if kinds == {float} else None
+    except OverflowError:
+        return None
+
+
+def _buffer(numbers: "array.array[Any]") -> Any:
+    return memoryview(numbers).cast("B")
 
 
 def _bytes_of(tensor: torch.Tensor) -> Any:
@@ -88,19 +129,27 @@ def _bytes_of(tensor: torch.Tensor) -> Any:
     return _ffi.memory(tensor.data_ptr(), size, tensor)
 
 
-def write(file: BinaryIO, commit: int, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
+def write(
+    file: BinaryIO, origin: Origin, values: Dict[str, Any], trees: Dict[str, Any]
+) -> None:
     """Writes a checkpoint to `file`, open for writing and empty. Raises OSError, and whatever
-    pickling does."""
+    pickling does; ValueError if all that is neither tensors nor long lists of numbers is more than
+    a header may be."""
     sections: List[Tuple[Dict[str, Any], Any]] = []
     state = _encode({"values": values, "trees": trees}, sections)
     offset = 0  # from the end of the header, until that is known
     for what, data in sections:
         what.update(offset=offset, size=len(data), crc=zlib.crc32(data))
         offset += -(-len(data) // _ALIGNMENT) * _ALIGNMENT
-    header = {"commit": commit, "size": offset, "state": state}
+    header = {**origin._asdict(), "size": offset, "state": state}
     header["sections"] = [what for what, _ in sections]
     text = json.dumps(header).encode()
     text += b" " * (-(_PREFIX.size + len(text)) % _ALIGNMENT)
+    if len(text) > _MAX_HEADER:
+        raise ValueError(
+            "its header would have {} bytes, more than {}: keep in tensors what is large, or in "
+            "lists of numbers of one type".format(len(text), _MAX_HEADER)
+        )
     file.write(_PREFIX.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
     file.write(text)
     for what, data in sections:
@@ -121,12 +170,19 @@ def read(path: str) -> Checkpoint:
         if found != header["size"]:
             raise Damaged("{} of its {} bytes are there".format(found, header["size"]))
         raw = [_read_section(file, start, what) for what in header["sections"]]
-    sections = [
-        _as_tensor(data, what) if what["kind"] == "tensor" else _unpickled(data)
-        for data, what in zip(raw, header["sections"])
-    ]
+    sections = [_opened(data, what) for data, what in zip(raw, header["sections"])]
     state = _decode(header["state"], sections)
-    return Checkpoint(path, header["commit"], state["values"], state["trees"])
+    return Checkpoint(path, _origin(header), state["values"], state["trees"])
+
+
+def read_origin(path: str) -> Origin:
+    """Of which commit and world a checkpoint is, by its header alone. Raises as :func:`read`."""
+    with open(path, "rb") as file:
+        return _origin(_read_header(file)[0])
+
+
+def _origin(header: Dict[str, Any]) -> Origin:
+    return Origin(**{name: header[name] for name in Origin._fields if name in header})
 
 
 def _read_header(file: BinaryIO) -> Tuple[Dict[str, Any], int]:
@@ -136,8 +192,8 @@ def _read_header(file: BinaryIO) -> Tuple[Dict[str, Any], int]:
     magic, version, crc, size = _PREFIX.unpack(prefix)
     if magic != _MAGIC:
         raise Damaged("it is no checkpoint of Horovod's")
-    if version != _VERSION:
-        raise Damaged("it has format {}, this Horovod reads {}".format(version, _VERSION))
+    if version not in _READ:
+        raise Damaged("it has format {}, this Horovod reads up to {}".format(version, _VERSION))
     text = file.read(size) if size <= _MAX_HEADER else b""
     if len(text) != size:
         raise Damaged("it ends within its header")
@@ -155,6 +211,15 @@ def _read_section(file: BinaryIO, start: int, what: Dict[str, Any]) -> torch.Ten
     if zlib.crc32(view) != what["crc"]:
         raise Damaged("a {} in it does not match its checksum".format(what["kind"]))
     return data
+
+
+def _opened(data: torch.Tensor, what: Dict[str, Any]) -> Any:
+    """What a section holds."""
+    if what["kind"] == "tensor":
+        return _as_tensor(data, what)
+    if what["kind"] == "numbers":
+        return array.array(what["code"], bytes(_bytes_of(data)))
+    return _unpickled(data)
 
 
 def _as_tensor(data: torch.Tensor, what: Dict[str, Any]) -> torch.Tensor:

@@ -1,23 +1,24 @@
 """Commits on disk, for a job whose workers may all be lost at once."""
 
 import atexit
-import os
-import re
-import sys
+import functools
 import threading
-from typing import Any, Dict, List, Optional, Tuple
+import time
+from typing import Any, Dict, List, Optional, Set, Tuple
 
-from horovod.torch.elastic import checkpoint_file
+from horovod import _ffi
+from horovod.common.elastic import say
+from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
+from horovod.torch.elastic import checkpoint_file, checkpoint_folder, folder_lock
 from horovod.torch.elastic.checkpoint_file import Checkpoint, Damaged
+from horovod.torch.elastic.checkpoint_folder import CheckpointFolder, Found
 
-_NAME = re.compile(r"checkpoint-(\d+)\.hvd")
-_UNFINISHED = re.compile(r"\.checkpoint-\d+\.hvd\.tmp")
 _KEPT = 2
 _MAX_WAIT_S = 60.0  # for a file that is being written when the process ends
-
-
-def _warn(text: str) -> None:
-    print("Horovod: " + text, file=sys.stderr, flush=True)
+_LONG_S = 60.0  # after which a file that is being written is worth a line
+# How long a world that was left, or a daemon that is away, is waited for.
+_MAX_DOUBT_S = 60.0
+_PAUSE_S = 1.0
 
 
 def _reason(error: BaseException) -> str:
@@ -25,15 +26,15 @@ def _reason(error: BaseException) -> str:
     return (text or type(error).__name__).splitlines()[0]
 
 
-def _owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+class _Outdated(Exception):
+    """The job may have gone on without this process."""
 
 
 class Checkpoints:
     """Writes commits to files in a folder and finds the newest that is whole.
 
     Used by one thread; files are written by another, at most one at a time. What can't be written
-    gives one line on stderr and is left.
+    gives one line on stderr and is left; so does what is written for a minute.
 
     Raises OSError if the folder can't be made, ValueError if `every` is not a positive number.
     """
@@ -41,17 +42,29 @@ class Checkpoints:
     def __init__(self, folder: str, every: int) -> None:
         if not isinstance(every, int) or isinstance(every, bool) or every < 1:
             raise ValueError("checkpoint_every must be a positive number, not {!r}".format(every))
-        self._folder = os.path.abspath(folder)
+        self._folder = CheckpointFolder(folder)
         self._every = every
         self._newest = 0  # commit that was written, or tried
         self._thread: Optional[threading.Thread] = None
+        self._ending = threading.Event()  # the process: it comes into no other world
+        self._began = 0.0
+        self._is_long = False  # and that was told
         self._trees: Tuple[Any, ...] = ()
         self._warned = ""
-        os.makedirs(self._folder, exist_ok=True)
+        self._damaged: Set[str] = set()  # files that were skipped
+        self._folder.make()
 
     def wants(self, commit: int) -> bool:
         """Whether it is time to write commit number `commit`, and no file is being written."""
-        return commit // self._every > self._newest // self._every and not self._writing()
+        if commit // self._every <= self._newest // self._every:
+            return False
+        if not self._writing():
+            return True
+        if not self._is_long and time.monotonic() - self._began > _LONG_S:
+            self._is_long = True
+            text = "checkpoint {} in {} has been under way for {:.0f} s; the training goes on"
+            say(text.format(self._newest, self._folder.path, _LONG_S))
+        return False
 
     def offer(self, commit: int, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
         """Starts writing commit number `commit` if that is wanted. Neither `values` nor `trees` may
@@ -59,12 +72,15 @@ class Checkpoints:
         if not self.wants(commit):
             return
         if self._thread is None:
-            atexit.register(self.wait)
+            atexit.register(self._finish)
         self._newest = commit
         self._trees = tuple(trees.values())
+        self._began, self._is_long = time.monotonic(), False
+        epoch = max(1, _ffi.query("epoch"))  # 0 without a world
         self._thread = threading.Thread(
-            target=self._write, args=(commit, values, trees), name="hvd-checkpoint", daemon=True
+            target=self._write, args=(commit, epoch, values, trees), name="hvd-checkpoint"
         )
+        self._thread.daemon = True
         self._thread.start()
 
     def in_use(self) -> Tuple[Any, ...]:
@@ -75,88 +91,90 @@ class Checkpoints:
         """Waits, for a minute at most, for a file that is being written."""
         if self._writing():
             self._thread.join(_MAX_WAIT_S)
+        if self._writing():
+            text = "checkpoint {} in {} is given up: it was not written within {:.0f} s"
+            say(text.format(self._newest, self._folder.path, _MAX_WAIT_S))
+
+    def _finish(self) -> None:
+        """At the end of the process."""
+        self._ending.set()
+        self.wait()
 
     def load_newest(self, newer_than: int = 0, alone: bool = True) -> Optional[Checkpoint]:
         """The newest checkpoint that is whole and newer than that commit, or None. One line on
-        stderr says which was taken, and which were skipped and why. `alone`: nobody is writing
-        here, so what a job that was killed has left is removed."""
+        stderr says which was taken, and which were skipped and why. `alone`: nobody of this job is
+        writing here, so the folder is locked, and what a job that was killed has left is removed.
+
+        Raises ValueError if another job has the folder.
+        """
         if alone:
-            self._remove_unfinished()
-        for name, commit in self._found():
-            if commit <= newer_than:
+            self._take_folder()
+        for found in self._found():
+            if found.commit <= newer_than:
                 return None
-            path = os.path.join(self._folder, name)
+            path = self._folder.path_of(found.name)
             try:
                 checkpoint = checkpoint_file.read(path)
             except (OSError, Damaged) as error:
-                _warn("checkpoint {} is skipped: {}".format(path, _reason(error)))
+                say("checkpoint {} is skipped: {}".format(path, _reason(error)))
+                self._damaged.add(found.name)
                 continue
-            self._newest = commit
-            _warn("going on from commit {}, checkpoint {}".format(commit, path))
+            self._newest = found.commit
+            say("going on from commit {}, checkpoint {}".format(found.commit, path))
             return checkpoint
         return None
+
+    def _take_folder(self) -> None:
+        job = checkpoint_folder.job()
+        try:
+            if folder_lock.take(self._folder.path, job, folder_lock.PATIENCE_S):
+                self._folder.remove_unfinished()
+        except folder_lock.InUse as error:
+            raise ValueError("checkpoint_dir {}".format(error)) from None
+        except OSError:  # can't be read, which the next look tells
+            pass
 
     def _writing(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def _names(self) -> List[str]:
+    def _found(self) -> List[Found]:
         try:
-            return os.listdir(self._folder)
+            return self._folder.found()
         except OSError as error:
-            _warn("checkpoints in {} can't be read: {}".format(self._folder, _reason(error)))
+            say("checkpoints in {} can't be read: {}".format(self._folder.path, _reason(error)))
             return []
 
-    def _found(self) -> List[Tuple[str, int]]:
-        """Names and commits of the checkpoints there are, newest first."""
-        matches = [match for match in map(_NAME.fullmatch, self._names()) if match]
-        return sorted(((m[0], int(m[1])) for m in matches), key=lambda item: -item[1])
-
-    def _remove_unfinished(self) -> None:
-        """Removes what a job that was killed has left."""
-        for name in self._names():
-            if _UNFINISHED.fullmatch(name):
-                self._remove(name)
-
-    def _write(self, commit: int, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
-        name = "checkpoint-{}.hvd".format(commit)
-        unfinished = "." + name + ".tmp"
+    def _write(
+        self, commit: int, epoch: int, values: Dict[str, Any], trees: Dict[str, Any]
+    ) -> None:
         try:
-            self._write_file(unfinished, commit, values, trees)
-            os.replace(os.path.join(self._folder, unfinished), os.path.join(self._folder, name))
-            self._sync_folder()
+            folder_lock.take(self._folder.path, checkpoint_folder.job())
+            origin = self._folder.origin_of(commit, epoch)
+            write = functools.partial(
+                checkpoint_file.write, origin=origin, values=values, trees=trees
+            )
+            written = self._folder.put(origin, write, self._confirm)
+            self._folder.remove_older_than(written, _KEPT, self._damaged)
         except Exception as error:  # whatever it is, the training goes on
-            self._remove(unfinished)
             reason = _reason(error)
             if reason != self._warned:
-                path = os.path.join(self._folder, name)
-                _warn("checkpoint {} can't be written: {}".format(path, reason))
+                where = self._folder.path
+                say("checkpoint {} in {} can't be written: {}".format(commit, where, reason))
             self._warned = reason
-            return
-        self._warned = ""
-        self._remove_older_than(commit)
+        else:
+            self._warned = ""
 
-    def _write_file(
-        self, name: str, commit: int, values: Dict[str, Any], trees: Dict[str, Any]
-    ) -> None:
-        with open(os.path.join(self._folder, name), "wb", opener=_owner_only) as file:
-            checkpoint_file.write(file, commit, values, trees)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _remove_older_than(self, commit: int) -> None:
-        # Newer ones were damaged when this job began: they are no reason to remove good ones.
-        for name, number in [item for item in self._found() if item[1] <= commit][_KEPT:]:
-            self._remove(name)
-
-    def _remove(self, name: str) -> None:
-        try:
-            os.remove(os.path.join(self._folder, name))
-        except OSError:
-            pass
+    def _confirm(self) -> None:
+        """Makes sure that the job has not gone on without this process, which may have been paused,
+        or cut off. Waits for a world that is about to come, and for a daemon that is away; raises
+        _Outdated when that has taken too long, or no world can come."""
+        deadline = time.monotonic() + _MAX_DOUBT_S
+        while True:
+            try:
+                return _ffi.confirm_world()
+            except HorovodInternalError as error:
+                is_last = self._ending.is_set() and error.code != UNAVAILABLE
+                if is_last or time.monotonic() >= deadline:
+                    raise _Outdated("the job may be in a newer world: {}".format(error)) from None
+                pause = time.sleep if self._ending.is_set() else self._ending.wait
+                pause(_PAUSE_S)

@@ -65,6 +65,8 @@ class StateDictHandler(StateHandler):
         tree = broadcast_tree(self.own_tensors(), 0, "horovod.state")
         if rank() != 0:
             self.take(tree)
+        else:
+            self.given()
 
     def copied(self) -> Any:
         """A copy of the state dict as it is now; it is no save until :meth:`keep`."""
@@ -98,6 +100,9 @@ class StateDictHandler(StateHandler):
     def take(self, state: Any) -> None:
         """Gives the value the state `state`, whose tensors it may keep."""
         self.value.load_state_dict(state)
+
+    def given(self) -> None:
+        """Called where the value has the state already that others :meth:`take`."""
 
 
 class ModelStateHandler(StateDictHandler):
@@ -137,6 +142,9 @@ class SamplerStateHandler(StateDictHandler):
 
     def reset(self) -> None:
         self.value.reset()
+
+    def given(self) -> None:
+        self.value.reset()  # as the others, which load that state
 
 
 Registry = List[Tuple[type, Type[StateHandler]]]

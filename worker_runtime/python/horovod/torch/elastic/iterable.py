@@ -2,7 +2,7 @@
 changes."""
 
 import itertools
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterable, Iterator
 
 import torch
 
@@ -15,7 +15,8 @@ class ElasticIterableDataset(JobCursor, torch.utils.data.IterableDataset):
 
     Put it into a ``TorchState`` and a DataLoader with at most one worker; call :meth:`record_batch`
     after each batch, before commit, and :meth:`set_epoch` at the end of an epoch. Use the same
-    batch size on all ranks.
+    batch size on all ranks. As there, what is dealt changes only in :meth:`reset`: iterating again
+    gives the same items.
 
     What is guaranteed is what :class:`ElasticSampler` guarantees: each item is part of the
     committed work of an epoch exactly once, except for up to ``num_replicas - 1`` items at the very
@@ -36,16 +37,13 @@ class ElasticIterableDataset(JobCursor, torch.utils.data.IterableDataset):
         self.source = source
         JobCursor.__init__(self)
 
-    def _end(self) -> Optional[int]:
-        return None
-
     def __iter__(self) -> Iterator[Any]:
         worker = torch.utils.data.get_worker_info()
         if worker is not None and worker.num_workers > 1:
             raise ValueError("ElasticIterableDataset needs a DataLoader with num_workers=0 or 1")
         if hasattr(self.source, "set_epoch"):
-            self.source.set_epoch(self.epoch)
-        return self._mine(iter(self.source), self.processed_num, self.rank, self.num_replicas)
+            self.source.set_epoch(self._dealt_epoch)
+        return self._mine(iter(self.source), self._dealt_from, self.rank, self.num_replicas)
 
     @staticmethod
     def _mine(items: Iterator[Any], skipped: int, rank: int, num_replicas: int) -> Iterator[Any]:

@@ -2,13 +2,12 @@
 
 import copy
 import pickle
-import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
 
 from horovod import _ffi
-from horovod.common import commits, ops
+from horovod.common import commit_store, commits, ops
 from horovod.common.elastic import ObjectState as _ObjectState
 from horovod.common.elastic import State  # noqa: F401 - hvd.elastic.State
 from horovod.common.process_sets import global_process_set
@@ -107,7 +106,6 @@ class TorchState(ObjectState):
         self._checkpoints: Optional[Checkpoints] = None
         self._placed: Optional[Placed] = None  # where the last save lies
         self._offered: Optional[Placed] = None  # where the last checkpoint is written from
-        self._inherited = 0  # the commit that this process has begun with
         self._loaded_commit = 0
         if checkpoint_dir is not None:
             self._checkpoints = Checkpoints(checkpoint_dir, checkpoint_every)
@@ -131,6 +129,9 @@ class TorchState(ObjectState):
         if rank() == 0 and commits.newest() == self._inherited:
             self._load_earlier()
         placed = self._sync_trees() if size() > 1 else None
+        if rank() == 0:
+            for handler in self._by_state_dict().values():
+                handler.given()
         for handler in self._others():
             handler.sync()
         if placed is None:
@@ -163,11 +164,11 @@ class TorchState(ObjectState):
             if placed is not None:
                 return self._snapshot(placed)
         trees = {name: handler.copied() for name, handler in self._by_state_dict().items()}
-        return _Snapshot(super()._copied(), trees)
+        return _Snapshot(copy.deepcopy(self._current()), trees)
 
     def _snapshot(self, placed: Placed) -> _Snapshot:
         trees = {name: PlacedTree(placed, name) for name in self._by_state_dict()}
-        return _Snapshot(super()._copied(), trees, placed)
+        return _Snapshot(copy.deepcopy(self._current()), trees, placed)
 
     def _place(self) -> Optional[Placed]:
         trees = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
@@ -179,14 +180,12 @@ class TorchState(ObjectState):
         return self._offered if writing else None
 
     def _take(self, copied: _Snapshot) -> None:
-        if copied.placed is not None:
-            _store.seal(copied.placed, commits.newest())
         for handler in self._others():
             handler.save()
         busy = self._checkpoints.in_use() if self._checkpoints else ()
         for name, handler in self._by_state_dict().items():
             handler.keep(copied.trees[name], busy)
-        super()._take(copied.values)
+        super()._take(copied)
         self._placed = copied.placed
 
     def _drop_gradients(self) -> None:
@@ -214,7 +213,7 @@ class TorchState(ObjectState):
     def _send(self, own: Dict[str, Any]) -> Optional[Placed]:
         taken = _trees.take_tensors(own)
         number = max(commits.newest(), self._known_commit())
-        head = _Head(_store.pickled(self._current()), number, taken.schema, taken.kinds)
+        head = _Head(commit_store.pickled(self._current()), number, taken.schema, taken.kinds)
         broadcast_object(tuple(head), 0, "horovod.state.schema")
         return self._broadcast(head, taken.tensors)
 
@@ -225,7 +224,7 @@ class TorchState(ObjectState):
             placed = self._broadcast(head, places.tensors)
         trees = _trees.put_tensors(head.schema, places.tensors)
         values = pickle.loads(head.values)
-        self._check_names(values, trees)
+        self._check_names({**values, **trees}, self._by_state_dict())
         for name, handler in self._by_state_dict().items():
             handler.take(trees[name])
         self._set(values)
@@ -252,27 +251,15 @@ class TorchState(ObjectState):
             return None
         return _store.begin(self, head.values, head.schema, head.kinds, self._kept())
 
-    def _check_names(self, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
-        theirs = set(values) | set(trees)
-        mine = set(self._saved_state) | set(self._by_state_dict())
-        if theirs != mine:
-            raise ValueError(
-                "only one of the two has {}".format(", ".join(sorted(theirs ^ mine)))
-            )
-
     def _load(self, snapshot: _Snapshot) -> None:
         for name, handler in self._by_state_dict().items():
             handler.load(snapshot.trees[name])
         self._set(snapshot.values)
 
-    def _set(self, values: Dict[str, Any]) -> None:
-        for name, value in values.items():
-            setattr(self, name, value)
-
     # Commits of earlier processes.
 
     def _inherit(self) -> None:
-        self._inherit_from_memory()
+        super()._inherit()
         # If nobody trains: whoever can restore the newest commit is to be rank 0, and the job is to
         # hear that it has come further.
         nobody_trains = _ffi.is_deferred() and rank() == 0
@@ -281,31 +268,20 @@ class TorchState(ObjectState):
             self._inherited = self._loaded_commit
             commits.inherit(self._loaded_commit)
 
-    def _inherit_from_memory(self) -> None:
-        left = _store.inherited()
-        if left is None:
-            return
-        try:
-            values, trees = left.commit.contents()
-            self._check_names(values, trees)
-            self._load(_Snapshot(values, trees))
-        except Exception as error:  # whatever another state makes it do
-            commits.inherit(0)
-            self.restore()
-            reason = (str(error) or type(error).__name__).split("\n")[0]
-            _say("commit {} is ignored, it does not fit this state: {}".format(left.number, reason))
-            return
-        commits.inherit(left.number)
-        self._inherited = left.number
-        trees = {name: PlacedTree(left.commit, name) for name in trees}
-        self._take(_Snapshot(copy.deepcopy(values), trees))
+    def _adopt(self, left: commit_store.Placed) -> _Snapshot:
+        placed = Placed(left.address, left.number)
+        values, trees = placed.contents()
+        self._check_names({**values, **trees}, self._by_state_dict())
+        self._load(_Snapshot(values, trees))
+        trees = {name: PlacedTree(placed, name) for name in trees}
+        return _Snapshot(placed.values(), trees, placed)
 
     def _load_earlier(self) -> None:
         """Begins where an earlier job was, if that is newer than what the process before left."""
         if self._load_checkpoint(self._inherited):
             self._inherited = 0
-        elif self._inherited > self._loaded_commit:
-            _say("going on from commit {}, kept in memory".format(self._inherited))
+        else:
+            self._say_where_it_goes_on()
 
     def _load_checkpoint(self, newer_than: int, alone: bool = True) -> bool:
         if self._checkpoints is None:
@@ -314,7 +290,7 @@ class TorchState(ObjectState):
         if found is None:
             return False
         try:
-            self._check_names(found.values, found.trees)
+            self._check_names({**found.values, **found.trees}, self._by_state_dict())
             self._load(_Snapshot(found.values, found.trees))
         except (KeyError, RuntimeError, ValueError) as error:
             raise ValueError(
@@ -331,7 +307,3 @@ class TorchState(ObjectState):
             self._offered = self._placed
             trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
             self._checkpoints.offer(number, self._saved_state, trees)
-
-
-def _say(text: str) -> None:
-    print("Horovod: " + text, file=sys.stderr, flush=True)

@@ -1,0 +1,53 @@
+// Waits with a limit that no step of the wall clock moves.
+#ifndef BASE_DEADLINE_TIMER_H_
+#define BASE_DEADLINE_TIMER_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "absl/synchronization/mutex.h"
+
+namespace hvd {
+
+// Abseil's own waits with a limit, timeouts included, are absolute times of the wall clock to the
+// kernel: set back by a minute, it lets them last a minute longer. So a thread that sleeps on the
+// monotonic clock wakes those whose time is over, and they wait without a limit meanwhile.
+// Thread-safe. One serves the process; its thread, which takes no signals, starts with the first
+// wait and is never joined.
+class DeadlineTimer {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // The process's. Never destroyed.
+  static DeadlineTimer& Get();
+
+  // Waits until `condition` holds or `deadline` has passed; returns whether it holds.
+  // REQUIRES: `mutex` is held by the caller; it is held again on return.
+  bool Await(absl::Mutex& mutex, const absl::Condition& condition, Time deadline);
+
+ private:
+  struct Waiter {
+    absl::Mutex* mutex;
+    std::atomic<bool> over{false};
+  };
+  using Waiters = std::multimap<Time, Waiter*>;
+
+  DeadlineTimer();
+  Waiters::iterator Add(Time deadline, Waiter& waiter);
+  void Remove(Waiters::iterator entry);
+  [[noreturn]] void Run();
+  // Returns when to look again.
+  Time WakeThoseDue();
+
+  std::mutex mutex_;  // may be taken under a waiter's, which this thread only tries to take
+  std::condition_variable earlier_;
+  Waiters waiters_;
+  Time sleeps_until_ = Time::max();
+};
+
+}  // namespace hvd
+
+#endif  // BASE_DEADLINE_TIMER_H_

@@ -1,0 +1,142 @@
+#include "base/line_writer.h"
+
+#include <poll.h>
+
+#include <cerrno>
+#include <deque>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/quiet_thread.h"
+
+namespace hvd {
+
+class LineWriter::Worker {
+ public:
+  Worker(Fd file, DroppedLine dropped_line)
+      : file_(std::move(file)), dropped_line_(std::move(dropped_line)) {}
+
+  void OnError(std::function<void(int error)> callback) {
+    absl::MutexLock lock(&callback_mutex_);
+    on_error_ = std::move(callback);
+  }
+
+  void Add(std::string line) {
+    absl::MutexLock lock(&mutex_);
+    if (waiting_bytes_ + line.size() > kMostWaitingBytes) {
+      ++refused_;
+      return;
+    }
+    waiting_bytes_ += line.size();
+    lines_.push_back(std::move(line));
+  }
+
+  // False: it has not ended in time.
+  bool End() {
+    absl::MutexLock lock(&mutex_);
+    ending_ = true;
+    Clock& clock = Clock::Real();
+    return clock.AwaitWithDeadline(mutex_, absl::Condition(&ended_), clock.Now() + kPatience);
+  }
+
+  // The thread's.
+  void Run() {
+    std::deque<std::string> lines;
+    uint64_t refused = 0;
+    while (Next(lines, refused)) {
+      for (const std::string& line : lines) Put(line);
+      lines.clear();
+      missing_ += std::exchange(refused, 0);  // they came after those that had room
+      if (missing_ > 0) Put("");
+    }
+    absl::MutexLock lock(&mutex_);
+    ended_ = true;
+  }
+
+ private:
+  // False: there is nothing more to write.
+  bool Next(std::deque<std::string>& lines, uint64_t& refused) {
+    absl::MutexLock lock(&mutex_);
+    const auto something = [this] {
+      mutex_.AssertHeld();
+      return ending_ || refused_ > 0 || !lines_.empty();
+    };
+    mutex_.Await(absl::Condition(&something));
+    lines.swap(lines_);
+    waiting_bytes_ = 0;
+    refused = std::exchange(refused_, 0);
+    return refused > 0 || !lines.empty();
+  }
+
+  // Writes it after what is to be said about those before it.
+  void Put(const std::string& line) {
+    std::string text = torn_ ? "\n" : "";
+    if (missing_ > 0) text += dropped_line_(missing_);
+    const size_t before = text.size();
+    text += line;
+    const size_t written = WriteSomeOf(text);
+    if (written >= before) missing_ = 0;
+    torn_ = written == 0 ? torn_ : text[written - 1] != '\n';
+    if (written == text.size()) return;
+    Tell(errno);
+    if (!line.empty()) ++missing_;
+  }
+
+  // Returns how many bytes; fewer than all: errno says why.
+  size_t WriteSomeOf(absl::string_view text) {
+    const size_t size = text.size();
+    while (!text.empty()) {
+      const IoResult result = WriteSome(file_.get(), text);
+      if (result.end) break;
+      if (result.would_block) AwaitRoom();
+      text.remove_prefix(result.bytes);
+    }
+    return size - text.size();
+  }
+
+  // Another program that shares the terminal may have made it non-blocking.
+  void AwaitRoom() {
+    pollfd room = {file_.get(), POLLOUT, 0};
+    poll(&room, 1, -1);
+  }
+
+  void Tell(int error) {
+    absl::MutexLock lock(&callback_mutex_);
+    if (const auto tell = std::exchange(on_error_, nullptr)) tell(error);
+  }
+
+  const Fd file_;  // the thread's, as the next three
+  const DroppedLine dropped_line_;
+  uint64_t missing_ = 0;  // lines that were not written since the last that was
+  bool torn_ = false;     // the file ends within a line
+  absl::Mutex callback_mutex_;
+  std::function<void(int error)> on_error_ ABSL_GUARDED_BY(callback_mutex_);
+  absl::Mutex mutex_;
+  std::deque<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+LineWriter::LineWriter(Fd file, DroppedLine dropped_line)
+    : worker_(std::make_shared<Worker>(std::move(file), std::move(dropped_line))),
+      thread_(StartQuietThread([worker = worker_] { worker->Run(); })) {}
+
+LineWriter::~LineWriter() {
+  const bool ended = worker_->End();
+  worker_->OnError(nullptr);
+  // One that hangs in the kernel can't be waited for. What it needs, it has.
+  ended ? thread_.join() : thread_.detach();
+}
+
+void LineWriter::OnError(std::function<void(int error)> callback) {
+  worker_->OnError(std::move(callback));
+}
+
+void LineWriter::Write(std::string line) { worker_->Add(std::move(line)); }
+
+}  // namespace hvd

@@ -1,0 +1,113 @@
+#include "base/line_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "tests/support/full_disk.h"
+
+namespace hvd {
+namespace {
+
+std::string Dropped(uint64_t count) { return absl::StrCat("(", count, " dropped)\n"); }
+
+std::string ReadAll(const Fd& fd) {
+  std::string text;
+  char buffer[4096];
+  for (IoResult got; !(got = ReadSome(fd.get(), buffer, sizeof(buffer))).end;) {
+    text.append(buffer, got.bytes);
+  }
+  return text;
+}
+
+TEST(LineWriterTest, Lines_AreWrittenInOrder_AndAllBeforeItGoes) {
+  Pipe pipe = *MakePipe();
+  std::string expected;
+  {
+    LineWriter writer(std::move(pipe.write), Dropped);
+    for (int i = 0; i < 100; ++i) {
+      writer.Write(absl::StrCat(i, "\n"));
+      absl::StrAppend(&expected, i, "\n");
+    }
+  }
+  EXPECT_EQ(ReadAll(pipe.read), expected);
+}
+
+// A pipe that nobody reads: a hung disk, a stopped reader.
+TEST(LineWriterTest, NobodyReads_WritingNeverWaits_AndWhatWasDroppedIsSaidWhenSomebodyDoes) {
+  Pipe pipe = *MakePipe();
+  const std::string line = std::string(1 << 16, 'x') + "\n";
+  const uint64_t many = 4 * LineWriter::kMostWaitingBytes / line.size();
+  LineWriter writer(std::move(pipe.write), Dropped);
+  for (uint64_t i = 0; i < many; ++i) writer.Write(line);
+  std::string text;
+  char buffer[1 << 16];
+  uint64_t dropped = 0;
+  while (dropped == 0) {
+    const IoResult got = ReadSome(pipe.read.get(), buffer, sizeof(buffer));
+    ASSERT_FALSE(got.end);
+    text.append(buffer, got.bytes);
+    const size_t said = text.find('(');
+    if (said != std::string::npos && text.back() == '\n')
+      dropped = std::stoull(text.substr(said + 1));
+  }
+  const auto lines = static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n')) - 1;
+  EXPECT_EQ(lines + dropped, many);
+  EXPECT_GT(lines, 0u);
+}
+
+TEST(LineWriterTest, NobodyEverReads_ItGoesAllTheSame) {
+  Pipe pipe = *MakePipe();
+  {
+    LineWriter writer(std::move(pipe.write), Dropped);
+    writer.Write(std::string(1 << 20, 'x') + "\n");
+  }
+  char c = 0;
+  EXPECT_EQ(read(pipe.read.get(), &c, 1), 1);
+}
+
+TEST(LineWriterTest, DiskIsFull_IsToldOnce) {
+  int told = 0;
+  {
+    LineWriter writer(Fd(open("/dev/full", O_WRONLY | O_CLOEXEC)), Dropped);
+    writer.OnError([&told](int error) {
+      EXPECT_EQ(error, ENOSPC);
+      ++told;
+    });
+    for (int i = 0; i < 10; ++i) writer.Write("line\n");
+  }
+  EXPECT_EQ(told, 1);
+}
+
+// Room for a line and a half, then for all.
+TEST(LineWriterTest, DiskWasFull_TheNextLineBeginsOne_AndWhatIsMissingIsSaid) {
+  const std::string path = testing::TempDir() + "/line_writer_" + std::to_string(getpid());
+  auto disk = std::make_unique<FullDisk>(9);
+  absl::Notification full;
+  {
+    LineWriter writer(Fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)),
+                      Dropped);
+    writer.OnError([&full](int) { full.Notify(); });
+    writer.Write("first\n");
+    writer.Write("second\n");
+    full.WaitForNotification();
+    disk.reset();
+    writer.Write("third\n");
+  }
+  std::ostringstream contents;
+  contents << std::ifstream(path).rdbuf();
+  unlink(path.c_str());
+  EXPECT_EQ(contents.str(), "first\nsec\n(1 dropped)\nthird\n");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,175 @@
+#include "rendezvous/journal/batches.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+constexpr unsigned char kDigitMark = 0xC0;
+constexpr int kDigitBits = 6;
+constexpr size_t kLongDigits = 11;  // of 64 bits
+constexpr size_t kShortDigits = 6;  // of 32 bits
+constexpr size_t kSealedBytes = kLongDigits + 2 * kShortDigits;
+static_assert(kSealedBytes + kShortDigits == kBatchHeaderBytes, "");
+constexpr size_t kLongestRun = 254;  // of bytes without a zero between them
+constexpr size_t kLengthBytes = 4;
+
+void PutDigits(uint64_t number, size_t digits, std::string& to) {
+  for (size_t i = 0; i < digits; ++i) {
+    to.push_back(static_cast<char>(kDigitMark | (number & (0xFF ^ kDigitMark))));
+    number >>= kDigitBits;
+  }
+}
+
+uint64_t GetDigits(absl::string_view from, size_t digits) {
+  uint64_t number = 0;
+  for (size_t i = digits; i-- > 0;) {
+    number = (number << kDigitBits) | (static_cast<unsigned char>(from[i]) & (0xFF ^ kDigitMark));
+  }
+  return number;
+}
+
+bool IsDigit(char c) { return (static_cast<unsigned char>(c) & kDigitMark) == kDigitMark; }
+
+std::string WithoutZeros(absl::string_view from) {
+  std::string to;
+  to.reserve(from.size() + from.size() / kLongestRun + 2);
+  while (true) {
+    const absl::string_view ahead = from.substr(0, kLongestRun);
+    const size_t run = std::min(ahead.find('\0'), ahead.size());
+    to.push_back(static_cast<char>(run + 1));
+    to.append(from.data(), run);
+    from.remove_prefix(run);
+    if (run == kLongestRun) continue;
+    if (from.empty()) return to;
+    from.remove_prefix(1);  // the zero
+  }
+}
+
+// nullopt: it is not what WithoutZeros makes.
+std::optional<std::string> WithZeros(absl::string_view from) {
+  std::string to;
+  to.reserve(from.size());
+  while (!from.empty()) {
+    const size_t run = static_cast<unsigned char>(from[0]) - size_t{1};
+    if (run > kLongestRun || from.size() - 1 < run) return std::nullopt;
+    to.append(from.data() + 1, run);
+    if (run < kLongestRun) to.push_back('\0');
+    from.remove_prefix(run + 1);
+  }
+  if (to.empty() || to.back() != '\0') return std::nullopt;
+  to.pop_back();  // what follows the last run is the end
+  return to;
+}
+
+struct Header {
+  uint64_t number = 0;
+  size_t length = 0;
+  uint32_t checksum = 0;
+};
+
+// The header that `bytes` begin with, if it is whole.
+std::optional<Header> FirstHeader(absl::string_view bytes) {
+  const absl::string_view all = bytes.substr(0, kBatchHeaderBytes);
+  if (all.size() < kBatchHeaderBytes || !std::all_of(all.begin(), all.end(), IsDigit)) {
+    return std::nullopt;
+  }
+  const absl::string_view sealed = all.substr(0, kSealedBytes);
+  if (GetDigits(all.substr(kSealedBytes), kShortDigits) != Crc32c(sealed)) return std::nullopt;
+  return Header{
+      GetDigits(sealed, kLongDigits),
+      static_cast<size_t>(GetDigits(sealed.substr(kLongDigits), kShortDigits)),
+      static_cast<uint32_t>(GetDigits(sealed.substr(kLongDigits + kShortDigits), kShortDigits))};
+}
+
+bool HasZero(absl::string_view bytes) { return bytes.find('\0') != absl::string_view::npos; }
+
+// Whether `bytes`, which begin with no whole header, are what is left of a last batch.
+bool IsTornHeader(absl::string_view bytes, uint64_t number) {
+  const absl::string_view header = bytes.substr(0, kBatchHeaderBytes);
+  const bool lost = header.size() < kBatchHeaderBytes || HasZero(header);
+  if (!lost ||
+      !std::all_of(header.begin(), header.end(), [](char c) { return c == '\0' || IsDigit(c); })) {
+    return false;
+  }
+  for (size_t i = 1; i < bytes.size(); ++i) {
+    const std::optional<Header> later = FirstHeader(bytes.substr(i));
+    if (later.has_value() && later->number > number) return false;
+  }
+  return true;
+}
+
+absl::Status VisitBody(absl::string_view body,
+                       const std::function<absl::Status(absl::string_view)>& visit) {
+  const std::optional<std::string> contents = WithZeros(body);
+  if (!contents.has_value()) return absl::DataLossError("has a batch that is none");
+  absl::string_view rest = *contents;
+  while (!rest.empty()) {
+    if (rest.size() < kLengthBytes) return absl::DataLossError("has a batch that is none");
+    size_t length = 0;
+    for (size_t i = kLengthBytes; i-- > 0;) {
+      length = (length << 8) | static_cast<unsigned char>(rest[i]);
+    }
+    rest.remove_prefix(kLengthBytes);
+    if (rest.size() < length) return absl::DataLossError("has a batch that is none");
+    RETURN_IF_ERROR(visit(rest.substr(0, length)));
+    rest.remove_prefix(length);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddToBatch(absl::string_view payload, std::string& contents) {
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    contents.push_back(static_cast<char>(payload.size() >> (8 * i)));
+  }
+  contents.append(payload.data(), payload.size());
+}
+
+std::string EncodeBatch(uint64_t number, absl::string_view contents) {
+  const std::string body = WithoutZeros(contents);
+  std::string batch;
+  batch.reserve(kBatchHeaderBytes + body.size());
+  PutDigits(number, kLongDigits, batch);
+  PutDigits(body.size(), kShortDigits, batch);
+  PutDigits(Crc32c(body), kShortDigits, batch);
+  PutDigits(Crc32c(batch), kShortDigits, batch);
+  return batch + body;
+}
+
+absl::StatusOr<BatchesRead> ReadBatches(
+    absl::string_view bytes, size_t begin,
+    const std::function<absl::Status(absl::string_view)>& visit) {
+  BatchesRead read;
+  read.end = begin;
+  while (read.end < bytes.size()) {
+    const absl::string_view rest = bytes.substr(read.end);
+    const absl::Status damaged = absl::DataLossError(absl::StrCat("is damaged at byte ", read.end));
+    const std::optional<Header> header = FirstHeader(rest);
+    if (!header.has_value()) {
+      if (IsTornHeader(rest, read.next)) return read;
+      return damaged;
+    }
+    if (header->number != read.next) return damaged;
+    const absl::string_view body = rest.substr(kBatchHeaderBytes, header->length);
+    if (body.size() < header->length) return read;
+    const size_t size = kBatchHeaderBytes + body.size();
+    if (Crc32c(body) != header->checksum) {
+      // Had it been safe on disk, and not the last, another would follow.
+      if (size == rest.size() && HasZero(body)) return read;
+      return damaged;
+    }
+    RETURN_IF_ERROR(VisitBody(body, visit));
+    read.end += size;
+    ++read.next;
+  }
+  return read;
+}
+
+}  // namespace hvd

@@ -1,0 +1,126 @@
+#include "rendezvous/membership/job_tally.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/duration_text.h"
+
+namespace hvd {
+namespace {
+
+std::string Count(int n, absl::string_view what) {
+  return absl::StrCat(n, " ", what, n == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string WorkText(uint64_t steps, absl::Duration time) {
+  const std::string counted =
+      steps == 0 ? "" : absl::StrCat(steps, steps == 1 ? " step" : " steps", " and ");
+  return absl::StrCat(counted, DurationText(time), " of work");
+}
+
+// "rank 1 on host b failed: exit code 3" -> "exit code 3"
+std::string JobTally::CauseOf(absl::string_view text) {
+  constexpr absl::string_view kFailed = " failed: ";
+  const size_t found = text.find(kFailed);
+  return std::string(found == absl::string_view::npos ? text : text.substr(found + kFailed.size()));
+}
+
+void JobTally::Observe(const Notice& notice, absl::Time now) {
+  switch (notice.kind) {
+    case Notice::Kind::kHostJoined:
+      if (worlds_ > 0) ++hosts_joined_;
+      return;
+    case Notice::Kind::kHostLost:
+      ++hosts_lost_;
+      remaining_ = 0;  // it does not say how many workers went with it
+      return;
+    case Notice::Kind::kHostLeft:
+      ++hosts_left_;
+      return;
+    case Notice::Kind::kDrainOverran:
+      ++drains_overrun_;
+      return;
+    case Notice::Kind::kWorkerFailed:
+      return Fail(notice);
+    case Notice::Kind::kEpochBroken:
+      // Another one before the next world costs nothing more.
+      if (!std::exchange(rolled_back_, true)) ++rollbacks_;
+      return Break(now);
+    case Notice::Kind::kWaiting:
+      if (worlds_ > 0) Break(now);  // all hosts have left
+      return;
+    case Notice::Kind::kWorldFormed:
+      return Form(notice, now);
+    default:
+      return;
+  }
+}
+
+void JobTally::Fail(const Notice& notice) {
+  ++failures_;
+  ++causes_[CauseOf(notice.text)];
+  // One that is not in the world takes nothing from those that are.
+  if (notice.rank >= 0 && remaining_ > 0 && notice.epoch == epoch_) --remaining_;
+}
+
+void JobTally::Break(absl::Time now) {
+  if (!broken_since_.has_value()) broken_since_ = now;
+}
+
+void JobTally::Form(const Notice& notice, absl::Time now) {
+  ++worlds_;
+  epoch_ = notice.epoch;
+  size_ = notice.size;
+  remaining_ = notice.size;
+  rolled_back_ = false;
+  commit_ = std::max(commit_, notice.commit);
+  lost_steps_ += notice.lost_steps;
+  lost_time_ += notice.lost_time;
+  if (!broken_since_.has_value()) return;
+  // Another daemon's clock may have been ahead.
+  const absl::Duration time =
+      std::max(absl::ZeroDuration(), now - *std::exchange(broken_since_, std::nullopt));
+  ++breaks_;
+  without_world_ += time;
+  longest_break_ = std::max(longest_break_, time);
+}
+
+std::string JobTally::Summary() const {
+  if (worlds_ == 0) return "";
+  std::vector<std::string> parts = {Count(worlds_, "world")};
+  if (failures_ > 0) {
+    const std::string causes =
+        absl::StrJoin(causes_, ", ", [](std::string* out, const auto& cause) {
+          absl::StrAppend(out, cause.second, " x ", cause.first);
+        });
+    parts.push_back(absl::StrCat(Count(failures_, "failure"), " (", causes, ")"));
+  }
+  if (hosts_joined_ > 0) parts.push_back(absl::StrCat(Count(hosts_joined_, "host"), " joined"));
+  if (hosts_left_ > 0) {
+    const std::string late =
+        drains_overrun_ > 0 ? absl::StrCat(" (", drains_overrun_, " not in good order)") : "";
+    parts.push_back(absl::StrCat(Count(hosts_left_, "host"), " left", late));
+  }
+  if (hosts_lost_ > 0) parts.push_back(absl::StrCat(Count(hosts_lost_, "host"), " lost"));
+  if (commit_ > 0) parts.push_back(absl::StrCat("the last world began with commit ", commit_));
+  if (rollbacks_ > 0) {
+    const std::string lost = lost_time_ > absl::ZeroDuration()
+                                 ? absl::StrCat(" (", WorkText(lost_steps_, lost_time_), ")")
+                                 : "";
+    parts.push_back(
+        absl::StrCat("work since the newest commit lost ", Count(rollbacks_, "time"), lost));
+  }
+  if (breaks_ > 0) {
+    const auto rounded = [](absl::Duration time) { return DurationText(time); };
+    parts.push_back(absl::StrCat(rounded(without_world_), " without a world (longest ",
+                                 rounded(longest_break_), ")"));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+}  // namespace hvd

@@ -1,0 +1,79 @@
+// How a job went so far, in numbers: what its last line says. From notices, whose texts are
+// sentences. Pure.
+#ifndef RENDEZVOUS_MEMBERSHIP_JOB_TALLY_H_
+#define RENDEZVOUS_MEMBERSHIP_JOB_TALLY_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+// "12 steps and 3.2s of work"; steps are known only where an optimizer counts them.
+std::string WorkText(uint64_t steps, absl::Duration time);
+
+// A plain value, which a journal's snapshot keeps. Not thread-safe.
+class JobTally {
+ public:
+  void Observe(const Notice& notice, absl::Time now);
+
+  int worlds() const { return worlds_; }
+  // What the newest world had, and how many of those are known to run.
+  Epoch epoch() const { return epoch_; }
+  int size() const { return size_; }
+  int remaining() const { return remaining_; }
+
+  // What failed a worker, of a notice's text; and how often that did.
+  static std::string CauseOf(absl::string_view text);
+  int failures_by(const std::string& cause) const {
+    const auto found = causes_.find(cause);
+    return found == causes_.end() ? 0 : found->second;
+  }
+
+  // One line, without a newline: worlds, failures by cause, hosts that came and went, how often
+  // work was lost, time without a world. Empty if there never was a world.
+  std::string Summary() const;
+
+  // See archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(worlds_, epoch_, size_, remaining_, causes_, failures_, hosts_joined_, hosts_left_);
+    archive(drains_overrun_, hosts_lost_, rolled_back_, broken_since_, breaks_, rollbacks_);
+    archive(without_world_, longest_break_);
+    archive.Since(2, commit_, lost_steps_, lost_time_);
+  }
+
+ private:
+  void Fail(const Notice& notice);
+  void Form(const Notice& notice, absl::Time now);
+  void Break(absl::Time now);
+
+  int worlds_ = 0;
+  Epoch epoch_;
+  int size_ = 0;
+  int remaining_ = 0;
+  std::map<std::string, int> causes_;
+  int failures_ = 0;
+  int hosts_joined_ = 0;  // after the first world
+  int hosts_left_ = 0;
+  int drains_overrun_ = 0;
+  int hosts_lost_ = 0;
+  bool rolled_back_ = false;  // since the newest world formed
+  std::optional<absl::Time> broken_since_;
+  int breaks_ = 0;
+  int rollbacks_ = 0;
+  absl::Duration without_world_;
+  absl::Duration longest_break_;
+  uint64_t commit_ = 0;  // the newest that a world began with
+  uint64_t lost_steps_ = 0;
+  absl::Duration lost_time_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_MEMBERSHIP_JOB_TALLY_H_

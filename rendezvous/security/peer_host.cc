@@ -1,0 +1,31 @@
+#include "rendezvous/security/peer_host.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/grpc_security_constants.h"
+#include "rendezvous/security/job_credentials.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kMostNameBytes = 64;  // a common name has room for no more; see Certify
+
+}  // namespace
+
+std::string PeerHost(const grpc::AuthContext& context) {
+  if (!context.IsPeerAuthenticated()) return kAnyHost;
+  const std::vector<grpc::string_ref> names =
+      context.FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+  return names.size() == 1 ? std::string(names[0].begin(), names[0].end()) : "";
+}
+
+absl::Status CheckPeerHost(absl::string_view peer_host, absl::string_view host) {
+  if (peer_host == kAnyHost || peer_host == host.substr(0, kMostNameBytes)) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat("its certificate is host ", peer_host, "'s, and not host ", host, "'s"));
+}
+
+}  // namespace hvd

@@ -1,0 +1,23 @@
+// For which host a peer's certificate was issued.
+#ifndef RENDEZVOUS_SECURITY_PEER_HOST_H_
+#define RENDEZVOUS_SECURITY_PEER_HOST_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/security/auth_context.h"
+
+namespace hvd {
+
+// What was given to JobAuthority::IssueForHost, as far as a certificate can hold it; kAnyHost for a
+// peer that shows no certificate, which only a server without TLS lets in.
+std::string PeerHost(const grpc::AuthContext& context);
+
+// Whether a peer of that host (see PeerHost) may act for `host`.
+//   PermissionDenied: it may not; names both.
+absl::Status CheckPeerHost(absl::string_view peer_host, absl::string_view host);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_SECURITY_PEER_HOST_H_

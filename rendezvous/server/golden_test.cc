@@ -1,0 +1,115 @@
+// Journals that earlier programs wrote are read for as long as a job's version is the same. How the
+// files in testdata came about: two hosts, a:2 and b:1, in an elastic job of 1 to 3 workers; worker
+// 2 was killed, b was drained and overran it when its worker failed; the daemon was started again.
+// The one with a snapshot has it after the second world. Never make them anew.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/private_folder.h"
+#include "base/version.h"
+#include "gtest/gtest.h"
+#include "proto/journal.pb.h"
+#include "rendezvous/journal/file_journal.h"
+#include "rendezvous/journal/record_file.h"
+#include "rendezvous/server/recovery.h"
+
+namespace hvd {
+namespace {
+
+const absl::Time kStart = absl::FromUnixNanos(1600000000123456789);
+
+JobSpec Spec() {
+  JobSpec spec;
+  spec.min_workers = 1;
+  spec.max_workers = 3;
+  spec.start_workers = 3;
+  spec.elastic.emplace();
+  return spec;
+}
+
+std::string Read(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// A daemon takes up a job of its own version only.
+std::string OfThisVersion(const std::string& journal) {
+  const auto payload = FirstRecord(journal);
+  pb::journal::Header header;
+  EXPECT_TRUE(payload.ok() && payload->has_value());
+  EXPECT_TRUE(header.ParseFromArray((*payload)->data(), static_cast<int>((*payload)->size())));
+  header.set_version(kVersion);
+  return EncodeRecord(header.SerializeAsString()) +
+         journal.substr(kRecordHeaderBytes + (*payload)->size());
+}
+
+std::string Describe(const Recovered& job) {
+  const Membership::View view = job.machine->Describe();
+  std::string text = absl::StrCat("epoch ", view.epoch.value(), ", ", view.state, ", failures ",
+                                  view.failures, "\n");
+  for (const auto& host : view.hosts) {
+    absl::StrAppend(&text, host.host.host, ":", host.host.slots,
+                    host.attached ? " attached\n" : "\n");
+    for (const auto& worker : host.workers) {
+      absl::StrAppend(&text, "  worker ", worker.id.value(), " rank ", worker.rank, " pid ",
+                      worker.pid, " ", worker.state, "\n");
+    }
+  }
+  for (const WorldMember& member : job.machine->world()->members) {
+    absl::StrAppend(&text, "member ", member.worker.id.value(), " ", member.host, " ",
+                    member.address, ":", member.control_port, " commit ", member.commit, "\n");
+  }
+  absl::StrAppend(&text, "worlds ", job.history.count(Notice::Kind::kWorldFormed), ", failed ",
+                  job.history.count(Notice::Kind::kWorkerFailed), ", started ",
+                  job.history.count(Notice::Kind::kWorkerStarted), "\n");
+  return text;
+}
+
+class GoldenTest : public testing::TestWithParam<const char*> {
+ protected:
+  ~GoldenTest() override { std::filesystem::remove_all(folder_->path()); }
+
+  absl::StatusOr<std::unique_ptr<FileJournal>> Open() {
+    return FileJournal::Open(*folder_, "golden", Spec(), kStart);
+  }
+
+  const std::unique_ptr<PrivateFolder> folder_ =
+      *PrivateFolder::Open(absl::StrCat(testing::TempDir(), "/golden_", getpid()));
+};
+
+TEST_P(GoldenTest, IsRead_AndGoesOnInTheNewFormat) {
+  const auto file = folder_->NewFile("journal");
+  ASSERT_TRUE(WriteAll(file->get(),
+                       OfThisVersion(Read(absl::StrCat("rendezvous/server/testdata/", GetParam()))))
+                  .ok());
+  for (int opening = 0; opening < 2; ++opening) {
+    const auto journal = Open();
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    EXPECT_EQ((*journal)->bytes_cut(), 0);
+    EXPECT_EQ((*journal)->started(), kStart);
+    const auto job = Recover(Spec(), **journal);
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(Describe(*job),
+              "epoch 3, running, failures 1\n"
+              "a:2 attached\n"
+              "  worker 1 rank 0 pid 1001 running\n"
+              "  worker 4 rank -1 pid 1004 starting\n"
+              "member 1 a 10.0.0.1:4001 commit 9\n"
+              "worlds 3, failed 1, started 4\n");
+    // And what this program makes of it, it understands as well.
+    ASSERT_TRUE((*journal)->Compact({SaveJob(*job->machine, job->history), job->newest}).ok());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, GoldenTest,
+                         testing::Values("journal_format_2", "journal_format_2_snapshot"));
+
+}  // namespace
+}  // namespace hvd

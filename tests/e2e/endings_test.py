@@ -1,0 +1,57 @@
+"""How what ends a rank, or interrupts it, is told: once, by its cause, in the user's own frames."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+JOBS = Path(__file__).resolve().parent / "jobs"
+
+
+def lines_of(text, rank, stream="stderr"):
+    prefix = f"[{rank}]<{stream}>:"
+    return [line[len(prefix) :] for line in text.splitlines() if line.startswith(prefix)]
+
+
+def test_signals_interrupt_collectives(horovodrun, tmp_path):
+    os.mkfifo(tmp_path / "go")
+    result = horovodrun.run("-np", "2", sys.executable, JOBS / "interrupted.py", tmp_path / "go")
+    assert result.returncode == 0, result.stdout + result.stderr
+    said = lines_of(result.stdout, 0, "stdout")
+    assert said[:4] == ["run KeyboardInterrupt", "submit KeyboardInterrupt", "barrier Alarm", "synchronize Alarm"]
+    assert set(said[4:]) <= {"a handler that returns"}
+
+
+def test_an_exception_is_shown_in_the_users_frames_and_others_in_a_line(horovodrun):
+    result = horovodrun.run("-np", "3", sys.executable, JOBS / "fails.py", "raise", env={"HOROVOD_LOG_LEVEL": "warning"})
+    assert result.returncode == 1
+    cause = "\n".join(lines_of(result.stderr, 1))
+    assert "in train" in cause and "in load" in cause and cause.count("ValueError: bad sample 17") == 1
+    assert "horovod/" not in cause
+    for rank in (0, 2):
+        (line,) = lines_of(result.stderr, rank)
+        assert line.startswith("HorovodInternalError: ") and "fails.py" in line, line
+    assert "Process name: 1" in result.stderr
+
+
+def test_who_leaves_amid_the_work_is_named_as_the_cause(horovodrun):
+    result = horovodrun.run("-np", "2", sys.executable, JOBS / "fails.py", "exit")
+    assert result.returncode == 1
+    block = result.stderr[result.stderr.index("-" * 80) :]
+    assert "The cause was a process that had left:\nProcess name: 1\nExit code: 0\n" in block
+    assert "Cause: rank 1 on host localhost left first" in block and "while rank 0 on host localhost still needed it" in block
+    assert "| " not in block  # the other one's last words say nothing more
+
+
+def test_an_exception_in_horovod_run_is_shown_once(tmp_path):
+    path = str(JOBS / "fails.py")
+    code = (
+        "import horovod\n"
+        f"def train():\n    import runpy, sys\n    sys.argv[1:] = ['raise']\n    runpy.run_path({path!r})\n"
+        "horovod.run(train, num_proc=2)\n"
+    )
+    environment = {**os.environ, "HOROVOD_LOG_LEVEL": "warning"}
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert result.returncode == 1
+    assert result.stderr.count("raise ValueError") == 1, result.stderr
+    assert "RuntimeError: Horovod detected" in result.stderr and "Rank 1 raised:" in result.stderr

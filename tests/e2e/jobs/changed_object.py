@@ -1,0 +1,40 @@
+"""Rank 1 gets objects that somebody on the way has changed: `changed_object.py broadcast|allgather`."""
+
+import sys
+
+import cloudpickle
+import torch
+
+import horovod.torch as hvd
+from horovod.torch import functions
+
+
+def spoil(name):
+    """The operation `name` of the module gives rank 1 one bit more."""
+    original = getattr(functions, name)
+
+    def spoiled(tensor, *args):
+        result = original(tensor, *args)
+        is_data = any(isinstance(arg, str) and arg.endswith(".data") for arg in args)
+        if is_data and hvd.rank() == 1:
+            result[len(result) // 2] ^= 1
+        return result
+
+    setattr(functions, name, spoiled)
+
+
+def refuse(_):
+    raise AssertionError("it was unpickled")
+
+
+hvd.init()
+assert hvd.broadcast_object("first", 0) == "first"
+assert hvd.allgather_object(hvd.rank()) == [0, 1]
+spoil(sys.argv[1] + ("_" if sys.argv[1] == "broadcast" else ""))
+if hvd.rank() == 1:
+    cloudpickle.loads = refuse
+try:
+    getattr(hvd, sys.argv[1] + "_object")({"rank": hvd.rank()})
+    hvd.allreduce(torch.ones(1))  # which tells the other rank
+except hvd.HorovodInternalError as error:
+    print("ended:", error, flush=True)

@@ -1,0 +1,30 @@
+"""A rank that commits each step, and writes so into a file of its host, until it is told to end.
+
+    commits_alone.py DIRECTORY SECONDS_OF_A_STEP
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import horovod.torch as hvd
+
+hvd.init()
+log = os.open(Path(sys.argv[1]) / os.environ["HOROVOD_HOSTNAME"], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+state = hvd.elastic.ObjectState(step=0)
+
+
+@hvd.elastic.run
+def train(state):
+    while not (Path(sys.argv[1]) / "end").exists():
+        hvd.allreduce(torch.ones(1), name="x")
+        state.step += 1
+        state.commit()
+        os.write(log, b"%d\n" % state.step)
+        time.sleep(float(sys.argv[2]))
+
+
+train(state)

@@ -1,0 +1,73 @@
+"""A host that is paused with all that runs there is given up, and another world trains. When it goes on, no commit of its own counts any more, even before its
+agent has noticed anything."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from processes import Running, command_line, pids_with, wait_until_none
+
+JOB = Path(__file__).resolve().parent / "jobs" / "commits_alone.py"
+SHORT = {"HOROVOD_AGENT_TIMEOUT_SECONDS": "2", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a program of a job whose processes carry the mark of one host."""
+    started = []
+
+    def run(host, *command):
+        environment = {**os.environ, **SHORT, "PAUSED_TEST": f"{tmp_path}-{host}"}
+        started.append(Running([str(word) for word in command], env=environment, cwd=tmp_path))
+        return started[-1]
+
+    yield run
+    for running in started:
+        running.end()
+    wait_until_none(lambda: pids_with(f"PAUSED_TEST={tmp_path}-".encode()), 15)
+
+
+def test_no_commit_counts_after_the_pause(start, tmp_path):
+    limits = ["--np", "1", "--min-np", "1", "--max-np", "1", "--reattach-timeout", "1"]
+    daemon = start("daemon", "horovod-rendezvousd", "--listen", "127.0.0.1:0", *limits, "--state-dir", "state", "--token-file", "token")
+    address = daemon.stdout.wait_for(r"^(127\.0\.0\.1:\d+)$", 30).group(1)
+
+    def join(host, step):
+        agent = ["horovod-agent", "--join", address, "--token-file", "token", "--host", host, "--slots", "1"]
+        return start(host, *agent, "--", sys.executable, JOB, tmp_path, step)
+
+    def commits(host):
+        log = tmp_path / host
+        return log.read_text().count("\n") if log.exists() else 0
+
+    def wait_for_commits(host):
+        deadline = time.monotonic() + 60
+        while commits(host) < 5:
+            assert time.monotonic() < deadline, daemon.everything()
+            time.sleep(0.02)
+
+    paused = join("a", 0)  # many steps before its watch has heard anything
+    wait_for_commits("a")
+    other = join("b", 0.02)
+    daemon.stderr.wait_for("host b joined", 30)
+    pids = pids_with(f"PAUSED_TEST={tmp_path}-a\0".encode())
+    worker = next(pid for pid in pids if JOB.name in command_line(pid) and "horovod-agent" not in command_line(pid))
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    wait_for_commits("b")
+    before = commits("a")
+    os.kill(worker, signal.SIGCONT)  # its agent and guard go on to be stopped: nobody but the daemon can tell it
+    assert wait_until_none(lambda: [pid for pid in [worker] if JOB.name in command_line(pid)], 60) == []
+    # One may have been agreed on when the pause began.
+    assert commits("a") <= before + 1, f"{commits('a') - before} commits after the pause"
+    for pid in set(pids) - {worker}:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    assert paused.wait(60) != 0
+    (tmp_path / "end").touch()
+    assert other.wait(60) == 0, other.everything()
+    assert daemon.wait(60) == 0, daemon.everything()

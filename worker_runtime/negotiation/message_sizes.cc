@@ -1,0 +1,68 @@
+#include "worker_runtime/negotiation/message_sizes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd {
+namespace {
+
+// Of a number as Protobuf writes it: 64 bits, and 32 bits that are not negative.
+constexpr size_t kLongBytes = 10, kIntBytes = 5;
+// All fields of fixed size of a tensor, and the heads of the others.
+constexpr size_t kFixedBytes = 96;
+
+size_t WireBytes(const AnnouncedTensor& tensor) {
+  return tensor.signature == nullptr ? kFixedBytes : hvd::WireBytes(*tensor.signature);
+}
+
+}  // namespace
+
+size_t WireBytes(const TensorSignature& signature) {
+  return kFixedBytes + signature.name.size() + kLongBytes * signature.shape.size() +
+         kIntBytes * signature.splits.size();
+}
+
+size_t WireBytes(const PlannedTensor& tensor) {
+  const bool is_known = tensor.known_id != kNoSignatureId;
+  return kFixedBytes + (is_known ? 0 : WireBytes(*tensor.signature)) +
+         kLongBytes * tensor.first_dims.size() +
+         kIntBytes * (tensor.received_splits.size() + tensor.absent_ranks.size());
+}
+
+size_t WireBytes(const Failure& failure) {
+  size_t bytes = kFixedBytes + failure.message.size();
+  for (const std::string& name : failure.names) bytes += kIntBytes + name.size();
+  return bytes;
+}
+
+absl::Status CheckSize(absl::Span<const SignaturePtr> group) {
+  size_t bytes = 0;
+  for (const SignaturePtr& signature : group) bytes += WireBytes(*signature);
+  if (bytes <= kMostOperationBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("an operation of ", group.size(), group.size() == 1 ? " tensor" : " tensors",
+                   " takes ", bytes, " bytes to announce (names, shapes and splits); at most ",
+                   kMostOperationBytes, " are taken: smaller groups or shorter names would do"));
+}
+
+std::vector<Announcement> Split(Announcement announcement) {
+  std::vector<Announcement> parts;
+  auto groups = std::exchange(announcement.groups, {});
+  size_t bytes = 0;
+  for (auto& group : groups) {
+    if (bytes >= kGoodMessageBytes) {
+      Announcement& part = parts.emplace_back();
+      part.seen_sequence = announcement.seen_sequence;
+      part.groups = std::exchange(announcement.groups, {});
+      bytes = 0;
+    }
+    for (const AnnouncedTensor& tensor : group) bytes += WireBytes(tensor);
+    announcement.groups.push_back(std::move(group));
+  }
+  parts.push_back(std::move(announcement));
+  return parts;
+}
+
+}  // namespace hvd

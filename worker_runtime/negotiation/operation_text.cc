@@ -1,0 +1,16 @@
+#include "worker_runtime/negotiation/operation_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace hvd {
+
+std::string OperationText(OpKind op, absl::string_view name) {
+  const std::string prefix = absl::StrCat(NameOf(op), ".");
+  if (!absl::ConsumePrefix(&name, prefix)) {
+    absl::ConsumePrefix(&name, absl::StrCat("grouped_", prefix));
+  }
+  return absl::StrCat(NameOf(op), " '", name, "'");
+}
+
+}  // namespace hvd

@@ -1,0 +1,18 @@
+// An operation in words, for messages.
+#ifndef WORKER_RUNTIME_NEGOTIATION_OPERATION_TEXT_H_
+#define WORKER_RUNTIME_NEGOTIATION_OPERATION_TEXT_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "worker_runtime/negotiation/op_kind.h"
+
+namespace hvd {
+
+// "allreduce 'x'". Tensors' names begin with the operation's name ("allreduce.x",
+// "grouped_allreduce.x_1of2"), which is not said twice.
+std::string OperationText(OpKind op, absl::string_view name);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_NEGOTIATION_OPERATION_TEXT_H_

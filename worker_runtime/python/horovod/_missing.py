@@ -1,0 +1,67 @@
+"""Modules of Horovod's that this version lacks: importing one says so in a line."""
+
+import importlib.abc
+import sys
+from typing import Any, NoReturn
+
+_HERE = "there are horovod.torch (PyTorch), horovod.lightning and horovod.run"
+
+# What is not here, by what one would import; all below it is not here either. A row goes when its
+# package comes.
+_FRAMEWORKS = {
+    "horovod.tensorflow": "TensorFlow",
+    "horovod.keras": "Keras",
+    "horovod.mxnet": "MXNet",
+    "horovod.jax": "JAX",
+}
+_ENGINES = {
+    "horovod.spark": "Spark",
+    "horovod.ray": "Ray",
+}
+_MODULES = {
+    "horovod.data": "no data loaders; torch.utils.data with hvd.elastic.ElasticSampler serves",
+    "horovod.runner.mpi_run": "no MPI; horovod.run and horovodrun start the workers",
+    "horovod.runner.js_run": "no jsrun; horovod.run and horovodrun start the workers",
+    "horovod.runner.http": "no HTTP server; its rendezvous is gRPC (docs/operations.md)",
+    "horovod.runner.elastic": "no elastic driver in Python; horovodrun's flags are its settings",
+    # Whatever else there was.
+    "horovod.runner": "a launcher that is no Python; horovod.run and horovodrun start the workers",
+}
+
+
+def _reason(name: str) -> str:
+    """Why there is no such module; empty if it is none of those."""
+    parts = name.split(".")
+    for length in range(len(parts), 1, -1):
+        prefix = ".".join(parts[:length])
+        if prefix in _FRAMEWORKS:
+            return "this version of Horovod does not support {}".format(_FRAMEWORKS[prefix])
+        if prefix in _ENGINES:
+            return "this version of Horovod does not run on {}".format(_ENGINES[prefix])
+        if prefix in _MODULES:
+            return "this version of Horovod has " + _MODULES[prefix]
+    return ""
+
+
+def explain(name: str) -> NoReturn:
+    """Raises the ImportError for one of the modules that are not here."""
+    reason = _reason(name)
+    here = "" if any(name.startswith(row) for row in _MODULES) else "; " + _HERE
+    # Without `name`: `from horovod import keras` would drop the text of an error that has it.
+    raise ModuleNotFoundError("{}: {}{}".format(name, reason, here))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Asked last: only for what nobody else has found."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if not name.startswith("horovod.") or not _reason(name):
+            return
+        # importlib.util.find_spec only asks whether there is one.
+        if sys._getframe(2).f_code.co_name != "find_spec":
+            explain(name)
+
+
+def explain_imports() -> None:
+    """From now on an import of a missing module says what is missing."""
+    sys.meta_path.append(_Finder())

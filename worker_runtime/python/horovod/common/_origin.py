@@ -1,0 +1,94 @@
+"""Who has started this process, and whether it may therefore join a world."""
+
+import os
+from typing import Mapping, NamedTuple, Optional
+
+from horovod.common.exceptions import HorovodInternalError
+
+# Tells the processes that a member of a world starts who that is: its id, and its place in the job.
+_MEMBER = "HOROVOD_MEMBER"
+
+
+class _Launcher(NamedTuple):
+    """What a launcher sets for each of its processes. All of the variables are there."""
+
+    name: str
+    rank: str
+    size: str
+
+
+# Each pair is set for the processes of one launch, not for a whole allocation: a notebook or one
+# process in a batch job of several tasks has none of them, or a size of 1.
+_LAUNCHERS = (
+    _Launcher("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    _Launcher("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    _Launcher("mpirun", "PMI_RANK", "PMI_SIZE"),
+    _Launcher("torchrun", "RANK", "WORLD_SIZE"),
+    _Launcher("torchrun", "LOCAL_RANK", "WORLD_SIZE"),
+)
+
+
+def _number(text: str) -> Optional[int]:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def complaint(environment: Mapping[str, str]) -> Optional[str]:
+    """What to say, in one line, to a process with this environment that is one of several which
+    something else than Horovod has started: they would train apart from each other without a word.
+    None: it is on its own, or one of Horovod's."""
+    if environment.get("HOROVOD_AGENT_SOCKET"):
+        return None
+    for launcher in _LAUNCHERS:
+        rank = _number(environment.get(launcher.rank, ""))
+        size = _number(environment.get(launcher.size, ""))
+        if rank is None or size is None or size < 2:
+            continue
+        return (
+            "hvd.init(): this is process {rank} of {size} that {name} has started ({variable}="
+            "{size}), but this version of Horovod is started by horovodrun: 'horovodrun -np {size} "
+            "python SCRIPT', with -H HOST:SLOTS,... for several hosts (for {size} separate "
+            "trainings unset {variable})".format(
+                rank=rank, size=size, name=launcher.name, variable=launcher.size
+            )
+        )
+    return None
+
+
+def _place_in_job() -> str:
+    """What the agent has told this process and those that it starts; empty without an agent."""
+    names = ("HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID")
+    return " ".join(os.environ[name] for name in names if name in os.environ)
+
+
+def note_member() -> None:
+    """Tells the processes that this one is going to start that it is a member of a world."""
+    if _place_in_job():
+        os.environ[_MEMBER] = "{} {}".format(os.getpid(), _place_in_job())
+
+
+def forget_member() -> None:
+    """Takes that back."""
+    os.environ.pop(_MEMBER, None)
+
+
+def _check_no_member_started_this() -> None:
+    pid, _, place = os.environ.get(_MEMBER, "").partition(" ")
+    if not place or place != _place_in_job() or pid == str(os.getpid()):
+        return
+    if os.path.exists("/proc/" + pid):
+        raise HorovodInternalError(
+            "Process {0} has called hvd.init() and has started this one, which can't be the same "
+            "rank. If this one runs the script again, as the workers of a DataLoader do that are "
+            "started by spawn or forkserver, call hvd.init() under if __name__ == '__main__'. "
+            "Otherwise call hvd.shutdown() in process {0} first.".format(pid)
+        )
+
+
+def check() -> None:
+    """Raises :class:`HorovodInternalError` if a process that has started this one is a member of
+    the world in the place that this one has, since the world would break; or if another launcher
+    has started several processes."""
+    _check_no_member_started_this()
+    refusal = complaint(os.environ)
+    if refusal is not None:
+        raise HorovodInternalError(refusal)

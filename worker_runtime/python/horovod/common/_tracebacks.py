@@ -1,0 +1,63 @@
+"""Tracebacks as users want them: their own frames, without those of this package."""
+
+import os
+import sys
+import sysconfig
+import traceback
+from typing import Iterator, List, Optional
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Where other packages are, and Python's own modules.
+_INSTALLED = tuple(
+    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {path + os.sep for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
+    | {"<frozen "}
+)
+_LEFT_OUT = "({} of Horovod left out; HOROVOD_LOG_LEVEL=debug shows {})\n"
+
+
+def _shows_all() -> bool:
+    return os.environ.get("HOROVOD_LOG_LEVEL", "").lower() in ("debug", "trace")
+
+
+def _is_own(frame: traceback.FrameSummary) -> bool:
+    return os.path.abspath(frame.filename).startswith(_PACKAGE)
+
+
+def _linked(error: Optional[traceback.TracebackException]) -> Iterator[traceback.TracebackException]:
+    """That one, its causes, and the members of groups."""
+    if error is None:
+        return
+    yield error
+    for other in (error.__cause__, error.__context__, *(getattr(error, "exceptions", None) or ())):
+        yield from _linked(other)
+
+
+def folded(error: BaseException) -> str:
+    """The traceback without the frames of this package, and how many they were."""
+    shown = traceback.TracebackException.from_exception(error)
+    if _shows_all():
+        return "".join(shown.format())
+    left_out = 0
+    for each in _linked(shown):
+        users: List[traceback.FrameSummary] = [one for one in each.stack if not _is_own(one)]
+        left_out += len(each.stack) - len(users)
+        each.stack[:] = users
+    text = "".join(shown.format())
+    if left_out == 0:
+        return text
+    frames = "1 frame" if left_out == 1 else "{} frames".format(left_out)
+    return text + _LEFT_OUT.format(frames, "it" if left_out == 1 else "them")
+
+
+def in_a_line(error: BaseException) -> str:
+    """The exception, and the user's innermost line that raised it; all of the traceback if the
+    runtime logs that much."""
+    if _shows_all():
+        return folded(error).rstrip("\n")
+    text = "{}: {}".format(type(error).__name__, " ".join(str(error).split()))
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not _is_own(one)]
+    users = [one for one in frames if not one.filename.startswith(_INSTALLED)] or frames
+    if not users:
+        return text
+    return "{} ({}:{}, in {})".format(text, users[-1].filename, users[-1].lineno, users[-1].name)

@@ -1,0 +1,142 @@
+"""A running horovodrun as a child of this process, with its output where this process's goes."""
+
+import codecs
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from typing import Any, Iterator, List, Optional, Sequence
+
+from horovod.runner.launch import find_program
+
+_STOP_SECONDS = 30.0  # for horovodrun to stop its workers, which takes it much less
+
+
+class Launcher:
+    """A horovodrun that ends with this process, whatever ends that."""
+
+    def __init__(self, arguments: Sequence[str], pass_fds: Sequence[int] = ()) -> None:
+        # Its stdin ends with this process. Ctrl-C at a terminal is for this process alone, which
+        # passes it on: two of them would leave the workers no time.
+        self._relays = [_Relay(sys.stdout, 1), _Relay(sys.stderr, 2)]
+        self._process = subprocess.Popen(
+            [find_program("horovodrun"), "--end-with-stdin", *arguments],
+            env=_environment(),
+            stdin=subprocess.PIPE,
+            stdout=self._relays[0].child_end,
+            stderr=self._relays[1].child_end,
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+        self._relays[0].take(self._process.stdout)
+        self._relays[1].take(self._process.stderr)
+
+    def wait(self) -> int:
+        """Its exit status, once it has ended and what it wrote has been passed on."""
+        self._relay(None)
+        return self._process.wait()
+
+    def stop(self) -> None:
+        """Ends it if it still runs."""
+        # Every further Ctrl-C is passed on, too: the second one makes horovodrun hurry.
+        while self._process.poll() is None:
+            try:
+                self._process.send_signal(signal.SIGINT)
+                if not self._relay(_STOP_SECONDS):
+                    self._process.kill()
+                self._process.wait()
+            except KeyboardInterrupt:
+                continue
+        self._process.stdin.close()
+
+    def _relay(self, patience: Optional[float]) -> bool:
+        """Passes output on until it has ended; False: it has not within `patience` seconds."""
+        deadline = None if patience is None else time.monotonic() + patience
+        with selectors.DefaultSelector() as selector, _ending_of(self._process) as ended:
+            selector.register(ended, selectors.EVENT_READ)
+            open_ones = [relay for relay in self._relays if relay.pipe is not None]
+            for relay in open_ones:
+                selector.register(relay.pipe, selectors.EVENT_READ, relay)
+            while True:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                ready = [key for key, _ in selector.select(left)]
+                if not ready:
+                    return False
+                for key in ready:
+                    if key.data is not None and not key.data.pass_on():
+                        selector.unregister(key.fileobj)
+                if any(key.data is None for key in ready):
+                    for relay in open_ones:
+                        relay.finish()
+                    return True
+
+
+class _Relay:
+    """Where one of the two streams goes: to the descriptor itself if Python's stream is that, or
+    else into the stream, by a pipe."""
+
+    def __init__(self, stream: Any, number: int) -> None:
+        self._stream = stream
+        self.pipe: Optional[Any] = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.child_end = None if _is_descriptor(stream, number) else subprocess.PIPE
+        if stream is not None:
+            stream.flush()  # what was printed before comes first
+
+    def take(self, pipe: Optional[Any]) -> None:
+        self.pipe = pipe
+        if pipe is not None:
+            os.set_blocking(pipe.fileno(), False)
+
+    def pass_on(self) -> bool:
+        """What there is; False: there won't be more, or nothing just now."""
+        try:
+            data = os.read(self.pipe.fileno(), 1 << 16)
+        except BlockingIOError:
+            return False
+        stream, self._stream = self._stream, None  # one that fails is not tried again
+        if stream is not None:
+            stream.write(self._decoder.decode(data, final=not data))
+            stream.flush()
+            self._stream = stream
+        return bool(data)
+
+    def finish(self) -> None:
+        """The rest. What others may write later, who have the pipe as well, nobody waits for."""
+        while self.pass_on():
+            pass
+        self.pipe.close()
+        self.pipe = None
+
+
+def _is_descriptor(stream: Any, number: int) -> bool:
+    """Whether what is written to `stream` goes to that descriptor of the process. None, as in
+    programs without a console, is taken for it."""
+    if stream is None:
+        return True
+    try:
+        return stream.fileno() == number
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
+def _ending_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
+    """A descriptor that is readable when the process has ended."""
+    pidfd = os.pidfd_open(process.pid)
+    try:
+        yield pidfd
+    finally:
+        os.close(pidfd)
+
+
+def _environment() -> "dict[str, str]":
+    """This process's, with this very package for the workers, wherever it was imported from."""
+    environment = dict(os.environ)
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    paths: List[Optional[str]] = [package, environment.get("PYTHONPATH")]
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    return environment

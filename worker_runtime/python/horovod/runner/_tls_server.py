@@ -1,0 +1,227 @@
+"""A server of short requests over mutual TLS, in one thread, that strangers can't hold up."""
+
+import os
+import selectors
+import socket
+import ssl
+import struct
+import threading
+import time
+from typing import Any, Callable, Generator, Iterable, List, NamedTuple, Optional
+
+LENGTH = struct.Struct("!Q")  # before a request, and before its answer
+
+_MOST_CONNECTIONS = 256
+_HANDSHAKE_SECONDS = 10.0
+_REQUEST_SECONDS = 60.0  # for a whole request, or an answer, and a second for each
+_SLOWEST = 1 << 20  # bytes a second
+_PIECE = 1 << 20
+_PAUSE = 0.1  # seconds, when the process has no descriptor left
+
+_Steps = Generator[int, None, Any]  # yields the events that it waits for
+
+
+class Credentials(NamedTuple):
+    """PEM texts: whose certificates count, and one's own certificate and key."""
+
+    ca: str
+    certificate: str
+    key: str
+
+
+def context_of(credentials: Credentials, protocol: int) -> ssl.SSLContext:
+    """A context of that protocol, client's or server's, in which either side must be certified."""
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=credentials.ca)
+    # It can only be loaded by name; this one is in no directory.
+    own = os.memfd_create("horovod")
+    try:
+        with open(own, "w", closefd=False) as file:
+            file.write(credentials.certificate + credentials.key)
+        context.load_cert_chain("/proc/self/fd/{}".format(own))
+    finally:
+        os.close(own)
+    return context
+
+
+class _Connection:
+    """One connection, and how far it has got."""
+
+    def __init__(self, stream: ssl.SSLSocket) -> None:
+        self.stream = stream
+        self.since = time.monotonic()
+        self.deadline = self.since + _HANDSHAKE_SECONDS
+        self.has_spoken = False
+        self.is_friend = False  # it has proven that it is certified
+        self.events = selectors.EVENT_READ
+        self.steps: Optional[_Steps] = None
+
+
+def _when_ready(action: Callable[[], Any]) -> _Steps:
+    while True:
+        try:
+            return action()
+        except ssl.SSLWantReadError:
+            yield selectors.EVENT_READ
+        except ssl.SSLWantWriteError:
+            yield selectors.EVENT_WRITE
+
+
+def _receive(stream: ssl.SSLSocket, count: int) -> _Steps:
+    data = bytearray()
+    while len(data) < count:
+        wanted = min(count - len(data), _PIECE)
+        part = yield from _when_ready(lambda: stream.recv(wanted))  # noqa: B023 - called at once
+        if not part:
+            raise ConnectionError("it ended in the middle")
+        data += part
+    return bytes(data)
+
+
+def _send(stream: ssl.SSLSocket, data: bytes) -> _Steps:
+    rest = memoryview(data)
+    while rest:
+        piece = rest[:_PIECE]
+        sent = yield from _when_ready(lambda: stream.send(piece))  # noqa: B023 - called at once
+        rest = rest[sent:]
+
+
+class TlsServer:
+    """Answers the requests of certified clients, one a connection, on a thread of its own, from
+    `start` to `stop`.
+
+    `answer(request)` is called on that thread; what it raises ends that connection. All time limits
+    are for the whole of a handshake or request. There are at most 256 connections: who comes then
+    takes the place of a stranger, the silent ones first, or waits in the kernel's queue.
+    """
+
+    def __init__(
+        self,
+        listeners: Iterable[socket.socket],
+        context: ssl.SSLContext,
+        answer: Callable[[bytes], bytes],
+    ) -> None:
+        self._listeners, self._context, self._answer = list(listeners), context, answer
+        self._connections: List[_Connection] = []
+        self._accepts_from = 0.0
+        self._selector = selectors.DefaultSelector()
+        self._stopped, self._stop = socket.socketpair()
+        self._selector.register(self._stopped, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._run, name="horovod.run", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Closes everything, the listeners, too."""
+        self._stop.close()
+        self._thread.join()
+        self._stopped.close()
+
+    def _run(self) -> None:
+        while True:
+            self._choose_listeners()
+            ready = {key.fileobj: key.data for key, _ in self._selector.select(self._patience())}
+            if self._stopped in ready:
+                break
+            for stream, connection in ready.items():
+                if connection is not None:
+                    self._step(connection)
+                else:
+                    self._accept(stream)
+            self._drop_late()
+        for connection in list(self._connections):
+            self._drop(connection)
+        for listener in self._listeners:
+            listener.close()
+        self._selector.close()
+
+    def _patience(self) -> Optional[float]:
+        times = [connection.deadline for connection in self._connections]
+        if self._accepts_from:
+            times.append(self._accepts_from)
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _choose_listeners(self) -> None:
+        """Looks at the listeners as long as there is room for a connection."""
+        if self._accepts_from and time.monotonic() >= self._accepts_from:
+            self._accepts_from = 0.0
+        wanted = not self._accepts_from and (
+            len(self._connections) < _MOST_CONNECTIONS or self._stranger() is not None
+        )
+        for listener in self._listeners:
+            if wanted != (listener in self._selector.get_map()):
+                if wanted:
+                    self._selector.register(listener, selectors.EVENT_READ)
+                else:
+                    self._selector.unregister(listener)
+
+    def _stranger(self) -> Optional[_Connection]:
+        """Who has to go first."""
+        strangers = [one for one in self._connections if not one.is_friend]
+        return min(strangers, key=lambda one: (one.has_spoken, one.since), default=None)
+
+    def _accept(self, listener: socket.socket) -> None:
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            stranger = self._stranger()
+            if stranger is None:
+                return
+            self._drop(stranger)
+        try:
+            plain, _ = listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        except OSError:
+            self._accepts_from = time.monotonic() + _PAUSE
+            return
+        plain.setblocking(False)
+        stream = self._context.wrap_socket(
+            plain, server_side=True, do_handshake_on_connect=False
+        )
+        connection = _Connection(stream)
+        connection.steps = self._serve(connection)
+        self._connections.append(connection)
+        self._selector.register(stream, connection.events, connection)
+
+    def _serve(self, connection: _Connection) -> _Steps:
+        stream = connection.stream
+        yield from _when_ready(stream.do_handshake)
+        connection.is_friend = True
+        self._allow(connection, 0)
+        (length,) = LENGTH.unpack((yield from _receive(stream, LENGTH.size)))
+        self._allow(connection, length)
+        answer = self._answer((yield from _receive(stream, length)))
+        self._allow(connection, len(answer))
+        yield from _send(stream, LENGTH.pack(len(answer)))
+        yield from _send(stream, answer)
+
+    @staticmethod
+    def _allow(connection: _Connection, length: int) -> None:
+        connection.deadline = time.monotonic() + _REQUEST_SECONDS + length / _SLOWEST
+
+    def _step(self, connection: _Connection) -> None:
+        if connection not in self._connections:
+            return  # dropped a moment ago
+        try:
+            events = next(connection.steps)
+        except StopIteration:
+            return self._drop(connection)
+        except Exception:  # noqa: BLE001 - a stranger, or a worker that died: the job's end tells
+            return self._drop(connection)
+        connection.has_spoken = True
+        if events != connection.events:
+            connection.events = events
+            self._selector.modify(connection.stream, events, connection)
+
+    def _drop(self, connection: _Connection) -> None:
+        self._connections.remove(connection)
+        self._selector.unregister(connection.stream)
+        connection.steps.close()
+        connection.stream.close()
+
+    def _drop_late(self) -> None:
+        now = time.monotonic()
+        for connection in [one for one in self._connections if one.deadline <= now]:
+            self._drop(connection)

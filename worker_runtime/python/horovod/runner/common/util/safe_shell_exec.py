@@ -1,0 +1,116 @@
+"""Shell commands that do not outlive this process."""
+
+import codecs
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Dict, List, Optional, Sequence
+
+from horovod.runner.util.threads import in_thread
+
+GRACEFUL_TERMINATION_TIME_S = 5
+
+# Holds the command's process group, and ends it when its own stdin ends, whatever ended the writer.
+_GUARD = """
+import os, select, signal, subprocess, sys
+grace = float(sys.argv[1])
+command = subprocess.Popen(sys.argv[2], shell=True, stdin=subprocess.DEVNULL, start_new_session=True)
+ended = os.pidfd_open(command.pid)
+ready, _, _ = select.select([ended, 0], [], [])
+if ended not in ready:
+    os.killpg(command.pid, signal.SIGTERM)
+    select.select([ended], [], [], grace)
+try:
+    os.killpg(command.pid, signal.SIGKILL)
+except ProcessLookupError:
+    pass
+code = command.wait()
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
+
+def execute(
+    command: str,
+    env: Optional[Dict[str, str]] = None,
+    stdout: Any = None,
+    stderr: Any = None,
+    index: Any = None,
+    events: Optional[Sequence[threading.Event]] = None,
+    prefix_output_with_timestamp: bool = False,
+) -> int:
+    """Runs a command in a shell and returns its exit code, 128 + N if signal N ended it.
+
+    What it writes goes line by line to `stdout` and `stderr`, by default those of ``sys``, with
+    ``[index]<stdout>:`` before it if there is an `index`. It is terminated, and after
+    GRACEFUL_TERMINATION_TIME_S killed, with all processes of its group, when one of `events` is
+    set, when an exception such as Ctrl-C ends this call, or when this process ends, however.
+    """
+    guard = subprocess.Popen(
+        [sys.executable, "-S", "-c", _GUARD, str(GRACEFUL_TERMINATION_TIME_S), command],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    streams = (("stdout", guard.stdout, stdout), ("stderr", guard.stderr, stderr))
+    forwarding: List[threading.Thread] = [
+        in_thread(
+            prefix_connection,
+            (source, target or getattr(sys, name), name, index, prefix_output_with_timestamp),
+        )
+        for name, source, target in streams
+    ]
+    try:
+        if not events:
+            guard.wait()
+        while guard.poll() is None:
+            if any(event.is_set() for event in events or ()):
+                guard.stdin.close()
+                guard.wait()
+            else:
+                _wait_for(guard, 0.1)
+    finally:
+        guard.stdin.close()
+        guard.wait()
+        for thread in forwarding:
+            thread.join()
+    return guard.returncode
+
+
+def _wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        pass
+
+
+def prefix_connection(
+    source: Any, target: Any, prefix: Any, index: Any, prefix_output_with_timestamp: bool
+) -> None:
+    """Copies `source`, which has a descriptor, to the text stream `target` until it ends, line by
+    line, each with ``[index]<prefix>:`` before it if both are given. A carriage return ends a line,
+    too. Bytes that are no UTF-8 become U+FFFD."""
+
+    def write(line: str) -> None:
+        if index is not None and prefix is not None:
+            now = time.asctime(time.localtime(time.time())) if prefix_output_with_timestamp else ""
+            line = "{}[{}]<{}>:{}".format(now, index, prefix, line)
+        target.write(line)
+        target.flush()
+
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest = ""
+    while True:
+        data = os.read(source.fileno(), 1 << 16)
+        *lines, rest = re.split("(?<=[\r\n])", rest + decoder.decode(data, final=not data))
+        for line in lines:
+            write(line)
+        if not data:
+            break
+    if rest:
+        write(rest)
+    source.close()

@@ -1,0 +1,1 @@
+"""Helpers for code that starts jobs by itself."""

@@ -1,0 +1,91 @@
+"""The lock by which a folder belongs to one job at a time."""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from typing import Any, Dict, Set
+
+from horovod.common.elastic import say
+
+_NAME = ".lock"
+_PAUSE_S = 0.1
+# For the processes of a job that has just been killed to go.
+PATIENCE_S = 10.0
+
+_held: Dict[str, int] = {}  # descriptors, by folder; locked until this process ends
+_told: Set[str] = set()
+
+
+class InUse(Exception):
+    """Another job has the folder; the message says which."""
+
+
+def take(folder: str, job: str, patience: float = 0.0) -> bool:
+    """Locks `folder` for this process and its job, until it ends. True if that has succeeded; False
+    if another process of the job has the lock, or the folder can't be locked: if that is for want
+    of locks, one line on stderr says so.
+
+    Raises InUse if another job still has it after `patience` seconds.
+    """
+    if folder in _held:
+        return True
+    path = os.path.join(folder, _NAME)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:  # nothing can be written there, which writing tells
+        return False
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = _owner(descriptor)
+            if owner.get("job") == job:
+                os.close(descriptor)
+                return False
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
+                raise InUse(_text(folder, owner)) from None
+            time.sleep(_PAUSE_S)
+        except OSError as error:
+            os.close(descriptor)
+            _tell(folder, error)
+            return False
+        else:
+            _sign(descriptor, job)
+            _held[folder] = descriptor
+            return True
+
+
+def _owner(descriptor: int) -> Dict[str, Any]:
+    try:
+        owner = json.loads(os.pread(descriptor, 4096, 0))
+    except (OSError, ValueError):  # it is about to sign
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _sign(descriptor: int, job: str) -> None:
+    owner = {"job": job, "host": socket.gethostname(), "pid": os.getpid()}
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+    except OSError:  # a full disk: the lock holds all the same
+        pass
+
+
+def _text(folder: str, owner: Dict[str, Any]) -> str:
+    who = "process {} on host {}".format(owner.get("pid", "?"), owner.get("host", "?"))
+    return (
+        "{} is in use by another job ({}): give each job a checkpoint_dir of its own. If there is "
+        "no such process any more, remove {}".format(folder, who, os.path.join(folder, _NAME))
+    )
+
+
+def _tell(folder: str, error: OSError) -> None:
+    if folder not in _told:
+        _told.add(folder)
+        why = error.strerror or type(error).__name__
+        say("{} can't be locked ({}): see that no other job uses it".format(folder, why))

@@ -1,0 +1,218 @@
+"""How functions and results travel between horovod.run and its workers. Needs horovodrun, which
+makes the certificates; runs in one process."""
+
+import contextlib
+import json
+import socket
+import ssl
+import subprocess
+import threading
+import types
+
+import pytest
+from launcher_there import needs_launcher
+
+from horovod.runner import _handover, _tls_server
+from horovod.runner.launch import find_program
+
+pytestmark = needs_launcher
+HANG_UP = contextlib.suppress(ConnectionError)  # the other side may do so at any time
+
+
+class Meeting:
+    """What horovodrun gives out for one run: the caller's side and the workers'."""
+
+    def __init__(self):
+        own, launchers = socket.socketpair()
+        with own, launchers:
+            flags = ["--handover", str(launchers.fileno()), "-np", "1"]
+            job = subprocess.Popen(
+                [find_program("horovodrun"), *flags, "cat"],
+                stdout=subprocess.PIPE,
+                pass_fds=[launchers.fileno()],
+            )
+            launchers.close()
+            self.caller, self.listeners = _handover.receive_credentials(own)
+        output, _ = job.communicate(timeout=60)
+        assert job.returncode == 0
+        self.workers = json.loads(output.partition(b"<stdout>:")[2])
+
+    def worker(self, address=None):
+        worker = _handover.Worker.of(self.workers, "127.0.0.1")
+        worker.address = address or worker.address
+        return worker
+
+
+class Serving:
+    """A caller that gives out a function that returns 5."""
+
+    def __init__(self, meeting, credentials=None):
+        self.handover = _handover.Handover(lambda: 5)
+        credentials = _handover.credentials_of(credentials or meeting.caller)
+        self.server = self.handover.server(credentials, meeting.listeners)
+
+    def __enter__(self):
+        self.server.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.stop()
+
+
+@pytest.fixture(scope="module")
+def other_meeting():
+    meeting = Meeting()
+    yield meeting
+    for listener in meeting.listeners:
+        listener.close()
+
+
+@pytest.fixture
+def meeting():
+    return Meeting()
+
+
+@pytest.fixture
+def serving(meeting):
+    with Serving(meeting) as serving:
+        yield serving
+
+
+def test_the_function_goes_out_and_results_come_back(meeting, serving):
+    worker = meeting.worker()
+    assert worker.get_function()() == 5
+    large = bytes(3 << 20)
+    worker.put_result(1, _handover.pickled({"of": large}))
+    worker.put_result(0, _handover.pickled(None))
+    assert serving.handover.results() == {0: None, 1: {"of": large}}
+
+
+def test_causes_come_before_consequences(meeting, serving):
+    meeting.worker().put_failure(0, RuntimeError("peer is gone"), True)
+    meeting.worker().put_failure(1, ValueError("cause"), False)
+    assert [failure.rank for failure in serving.handover.failures()] == [1, 0]
+
+
+def test_who_is_of_another_run_gets_nothing_and_leaves_nothing(meeting, serving, other_meeting):
+    stranger = other_meeting.worker(meeting.worker().address)
+    with pytest.raises(OSError):
+        stranger.get_function()
+    with pytest.raises(OSError):
+        stranger.put_result(0, _handover.pickled("bad"))
+    assert serving.handover.results() == {}
+
+
+@pytest.mark.parametrize("certified", [False, True])
+def test_who_does_not_care_about_the_server_gets_nothing_either(
+    meeting, serving, other_meeting, certified
+):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if certified:  # by the authority of another run
+        credentials = _handover.credentials_of(other_meeting.workers)
+        context = _tls_server.context_of(credentials, ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    stranger = meeting.worker()
+    stranger._context = context
+    with pytest.raises(OSError):
+        stranger._ask_once(_handover._HEADER.pack(b"g", 0))
+    with pytest.raises(OSError):
+        stranger._ask_once(_handover._HEADER.pack(b"r", 0) + _handover.pickled("bad"))
+    assert serving.handover.results() == {}
+
+
+def test_a_worker_can_not_pass_for_the_caller(meeting):
+    """What workers have does not make a server that other workers believe."""
+    with Serving(meeting, meeting.workers), pytest.raises(OSError):
+        meeting.worker().get_function()
+
+
+def test_the_caller_can_not_be_made_of_a_workers_own_words(meeting):
+    """A server that knows nothing and sends back what it gets."""
+    (listener,) = meeting.listeners
+    listener.setblocking(True)
+
+    def reflect():
+        with listener, listener.accept()[0] as connection, HANG_UP:
+            while True:
+                got = connection.recv(1 << 16)
+                if not got:
+                    return
+                connection.sendall(got)
+
+    reflecting = threading.Thread(target=reflect)
+    reflecting.start()
+    with pytest.raises(OSError):
+        meeting.worker().put_result(0, _handover.pickled("precious"))
+    reflecting.join()
+
+
+def test_what_was_recorded_can_not_be_played_again(meeting, serving):
+    address = meeting.worker().address
+    recorded = []
+    with socket.create_server(("127.0.0.1", 0)) as between:
+
+        def pass_on(source, target, record):
+            while True:
+                got = source.recv(1 << 16)
+                record.append(got)
+                if not got:
+                    break
+                target.sendall(got)
+            target.shutdown(socket.SHUT_WR)
+
+        def relay():
+            with between.accept()[0] as worker, socket.create_connection(address) as caller:
+                back = threading.Thread(target=pass_on, args=(caller, worker, []))
+                back.start()
+                pass_on(worker, caller, recorded)
+                back.join()
+
+        relaying = threading.Thread(target=relay)
+        relaying.start()
+        meeting.worker(between.getsockname()).put_result(0, _handover.pickled("once"))
+        relaying.join()
+    assert serving.handover.results() == {0: "once"}
+    serving.handover._results.clear()
+    with socket.create_connection(address, timeout=30) as connection:
+        with HANG_UP:
+            connection.sendall(b"".join(recorded))
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 16):
+                pass
+    assert serving.handover.results() == {}
+
+
+def test_strangers_take_neither_threads_nor_the_workers_places(meeting, serving, monkeypatch):
+    monkeypatch.setattr(_tls_server, "_HANDSHAKE_SECONDS", 3600.0)
+    most = _tls_server._MOST_CONNECTIONS
+    address = meeting.worker().address
+    threads = threading.active_count()
+    strangers = []
+    try:
+        for _ in range(most + 50):
+            strangers.append(socket.create_connection(address, timeout=30))
+        assert meeting.worker().get_function()() == 5
+        assert len(serving.server._connections) <= most
+        assert threading.active_count() == threads
+    finally:
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_time_limits_are_for_a_whole_request(meeting, serving, monkeypatch):
+    """A stranger that sends a byte now and then does not stay longer for it."""
+    now = [0.0]
+    clock = types.SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(_tls_server, "time", clock)
+    hello = b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03"  # the beginning of a long one
+    with socket.create_connection(meeting.worker().address, timeout=60) as stranger:
+        stranger.sendall(hello)
+        while not any(one.has_spoken for one in serving.server._connections):
+            pass
+        for now[0] in (9.9, 10.1):
+            stranger.sendall(b"\0")
+        assert stranger.recv(1) == b""
+
+
+def test_workers_of_this_host_are_awaited_on_loopback_only(meeting, serving):
+    assert [one.getsockname()[0] for one in meeting.listeners] == ["127.0.0.1"]

@@ -1,0 +1,62 @@
+"""What Horovod has and this package lacks: imports say so in a line. Runs in one process."""
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+import horovod
+
+HERE = "there are horovod.torch"
+MISSING = {
+    "horovod.tensorflow": "does not support TensorFlow; " + HERE,
+    "horovod.tensorflow.keras": "does not support TensorFlow; " + HERE,
+    "horovod.keras": "does not support Keras; " + HERE,
+    "horovod.mxnet": "does not support MXNet; " + HERE,
+    "horovod.jax": "does not support JAX; " + HERE,
+    "horovod.spark": "does not run on Spark; " + HERE,
+    "horovod.spark.torch": "does not run on Spark; " + HERE,
+    "horovod.ray": "does not run on Ray; " + HERE,
+    "horovod.data": "has no data loaders; torch.utils.data",
+    "horovod.runner.mpi_run": "has no MPI; horovod.run and horovodrun",
+    "horovod.runner.js_run": "has no jsrun; horovod.run and horovodrun",
+    "horovod.runner.http.http_server": "has no HTTP server; its rendezvous is gRPC",
+    "horovod.runner.elastic.constants": "has no elastic driver in Python; horovodrun's flags",
+    "horovod.runner.gloo_run": "has a launcher that is no Python; horovod.run and horovodrun",
+}
+
+
+@pytest.mark.parametrize("module", MISSING)
+def test_import_says_in_a_line_what_is_missing(module):
+    with pytest.raises(ModuleNotFoundError) as caught:
+        importlib.import_module(module)
+    text = str(caught.value)
+    # An outer package may be the first that is missing.
+    assert text.startswith("horovod.") and "this version of Horovod " + MISSING[module] in text
+    assert "\n" not in text
+
+
+def test_from_horovod_import_says_so_too():
+    for name in ("tensorflow", "spark"):
+        with pytest.raises(ImportError, match="this version of Horovod does not"):
+            exec("from horovod import " + name)
+
+
+@pytest.mark.parametrize("module", ["tensorflow", "keras", "mxnet", "spark", "ray", "data"])
+def test_who_asks_whether_it_is_there_is_told_no(module):
+    assert importlib.util.find_spec("horovod." + module) is None
+    assert not hasattr(horovod, module)
+
+
+def test_other_modules_are_missing_as_ever():
+    with pytest.raises(ModuleNotFoundError, match="No module named 'horovod.nonsense'"):
+        importlib.import_module("horovod.nonsense")
+
+
+def test_a_package_that_is_there_is_found(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("here = True")
+    code = "import horovod; horovod.__path__.append({!r}); import horovod.jax as j; assert j.here"
+    subprocess.run([sys.executable, "-c", code.format(str(tmp_path))], check=True, timeout=60)

@@ -1,0 +1,319 @@
+"""The folder of checkpoints: jobs that want the same one, worlds that were given up, disks that are
+full or hang. In one process, which takes the part of several."""
+
+import contextlib
+import json
+import os
+import resource
+import threading
+
+import pytest
+import torch
+
+import horovod.torch as hvd
+from horovod import _ffi
+from horovod.common import commits
+from horovod.common.exceptions import ABORTED, HorovodInternalError
+from horovod.torch.elastic import checkpoint_folder, checkpoints, folder_lock
+from horovod.torch.elastic.checkpoints import Checkpoints
+from test_torch_checkpoints import names, state_in, train
+
+
+@pytest.fixture
+def process(monkeypatch):
+    """Makes what follows that of another process, of `job` and in its world number `epoch`."""
+
+    def become(job="a", epoch=1):
+        monkeypatch.setattr(commits, "_newest", 0)
+        monkeypatch.setattr(folder_lock, "_held", {})
+        monkeypatch.setattr(checkpoint_folder, "_LONE_JOB", job)
+        query = _ffi.query
+        monkeypatch.setattr(_ffi, "query", lambda what: epoch if what == "epoch" else query(what))
+
+    locked = []
+    sign = folder_lock._sign
+
+    def note(descriptor, job):
+        locked.append(descriptor)
+        sign(descriptor, job)
+
+    monkeypatch.setattr(folder_lock, "_sign", note)
+    monkeypatch.setattr(folder_lock, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(_ffi, "confirm_world", lambda: None)
+    monkeypatch.setattr(checkpoints, "_MAX_DOUBT_S", 0.0)
+    become()
+    yield become
+    for descriptor in locked:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def lines(capfd):
+    return capfd.readouterr().err.splitlines()
+
+
+def unfinished_in(folder):
+    path = folder / ".checkpoint-9-w1.hvd.123.abc.tmp"
+    path.write_bytes(b"half")
+    return path
+
+
+# Two jobs.
+
+
+def test_second_job_is_refused(tmp_path, process, capfd):
+    first = state_in(tmp_path)
+    first.sync()
+    train(first, 2)
+    unfinished = unfinished_in(tmp_path)
+    process("b")
+    second = state_in(tmp_path)
+    expected = r"^checkpoint_dir {} is in use by another job \(process {} on host ".format(
+        tmp_path, os.getpid()
+    )
+    with pytest.raises(ValueError, match=expected):
+        second.sync()
+    train(second, 3)  # a job that does not synchronize
+    (line,) = lines(capfd)
+    assert line.startswith("Horovod: checkpoint 1 in ") and "is in use by another job" in line
+    assert names(tmp_path) == [unfinished.name, "checkpoint-1-w1.hvd", "checkpoint-2-w1.hvd"]
+    assert json.loads((tmp_path / ".lock").read_text())["job"] == "a"
+
+
+def test_next_process_of_the_job_goes_on_beside_the_one_before(tmp_path, process):
+    """As when a newer world has another rank 0: the one before may still be there."""
+    train(state_in(tmp_path), 2)
+    unfinished = unfinished_in(tmp_path)
+    process("a", epoch=2)
+    state = state_in(tmp_path)
+    state.sync()
+    assert state.batch == 2 and unfinished.exists()
+    state._sync_in_loop()
+    train(state, 1)
+    assert "checkpoint-3-w2.hvd" in names(tmp_path)
+
+
+def test_next_job_has_the_folder_when_the_one_before_has_ended(tmp_path, process):
+    train(state_in(tmp_path), 2)
+    unfinished = unfinished_in(tmp_path)
+    (lock,) = folder_lock._held.values()
+    os.close(lock)  # its process ends
+    process("b")
+    state = state_in(tmp_path)
+    state.sync()
+    assert state.batch == 2 and not unfinished.exists()
+
+
+def test_folder_without_locks_is_used_with_a_line(tmp_path, process, monkeypatch, capfd):
+    def flock(descriptor, how):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(folder_lock.fcntl, "flock", flock)
+    state = state_in(tmp_path)
+    state.sync()
+    train(state, 2)
+    (line,) = lines(capfd)
+    assert line.endswith("can't be locked (Operation not supported): see that no other job uses it")
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-2-w1.hvd"]
+
+
+# Worlds.
+
+
+def test_worlds_count_on_from_job_to_job(tmp_path, process):
+    for job, epoch, world in (("a", 1, 1), ("a", 3, 3), ("b", 1, 4), ("b", 2, 5), ("c", 2, 7)):
+        process(job, epoch)
+        (tmp_path / ".lock").unlink(missing_ok=True)  # the one before has ended
+        state = state_in(tmp_path)
+        state._sync_in_loop()
+        train(state, 1)
+        newest = Checkpoints(str(tmp_path), 1)._found()[0]
+        assert newest.world == world and newest.commit == state.batch
+
+
+def test_name_of_a_job_that_comes_again_is_no_world_of_the_one_before(tmp_path, process):
+    """Schedulers may give the same id twice; their worlds begin with 1 again."""
+    process("a", epoch=7)
+    train(state_in(tmp_path), 1)
+    process("a", epoch=1)
+    state = state_in(tmp_path)
+    state._sync_in_loop()
+    train(state, 1)
+    assert names(tmp_path) == ["checkpoint-1-w7.hvd", "checkpoint-2-w8.hvd"]
+
+
+def test_newer_world_counts_however_far_an_older_one_came(tmp_path, process, capfd):
+    """The older one was paused, and has been given up meanwhile."""
+    process("a", epoch=3)
+    paused = state_in(tmp_path)
+    train(paused, 4)
+    process("a", epoch=4)
+    alive = state_in(tmp_path)
+    commits._newest = 3  # what its survivors had in memory
+    alive.batch = 1000
+    train(alive, 1)
+    assert names(tmp_path)[-1] == "checkpoint-4-w4.hvd"
+    process("b")
+    (tmp_path / ".lock").unlink()
+    next_job = state_in(tmp_path)
+    next_job._sync_in_loop()
+    assert next_job.batch == 1001
+    assert "checkpoint-4-w4.hvd" in lines(capfd)[-1]
+
+
+class Held:
+    """A process that is paused at the end of a file that it writes."""
+
+    def __init__(self, monkeypatch):
+        self.reached, self.go_on = threading.Event(), threading.Event()
+        self._thread = None
+        monkeypatch.setattr(_ffi, "confirm_world", self._confirm)
+        self.answer = None
+
+    def _confirm(self):
+        if self._thread is None:
+            self._thread = threading.current_thread()
+        if self._thread is threading.current_thread():
+            self.reached.set()
+            assert self.go_on.wait(100)
+            if self.answer is not None:
+                raise self.answer
+
+
+def paused_and_overtaken(tmp_path, process, monkeypatch):
+    """Two worlds of a job write the same commits, the older one's last one late."""
+    process("a", epoch=3)
+    held = Held(monkeypatch)
+    older = Checkpoints(str(tmp_path), 1)
+    older.offer(5, {"from": "older"}, {})
+    assert held.reached.wait(100)
+    process("a", epoch=4)
+    newer = Checkpoints(str(tmp_path), 1)
+    for commit in (4, 5):
+        newer.offer(commit, {"from": "newer"}, {})
+        newer.wait()
+    return held, older
+
+
+def test_world_that_was_given_up_writes_nothing(tmp_path, process, monkeypatch, capfd):
+    held, older = paused_and_overtaken(tmp_path, process, monkeypatch)
+    held.answer = HorovodInternalError("there is world 4")
+    held.go_on.set()
+    older.wait()
+    assert names(tmp_path) == ["checkpoint-4-w4.hvd", "checkpoint-5-w4.hvd"]
+    (line,) = lines(capfd)
+    assert line.endswith("the job may be in a newer world: there is world 4")
+
+
+def test_file_of_an_older_world_replaces_none_of_a_newer_one(
+    tmp_path, process, monkeypatch, capfd
+):
+    """Paused at the last moment: what it had asked was right then."""
+    held, older = paused_and_overtaken(tmp_path, process, monkeypatch)
+    held.go_on.set()
+    older.wait()
+    expected = ["checkpoint-4-w4.hvd", "checkpoint-5-w3.hvd", "checkpoint-5-w4.hvd"]
+    assert names(tmp_path) == expected
+    found = Checkpoints(str(tmp_path), 1).load_newest()
+    assert found.values == {"from": "newer"} and found.origin.world == 4
+
+
+def test_world_that_is_about_to_come_is_waited_for(tmp_path, process, monkeypatch):
+    asked = []
+
+    def confirm():
+        asked.append(1)
+        if len(asked) < 3:
+            raise HorovodInternalError("no world")
+
+    monkeypatch.setattr(_ffi, "confirm_world", confirm)
+    monkeypatch.setattr(checkpoints, "_MAX_DOUBT_S", 100.0)
+    monkeypatch.setattr(checkpoints, "_PAUSE_S", 0.0)
+    train(state_in(tmp_path), 1)
+    assert len(asked) == 3 and names(tmp_path) == ["checkpoint-1-w1.hvd"]
+
+
+def test_process_that_ends_waits_for_no_other_world(tmp_path, process, monkeypatch, capfd):
+    def confirm():
+        raise HorovodInternalError("there is world 4", code=ABORTED)
+
+    monkeypatch.setattr(_ffi, "confirm_world", confirm)
+    monkeypatch.setattr(checkpoints, "_MAX_DOUBT_S", 100.0)
+    written = Checkpoints(str(tmp_path), 1)
+    written.offer(1, {}, {})
+    written._finish()
+    assert "is given up" not in capfd.readouterr().err and names(tmp_path) == []
+
+
+# Disks.
+
+
+@contextlib.contextmanager
+def largest_file(size):
+    """While no file may be larger, which is what a full disk comes to."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_full_disk_is_one_line_and_training_goes_on(tmp_path, process, capfd):
+    model = torch.nn.Linear(1000, 500)
+    state = hvd.elastic.TorchState(model, batch=0, checkpoint_dir=str(tmp_path))
+
+    def step():
+        with torch.no_grad():
+            model.weight.add_(1)
+        state.batch += 1
+        state.commit()
+        state._checkpoints.wait()
+
+    step()
+    whole = (tmp_path / "checkpoint-1-w1.hvd").read_bytes()
+    with largest_file(1 << 20):
+        step()
+        step()
+        assert (state.batch, commits.newest()) == (3, 3)
+        assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
+        assert (tmp_path / "checkpoint-1-w1.hvd").read_bytes() == whole
+    (line,) = lines(capfd)
+    assert line == "Horovod: checkpoint 2 in {} can't be written: File too large".format(tmp_path)
+    step()
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-4-w1.hvd"]
+    found = Checkpoints(str(tmp_path), 1).load_newest()
+    assert found.values["batch"] == 4
+    assert torch.equal(found.trees["model"]["weight"], model.weight)
+
+
+def test_hung_disk_is_one_line_and_training_goes_on(tmp_path, process, monkeypatch, capfd):
+    hangs, ends = threading.Event(), threading.Event()
+    real = os.fsync
+
+    def fsync(descriptor):
+        hangs.set()
+        assert ends.wait(100)
+        real(descriptor)
+
+    monkeypatch.setattr(checkpoint_folder.os, "fsync", fsync)
+    state = state_in(tmp_path)
+    state.batch = 1
+    state.commit()
+    assert hangs.wait(100)
+    monkeypatch.setattr(checkpoints, "_LONG_S", 0.0)
+    for state.batch in range(2, 6):
+        state.commit()  # none of them waits
+    assert commits.newest() == 5
+    (line,) = lines(capfd)
+    assert "checkpoint 1 in {} has been under way for 0 s".format(tmp_path) in line
+    assert line.endswith("the training goes on")
+    monkeypatch.setattr(checkpoints, "_MAX_WAIT_S", 0.0)
+    state._checkpoints.wait()  # at the end of the process
+    (line,) = lines(capfd)
+    assert line.endswith("is given up: it was not written within 0 s")
+    monkeypatch.setattr(checkpoints, "_MAX_WAIT_S", 100.0)
+    ends.set()
+    state._checkpoints.wait()
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
+    assert Checkpoints(str(tmp_path), 1).load_newest().values["batch"] == 1

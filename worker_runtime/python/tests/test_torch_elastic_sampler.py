@@ -1,0 +1,93 @@
+"""ElasticSampler in a TorchState, in a world that stays. Runs on any number of ranks."""
+
+import pytest
+import torch
+
+import horovod.torch as hvd
+
+BATCH = 2
+OF_EACH = 8  # samples a rank gets of a whole epoch
+
+
+@pytest.fixture
+def loop():
+    """A sampler, a loader that uses it, and a state that tracks it."""
+    data = torch.arange(OF_EACH * hvd.size())
+    sampler = hvd.elastic.ElasticSampler(data)
+    loader = torch.utils.data.DataLoader(data, batch_size=BATCH, sampler=sampler)
+    state = hvd.elastic.TorchState(sampler=sampler)
+    state.sync()
+    return sampler, loader, state
+
+
+def everyones(samples):
+    return [sample for part in hvd.allgather_object(samples) for sample in part]
+
+
+def test_length_stays_and_the_count_grows(loop):
+    sampler, loader, _ = loop
+    assert (sampler.epoch, sampler.processed_num) == (0, 0)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        seen = []
+        for index, batch in enumerate(loader):
+            assert len(sampler) == OF_EACH and len(loader) == OF_EACH // BATCH
+            sampler.record_batch(index, BATCH)
+            assert sampler.processed_num == BATCH * (index + 1) * hvd.size()
+            seen += batch.tolist()
+        assert sorted(everyones(seen)) == list(range(OF_EACH * hvd.size()))
+
+
+def test_loader_repeats_itself_without_set_epoch(loop):
+    sampler, loader, _ = loop
+    passes = []
+    for _ in range(3):
+        passes.append([])
+        for index, batch in enumerate(loader):
+            sampler.record_batch(index, BATCH)
+            passes[-1] += batch.tolist()
+    assert passes[0] == passes[1] == passes[2] and len(passes[0]) == OF_EACH
+
+
+def test_restore_goes_back_to_the_committed_count(loop):
+    sampler, loader, state = loop
+    sampler.set_epoch(2)
+    for index in range(2):
+        sampler.record_batch(index, BATCH)
+    state.commit()
+    committed = sampler.processed_num
+    for index in range(2, 4):
+        sampler.record_batch(index, BATCH)
+    assert sampler.processed_num == 2 * committed == 4 * BATCH * hvd.size()
+    state.restore()
+    assert sampler.processed_num == committed
+    assert len(sampler) == OF_EACH - 2 * BATCH
+
+
+def test_sync_deals_the_rest_on_every_rank(loop):
+    """On rank 0, too, which gets nothing from others."""
+    sampler, loader, state = loop
+    done = []
+    for index, batch in zip(range(3), loader):
+        sampler.record_batch(index, BATCH)
+        done += batch.tolist()
+    state.commit()
+    assert len(sampler) == OF_EACH
+    state.sync()
+    assert sampler.processed_num == 3 * BATCH * hvd.size()
+    assert len(sampler) == BATCH and len(loader) == 1
+    rest = [sample for batch in loader for sample in batch.tolist()]
+    assert sorted(everyones(done + rest)) == list(range(OF_EACH * hvd.size()))
+    sampler.set_epoch(3)
+    assert len(sampler) == OF_EACH and len(list(loader)) == OF_EACH // BATCH
+
+
+def test_handler_deals_the_rest_on_every_rank(loop):
+    """Horovod's handlers can be used alone."""
+    sampler, _, _ = loop
+    from horovod.torch.elastic.state import SamplerStateHandler
+
+    sampler.record_batch(0, BATCH)
+    handler = SamplerStateHandler(sampler)
+    handler.sync()
+    assert len(sampler) == OF_EACH - BATCH

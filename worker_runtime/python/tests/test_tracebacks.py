@@ -1,0 +1,70 @@
+"""Tracebacks without the frames of this package. Runs in one process."""
+
+import pytest
+
+from horovod.common import _tracebacks, util
+from horovod.runner.common.util.hosts import parse_hosts
+
+
+def users_function():
+    return parse_hosts("nonsense")  # two frames of the package
+
+
+def error_of(function):
+    try:
+        function()
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_only_the_users_frames_are_shown(monkeypatch):
+    monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
+    text = _tracebacks.folded(error_of(users_function))
+    assert 'in users_function\n    return parse_hosts("nonsense")' in text
+    assert "hosts.py" not in text and "from_string" not in text
+    assert "ValueError: Invalid host input" in text
+    assert text.endswith("frames of Horovod left out; HOROVOD_LOG_LEVEL=debug shows them)\n")
+
+
+def test_causes_are_folded_as_well(monkeypatch):
+    monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
+
+    def wrap():
+        try:
+            users_function()
+        except ValueError as error:
+            raise RuntimeError("while training") from error
+
+    text = _tracebacks.folded(error_of(wrap))
+    assert "The above exception was the direct cause" in text and "while training" in text
+    assert text.count("users_function") >= 2 and "hosts.py" not in text
+
+
+def test_all_is_shown_if_asked_for(monkeypatch):
+    monkeypatch.setenv("HOROVOD_LOG_LEVEL", "DEBUG")
+    assert "hosts.py" in _tracebacks.folded(error_of(users_function))
+    assert "hosts.py" in _tracebacks.in_a_line(error_of(users_function))
+
+
+def test_nothing_is_said_of_frames_if_there_are_none(monkeypatch):
+    monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
+
+    def own():
+        raise KeyError("mine")
+
+    assert "left out" not in _tracebacks.folded(error_of(own))
+
+
+def test_a_line_names_the_users_innermost_line(monkeypatch):
+    monkeypatch.delenv("HOROVOD_LOG_LEVEL", raising=False)
+    text = _tracebacks.in_a_line(error_of(users_function))
+    assert text.startswith("ValueError: Invalid host input") and "\n" not in text
+    assert text.endswith("in users_function)") and "test_tracebacks.py:" in text
+
+
+def test_an_error_of_the_package_alone_has_its_line():
+    with util.env(HOROVOD_LOG_LEVEL="info"):
+        error = ValueError("with\nlines")
+        assert _tracebacks.in_a_line(error) == "ValueError: with lines"
+        assert pytest.raises(ValueError, parse_hosts, "x")

@@ -1,0 +1,80 @@
+#include "worker_runtime/session/world_lease.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/quiet_thread.h"
+
+namespace hvd {
+namespace {
+
+// Reading two clocks one after the other takes time; a suspended machine sleeps longer.
+constexpr absl::Duration kLeastSleep = absl::Milliseconds(100);
+constexpr absl::Duration kAnswerTime = absl::Seconds(5);
+
+}  // namespace
+
+WorldLease::WorldLease(Tell tell, std::function<void()> cancel, absl::Duration tolerance,
+                       std::function<BootTime()> now)
+    : tell_(std::move(tell)),
+      cancel_(std::move(cancel)),
+      tolerance_(tolerance),
+      now_(std::move(now)),
+      confirmed_(now_()),
+      thread_(StartQuietThread([this] { Run(); })) {}
+
+WorldLease::~WorldLease() {
+  {
+    absl::MutexLock lock(&mutex_);
+    ended_ = true;
+  }
+  cancel_();
+  thread_.join();
+}
+
+bool WorldLease::Holds() const {
+  const BootTime now = now_();
+  return now.since_boot - confirmed_.since_boot <= tolerance_ &&
+         now.asleep - confirmed_.asleep < kLeastSleep;
+}
+
+absl::Status WorldLease::Check() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (Holds()) return absl::OkStatus();
+  }
+  return Ask(tolerance_);
+}
+
+absl::Status WorldLease::Confirm() { return Ask(std::min(tolerance_, kAnswerTime)); }
+
+absl::Status WorldLease::Ask(absl::Duration timeout) {
+  // Of the time before the question: what comes after the answer is not known.
+  const BootTime asked = now_();
+  const absl::Status told = tell_(timeout);
+  absl::MutexLock lock(&mutex_);
+  if (told.ok()) {
+    confirmed_ = asked;
+    return told;
+  }
+  if (absl::IsFailedPrecondition(told) || absl::IsNotFound(told)) {
+    return absl::AbortedError(absl::StrCat("this world was given up by the job: ", told.message()));
+  }
+  if (Holds()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("nobody says that this world is still the job's: ", told.message()));
+}
+
+void WorldLease::Run() {
+  absl::MutexLock lock(&mutex_);
+  while (!Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&ended_),
+                                          Clock::Real().Now() + kPause)) {
+    mutex_.Unlock();
+    Confirm().IgnoreError();  // who breaks the world is the watch
+    mutex_.Lock();
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,87 @@
+#include "worker_runtime/session/world_lease.h"
+
+#include <atomic>
+#include <memory>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+constexpr absl::Duration kTolerance = absl::Seconds(30);
+
+// A daemon that answers as it is told, and a clock that is set by hand.
+class WorldLeaseTest : public ::testing::Test {
+ protected:
+  WorldLeaseTest() {
+    lease_ = std::make_unique<WorldLease>(
+        [this](absl::Duration) {
+          absl::MutexLock lock(&mutex_);
+          ++asked_;
+          return answer_;
+        },
+        [] {}, kTolerance,
+        [this] {
+          absl::MutexLock lock(&mutex_);
+          return now_;
+        });
+  }
+  // It also speaks by itself every 2 s, which is why questions are not counted exactly.
+  void Answer(absl::Status answer) {
+    absl::MutexLock lock(&mutex_);
+    answer_ = std::move(answer);
+  }
+  void Pass(absl::Duration time, absl::Duration asleep = absl::ZeroDuration()) {
+    absl::MutexLock lock(&mutex_);
+    now_.since_boot += time;
+    now_.asleep += asleep;
+  }
+  int asked() {
+    absl::MutexLock lock(&mutex_);
+    return asked_;
+  }
+
+  absl::Mutex mutex_;
+  BootTime now_ = {absl::Hours(5), absl::Hours(1)};
+  absl::Status answer_ = absl::UnavailableError("away");
+  int asked_ = 0;
+  std::unique_ptr<WorldLease> lease_;
+};
+
+TEST_F(WorldLeaseTest, NewWorld_CountsWithoutAQuestion) {
+  Pass(kTolerance);
+  EXPECT_TRUE(lease_->Check().ok());
+}
+
+TEST_F(WorldLeaseTest, AfterAPause_TheDaemonIsAsked) {
+  Answer(absl::FailedPreconditionError("world 2 has begun"));
+  Pass(kTolerance + absl::Seconds(1));
+  EXPECT_TRUE(absl::IsAborted(lease_->Check()));
+  Answer(absl::OkStatus());
+  EXPECT_TRUE(lease_->Check().ok());
+  Answer(absl::FailedPreconditionError("world 2 has begun"));
+  EXPECT_TRUE(lease_->Check().ok()) << "its last word was new enough";
+}
+
+TEST_F(WorldLeaseTest, AfterASleep_TheDaemonIsAskedHoweverShort) {
+  Answer(absl::FailedPreconditionError("world 2 has begun"));
+  Pass(absl::Seconds(5), absl::Seconds(5));
+  EXPECT_TRUE(absl::IsAborted(lease_->Check()));
+}
+
+TEST_F(WorldLeaseTest, DaemonAway_IsBorneForItsTime) {
+  EXPECT_TRUE(lease_->Confirm().ok());
+  Pass(kTolerance + absl::Seconds(1));
+  EXPECT_TRUE(absl::IsUnavailable(lease_->Confirm()));
+  EXPECT_TRUE(absl::IsUnavailable(lease_->Check()));
+}
+
+TEST_F(WorldLeaseTest, Confirm_AlwaysAsks) {
+  const int before = asked();
+  Answer(absl::NotFoundError("this job has no worker 3"));
+  EXPECT_TRUE(absl::IsAborted(lease_->Confirm()));
+  EXPECT_GT(asked(), before);
+}
+
+}  // namespace
+}  // namespace hvd
