@@ -61,7 +61,6 @@ GlooMesh::~GlooMesh() { ticker_.SetActive(true); }
 absl::Status GlooMesh::Connect(const std::vector<int>& peers, absl::Time deadline,
                                const Cancellation* cancellation) {
   AllowMoreFiles(peers.size() + kSpareFiles);
-  ticker_.SetActive(true);
   // Acceptors always answer, so all of these come to an end, and then all of those.
   for (const int peer : peers) {
     if (peer > group_.rank) continue;
@@ -71,16 +70,19 @@ absl::Status GlooMesh::Connect(const std::vector<int>& peers, absl::Time deadlin
     if (peer < group_.rank) continue;
     RETURN_IF_ERROR(Adopt(peer, acceptor_->Await(peer, deadline, cancellation)));
   }
-  ticker_.SetActive(false);
   return absl::OkStatus();
 }
 
 absl::Status GlooMesh::Adopt(int peer, absl::StatusOr<Wire> connection) {
   RETURN_IF_ERROR(connection.status());
+  // Not while a peer is waited for: the many ranks of a host would take its processor time.
+  ticker_.SetActive(true);
   const absl::Status adopted =
       GlooCall([&] { AdoptConnection(*context_, peer, *std::move(connection)); });
+  ticker_.SetActive(false);
   if (adopted.ok()) return adopted;
-  return absl::Status(adopted.code(), absl::StrCat("rank ", peer, ": ", adopted.message()));
+  // The kernel knows no peer of a connection that it has closed meanwhile.
+  return absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: ", adopted.message()));
 }
 
 }  // namespace hvd
