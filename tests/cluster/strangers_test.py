@@ -8,16 +8,15 @@ RANKS = 4
 
 
 def test_two_thousand_silent_strangers_at_every_port(cluster, tmp_path):
-    crowds = {}
-    for host in ("a", "b"):
+    crowds, ports = {}, {"a": 2, "b": 2, "launcher": 1}  # each rank's, and the daemon's
+    for host in ports:
         crowds[host] = cluster[host].start_command(["python", "-u", SCRIPTS / "strangers.py", "2000"])
         crowds[host].stdout.wait_for("watching", 60)
     stop = tmp_path / "stop"
     job = cluster["launcher"].start_command(["horovodrun", "-np", str(RANKS), "-H", "a:2,b:2", "python", SCRIPTS / "reduce_until.py", stop])
     job.stdout.wait_for("joined", 120, count=RANKS)
-    # A door of each rank, two on each host.
-    for crowd in crowds.values():
-        crowd.stdout.wait_for(r"^2000 at \d+$", 60, count=2)
+    for host, crowd in crowds.items():
+        crowd.stdout.wait_for(r"^2000 at \d+$", 60, count=ports[host])
     stop.touch()
     assert job.wait(120) == 0, job.everything()
     assert "sums" in job.stdout.text
