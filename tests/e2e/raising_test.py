@@ -1,6 +1,7 @@
 """A worker that raises does not hold up the others while its interpreter ends; and what is said of it."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ JOB = Path(__file__).resolve().parent / "jobs" / "raises.py"
 
 
 def test_others_go_on_before_it_has_ended(horovodrun, tmp_path):
+    os.mkfifo(tmp_path / "goes_on")
     result = horovodrun.run("-np", "2", "--min-np", "1", "--event-log", "events", sys.executable, JOB, tmp_path, timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr
     failed = result.stderr.index("rank 1 on host localhost failed: RuntimeError: as it is to; going on with 1 worker")

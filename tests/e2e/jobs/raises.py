@@ -4,8 +4,8 @@
 """
 
 import atexit
+import os
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -13,7 +13,7 @@ import torch
 import horovod.torch as hvd
 from horovod import _ffi
 
-GOES_ON = Path(sys.argv[1]) / "goes_on"
+GOES_ON = Path(sys.argv[1]) / "goes_on"  # a pipe: opening it waits for who opens the other end
 hvd.init()
 model = torch.nn.Linear(2, 2)
 optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters())
@@ -21,8 +21,7 @@ state = hvd.elastic.TorchState(model, optimizer, step=0)
 
 
 def linger():
-    while not GOES_ON.exists():
-        time.sleep(0.01)
+    os.close(os.open(GOES_ON, os.O_RDONLY))
 
 
 @hvd.elastic.run
@@ -32,6 +31,7 @@ def train(state):
         if world == 1 and state.step == 5:
             model(torch.ones(2)).sum().backward()
             optimizer.step()  # a step that is lost
+            hvd.barrier()  # each has done it, and not rank 1 alone
             if hvd.rank() == 1:
                 atexit.register(linger)
                 raise RuntimeError("as it is to")
@@ -40,9 +40,8 @@ def train(state):
         optimizer.zero_grad()
         state.step += 1
         state.commit()
-        if world == 2:
-            GOES_ON.touch()
-            time.sleep(0.1)  # for the other to come
+        if world == 2 and state.step == 7:
+            os.close(os.open(GOES_ON, os.O_WRONLY))
 
 
 train(state)
