@@ -22,6 +22,7 @@ void Membership::State::On(const ProgressReported& event, absl::Time now) {
   if (worker != nullptr && verdict.has_value() && verdict->success) {
     return Answer(event.call, absl::OkStatus());
   }
+  if (worker != nullptr && WasLast(event, *worker)) return Answer(event.call, absl::OkStatus());
   absl::Status status = CheckSpeaker(event.worker, worker);
   if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
   if (status.ok() && broken.has_value()) {
@@ -32,6 +33,13 @@ void Membership::State::On(const ProgressReported& event, absl::Time now) {
   if (!status.ok() || event.commit <= reported_commit) return;
   reported_commit = event.commit;
   committed_at = now - event.commit_age;
+}
+
+// Whether nobody goes on after the world that the worker was in: what it has committed there
+// counts, though it is only now being written down.
+bool Membership::State::WasLast(const ProgressReported& event, const Worker& worker) const {
+  const bool has_ended = verdict.has_value() || (broken.has_value() && !SomeGoOn());
+  return has_ended && !worker.gone && CheckMember(event.worker, worker, event.epoch).ok();
 }
 
 // REQUIRES: it asks for the next world.

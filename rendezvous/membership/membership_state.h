@@ -218,6 +218,7 @@ struct Membership::State {
 
   // membership_progress.cc: how far the job is, and worlds that get nowhere
   void On(const ProgressReported& event, absl::Time now);
+  bool WasLast(const ProgressReported& event, const Worker& worker) const;
   void Leave(const Worker& worker, const JoinRequested& event);
   bool EndedIdle(uint64_t commit) const;
   Verdict IdleVerdict() const;

@@ -306,33 +306,81 @@ def test_bad_arguments(tmp_path):
             state_in(tmp_path, every=every)
 
 
-def test_commits_during_a_write_do_not_change_what_is_written(tmp_path, new_job, monkeypatch):
-    started, go_on = threading.Event(), threading.Event()
-    real = checkpoint_file.write
+class SlowDisk:
+    """Files are written once `go_on` is set; `started` says that one is begun."""
 
-    def slow(*args, **kwargs):
-        started.set()
-        assert go_on.wait(100)
-        real(*args, **kwargs)
+    def __init__(self, monkeypatch):
+        self.started, self.go_on = threading.Event(), threading.Event()
+        real = checkpoint_file.write
 
-    monkeypatch.setattr(checkpoint_file, "write", slow)
+        def write(*args, **kwargs):
+            self.started.set()
+            assert self.go_on.wait(100)
+            real(*args, **kwargs)
+
+        monkeypatch.setattr(checkpoint_file, "write", write)
+
+
+@pytest.fixture
+def slow_disk(monkeypatch):
+    return SlowDisk(monkeypatch)
+
+
+def test_commits_during_a_write_do_not_change_what_is_written(tmp_path, new_job, slow_disk):
     state = state_in(tmp_path)
     step(state.model, state.optimizer)
     state.batch = 1
     state.commit()
     committed = snapshot(state.model, state.optimizer)
-    assert started.wait(100)
+    assert slow_disk.started.wait(100)
     for _ in range(4):  # none of them waits, or starts another
         step(state.model, state.optimizer)
         state.batch += 1
         state.commit()
-    go_on.set()
+    slow_disk.go_on.set()
     state._checkpoints.wait()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
     found = checkpoint_file.read(str(tmp_path / "checkpoint-1-w1.hvd"))
     assert found.values["batch"] == 1
     assert_equal(found.trees["model"], dict(committed[0]))
     assert_equal(found.trees["optimizer"]["state"], committed[1])
+
+
+def commit_during_a_write(state, slow_disk):
+    """Commits 1 to 3, of which only the first gets its file at once."""
+    for _ in range(3):
+        step(state.model, state.optimizer)
+        state.batch += 1
+        state.commit()
+        assert slow_disk.started.wait(100)
+    slow_disk.go_on.set()
+
+
+def test_last_commit_of_a_process_is_written_at_its_end(tmp_path, new_job, slow_disk):
+    state = state_in(tmp_path)
+    commit_during_a_write(state, slow_disk)
+    committed = snapshot(state.model, state.optimizer)
+    step(state.model, state.optimizer)  # which nobody commits
+    state._checkpoints._finish()
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-3-w1.hvd"]
+    found = checkpoint_file.read(str(tmp_path / "checkpoint-3-w1.hvd"))
+    assert found.values["batch"] == 3
+    assert_equal(found.trees["model"], dict(committed[0]))
+
+
+def test_save_that_is_no_commit_is_not_written_at_the_end(tmp_path, new_job, slow_disk):
+    state = state_in(tmp_path)
+    commit_during_a_write(state, slow_disk)
+    state.save()
+    state._checkpoints._finish()
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
+
+
+def test_last_commit_that_is_not_due_is_not_written_at_the_end(tmp_path, new_job):
+    state = state_in(tmp_path, every=2)
+    train(state, 3)
+    state._checkpoints._finish()
+    assert names(tmp_path) == ["checkpoint-2-w1.hvd"]
 
 
 def test_nothing_there_is_no_checkpoint(tmp_path, capfd):

@@ -4,7 +4,7 @@ import atexit
 import functools
 import threading
 import time
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from horovod import _ffi
 from horovod.common.elastic import say
@@ -12,6 +12,9 @@ from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
 from horovod.torch.elastic import checkpoint_file, checkpoint_folder, folder_lock
 from horovod.torch.elastic.checkpoint_file import Checkpoint, Damaged
 from horovod.torch.elastic.checkpoint_folder import CheckpointFolder, Found
+
+# Gives the values and trees of a commit.
+Contents = Callable[[], Tuple[Dict[str, Any], Dict[str, Any]]]
 
 _KEPT = 2
 _MAX_WAIT_S = 60.0  # for a file that is being written when the process ends
@@ -26,6 +29,10 @@ def _reason(error: BaseException) -> str:
     return (text or type(error).__name__).splitlines()[0]
 
 
+def _world() -> int:
+    return max(1, _ffi.query("epoch"))  # 0 without a world
+
+
 class _Outdated(Exception):
     """The job may have gone on without this process."""
 
@@ -33,8 +40,9 @@ class _Outdated(Exception):
 class Checkpoints:
     """Writes commits to files in a folder and finds the newest that is whole.
 
-    Used by one thread; files are written by another, at most one at a time. What can't be written
-    gives one line on stderr and is left; so does what is written for a minute.
+    Used by one thread; files are written by another, at most one at a time. A commit that is due
+    while a file is being written gets one at the end of the process, unless a newer one has come.
+    What can't be written gives one line on stderr and is left; so does what is written for a minute.
 
     Raises OSError if the folder can't be made, ValueError if `every` is not a positive number.
     """
@@ -50,13 +58,14 @@ class Checkpoints:
         self._began = 0.0
         self._is_long = False  # and that was told
         self._trees: Tuple[Any, ...] = ()
+        self._postponed: Optional[Callable[[], None]] = None  # begins to write it
         self._warned = ""
         self._damaged: Set[str] = set()  # files that were skipped
         self._folder.make()
 
     def wants(self, commit: int) -> bool:
         """Whether it is time to write commit number `commit`, and no file is being written."""
-        if commit // self._every <= self._newest // self._every:
+        if not self._is_due(commit):
             return False
         if not self._writing():
             return True
@@ -69,19 +78,20 @@ class Checkpoints:
     def offer(self, commit: int, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
         """Starts writing commit number `commit` if that is wanted. Neither `values` nor `trees` may
         change as long as they are :meth:`in_use`."""
-        if not self.wants(commit):
-            return
-        if self._thread is None:
-            atexit.register(self._finish)
-        self._newest = commit
-        self._trees = tuple(trees.values())
-        self._began, self._is_long = time.monotonic(), False
-        epoch = max(1, _ffi.query("epoch"))  # 0 without a world
-        self._thread = threading.Thread(
-            target=self._write, args=(commit, epoch, values, trees), name="hvd-checkpoint"
-        )
-        self._thread.daemon = True
-        self._thread.start()
+        if self.wants(commit):
+            self._trees = tuple(trees.values())
+            self._begin(commit, _world(), lambda: (values, trees))
+
+    def postpone(self, commit: int, contents: Contents) -> None:
+        """Has commit number `commit`, if it is due, written when the process ends. `contents` gives
+        its values and trees then."""
+        if self._is_due(commit):
+            epoch = _world()
+            self._postponed = lambda: self._begin(commit, epoch, contents)
+
+    def forget(self) -> None:
+        """Says that what was postponed is there no more."""
+        self._postponed = None
 
     def in_use(self) -> Tuple[Any, ...]:
         """The state dicts that are being written."""
@@ -95,10 +105,24 @@ class Checkpoints:
             text = "checkpoint {} in {} is given up: it was not written within {:.0f} s"
             say(text.format(self._newest, self._folder.path, _MAX_WAIT_S))
 
+    def _begin(self, commit: int, epoch: int, contents: Contents) -> None:
+        if self._thread is None:
+            atexit.register(self._finish)
+        self._newest = commit
+        self._began, self._is_long = time.monotonic(), False
+        self._thread = threading.Thread(
+            target=self._write, args=(commit, epoch, contents), name="hvd-checkpoint"
+        )
+        self._thread.daemon = True
+        self._thread.start()
+
     def _finish(self) -> None:
         """At the end of the process."""
         self._ending.set()
         self.wait()
+        if self._postponed is not None and not self._writing():
+            self._postponed()
+            self.wait()
 
     def load_newest(self, newer_than: int = 0, alone: bool = True) -> Optional[Checkpoint]:
         """The newest checkpoint that is whole and newer than that commit, or None. One line on
@@ -134,6 +158,9 @@ class Checkpoints:
         except OSError:  # can't be read, which the next look tells
             pass
 
+    def _is_due(self, commit: int) -> bool:
+        return commit // self._every > self._newest // self._every
+
     def _writing(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
@@ -144,10 +171,9 @@ class Checkpoints:
             say("checkpoints in {} can't be read: {}".format(self._folder.path, _reason(error)))
             return []
 
-    def _write(
-        self, commit: int, epoch: int, values: Dict[str, Any], trees: Dict[str, Any]
-    ) -> None:
+    def _write(self, commit: int, epoch: int, contents: Contents) -> None:
         try:
+            values, trees = contents()
             folder_lock.take(self._folder.path, checkpoint_folder.job())
             origin = self._folder.origin_of(commit, epoch)
             write = functools.partial(
@@ -156,6 +182,8 @@ class Checkpoints:
             written = self._folder.put(origin, write, self._confirm)
             self._folder.remove_older_than(written, _KEPT, self._damaged)
         except Exception as error:  # whatever it is, the training goes on
+            if isinstance(error, _Outdated) and self._ending.is_set():
+                return  # the newest commit is another process's by now
             reason = _reason(error)
             if reason != self._warned:
                 where = self._folder.path

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -180,6 +180,8 @@ class TorchState(ObjectState):
         return self._offered if writing else None
 
     def _take(self, copied: _Snapshot) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.forget()
         for handler in self._others():
             handler.save()
         busy = self._checkpoints.in_use() if self._checkpoints else ()
@@ -303,7 +305,15 @@ class TorchState(ObjectState):
         return self._loaded_commit
 
     def _committed(self, number: int) -> None:
-        if self._checkpoints is not None and rank() == 0 and self._checkpoints.wants(number):
+        if self._checkpoints is None or rank() != 0:
+            return
+        if self._checkpoints.wants(number):
             self._offered = self._placed
-            trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
-            self._checkpoints.offer(number, self._saved_state, trees)
+            self._checkpoints.offer(number, *self._saved())
+        else:
+            self._checkpoints.postpone(number, self._saved)
+
+    def _saved(self) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """Values and state dicts of the last save."""
+        trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
+        return self._saved_state, trees
