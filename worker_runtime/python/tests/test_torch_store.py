@@ -2,6 +2,8 @@
 one process."""
 
 import ctypes
+import io
+import pickle
 import threading
 
 import pytest
@@ -53,9 +55,13 @@ class Store:
         return _ffi.Stored(number, self.address(slot), len(slot))
 
 
+ALL_STORES = []  # as the library's memory, theirs stays readable until the process ends
+
+
 @pytest.fixture
 def store(monkeypatch):
     store = Store()
+    ALL_STORES.append(store)
     monkeypatch.setattr(_ffi, "store_is_there", lambda: True)
     monkeypatch.setattr(_ffi, "store_begin", store.begin)
     monkeypatch.setattr(_ffi, "store_append", store.append)
@@ -226,6 +232,27 @@ def test_values_that_cannot_be_pickled_are_committed_as_before(store, capsys):
         assert same(contents(state), committed)
     assert store.newest is None
     assert capsys.readouterr().err.count("commits will not outlive this process: no way") == 1
+
+
+class OfTheHandler(Exception):
+    pass
+
+
+def raise_as_a_handler(*args, **kwargs):
+    raise OfTheHandler()
+
+
+@pytest.mark.parametrize(
+    "where", [(pickle, "dumps"), (_ffi, "store_begin"), (_ffi, "store_append"), (io, "BytesIO")]
+)
+def test_what_the_handler_of_a_signal_raises_is_not_lost(store, monkeypatch, where):
+    state = training()
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(*where, raise_as_a_handler)
+        with pytest.raises(OfTheHandler):
+            state.commit()
+    state.commit()
+    assert store.newest is not None
 
 
 def test_checkpoint_is_written_from_a_commit_that_stays(store, tmp_path, monkeypatch):

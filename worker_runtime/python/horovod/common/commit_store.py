@@ -12,9 +12,23 @@ import weakref
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from horovod import _ffi
+from horovod.common.exceptions import HorovodInternalError
 
 _LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 64
+
+# What values raise that can't be pickled. Not all exceptions: the handler of a signal may raise any
+# here, which must not be lost.
+UNPICKLABLE = (
+    pickle.PicklingError,
+    AttributeError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+# What is raised for a commit that can't be kept.
+CAN_NOT_BE_KEPT = (*UNPICKLABLE, HorovodInternalError, MemoryError)
 
 _owner: Optional["weakref.ref[Any]"] = None
 _warned = False
@@ -100,7 +114,7 @@ def place(owner: Any, values: Dict[str, Any]) -> Optional[Placed]:
         return None
     try:
         return begin(Head(pickled(values)), None)
-    except Exception as error:  # whatever can't be pickled, or no memory: the training goes on
+    except CAN_NOT_BE_KEPT as error:  # the training goes on
         warn_once(error)
         return None
 
@@ -116,7 +130,7 @@ def pickled(values: Any) -> bytes:
     """The values as pickle.loads takes them."""
     try:
         return pickle.dumps(values, protocol=4)
-    except Exception:  # functions and classes that have no name
+    except UNPICKLABLE:  # functions and classes that have no name
         import cloudpickle  # not before it is needed: it costs imports
 
         return cloudpickle.dumps(values)

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 
 from horovod import _ffi
+from horovod.common import commit_store
 
 _ALIGNMENT = 64
 
@@ -96,7 +97,7 @@ def take_tensors(tree: Any) -> Taken:
         stream = io.BytesIO()
         taker = _taker(by_value=False)(stream)
         taker.dump(tree)
-    except Exception:
+    except commit_store.UNPICKLABLE:
         stream = io.BytesIO()
         taker = _taker(by_value=True)(stream)
         taker.dump(tree)

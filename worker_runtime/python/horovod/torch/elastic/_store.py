@@ -50,7 +50,7 @@ def place(
         return None
     try:
         return _place(values, trees, keep)
-    except Exception as error:  # whatever can't be pickled, or no memory: the training goes on
+    except commit_store.CAN_NOT_BE_KEPT as error:  # the training goes on
         commit_store.warn_once(error)
         return None
 
@@ -65,7 +65,7 @@ def begin(
         return None
     try:
         return _begin(values, schema, kinds, keep)
-    except Exception as error:  # no memory: the training goes on
+    except commit_store.CAN_NOT_BE_KEPT as error:  # the training goes on
         commit_store.warn_once(error)
         return None
 
