@@ -75,11 +75,8 @@ absl::Status GlooMesh::Connect(const std::vector<int>& peers, absl::Time deadlin
 
 absl::Status GlooMesh::Adopt(int peer, absl::StatusOr<Wire> connection) {
   RETURN_IF_ERROR(connection.status());
-  // Not while a peer is waited for: the many ranks of a host would take its processor time.
-  ticker_.SetActive(true);
   const absl::Status adopted =
       GlooCall([&] { AdoptConnection(*context_, peer, *std::move(connection)); });
-  ticker_.SetActive(false);
   if (adopted.ok()) return adopted;
   // The kernel knows no peer of a connection that it has closed meanwhile.
   return absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: ", adopted.message()));

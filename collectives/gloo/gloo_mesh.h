@@ -19,10 +19,10 @@
 
 namespace hvd {
 
-// Makes Gloo's event loop turn quickly for a while. Gloo waits for a turn of its loop whenever it
-// takes a socket out of it, and an idle loop turns every 10 ms: a mesh of 32 ranks would need 0.3 s
-// to connect and as long to go away. While active, the loop turns every 100 us. SetActive may be
-// called from any thread.
+// Makes Gloo's event loop turn quickly while a mesh goes away. Gloo waits for a turn of its loop
+// whenever it takes a socket out of it, and an idle loop turns every 10 ms: a mesh of 32 ranks
+// would need 0.3 s. While active, the loop turns every 100 us. SetActive may be called from any
+// thread.
 class LoopTicker : public gloo::transport::tcp::Handler {
  public:
   LoopTicker();

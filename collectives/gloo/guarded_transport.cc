@@ -41,7 +41,8 @@ class GuardedPair : public tcp::Pair {
               std::chrono::milliseconds timeout, Wire connection)
       : Pair(context, device, rank, timeout), tls_(connection.TakeTls()) {
     std::lock_guard<std::mutex> lock(m_);
-    device_->unregisterDescriptor(fd_, this);
+    // Which also takes it from the loop. To do that by unregisterDescriptor() would be to wait for
+    // the loop's next turn; but should it have news of the listener yet, they find this pair.
     ::close(std::exchange(fd_, connection.TakeFd().release()));
     try {
       handleConnected();

@@ -118,7 +118,8 @@ int64_t CpuMicroseconds() {
 // Adds this process's to the others'.
 void CountConnections(Shared* shared) {
   std::map<in_port_t, int> at_port;
-  for (int fd = 0; fd < sysconf(_SC_OPEN_MAX); ++fd) {
+  const int end = static_cast<int>(sysconf(_SC_OPEN_MAX));
+  for (int fd = 0; fd < end; ++fd) {
     sockaddr_in own{}, peer{};
     socklen_t length = sizeof(own);
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) continue;
