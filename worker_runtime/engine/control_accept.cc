@@ -24,7 +24,7 @@ namespace {
 
 // Room for all members at once, and so many more.
 constexpr size_t kMostStrangers = 256;
-// How long whoever has told its name may take to prove it.
+// How long whoever has told its name may take to prove it before files are taken from it.
 constexpr absl::Duration kPatience = absl::Seconds(5);
 // Until files may be there again.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
@@ -32,7 +32,9 @@ constexpr absl::Duration kPause = absl::Milliseconds(100);
 constexpr int kMostAtOnce = 64;
 
 // Whoever has connected and proved nothing yet. Members tell their name at once; so those who are
-// silent go first when there is no room, and members who lost their place that way come again.
+// silent go first when there is no room. But anybody can tell a name: then the oldest of those go,
+// never who comes, or so many strangers would keep all members out for as long as they like.
+// Members alone are never too many, and one who lost its place to a stranger comes again.
 class Acceptor {
  public:
   Acceptor(const GroupInfo& group, int listener, Fd epoll)
@@ -99,7 +101,7 @@ class Acceptor {
         Add(std::move(fd), now);
       } else if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) {
         return;
-      } else if (!SendOneAway(now, /*but_silent=*/0)) {
+      } else if (!SendOneAway(now)) {
         epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_, nullptr);
         accepts_again_ = now + kPause;
         return;
@@ -113,24 +115,21 @@ class Acceptor {
   }
 
   void Add(Fd fd, absl::Time now) {
+    if (silent_.size() + named_.size() >= members_.size() + kMostStrangers) {
+      Dismiss(silent_.empty() ? named_.front() : silent_.front());
+    }
     Stranger& added = silent_.emplace_back(
         Stranger{Wire(std::move(fd), group_.tls, TlsEnd::kAccepts), std::nullopt, "", now});
     added.self = std::prev(silent_.end());
     if (!Watch(added.wire.fd(), &added).ok()) return Dismiss(added);
-    const bool full = silent_.size() + named_.size() > members_.size() + kMostStrangers;
-    // If it must be itself, it comes again.
-    if (full && !SendOneAway(now, /*but_silent=*/1)) Dismiss(added);
+    Serve(added, now);  // its name may be here, and then it is not taken for a silent one
   }
 
-  // The oldest one of those who are silent, but for the newest `but_silent` of them, or of those
-  // who have had their time. False: there is none.
-  bool SendOneAway(absl::Time now, size_t but_silent) {
-    if (silent_.size() > but_silent) {
-      Dismiss(silent_.front());
-      return true;
-    }
-    if (named_.empty() || now < named_.front().since + kPatience) return false;
-    Dismiss(named_.front());
+  // For its file: the oldest one of those who are silent, or of those who have had their time.
+  // False: there is none.
+  bool SendOneAway(absl::Time now) {
+    if (silent_.empty() && (named_.empty() || now < named_.front().since + kPatience)) return false;
+    Dismiss(silent_.empty() ? named_.front() : silent_.front());
     return true;
   }
 

@@ -136,6 +136,27 @@ TEST_F(ControlConnectTest, SilentStrangers_DoNotTakeAMembersRoom) {
   ExpectAllCame();
 }
 
+TEST_F(ControlConnectTest, StrangersWhoTellAName_DoNotKeepAMemberOut) {
+  constexpr size_t kStrangers = 1000;
+  FileLimit limit;
+  limit.Set(limit.highest());
+  StartRoot(2);
+  std::vector<std::unique_ptr<SlowMember>> strangers;
+  while (strangers.size() < kStrangers) {
+    GroupInfo stranger = Group(1, 2);
+    stranger.secret = "another secret";
+    strangers.push_back(std::make_unique<SlowMember>(std::move(stranger), port_));
+    strangers.back()->TellName();
+  }
+  // At once, and not only when they have had their time.
+  SlowMember member(Group(1, 2), port_);
+  member.TellName();
+  member.TakeChallenge();
+  member.Prove();
+  EXPECT_TRUE(member.IsWelcome());
+  ExpectAllCame();
+}
+
 TEST_F(ControlConnectTest, HungUpOn_ComesAgain) {
   std::thread busy_root([this] {
     ASSERT_TRUE(AwaitReady(listener_.get(), POLLIN, Soon()).ok());
