@@ -24,6 +24,9 @@
 namespace hvd {
 namespace {
 
+constexpr absl::Duration kShortestPause = absl::Milliseconds(10);
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
+
 absl::StatusOr<Fd> Connect(const std::string& name, absl::Duration timeout) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -59,17 +62,55 @@ absl::Status AwaitReadable(int socket, absl::Time deadline) {
   }
 }
 
+absl::Status NoAnswer(absl::StatusCode code, absl::string_view why) {
+  return absl::Status(code,
+                      absl::StrCat("the agent that started this process gave no answer: ", why));
+}
+
+// Aborted: the agent has hung up before it said anything.
 absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vector<Fd>& passed) {
   FrameDecoder decoder(kMaxFrameBytes);
+  absl::StatusCode hung_up = absl::StatusCode::kAborted;
   while (true) {
     char buffer[4096];
     RETURN_IF_ERROR(AwaitReadable(socket, deadline));
-    ASSIGN_OR_RETURN(const size_t got,
-                     ReceiveWithDescriptors(socket, buffer, sizeof(buffer), passed));
-    if (got == 0) return absl::UnavailableError("the stream has ended");
-    decoder.Append(absl::string_view(buffer, got));
-    ASSIGN_OR_RETURN(std::optional<std::string> answer, decoder.Next());
-    if (answer.has_value()) return *std::move(answer);
+    const auto got = ReceiveWithDescriptors(socket, buffer, sizeof(buffer), passed);
+    if (!got.ok()) return NoAnswer(hung_up, got.status().message());
+    if (*got == 0) return NoAnswer(hung_up, "the stream has ended");
+    hung_up = absl::StatusCode::kUnavailable;
+    decoder.Append(absl::string_view(buffer, *got));
+    absl::StatusOr<std::optional<std::string>> answer = decoder.Next();
+    if (!answer.ok()) return NoAnswer(absl::StatusCode::kUnavailable, answer.status().message());
+    if (answer->has_value()) return **std::move(answer);
+  }
+}
+
+// Aborted: as above.
+absl::StatusOr<std::string> AskOnce(const std::string& socket_name, const std::string& question,
+                                    absl::Time deadline, std::vector<Fd>& passed) {
+  const absl::Duration left = deadline - Clock::Real().Now();
+  ASSIGN_OR_RETURN(const Fd fd, Connect(socket_name, std::max(left, absl::Milliseconds(1))));
+  // A few bytes always fit into a fresh socket's buffer.
+  if (send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(question.size())) {
+    return absl::AbortedError("the agent that started this process does not listen");
+  }
+  return ReadAnswer(fd.get(), deadline, passed);
+}
+
+// Strangers in the same network namespace can connect, too: an agent that has too many of them
+// hangs up on the oldest, and that may be we, if we were not quick. One that is gone refuses.
+absl::StatusOr<std::string> Ask(const std::string& socket_name, const std::string& question,
+                                absl::Time deadline, std::vector<Fd>& passed) {
+  absl::Duration pause = kShortestPause;
+  while (true) {
+    absl::StatusOr<std::string> answer = AskOnce(socket_name, question, deadline, passed);
+    if (!absl::IsAborted(answer.status())) return answer;
+    if (Clock::Real().Now() + pause >= deadline) {
+      return absl::UnavailableError(answer.status().message());
+    }
+    poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(pause)));
+    pause = std::min(2 * pause, kLongestPause);
   }
 }
 
@@ -77,26 +118,15 @@ absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vec
 
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
                                            const std::string& word, absl::Duration timeout) {
-  const absl::Time deadline = Clock::Real().Now() + timeout;
-  ASSIGN_OR_RETURN(const Fd fd, Connect(socket_name, timeout));
   pb::WorkerHello hello;
   hello.set_worker_id(worker.value());
   hello.set_word(word);
-  const std::string question = EncodeFrame(hello.SerializeAsString());
-  // A few bytes always fit into a fresh socket's buffer.
-  if (send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(question.size())) {
-    return absl::UnavailableError("the agent that started this process does not listen");
-  }
   AgentAnswer result;
   std::vector<Fd> passed;
-  const auto answer = ReadAnswer(fd.get(), deadline, passed);
-  if (!answer.ok()) {
-    if (absl::IsDeadlineExceeded(answer.status())) return answer.status();
-    return absl::UnavailableError(absl::StrCat(
-        "the agent that started this process gave no answer: ", answer.status().message()));
-  }
-  if (!result.bootstrap.ParseFromString(*answer)) {
+  ASSIGN_OR_RETURN(const std::string answer,
+                   Ask(socket_name, EncodeFrame(hello.SerializeAsString()),
+                       Clock::Real().Now() + timeout, passed));
+  if (!result.bootstrap.ParseFromString(answer)) {
     return absl::UnavailableError("the agent's answer can't be read; is it of another version?");
   }
   if (!result.bootstrap.error().empty()) {

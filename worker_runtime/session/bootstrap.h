@@ -22,6 +22,7 @@ struct AgentAnswer {
 
 // Asks at the agent's abstract unix socket (its name without the leading zero byte), with the word
 // that the worker was given.
+// Asks again if the agent hangs up without a word, as it may when strangers crowd its socket.
 //   Unavailable: nobody listens there: the agent is gone.   PermissionDenied: refused; the message
 //   is the agent's. DeadlineExceeded: no answer within `timeout`.
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,

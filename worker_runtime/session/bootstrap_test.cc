@@ -19,13 +19,14 @@
 namespace hvd {
 namespace {
 
-// An agent that answers one worker as the test says.
+// An agent that answers one worker as the test says, and then is gone.
 class BootstrapTest : public ::testing::Test {
  protected:
   using Answer = std::function<void(int socket)>;
 
-  absl::StatusOr<AgentAnswer> Fetch(const Answer& answer,
-                                    absl::Duration timeout = absl::Minutes(1)) {
+  // Before that it takes `hung_up_on` connections and ends them without a word.
+  absl::StatusOr<AgentAnswer> Fetch(const Answer& answer, absl::Duration timeout = absl::Minutes(1),
+                                    int hung_up_on = 0) {
     Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
@@ -37,7 +38,9 @@ class BootstrapTest : public ::testing::Test {
     getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
     const std::string name(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
     std::thread agent([&] {
+      for (int i = 0; i < hung_up_on; ++i) Fd(accept(listener.get(), nullptr, nullptr)).reset();
       const Fd worker(accept(listener.get(), nullptr, nullptr));
+      listener.reset();
       hello_.ParseFromString(ReadFrame(worker.get(), kMaxFrameBytes).value());
       answer(worker.get());
     });
@@ -120,6 +123,14 @@ TEST_F(BootstrapTest, Fetch_AgentHangsUp_IsUnavailable) {
   EXPECT_EQ(Fetch([](int) {}).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(Fetch([](int socket) { send(socket, "\0\0", 2, MSG_NOSIGNAL); }).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+TEST_F(BootstrapTest, Fetch_AgentHangsUpOnStrangersAndUs_AsksAgain) {
+  const auto answer =
+      Fetch([](int socket) { EXPECT_TRUE(SendWithDescriptors(socket, Frame("secret"), {}).ok()); },
+            absl::Minutes(1), /*hung_up_on=*/3);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->bootstrap.credentials().token(), "secret");
 }
 
 TEST_F(BootstrapTest, Fetch_AgentSaysNothing_DeadlineExceeded) {
