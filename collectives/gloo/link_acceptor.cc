@@ -124,11 +124,14 @@ void LinkAcceptor::Advance(Strangers::iterator stranger) {
 }
 
 void LinkAcceptor::Forget(Strangers::iterator stranger) {
+  {
+    // First: whoever sees that it was hung up on has been counted.
+    absl::MutexLock lock(&mutex_);
+    ++refused_;
+  }
   loop_->Forget(stranger->opening.fd());
   loop_->Cancel(stranger->expiry);
   strangers_.erase(stranger);
-  absl::MutexLock lock(&mutex_);
-  ++refused_;
 }
 
 bool LinkAcceptor::ForgetOldestSilent() {
