@@ -218,7 +218,7 @@ TEST_F(ElasticAgentTest, Sigint_EndsAtOnce) {
 }
 
 TEST_F(ElasticAgentTest, Stopped_ForLong_IsKilledAndSaysWhy) {
-  settings_.stopped_check_interval = absl::Milliseconds(10);
+  settings_.stopped_check_interval = absl::Milliseconds(1);
   StartWorker("echo last words >&2; kill -STOP $$");
   const pb::WorkerExited exited = AwaitExited();
   EXPECT_EQ(exited.signal(), SIGKILL);

@@ -137,7 +137,8 @@ void Worker::OnDeath() {
 }
 
 void Worker::CheckStopped() {
-  if (exit_.has_value()) return;
+  // One that is being killed for it is no longer stopped, and may take long to go.
+  if (exit_.has_value() || stopped_checks_ >= kStoppedChecks) return;
   const bool asker_is_stopped =
       asker_.has_value() && !asker_->HasEnded() && IsStopped(asker_->pid());
   const bool stopped = IsStopped(process_.pid()) || asker_is_stopped;
