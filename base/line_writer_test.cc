@@ -80,6 +80,22 @@ TEST(LineWriterTest, NobodyReads_WritingNeverWaits_AndWhatWasDroppedIsSaidWhenSo
   EXPECT_GT(lines, 0u);
 }
 
+TEST(LineWriterTest, WhatHasBeenWritten_TakesNoRoomAnyMore) {
+  Pipe pipe = *MakePipe();
+  const std::string line = std::string(LineWriter::kMostWaitingBytes / 2, 'x') + "\n";
+  LineWriter writer(std::move(pipe.write), Dropped);
+  for (int i = 0; i < 4; ++i) {
+    writer.Write(line);
+    std::string text(line.size(), '\0');
+    for (size_t read = 0; read < text.size();) {
+      const IoResult got = ReadSome(pipe.read.get(), &text[read], text.size() - read);
+      ASSERT_FALSE(got.end);
+      read += got.bytes;
+    }
+    ASSERT_EQ(text, line) << i;
+  }
+}
+
 TEST(LineWriterTest, NobodyEverReads_ItGoesAllTheSame) {
   Pipe pipe = *MakePipe();
   {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 
 #include "base/process.h"
@@ -57,6 +58,22 @@ TEST(AllowManyFilesTest, ThisProcessHasTheHardLimit_AChildTheOneBefore) {
 TEST(ForbidCoreFilesTest, ThisProcessLeavesNone_AChildAsBefore) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(ForbidAndSpawn(), ::testing::ExitedWithCode(0), "");
+}
+
+// Exits with 0 if a child's score is never more than there is, and none where this process is
+// exempt.
+[[noreturn]] void AskForOomScores() {
+  const auto set = [](const char* score) {
+    return !(std::ofstream("/proc/self/oom_score_adj") << score << std::flush).fail();
+  };
+  if (!set("1000") || RaisedOomScore(100) != "1000") _exit(1);
+  const bool may_be_exempt = set("-1000");  // takes a privilege
+  _exit(may_be_exempt && !RaisedOomScore(100).empty() ? 2 : 0);
+}
+
+TEST(RaisedOomScoreTest, NoMoreThanTheMost_AndNotOfWhoIsExempt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(AskForOomScores(), ::testing::ExitedWithCode(0), "");
 }
 
 // Exits with 0 if it has as many files more as it asked for, and a limit no higher than that.

@@ -123,6 +123,25 @@ TEST_F(DriverTest, HandlerMayPost_TheEventComesAfterTheOneAtHand) {
   EXPECT_EQ(seen_, (std::vector<uint64_t>{1, 1, 2, 2}));
 }
 
+TEST_F(DriverTest, BusyFor_SaysHowLongAWriteHangs_NotHowLongNothingComes) {
+  absl::Notification begun, goes_on;
+  StateMachine machine = Script();
+  machine.record = [&](const std::vector<const Event*>&, absl::Time) {
+    begun.Notify();
+    goes_on.WaitForNotification();
+    return true;
+  };
+  Driver driver(std::move(machine), Collect(2), clock_);
+  driver.Post(CallCancelled{CallId(1)});
+  begun.WaitForNotification();
+  clock_.Advance(absl::Seconds(12));
+  EXPECT_EQ(driver.BusyFor(), absl::Seconds(12));
+  goes_on.Notify();
+  enough_.WaitForNotification();
+  clock_.Advance(absl::Hours(1));
+  while (driver.BusyFor() > absl::ZeroDuration()) continue;  // until it waits again
+}
+
 TEST_F(DriverTest, DeadlinePassed_TicksOnce) {
   deadline_ = clock_.Now() + absl::Seconds(30);
   Driver driver(Script(), Collect(3), clock_);

@@ -18,6 +18,7 @@ class WorldLeaseTest : public ::testing::Test {
         [this](absl::Duration) {
           absl::MutexLock lock(&mutex_);
           ++asked_;
+          now_.since_boot += answer_takes_;
           return answer_;
         },
         [] {}, kTolerance,
@@ -40,10 +41,15 @@ class WorldLeaseTest : public ::testing::Test {
     absl::MutexLock lock(&mutex_);
     return asked_;
   }
+  void AnswersTake(absl::Duration time) {
+    absl::MutexLock lock(&mutex_);
+    answer_takes_ = time;
+  }
 
   absl::Mutex mutex_;
   BootTime now_ = {absl::Hours(5), absl::Hours(1)};
   absl::Status answer_ = absl::UnavailableError("away");
+  absl::Duration answer_takes_;
   int asked_ = 0;
   std::unique_ptr<WorldLease> lease_;
 };
@@ -67,6 +73,22 @@ TEST_F(WorldLeaseTest, AfterASleep_TheDaemonIsAskedHoweverShort) {
   Answer(absl::FailedPreconditionError("world 2 has begun"));
   Pass(absl::Seconds(5), absl::Seconds(5));
   EXPECT_TRUE(absl::IsAborted(lease_->Check()));
+}
+
+// As when the host is paused between question and answer, which then is from before the pause.
+TEST_F(WorldLeaseTest, AnswerThatComesLate_CountsFromTheQuestion) {
+  Answer(absl::OkStatus());
+  AnswersTake(kTolerance + absl::Seconds(1));
+  EXPECT_TRUE(lease_->Confirm().ok());
+  AnswersTake(absl::ZeroDuration());
+  Answer(absl::FailedPreconditionError("world 2 has begun"));
+  EXPECT_TRUE(absl::IsAborted(lease_->Check()));
+}
+
+TEST_F(WorldLeaseTest, SpeaksByItself_SoThatItHoldsOn) {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(
+      +[](int* asked) { return *asked > 0; }, &asked_));
 }
 
 TEST_F(WorldLeaseTest, DaemonAway_IsBorneForItsTime) {

@@ -10,7 +10,7 @@ import torch
 import horovod.torch as hvd
 from horovod import _ffi
 from horovod.common import commits
-from horovod.torch.elastic import checkpoint_file
+from horovod.torch.elastic import checkpoint_file, checkpoints
 from horovod.torch.elastic.checkpoint_file import Origin
 from horovod.torch.elastic.checkpoints import Checkpoints
 from test_torch_elastic import assert_equal, snapshot, step, training
@@ -356,12 +356,15 @@ def commit_during_a_write(state, slow_disk):
     slow_disk.go_on.set()
 
 
-def test_last_commit_of_a_process_is_written_at_its_end(tmp_path, new_job, slow_disk):
+def test_last_commit_of_a_process_is_written_at_its_end(tmp_path, new_job, slow_disk, monkeypatch):
+    ends = []
+    monkeypatch.setattr(checkpoints.atexit, "register", ends.append)
     state = state_in(tmp_path)
     commit_during_a_write(state, slow_disk)
     committed = snapshot(state.model, state.optimizer)
     step(state.model, state.optimizer)  # which nobody commits
-    state._checkpoints._finish()
+    (end,) = ends
+    end()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-3-w1.hvd"]
     found = checkpoint_file.read(str(tmp_path / "checkpoint-3-w1.hvd"))
     assert found.values["batch"] == 3
@@ -381,6 +384,34 @@ def test_last_commit_that_is_not_due_is_not_written_at_the_end(tmp_path, new_job
     train(state, 3)
     state._checkpoints._finish()
     assert names(tmp_path) == ["checkpoint-2-w1.hvd"]
+
+
+def test_last_commit_is_one_of_the_world_that_made_it(tmp_path, new_job, slow_disk, monkeypatch):
+    """The process has left it by the time the file is written."""
+    state = state_in(tmp_path)
+    query = _ffi.query
+    monkeypatch.setattr(_ffi, "query", lambda what: 2 if what == "epoch" else query(what))
+    commit_during_a_write(state, slow_disk)
+    monkeypatch.setattr(_ffi, "query", lambda what: 0 if what == "epoch" else query(what))
+    monkeypatch.setattr(_ffi, "confirm_world", lambda: None)
+    state._checkpoints._finish()
+    assert names(tmp_path) == ["checkpoint-1-w2.hvd", "checkpoint-3-w2.hvd"]
+
+
+def test_last_commit_is_not_written_beside_one_that_hangs(
+    tmp_path, new_job, slow_disk, monkeypatch
+):
+    monkeypatch.setattr(checkpoints, "_MAX_WAIT_S", 0.0)
+    state = state_in(tmp_path)
+    for _ in range(2):
+        state.commit()
+        assert slow_disk.started.wait(100)
+    state._checkpoints._finish()
+    slow_disk.go_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "hvd-checkpoint":
+            thread.join(100)
+    assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
 
 
 def test_nothing_there_is_no_checkpoint(tmp_path, capfd):
