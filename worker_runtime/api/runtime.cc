@@ -125,6 +125,7 @@ absl::Status Runtime::Prepare() {
         MakeInstalledNcclBackend({env_.nccl_host_id, env_.nccl_shares_gpus, env_.nccl_is_only_way});
   }
   prepared_ = true;
+  was_read_ = true;
   return absl::OkStatus();
 }
 
@@ -269,10 +270,32 @@ absl::Status Runtime::Join(bool may_defer) {
   }
 }
 
+// As in Horovod: what a script sets after shutdown() counts in the next world. What the process
+// has been made with stays.
+absl::Status Runtime::ReadVariablesAgain() {
+  ASSIGN_OR_RETURN(const RuntimeEnv now, ParseRuntimeEnv(ReadRuntimeVariables()));
+  env_.fusion_threshold_bytes = now.fusion_threshold_bytes;
+  env_.fusion_threshold_is_given = now.fusion_threshold_is_given;
+  env_.cycle_time = now.cycle_time;
+  env_.cycle_time_is_given = now.cycle_time_is_given;
+  env_.cache_capacity = now.cache_capacity;
+  env_.disable_group_fusion = now.disable_group_fusion;
+  env_.stall_check = now.stall_check;
+  env_.stall_warning_time = now.stall_warning_time;
+  env_.stall_shutdown_time = now.stall_shutdown_time;
+  env_.thread_affinity = now.thread_affinity;
+  env_.autotune = now.autotune;
+  env_.timeline = now.timeline;
+  env_.timeline_mark_cycles = now.timeline_mark_cycles;
+  return absl::OkStatus();
+}
+
 absl::Status Runtime::Init() {
   absl::MutexLock init_lock(&init_mutex_);
   if (place().has_value()) return absl::OkStatus();
+  const bool reads_again = was_read_;
   RETURN_IF_ERROR(Prepare());
+  if (reads_again) RETURN_IF_ERROR(ReadVariablesAgain());
   const std::shared_ptr<Session> session = this->session();
   // Who was in a world has nothing to get ready.
   const bool may_defer =

@@ -141,6 +141,7 @@ class Runtime {
  private:
   // Reads the environment and meets the agent, the first time.
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  absl::Status ReadVariablesAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::Status MeetAgent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Asks for the next world until one is connected, and makes it, or the place that was given
   // instead, the current one.
@@ -159,6 +160,7 @@ class Runtime {
   // Held while a world is made or left, which blocks; `mutex_` never is held that long.
   absl::Mutex init_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   bool prepared_ ABSL_GUARDED_BY(init_mutex_) = false;
+  bool was_read_ ABSL_GUARDED_BY(init_mutex_) = false;  // env_ is the process's environment
   RuntimeEnv env_ ABSL_GUARDED_BY(init_mutex_);
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
   absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for good, once it is not OK

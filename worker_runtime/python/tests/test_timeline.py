@@ -1,5 +1,6 @@
 """The timeline, started and stopped at run time. On any number of ranks."""
 
+import glob
 import json
 import os
 import subprocess
@@ -161,6 +162,24 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
     else:
         hvd.start_timeline(missing)
     hvd.stop_timeline()
+
+
+def test_variables_count_that_are_set_between_two_worlds(path, monkeypatch):
+    hvd.shutdown()
+    with monkeypatch.context() as patch:
+        patch.setenv("HOROVOD_TIMELINE", path)
+        patch.setenv("HOROVOD_TIMELINE_MARK_CYCLES", "1")
+        hvd.init()
+        hvd.allreduce(torch.ones(2), name="some")
+        first = hvd.rank() == 0
+        hvd.barrier()
+        hvd.shutdown()
+    hvd.init()
+    if first:
+        (of_world,) = glob.glob(path.replace(".json", ".epoch*.json"))
+        with open(of_world, encoding="utf-8") as file:
+            events = json.load(file)
+        assert named(events, "ALLREDUCE", "X") and named(events, "CYCLE_START", "i")
 
 
 WITHOUT = """
