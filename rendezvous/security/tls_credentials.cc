@@ -7,6 +7,7 @@
 
 #include "base/crypto.h"
 #include "grpc/grpc.h"
+#include "grpc/support/log.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 
 namespace hvd {
@@ -55,9 +56,15 @@ class TokenSource : public grpc::MetadataCredentialsPlugin {
 // Whoever lets go of gRPC last shuts it down, and if that is one of its own threads, on a detached
 // thread: that would race with the end of the process, which then may not exit with its code. So
 // one reference is never given back.
+//
+// gRPC says on stderr, in words of its own, what strangers do at a port: a line for each scanner
+// that speaks no TLS. What is our matter comes as a status.
 void KeepGrpc() {
   static std::once_flag once;
-  std::call_once(once, grpc_init);
+  std::call_once(once, [] {
+    gpr_set_log_function([](gpr_log_func_args*) {});
+    grpc_init();
+  });
 }
 
 }  // namespace

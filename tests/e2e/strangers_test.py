@@ -1,6 +1,7 @@
 """Other processes of the same user, in other containers or beside the job, at the sockets of a job."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -53,3 +54,18 @@ def test_strangers_get_nothing_from_an_agent(job, tmp_path, wrapper):
     for answer in answers:
         assert not answer["key"] and answer["descriptors"] == 0, answer
         assert "this process" in answer["text"] or "runs no worker 3" in answer["text"], answer
+
+
+def test_who_speaks_no_tls_leaves_no_line_on_the_terminal(horovodrun, tmp_path):
+    job = horovodrun.start("-np", "1", "--verbose", sys.executable, JOB, env={"OMP_NUM_THREADS": "1"}, cwd=tmp_path)
+    port = int(job.stderr.wait_for(r"the daemon listens on 127\.0\.0\.1:(\d+)", 60)[1])
+    job.stdout.wait_for(r"step 5$", 60)
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", port)) as scanner:
+            scanner.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            while scanner.recv(1000):
+                pass  # until it is hung up on
+    (tmp_path / "end").touch()
+    assert job.wait() == 0, job.everything()
+    others = [line for line in job.stderr.text.splitlines() if not line.startswith(("horovodrun: ", "  "))]
+    assert others == [], job.everything()
