@@ -96,7 +96,8 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
       {"HOROVOD_WORKER_WORD", place.word},
   };
   for (const auto& [name, value] : own) environment[name] = value;
-  ShareCores(place.cores, start.local_size(), &environment);
+  const int sharing = start.most_on_host() > 0 ? start.most_on_host() : start.local_size();
+  ShareCores(place.cores, sharing, &environment);
   if (!place.interface.empty()) {
     environment["HOROVOD_GLOO_IFACE"] = place.interface;
     environment.emplace("NCCL_SOCKET_IFNAME", place.interface);  // the user's own choice stays

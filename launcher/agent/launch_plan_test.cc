@@ -95,11 +95,12 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
 }
 
 std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,
-                                     int workers) {
+                                     int workers, int most = 0) {
   pb::AgentBootstrap bootstrap = Bootstrap("sh");
   bootstrap.mutable_command()->mutable_environment()->insert(own.begin(), own.end());
   pb::StartWorker start;
   start.set_local_size(workers);
+  start.set_most_on_host(most);
   std::vector<std::string> entries = WorkerEnvironment(
       MakeLaunchPlan(bootstrap).value(), start, {"[::1]:4000", "socket", false, "", "", cores});
   const auto is_other = [](const std::string& entry) {
@@ -114,6 +115,11 @@ TEST(LaunchPlanTest, WorkerEnvironment_WorkersShareTheHostsCores) {
   EXPECT_EQ(ThreadsWith({}, 8, 2), Entries{"OMP_NUM_THREADS=4"});
   EXPECT_EQ(ThreadsWith({}, 2, 4), Entries{"OMP_NUM_THREADS=1"});
   EXPECT_EQ(ThreadsWith({}, 0, 4), Entries{});
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_AloneForNow_LeavesTheOthersTheirShares) {
+  EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/1, /*most=*/4),
+            std::vector<std::string>{"OMP_NUM_THREADS=2"});
 }
 
 TEST(LaunchPlanTest, WorkerEnvironment_UsersOwnThreadsStay) {

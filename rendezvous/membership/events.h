@@ -219,6 +219,8 @@ struct StartWorkerEffect {
   int cross_rank = 0;
   int cross_size = 0;
   int slot = 0;  // on its host: that of the worker whose place it takes
+  // How many members of a world may come to share the host, whoever is there now; 0: local_size.
+  int most_on_host = 0;
 };
 
 struct StopWorkersEffect {

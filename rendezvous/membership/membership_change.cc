@@ -175,6 +175,12 @@ std::set<std::pair<int, int>> Membership::State::TakenSlots() const {
   return taken;
 }
 
+// Members of a world. Not those that are there now: who takes the place of one that failed may
+// start alone. Spares wait and compute nothing.
+int Membership::State::MostOn(const Host& host) const {
+  return elastic() ? std::min(host.slots.slots, spec.max_workers) : 0;
+}
+
 void Membership::State::StartWorkers(absl::Time now) {
   if (!started || IsFinishing()) return;
   int64_t wanted = static_cast<int64_t>(spec.max_workers) + spec.elastic->spares;
@@ -210,7 +216,7 @@ void Membership::State::StartWorkers(absl::Time now) {
     const Host& host = HostOf(worker);
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
                                         place.size, place.local_rank, place.local_size,
-                                        place.cross_rank, place.cross_size, worker.slot});
+                                        place.cross_rank, place.cross_size, worker.slot, MostOn(host)});
     Note(Notice::Kind::kWorkerStarted,
          absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
   }

@@ -81,7 +81,7 @@ bool Membership::State::Reattach(const HostJoined& event) {
       const Placement& place = worker.place;
       effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, place.rank,
                                           place.size, place.local_rank, place.local_size,
-                                          place.cross_rank, place.cross_size, worker.slot});
+                                          place.cross_rank, place.cross_size, worker.slot, MostOn(*host)});
     }
   }
   if (!to_stop.empty()) {

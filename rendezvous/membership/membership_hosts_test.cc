@@ -28,6 +28,7 @@ TEST_F(MembershipHostsTest, HostJoined_NothingStartsBeforeAllAreThere) {
 
 TEST_F(MembershipHostsTest, HostJoined_NoneExpected_StartsWhenThereAreEnoughSlots) {
   spec().min_workers = spec().max_workers = 3;
+  spec().start_workers = 1;
   Membership machine(spec(), now());
   EXPECT_THAT(machine.Apply(HostJoined{{"y", 2}, Incarnation(1)}, now()), IsEmpty());
   const auto starts =
@@ -156,6 +157,23 @@ TEST_F(MembershipHostsTest, MoreSlotsThanWorkers_OnlyTheFirstAreUsed) {
   ASSERT_THAT(starts, SizeIs(2));
   EXPECT_EQ(starts[1].host, "a");
   EXPECT_EQ(starts[1].size, 2);
+}
+
+TEST_F(MembershipHostsTest, ElasticJob_WorkersHearHowManyMayShareTheirHost) {
+  spec().elastic.emplace();
+  spec().min_workers = 1;
+  spec().max_workers = 3;
+  spec().start_workers = 1;
+  Membership machine(spec(), now());
+  const auto on_a =
+      Only<StartWorkerEffect>(machine.Apply(HostJoined{{"a", 2}, Incarnation(1)}, now()));
+  ASSERT_THAT(on_a, SizeIs(2));
+  EXPECT_EQ(on_a[0].most_on_host, 2);
+  const auto on_b =
+      Only<StartWorkerEffect>(machine.Apply(HostJoined{{"b", 4}, Incarnation(2)}, now()));
+  ASSERT_THAT(on_b, SizeIs(1));
+  EXPECT_EQ(on_b[0].local_size, 1);
+  EXPECT_EQ(on_b[0].most_on_host, 3);
 }
 
 }  // namespace

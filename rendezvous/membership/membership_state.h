@@ -237,6 +237,7 @@ struct Membership::State {
   void StopOverdueLeavers(absl::Time now);
   void StopNow(Worker* worker, absl::Duration with_grace);
   void StartWorkers(absl::Time now);
+  int MostOn(const Host& host) const;
   // Host index and slot of all workers that are not gone.
   std::set<std::pair<int, int>> TakenSlots() const;
   absl::Time NextFreeSlot() const;

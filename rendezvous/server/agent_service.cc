@@ -203,6 +203,7 @@ void AgentService::Handle(const StartWorkerEffect& effect) {
   start.set_cross_rank(effect.cross_rank);
   start.set_cross_size(effect.cross_size);
   start.set_slot(effect.slot);
+  start.set_most_on_host(effect.most_on_host);
   {
     absl::MutexLock lock(&mu_);
     host_of_[effect.worker] = effect.host;
