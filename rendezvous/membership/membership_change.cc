@@ -214,9 +214,9 @@ void Membership::State::StartWorkers(absl::Time now) {
     worker.place = member.place;
     const Placement& place = worker.place;
     const Host& host = HostOf(worker);
-    effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
-                                        place.size, place.local_rank, place.local_size,
-                                        place.cross_rank, place.cross_size, worker.slot, MostOn(host)});
+    effects.push_back(StartWorkerEffect{
+        *host.agent, host.slots.host, worker.id, place.rank, place.size, place.local_rank,
+        place.local_size, place.cross_rank, place.cross_size, worker.slot, MostOn(host)});
     Note(Notice::Kind::kWorkerStarted,
          absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
   }

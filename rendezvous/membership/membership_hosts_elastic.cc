@@ -79,9 +79,9 @@ bool Membership::State::Reattach(const HostJoined& event) {
       if (!known) MarkGone(&worker);  // it never heard of it and will not say that it ended
     } else if (!known) {
       const Placement& place = worker.place;
-      effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, place.rank,
-                                          place.size, place.local_rank, place.local_size,
-                                          place.cross_rank, place.cross_size, worker.slot, MostOn(*host)});
+      effects.push_back(StartWorkerEffect{
+          event.agent, host->slots.host, worker.id, place.rank, place.size, place.local_rank,
+          place.local_size, place.cross_rank, place.cross_size, worker.slot, MostOn(*host)});
     }
   }
   if (!to_stop.empty()) {
