@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "collectives/shm/meeting_protocol.h"
 #include "collectives/shm/meeting_sides.h"
 
 namespace hvd::meeting {
 namespace {
+
+constexpr absl::Duration kPause = absl::Milliseconds(1);  // before it comes again
 
 class GuestSide {
  public:
@@ -17,19 +20,8 @@ class GuestSide {
 
   absl::StatusOr<Meeting> Run(KeyExchange& keys, Fd bell, const WaitBounds& bounds) {
     ASSIGN_OR_RETURN(const Invitation invitation, Invite(group_, keys, "", bounds));
-    link_ = NewSocket();
-    socklen_t length = 0;
-    const sockaddr_un address = AddressOf(invitation.socket_name, &length);
-    if (connect(link_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-      return absl::UnavailableError(absl::StrCat("rank 0 can't be reached: ", strerror(errno)));
-    }
-    Hello hello = {group_.rank, {}};
-    const std::string proof = Proof(group_, invitation, group_.rank);
-    memcpy(hello.proof, proof.data(), sizeof(hello.proof));
-    const absl::Status sent = Send(link_.get(), hello, {bell.get()});
-    if (!sent.ok()) return GoneError(0, sent);
     std::vector<Fd> passed;
-    ASSIGN_OR_RETURN(const Answer answer, Hear(passed));
+    ASSIGN_OR_RETURN(const Answer answer, Introduce(invitation, bell, passed));
     if (!CheckProof(group_, invitation, 0, {answer.proof, sizeof(answer.proof)})) {
       return absl::PermissionDeniedError("rank 0 does not know this epoch's secret");
     }
@@ -38,6 +30,43 @@ class GuestSide {
   }
 
  private:
+  // Rank 0 may hang up on who has been silent for longest, to make room for others; that can be a
+  // rank that was held up before its first word. So it comes again, as long as rank 0 is there.
+  absl::StatusOr<Answer> Introduce(const Invitation& invitation, const Fd& bell,
+                                   std::vector<Fd>& passed) {
+    absl::Status gone;
+    while (true) {
+      const int error = Connect(invitation);
+      if (error == 0) {
+        const absl::Status sent = SayHello(invitation, bell);
+        absl::StatusOr<Answer> answer = sent.ok() ? Hear(passed) : GoneError(0, sent);
+        if (!absl::IsUnavailable(answer.status())) return answer;
+        gone = answer.status();
+      } else if (error != EAGAIN) {  // that is a crowd before the door
+        if (!gone.ok()) return gone;
+        return absl::UnavailableError(absl::StrCat("rank 0 can't be reached: ", strerror(error)));
+      }
+      std::vector<pollfd> nobody;
+      RETURN_IF_ERROR(patience_.Await(nobody, Clock::Real().Now() + kPause));
+    }
+  }
+
+  // 0, or what errno says.
+  int Connect(const Invitation& invitation) {
+    link_ = NewSocket();
+    socklen_t length = 0;
+    const sockaddr_un address = AddressOf(invitation.socket_name, &length);
+    const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+    return connect(link_.get(), generic, length) == 0 ? 0 : errno;
+  }
+
+  absl::Status SayHello(const Invitation& invitation, const Fd& bell) {
+    Hello hello = {group_.rank, {}};
+    const std::string proof = Proof(group_, invitation, group_.rank);
+    memcpy(hello.proof, proof.data(), sizeof(hello.proof));
+    return Send(link_.get(), hello, {bell.get()});
+  }
+
   absl::StatusOr<Answer> Hear(std::vector<Fd>& passed) {
     const absl::Status waited = patience_.AwaitReadable(link_.get());
     if (absl::IsDeadlineExceeded(waited)) {

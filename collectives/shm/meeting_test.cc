@@ -2,6 +2,9 @@
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <functional>
@@ -85,6 +88,43 @@ TEST(MeetingTest, ManySilentStrangers_MakeRoom) {
     EXPECT_EQ(poll(&first, 1, 60000), 1) << "it was not hung up on";
   });
   for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
+}
+
+// What rank 1 of two is shown when `name` is where rank 0 listens.
+class InvitedTo : public KeyExchange {
+ public:
+  explicit InvitedTo(std::string name) : name_(std::move(name)) {}
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
+                                                     absl::Duration timeout) override {
+    return std::vector<std::string>{name_ + std::string(kNonceBytes, 'n'), std::string(value)};
+  }
+
+ private:
+  const std::string name_;
+};
+
+// As rank 0 does with the oldest stranger, who may be a rank that was held up.
+TEST(MeetingTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
+  const std::string name = "hvd-meeting-test-" + std::to_string(getpid());
+  Fd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  socklen_t length = 0;
+  const sockaddr_un address = meeting::AddressOf(name, &length);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  absl::Status met;
+  ForEachRank(2, [&](int rank) {
+    if (rank == 0) {
+      for (int visit = 0; visit < 3; ++visit) {
+        const Fd visitor(accept(listener.get(), nullptr, nullptr));
+        EXPECT_TRUE(visitor.valid());
+      }
+      listener.reset();
+    } else {
+      InvitedTo keys(name);
+      met = Meet({Epoch(1), 1, 2, "", "secret"}, keys, absl::Seconds(60)).status();
+    }
+  });
+  EXPECT_EQ(met.code(), absl::StatusCode::kUnavailable) << met;
 }
 
 TEST(MeetingTest, NoFilesForAWhile_WaitsWithoutTurningAndGoesOn) {
