@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/usable_cores.h"
 
 namespace hvd {
 namespace {
@@ -28,12 +29,6 @@ void Pause() {
 #if defined(__x86_64__)
   _mm_pause();
 #endif
-}
-
-int UsableCores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
 }  // namespace
