@@ -142,9 +142,10 @@ class FaultyJob(OpenEnded, ElasticJob):
 class JoinedJob(OpenEnded, Training):
     """A horovod-rendezvousd with a state directory on the host "launcher", and agents on other hosts that join it in this order."""
 
-    def __init__(self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1")):
+    def __init__(self, cluster, hosts=("a", "b"), flags=("--np", "4", "--min-np", "1"), state=None):
         self._flags = flags
         self._directory = cluster.directory
+        self._state = state or cluster.directory / "state"
         self._log = cluster.directory / "output"
         self._log.touch()
         self.daemon = None
@@ -163,7 +164,7 @@ class JoinedJob(OpenEnded, Training):
         """For the first time, or again with what the last one has left behind."""
         self.daemon = self._host.start_command(
             ["horovod-rendezvousd", "--listen", f"{self._host.address}:0", *self._flags,
-             "--token-file", self._directory / "token", "--state-dir", self._directory / "state"]
+             "--token-file", self._directory / "token", "--state-dir", self._state]
         )  # fmt: skip
         try:
             self._address = self.daemon.stdout.wait_for(r"^\S+:\d+$", 20).group()
