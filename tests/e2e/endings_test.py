@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import re
 import sys
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def test_an_exception_is_shown_in_the_users_frames_and_others_in_a_line(horovodr
     assert result.returncode == 1
     cause = "\n".join(lines_of(result.stderr, 1))
     assert "in train" in cause and "in load" in cause and cause.count("ValueError: bad sample 17") == 1
-    assert "horovod/" not in cause
+    assert not re.search(r"horovod/(_ffi|common|torch)/", cause), cause
     for rank in (0, 2):
         (line,) = lines_of(result.stderr, rank)
         assert line.startswith("HorovodInternalError: ") and "fails.py" in line, line
