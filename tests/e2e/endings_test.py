@@ -1,8 +1,8 @@
 """How what ends a rank, or interrupts it, is told: once, by its cause, in the user's own frames."""
 
 import os
-import subprocess
 import re
+import subprocess
 import sys
 from pathlib import Path
 
