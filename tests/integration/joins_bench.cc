@@ -149,6 +149,7 @@ class Bench {
     const Measurement measurement;
     pending_.Set(workers_);
     links_.resize(hosts());
+    host_of_.resize(workers_);
     ends_.Set(hosts());
     for (int host = 0; host < hosts(); ++host) {
       pb::AgentHello hello;
@@ -157,8 +158,11 @@ class Bench {
       hello.set_slots(std::min(options_.slots, workers_ - host * options_.slots));
       hello.set_incarnation(static_cast<uint64_t>(host) + 1);
       AgentLink::Callbacks callbacks;
-      callbacks.on_command = [this](const pb::AgentCommand& command) {
-        if (command.has_start()) pending_.Down();
+      callbacks.on_command = [this, host](const pb::AgentCommand& command) {
+        if (command.has_start()) {
+          host_of_[command.start().worker_id() - 1] = host;
+          pending_.Down();
+        }
         if (command.has_end()) ends_.Down();
       };
       callbacks.on_closed = [](absl::Status) {};
@@ -170,7 +174,7 @@ class Bench {
       pb::AgentMessage message;
       message.mutable_started()->set_worker_id(static_cast<uint64_t>(worker) + 1);
       message.mutable_started()->set_pid(worker + 1);
-      links_[worker / options_.slots]->Send(std::move(message));
+      links_[host_of_[worker]]->Send(std::move(message));
     }
     measurement.Print("agents attach, and start", 0);
   }
@@ -283,7 +287,7 @@ class Bench {
     for (int worker = 0; worker < workers_; ++worker) {
       pb::AgentMessage message;
       message.mutable_exited()->set_worker_id(static_cast<uint64_t>(worker) + 1);
-      links_[worker / options_.slots]->Send(std::move(message));
+      links_[host_of_[worker]]->Send(std::move(message));
     }
     ended_.Await();
     ends_.Await();
@@ -307,6 +311,7 @@ class Bench {
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::vector<std::unique_ptr<pb::Rendezvous::Stub>> stubs_;
   std::vector<std::unique_ptr<AgentLink>> links_;
+  std::vector<int> host_of_;  // by worker: whose agent was told to start it
   uint64_t epoch_ = 0;
 };
 
