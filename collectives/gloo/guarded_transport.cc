@@ -41,8 +41,9 @@ class GuardedPair : public tcp::Pair {
               std::chrono::milliseconds timeout, Wire connection)
       : Pair(context, device, rank, timeout), tls_(connection.TakeTls()) {
     std::lock_guard<std::mutex> lock(m_);
-    // Which also takes it from the loop. To do that by unregisterDescriptor() would be to wait for
-    // the loop's next turn; but should it have news of the listener yet, they find this pair.
+    // To close a socket takes it from the loop, too. unregisterDescriptor() would also wait for the
+    // loop's next turn, so that no event finds a handler that is gone; this one stays, and ignores
+    // an event of the listener that the loop has fetched already.
     ::close(std::exchange(fd_, connection.TakeFd().release()));
     try {
       handleConnected();

@@ -42,7 +42,7 @@ class GuestSide {
         absl::StatusOr<Answer> answer = sent.ok() ? Hear(passed) : GoneError(0, sent);
         if (!absl::IsUnavailable(answer.status())) return answer;
         gone = answer.status();
-      } else if (error != EAGAIN) {  // that is a crowd before the door
+      } else if (error != EAGAIN) {  // which says that the queue of connections is full
         if (!gone.ok()) return gone;
         return absl::UnavailableError(absl::StrCat("rank 0 can't be reached: ", strerror(error)));
       }

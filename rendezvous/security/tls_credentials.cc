@@ -57,7 +57,7 @@ class TokenSource : public grpc::MetadataCredentialsPlugin {
 
 // gRPC says on stderr, in words of its own, what strangers do at a port: a line for each scanner
 // that speaks no TLS. What is our matter comes as a status; so only why it aborts is worth a line.
-void LogAsGrpc(gpr_log_func_args* said) {
+void LogOnlyAssertions(gpr_log_func_args* said) {
   if (!absl::StrContains(said->message, "assertion failed")) return;
   std::fprintf(stderr, "gRPC: %s:%d: %s\n", said->file, said->line, said->message);
 }
@@ -68,7 +68,7 @@ void LogAsGrpc(gpr_log_func_args* said) {
 void KeepGrpc() {
   static std::once_flag once;
   std::call_once(once, [] {
-    gpr_set_log_function(LogAsGrpc);
+    gpr_set_log_function(LogOnlyAssertions);
     grpc_init();
   });
 }
