@@ -9,7 +9,7 @@ import pytest
 import horovod.torch as hvd
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
+ROOT = HERE.parents[1]
 TABLE = ROOT / "docs" / "compatibility.md"
 CASES = HERE / "data" / "horovods_cases.md"
 
