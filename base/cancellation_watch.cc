@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "base/quiet_thread.h"
+#include "base/signal_free_thread.h"
 
 namespace hvd {
 

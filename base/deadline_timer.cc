@@ -1,6 +1,6 @@
 #include "base/deadline_timer.h"
 
-#include "base/quiet_thread.h"
+#include "base/signal_free_thread.h"
 
 namespace hvd {
 namespace {

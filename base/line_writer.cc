@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
-#include "base/quiet_thread.h"
+#include "base/signal_free_thread.h"
 
 namespace hvd {
 

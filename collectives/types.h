@@ -43,7 +43,7 @@ absl::string_view NameOf(DataType type);  // as NumPy writes it: "float32", "bfl
 absl::string_view NameOf(ReduceOp op);
 bool IsFloating(DataType type);
 
-class TlsContext;  // base/tls_session.h
+class TlsContext;  // base/net/tls_session.h
 
 // Who takes part in a communicator. Ranks are dense, 0..size-1.
 struct GroupInfo {

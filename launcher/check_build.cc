@@ -5,9 +5,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/duration_text.h"
+#include "base/text/duration_text.h"
 #include "base/event_loop.h"
-#include "base/process.h"
+#include "base/os/process.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 

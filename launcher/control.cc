@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "launcher/agent/address.h"
-#include "launcher/agent/token_file.h"
-#include "launcher/console/status_table.h"
-#include "launcher/job_file.h"
-#include "launcher/network.h"
+#include "base/net/address.h"
+#include "rendezvous/security/token_file_reader.h"
+#include "launcher/report/status_table.h"
+#include "launcher/job/job_file.h"
+#include "base/net/local_network.h"
 #include "rendezvous/client/control_calls.h"
 
 namespace hvd {

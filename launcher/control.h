@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "launcher/control_options.h"
+#include "launcher/cli/control_options.h"
 
 namespace hvd {
 

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "launcher/job_file.h"
+#include "launcher/job/job_file.h"
 #include "rendezvous/server/server.h"
 
 namespace hvd {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "launcher/options.h"
-#include "launcher/plan.h"
+#include "launcher/cli/options.h"
+#include "launcher/plan/plan.h"
 
 namespace hvd {
 

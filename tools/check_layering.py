@@ -15,70 +15,87 @@ from pathlib import Path
 
 # Who may include what: folder -> folders, or single headers. A folder may always include itself. The longest prefix of a file's path counts, and
 # entries stand for just that folder, not for those below it.
-COLLECTIVE_BACKEND = ["base", "collectives"]
+BASE = ["base", "base/text", "base/os", "base/net"]
+COLLECTIVE_BACKEND = [*BASE, "collectives"]
 ALLOWED = {
     "base": [],
+    "base/text": ["base"],
+    "base/os": ["base", "base/text"],
+    "base/net": ["base", "base/text"],
+    "base/console": ["base", "base/text"],
     "proto": [],
-    "rendezvous/membership": ["base/duration_text.h", "base/ids.h", "base/status_macros.h"],
-    "rendezvous/journal": ["base", "proto", "rendezvous/membership"],
-    "rendezvous/security": ["base", "proto"],
-    "rendezvous/bootstrap": ["base", "proto", "rendezvous/security"],
-    "rendezvous/transport": ["base", "proto", "rendezvous/security"],
+    "rendezvous/membership": ["base/text/duration_text.h", "base/ids.h", "base/status_macros.h"],
+    "rendezvous/journal": [*BASE, "proto", "rendezvous/membership"],
+    "rendezvous/security": [*BASE, "proto"],
+    "rendezvous/bootstrap": [*BASE, "proto", "rendezvous/security"],
+    "rendezvous/transport": [*BASE, "proto", "rendezvous/security"],
+    "rendezvous/reporting": [*BASE, "rendezvous/membership"],
     "rendezvous/server": [
-        "base", "proto", "rendezvous/membership", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
-        "rendezvous/bootstrap",
+        *BASE, "proto", "rendezvous/membership", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
+        "rendezvous/bootstrap", "rendezvous/reporting",
     ],
-    "rendezvous/client": ["base", "proto", "rendezvous/security", "rendezvous/transport"],
-    "options": ["base", "rendezvous/membership/job_spec.h"],
-    "rendezvous/progress": ["base", "rendezvous/membership"],
-    "rendezvous": [
-        "base", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/journal", "rendezvous/security",
-        "rendezvous/progress", "options",
+    "rendezvous/client": [*BASE, "proto", "rendezvous/security", "rendezvous/transport"],
+    "options": [*BASE, "rendezvous/membership/job_spec.h"],
+    "rendezvous/daemon": [
+        *BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/journal", "rendezvous/security",
+        "rendezvous/reporting", "options",
     ],
-    "launcher/discovery": ["base", "rendezvous/membership"],
-    "launcher/spawn": ["base", "proto"],
-    "launcher/console": ["base", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/progress"],
-    "launcher/agent": [
-        "base", "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "launcher/spawn",
-        "launcher/console/output_sink.h", "options",
+    "agent/protocol": [*BASE, "proto"],
+    "agent/output": [*BASE, "base/console", "proto", "agent/protocol"],
+    "agent/inspection": [*BASE, "proto", "agent/output"],
+    "agent": [
+        *BASE, "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "agent/protocol", "agent/output",
+        "agent/inspection", "options",
+    ],
+    "launcher/discovery": [*BASE, "rendezvous/membership"],
+    "launcher/spawn": [*BASE, "proto", "agent/protocol"],
+    "launcher/report": [*BASE, "base/console", "proto", "rendezvous/membership", "rendezvous/reporting"],
+    "launcher/cli": [*BASE, "options"],
+    "launcher/plan": [*BASE, "rendezvous/membership", "launcher/cli", "launcher/discovery", "launcher/spawn"],
+    "launcher/job": [
+        *BASE, "base/console", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/reporting",
+        "rendezvous/security", "launcher/plan", "launcher/discovery", "launcher/spawn", "launcher/report",
     ],
     "launcher": [
-        "base", "proto", "rendezvous/server", "rendezvous/client", "rendezvous/membership", "rendezvous/progress",
-        "rendezvous/security", "options", "launcher/discovery", "launcher/spawn", "launcher/console", "launcher/agent",
+        *BASE, "base/console", "proto", "rendezvous/client", "rendezvous/reporting", "rendezvous/security", "launcher/cli",
+        "launcher/plan", "launcher/job", "launcher/report",
     ],
-    "collectives": ["base"],
+    "collectives": [*BASE],
     "collectives/inproc": COLLECTIVE_BACKEND,
-    "collectives/gloo": COLLECTIVE_BACKEND,
-    "collectives/shm": COLLECTIVE_BACKEND,
+    "collectives/gloo/link": COLLECTIVE_BACKEND,
+    "collectives/gloo": [*COLLECTIVE_BACKEND, "collectives/gloo/link"],
+    "collectives/shm/segment": COLLECTIVE_BACKEND,
+    "collectives/shm": [*COLLECTIVE_BACKEND, "collectives/shm/segment"],
     "collectives/nccl": COLLECTIVE_BACKEND,
     "collectives/hierarchical": COLLECTIVE_BACKEND,
     "collectives/adasum": COLLECTIVE_BACKEND,
     "worker_runtime/negotiation/tuning": [],
-    "worker_runtime/negotiation": ["base", "proto", "collectives/types.h", "worker_runtime/negotiation/tuning"],
-    "worker_runtime/timeline": ["base", "proto", "collectives", "worker_runtime/negotiation"],
+    "worker_runtime/negotiation": [*BASE, "proto", "collectives/types.h", "worker_runtime/negotiation/tuning"],
+    "worker_runtime/timeline": [*BASE, "proto", "collectives", "worker_runtime/negotiation"],
+    "worker_runtime/control": [*BASE, "proto", "collectives"],
     "worker_runtime/engine": [
-        "base", "proto", "collectives", "collectives/adasum", "worker_runtime/negotiation", "worker_runtime/negotiation/tuning",
-        "worker_runtime/timeline",
+        *BASE, "proto", "collectives", "collectives/adasum", "worker_runtime/negotiation", "worker_runtime/negotiation/tuning",
+        "worker_runtime/timeline", "worker_runtime/control",
     ],
     "worker_runtime/session": [
-        "base", "proto", "rendezvous/client", "rendezvous/security", "collectives/key_exchange.h", "collectives/types.h",
+        *BASE, "proto", "rendezvous/client", "rendezvous/security", "collectives/key_exchange.h", "collectives/types.h",
     ],
-    "worker_runtime/state": ["base"],
+    "worker_runtime/commit_store": [*BASE],
     "worker_runtime/api": [
-        "base", "proto", "rendezvous/client", "rendezvous/security",
+        *BASE, "proto", "rendezvous/client", "rendezvous/security",
         "collectives", "collectives/gloo", "collectives/inproc", "collectives/shm", "collectives/nccl",
         "collectives/hierarchical", "collectives/adasum",
-        "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/engine",
-        "worker_runtime/session", "worker_runtime/state",
+        "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
+        "worker_runtime/engine", "worker_runtime/session", "worker_runtime/commit_store",
     ],
-    "examples/scheduler": ["base", "rendezvous/server/server.h"],
+    "examples/scheduler": [*BASE, "rendezvous/server/server.h"],
 }  # fmt: skip
 
 # These may include anything, and nothing but tests may include them. What a folder offers to tests only is named *_test_util.h or lies in testing/.
 TEST_FOLDERS = ("tests", "tools")
 TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc|_bench\.cc)$")
-# What tests of any folder may use: shared fakes, ranks that are threads, and certificates of a job.
-FOR_TESTS = ("tests/", "rendezvous/security/", "collectives/inproc/", "collectives/shm/", "collectives/nccl/",
+# What tests of any folder may use: shared fakes, ranks that are threads, certificates of a job, a daemon within the process.
+FOR_TESTS = ("tests/", "rendezvous/security/", "rendezvous/server/", "collectives/inproc/", "collectives/shm/", "collectives/nccl/",
              "collectives/conformance/")
 
 # <prefix of an include> -> the folders that may have it, with all below them.
@@ -95,17 +112,17 @@ THIRD_PARTY = {
 # pattern -> (the files that may have it, why, whether tests are held to it too)
 ONLY_IN = {
     r"\b(secure_)?getenv\s*\(": (["base/env.h", "base/env.cc"], "the environment is read in base/env only", False),
-    r"\benviron\b": (["base/env.cc", "base/process.cc"], "the environment is read in base/env only", False),
+    r"\benviron\b": (["base/env.cc", "base/os/process.cc"], "the environment is read in base/env only", False),
     r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|clock_nanosleep)\s*\(|(?<![\w:.>])(::)?sleep\s*\(": (
         ["base/clock.cc"], "only base/clock.cc sleeps; wait for an event", True,
     ),
     r"_clock::now\s*\(|\b(clock_gettime|gettimeofday)\s*\(|\bstd::time\s*\(": (
-        ["base/boot_time.cc", "base/clock.cc", "base/deadline_timer.cc"], "the clock is read in base/clock.cc only; take a Clock&", False,
+        ["base/os/boot_time.cc", "base/clock.cc", "base/deadline_timer.cc"], "the clock is read in base/clock.cc only; take a Clock&", False,
     ),
     # Those beside base show limits as they were set.
     r"\bFormatDuration\s*\(": (
-        ["base/duration_text.cc", "collectives/shm/meeting_host.cc", "worker_runtime/engine/control_accept.cc",
-         "worker_runtime/engine/control_channel.cc", "worker_runtime/engine/mail_control_channel.cc", "worker_runtime/session/session.cc"],
+        ["base/text/duration_text.cc", "collectives/shm/segment/segment_setup_host.cc", "worker_runtime/control/control_accept.cc",
+         "worker_runtime/control/control_channel.cc", "worker_runtime/control/mail_control_channel.cc", "worker_runtime/session/rendezvous_session.cc"],
         "users are shown durations by DurationText: it has no nanoseconds", False,
     ),
     r"\babsl::Now\s*\(|\bsystem_clock\b": (

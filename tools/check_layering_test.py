@@ -20,9 +20,9 @@ class Includes(unittest.TestCase):
         ))
 
     def test_upward_dependency_is_found(self):
-        found = problems(launcher__job_dot_h="", base__ids_dot_h='\n#include "launcher/job.h"\n')
+        found = problems(launcher__job__job_dot_h="", base__ids_dot_h='\n#include "launcher/job/job.h"\n')
         self.assertEqual(1, len(found))
-        self.assertIn('base/ids.h:2: includes "launcher/job.h"', found[0])
+        self.assertIn('base/ids.h:2: includes "launcher/job/job.h"', found[0])
 
     def test_pure_machine_may_not_see_all_of_base(self):
         self.assertEqual(1, len(problems(rendezvous__membership__membership_dot_cc='#include "base/clock.h"\n')))
@@ -39,10 +39,10 @@ class Includes(unittest.TestCase):
     def test_tests_may_use_their_subsystem_and_shared_support_only(self):
         self.assertEqual([], problems(collectives__conformance_test_dot_cc='#include "collectives/gloo/gloo_backend.h"\n'
                                                                            '#include "tests/support/sim_clock.h"\n'))
-        self.assertEqual(1, len(problems(collectives__conformance_test_dot_cc='#include "launcher/job.h"\n')))
+        self.assertEqual(1, len(problems(collectives__conformance_test_dot_cc='#include "launcher/job/job.h"\n')))
 
     def test_product_may_not_use_test_code(self):
-        self.assertEqual(1, len(problems(launcher__job_dot_cc='#include "tests/support/sim_clock.h"\n')))
+        self.assertEqual(1, len(problems(launcher__job__job_dot_cc='#include "tests/support/sim_clock.h"\n')))
 
     def test_third_party_stays_in_its_folder(self):
         self.assertEqual([], problems(collectives__gloo__gloo_dot_cc="#include <gloo/context.h>\n"))
@@ -55,10 +55,10 @@ class Includes(unittest.TestCase):
 
 class Types(unittest.TestCase):
     def test_two_types_of_one_name_are_found(self):
-        found = problems(launcher__plan_dot_h="namespace hvd {\nstruct Machine {\n};\n}  // namespace hvd\n",
+        found = problems(launcher__plan__plan_dot_h="namespace hvd {\nstruct Machine {\n};\n}  // namespace hvd\n",
                          rendezvous__server__driver_dot_h="namespace hvd {\n\nclass Machine final : Base {\n};\n}  // namespace hvd\n")
         self.assertEqual(1, len(found))
-        self.assertIn("rendezvous/server/driver.h:3: hvd::Machine is another type in launcher/plan.h:2", found[0])
+        self.assertIn("rendezvous/server/driver.h:3: hvd::Machine is another type in launcher/plan/plan.h:2", found[0])
 
     def test_declarations_nested_types_and_what_no_other_file_sees_may_share_a_name(self):
         self.assertEqual([], problems(
@@ -77,40 +77,40 @@ class Cycles(unittest.TestCase):
 
     def test_folders_in_a_circle_are_found(self):
         found = check_layering.check_cycles({
-            "launcher/job.h": '#include "launcher/spawn/spawn.h"\n',
+            "launcher/cli/cli.h": '#include "launcher/spawn/spawn.h"\n',
             "launcher/spawn/spawn.h": "",
-            "launcher/spawn/other.h": '#include "launcher/options.h"\n',
-            "launcher/options.h": "",
+            "launcher/spawn/other.h": '#include "launcher/cli/options.h"\n',
+            "launcher/cli/options.h": "",
         })
-        self.assertEqual(["folders include one another in a circle: launcher -> launcher/spawn -> launcher"], found)
+        self.assertEqual(["folders include one another in a circle: launcher/cli -> launcher/spawn -> launcher/cli"], found)
 
 
 class Patterns(unittest.TestCase):
     def test_getenv_only_in_base_env(self):
         self.assertEqual([], problems(base__env_dot_cc='getenv("A");'))
-        self.assertEqual(1, len(problems(launcher__job_dot_cc='std::getenv("A");')))
+        self.assertEqual(1, len(problems(launcher__job__job_dot_cc='std::getenv("A");')))
 
     def test_sleep_only_in_base_clock_tests_included(self):
         self.assertEqual([], problems(base__clock_dot_cc="absl::SleepFor(d);"))
         for text in ("absl::SleepFor(d);", "std::this_thread::sleep_for(d);", "usleep(3);", "  sleep(1);", "::sleep(1);"):
-            self.assertEqual(1, len(problems(launcher__job_test_dot_cc=text)), text)
+            self.assertEqual(1, len(problems(launcher__job__job_test_dot_cc=text)), text)
 
     def test_clock_only_in_base_clock(self):
-        self.assertEqual(1, len(problems(launcher__job_dot_cc="auto t = absl::Now();")))
-        self.assertEqual(1, len(problems(launcher__job_dot_cc="auto t = std::chrono::steady_clock::now();")))
+        self.assertEqual(1, len(problems(launcher__job__job_dot_cc="auto t = absl::Now();")))
+        self.assertEqual(1, len(problems(launcher__job__job_dot_cc="auto t = std::chrono::steady_clock::now();")))
 
     def test_nobody_waits_by_the_wall_clock_tests_included(self):
         for text in ("mu.AwaitWithTimeout(c, d);", "mu_.AwaitWithDeadline(c, t);", "cv.WaitWithTimeout(&mu, d);",
                      "n.WaitForNotificationWithTimeout(d);", "std::chrono::system_clock::time_point t;"):
-            self.assertEqual(1, len(problems(launcher__job_test_dot_cc=text)), text)
+            self.assertEqual(1, len(problems(launcher__job__job_test_dot_cc=text)), text)
         for text in ("clock_.AwaitWithDeadline(mu_, c, t);", "Clock::Real().AwaitWithDeadline(mu_, c, t);"):
-            self.assertEqual([], problems(launcher__job_dot_cc=text), text)
+            self.assertEqual([], problems(launcher__job__job_dot_cc=text), text)
 
     def test_durations_have_one_form(self):
-        self.assertEqual(1, len(problems(launcher__job_dot_cc="absl::FormatDuration(d);")))
+        self.assertEqual(1, len(problems(launcher__job__job_dot_cc="absl::FormatDuration(d);")))
 
     def test_comments_and_strings_are_not_code(self):
-        self.assertEqual([], problems(launcher__job_dot_cc='// never getenv("A")\n/* sleep(1) */\nauto a = "sleep(1)";\n'))
+        self.assertEqual([], problems(launcher__job__job_dot_cc='// never getenv("A")\n/* sleep(1) */\nauto a = "sleep(1)";\n'))
 
 
 class Tree(unittest.TestCase):

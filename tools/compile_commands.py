@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("base", "rendezvous", "launcher", "collectives", "worker_runtime", "tests", "tools")
+FOLDERS = ("agent", "base", "options", "rendezvous", "launcher", "collectives", "worker_runtime", "tests", "tools")
 
 
 def bazelrc_flags():

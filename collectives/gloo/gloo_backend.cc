@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_communicator.h"
-#include "collectives/gloo/gloo_glue.h"
+#include "collectives/gloo/link/gloo_glue.h"
 #include "collectives/gloo/gloo_links.h"
 #include "collectives/gloo/gloo_mesh.h"
-#include "collectives/gloo/link_address.h"
+#include "collectives/gloo/link/link_address.h"
 #include "collectives/gloo/neighbours.h"
 #include "collectives/gloo/solo_communicator.h"
 

@@ -9,10 +9,10 @@
 
 #include "absl/synchronization/mutex.h"
 #include "base/fd.h"
-#include "base/tls_session.h"
+#include "base/net/tls_session.h"
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
-#include "collectives/gloo/link_address.h"
+#include "collectives/gloo/link/link_address.h"
 #include "rendezvous/security/job_credentials.h"
 
 namespace hvd {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "collectives/gloo/gloo_glue.h"
+#include "collectives/gloo/link/gloo_glue.h"
 
 namespace hvd {
 namespace {

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/process_limits.h"
+#include "base/os/process_limits.h"
 #include "base/status_macros.h"
-#include "collectives/gloo/gloo_glue.h"
+#include "collectives/gloo/link/gloo_glue.h"
 #include "collectives/gloo/guarded_transport.h"
-#include "collectives/gloo/link_dialer.h"
+#include "collectives/gloo/link/link_dialer.h"
 
 namespace hvd {
 namespace {

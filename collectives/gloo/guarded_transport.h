@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "base/wire.h"
+#include "base/net/wire.h"
 #include "gloo/transport/context.h"
 #include "gloo/transport/tcp/device.h"
 

@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "collectives/nccl/convert.h"
 #include "collectives/nccl/device_stream.h"
-#include "collectives/nccl/hello.h"
+#include "collectives/nccl/capability_exchange.h"
 #include "collectives/nccl/nccl_communicator.h"
 #include "collectives/nccl/staged_communicator.h"
 

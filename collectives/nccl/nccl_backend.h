@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "collectives/device_communicator.h"
 #include "collectives/nccl/library.h"
-#include "collectives/nccl/session.h"
+#include "collectives/nccl/guarded_comm.h"
 
 namespace hvd {
 

@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "collectives/device_communicator.h"
 #include "collectives/nccl/convert.h"
-#include "collectives/nccl/session.h"
+#include "collectives/nccl/guarded_comm.h"
 
 namespace hvd {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "collectives/shm/segment.h"
+#include "collectives/shm/segment/segment.h"
 
 namespace hvd {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collectives/shm/meeting.h"
+#include "collectives/shm/segment/segment_setup.h"
 #include "collectives/shm/shm_communicator.h"
 #include "collectives/shm/shm_links.h"
 

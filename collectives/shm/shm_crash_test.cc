@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/frames.h"
+#include "base/net/frames.h"
 #include "base/status_macros.h"
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"

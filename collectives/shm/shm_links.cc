@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "base/usable_cores.h"
+#include "base/os/usable_cores.h"
 
 namespace hvd {
 namespace {

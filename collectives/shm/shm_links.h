@@ -13,8 +13,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/fd.h"
-#include "collectives/shm/meeting.h"
-#include "collectives/shm/segment.h"
+#include "collectives/shm/segment/segment_setup.h"
+#include "collectives/shm/segment/segment.h"
 
 namespace hvd {
 

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/event_loop.h"
-#include "base/process.h"
+#include "base/os/process.h"
 #include "rendezvous/server/server.h"
 
 struct JobRequest {

@@ -9,10 +9,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/duration_text.h"
+#include "base/text/duration_text.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "base/process.h"
+#include "base/os/process.h"
 #include "base/status_macros.h"
 #include "launcher/discovery/discovered_hosts.h"
 

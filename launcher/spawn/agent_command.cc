@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/process.h"
-#include "launcher/spawn/agent_protocol.h"
+#include "base/os/process.h"
+#include "agent/protocol/agent_protocol.h"
 #include "launcher/spawn/command.h"
 
 namespace hvd {

@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "base/process.h"
+#include "base/os/process.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/spawn/agent_command.h"
-#include "launcher/spawn/agent_frames.h"
-#include "launcher/spawn/agent_protocol.h"
+#include "agent/protocol/agent_frames.h"
+#include "agent/protocol/agent_protocol.h"
 
 namespace hvd {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "base/process.h"
+#include "base/os/process.h"
 #include "gtest/gtest.h"
 
 namespace hvd {

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "launcher/spawn/agent_process.h"
-#include "launcher/spawn/agent_protocol.h"
+#include "agent/protocol/agent_protocol.h"
 
 namespace hvd {
 namespace {

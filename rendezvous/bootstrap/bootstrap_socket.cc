@@ -13,7 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
-#include "base/descriptor_passing.h"
+#include "base/net/descriptor_passing.h"
 #include "base/status_macros.h"
 
 namespace hvd {

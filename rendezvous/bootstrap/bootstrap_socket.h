@@ -12,10 +12,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/acceptor.h"
+#include "base/net/acceptor.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "base/frames.h"
+#include "base/net/frames.h"
 #include "proto/agent.pb.h"
 
 namespace hvd {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "base/duration_text.h"
+#include "base/text/duration_text.h"
 #include "grpcpp/client_context.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/transport/connection.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
-#include "base/duration_text.h"
+#include "base/text/duration_text.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "proto/rendezvous.grpc.pb.h"

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/fd.h"
-#include "base/private_folder.h"
+#include "base/os/private_folder.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "proto/journal.pb.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/private_folder.h"
+#include "base/os/private_folder.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/membership/job_spec.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/duration_text.h"
+#include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
 
 namespace hvd {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/duration_text.h"
+#include "base/text/duration_text.h"
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"

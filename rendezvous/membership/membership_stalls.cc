@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/duration_text.h"
+#include "base/text/duration_text.h"
 #include "base/status_macros.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"

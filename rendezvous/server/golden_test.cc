@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/private_folder.h"
+#include "base/os/private_folder.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
 #include "proto/journal.pb.h"

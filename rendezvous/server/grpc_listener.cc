@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "rendezvous/server/listen_address.h"
+#include "base/net/listen_address.h"
 #include "rendezvous/transport/connection.h"
 
 namespace hvd {

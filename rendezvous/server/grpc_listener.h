@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/acceptor.h"
+#include "base/net/acceptor.h"
 #include "base/event_loop.h"
 #include "grpcpp/server_builder.h"
 

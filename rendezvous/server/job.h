@@ -14,7 +14,7 @@
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/server/agent_service.h"
 #include "rendezvous/server/driver.h"
-#include "rendezvous/server/job_history.h"
+#include "rendezvous/reporting/job_history.h"
 #include "rendezvous/server/recovery.h"
 #include "rendezvous/server/rendezvous_service.h"
 

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/membership/membership.h"
-#include "rendezvous/server/job_history.h"
+#include "rendezvous/reporting/job_history.h"
 
 namespace hvd {
 

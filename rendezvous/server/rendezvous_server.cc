@@ -10,11 +10,11 @@
 #include "base/crypto.h"
 #include "base/status_macros.h"
 #include "rendezvous/server/check_spec.h"
-#include "rendezvous/server/front_door.h"
+#include "rendezvous/server/job_router.h"
 #include "rendezvous/server/job.h"
-#include "rendezvous/server/metrics.h"
+#include "rendezvous/reporting/metrics.h"
 #include "rendezvous/server/server.h"
-#include "rendezvous/server/worker_door.h"
+#include "rendezvous/server/local_worker_endpoint.h"
 #include "rendezvous/transport/connection.h"
 
 namespace hvd {

@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "base/fd.h"
-#include "base/frames.h"
+#include "base/net/frames.h"
 #include "gtest/gtest.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"

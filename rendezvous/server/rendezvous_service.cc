@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
-#include "base/duration_text.h"
-#include "rendezvous/server/event_log.h"
+#include "base/text/duration_text.h"
+#include "rendezvous/reporting/event_log.h"
 
 namespace hvd {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/membership/events.h"
-#include "rendezvous/server/job_history.h"
+#include "rendezvous/reporting/job_history.h"
 #include "rendezvous/server/parked_calls.h"
 
 namespace hvd {

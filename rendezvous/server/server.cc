@@ -5,9 +5,9 @@
 #include "base/crypto.h"
 #include "base/status_macros.h"
 #include "rendezvous/server/check_spec.h"
-#include "rendezvous/server/front_door.h"
+#include "rendezvous/server/job_router.h"
 #include "rendezvous/server/job.h"
-#include "rendezvous/server/metrics.h"
+#include "rendezvous/reporting/metrics.h"
 
 namespace hvd {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/server/metrics.h"
+#include "rendezvous/reporting/metrics.h"
 
 namespace hvd {
 

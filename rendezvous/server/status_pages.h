@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "rendezvous/server/http_listener.h"
+#include "base/net/http_listener.h"
 #include "rendezvous/server/server.h"
 
 namespace hvd {

@@ -13,7 +13,7 @@
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "rendezvous/security/tls_credentials.h"
-#include "rendezvous/transport/host_silence.h"
+#include "rendezvous/transport/tcp_user_timeout.h"
 
 namespace hvd {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/fd.h"
-#include "base/process.h"
+#include "base/os/process.h"
 #include "base/version.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -32,7 +32,7 @@ class Daemon {
     Pipe out = *MakePipe();
     Pipe err = *MakePipe();
     SpawnOptions options;
-    options.file = "rendezvous/horovod-rendezvousd";
+    options.file = "rendezvous/daemon/horovod-rendezvousd";
     options.argv = std::move(arguments);
     options.argv.insert(options.argv.begin(), "horovod-rendezvousd");
     if (!before.empty()) {

@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
-#include "base/host_identity.h"
+#include "base/os/host_identity.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/logging.h"
 #include "base/status_macros.h"
-#include "base/tls_session.h"
+#include "base/net/tls_session.h"
 
 namespace hvd {
 namespace {

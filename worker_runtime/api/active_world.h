@@ -25,7 +25,7 @@
 #include "worker_runtime/api/tuning_log.h"
 #include "worker_runtime/api/world_timeline.h"
 #include "worker_runtime/engine/engine.h"
-#include "worker_runtime/session/session.h"
+#include "worker_runtime/session/rendezvous_session.h"
 #include "worker_runtime/session/world.h"
 
 namespace hvd {

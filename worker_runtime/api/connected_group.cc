@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "worker_runtime/engine/mail_control_channel.h"
+#include "worker_runtime/control/mail_control_channel.h"
 
 namespace hvd {
 

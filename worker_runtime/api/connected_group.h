@@ -14,7 +14,7 @@
 #include "collectives/backend.h"
 #include "collectives/device_communicator.h"
 #include "collectives/key_exchange.h"
-#include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 
 namespace hvd {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "rendezvous/client/rendezvous_client.h"
-#include "worker_runtime/session/session.h"
+#include "worker_runtime/session/rendezvous_session.h"
 
 namespace hvd {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/frames.h"
+#include "base/net/frames.h"
 #include "base/status_macros.h"
 
 namespace hvd {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/boot_time.h"
+#include "base/os/boot_time.h"
 #include "base/crypto.h"
-#include "base/host_identity.h"
-#include "base/liveness_page.h"
+#include "base/os/host_identity.h"
+#include "base/os/liveness_page.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"

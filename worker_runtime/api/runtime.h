@@ -20,8 +20,8 @@
 #include "collectives/backend.h"
 #include "worker_runtime/api/active_world.h"
 #include "worker_runtime/engine/engine.h"
-#include "worker_runtime/session/session.h"
-#include "worker_runtime/state/commit_arena.h"
+#include "worker_runtime/session/rendezvous_session.h"
+#include "worker_runtime/commit_store/commit_arena.h"
 
 namespace hvd {
 

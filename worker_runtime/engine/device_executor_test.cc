@@ -5,7 +5,7 @@
 #include <thread>  // NOLINT: for Abort from elsewhere
 #include <utility>
 
-#include "base/tls_session.h"
+#include "base/net/tls_session.h"
 #include "collectives/conformance/rank_group.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/nccl_backend.h"

@@ -10,7 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "base/quiet_thread.h"
+#include "base/signal_free_thread.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/engine_loop.h"
 #include "worker_runtime/negotiation/message_sizes.h"

@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "collectives/communicator.h"
 #include "collectives/types.h"
-#include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/device_executor.h"
 #include "worker_runtime/engine/operation.h"
 #include "worker_runtime/engine/request.h"

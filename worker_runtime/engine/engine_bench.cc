@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/frames.h"
+#include "base/net/frames.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "worker_runtime/engine/engine.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "worker_runtime/engine/engine_loop.h"
-#include "worker_runtime/negotiation/wire.h"
+#include "worker_runtime/negotiation/message_codec.h"
 
 namespace hvd {
 namespace {

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/engine/engine_test_util.h"
-#include "worker_runtime/negotiation/wire.h"
+#include "worker_runtime/negotiation/message_codec.h"
 
 namespace hvd {
 namespace {

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "worker_runtime/engine/standard_floats.h"
+#include "worker_runtime/engine/float_mode_guard.h"
 #include "worker_runtime/negotiation/message_sizes.h"
-#include "worker_runtime/negotiation/wire.h"
+#include "worker_runtime/negotiation/message_codec.h"
 
 namespace hvd {
 namespace {

@@ -16,7 +16,7 @@
 #include "collectives/communicator.h"
 #include "worker_runtime/engine/blocked_waits.h"
 #include "worker_runtime/engine/completion.h"
-#include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/engine/engine_timeline.h"
 #include "worker_runtime/engine/executor.h"

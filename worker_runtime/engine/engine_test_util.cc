@@ -9,7 +9,7 @@
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/engine/mail_control_channel.h"
+#include "worker_runtime/control/mail_control_channel.h"
 
 namespace hvd {
 namespace {

@@ -12,7 +12,7 @@
 #include "collectives/communicator.h"
 #include "collectives/conformance/memory_key_exchange.h"
 #include "collectives/device_communicator.h"
-#include "worker_runtime/engine/control_channel.h"
+#include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 
 namespace hvd {

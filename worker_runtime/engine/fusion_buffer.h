@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/large_memory.h"
+#include "base/os/large_memory.h"
 #include "collectives/communicator.h"
 
 namespace hvd {

@@ -1,7 +1,7 @@
 #include "worker_runtime/engine/operation.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/large_memory.h"
+#include "base/os/large_memory.h"
 
 namespace hvd {
 

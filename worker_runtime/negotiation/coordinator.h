@@ -15,7 +15,7 @@
 #include "worker_runtime/negotiation/deadlock.h"
 #include "worker_runtime/negotiation/messages.h"
 #include "worker_runtime/negotiation/readiness.h"
-#include "worker_runtime/negotiation/signature_keeper.h"
+#include "worker_runtime/negotiation/signature_ids.h"
 #include "worker_runtime/negotiation/stall.h"
 #include "worker_runtime/negotiation/tuning/tuner.h"
 

@@ -5,7 +5,7 @@
 #include "worker_runtime/negotiation/coordinator.h"
 #include "worker_runtime/negotiation/message_sizes.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
-#include "worker_runtime/negotiation/wire.h"
+#include "worker_runtime/negotiation/message_codec.h"
 
 namespace hvd {
 namespace {

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/known_signatures.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
-#include "worker_runtime/negotiation/wire.h"
+#include "worker_runtime/negotiation/message_codec.h"
 
 namespace hvd {
 namespace {

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
-#include "worker_runtime/negotiation/wire.h"
+#include "worker_runtime/negotiation/message_codec.h"
 
 namespace hvd {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/duration_text.h"
+#include "base/text/duration_text.h"
 #include "worker_runtime/negotiation/operation_text.h"
 
 namespace hvd {

@@ -16,9 +16,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/descriptor_passing.h"
+#include "base/net/descriptor_passing.h"
 #include "base/fd.h"
-#include "base/frames.h"
+#include "base/net/frames.h"
 #include "base/status_macros.h"
 
 namespace hvd {

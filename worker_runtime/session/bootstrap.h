@@ -15,8 +15,8 @@ namespace hvd {
 struct AgentAnswer {
   pb::WorkerBootstrap bootstrap;
   // None if the agent sent none.
-  Fd liveness_page;  // base/liveness_page.h
-  Fd commit_arena;   // worker_runtime/state/commit_arena.h
+  Fd liveness_page;  // base/os/liveness_page.h
+  Fd commit_arena;   // worker_runtime/commit_store/commit_arena.h
   Fd stack_pipe;     // for the stack, on bootstrap.stack_signal
 };
 

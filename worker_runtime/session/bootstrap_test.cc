@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/descriptor_passing.h"
-#include "base/frames.h"
+#include "base/net/descriptor_passing.h"
+#include "base/net/frames.h"
 #include "gtest/gtest.h"
 
 namespace hvd {

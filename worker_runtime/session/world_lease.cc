@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/quiet_thread.h"
+#include "base/signal_free_thread.h"
 
 namespace hvd {
 namespace {

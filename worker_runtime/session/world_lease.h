@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/boot_time.h"
+#include "base/os/boot_time.h"
 
 namespace hvd {
 

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/quiet_thread.h"
+#include "base/signal_free_thread.h"
 #include "worker_runtime/timeline/trace_format.h"
 
 namespace hvd {

@@ -1,7 +1,7 @@
 """How a function gets from ``horovod.run`` to its workers on any host, and what becomes of it gets
 back: over mutual TLS, to a server in the caller's process.
 
-horovodrun makes an authority for this alone (launcher/handover.h). The caller gets its certificate
+horovodrun makes an authority for this alone (launcher/job/handover.h). The caller gets its certificate
 and the sockets to listen on over a unix socket; each worker finds its own, and the addresses, on
 its stdin, once. So no secret is in an environment, an argument or a file.
 """

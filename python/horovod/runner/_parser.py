@@ -1,6 +1,6 @@
 """horovodrun's command line as settings, for code that starts jobs as Horovod's own tests do.
 
-horovodrun reads its command line itself (launcher/options); this is for those who want to see or
+horovodrun reads its command line itself (launcher/cli/options); this is for those who want to see or
 change settings before they hand them to ``horovod.runner.launch._run``.
 """
 

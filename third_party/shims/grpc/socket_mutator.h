@@ -1,7 +1,7 @@
 // What ChannelArguments::SetSocketMutator takes. gRPC's interface names the type, but its packages
 // lack the header (src/core/lib/iomgr/socket_mutator.h) that says what it is.
-#ifndef HVD_THIRD_PARTY_SHIMS_GRPC_SOCKET_MUTATOR_H_
-#define HVD_THIRD_PARTY_SHIMS_GRPC_SOCKET_MUTATOR_H_
+#ifndef THIRD_PARTY_SHIMS_GRPC_SOCKET_MUTATOR_H_
+#define THIRD_PARTY_SHIMS_GRPC_SOCKET_MUTATOR_H_
 
 #include "grpc/grpc.h"
 #include "grpc/support/sync.h"
@@ -27,4 +27,4 @@ struct grpc_socket_mutator {
   gpr_refcount refcount;
 };
 
-#endif  // HVD_THIRD_PARTY_SHIMS_GRPC_SOCKET_MUTATOR_H_
+#endif  // THIRD_PARTY_SHIMS_GRPC_SOCKET_MUTATOR_H_

@@ -1,0 +1,236 @@
+#include "agent/agent.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/crypto.h"
+#include "base/env.h"
+#include "base/status_macros.h"
+#include "base/os/usable_cores.h"
+#include "base/version.h"
+#include "base/net/address.h"
+
+namespace hvd {
+namespace {
+
+constexpr absl::Duration kRouteTime = absl::Seconds(10);
+constexpr absl::Duration kRoutePause = absl::Milliseconds(250);
+
+sigset_t AgentSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
+  return signals;
+}
+
+uint64_t RandomIncarnation() {
+  uint64_t incarnation = 0;
+  while (incarnation == 0) {
+    const std::string bytes = RandomBytes(sizeof(incarnation));
+    memcpy(&incarnation, bytes.data(), sizeof(incarnation));
+  }
+  return incarnation;
+}
+
+PeerCredentials FromProto(const pb::Credentials& credentials) {
+  return {credentials.token(), credentials.ca_certificate(), credentials.certificate(),
+          credentials.private_key()};
+}
+
+}  // namespace
+
+void BlockAgentSignals() {
+  sigset_t signals = AgentSignals();
+  sigaddset(&signals, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+Agent::Agent(EventLoop& loop, AgentOutput& output, OpenLink open_link, AgentSettings settings)
+    : loop_(loop), output_(output), open_link_(std::move(open_link)), settings_(settings) {
+  const sigset_t signals = AgentSignals();
+  signals_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  output_.set_on_idle([this] { OnOutputIdle(); });
+}
+
+int Agent::Run() {
+  const absl::Status watched =
+      loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
+  if (!watched.ok()) Refuse(std::string(watched.message()));
+  loop_.Run();
+  KillWorkers();
+  attachment_.reset();
+  loop_.Forget(signals_.get());
+  return exit_code_;
+}
+
+void Agent::Begin(const pb::AgentBootstrap& bootstrap) {
+  bootstrap_ = bootstrap;
+  absl::StatusOr<LaunchPlan> plan = MakeLaunchPlan(bootstrap_);
+  if (!plan.ok()) return Refuse(std::string(plan.status().message()));
+  plan_ = *std::move(plan);
+  const auto& variables = bootstrap_.command().environment();
+  const absl::StatusOr<RuntimeEnv> env = ParseRuntimeEnv({variables.begin(), variables.end()});
+  if (!env.ok()) return Refuse(absl::StrCat(plan_.host, ": ", env.status().message()));
+  patience_ = env->agent_timeout;
+  if (settings_.start_timeout > absl::ZeroDuration()) {
+    daemon_may_come_ = true;
+    loop_.After(settings_.start_timeout, [this] { daemon_may_come_ = false; });
+  }
+  FindRoute();
+}
+
+void Agent::FindRoute() {
+  const auto& addresses = bootstrap_.daemon_addresses();
+  const absl::Duration patience =
+      daemon_may_come_ ? std::min(settings_.start_timeout, kRouteTime) : kRouteTime;
+  route_finder_.emplace(loop_, std::vector<std::string>(addresses.begin(), addresses.end()),
+                        patience,
+                        [this](absl::StatusOr<Route> route) { OnRoute(std::move(route)); });
+}
+
+void Agent::OnRoute(absl::StatusOr<Route> route) {
+  if (!route.ok() && daemon_may_come_) {
+    loop_.After(kRoutePause, [this] { FindRoute(); });
+    return;
+  }
+  if (!route.ok()) {
+    const std::string daemon =
+        settings_.alone ? "the rendezvous daemon" : "horovodrun's rendezvous daemon";
+    return Refuse(absl::StrCat(plan_.host, ": can't reach ", daemon, " from here (",
+                               route.status().message(), "); check ",
+                               settings_.alone ? "that it runs, the address, and firewalls"
+                                               : "firewalls, or choose a network with "
+                                                 "--network-interfaces"));
+  }
+  route_ = *std::move(route);
+  const absl::Status attached = Attach(route_);
+  if (!attached.ok()) Refuse(absl::StrCat(plan_.host, ": ", attached.message()));
+}
+
+absl::Status Agent::Attach(const Route& route) {
+  if (bootstrap_.networks_size() > 0) {
+    const auto& networks = bootstrap_.networks();
+    ASSIGN_OR_RETURN(route_.own_address,
+                     ChooseAddress({networks.begin(), networks.end()}, OwnAddresses()));
+  }
+  ASSIGN_OR_RETURN(
+      socket_,
+      BootstrapSocket::Create(loop_, geteuid(), [this](const pb::WorkerHello& hello, pid_t asker) {
+        return AnswerWorker(hello, asker);
+      }));
+  workers_.emplace(
+      loop_, output_, plan_,
+      WorkerPlace{route.daemon_address, socket_->name(), /*elastic=*/false,
+                  InterfaceOf(route_.own_address, OwnAddresses()), /*word=*/"", UsableCores()},
+      [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
+  workers_->set_on_empty([this] { OnWorkersEmpty(); });
+
+  pb::AgentFrame ready;
+  ready.mutable_ready()->set_version(kVersion);
+  ready.mutable_ready()->set_warning(plan_.warning);
+  output_.Send(ready);
+  attachment_ = OpenAttachment();
+  return absl::OkStatus();
+}
+
+std::unique_ptr<Attachment> Agent::OpenAttachment() {
+  pb::AgentHello hello;
+  hello.set_version(kVersion);
+  hello.set_host(bootstrap_.host());
+  hello.set_slots(bootstrap_.slots());
+  hello.set_incarnation(RandomIncarnation());
+  const PeerCredentials credentials = FromProto(bootstrap_.credentials());
+  return std::make_unique<Attachment>(
+      loop_,
+      [this, credentials](const pb::AgentHello& said, AgentLink::Callbacks callbacks) {
+        return open_link_(DaemonTarget(), credentials, said, std::move(callbacks), patience_);
+      },
+      hello,
+      Attachment::Callbacks{[this](const pb::AgentCommand& command) { OnCommand(command); },
+                            [this] { return Remember(); },
+                            [this](const absl::Status& status) { OnDetached(status); },
+                            [this](const absl::Status& status) { OnLinkClosed(status); }});
+}
+
+Attachment::Memory Agent::Remember() const {
+  if (!workers_.has_value()) return {};
+  Attachment::Memory memory{workers_->log().Known(), workers_->log().Messages()};
+  if (draining_) memory.messages.push_back(DrainMessage());
+  return memory;
+}
+
+BootstrapSocket::Response Agent::AnswerWorker(const pb::WorkerHello& hello, pid_t asker) {
+  BootstrapSocket::Response response;
+  pb::WorkerBootstrap& answer = response.bootstrap;
+  const absl::Status admitted = welcome_.has_value() && workers_.has_value()
+                                    ? workers_->Admit(hello, asker)
+                                    : absl::PermissionDeniedError("this host runs no worker yet");
+  if (!admitted.ok()) {
+    answer.set_error(std::string(admitted.message()));
+    return response;
+  }
+  answer.set_job_id(welcome_->job_id());
+  answer.set_worker_id(hello.worker_id());
+  answer.set_host(bootstrap_.host());
+  *answer.mutable_credentials() = bootstrap_.credentials();
+  answer.set_daemon_address(DaemonTarget());
+  answer.set_advertise_address(route_.own_address);
+  answer.set_elastic(welcome_->elastic());
+  answer.set_reattach_ms(welcome_->reattach_ms());
+  HandOver(hello.worker_id(), asker, response);
+  return response;
+}
+
+// What is missing is missed, but nothing fails without it.
+void Agent::HandOver(uint64_t worker_id, pid_t asker, BootstrapSocket::Response& response) {
+  if (workers_->Adopt(worker_id, asker)) {
+    // Without it the kernel is asked what the worker does, which knows less.
+    const absl::StatusOr<int> stack_pipe = workers_->OfferStackPipe(worker_id);
+    if (stack_pipe.ok()) {
+      response.stack_pipe = *stack_pipe;
+      response.bootstrap.set_stack_signal(StackProbe::Signal());
+    }
+    // Without a page its death is noticed too, only later.
+    const absl::StatusOr<int> page =
+        welcome_->elastic() ? workers_->WatchProcess(worker_id) : absl::NotFoundError("");
+    if (page.ok()) response.page = *page;
+  }
+  if (!welcome_->elastic()) return;
+  // Without an arena its commits die with it, and others' count.
+  const absl::StatusOr<int> arena = workers_->CommitArena(worker_id);
+  if (arena.ok()) response.arena = *arena;
+}
+
+void Agent::OnCommand(const pb::AgentCommand& command) {
+  if (!workers_.has_value()) return;
+  switch (command.command_case()) {
+    case pb::AgentCommand::kWelcome:
+      return OnWelcome(command.welcome());
+    case pb::AgentCommand::kStart:
+      if (!ending_) workers_->Start(command.start());
+      return;
+    case pb::AgentCommand::kStop:
+      workers_->Stop({command.stop().worker_ids().begin(), command.stop().worker_ids().end()},
+                     absl::Milliseconds(command.stop().grace_ms()));
+      return;
+    case pb::AgentCommand::kSample:
+      return workers_->Sample(command.sample().worker_id());
+    case pb::AgentCommand::kEnd:
+      return OnEndJob(command.end());
+    case pb::AgentCommand::COMMAND_NOT_SET:
+      return;
+  }
+}
+
+void Agent::OnWelcome(const pb::AgentWelcome& welcome) {
+  if (welcome_.has_value()) Say("the rendezvous daemon is there again");
+  welcome_ = welcome;
+  if (welcome.elastic()) workers_->MakeElastic(settings_.stopped_check_interval);
+}
+
+}  // namespace hvd

@@ -1,0 +1,125 @@
+// The agent of one host: takes the job's bootstrap, attaches to the rendezvous daemon, and runs
+// workers as told.
+#ifndef AGENT_AGENT_H_
+#define AGENT_AGENT_H_
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
+#include "agent/output/agent_output.h"
+#include "agent/attachment.h"
+#include "agent/route_finder.h"
+#include "agent/worker_set.h"
+#include "proto/agent.pb.h"
+#include "rendezvous/bootstrap/bootstrap_socket.h"
+#include "rendezvous/client/agent_link.h"
+#include "rendezvous/security/job_credentials.h"
+
+namespace hvd {
+
+// Blocks the signals that an Agent takes through its loop, and SIGPIPE. REQUIRES: no other thread
+// has been started yet.
+void BlockAgentSignals();
+
+struct AgentSettings {
+  // Nobody launched it: it tells the job's end itself, and exits with the job's code.
+  bool alone = false;
+  // "name:port" of the daemon, whose address may change; empty: it stays where it was reached
+  // first.
+  std::string daemon_name;
+  absl::Duration start_timeout;  // for the daemon to be there; zero: it must be there already
+  absl::Duration drain_grace;    // what it asks for on SIGTERM; zero: the job's own
+  // For the daemon to end the drain, once its grace has passed.
+  absl::Duration drain_margin = absl::Seconds(5);
+  absl::Duration stopped_check_interval = absl::Seconds(1);
+};
+
+// Belongs to the thread that calls Run. The phases: bootstrap awaited, route looked for, attached,
+// ending. Whatever ends it (the end of the job, a launcher that is gone, a lost daemon, SIGTERM,
+// SIGINT or SIGHUP), no process that it started is left when Run returns. The first SIGTERM in an
+// elastic job only asks the daemon to drain this host, which then ends the agent's part in it.
+class Agent {
+ public:
+  using OpenLink = std::function<std::unique_ptr<AgentLink>(
+      const std::string& address, const PeerCredentials& credentials, const pb::AgentHello& hello,
+      AgentLink::Callbacks callbacks, absl::Duration patience)>;
+
+  // `output` is borrowed. REQUIRES: BlockAgentSignals, BecomeSubreaper, no other children.
+  Agent(EventLoop& loop, AgentOutput& output, OpenLink open_link, AgentSettings settings);
+
+  // Returns the exit code: 0 the job was ended in good order, kAgentRefusedExitCode a refusal was
+  // sent, 128 + a signal's number, the job's own (AgentSettings::alone), else 1.
+  int Run();
+
+  // To be called from the loop: Begin once, then LauncherGone at any time, or Refuse instead.
+  void Begin(const pb::AgentBootstrap& bootstrap);
+  void LauncherGone() { Quit(link_done_ ? 0 : 1); }
+  // One line about what is wrong, then the end.
+  void Refuse(const std::string& message);
+
+ private:
+  // ---- Attaching and working: agent.cc
+  void FindRoute();
+  void OnRoute(absl::StatusOr<Route> route);
+  absl::Status Attach(const Route& route);
+  std::unique_ptr<Attachment> OpenAttachment();
+  // For every connection to the daemon, this process's and the workers'.
+  const std::string& DaemonTarget() const {
+    return settings_.daemon_name.empty() ? route_.daemon_address : settings_.daemon_name;
+  }
+  BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello, pid_t asker);
+  void HandOver(uint64_t worker_id, pid_t asker, BootstrapSocket::Response& response);
+  void OnCommand(const pb::AgentCommand& command);
+  void OnWelcome(const pb::AgentWelcome& welcome);
+  Attachment::Memory Remember() const;
+
+  // ---- Ending: agent_end.cc
+  void OnSignal();
+  bool Drain(bool by_guard);
+  pb::AgentMessage DrainMessage() const;
+  void OnEndJob(const pb::EndJob& end);
+  void OnWorkersEmpty();
+  void OnDetached(const absl::Status& status);
+  void OnLinkClosed(const absl::Status& status);
+  void OnOutputIdle();
+  void Say(const std::string& text);
+  // Ends once the launcher has taken everything, or has had enough time to.
+  void QuitWhenFlushed(int exit_code);
+  void Quit(int exit_code);
+  void KillWorkers();
+
+  EventLoop& loop_;
+  AgentOutput& output_;
+  const OpenLink open_link_;
+  const AgentSettings settings_;
+  Fd signals_;
+  pb::AgentBootstrap bootstrap_;
+  LaunchPlan plan_;
+  Route route_;
+  absl::Duration patience_;       // with a daemon that is silent
+  bool daemon_may_come_ = false;  // start_timeout has not passed
+  std::optional<RouteFinder> route_finder_;
+  std::unique_ptr<BootstrapSocket> socket_;
+  std::optional<WorkerSet> workers_;
+  std::unique_ptr<Attachment> attachment_;
+  std::optional<pb::AgentWelcome> welcome_;
+  int terms_[2] = {0, 0};  // SIGTERMs in an elastic job: not by the guard, and by the guard
+  bool draining_ = false;
+  bool ending_ = false;     // EndJob has come
+  int end_code_ = 0;        // what that means for the exit code
+  bool link_done_ = false;  // everything was said to the daemon
+  bool quit_when_flushed_ = false;
+  int exit_code_ = 1;
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_AGENT_H_

@@ -1,0 +1,136 @@
+// How an agent ends: what is asked of it by signals and by the daemon, and a daemon that is lost.
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/os/process_tree.h"
+#include "agent/agent.h"
+#include "agent/output/stderr_tail.h"
+#include "agent/protocol/agent_protocol.h"
+
+namespace hvd {
+namespace {
+
+// For the daemon to close its side, and for the launcher to take the rest of the output.
+constexpr absl::Duration kFarewellTime = absl::Seconds(5);
+// If neither the agent's settings nor the daemon say how long a drain takes.
+constexpr absl::Duration kDrainGrace = absl::Seconds(30);
+
+std::string Printable(const absl::Status& status) {
+  return ToUtf8({status.message().data(), status.message().size()});
+}
+
+}  // namespace
+
+void Agent::OnSignal() {
+  signalfd_siginfo info;
+  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    const bool by_guard = static_cast<pid_t>(info.ssi_pid) == getppid();
+    if (info.ssi_signo == SIGTERM && Drain(by_guard)) continue;
+    return Quit(128 + static_cast<int>(info.ssi_signo));
+  }
+  if (workers_.has_value()) workers_->ReapOrphans();
+}
+
+// Returns whether the signal asks for no more than a drain. What is sent to all processes comes
+// twice, directly and passed on by the guard, and is yet one request.
+bool Agent::Drain(bool by_guard) {
+  if (!welcome_.has_value() || !welcome_->elastic() || (ending_ && !draining_)) return false;
+  if (++terms_[by_guard ? 1 : 0] > 1) return false;
+  if (std::exchange(draining_, true)) return true;
+  attachment_->Send(DrainMessage());
+  absl::Duration grace = settings_.drain_grace;
+  if (grace <= absl::ZeroDuration()) grace = absl::Milliseconds(welcome_->drain_grace_ms());
+  if (grace <= absl::ZeroDuration()) grace = kDrainGrace;
+  loop_.After(grace + settings_.drain_margin, [this] {
+    if (!ending_) Quit(128 + SIGTERM);
+  });
+  return true;
+}
+
+pb::AgentMessage Agent::DrainMessage() const {
+  pb::AgentMessage message;
+  message.mutable_draining()->set_grace_ms(
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(settings_.drain_grace)));
+  message.mutable_draining()->set_reason("horovod-agent got SIGTERM");
+  return message;
+}
+
+void Agent::OnEndJob(const pb::EndJob& end) {
+  ending_ = true;
+  if (settings_.alone) {
+    end_code_ = end.exit_code();
+    Say(end.summary().empty() ? "has left the job" : end.summary());
+  }
+  workers_->StopAll(absl::Milliseconds(end.grace_ms()));
+  if (workers_->empty()) OnWorkersEmpty();
+}
+
+void Agent::OnWorkersEmpty() {
+  if (!ending_ || std::exchange(link_done_, true)) return;
+  attachment_->Finish();
+  loop_.After(kFarewellTime, [this] { QuitWhenFlushed(end_code_); });
+}
+
+void Agent::OnDetached(const absl::Status& status) {
+  Say(absl::StrCat("lost the rendezvous daemon (", Printable(status),
+                   "); the workers go on while it is looked for"));
+}
+
+void Agent::OnLinkClosed(const absl::Status& status) {
+  if (link_done_) return QuitWhenFlushed(end_code_);
+  KillWorkers();
+  if (!welcome_.has_value()) {
+    return Refuse(absl::StrCat(
+        plan_.host, ": the rendezvous daemon did not take this host: ", Printable(status)));
+  }
+  if (!status.ok()) Say(absl::StrCat("lost the rendezvous daemon: ", Printable(status)));
+  const bool in_order = settings_.alone ? ending_ : status.ok();
+  QuitWhenFlushed(in_order ? end_code_ : 1);
+}
+
+void Agent::OnOutputIdle() {
+  if (workers_.has_value()) workers_->ResumeOutput();
+  if (quit_when_flushed_) Quit(exit_code_);
+}
+
+void Agent::Say(const std::string& text) {
+  const std::string line = absl::StrCat(plan_.host, ": ", text);
+  if (!settings_.alone) {
+    fprintf(stderr, "%s\n", line.c_str());
+    return;
+  }
+  pb::AgentFrame frame;
+  frame.mutable_ready()->set_warning(line);
+  output_.Send(frame);
+}
+
+void Agent::Refuse(const std::string& message) {
+  pb::AgentFrame frame;
+  frame.mutable_refusal()->set_message(ToUtf8(message));
+  output_.Send(frame);
+  QuitWhenFlushed(kAgentRefusedExitCode);
+}
+
+void Agent::QuitWhenFlushed(int exit_code) {
+  if (output_.idle()) return Quit(exit_code);
+  if (std::exchange(quit_when_flushed_, true)) return;
+  exit_code_ = exit_code;
+  loop_.After(kFarewellTime, [this] { Quit(exit_code_); });
+}
+
+void Agent::Quit(int exit_code) {
+  exit_code_ = exit_code;
+  loop_.Stop();
+}
+
+void Agent::KillWorkers() {
+  KillDescendants();
+  workers_.reset();
+}
+
+}  // namespace hvd

@@ -1,0 +1,53 @@
+// How an agent ends.
+#include <unistd.h>
+
+#include <csignal>
+
+#include "gtest/gtest.h"
+#include "agent/agent_fixture.h"
+
+namespace hvd {
+namespace {
+
+// Each way to lose the job must end worker and grandchildren at once, SIGTERM ignored or not.
+constexpr char kStubborn[] =
+    "trap '' TERM HUP; (setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; "
+    "while :; do sleep 1000; done";
+
+TEST_F(AgentTest, End_InputCloses_LeavesNothing) {
+  StartWorker(kStubborn);
+  const pid_t first = NextPid(), second = NextPid();
+  input_.write.reset();
+  EXPECT_EQ(Join(), 1);
+  EXPECT_TRUE(IsGone(first));
+  EXPECT_TRUE(IsGone(second));
+}
+
+TEST_F(AgentTest, End_LinkLost_LeavesNothing) {
+  StartWorker(kStubborn);
+  const pid_t first = NextPid(), second = NextPid();
+  daemon_.Close(absl::UnavailableError("connection reset"));
+  EXPECT_EQ(Join(), 1);
+  EXPECT_TRUE(IsGone(first));
+  EXPECT_TRUE(IsGone(second));
+}
+
+TEST_F(AgentTest, End_Sigterm_LeavesNothing) {
+  StartWorker(kStubborn);
+  const pid_t first = NextPid(), second = NextPid();
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(Join(), 128 + SIGTERM);
+  EXPECT_TRUE(IsGone(first));
+  EXPECT_TRUE(IsGone(second));
+}
+
+TEST_F(AgentTest, End_WorkersStillRun_StopsThemFirst) {
+  StartWorker("echo up; exec sleep 1000");
+  EXPECT_EQ(NextLine(), "up\n");
+  TellEnd();
+  EXPECT_EQ(AwaitExited().worker_id(), 1u);
+  EXPECT_EQ(Join(), 0);
+}
+
+}  // namespace
+}  // namespace hvd

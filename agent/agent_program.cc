@@ -1,0 +1,87 @@
+#include "agent/agent_program.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "base/event_loop.h"
+#include "base/os/process_limits.h"
+#include "base/os/process_tree.h"
+#include "agent/guard.h"
+#include "agent/join.h"
+#include "agent/join_options.h"
+#include "agent/stdio_agent.h"
+#include "agent/protocol/agent_protocol.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kGuardProgram[] = "horovod-guard";
+constexpr char kStdio[] = "--stdio";
+
+int Complain(const absl::Status& status) {
+  fprintf(stderr, "%s: %s\n", kAgentProgram, std::string(status.message()).c_str());
+  return kAgentRefusedExitCode;
+}
+
+// Without `join`: as horovodrun starts it.
+int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) {
+  absl::StatusOr<pb::AgentBootstrap> bootstrap;
+  if (join.has_value()) {
+    // While signals still end this process: the resolver may take its time.
+    bootstrap = MakeJoinBootstrap(*join);
+    if (!bootstrap.ok()) return Complain(bootstrap.status());
+  }
+  BlockAgentSignals();
+  BecomeSubreaper();
+  const absl::Status threads = CheckThreads();
+  if (!threads.ok()) return Complain(threads);
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
+  if (!loop.ok()) {
+    fprintf(stderr, "%s\n", loop.status().ToString().c_str());
+    return 1;
+  }
+  return join.has_value()
+             ? RunJoinedAgent(**loop, *join, *bootstrap, std::move(open_link))
+             : RunStdioAgent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link));
+}
+
+// Programs are found by the name that the kernel knows and by their command line, whose first word
+// is `called`; what ends "horovod-agent" by name must not end the guard with it.
+void TakeName(const char* name, char* called) {
+  static_assert(sizeof(kGuardProgram) == sizeof(kAgentProgram), "one has room for the other");
+  prctl(PR_SET_NAME, name);
+  if (!absl::EndsWith(called, kAgentProgram) && !absl::EndsWith(called, kGuardProgram)) return;
+  memcpy(called + strlen(called) - strlen(name), name, strlen(name));
+}
+
+}  // namespace
+
+int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
+  std::optional<JoinOptions> join;
+  if (argc != 2 || absl::string_view(argv[1]) != kStdio) {
+    JoinCommand command = ParseJoinCommand(argc, argv);
+    if (!command.options.has_value()) {
+      std::fputs(command.text.c_str(), command.exit_code == 0 ? stdout : stderr);
+      return command.exit_code;
+    }
+    join = std::move(command.options);
+  }
+  TakeName(kGuardProgram, argv[0]);
+  AllowManyFiles();
+  ForbidCoreFiles();
+  return RunGuard([&] {
+    TakeName(kAgentProgram, argv[0]);
+    return RunAgent(join, std::move(open_link));
+  });
+}
+
+}  // namespace hvd

@@ -1,0 +1,331 @@
+// The whole program, with its guard, as processes; only the daemon is scripted.
+#include "agent/agent_program.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <deque>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/os/process.h"
+#include "base/os/process_tree.h"
+#include "base/version.h"
+#include "gtest/gtest.h"
+#include "agent/protocol/agent_frames.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kScriptedAgent[] = "agent/testing/scripted_agent";
+// Prints its own number and that of a child in another session, and ignores what can be ignored.
+constexpr char kStubborn[] =
+    "trap '' TERM HUP INT; (setsid sh -c 'trap \"\" TERM; echo $$; sleep 1000; sleep 1000' &); "
+    "echo $$; while :; do sleep 1000; done";
+
+// A process that need not be our child; remembered so that its end can be waited for.
+class Watched {
+ public:
+  explicit Watched(pid_t pid)
+      : pid_(pid), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+  pid_t pid() const { return pid_; }
+  void AwaitEnd() const {
+    if (!pidfd_.valid()) return;  // it had ended before
+    pollfd waiting = {pidfd_.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&waiting, 1, -1), 1);
+  }
+
+ private:
+  pid_t pid_;
+  Fd pidfd_;
+};
+
+class AgentProgramTest : public testing::Test {
+ protected:
+  AgentProgramTest() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in name = {};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(name);
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+    EXPECT_EQ(listen(listener_.get(), 8), 0);
+    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+    port_ = ntohs(name.sin_port);
+  }
+
+  // Starts guard and agent with two workers that run the script.
+  void Start(const std::string& script) {
+    Pipe output = MakePipe().value();
+    SpawnOptions options;
+    options.file = kScriptedAgent;
+    options.argv = {"horovod-agent", "--stdio"};
+    Pipe input = MakePipe().value();
+    options.stdin_fd = input.read.get();
+    options.stdout_fd = output.write.get();
+    guard_.emplace(Process::Spawn(options).value());
+    input_ = std::move(input.write);
+    output_ = std::move(output.read);
+    pb::AgentBootstrap bootstrap;
+    bootstrap.set_version(kVersion);
+    bootstrap.set_host("node7");
+    bootstrap.set_slots(2);
+    bootstrap.add_daemon_addresses(absl::StrCat("127.0.0.1:", port_));
+    for (const std::string& argument : {std::string("/bin/sh"), std::string("-c"), script}) {
+      bootstrap.mutable_command()->add_argv(argument);
+    }
+    bootstrap.mutable_command()->set_working_directory("/");
+    (*bootstrap.mutable_command()->mutable_environment())["PATH"] = "/usr/bin:/bin";
+    ASSERT_TRUE(WriteFrame(input_.get(), bootstrap.SerializeAsString()).ok());
+  }
+
+  // The next line of any worker; empty at the end of the agent's output.
+  std::string NextLine() {
+    for (;;) {
+      while (!frames_.empty()) {
+        const pb::AgentFrame frame = std::move(frames_.front());
+        frames_.pop_front();
+        EXPECT_FALSE(frame.has_refusal()) << frame.refusal().message();
+        if (frame.has_output()) return frame.output().line();
+      }
+      char buffer[4096];
+      const IoResult got = ReadSome(output_.get(), buffer, sizeof(buffer));
+      if (got.end) return "";
+      EXPECT_TRUE(
+          stream_
+              .Append({buffer, got.bytes},
+                      [this](pb::AgentFrame&& frame) { frames_.push_back(std::move(frame)); })
+              .ok());
+    }
+  }
+
+  // Starts two stubborn workers and notes all processes: agent, workers and their children.
+  void StartStubborn() {
+    Start(kStubborn);
+    for (int i = 0; i < 4; ++i) everyone_.emplace_back(std::stoi(NextLine()));
+    const std::vector<pid_t> children = ChildrenOf(guard_->pid());
+    ASSERT_EQ(children.size(), 1u);
+    agent_ = children[0];
+    everyone_.emplace_back(agent_);
+  }
+  void ExpectNothingLeft() {
+    for (const Watched& process : everyone_) process.AwaitEnd();
+  }
+
+  const Fd listener_;
+  int port_ = 0;
+  std::optional<Process> guard_;
+  Fd input_, output_;
+  pid_t agent_ = 0;
+  std::vector<Watched> everyone_;
+  AgentFrameReader stream_;
+  std::deque<pb::AgentFrame> frames_;
+};
+
+std::string NameOf(pid_t pid) {
+  std::string name;
+  std::getline(std::ifstream(absl::StrCat("/proc/", pid, "/comm")), name);
+  return name;
+}
+
+// Its first word.
+std::string CommandLineOf(pid_t pid) {
+  std::string line;
+  std::getline(std::ifstream(absl::StrCat("/proc/", pid, "/cmdline")), line, '\0');
+  return line;
+}
+
+TEST_F(AgentProgramTest, Names_GuardAndAgent_DifferSoThatPkillMeetsOne) {
+  StartStubborn();
+  EXPECT_EQ(NameOf(guard_->pid()), "horovod-guard");
+  EXPECT_EQ(NameOf(agent_), "horovod-agent");
+  EXPECT_EQ(CommandLineOf(guard_->pid()), "horovod-guard");
+  EXPECT_EQ(CommandLineOf(agent_), "horovod-agent");
+}
+
+TEST_F(AgentProgramTest, Job_WorkersEnd_ExitsZeroWithTheOutput) {
+  Start("echo hello");
+  EXPECT_EQ(NextLine(), "hello\n");
+  EXPECT_EQ(guard_->Wait().exit_code, 0);
+}
+
+TEST_F(AgentProgramTest, Kill9_Agent_LeavesNothingAndTellsTheSignal) {
+  StartStubborn();
+  kill(agent_, SIGKILL);
+  EXPECT_EQ(guard_->Wait().exit_code, 128 + SIGKILL);
+  // The guard ends after everyone else.
+  for (const Watched& process : everyone_) EXPECT_NE(kill(process.pid(), 0), 0);
+}
+
+TEST_F(AgentProgramTest, Kill9_Guard_LeavesNothing) {
+  StartStubborn();
+  kill(guard_->pid(), SIGKILL);
+  ExpectNothingLeft();
+  EXPECT_EQ(NextLine(), "");
+}
+
+TEST_F(AgentProgramTest, InputCloses_LauncherIsGone_LeavesNothing) {
+  StartStubborn();
+  input_.reset();
+  EXPECT_EQ(guard_->Wait().exit_code, 1);
+  ExpectNothingLeft();
+}
+
+// An agent without a launcher.
+class JoinProgramTest : public AgentProgramTest {
+ protected:
+  JoinProgramTest() {
+    std::ofstream(token_file_)
+        << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
+    EXPECT_EQ(chmod(token_file_.c_str(), 0600), 0);
+  }
+  ~JoinProgramTest() override { unlink(token_file_.c_str()); }
+
+  // Starts it, with `more` after the options that are needed.
+  void Join(const std::vector<std::string>& more) {
+    Pipe out = MakePipe().value();
+    Pipe err = MakePipe().value();
+    SpawnOptions options;
+    options.file = kScriptedAgent;
+    options.argv = {"horovod-agent", "--join", absl::StrCat("127.0.0.1:", port_), "--token-file",
+                    token_file_};
+    options.argv.insert(options.argv.end(), more.begin(), more.end());
+    options.stdout_fd = out.write.get();
+    options.stderr_fd = err.write.get();
+    guard_.emplace(Process::Spawn(options).value());
+    out_ = std::move(out.read);
+    err_ = std::move(err.read);
+  }
+  static std::string ReadAll(const Fd& fd) {
+    std::string text;
+    char buffer[4096];
+    for (IoResult got; !(got = ReadSome(fd.get(), buffer, sizeof(buffer))).end;) {
+      text.append(buffer, got.bytes);
+    }
+    return text;
+  }
+  static std::string ReadLine(const Fd& fd) {
+    std::string line;
+    for (char byte = 0; byte != '\n' && ReadSome(fd.get(), &byte, 1).bytes == 1;) line += byte;
+    return line;
+  }
+
+  const std::string token_file_ = testing::TempDir() + "/join_program_test_token";
+  Fd out_, err_;
+};
+
+TEST_F(JoinProgramTest, Job_Ends_OutputHasRanksAndTheCodeIsTheJobs) {
+  Join({"--", "sh", "-c", "echo hello; echo oops >&2; exit 7"});
+  EXPECT_EQ(guard_->Wait().exit_code, 7);
+  EXPECT_EQ(ReadAll(out_), "[0]<stdout>:hello\n");
+  const std::string err = ReadAll(err_);
+  EXPECT_NE(err.find("[0]<stderr>:oops\n"), std::string::npos) << err;
+  EXPECT_NE(err.find("a worker failed\n"), std::string::npos) << err;
+}
+
+TEST_F(JoinProgramTest, Success_ExitsZero) {
+  Join({"--host", "h", "--", "sh", "-c", "echo $HOROVOD_HOSTNAME"});
+  EXPECT_EQ(guard_->Wait().exit_code, 0);
+  EXPECT_EQ(ReadAll(out_), "[0]<stdout>:h\n");
+  EXPECT_EQ(ReadAll(err_), "horovod-agent: h: has left the job\n");
+}
+
+TEST_F(JoinProgramTest, BadInput_IsOneLineAndExitCodeTwo) {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--slots", "0", "--", "true"},
+           {"--token-file"},
+           {"--network-interfaces", "203.0.113.0/24", "--", "true"},
+           {"--", "no-such-command"}}) {
+    Join(more);
+    EXPECT_EQ(guard_->Wait().exit_code, 2);
+    const std::string err = ReadAll(err_);
+    EXPECT_EQ(err.find("horovod-agent: "), 0u) << err;
+    EXPECT_EQ(err.find('\n'), err.size() - 1) << err;
+  }
+  ASSERT_EQ(chmod(token_file_.c_str(), 0644), 0);
+  Join({"--", "true"});
+  EXPECT_EQ(guard_->Wait().exit_code, 2);
+  EXPECT_NE(ReadAll(err_).find("chmod 600"), std::string::npos);
+}
+
+TEST_F(JoinProgramTest, StartTimeout_NobodyListens_SaysWhatToCheck) {
+  const Fd bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(name);
+  ASSERT_EQ(bind(bound.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+  ASSERT_EQ(getsockname(bound.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+  port_ = ntohs(name.sin_port);
+  Join({"--start-timeout", "1", "--", "true"});
+  EXPECT_EQ(guard_->Wait().exit_code, 2);
+  const std::string err = ReadAll(err_);
+  EXPECT_NE(err.find("can't reach the rendezvous daemon"), std::string::npos) << err;
+  EXPECT_EQ(err.find('\n'), err.size() - 1) << err;
+}
+
+TEST_F(JoinProgramTest, StartTimeout_DaemonComesLater_IsFound) {
+  const Fd bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(name);
+  ASSERT_EQ(bind(bound.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+  ASSERT_EQ(getsockname(bound.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+  port_ = ntohs(name.sin_port);
+  Join({"--", "echo", "found"});
+  ASSERT_EQ(listen(bound.get(), 8), 0);
+  EXPECT_EQ(guard_->Wait().exit_code, 0);
+  EXPECT_EQ(ReadAll(out_), "[0]<stdout>:found\n");
+}
+
+TEST_F(JoinProgramTest, Sigterm_ToEverybody_IsOneRequestToDrain) {
+  Join({"--host", "elastic", "--", "sh", "-c", "echo up; exec sleep 1000"});
+  EXPECT_EQ(ReadLine(out_), "[0]<stdout>:up\n");
+  kill(-guard_->pid(), SIGTERM);
+  EXPECT_EQ(guard_->Wait().exit_code, 0);
+}
+
+TEST_F(JoinProgramTest, Sigint_ToTheGuard_EndsAtOnce) {
+  Join({"--host", "elastic", "--", "sh", "-c",
+        "trap '' TERM; echo up; while :; do sleep 1000; done"});
+  EXPECT_EQ(ReadLine(out_), "[0]<stdout>:up\n");
+  kill(guard_->pid(), SIGINT);
+  EXPECT_EQ(guard_->Wait().exit_code, 128 + SIGINT);
+}
+
+TEST_F(AgentProgramTest, Sigterm_ToTheGuard_LeavesNothing) {
+  StartStubborn();
+  kill(guard_->pid(), SIGTERM);
+  EXPECT_EQ(guard_->Wait().exit_code, 128 + SIGTERM);
+  ExpectNothingLeft();
+}
+
+TEST_F(AgentProgramTest, InputCloses_BeforeTheBootstrap_Exits) {
+  SpawnOptions options;
+  options.file = kScriptedAgent;
+  options.argv = {"horovod-agent", "--stdio"};
+  Pipe input = MakePipe().value();
+  input.write.reset();
+  options.stdin_fd = input.read.get();
+  EXPECT_EQ(Process::Spawn(options)->Wait().exit_code, 1);
+}
+
+TEST_F(AgentProgramTest, NoOption_ByHand_SaysHowItIsUsed) {
+  SpawnOptions options;
+  options.file = kScriptedAgent;
+  options.argv = {"horovod-agent"};
+  EXPECT_EQ(Process::Spawn(options)->Wait().exit_code, 2);
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,103 @@
+#include "agent/attachment.h"
+
+#include <utility>
+
+namespace hvd {
+namespace {
+
+constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
+
+// A daemon that comes back may have a stream of ours that it does not know to be dead, and answers
+// AlreadyExists until it does.
+bool TimeMayHeal(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kUnimplemented:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+Attachment::Attachment(EventLoop& loop, Open open, pb::AgentHello hello, Callbacks callbacks)
+    : loop_(loop),
+      open_(std::move(open)),
+      hello_(std::move(hello)),
+      callbacks_(std::move(callbacks)),
+      back_off_(kLongestPause) {
+  OpenLink();
+}
+
+Attachment::~Attachment() {
+  if (retry_timer_.has_value()) loop_.Cancel(*retry_timer_);
+  if (deadline_.has_value()) loop_.Cancel(*deadline_);
+}
+
+void Attachment::OpenLink() {
+  const uint64_t generation = ++generation_;
+  link_ = open_(hello_, {[this, generation](const pb::AgentCommand& command) {
+                           loop_.Post([this, generation, command] {
+                             if (generation == generation_) OnCommand(command);
+                           });
+                         },
+                         [this, generation](absl::Status status) {
+                           loop_.Post([this, generation, status] {
+                             if (generation == generation_) OnClosed(status);
+                           });
+                         }});
+}
+
+void Attachment::Send(pb::AgentMessage message) {
+  if (link_ != nullptr) link_->Send(std::move(message));
+}
+
+void Attachment::Finish() {
+  finished_ = true;
+  if (link_ != nullptr) return link_->Finish();
+  loop_.Post([this, generation = generation_] {
+    if (generation == generation_) Close(absl::UnavailableError("the daemon is away"));
+  });
+}
+
+void Attachment::OnCommand(const pb::AgentCommand& command) {
+  if (command.has_welcome()) {
+    reattach_ = absl::Milliseconds(command.welcome().reattach_ms());
+    back_off_ = BackOff(kLongestPause);
+    if (deadline_.has_value()) loop_.Cancel(*deadline_);
+    deadline_.reset();
+  }
+  callbacks_.on_command(command);
+}
+
+void Attachment::OnClosed(const absl::Status& status) {
+  if (finished_ || reattach_ <= absl::ZeroDuration() || !TimeMayHeal(status)) return Close(status);
+  ++generation_;
+  link_.reset();
+  if (!deadline_.has_value()) {
+    deadline_ = loop_.After(reattach_, [this, status] { Close(status); });
+    callbacks_.on_detached(status);
+  }
+  retry_timer_ = loop_.After(back_off_.Next(random_), [this] {
+    const Memory memory = callbacks_.remember();
+    *hello_.mutable_known_workers() = {memory.known_workers.begin(), memory.known_workers.end()};
+    OpenLink();
+    for (const pb::AgentMessage& message : memory.messages) link_->Send(message);
+  });
+}
+
+// By value: it may come out of a timer that is cancelled here.
+void Attachment::Close(absl::Status status) {
+  ++generation_;
+  if (retry_timer_.has_value()) loop_.Cancel(*retry_timer_);
+  if (deadline_.has_value()) loop_.Cancel(*deadline_);
+  callbacks_.on_closed(status);
+}
+
+}  // namespace hvd

@@ -1,0 +1,75 @@
+// An agent's tie to the daemon, which holds while the daemon is away for a short time.
+#ifndef AGENT_ATTACHMENT_H_
+#define AGENT_ATTACHMENT_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/event_loop.h"
+#include "proto/agent.pb.h"
+#include "rendezvous/client/agent_link.h"
+#include "rendezvous/client/back_off.h"
+
+namespace hvd {
+
+// One stream after the other. Belongs to the loop's thread.
+class Attachment {
+ public:
+  using Open = std::function<std::unique_ptr<AgentLink>(const pb::AgentHello& hello,
+                                                        AgentLink::Callbacks callbacks)>;
+  // What is said first on a further stream.
+  struct Memory {
+    std::vector<uint64_t> known_workers;
+    std::vector<pb::AgentMessage> messages;
+  };
+  // From the loop.
+  struct Callbacks {
+    std::function<void(const pb::AgentCommand&)> on_command;
+    std::function<Memory()> remember;
+    // The stream has ended and another is tried for; `status` says why.
+    std::function<void(const absl::Status&)> on_detached;
+    // It is over, for the reason given; last callback. OK: the daemon ended it in good order.
+    std::function<void(const absl::Status&)> on_closed;
+  };
+
+  // Attaches. A stream that ends after a welcome with reattach_ms is followed by another one, with
+  // the same hello, until that time has passed without a welcome; but not if the daemon ended it in
+  // good order, or with a refusal that time does not heal.
+  Attachment(EventLoop& loop, Open open, pb::AgentHello hello, Callbacks callbacks);
+  ~Attachment();
+
+  // Says it to the daemon. While there is no stream it is dropped: what matters is said by
+  // `remember`.
+  void Send(pb::AgentMessage message);
+
+  // Lets everything said go out, and ends the stream; on_closed follows.
+  void Finish();
+
+ private:
+  void OpenLink();
+  void OnCommand(const pb::AgentCommand& command);
+  void OnClosed(const absl::Status& status);
+  void Close(absl::Status status);
+
+  EventLoop& loop_;
+  const Open open_;
+  pb::AgentHello hello_;
+  const Callbacks callbacks_;
+  std::unique_ptr<AgentLink> link_;  // null while detached
+  uint64_t generation_ = 0;          // of link_: news of an earlier one are not listened to
+  absl::Duration reattach_;
+  bool finished_ = false;
+  std::mt19937 random_{std::random_device{}()};
+  BackOff back_off_;
+  std::optional<EventLoop::TimerId> retry_timer_;
+  std::optional<EventLoop::TimerId> deadline_;  // while the daemon is away
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_ATTACHMENT_H_

@@ -1,0 +1,81 @@
+#include "agent/guard.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/text/duration_text.h"
+#include "base/os/process.h"
+#include "base/os/process_tree.h"
+#include "agent/inspection/process_state.h"
+#include "agent/protocol/agent_protocol.h"
+
+namespace hvd {
+namespace {
+
+// The agent alone holds the pipes to the launcher, so that each side sees the other's end at once.
+void LetGoOfPipes() {
+  const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  dup2(null.get(), STDIN_FILENO);
+  dup2(null.get(), STDOUT_FILENO);
+}
+
+void ReapOrphans(const Process& agent) {
+  for (const pid_t child : ChildrenOf(getpid())) {
+    if (child != agent.pid()) waitpid(child, nullptr, WNOHANG);
+  }
+}
+
+// Waits until the agent has ended, which it does not as long as it is stopped. The kernel says
+// SIGCHLD when it is stopped and when it is continued.
+ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals,
+                      absl::Duration stopped_patience) {
+  const timespec patience = absl::ToTimespec(stopped_patience);
+  for (;;) {
+    const std::optional<ExitStatus> status = agent.PeekExit();
+    if (status.has_value()) return *status;
+    siginfo_t info;
+    const bool stopped = IsStopped(agent.pid());
+    const int signal =
+        TEMP_FAILURE_RETRY(sigtimedwait(&signals, &info, stopped ? &patience : nullptr));
+    if (signal == SIGCHLD) {
+      ReapOrphans(agent);
+    } else if (signal > 0) {
+      agent.Signal(signal);
+    } else {
+      fprintf(stderr, "%s was stopped (SIGSTOP) for %s, and is killed by its guard\n",
+              kAgentProgram, DurationText(stopped_patience).c_str());
+      agent.Signal(SIGKILL);
+    }
+  }
+}
+
+}  // namespace
+
+int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience) {
+  // Blocked before there is a child, so that no news of it is lost.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  BecomeSubreaper();
+
+  absl::StatusOr<Process> process = Process::Fork(agent, /*death_signal=*/SIGHUP);
+  if (!process.ok()) {
+    fprintf(stderr, "%s: %s\n", kAgentProgram, std::string(process.status().message()).c_str());
+    return kAgentRefusedExitCode;
+  }
+  LetGoOfPipes();
+  const ExitStatus status = AwaitAgent(*process, signals, stopped_patience);
+  KillDescendants();
+  return status.signal != 0 ? 128 + status.signal : status.exit_code;
+}
+
+}  // namespace hvd

@@ -1,0 +1,38 @@
+#include "agent/inspection/process_state.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+TEST(ProcessStateTest, IsStopped_StoppedAndContinued_TellsThemApart) {
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_NAME, "a) S (b");
+    for (;;) raise(SIGSTOP);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(IsStopped(child));
+  EXPECT_FALSE(IsStopped(getpid()));
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_FALSE(IsStopped(child));
+}
+
+TEST(ProcessStateTest, Catches_HandlerOnly) {
+  EXPECT_FALSE(Catches(getpid(), SIGRTMAX));
+  signal(SIGRTMAX, [](int) {});
+  EXPECT_TRUE(Catches(getpid(), SIGRTMAX));
+  signal(SIGRTMAX, SIG_IGN);
+  EXPECT_FALSE(Catches(getpid(), SIGRTMAX));
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,53 @@
+#include "agent/inspection/stack_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agent/output/stderr_tail.h"
+
+namespace hvd {
+namespace {
+
+bool IsLibrary(absl::string_view frame) {
+  for (const char* part : {"/site-packages/", "/dist-packages/", "/lib/python3", "/horovod/common/",
+                           "/horovod/torch/", "/horovod/_ffi.py"}) {
+    if (absl::StrContains(frame, part)) return true;
+  }
+  return absl::StartsWith(frame, "<frozen");
+}
+
+// Without the file's directory.
+absl::string_view Short(absl::string_view frame) {
+  const size_t file_end = frame.find(':');
+  const size_t slash = frame.substr(0, file_end).rfind('/');
+  return slash == absl::string_view::npos ? frame : frame.substr(slash + 1);
+}
+
+}  // namespace
+
+// A frame is a line: `  File "/home/me/train.py", line 42 in load`
+std::vector<std::string> ParseStack(absl::string_view dump) {
+  constexpr absl::string_view kLine = "\", line ";
+  std::vector<std::string> frames;
+  for (size_t end; (end = dump.find('\n')) != absl::string_view::npos;
+       dump.remove_prefix(end + 1)) {
+    absl::string_view line = dump.substr(0, end);
+    if (!absl::ConsumePrefix(&line, "  File \"")) continue;
+    const size_t quote = line.rfind(kLine);
+    if (quote == absl::string_view::npos) continue;
+    frames.push_back(
+        ToUtf8(absl::StrCat(line.substr(0, quote), ":", line.substr(quote + kLine.size()))));
+  }
+  return frames;
+}
+
+std::string DescribeStack(const std::vector<std::string>& frames) {
+  const std::string where = absl::StrCat("is at ", Short(frames.front()));
+  if (!IsLibrary(frames.front())) return where;
+  const auto own = std::find_if_not(frames.begin(), frames.end(), IsLibrary);
+  return own == frames.end() ? where : absl::StrCat(where, ", called at ", Short(*own));
+}
+
+}  // namespace hvd

@@ -1,0 +1,22 @@
+// What a worker's Python stack says that it is doing. Pure.
+#ifndef AGENT_INSPECTION_STACK_TEXT_H_
+#define AGENT_INSPECTION_STACK_TEXT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+// The frames of a dump of Python's faulthandler, innermost first: "/home/me/train.py:42 in load".
+// What is no frame, or not complete, is left out.
+std::vector<std::string> ParseStack(absl::string_view dump);
+
+// "is at train.py:42 in load"; if that is in a library, also where it was called: "is at
+// threading.py:320 in wait, called at train.py:42 in load". REQUIRES: there are frames.
+std::string DescribeStack(const std::vector<std::string>& frames);
+
+}  // namespace hvd
+
+#endif  // AGENT_INSPECTION_STACK_TEXT_H_

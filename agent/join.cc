@@ -1,0 +1,115 @@
+#include "agent/join.h"
+
+#include <netdb.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/env.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+#include "agent/output/console_writer.h"
+#include "rendezvous/security/token_file_reader.h"
+#include "agent/protocol/agent_protocol.h"
+
+namespace hvd {
+namespace {
+
+// Numeric "address:port", without repetitions.
+absl::StatusOr<std::vector<std::string>> Resolve(const HostPort& daemon) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(daemon.host.c_str(), daemon.port.c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--join: no address of ", daemon.host, " is known: ", gai_strerror(error)));
+  }
+  std::vector<std::string> addresses;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    char host[NI_MAXHOST];
+    if (getnameinfo(info->ai_addr, info->ai_addrlen, host, sizeof(host), nullptr, 0,
+                    NI_NUMERICHOST) != 0) {
+      continue;
+    }
+    std::string address = info->ai_family == AF_INET6 ? absl::StrCat("[", host, "]:", daemon.port)
+                                                      : absl::StrCat(host, ":", daemon.port);
+    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
+      addresses.push_back(std::move(address));
+    }
+  }
+  freeaddrinfo(found);
+  return addresses;
+}
+
+std::string OwnName(const Environment& environment) {
+  const auto slurm = environment.find("SLURMD_NODENAME");
+  if (slurm != environment.end() && !slurm->second.empty()) return slurm->second;
+  char name[HOST_NAME_MAX + 1] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+void FillCommand(const JoinOptions& options, const Environment& environment,
+                 pb::JobCommand& command) {
+  for (const std::string& argument : options.command) command.add_argv(argument);
+  auto& variables = *command.mutable_environment();
+  for (const auto& [name, value] : environment) variables[name] = value;
+  // As horovodrun's workers have them.
+  variables["PYTHONUNBUFFERED"] = "1";
+  variables["HOROVOD_CONTROLLER"] = "gloo";
+  variables["HOROVOD_CPU_OPERATIONS"] = "gloo";
+  std::error_code gone;
+  command.set_working_directory(std::filesystem::current_path(gone).string());
+}
+
+}  // namespace
+
+absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options) {
+  const Environment environment = ReadEnvironment();
+  pb::AgentBootstrap bootstrap;
+  ASSIGN_OR_RETURN(*bootstrap.mutable_credentials(),
+                   AwaitTokenFile(options.token_file, options.start_timeout, [&options] {
+                     fprintf(stderr, "%s: waiting for --token-file %s\n", kAgentProgram,
+                             options.token_file.c_str());
+                   }));
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Resolve(options.daemon));
+  for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
+  bootstrap.set_version(kVersion);
+  bootstrap.set_host(options.host.empty() ? OwnName(environment) : options.host);
+  bootstrap.set_slots(options.slots);
+  for (const std::string& network : options.networks) bootstrap.add_networks(network);
+  FillCommand(options, environment, *bootstrap.mutable_command());
+  return bootstrap;
+}
+
+std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap) {
+  const HostPort& daemon = options.daemon;
+  const std::string name = absl::StrCat(daemon.host, ":", daemon.port);
+  // Of several addresses the one that can be reached is found once, at the start.
+  const bool numeric = absl::StrContains(daemon.host, ':') || name == bootstrap.daemon_addresses(0);
+  return numeric || bootstrap.daemon_addresses_size() != 1 ? "" : name;
+}
+
+int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,
+                   Agent::OpenLink open_link) {
+  AgentSettings settings;
+  settings.alone = true;
+  settings.daemon_name = DaemonName(options, bootstrap);
+  settings.start_timeout = options.start_timeout;
+  settings.drain_grace = options.grace;
+  ConsoleWriter writer(loop, STDOUT_FILENO, STDERR_FILENO);
+  Agent agent(loop, writer, std::move(open_link), settings);
+  loop.Post([&] { agent.Begin(bootstrap); });
+  return agent.Run();
+}
+
+}  // namespace hvd

@@ -1,0 +1,150 @@
+#include "agent/join_options.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/text/json.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+#include "agent/protocol/agent_protocol.h"
+#include "options/flag_table.h"
+
+namespace hvd {
+namespace {
+
+constexpr int64_t kMostSlots = 1 << 16;
+constexpr int64_t kWeek = 7 * 86400;
+
+constexpr size_t kLongestName = 255;
+
+constexpr char kDescription[] =
+    "Runs a job's workers on this host. horovodrun starts it on each host by itself (--stdio). "
+    "With\n"
+    "--join it takes part in the job of a horovod-rendezvousd, without a launcher.";
+
+constexpr char kFooter[] =
+    "Workers' output goes to stdout and stderr, with the rank in front. The exit code is the "
+    "job's.\n"
+    "In an elastic job SIGTERM drains this host: its workers leave at the next commit, no step is\n"
+    "lost, and the agent exits with 0. A second SIGTERM, or Ctrl-C, ends it at once.";
+
+absl::Status ParseDaemon(const std::string& text, JoinOptions& options) {
+  options.daemon = SplitHostPort(text);
+  int port = 0;
+  if (options.daemon.host.empty() || !absl::SimpleAtoi(options.daemon.port, &port) || port < 1 ||
+      port > 65535 || (absl::StrContains(options.daemon.host, ':') && text[0] != '[')) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--join: '", text, "' is not a host and a port, as node1:4000 or [fd00::1]:4000"));
+  }
+  return absl::OkStatus();
+}
+
+// It stands in logs, tables and messages, which a line break or megabytes would spoil.
+absl::Status CheckHostName(const std::string& name) {
+  const bool is_word = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_isgraph(c) || !absl::ascii_isascii(c);
+  });
+  if (is_word && IsUtf8(name) && name.size() <= kLongestName) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--host: '", absl::CHexEscape(name.substr(0, kLongestName)), "' is no name: at most ",
+      kLongestName, " bytes of UTF-8 without blanks and control characters"));
+}
+
+// One use.
+class Parser {
+ public:
+  Parser()
+      : flags_(absl::StrCat(kAgentProgram,
+                            " --join HOST:PORT --token-file FILE [options] -- command..."),
+               {}) {
+    flags_.Description(kDescription);
+    flags_.Group("Options");
+    DeclareJob();
+    DeclareHost();
+    flags_.Footer(kFooter);
+  }
+
+  absl::StatusOr<JoinCommand> Parse(const std::vector<std::string>& args) {
+    ASSIGN_OR_RETURN(const FlagTable::Result result, flags_.Parse(args));
+    if (result.help) return JoinCommand{std::nullopt, flags_.Help(), 0};
+    if (version_) {
+      return JoinCommand{std::nullopt, absl::StrCat(kAgentProgram, " ", kVersion, "\n"), 0};
+    }
+    if (options_.daemon.host.empty()) return Missing("--join", "where is the daemon?");
+    if (options_.token_file.empty()) return Missing("--token-file", "the daemon has written it");
+    options_.command = result.command;
+    if (options_.command.empty() || options_.command[0].empty()) {
+      return absl::InvalidArgumentError("no command to run; it comes last, after --");
+    }
+    return JoinCommand{std::move(options_), "", 0};
+  }
+
+ private:
+  static absl::Status Missing(const char* name, const char* hint) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " is missing: ", hint));
+  }
+
+  void Text(const std::string& name, const std::string& kind, const std::string& help,
+            std::string* target) {
+    flags_.Value(name, kind, help, [target](const std::string& text) {
+      *target = text;
+      return absl::OkStatus();
+    });
+  }
+
+  void Time(const std::string& name, const std::string& help, double low, absl::Duration* target) {
+    flags_.Value(name, "SECONDS", help, [name, low, target](const std::string& text) {
+      ASSIGN_OR_RETURN(*target, ParseSeconds(name, text, low, kWeek));
+      return absl::OkStatus();
+    });
+  }
+
+  void DeclareJob() {
+    flags_.Value("--join", "HOST:PORT", "Where the job's horovod-rendezvousd listens",
+                 [this](const std::string& text) { return ParseDaemon(text, options_); });
+    Text("--token-file", "FILE", "The secret file that horovod-rendezvousd has written",
+         &options_.token_file);
+    Time("--start-timeout", "For the daemon to be reached (60)", 1, &options_.start_timeout);
+    flags_.Flag("--version", "Print the version", [this] { version_ = true; });
+  }
+
+  void DeclareHost() {
+    flags_.Value(
+        "--slots", "N", "How many workers this host takes (1)", [this](const std::string& text) {
+          ASSIGN_OR_RETURN(const int64_t slots, ParseInteger("--slots", text, 1, kMostSlots));
+          options_.slots = static_cast<uint32_t>(slots);
+          return absl::OkStatus();
+        });
+    flags_.Value("--host", "NAME", "This host's name in the job (SLURMD_NODENAME, or its own)",
+                 [this](const std::string& text) {
+                   options_.host = text;
+                   return CheckHostName(text);
+                 });
+    Time("--grace", "For a drain; 0: as long as the job allows (30)", 0, &options_.grace);
+    flags_.Value("--network-interfaces", "LIST", "Only these between workers: eth0,10.0.0.0/8",
+                 [this](const std::string& text) {
+                   options_.networks = absl::StrSplit(text, ',');
+                   return absl::OkStatus();
+                 });
+  }
+
+  FlagTable flags_;
+  JoinOptions options_;
+  bool version_ = false;
+};
+
+}  // namespace
+
+JoinCommand ParseJoinCommand(int argc, const char* const* argv) {
+  absl::StatusOr<JoinCommand> command = Parser().Parse({argv + 1, argv + argc});
+  if (command.ok()) return *std::move(command);
+  return {std::nullopt, absl::StrCat(kAgentProgram, ": ", command.status().message(), "\n"), 2};
+}
+
+}  // namespace hvd

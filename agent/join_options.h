@@ -1,0 +1,38 @@
+// The command line of `horovod-agent --join`: an agent that nobody launches.
+#ifndef AGENT_JOIN_OPTIONS_H_
+#define AGENT_JOIN_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/net/address.h"
+
+namespace hvd {
+
+struct JoinOptions {
+  HostPort daemon;  // a name or a numeric address
+  std::string token_file;
+  uint32_t slots = 1;
+  std::string host;  // the name to take part under; empty: this machine's own
+  absl::Duration grace = absl::Seconds(30);  // of a drain; zero: the job's own
+  absl::Duration start_timeout = absl::Seconds(60);
+  std::vector<std::string> networks;
+  std::vector<std::string> command;
+};
+
+// What the command line asks for: options to join with, or else a text to print and the exit code
+// to end with (0: to stdout).
+struct JoinCommand {
+  std::optional<JoinOptions> options;
+  std::string text;
+  int exit_code = 0;
+};
+
+JoinCommand ParseJoinCommand(int argc, const char* const* argv);
+
+}  // namespace hvd
+
+#endif  // AGENT_JOIN_OPTIONS_H_

@@ -1,0 +1,101 @@
+#include "agent/join.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "base/version.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+class JoinTest : public testing::Test {
+ protected:
+  JoinTest() {
+    std::ofstream(token_file_)
+        << "token: 't' ca_certificate: 'a' certificate: 'c' private_key: 'k'";
+    EXPECT_EQ(chmod(token_file_.c_str(), 0600), 0);
+    options_.daemon = {"127.0.0.1", "4000"};
+    options_.token_file = token_file_;
+    options_.slots = 3;
+    options_.command = {"python", "train.py"};
+  }
+  ~JoinTest() override { unlink(token_file_.c_str()); }
+
+  const std::string token_file_ = testing::TempDir() + "/join_test_token.txt";
+  JoinOptions options_;
+};
+
+TEST_F(JoinTest, MakeJoinBootstrap_TakesWhatIsHere) {
+  ASSERT_EQ(setenv("JOIN_TEST", "here", 1), 0);
+  options_.networks = {"eth0"};
+  const pb::AgentBootstrap bootstrap = MakeJoinBootstrap(options_).value();
+  EXPECT_EQ(bootstrap.version(), kVersion);
+  EXPECT_EQ(bootstrap.slots(), 3u);
+  EXPECT_EQ(bootstrap.credentials().token(), "t");
+  ASSERT_EQ(bootstrap.daemon_addresses_size(), 1);
+  EXPECT_EQ(bootstrap.daemon_addresses(0), "127.0.0.1:4000");
+  EXPECT_EQ(bootstrap.networks(0), "eth0");
+  EXPECT_EQ(bootstrap.command().argv(1), "train.py");
+  EXPECT_EQ(bootstrap.command().environment().at("JOIN_TEST"), "here");
+  EXPECT_EQ(bootstrap.command().environment().at("PYTHONUNBUFFERED"), "1");
+  char directory[4096];
+  EXPECT_EQ(bootstrap.command().working_directory(), getcwd(directory, sizeof(directory)));
+}
+
+TEST_F(JoinTest, MakeJoinBootstrap_Name_IsTheFirstThereIs) {
+  ASSERT_EQ(unsetenv("SLURMD_NODENAME"), 0);
+  char own[256];
+  ASSERT_EQ(gethostname(own, sizeof(own)), 0);
+  EXPECT_EQ(MakeJoinBootstrap(options_)->host(), own);
+  ASSERT_EQ(setenv("SLURMD_NODENAME", "slurm7", 1), 0);
+  EXPECT_EQ(MakeJoinBootstrap(options_)->host(), "slurm7");
+  options_.host = "mine";
+  EXPECT_EQ(MakeJoinBootstrap(options_)->host(), "mine");
+  ASSERT_EQ(unsetenv("SLURMD_NODENAME"), 0);
+}
+
+TEST_F(JoinTest, MakeJoinBootstrap_Addresses_AreNumeric) {
+  options_.daemon = {"localhost", "80"};
+  const pb::AgentBootstrap bootstrap = MakeJoinBootstrap(options_).value();
+  for (const std::string& address : bootstrap.daemon_addresses()) {
+    EXPECT_TRUE(address == "127.0.0.1:80" || address == "[::1]:80") << address;
+  }
+  options_.daemon = {"::1", "80"};
+  EXPECT_EQ(MakeJoinBootstrap(options_)->daemon_addresses(0), "[::1]:80");
+}
+
+TEST_F(JoinTest, DaemonName_OneAddressBehindAName_IsFollowed) {
+  pb::AgentBootstrap bootstrap;
+  bootstrap.add_daemon_addresses("10.0.0.1:80");
+  options_.daemon = {"training", "80"};
+  EXPECT_EQ(DaemonName(options_, bootstrap), "training:80");
+  options_.daemon = {"10.0.0.1", "80"};
+  EXPECT_EQ(DaemonName(options_, bootstrap), "");
+  options_.daemon = {"fd00::1", "80"};
+  EXPECT_EQ(DaemonName(options_, bootstrap), "");
+  options_.daemon = {"training", "80"};
+  bootstrap.add_daemon_addresses("10.0.0.2:80");
+  EXPECT_EQ(DaemonName(options_, bootstrap), "");
+}
+
+TEST_F(JoinTest, MakeJoinBootstrap_UnknownHost_IsNamed) {
+  options_.daemon.host = "no-such-host.invalid";
+  const absl::Status status = MakeJoinBootstrap(options_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "no-such-host.invalid")) << status;
+}
+
+TEST_F(JoinTest, MakeJoinBootstrap_NoTokenFile_IsNamed) {
+  options_.token_file = "/no/such/file";
+  options_.start_timeout = absl::ZeroDuration();
+  EXPECT_TRUE(absl::StrContains(MakeJoinBootstrap(options_).status().message(), "/no/such/file"));
+}
+
+}  // namespace
+}  // namespace hvd

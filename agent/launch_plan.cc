@@ -1,0 +1,115 @@
+#include "agent/launch_plan.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/os/process.h"
+#include "base/os/usable_cores.h"
+#include "base/version.h"
+#include "base/net/address.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+std::string ValueOr(const std::map<std::string, std::string>& environment, const std::string& name,
+                    const std::string& otherwise) {
+  const auto entry = environment.find(name);
+  return entry == environment.end() ? otherwise : entry->second;
+}
+
+void ChooseDirectory(const std::string& wanted, LaunchPlan* plan) {
+  plan->working_directory = wanted;
+  if (IsDirectory(wanted)) return;
+  const std::string home = ValueOr(plan->environment, "HOME", "/");
+  plan->working_directory = IsDirectory(home) ? home : "/";
+  plan->warning = absl::StrCat(plan->host, ": there is no directory ", wanted,
+                               " here; workers start in ", plan->working_directory);
+}
+
+// As many compute threads as there are cores in each worker would hinder one another. What the user
+// has said stays.
+void ShareCores(int cores, int workers, std::map<std::string, std::string>* environment) {
+  if (cores == 0 || ValueOr(*environment, "HOROVOD_OMP_THREADS", "") == "0") return;
+  environment->emplace("OMP_NUM_THREADS", absl::StrCat(ThreadsOfWorker(cores, workers)));
+}
+
+}  // namespace
+
+absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap) {
+  LaunchPlan plan;
+  plan.host = bootstrap.host();
+  if (bootstrap.version() != kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(plan.host, ": horovod-agent here is version ", kVersion, ", horovodrun is ",
+                     bootstrap.version(), "; install the same version of horovod on every host"));
+  }
+  const pb::JobCommand& command = bootstrap.command();
+  plan.argv.assign(command.argv().begin(), command.argv().end());
+  plan.input = command.input();
+  plan.environment.insert(command.environment().begin(), command.environment().end());
+  if (plan.argv.empty() || plan.argv[0].empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(plan.host, ": the job has no command"));
+  }
+  ChooseDirectory(command.working_directory(), &plan);
+
+  const std::string path = ValueOr(plan.environment, "PATH", kDefaultPath);
+  absl::StatusOr<std::string> file = FindExecutable(plan.argv[0], path, plan.working_directory);
+  if (!file.ok()) {
+    const std::string where = absl::StrContains(plan.argv[0], '/')
+                                  ? absl::StrCat(" (in ", plan.working_directory, ")")
+                                  : absl::StrCat(" (PATH there: ", path, ")");
+    return absl::Status(file.status().code(),
+                        absl::StrCat(plan.host, ": ", file.status().message(), where));
+  }
+  plan.file = *std::move(file);
+  return plan;
+}
+
+std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::StartWorker& start,
+                                           const WorkerPlace& place) {
+  std::map<std::string, std::string> environment = plan.environment;
+  const HostPort daemon = SplitHostPort(place.daemon_address);
+  const std::pair<const char*, std::string> own[] = {
+      {"HOROVOD_HOSTNAME", plan.host},
+      {"HOROVOD_RANK", absl::StrCat(start.rank())},
+      {"HOROVOD_SIZE", absl::StrCat(start.size())},
+      {"HOROVOD_LOCAL_RANK", absl::StrCat(start.local_rank())},
+      {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.local_size())},
+      {"HOROVOD_CROSS_RANK", absl::StrCat(start.cross_rank())},
+      {"HOROVOD_CROSS_SIZE", absl::StrCat(start.cross_size())},
+      {"HOROVOD_GLOO_RENDEZVOUS_ADDR", daemon.host},
+      {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
+      {"HOROVOD_CONTROLLER", "gloo"},
+      {"HOROVOD_CPU_OPERATIONS", "gloo"},
+      {"HOROVOD_WORKER_ID", absl::StrCat(start.worker_id())},
+      {"HOROVOD_AGENT_SOCKET", place.agent_socket},
+      {"HOROVOD_WORKER_WORD", place.word},
+  };
+  for (const auto& [name, value] : own) environment[name] = value;
+  const int sharing = start.most_on_host() > 0 ? start.most_on_host() : start.local_size();
+  ShareCores(place.cores, sharing, &environment);
+  if (!place.interface.empty()) {
+    environment["HOROVOD_GLOO_IFACE"] = place.interface;
+    environment.emplace("NCCL_SOCKET_IFNAME", place.interface);  // the user's own choice stays
+  }
+  if (place.elastic) {
+    environment["HOROVOD_ELASTIC"] = "1";
+  } else {
+    environment.erase("HOROVOD_ELASTIC");  // of a job that this one was started in
+  }
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : environment) entries.push_back(absl::StrCat(name, "=", value));
+  return entries;
+}
+
+}  // namespace hvd

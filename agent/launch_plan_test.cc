@@ -1,0 +1,143 @@
+#include "agent/launch_plan.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/version.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+pb::AgentBootstrap Bootstrap(const std::string& program) {
+  pb::AgentBootstrap bootstrap;
+  bootstrap.set_version(kVersion);
+  bootstrap.set_host("node7");
+  bootstrap.mutable_command()->add_argv(program);
+  bootstrap.mutable_command()->add_argv("train.py");
+  bootstrap.mutable_command()->set_working_directory("/usr");
+  (*bootstrap.mutable_command()->mutable_environment())["PATH"] = "/bin";
+  return bootstrap;
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_CommandInPath_IsFound) {
+  const LaunchPlan plan = MakeLaunchPlan(Bootstrap("sh")).value();
+  EXPECT_EQ(plan.file, "/bin/sh");
+  EXPECT_EQ(plan.argv, (std::vector<std::string>{"sh", "train.py"}));
+  EXPECT_EQ(plan.working_directory, "/usr");
+  EXPECT_EQ(plan.warning, "");
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_RelativePath_IsTakenFromTheJobsDirectory) {
+  EXPECT_EQ(MakeLaunchPlan(Bootstrap("./bin/sh"))->file, "/usr/./bin/sh");
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_NoSuchCommand_NamesHostAndCommand) {
+  const absl::Status status = MakeLaunchPlan(Bootstrap("pyhton")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(), "node7: command not found: pyhton (PATH there: /bin)");
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_NotExecutable_IsPermissionDenied) {
+  const absl::Status status = MakeLaunchPlan(Bootstrap("/etc/passwd")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_NE(status.message().find("node7: not an executable file: /etc/passwd"),
+            absl::string_view::npos);
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_OtherVersion_NamesBoth) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  bootstrap.set_version("0.9");
+  const absl::Status status = MakeLaunchPlan(bootstrap).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("0.9"), absl::string_view::npos);
+  EXPECT_NE(status.message().find(kVersion), absl::string_view::npos);
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_NoCommand_IsInvalidArgument) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  bootstrap.mutable_command()->clear_argv();
+  EXPECT_EQ(MakeLaunchPlan(bootstrap).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(LaunchPlanTest, MakeLaunchPlan_NoSuchDirectory_WarnsAndUsesHome) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  bootstrap.mutable_command()->set_working_directory("/nonexistent/project");
+  (*bootstrap.mutable_command()->mutable_environment())["HOME"] = "/usr";
+  const LaunchPlan plan = MakeLaunchPlan(bootstrap).value();
+  EXPECT_EQ(plan.working_directory, "/usr");
+  EXPECT_EQ(plan.warning,
+            "node7: there is no directory /nonexistent/project here; workers start in /usr");
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) {
+  const LaunchPlan plan = MakeLaunchPlan(Bootstrap("sh")).value();
+  pb::StartWorker start;
+  start.set_worker_id(9);
+  start.set_rank(3);
+  start.set_size(4);
+  start.set_local_rank(1);
+  start.set_local_size(2);
+  start.set_cross_rank(1);
+  start.set_cross_size(2);
+  const std::vector<std::string> entries =
+      WorkerEnvironment(plan, start, {"[::1]:4000", "socket", false, "eth3", "word"});
+  for (const char* entry :
+       {"PATH=/bin", "HOROVOD_HOSTNAME=node7", "HOROVOD_RANK=3", "HOROVOD_SIZE=4",
+        "HOROVOD_LOCAL_RANK=1", "HOROVOD_LOCAL_SIZE=2", "HOROVOD_CROSS_RANK=1",
+        "HOROVOD_CROSS_SIZE=2", "HOROVOD_GLOO_RENDEZVOUS_ADDR=::1",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT=4000", "HOROVOD_CONTROLLER=gloo",
+        "HOROVOD_CPU_OPERATIONS=gloo", "HOROVOD_GLOO_IFACE=eth3", "NCCL_SOCKET_IFNAME=eth3",
+        "HOROVOD_WORKER_ID=9", "HOROVOD_AGENT_SOCKET=socket", "HOROVOD_WORKER_WORD=word"}) {
+    EXPECT_EQ(std::count(entries.begin(), entries.end(), entry), 1) << entry;
+  }
+  EXPECT_EQ(entries.size(), 17u);
+}
+
+std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& own, int cores,
+                                     int workers, int most = 0) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  bootstrap.mutable_command()->mutable_environment()->insert(own.begin(), own.end());
+  pb::StartWorker start;
+  start.set_local_size(workers);
+  start.set_most_on_host(most);
+  std::vector<std::string> entries = WorkerEnvironment(
+      MakeLaunchPlan(bootstrap).value(), start, {"[::1]:4000", "socket", false, "", "", cores});
+  const auto is_other = [](const std::string& entry) {
+    return entry.rfind("OMP_NUM_THREADS=", 0) != 0;
+  };
+  entries.erase(std::remove_if(entries.begin(), entries.end(), is_other), entries.end());
+  return entries;
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_WorkersShareTheHostsCores) {
+  using Entries = std::vector<std::string>;
+  EXPECT_EQ(ThreadsWith({}, 8, 2), Entries{"OMP_NUM_THREADS=4"});
+  EXPECT_EQ(ThreadsWith({}, 2, 4), Entries{"OMP_NUM_THREADS=1"});
+  EXPECT_EQ(ThreadsWith({}, 0, 4), Entries{});
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_AloneForNow_LeavesTheOthersTheirShares) {
+  EXPECT_EQ(ThreadsWith({}, 8, /*workers=*/1, /*most=*/4),
+            std::vector<std::string>{"OMP_NUM_THREADS=2"});
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_UsersOwnThreadsStay) {
+  using Entries = std::vector<std::string>;
+  EXPECT_EQ(ThreadsWith({{"OMP_NUM_THREADS", "7"}}, 8, 2), Entries{"OMP_NUM_THREADS=7"});
+  EXPECT_EQ(ThreadsWith({{"HOROVOD_OMP_THREADS", "0"}}, 8, 2), Entries{});
+  EXPECT_EQ(ThreadsWith({{"HOROVOD_OMP_THREADS", "1"}}, 8, 2), Entries{"OMP_NUM_THREADS=4"});
+}
+
+TEST(LaunchPlanTest, WorkerEnvironment_WithTheUsersInterfaceForNccl_KeepsIt) {
+  pb::AgentBootstrap bootstrap = Bootstrap("sh");
+  (*bootstrap.mutable_command()->mutable_environment())["NCCL_SOCKET_IFNAME"] = "ib0";
+  const LaunchPlan plan = MakeLaunchPlan(bootstrap).value();
+  const auto entries =
+      WorkerEnvironment(plan, pb::StartWorker(), {"[::1]:4000", "socket", false, "eth3", "word"});
+  EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=ib0"), 1);
+  EXPECT_EQ(std::count(entries.begin(), entries.end(), "NCCL_SOCKET_IFNAME=eth3"), 0);
+}
+
+}  // namespace
+}  // namespace hvd

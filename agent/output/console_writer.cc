@@ -1,0 +1,55 @@
+#include "agent/output/console_writer.h"
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/protocol/agent_protocol.h"
+
+namespace hvd {
+namespace {
+
+OutputSinkOptions Unbounded(int out, int err) {
+  OutputSinkOptions options;
+  options.stdout_fd = out;
+  options.stderr_fd = err;
+  // Write must not wait on the loop's thread: full() is what holds the workers back.
+  options.max_backlog_bytes = std::numeric_limits<size_t>::max();
+  return options;
+}
+
+}  // namespace
+
+ConsoleWriter::ConsoleWriter(EventLoop& loop, int out, int err)
+    : loop_(loop), sink_(Unbounded(out, err)) {
+  sink_.OnBroken([this](bool is_stderr, int error) {
+    sink_.Say(absl::StrCat(kAgentProgram, ": can't write to ", is_stderr ? "stderr" : "stdout",
+                           " any more: ", std::strerror(error), "; output is missing there\n"));
+  });
+}
+
+void ConsoleWriter::Send(const pb::AgentFrame& frame) {
+  std::string words = frame.refusal().message();
+  if (words.empty()) words = frame.ready().warning();
+  if (!words.empty()) sink_.Say(absl::StrCat(kAgentProgram, ": ", words, "\n"));
+  const pb::WorkerOutput& output = frame.output();
+  if (frame.has_output()) sink_.Write(output.rank(), output.is_stderr(), output.line());
+  const size_t bytes = words.size() + output.line().size() + 1;
+  waiting_ += bytes;
+  unmarked_ += bytes;
+  // One mark at a time: it comes back when all before it is written.
+  if (!std::exchange(marked_, true)) OnDrained(0);
+}
+
+void ConsoleWriter::OnDrained(size_t bytes) {
+  waiting_ -= bytes;
+  if (unmarked_ == 0) {
+    marked_ = false;
+    return SayIdle();
+  }
+  const size_t next = std::exchange(unmarked_, 0);
+  sink_.NotifyDrained([this, next] { loop_.Post([this, next] { OnDrained(next); }); });
+}
+
+}  // namespace hvd

@@ -1,0 +1,56 @@
+#include "agent/output/frame_writer.h"
+
+#include "base/fd.h"
+#include "base/net/frames.h"
+
+namespace hvd {
+
+FrameWriter::FrameWriter(EventLoop& loop, int fd) : loop_(loop), fd_(fd) {
+  (void)SetNonBlocking(fd_);
+}
+
+FrameWriter::~FrameWriter() { loop_.Forget(fd_); }
+
+void FrameWriter::Send(const pb::AgentFrame& frame) {
+  SendRaw(EncodeFrame(frame.SerializeAsString()));
+}
+
+void FrameWriter::SendRaw(absl::string_view bytes) {
+  if (broken_) return;
+  const bool was_idle = idle();
+  buffer_.append(bytes.data(), bytes.size());
+  if (was_idle) WriteWhatGoes();
+  if (idle()) return;
+  if (!watching_) {
+    // Files can't be waited for, but they never make one wait either.
+    watching_ = loop_.Watch(fd_, EPOLLOUT, [this](uint32_t) { OnWritable(); }).ok();
+  } else {
+    loop_.Change(fd_, EPOLLOUT);
+  }
+}
+
+void FrameWriter::OnWritable() {
+  WriteWhatGoes();
+  if (!idle()) return;
+  loop_.Change(fd_, 0);
+  SayIdle();
+}
+
+void FrameWriter::WriteWhatGoes() {
+  while (!idle()) {
+    const IoResult put = WriteSome(fd_, absl::string_view(buffer_).substr(written_));
+    written_ += put.bytes;
+    if (put.would_block) break;
+    if (put.end) {
+      broken_ = true;
+      written_ = buffer_.size();
+    }
+  }
+  // Moved to the front only when that is cheap compared to what was written.
+  if (idle() || written_ >= kFullBytes) {
+    buffer_.erase(0, written_);
+    written_ = 0;
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,46 @@
+// The agent's stdout: frames to the launcher.
+#ifndef AGENT_OUTPUT_FRAME_WRITER_H_
+#define AGENT_OUTPUT_FRAME_WRITER_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "base/event_loop.h"
+#include "agent/output/agent_output.h"
+
+namespace hvd {
+
+// What the launcher does not take at once is kept. Belongs to the loop's thread.
+class FrameWriter : public AgentOutput {
+ public:
+  // When that much is waiting, no more should be produced.
+  static constexpr size_t kFullBytes = 1 << 20;
+
+  // `fd` is borrowed and made non-blocking.
+  FrameWriter(EventLoop& loop, int fd);
+  ~FrameWriter() override;
+
+  // Writes bytes that are not a frame.
+  void SendRaw(absl::string_view bytes);
+  // Dropped if the launcher is gone.
+  void Send(const pb::AgentFrame& frame) override;
+
+  bool full() const override { return waiting() >= kFullBytes; }
+  bool idle() const override { return waiting() == 0; }
+
+ private:
+  size_t waiting() const { return buffer_.size() - written_; }
+  void OnWritable();
+  void WriteWhatGoes();
+
+  EventLoop& loop_;
+  const int fd_;
+  std::string buffer_;
+  size_t written_ = 0;  // of buffer_
+  bool watching_ = false;
+  bool broken_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_OUTPUT_FRAME_WRITER_H_

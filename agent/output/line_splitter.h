@@ -1,0 +1,31 @@
+// A worker's output, from bytes to lines.
+#ifndef AGENT_OUTPUT_LINE_SPLITTER_H_
+#define AGENT_OUTPUT_LINE_SPLITTER_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+// Cuts a stream of bytes after each '\n', "\r\n" and '\r' (progress bars use it alone), and after
+// kMaxLineBytes where there is none. Nothing is added or lost. Not thread-safe.
+class LineSplitter {
+ public:
+  static constexpr size_t kMaxLineBytes = 64 << 10;
+  using Take = std::function<void(absl::string_view line)>;
+
+  void Append(absl::string_view bytes, const Take& take);
+  // The stream is over: gives the last line if it lacks its end.
+  void Finish(const Take& take);
+
+ private:
+  void Cut(absl::string_view* bytes, size_t length, const Take& take);
+
+  std::string partial_;  // shorter than kMaxLineBytes, without an end
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_OUTPUT_LINE_SPLITTER_H_

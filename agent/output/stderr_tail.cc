@@ -1,0 +1,60 @@
+#include "agent/output/stderr_tail.h"
+
+#include <cstdint>
+
+#include "absl/strings/match.h"
+
+namespace hvd {
+namespace {
+
+uint8_t ByteAt(absl::string_view text, size_t at) { return static_cast<uint8_t>(text[at]); }
+
+// How many bytes the character at the front of `text` has; 0: it is not valid UTF-8 (truncated,
+// overlong, a surrogate, too large).
+size_t CharacterBytes(absl::string_view text) {
+  const uint8_t first = ByteAt(text, 0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((ByteAt(text, i) & 0xc0) != 0x80) return 0;
+  }
+  const uint8_t second = ByteAt(text, 1);
+  if (first == 0xe0 && second < 0xa0) return 0;
+  if (first == 0xed && second > 0x9f) return 0;
+  if (first == 0xf0 && second < 0x90) return 0;
+  if (first == 0xf4 && second > 0x8f) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string ToUtf8(absl::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = CharacterBytes(text);
+    if (length == 0) {
+      result += "\xef\xbf\xbd";
+      text.remove_prefix(1);
+    } else {
+      result.append(text.data(), length);
+      text.remove_prefix(length);
+    }
+  }
+  return result;
+}
+
+void StderrTail::Append(absl::string_view line) {
+  const bool passing = absl::EndsWith(line, "\r");
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+  // Programs that write '\r' first, and then the text, would otherwise wipe out what they have just
+  // written.
+  if (line.empty() && (passing || overwrite_)) return;
+  if (overwrite_ && !lines_.empty()) lines_.pop_back();
+  overwrite_ = passing;
+  lines_.push_back(ToUtf8(line.substr(0, kMaxLineBytes)));
+  if (lines_.size() > kMaxLines) lines_.pop_front();
+}
+
+}  // namespace hvd

@@ -1,0 +1,36 @@
+// The last lines of a worker's stderr, as the report on its end quotes them.
+#ifndef AGENT_OUTPUT_STDERR_TAIL_H_
+#define AGENT_OUTPUT_STDERR_TAIL_H_
+
+#include <deque>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace hvd {
+
+// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD: Protobuf's strings
+// must be UTF-8.
+std::string ToUtf8(absl::string_view text);
+
+// Not thread-safe.
+class StderrTail {
+ public:
+  static constexpr size_t kMaxLines = 40;
+  static constexpr size_t kMaxLineBytes = 2048;  // of each line that much is kept
+
+  // One line with its end, as LineSplitter gives it. A line that ends with '\r' only lasts until
+  // the next one, as on a terminal.
+  void Append(absl::string_view line);
+
+  // Oldest first, valid UTF-8, without their ends.
+  const std::deque<std::string>& lines() const { return lines_; }
+
+ private:
+  std::deque<std::string> lines_;
+  bool overwrite_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_OUTPUT_STDERR_TAIL_H_

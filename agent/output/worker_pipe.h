@@ -1,0 +1,45 @@
+// One output stream of a worker.
+#ifndef AGENT_OUTPUT_WORKER_PIPE_H_
+#define AGENT_OUTPUT_WORKER_PIPE_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "base/event_loop.h"
+#include "base/fd.h"
+#include "agent/output/line_splitter.h"
+
+namespace hvd {
+
+// Reads a pipe and gives its lines. Belongs to the loop's thread.
+class WorkerPipe {
+ public:
+  // `on_end` is called once, from the loop or from ReadRest, when all writers have closed it; it
+  // must not destroy the pipe.
+  WorkerPipe(EventLoop& loop, Fd fd, LineSplitter::Take take, std::function<void()> on_end);
+  ~WorkerPipe();
+
+  // While it is paused nothing is read, so that the worker waits.
+  void set_paused(bool paused);
+
+  // Reads what is there now, paused or not, but no more than a pipe can hold several times over.
+  void ReadRest();
+  // Gives the last line, whole or not, and reads no more.
+  void Close();
+
+  bool open() const { return fd_.valid(); }
+
+ private:
+  // Returns whether there may be more.
+  bool ReadOnce();
+
+  EventLoop& loop_;
+  Fd fd_;
+  LineSplitter splitter_;
+  const LineSplitter::Take take_;
+  const std::function<void()> on_end_;
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_OUTPUT_WORKER_PIPE_H_

@@ -1,0 +1,51 @@
+#include "agent/protocol/agent_frames.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "agent/protocol/agent_protocol.h"
+
+namespace hvd {
+namespace {
+
+// No login shell greets its user with more than this.
+constexpr size_t kMaxNoiseBytes = 1 << 20;
+
+}  // namespace
+
+void TextTail::Append(absl::string_view text) {
+  text_.append(text.data(), text.size());
+  if (text_.size() > kMaxBytes) text_.erase(0, text_.size() - kMaxBytes);
+}
+
+absl::Status AgentFrameReader::Append(absl::string_view bytes,
+                                      const std::function<void(pb::AgentFrame&&)>& take) {
+  const absl::string_view magic(kFrameMagic);
+  if (in_frames_) {
+    decoder_.Append(bytes);
+  } else {
+    noise_.Append(bytes);
+    skipped_ += bytes.size();
+    unmatched_.append(bytes.data(), bytes.size());
+    const size_t found = absl::string_view(unmatched_).find(magic);
+    if (found != absl::string_view::npos) {
+      in_frames_ = true;
+      noise_ = TextTail();
+      decoder_.Append(absl::string_view(unmatched_).substr(found + magic.size()));
+    } else if (skipped_ > kMaxNoiseBytes) {
+      return absl::InvalidArgumentError("endless output of some other program");
+    } else if (unmatched_.size() >= magic.size()) {
+      unmatched_.erase(0, unmatched_.size() - magic.size() + 1);
+    }
+  }
+  for (;;) {
+    ASSIGN_OR_RETURN(std::optional<std::string> payload, decoder_.Next());
+    if (!payload.has_value()) return absl::OkStatus();
+    pb::AgentFrame frame;
+    if (!frame.ParseFromString(*payload)) return absl::InvalidArgumentError("a broken message");
+    take(std::move(frame));
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,79 @@
+#include "agent/route_finder.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/text/duration_text.h"
+#include "base/net/address.h"
+
+namespace hvd {
+
+RouteFinder::RouteFinder(EventLoop& loop, const std::vector<std::string>& candidates,
+                         absl::Duration timeout, Done done)
+    : loop_(loop), done_(std::move(done)) {
+  for (const std::string& candidate : candidates) Try(candidate);
+  // Through the loop in any case, so that `done` is never called by the constructor.
+  if (attempts_.empty()) timeout = absl::ZeroDuration();
+  deadline_ = loop_.After(timeout, [this, timeout] {
+    if (!attempts_.empty()) {
+      failures_.push_back(absl::StrCat("no answer within ", DurationText(timeout)));
+    }
+    Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
+  });
+}
+
+RouteFinder::~RouteFinder() {
+  loop_.Cancel(deadline_);
+  for (const auto& [fd, owner] : attempts_) loop_.Forget(fd);
+}
+
+void RouteFinder::Try(const std::string& candidate) {
+  const absl::StatusOr<SocketAddress> address = ParseSocketAddress(candidate);
+  if (!address.ok()) return Fail(candidate, std::string(address.status().message()));
+  Fd fd(socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return Fail(candidate, strerror(errno));
+  const int rc =
+      connect(fd.get(), reinterpret_cast<const sockaddr*>(&address->storage), address->length);
+  if (rc != 0 && errno != EINPROGRESS) return Fail(candidate, strerror(errno));
+  const int number = fd.get();
+  const absl::Status watched = loop_.Watch(
+      number, EPOLLOUT, [this, number, candidate](uint32_t) { OnConnected(number, candidate); });
+  if (!watched.ok()) return Fail(candidate, std::string(watched.message()));
+  attempts_.emplace(number, std::move(fd));
+}
+
+void RouteFinder::OnConnected(int fd, const std::string& candidate) {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  SocketAddress own;
+  own.length = sizeof(own.storage);
+  if (error == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0) {
+    error = errno;
+  }
+  if (error == 0) return Finish(Route{candidate, NumericHost(own)});
+  loop_.Forget(fd);
+  attempts_.erase(fd);
+  Fail(candidate, strerror(error));
+  if (attempts_.empty()) Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
+}
+
+void RouteFinder::Fail(const std::string& candidate, const std::string& why) {
+  failures_.push_back(absl::StrCat(candidate, ": ", why));
+}
+
+void RouteFinder::Finish(absl::StatusOr<Route> result) {
+  loop_.Cancel(deadline_);
+  for (const auto& [fd, owner] : attempts_) loop_.Forget(fd);
+  attempts_.clear();
+  const Done done = std::move(done_);
+  done(std::move(result));
+}
+
+}  // namespace hvd

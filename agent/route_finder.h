@@ -1,0 +1,49 @@
+// Which of the daemon's addresses this host can reach, and from which address of its own.
+#ifndef AGENT_ROUTE_FINDER_H_
+#define AGENT_ROUTE_FINDER_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
+
+namespace hvd {
+
+struct Route {
+  std::string daemon_address;  // the candidate, "address:port"
+  std::string own_address;     // numeric, without a port
+};
+
+// Tries all candidates at once by connecting to them; the first that answers wins. Belongs to the
+// loop's thread. Destroying it gives up without a word.
+class RouteFinder {
+ public:
+  //   Unavailable: no candidate can be reached; says why for each.
+  using Done = std::function<void(absl::StatusOr<Route>)>;
+
+  // Calls `done` once, from the loop, at the latest after `timeout`. It may destroy the finder.
+  RouteFinder(EventLoop& loop, const std::vector<std::string>& candidates, absl::Duration timeout,
+              Done done);
+  ~RouteFinder();
+
+ private:
+  void Try(const std::string& candidate);
+  void OnConnected(int fd, const std::string& candidate);
+  void Fail(const std::string& candidate, const std::string& why);
+  void Finish(absl::StatusOr<Route> result);
+
+  EventLoop& loop_;
+  Done done_;
+  std::map<int, Fd> attempts_;
+  std::vector<std::string> failures_;
+  EventLoop::TimerId deadline_;
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_ROUTE_FINDER_H_

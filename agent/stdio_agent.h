@@ -1,0 +1,16 @@
+// The agent as horovodrun starts it.
+#ifndef AGENT_STDIO_AGENT_H_
+#define AGENT_STDIO_AGENT_H_
+
+#include "agent/agent.h"
+
+namespace hvd {
+
+// Takes its bootstrap from `input`, whose end is the launcher's, and writes frames to `output`;
+// both are borrowed. Returns and REQUIRES what Agent does.
+int RunStdioAgent(EventLoop& loop, int input, int output, Agent::OpenLink open_link,
+                  AgentSettings settings = {});
+
+}  // namespace hvd
+
+#endif  // AGENT_STDIO_AGENT_H_

@@ -1,0 +1,100 @@
+// For tests: asks the agent as a worker does, holds the liveness page that comes with the answer,
+// prints its number, and waits for its end. With the argument "leave" it ends by itself at once;
+// with "arena" it only prints which file holds the commits, with "answer" what it was told.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "base/net/descriptor_passing.h"
+#include "base/env.h"
+#include "base/net/frames.h"
+#include "base/os/liveness_page.h"
+#include "proto/agent.pb.h"
+
+namespace hvd {
+namespace {
+
+Fd Ask(const RuntimeEnv& env) {
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const std::string& name = env.agent_socket;
+  name.copy(address.sun_path + 1, name.size());
+  const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) return Fd();
+  pb::WorkerHello hello;
+  hello.set_worker_id(env.worker_id);
+  hello.set_word(env.worker_word);
+  return WriteFrame(fd.get(), hello.SerializeAsString()).ok() ? std::move(fd) : Fd();
+}
+
+struct Answer {
+  pb::WorkerBootstrap bootstrap;
+  Fd page, arena;
+};
+
+Answer ReadAnswer(const Fd& fd) {
+  Answer answer;
+  FrameDecoder decoder(kMaxFrameBytes);
+  std::vector<Fd> passed;
+  for (std::optional<std::string> frame; !frame.has_value();) {
+    char buffer[4096];
+    pollfd readable = {fd.get(), POLLIN, 0};
+    poll(&readable, 1, -1);
+    const size_t got = ReceiveWithDescriptors(fd.get(), buffer, sizeof(buffer), passed).value();
+    if (got == 0) return answer;
+    decoder.Append({buffer, got});
+    frame = decoder.Next().value();
+    if (frame.has_value()) answer.bootstrap.ParseFromString(*frame);
+  }
+  auto next = passed.begin();
+  if (answer.bootstrap.has_liveness_page()) answer.page = std::move(*next++);
+  if (answer.bootstrap.has_commit_arena()) answer.arena = std::move(*next++);
+  return answer;
+}
+
+void Print(const pb::WorkerBootstrap& told) {
+  printf("%s%s %s %s %s page %d arena %d stack %d\n", told.error().c_str(),
+         told.credentials().token().c_str(), told.host().c_str(), told.daemon_address().c_str(),
+         told.advertise_address().c_str(), told.has_liveness_page(), told.has_commit_arena(),
+         told.has_stack_pipe());
+}
+
+int Run(absl::string_view what) {
+  const RuntimeEnv env = ParseRuntimeEnv(ReadRuntimeVariables()).value();
+  Answer answer = ReadAnswer(Ask(env));
+  if (what == "answer") {
+    Print(answer.bootstrap);
+    return 0;
+  }
+  if (what == "arena") {
+    struct stat info = {};
+    if (fstat(answer.arena.get(), &info) != 0) return 1;
+    printf("%lu\n", static_cast<unsigned long>(info.st_ino));
+    return 0;
+  }
+  absl::StatusOr<LivenessPage> page = LivenessPage::Map(std::move(answer.page));
+  if (!page.ok() || !page->HoldForever().ok()) {
+    puts("no page");
+    return 1;
+  }
+  printf("%d\n", getpid());
+  fflush(stdout);
+  while (what != "leave") pause();
+  return 0;
+}
+
+}  // namespace
+}  // namespace hvd
+
+int main(int argc, char** argv) { return hvd::Run(argc > 1 ? argv[1] : ""); }

@@ -1,0 +1,48 @@
+// For tests: horovod-agent with a daemon that starts one worker per slot, and nothing else, and
+// whose credentials are not looked at. The job is elastic on a host of the name "elastic".
+#include <memory>
+#include <string>
+
+#include "agent/agent_program.h"
+
+namespace hvd {
+namespace {
+
+class ScriptedLink : public AgentLink {
+ public:
+  ScriptedLink(const pb::AgentHello& hello, Callbacks callbacks)
+      : callbacks_(std::move(callbacks)) {
+    pb::AgentCommand command;
+    command.mutable_welcome()->set_elastic(hello.host() == "elastic");
+    callbacks_.on_command(command);
+    for (uint32_t slot = 0; slot < hello.slots(); ++slot) {
+      command.mutable_start()->set_worker_id(slot + 1);
+      command.mutable_start()->set_rank(static_cast<int>(slot));
+      callbacks_.on_command(command);
+    }
+  }
+  // When one worker has ended, so does the job, and with a drain.
+  void Send(pb::AgentMessage message) override {
+    if (!message.has_exited() && !message.has_draining()) return;
+    pb::AgentCommand command;
+    command.mutable_end()->set_exit_code(message.exited().exit_code());
+    if (message.exited().exit_code() != 0) command.mutable_end()->set_summary("a worker failed");
+    callbacks_.on_command(command);
+  }
+  void Finish() override { callbacks_.on_closed(absl::OkStatus()); }
+
+ private:
+  const Callbacks callbacks_;
+};
+
+}  // namespace
+}  // namespace hvd
+
+int main(int argc, char** argv) {
+  return hvd::RunAgentProgram(
+      argc, argv,
+      [](const std::string&, const hvd::PeerCredentials&, const hvd::pb::AgentHello& hello,
+         hvd::AgentLink::Callbacks callbacks, absl::Duration) -> std::unique_ptr<hvd::AgentLink> {
+        return std::make_unique<hvd::ScriptedLink>(hello, std::move(callbacks));
+      });
+}

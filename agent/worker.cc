@@ -1,0 +1,216 @@
+#include "agent/worker.h"
+
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/fd.h"
+#include "base/status_macros.h"
+#include "agent/inspection/process_state.h"
+
+namespace hvd {
+namespace {
+
+// When memory runs out, the kernel is to take a worker before the agent, which would take all
+// workers of the host with it. A tenth of the memory there is, as the kernel counts.
+constexpr int kOomScoreMore = 100;
+
+}  // namespace
+
+namespace {
+
+// The end to read from a pipe that holds `input`. A pipe and not a file: what was read is gone.
+//   ResourceExhausted: it takes less.
+absl::StatusOr<Fd> HoldInput(const std::string& input) {
+  ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
+  RETURN_IF_ERROR(SetNonBlocking(pipe.write.get()));
+  const IoResult written = WriteSome(pipe.write.get(), input);
+  if (written.bytes == input.size()) return std::move(pipe.read);
+  return absl::ResourceExhaustedError(absl::StrCat("the worker's stdin takes only ", written.bytes,
+                                                   " of ", input.size(),
+                                                   " bytes (see fs.pipe-user-pages-soft)"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(EventLoop& loop, const LaunchPlan& plan,
+                                                      const pb::StartWorker& start,
+                                                      const WorkerPlace& place,
+                                                      Callbacks callbacks) {
+  ASSIGN_OR_RETURN(Pipe out, MakePipe());
+  ASSIGN_OR_RETURN(Pipe err, MakePipe());
+  SpawnOptions options;
+  options.file = plan.file;
+  options.argv = plan.argv;
+  WorkerPlace own_place = place;
+  own_place.word = NewWorkerWord();
+  options.environment = WorkerEnvironment(plan, start, own_place);
+  options.working_directory = plan.working_directory;
+  Fd input;
+  if (!plan.input.empty()) {
+    ASSIGN_OR_RETURN(input, HoldInput(plan.input));
+  }
+  options.stdin_fd = input.get();
+  options.stdout_fd = out.write.get();
+  options.stderr_fd = err.write.get();
+  options.oom_score_more = kOomScoreMore;
+  ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+  std::unique_ptr<Worker> worker(
+      new Worker(loop, start, own_place.word, std::move(process), std::move(callbacks)));
+  RETURN_IF_ERROR(worker->Watch(std::move(out), std::move(err)));
+  return worker;
+}
+
+Worker::Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, Process process,
+               Callbacks callbacks)
+    : loop_(loop),
+      id_(start.worker_id()),
+      rank_(start.rank()),
+      slot_(start.slot()),
+      word_(std::move(word)),
+      process_(std::move(process)),
+      callbacks_(std::move(callbacks)),
+      oom_(process_.pid()) {}
+
+Worker::~Worker() {
+  loop_.Forget(process_.pidfd());
+  if (kill_timer_.has_value()) loop_.Cancel(*kill_timer_);
+  if (linger_timer_.has_value()) loop_.Cancel(*linger_timer_);
+}
+
+absl::Status Worker::Watch(Pipe out, Pipe err) {
+  out_ = Listen(std::move(out), /*is_stderr=*/false);
+  err_ = Listen(std::move(err), /*is_stderr=*/true);
+  return loop_.Watch(process_.pidfd(), EPOLLIN, [this](uint32_t) { OnExit(); });
+}
+
+// Only the read end stays; the worker has the other.
+std::unique_ptr<WorkerPipe> Worker::Listen(Pipe pipe, bool is_stderr) {
+  return std::make_unique<WorkerPipe>(
+      loop_, std::move(pipe.read),
+      [this, is_stderr](absl::string_view line) { TakeLine(line, is_stderr); },
+      [this] { OnPipeEnd(); });
+}
+
+void Worker::TakeLine(absl::string_view line, bool is_stderr) {
+  if (is_stderr) tail_.Append(line);
+  pb::WorkerOutput output;
+  output.set_rank(rank_);
+  output.set_is_stderr(is_stderr);
+  output.set_line(line.data(), line.size());
+  callbacks_.on_output(std::move(output));
+}
+
+bool Worker::Adopt(pid_t asker) {
+  if (asker_.has_value() && asker_->pid() != asker && !asker_->HasEnded()) return false;
+  auto process = OtherProcess::Open(asker);
+  if (!process.ok()) return false;
+  asker_ = *std::move(process);
+  probe_.reset();
+  return true;
+}
+
+absl::StatusOr<int> Worker::WatchProcess() {
+  watch_token_ = std::make_shared<int>();
+  const std::weak_ptr<int> token = watch_token_;
+  ASSIGN_OR_RETURN(watch_, LivenessWatch::Start([this, token, loop = &loop_] {
+                     loop->Post([this, token] {
+                       if (!token.expired()) OnDeath();
+                     });
+                   }));
+  return watch_->page_fd();
+}
+
+absl::StatusOr<int> Worker::OfferStackPipe() {
+  ASSIGN_OR_RETURN(probe_, StackProbe::Create(loop_, asker_->pid()));
+  return probe_->fd();
+}
+
+void Worker::Sample(std::function<void(StackSample)> answer) {
+  if (probe_ == nullptr) return answer(SampleByKernel(process_.pid(), exit_.has_value()));
+  probe_->Ask(std::move(answer));
+}
+
+void Worker::OnDeath() {
+  asker_.reset();
+  if (!exit_.has_value()) callbacks_.on_dying();
+}
+
+void Worker::CheckStopped() {
+  // One that is being killed for it is no longer stopped, and may take long to go.
+  if (exit_.has_value() || stopped_checks_ >= kStoppedChecks) return;
+  const bool asker_is_stopped =
+      asker_.has_value() && !asker_->HasEnded() && IsStopped(asker_->pid());
+  const bool stopped = IsStopped(process_.pid()) || asker_is_stopped;
+  stopped_checks_ = stopped ? stopped_checks_ + 1 : 0;
+  if (stopped_checks_ >= kStoppedChecks) KillGroup();
+}
+
+void Worker::set_paused(bool paused) {
+  out_->set_paused(paused);
+  err_->set_paused(paused);
+}
+
+void Worker::Stop(absl::Duration grace) {
+  if (exit_.has_value()) return;
+  if (grace <= absl::ZeroDuration()) return KillGroup();
+  if (!std::exchange(terminated_, true)) process_.SignalGroup(SIGTERM);
+  const EventLoop::TimerId timer = loop_.After(grace, [this] { KillGroup(); });
+  if (!kill_timer_.has_value() || timer < *kill_timer_) {
+    if (kill_timer_.has_value()) loop_.Cancel(*kill_timer_);
+    kill_timer_ = timer;
+  } else {
+    loop_.Cancel(timer);
+  }
+}
+
+void Worker::KillGroup() {
+  if (!exit_.has_value()) killed_by_us_ = true;
+  process_.SignalGroup(SIGKILL);
+}
+
+void Worker::OnExit() {
+  // Not reaped before Finish: until then its number names its process group and nothing else.
+  exit_ = process_.PeekExit();
+  loop_.Forget(process_.pidfd());
+  finishing_ = true;
+  out_->ReadRest();
+  err_->ReadRest();
+  finishing_ = false;
+  if (!out_->open() && !err_->open()) return Finish();
+  linger_timer_ = loop_.After(kLingerTime, [this] { Finish(); });
+}
+
+void Worker::OnPipeEnd() {
+  if (!exit_.has_value() || finishing_ || out_->open() || err_->open()) return;
+  // Not from here: the pipe that calls belongs to this worker, which Finish may end.
+  finishing_ = true;
+  loop_.Cancel(*linger_timer_);
+  linger_timer_ = loop_.After(absl::ZeroDuration(), [this] { Finish(); });
+}
+
+void Worker::Finish() {
+  finishing_ = true;
+  KillGroup();
+  out_->ReadRest();
+  err_->ReadRest();
+  out_->Close();
+  err_->Close();
+  // A copy, since it may destroy the worker.
+  const auto on_exited = callbacks_.on_exited;
+  on_exited(Report());
+}
+
+pb::WorkerExited Worker::Report() const {
+  pb::WorkerExited report;
+  report.set_worker_id(id_);
+  report.set_exit_code(exit_->exit_code);
+  report.set_signal(exit_->signal);
+  report.set_core_dumped(exit_->core_dumped);
+  report.set_out_of_memory(exit_->signal == SIGKILL && !killed_by_us_ && oom_.HasGrown());
+  if (stopped_checks_ >= kStoppedChecks) report.set_killed_for("it was stopped (SIGSTOP) for 10 s");
+  for (const std::string& line : tail_.lines()) report.add_stderr_tail(line);
+  return report;
+}
+
+}  // namespace hvd

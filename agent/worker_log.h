@@ -1,0 +1,39 @@
+// What an agent remembers of its workers, to tell a daemon that was away. Pure.
+#ifndef AGENT_WORKER_LOG_H_
+#define AGENT_WORKER_LOG_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "proto/agent.pb.h"
+
+namespace hvd {
+
+// Not thread-safe.
+class WorkerLog {
+ public:
+  // Older exits are forgotten.
+  static constexpr size_t kMaxExits = 1000;
+
+  // Notes that the worker was asked for; false if it was so before.
+  bool AddKnown(uint64_t id) { return known_.insert(id).second; }
+  // Notes a WorkerStarted, WorkerDying or WorkerExited.
+  void Add(const pb::AgentMessage& message);
+
+  // Every worker that was ever asked for.
+  std::vector<uint64_t> Known() const { return {known_.begin(), known_.end()}; }
+  // The starts (and deaths) of the workers that have not ended, then the exits, oldest first.
+  std::vector<pb::AgentMessage> Messages() const;
+
+ private:
+  std::set<uint64_t> known_;
+  std::map<uint64_t, std::vector<pb::AgentMessage>> alive_;
+  std::deque<pb::AgentMessage> exits_;
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_WORKER_LOG_H_

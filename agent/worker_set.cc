@@ -1,0 +1,184 @@
+#include "agent/worker_set.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/os/process_tree.h"
+#include "base/status_macros.h"
+#include "agent/output/stderr_tail.h"
+
+namespace hvd {
+namespace {
+
+pb::WorkerExited NeverStarted(uint64_t id, const std::string& why) {
+  pb::WorkerExited exited;
+  exited.set_worker_id(id);
+  exited.set_start_error(ToUtf8(why));
+  return exited;
+}
+
+}  // namespace
+
+WorkerSet::WorkerSet(EventLoop& loop, AgentOutput& output, LaunchPlan plan, WorkerPlace place,
+                     Report report)
+    : loop_(loop),
+      output_(output),
+      plan_(std::move(plan)),
+      place_(std::move(place)),
+      report_(std::move(report)) {}
+
+WorkerSet::~WorkerSet() {
+  if (check_timer_.has_value()) loop_.Cancel(*check_timer_);
+}
+
+void WorkerSet::MakeElastic(absl::Duration check_interval) {
+  place_.elastic = true;
+  check_interval_ = check_interval;
+}
+
+void WorkerSet::Start(const pb::StartWorker& start) {
+  if (!log_.AddKnown(start.worker_id())) return;
+  const uint64_t id = start.worker_id();
+  absl::StatusOr<std::unique_ptr<Worker>> worker =
+      Worker::Start(loop_, plan_, start, place_,
+                    {[this](pb::WorkerOutput output) { OnOutput(std::move(output)); },
+                     [this, id] { OnDying(id); },
+                     [this](pb::WorkerExited exited) { OnExited(std::move(exited)); }});
+  pb::AgentMessage message;
+  if (!worker.ok()) {
+    *message.mutable_exited() = NeverStarted(id, std::string(worker.status().message()));
+    return Tell(std::move(message));
+  }
+  message.mutable_started()->set_worker_id(id);
+  message.mutable_started()->set_pid((*worker)->pid());
+  (*worker)->set_paused(paused_);
+  workers_.emplace(id, *std::move(worker));
+  Tell(std::move(message));
+  if (check_interval_ > absl::ZeroDuration() && !check_timer_.has_value()) {
+    check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
+  }
+}
+
+void WorkerSet::Tell(pb::AgentMessage message) {
+  log_.Add(message);
+  report_(std::move(message));
+}
+
+void WorkerSet::CheckStopped() {
+  check_timer_.reset();
+  for (const auto& [id, worker] : workers_) worker->CheckStopped();
+  if (!empty()) check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
+}
+
+void WorkerSet::OnDying(uint64_t id) {
+  pb::AgentMessage message;
+  message.mutable_dying()->set_worker_id(id);
+  Tell(std::move(message));
+}
+
+void WorkerSet::Stop(const std::vector<uint64_t>& ids, absl::Duration grace) {
+  for (const uint64_t id : ids) {
+    const auto worker = workers_.find(id);
+    if (worker != workers_.end()) worker->second->Stop(grace);
+  }
+}
+
+void WorkerSet::StopAll(absl::Duration grace) {
+  for (const auto& [id, worker] : workers_) worker->Stop(grace);
+}
+
+void WorkerSet::Sample(uint64_t id) {
+  const auto worker = workers_.find(id);
+  if (worker == workers_.end()) return;
+  worker->second->Sample([this, id](const StackSample& sample) {
+    pb::AgentMessage message;
+    pb::WorkerSampled& sampled = *message.mutable_sampled();
+    sampled.set_worker_id(id);
+    sampled.set_doing(sample.doing);
+    *sampled.mutable_stack() = {sample.stack.begin(), sample.stack.end()};
+    report_(std::move(message));
+  });
+}
+
+// A word can leak, with a log of the environment; being a process that the agent has started can't.
+// Orphans of a worker's descend from the agent itself.
+absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
+  const auto worker = workers_.find(hello.worker_id());
+  if (worker == workers_.end()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("this host runs no worker ", hello.worker_id()));
+  }
+  RETURN_IF_ERROR(worker->second->CheckHello(hello));
+  // Without a /proc of its own that can't be told; then the word has to do.
+  if (!ProcIsOurs() || DescendsFrom(asker, getpid())) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "this process was not started by worker ", hello.worker_id(), ", but by something else that ",
+      "has its environment, like a container's daemon; run horovod-agent or horovodrun where the "
+      "workers run"));
+}
+
+absl::StatusOr<int> WorkerSet::CommitArena(uint64_t id) {
+  Fd& arena = arenas_[workers_.at(id)->slot()];
+  if (!arena.valid()) arena.reset(memfd_create("hvd-commits", MFD_CLOEXEC));
+  if (!arena.valid()) return absl::ErrnoToStatus(errno, "no memory for commits");
+  return arena.get();
+}
+
+void WorkerSet::ResumeOutput() {
+  paused_ = false;
+  for (const auto& [id, worker] : workers_) worker->set_paused(false);
+}
+
+void WorkerSet::OnOutput(pb::WorkerOutput output) {
+  pb::AgentFrame frame;
+  *frame.mutable_output() = std::move(output);
+  output_.Send(frame);
+  if (paused_ || !output_.full()) return;
+  paused_ = true;
+  for (const auto& [id, worker] : workers_) worker->set_paused(true);
+}
+
+void WorkerSet::OnExited(pb::WorkerExited exited) {
+  workers_.erase(exited.worker_id());
+  pb::AgentMessage message;
+  *message.mutable_exited() = std::move(exited);
+  Tell(std::move(message));
+  ReapOrphans();
+  if (empty() && on_empty_) on_empty_();
+}
+
+// A process inherits its worker's number in its environment, whatever session or group it has made
+// for itself.
+bool WorkerSet::OutlivedItsWorker(pid_t pid) const {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/environ"));
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    absl::string_view text = entry;
+    uint64_t id = 0;
+    if (absl::ConsumePrefix(&text, "HOROVOD_WORKER_ID=") && absl::SimpleAtoi(text, &id)) {
+      return !Has(id);
+    }
+  }
+  return empty();
+}
+
+void WorkerSet::ReapOrphans() {
+  std::map<pid_t, uint64_t> own;
+  for (const auto& [id, worker] : workers_) own.emplace(worker->pid(), id);
+  for (const pid_t child : ChildrenOf(getpid())) {
+    if (own.count(child) > 0) continue;
+    if (OutlivedItsWorker(child)) kill(child, SIGKILL);
+    waitpid(child, nullptr, WNOHANG);
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,99 @@
+// The workers of this host.
+#ifndef AGENT_WORKER_SET_H_
+#define AGENT_WORKER_SET_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
+#include "agent/output/agent_output.h"
+#include "agent/worker.h"
+#include "agent/worker_log.h"
+#include "proto/agent.pb.h"
+
+namespace hvd {
+
+// Starts and stops workers, reports on them to the daemon and sends their output on, no faster than
+// it is taken. Belongs to the loop's thread. REQUIRES: this process is a subreaper,
+// and has no other children.
+class WorkerSet {
+ public:
+  // Takes WorkerStarted, WorkerDying, WorkerExited and WorkerSampled messages.
+  using Report = std::function<void(pb::AgentMessage)>;
+
+  WorkerSet(EventLoop& loop, AgentOutput& output, LaunchPlan plan, WorkerPlace place,
+            Report report);
+  ~WorkerSet();
+
+  // Workers that are started from now on learn that the job is elastic; one that a signal has
+  // stopped is killed after Worker::kStoppedChecks times `check_interval`.
+  void MakeElastic(absl::Duration check_interval);
+
+  // Reports that it was started, or why it could not be. Ignored if it was asked for before.
+  void Start(const pb::StartWorker& start);
+  void Stop(const std::vector<uint64_t>& ids, absl::Duration grace);
+  void StopAll(absl::Duration grace);
+
+  // Whether `asker` (0: it can't be seen from here) may have what its worker gets.
+  //   PermissionDenied: there is no such worker, or it does not belong to that; says why.
+  absl::Status Admit(const pb::WorkerHello& hello, pid_t asker) const;
+
+  // As Worker::Adopt, WatchProcess and OfferStackPipe. REQUIRES: Has(id).
+  bool Adopt(uint64_t id, pid_t asker) { return workers_.at(id)->Adopt(asker); }
+  absl::StatusOr<int> WatchProcess(uint64_t id) { return workers_.at(id)->WatchProcess(); }
+  absl::StatusOr<int> OfferStackPipe(uint64_t id) { return workers_.at(id)->OfferStackPipe(); }
+
+  // Finds out what the worker is doing, and reports it. Ignored if it has ended.
+  void Sample(uint64_t id);
+
+  // The memory in which worker `id` finds the commits of its predecessors in its slot, and keeps
+  // its own; borrowed. It is freed when this object and all workers are gone. REQUIRES: Has(id).
+  //   Codes of errno: no memory or descriptor to be had.
+  absl::StatusOr<int> CommitArena(uint64_t id);
+
+  // Tells its workers to go on writing: what there was has been taken.
+  void ResumeOutput();
+
+  // Reaps what has come to this process because its parent ended, and kills what has outlived its
+  // worker.
+  void ReapOrphans();
+
+  bool Has(uint64_t id) const { return workers_.count(id) > 0; }
+  bool empty() const { return workers_.empty(); }
+  // All that it has reported.
+  const WorkerLog& log() const { return log_; }
+  // Called each time when the last worker is gone.
+  void set_on_empty(std::function<void()> on_empty) { on_empty_ = std::move(on_empty); }
+
+ private:
+  void OnOutput(pb::WorkerOutput output);
+  void OnDying(uint64_t id);
+  void OnExited(pb::WorkerExited exited);
+  void Tell(pb::AgentMessage message);
+  void CheckStopped();
+  bool OutlivedItsWorker(pid_t pid) const;
+
+  EventLoop& loop_;
+  AgentOutput& output_;
+  const LaunchPlan plan_;
+  WorkerPlace place_;
+  const Report report_;
+  std::map<uint64_t, std::unique_ptr<Worker>> workers_;
+  std::map<uint32_t, Fd> arenas_;  // by slot
+  WorkerLog log_;
+  bool paused_ = false;
+  absl::Duration check_interval_;                  // zero: never
+  std::optional<EventLoop::TimerId> check_timer_;  // only while workers run
+  std::function<void()> on_empty_;
+};
+
+}  // namespace hvd
+
+#endif  // AGENT_WORKER_SET_H_

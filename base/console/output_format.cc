@@ -1,0 +1,49 @@
+#include "base/console/output_format.h"
+
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/text/json.h"
+
+namespace hvd {
+
+std::string LinePrefix(int rank, bool is_stderr, std::optional<absl::Time> time) {
+  char text[64] = "";
+  if (time.has_value()) {
+    const std::time_t seconds = absl::ToTimeT(*time);
+    std::tm local{};
+    localtime_r(&seconds, &local);
+    // The form of asctime, in which Horovod writes it.
+    std::strftime(text, sizeof text, "%a %b %e %H:%M:%S %Y", &local);
+  }
+  return absl::StrCat(text, "[", rank, is_stderr ? "]<stderr>:" : "]<stdout>:");
+}
+
+std::string OutputAsJson(absl::Time time, int rank, absl::string_view host, bool is_stderr,
+                         absl::string_view line) {
+  absl::ConsumeSuffix(&line, "\n");
+  absl::ConsumeSuffix(&line, "\r");
+  return absl::StrCat("{\"time\":", JsonTime(time), ",\"rank\":", rank,
+                      ",\"host\":", JsonString(host), ",\"stream\":\"",
+                      is_stderr ? "stderr" : "stdout", "\",\"text\":", JsonString(line), "}\n");
+}
+
+std::string WordsAsJson(absl::Time time, absl::string_view words) {
+  std::string result;
+  for (absl::string_view line : absl::StrSplit(words, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&result, "{\"time\":", JsonTime(time),
+                    ",\"rank\":null,\"host\":null,\"stream\":\"horovodrun\",\"text\":",
+                    JsonString(line), "}\n");
+  }
+  return result;
+}
+
+std::string RankDirectory(int rank, int num_proc) {
+  const size_t width = std::to_string(num_proc - 1).size();
+  const std::string digits = std::to_string(rank);
+  return absl::StrCat("rank.", std::string(width - std::min(width, digits.size()), '0'), digits);
+}
+
+}  // namespace hvd

@@ -1,0 +1,30 @@
+// How workers' output looks. Pure.
+#ifndef BASE_CONSOLE_OUTPUT_FORMAT_H_
+#define BASE_CONSOLE_OUTPUT_FORMAT_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// "[1]<stdout>:", with a time "Sat Nov 21 09:53:33 2026[1]<stdout>:" (local time).
+std::string LinePrefix(int rank, bool is_stderr, std::optional<absl::Time> time);
+
+// {"time":"2026-11-21T09:53:33.000000Z","rank":1,"host":"a","stream":"stdout","text":"..."} and a
+// newline; `line` loses its own '\n', '\r' or "\r\n".
+std::string OutputAsJson(absl::Time time, int rank, absl::string_view host, bool is_stderr,
+                         absl::string_view line);
+
+// The launcher's own words: the same for each line that is not empty, with the stream "horovodrun"
+// and no rank and host (null).
+std::string WordsAsJson(absl::Time time, absl::string_view words);
+
+// "rank.07" among 8 to 99 others: padded to the width of the highest rank.
+std::string RankDirectory(int rank, int num_proc);
+
+}  // namespace hvd
+
+#endif  // BASE_CONSOLE_OUTPUT_FORMAT_H_

@@ -1,0 +1,111 @@
+// Where workers' output and the launcher's own words go: a thread writes them to stdout, stderr and
+// the files of --output-filename, so that a slow terminal or a paused pager never stops the
+// launcher itself.
+#ifndef BASE_CONSOLE_OUTPUT_SINK_H_
+#define BASE_CONSOLE_OUTPUT_SINK_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/console/rank_files.h"
+#include "base/console/terminal_line.h"
+
+namespace hvd {
+
+struct OutputSinkOptions {
+  int stdout_fd = 1;  // borrowed
+  int stderr_fd = 2;  // borrowed
+  bool timestamps = false;
+  bool json = false;                     // a JSON object a line, see output_format.h
+  std::function<absl::Time()> wall_now;  // needed with timestamps and JSON
+  std::unique_ptr<RankFiles> files;      // may be null
+  bool has_status_line = false;          // needs a stderr for which CanHaveTerminalLine holds
+  size_t max_backlog_bytes = 8 << 20;
+};
+
+// Thread-safe. Callbacks come from its own thread and must not destroy it.
+class OutputSink {
+ public:
+  explicit OutputSink(OutputSinkOptions options);
+  // Writes no more than what it is at, and ends.
+  ~OutputSink();
+  OutputSink(const OutputSink&) = delete;
+  OutputSink& operator=(const OutputSink&) = delete;
+
+  // Called once, when stdout or stderr can no longer be written, with errno: EPIPE if the reader of
+  // a pipe has gone. What would go there is dropped from then on. Set it before the first Write.
+  void OnBroken(std::function<void(bool is_stderr, int error)> callback);
+
+  // One line of a worker, with the '\n' or '\r' that it ended with, if any. Waits while the backlog
+  // is full: this is what slows the workers down to the reader's pace. `host` is for JSON.
+  void Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host = "");
+
+  // The launcher's own words, whole lines, to stderr. Never waits.
+  void Say(absl::string_view text);
+
+  // What the status line says from now on, empty: there is none. It is on the terminal whenever
+  // nothing else is to be written there, and never in between; gone when the sink is. Never waits.
+  // Does nothing if has_status_line() is false.
+  void SetStatus(absl::string_view text);
+  bool has_status_line() const { return options_.has_status_line; }
+
+  // Whether some of it is not written yet.
+  bool HasBacklog();
+
+  // Calls `on_drained` as soon as all that was given until now has been written or dropped.
+  void NotifyDrained(std::function<void()> on_drained);
+
+  // Drops the backlog and all that comes; releases everybody who waits. For an end at once.
+  void Abandon();
+
+ private:
+  enum class Target { kStdout, kStderr };
+  struct Chunk {
+    Target target;
+    int rank;  // -1: the launcher's own
+    std::string text;
+    bool needs_newline;  // on the console only: the last line of a worker that did not end it
+    std::function<void()> on_drained;  // not null: a marker and nothing else
+  };
+
+  std::string Own(absl::string_view words) const;
+  void Enqueue(Chunk chunk, bool may_wait);
+  void Run();
+  bool AwaitWork(std::deque<Chunk>& batch, std::string& status);
+  void Put(const Chunk& chunk);
+  void PutConsole(Target target, absl::string_view data);
+  void PutRaw(Target target, absl::string_view data);
+  bool WriteAll(int fd, absl::string_view data);
+  bool AwaitWritable(int fd);
+
+  const OutputSinkOptions options_;
+  std::function<void(bool is_stderr, int error)> on_broken_;
+  bool broken_[2] = {false, false};  // of the writing thread alone, as the next
+  bool told_broken_ = false;
+  bool told_file_error_ = false;
+  std::optional<TerminalLine> line_;
+  bool meets_line_[2] = {false, true};  // what is written there comes to where the line is
+  int wake_fd_;                         // an eventfd: readable once abandoned
+
+  absl::Mutex mutex_;
+  std::deque<Chunk> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t backlog_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string status_ ABSL_GUARDED_BY(mutex_);
+  bool status_is_new_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace hvd
+
+#endif  // BASE_CONSOLE_OUTPUT_SINK_H_

@@ -1,0 +1,105 @@
+#include "base/console/rank_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/console/output_format.h"
+
+namespace hvd {
+namespace {
+
+absl::Status FileError(const std::string& path, const std::string& why) {
+  return absl::InternalError(absl::StrCat("--output-filename: can't write ", path, ": ", why));
+}
+
+std::string RotatedPath(const std::string& path, int age) { return absl::StrCat(path, ".", age); }
+
+void RemoveRotated(const std::string& path) {
+  std::error_code error;
+  for (int age = 1; std::filesystem::remove(RotatedPath(path, age), error); ++age) continue;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RankFiles>> RankFiles::Create(const std::string& directory,
+                                                             int num_proc, Ranks ranks,
+                                                             Rotation rotation) {
+  if (directory.empty()) return nullptr;
+  auto files = absl::WrapUnique(new RankFiles(directory, num_proc, ranks, rotation));
+  for (int rank = 0; rank < num_proc; ++rank) RETURN_IF_ERROR(files->OpenRank(rank));
+  return files;
+}
+
+absl::Status RankFiles::OpenRank(int rank) {
+  const std::string path = absl::StrCat(directory_, "/", RankDirectory(rank, num_proc_));
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return FileError(path, error.message());
+  if (rotation_.bytes > 0) {
+    RemoveRotated(path + "/stdout");
+    RemoveRotated(path + "/stderr");
+  }
+  std::array<File, 2> files;
+  RETURN_IF_ERROR(Open(path + "/stdout", &files[0]));
+  RETURN_IF_ERROR(Open(path + "/stderr", &files[1]));
+  files_[rank] = std::move(files);
+  return absl::OkStatus();
+}
+
+absl::Status RankFiles::Open(const std::string& path, File* file) {
+  file->path = path;
+  file->bytes = 0;
+  // Not through a link that somebody has put there. A pipe's reader is not waited for.
+  file->fd.reset(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  struct stat info = {};
+  if (!file->fd.valid() || fstat(file->fd.get(), &info) != 0) {
+    return FileError(path, errno == ELOOP ? "it is a link" : std::strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) return FileError(path, "it is no file");
+  if (ftruncate(file->fd.get(), 0) != 0) return FileError(path, std::strerror(errno));
+  return absl::OkStatus();
+}
+
+absl::Status RankFiles::Rotate(File* file) {
+  std::error_code error;
+  for (int age = rotation_.kept; age > 0; --age) {
+    const std::string from = age == 1 ? file->path : RotatedPath(file->path, age - 1);
+    std::filesystem::rename(from, RotatedPath(file->path, age), error);
+    const bool is_missing = error == std::errc::no_such_file_or_directory;
+    if (error && !is_missing) return FileError(RotatedPath(file->path, age), error.message());
+  }
+  return Open(std::string(file->path), file);
+}
+
+absl::Status RankFiles::Write(int rank, bool is_stderr, absl::string_view data) {
+  if (files_.count(rank) == 0) {
+    if (rank < 0 || ranks_ == Ranks::kFixed) {
+      return absl::InternalError(absl::StrCat("--output-filename: there is no rank ", rank));
+    }
+    RETURN_IF_ERROR(OpenRank(rank));
+  }
+  File& file = files_[rank][is_stderr ? 1 : 0];
+  const int64_t bytes = static_cast<int64_t>(data.size());
+  if (rotation_.bytes > 0 && file.bytes > 0 && file.bytes + bytes > rotation_.bytes) {
+    RETURN_IF_ERROR(Rotate(&file));
+  }
+  file.bytes += bytes;
+  while (!data.empty()) {
+    const ssize_t written = write(file.fd.get(), data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError(file.path, std::strerror(errno));
+    data.remove_prefix(written);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hvd

@@ -1,0 +1,145 @@
+#include "base/console/rank_files.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/full_disk.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RankFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "/rank_files.XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string Read(const std::string& file) {
+    std::ostringstream text;
+    text << std::ifstream(directory_ + "/" + file).rdbuf();
+    return text.str();
+  }
+
+  std::string directory_;
+};
+
+TEST_F(RankFilesTest, OneProcessWorks) {
+  auto files = RankFiles::Create(directory_ + "/new/deep", 1);
+  ASSERT_TRUE(files.ok()) << files.status();
+  ASSERT_TRUE((*files)->Write(0, false, "out\n").ok());
+  ASSERT_TRUE((*files)->Write(0, true, std::string("e\0rr", 4)).ok());
+  EXPECT_EQ(Read("new/deep/rank.0/stdout"), "out\n");
+  EXPECT_EQ(Read("new/deep/rank.0/stderr"), std::string("e\0rr", 4));
+}
+
+TEST_F(RankFilesTest, EveryRankHasItsFilesFromTheStart) {
+  auto files = RankFiles::Create(directory_, 11);
+  ASSERT_TRUE(files.ok());
+  ASSERT_TRUE((*files)->Write(10, false, "a").ok());
+  ASSERT_TRUE((*files)->Write(10, false, "b").ok());
+  EXPECT_EQ(Read("rank.10/stdout"), "ab");
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/rank.03/stderr"));
+  EXPECT_FALSE((*files)->Write(11, false, "x").ok());
+  EXPECT_FALSE((*files)->Write(-1, false, "x").ok());
+}
+
+TEST_F(RankFilesTest, OldContentGoes) {
+  ASSERT_TRUE((*RankFiles::Create(directory_, 1))->Write(0, false, "old").ok());
+  ASSERT_TRUE(RankFiles::Create(directory_, 1).ok());
+  EXPECT_EQ(Read("rank.0/stdout"), "");
+}
+
+// In a folder where others may write, a link would have a file of ours overwritten.
+TEST_F(RankFilesTest, LinksAndPipes_AreNotFollowed) {
+  const std::string precious = directory_ + "/precious";
+  std::ofstream(precious) << "mine";
+  std::filesystem::create_directory(directory_ + "/rank.0");
+  std::filesystem::create_symlink(precious, directory_ + "/rank.0/stdout");
+  absl::Status status = RankFiles::Create(directory_, 1).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank.0/stdout: it is a link"));
+  EXPECT_EQ(Read("precious"), "mine");
+  std::filesystem::remove(directory_ + "/rank.0/stdout");
+  ASSERT_EQ(mkfifo((directory_ + "/rank.0/stdout").c_str(), 0600), 0);
+  status = RankFiles::Create(directory_, 1).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank.0/stdout"));
+}
+
+TEST_F(RankFilesTest, LaterRankBeginsAnewAndIsAppendedTo) {
+  std::filesystem::create_directory(directory_ + "/rank.2");
+  std::ofstream(directory_ + "/rank.2/stdout") << "of an earlier job";
+  auto files = RankFiles::Create(directory_, 2, RankFiles::Ranks::kMayGrow);
+  ASSERT_TRUE(files.ok());
+  ASSERT_TRUE((*files)->Write(2, false, "a").ok());
+  ASSERT_TRUE((*files)->Write(2, false, "b").ok());
+  EXPECT_EQ(Read("rank.2/stdout"), "ab");
+  EXPECT_FALSE((*files)->Write(-1, false, "x").ok());
+}
+
+TEST_F(RankFilesTest, Write_FullFileIsRotated) {
+  auto files = RankFiles::Create(directory_, 1, RankFiles::Ranks::kFixed, {10, 2});
+  ASSERT_TRUE(files.ok());
+  for (const char* line :
+       {"first\n", "abc\n", "second\n", "a line longer than a file\n", "last\n"}) {
+    ASSERT_TRUE((*files)->Write(0, false, line).ok());
+  }
+  EXPECT_EQ(Read("rank.0/stdout"), "last\n");
+  EXPECT_EQ(Read("rank.0/stdout.1"), "a line longer than a file\n");
+  EXPECT_EQ(Read("rank.0/stdout.2"), "second\n");
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stdout.3"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stderr.1"));
+}
+
+TEST_F(RankFilesTest, Write_FileOfExactlyTheSizeIsNotFull) {
+  auto files = RankFiles::Create(directory_, 1, RankFiles::Ranks::kFixed, {6, 1});
+  ASSERT_TRUE((*files)->Write(0, false, "abc").ok());
+  ASSERT_TRUE((*files)->Write(0, false, "def").ok());
+  EXPECT_EQ(Read("rank.0/stdout"), "abcdef");
+}
+
+TEST_F(RankFilesTest, Write_WithoutOlderFilesTheFullOneIsEmptied) {
+  auto files = RankFiles::Create(directory_, 1, RankFiles::Ranks::kFixed, {4, 0});
+  ASSERT_TRUE((*files)->Write(0, false, "abc\n").ok());
+  ASSERT_TRUE((*files)->Write(0, false, "def\n").ok());
+  EXPECT_EQ(Read("rank.0/stdout"), "def\n");
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stdout.1"));
+}
+
+TEST_F(RankFilesTest, Create_RemovesWhatAnEarlierJobRotated) {
+  std::filesystem::create_directory(directory_ + "/rank.0");
+  std::ofstream(directory_ + "/rank.0/stdout.1") << "old";
+  std::ofstream(directory_ + "/rank.0/stdout.2") << "older";
+  ASSERT_TRUE(RankFiles::Create(directory_, 1).ok());
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/rank.0/stdout.1"));
+  ASSERT_TRUE(RankFiles::Create(directory_, 1, RankFiles::Ranks::kFixed, {10, 1}).ok());
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stdout.1"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/rank.0/stdout.2"));
+}
+
+TEST_F(RankFilesTest, ImpossibleDirectoryIsNamed) {
+  std::ofstream(directory_ + "/file") << "x";
+  auto files = RankFiles::Create(directory_ + "/file", 1);
+  EXPECT_THAT(std::string(files.status().message()), HasSubstr(directory_ + "/file"));
+}
+
+TEST_F(RankFilesTest, NoDirectoryMeansNoFiles) { EXPECT_EQ(*RankFiles::Create("", 2), nullptr); }
+
+TEST_F(RankFilesTest, FullDiskIsAnError) {
+  auto files = RankFiles::Create(directory_, 1);
+  ASSERT_TRUE(files.ok());
+  const FullDisk full;
+  EXPECT_THAT(std::string((*files)->Write(0, false, "x").message()), HasSubstr("File too large"));
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,24 @@
+#include "base/net/acceptor.h"
+
+#include "base/net/accept.h"
+
+namespace hvd {
+
+Acceptor::~Acceptor() {
+  loop_.Forget(listener_.get());
+  if (pause_.has_value()) loop_.Cancel(*pause_);
+}
+
+absl::Status Acceptor::Begin() {
+  return loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { TakeNext(); });
+}
+
+void Acceptor::TakeNext() {
+  Accepted accepted = Accept(listener_.get());
+  if (accepted.connection.valid()) return take_(std::move(accepted.connection));
+  if (!accepted.out_of_files) return;
+  loop_.Change(listener_.get(), 0);
+  pause_ = loop_.After(kAcceptPause, [this] { loop_.Change(listener_.get(), EPOLLIN); });
+}
+
+}  // namespace hvd

@@ -1,0 +1,31 @@
+// Messages over unix sockets that carry descriptors.
+#ifndef BASE_NET_DESCRIPTOR_PASSING_H_
+#define BASE_NET_DESCRIPTOR_PASSING_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/fd.h"
+
+namespace hvd {
+
+// What the kernel takes in one message.
+inline constexpr size_t kMostPassedDescriptors = 253;
+
+// Sends one message; never blocks, never raises SIGPIPE. `descriptors` stay the caller's.
+//   Unavailable: the peer is gone, or its buffer is full.   InvalidArgument: too many descriptors.
+absl::Status SendWithDescriptors(int socket, absl::string_view bytes,
+                                 const std::vector<int>& descriptors);
+
+// One read, which must be ready: up to `size` bytes, and the descriptors that came along, which
+// exec closes. Returns the number of bytes; 0: the stream has ended.   Unavailable: the peer is
+// gone, or there was nothing to read.
+absl::StatusOr<size_t> ReceiveWithDescriptors(int socket, char* buffer, size_t size,
+                                              std::vector<Fd>& descriptors);
+
+}  // namespace hvd
+
+#endif  // BASE_NET_DESCRIPTOR_PASSING_H_

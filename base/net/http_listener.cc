@@ -1,0 +1,176 @@
+#include "base/net/http_listener.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/net/acceptor.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
+#include "base/status_macros.h"
+#include "base/net/listen_address.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kEndOfHead[] = "\r\n\r\n";
+
+absl::string_view Phrase(int code) {
+  switch (code) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Status";
+  }
+}
+
+HttpResponse ErrorPage(int code) {
+  return {code, HttpResponse().content_type, absl::StrCat(Phrase(code), "\n")};
+}
+
+class HttpListenerImpl final : public HttpListener {
+ public:
+  HttpListenerImpl(std::string address, Fd listener, std::unique_ptr<EventLoop> loop,
+                   Handler handler)
+      : address_(std::move(address)),
+        loop_(std::move(loop)),
+        handler_(std::move(handler)),
+        acceptor_(*loop_, std::move(listener), [this](Fd fd) { OnConnection(std::move(fd)); }) {}
+
+  ~HttpListenerImpl() override {
+    if (!thread_.joinable()) return;
+    loop_->Post([this] { loop_->Stop(); });
+    thread_.join();
+  }
+
+  absl::Status Begin() {
+    RETURN_IF_ERROR(acceptor_.Begin());
+    thread_ = std::thread([this] { loop_->Run(); });
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return address_; }
+
+ private:
+  struct Connection {
+    Fd fd;
+    EventLoop::TimerId patience;
+    std::string head;
+    std::string answer;  // what is still to be sent
+  };
+
+  void OnConnection(Fd fd) {
+    if (connections_.size() >= kMostConnections) {
+      const auto oldest = std::min_element(
+          connections_.begin(), connections_.end(),
+          [](const auto& a, const auto& b) { return a.second.patience < b.second.patience; });
+      Drop(oldest->first);
+    }
+    const int number = fd.get();
+    if (!loop_->Watch(number, EPOLLIN, [this, number](uint32_t) { OnReady(number); }).ok()) return;
+    const EventLoop::TimerId patience = loop_->After(kPatience, [this, number] { Drop(number); });
+    connections_.emplace(number, Connection{std::move(fd), patience, "", ""});
+  }
+
+  void OnReady(int fd) {
+    Connection& connection = connections_.at(fd);
+    if (!connection.answer.empty()) return Send(fd);
+    char buffer[2048];
+    const IoResult got = ReadSome(fd, buffer, sizeof(buffer));
+    if (got.would_block) return;
+    if (got.end) return Drop(fd);
+    connection.head.append(buffer, got.bytes);
+    const size_t end = connection.head.find(kEndOfHead);
+    if (end == std::string::npos && connection.head.size() <= kLargestHead) return;
+    connection.answer = EncodeHttpResponse(
+        end > kLargestHead ? ErrorPage(431)
+                           : Answer(absl::string_view(connection.head).substr(0, end)));
+    loop_->Change(fd, EPOLLOUT);
+  }
+
+  HttpResponse Answer(absl::string_view head) {
+    const HttpRequest request = ParseHttpRequest(head);
+    return request.error != 0 ? ErrorPage(request.error) : handler_(request.path);
+  }
+
+  void Send(int fd) {
+    std::string& answer = connections_.at(fd).answer;
+    const ssize_t sent = send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (sent < 0) return Drop(fd);
+    answer.erase(0, static_cast<size_t>(sent));
+    if (!answer.empty()) return;
+    // Not with a reset, which could overtake the answer if more was sent than was read.
+    shutdown(fd, SHUT_WR);
+    char rest[kLargestHead];
+    (void)ReadSome(fd, rest, sizeof(rest));
+    Drop(fd);
+  }
+
+  void Drop(int fd) {
+    const auto entry = connections_.find(fd);
+    loop_->Cancel(entry->second.patience);
+    loop_->Forget(fd);
+    connections_.erase(entry);
+  }
+
+  const std::string address_;
+  const std::unique_ptr<EventLoop> loop_;
+  const Handler handler_;
+  Acceptor acceptor_;  // the thread's, as the next
+  std::map<int, Connection> connections_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+HttpRequest ParseHttpRequest(absl::string_view head) {
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(head.substr(0, head.find("\r\n")), ' ');
+  if (words.size() != 3 || !absl::StartsWith(words[2], "HTTP/1.") ||
+      !absl::StartsWith(words[1], "/")) {
+    return {"", 400};
+  }
+  if (words[0] != "GET") return {"", 405};
+  return {std::string(words[1].substr(0, words[1].find('?'))), 0};
+}
+
+std::string EncodeHttpResponse(const HttpResponse& response) {
+  return absl::StrCat(
+      "HTTP/1.1 ", response.code, " ", Phrase(response.code),
+      "\r\nContent-Type: ", response.content_type, "\r\nContent-Length: ", response.body.size(),
+      response.code == 405 ? "\r\nAllow: GET" : "", "\r\nConnection: close\r\n\r\n", response.body);
+}
+
+absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const std::string& address,
+                                                                  Handler handler) {
+  ASSIGN_OR_RETURN(const ListenAddress parsed, ParseListenAddress(address));
+  ASSIGN_OR_RETURN(Fd listener, ListenOn(parsed));
+  ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
+  const std::string real = parsed.WithPort(BoundPort(listener.get()));
+  auto result = std::make_unique<HttpListenerImpl>(real, std::move(listener), std::move(loop),
+                                                   std::move(handler));
+  RETURN_IF_ERROR(result->Begin());
+  return result;
+}
+
+}  // namespace hvd

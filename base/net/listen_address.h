@@ -1,0 +1,40 @@
+// Addresses that a server listens on, as people write them.
+#ifndef BASE_NET_LISTEN_ADDRESS_H_
+#define BASE_NET_LISTEN_ADDRESS_H_
+
+#include <sys/socket.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/fd.h"
+
+namespace hvd {
+
+// "127.0.0.1:0" or "[::1]:0".
+struct ListenAddress {
+  std::string text;  // without the port
+  int port = 0;
+  sockaddr_storage address = {};
+  socklen_t length = 0;
+
+  // The address as text, with another port.
+  std::string WithPort(int chosen) const;
+};
+
+// InvalidArgument: not a numeric address with a port; says what it should look like.
+absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
+
+// Listens there, without blocking; at 0.0.0.0 by IPv6 as well, if there is any.
+//   Unavailable: nothing can listen there just now; names address and reason, e.g. that the port is
+//   in use.
+absl::StatusOr<Fd> ListenOn(const ListenAddress& address);
+
+// Of a socket that is bound.
+int BoundPort(int fd);
+
+}  // namespace hvd
+
+#endif  // BASE_NET_LISTEN_ADDRESS_H_

@@ -1,0 +1,67 @@
+// This machine's place in the network: its interfaces, which host names mean itself, and the
+// addresses on which agents reach it.
+#ifndef BASE_NET_LOCAL_NETWORK_H_
+#define BASE_NET_LOCAL_NETWORK_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// One address of one interface.
+struct InterfaceAddress {
+  std::string interface;
+  std::string address;  // numeric
+  bool ipv6 = false;
+  bool loopback = false;
+  bool up = true;
+};
+
+// Numeric addresses by host name; a name that is not known has none.
+using NameTable = std::map<std::string, std::vector<std::string>>;
+
+// ---- Pure
+
+// Whether `host` is this machine: "localhost", a loopback address, the machine's own name, or a
+// name or address of one of its interfaces.
+bool IsLocalHost(const std::string& host, const std::string& own_name,
+                 const std::vector<InterfaceAddress>& interfaces, const NameTable& names);
+
+// Each of `networks` is an interface's name or a CIDR ("10.0.0.0/8").
+//   InvalidArgument: it has a '/' but is no CIDR; says which.
+absl::Status CheckNetworks(const std::vector<std::string>& networks);
+
+// Whether an address is in one of `networks`; they must have passed CheckNetworks. No networks:
+// yes.
+bool InNetworks(const InterfaceAddress& address, const std::vector<std::string>& networks);
+
+// Where the daemon listens, as numeric "address:0". All hosts local: the loopback address only, and
+// every interface in `networks` must exist. Otherwise every address of an interface that is up, not
+// loopback and in `networks`, those of `preferred` first.
+//   InvalidArgument: no address is left, or an interface is not known; says which there are.
+absl::StatusOr<std::vector<std::string>> ListenAddresses(
+    const std::vector<InterfaceAddress>& interfaces, const std::vector<std::string>& networks,
+    bool all_local, const std::vector<std::string>& preferred);
+
+// ---- Not pure
+
+absl::StatusOr<std::vector<InterfaceAddress>> ListInterfaces();
+
+std::string OwnHostName();
+
+// Asks the resolver for all names at once; a name without an answer in time counts as not known.
+NameTable ResolveNames(const std::vector<std::string>& names, absl::Duration timeout);
+
+// This machine's numeric address on the way to a numeric address; empty if there is no way. Sends
+// nothing.
+std::string SourceAddressTowards(const std::string& address);
+
+}  // namespace hvd
+
+#endif  // BASE_NET_LOCAL_NETWORK_H_

@@ -1,0 +1,105 @@
+#include "base/net/local_network.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+std::vector<InterfaceAddress> Interfaces() {
+  return {{"lo", "127.0.0.1", false, true, true},     {"lo", "::1", true, true, true},
+          {"eth0", "10.0.0.5", false, false, true},   {"eth0", "fd00::5", true, false, true},
+          {"ib0", "192.168.7.5", false, false, true}, {"down0", "10.9.0.5", false, false, false}};
+}
+
+std::vector<std::string> Listen(const std::vector<std::string>& networks,
+                                const std::vector<std::string>& preferred = {}) {
+  auto result = ListenAddresses(Interfaces(), networks, false, preferred);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.value_or(std::vector<std::string>{});
+}
+
+std::string ListenError(const std::vector<std::string>& networks, bool all_local) {
+  return std::string(ListenAddresses(Interfaces(), networks, all_local, {}).status().message());
+}
+
+TEST(IsLocalHost, KnowsItsOwnNamesAndAddresses) {
+  const NameTable names = {{"me.example", {"1.2.3.4", "10.0.0.5"}}, {"other", {"10.0.0.6"}}};
+  for (const char* host : {"localhost", "127.0.0.1", "127.3.2.1", "::1", "box", "10.0.0.5",
+                           "fd00:0::5", "me.example"}) {
+    EXPECT_TRUE(IsLocalHost(host, "box", Interfaces(), names)) << host;
+  }
+  for (const char* host : {"other", "10.0.0.6", "ssh-alias", "box2"}) {
+    EXPECT_FALSE(IsLocalHost(host, "box", Interfaces(), names)) << host;
+  }
+}
+
+TEST(CheckNetworks, NamesTheBadCidr) {
+  EXPECT_TRUE(CheckNetworks({"eth0", "10.0.0.0/8", "fd00::/64", "0.0.0.0/0"}).ok());
+  for (const char* bad : {"10.0.0.0/33", "10.0.0/8", "/8", "10.0.0.0/", "10.0.0.0/x", "fd00::/129",
+                          "10.0.0.0/-1", "10.0.0.0/8/8"}) {
+    EXPECT_THAT(std::string(CheckNetworks({bad}).message()), HasSubstr(bad));
+  }
+  EXPECT_FALSE(CheckNetworks({""}).ok());
+}
+
+TEST(InNetworks, ComparesExactlyTheNamedBits) {
+  const InterfaceAddress address{"eth0", "10.0.15.5", false, false, true};
+  EXPECT_TRUE(InNetworks(address, {}));
+  EXPECT_TRUE(InNetworks(address, {"eth0"}));
+  EXPECT_FALSE(InNetworks(address, {"eth01"}));
+  EXPECT_TRUE(InNetworks(address, {"10.0.0.0/20"}));
+  EXPECT_FALSE(InNetworks(address, {"10.0.0.0/21"}));
+  EXPECT_TRUE(InNetworks(address, {"ib0", "10.0.15.5/32"}));
+  EXPECT_FALSE(InNetworks(address, {"fd00::/1"}));
+}
+
+TEST(ListenAddresses, AllLocalJobStaysOnLoopback) {
+  auto result = ListenAddresses(Interfaces(), {"lo"}, true, {});
+  ASSERT_TRUE(result.ok());
+  EXPECT_THAT(*result, ElementsAre("127.0.0.1:0"));
+  EXPECT_EQ(ListenError({"eth9"}, true),
+            "unknown network interface 'eth9'; this machine has down0, eth0, ib0, lo");
+}
+
+TEST(ListenAddresses, EveryUsableAddressButPreferredFirst) {
+  EXPECT_THAT(Listen({}), ElementsAre("10.0.0.5:0", "[fd00::5]:0", "192.168.7.5:0"));
+  EXPECT_THAT(Listen({}, {"192.168.7.5"}),
+              ElementsAre("192.168.7.5:0", "10.0.0.5:0", "[fd00::5]:0"));
+}
+
+TEST(ListenAddresses, NetworksRestrict) {
+  EXPECT_THAT(Listen({"ib0"}), ElementsAre("192.168.7.5:0"));
+  EXPECT_THAT(Listen({"10.0.0.0/8"}), ElementsAre("10.0.0.5:0"));
+  EXPECT_THAT(Listen({"ib0", "only-on-other-hosts"}), ElementsAre("192.168.7.5:0"));
+  EXPECT_THAT(ListenError({"eth9"}, false), HasSubstr("unknown network interface 'eth9'"));
+  EXPECT_THAT(ListenError({"lo"}, false), HasSubstr("no address of this machine is left"));
+  EXPECT_THAT(ListenError({"172.16.0.0/12"}, false), HasSubstr("within 172.16.0.0/12"));
+}
+
+TEST(ListInterfaces, FindsLoopback) {
+  auto interfaces = ListInterfaces();
+  ASSERT_TRUE(interfaces.ok()) << interfaces.status();
+  EXPECT_THAT(*interfaces, Contains(Field(&InterfaceAddress::loopback, true)));
+}
+
+TEST(ResolveNames, AnswersKnownNamesAndLeavesOutOthers) {
+  const NameTable table = ResolveNames({"localhost", "127.0.0.9"}, absl::Seconds(10));
+  EXPECT_EQ(table.count("localhost"), 1u);
+  EXPECT_THAT(table.at("127.0.0.9"), ElementsAre("127.0.0.9"));
+  EXPECT_TRUE(ResolveNames({}, absl::Seconds(10)).empty());
+  EXPECT_EQ(ResolveNames({"no such name"}, absl::Seconds(10)).count("no such name"), 0u);
+}
+
+TEST(SourceAddressTowards, FindsTheWay) {
+  EXPECT_EQ(SourceAddressTowards("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(SourceAddressTowards("not an address"), "");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,118 @@
+#include "base/net/tcp_socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+absl::Status UnavailableErrno(absl::string_view what, int error) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", strerror(error)));
+}
+
+absl::StatusOr<AddressInfo> ParseAddress(const std::string& address, int port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not a numeric address"));
+  }
+  return AddressInfo(found, &freeaddrinfo);
+}
+
+Fd NewSocket(int family) {
+  return Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+bool SetOption(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<Fd> ListenOn(const std::string& address) {
+  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, 0));
+  Fd fd = NewSocket(info->ai_family);
+  if (!fd.valid() || bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    return UnavailableErrno(absl::StrCat("can't listen on ", address), errno);
+  }
+  return fd;
+}
+
+absl::StatusOr<int> PortOf(int fd) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return UnavailableErrno("can't tell the port", errno);
+  }
+  if (address.ss_family == AF_INET6) {
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);
+  }
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
+                             const Cancellation* cancellation) {
+  ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, port));
+  const std::string what = absl::StrCat("can't connect to ", address, " port ", port);
+  Fd fd = NewSocket(info->ai_family);
+  if (!fd.valid()) return UnavailableErrno(what, errno);
+  if (connect(fd.get(), info->ai_addr, info->ai_addrlen) == 0) return fd;
+  if (errno != EINPROGRESS) return UnavailableErrno(what, errno);
+  RETURN_IF_ERROR(AwaitReady(fd.get(), POLLOUT, deadline, cancellation));
+  int error = 0;
+  socklen_t length = sizeof(error);
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  if (error != 0) return UnavailableErrno(what, error);
+  return fd;
+}
+
+absl::Status TuneForMessages(int fd) {
+  // A host that is gone answers neither data nor, on an idle link, the kernel's probes.
+  constexpr int kUserTimeoutMilliseconds = 5000, kIdleSeconds = 5, kProbeSeconds = 1;
+  if (SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
+      SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMilliseconds) &&
+      SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+      SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds) &&
+      SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds)) {
+    return absl::OkStatus();
+  }
+  return UnavailableErrno("can't set a socket's options", errno);
+}
+
+absl::Status AwaitReady(int fd, short events, absl::Time deadline,
+                        const Cancellation* cancellation) {
+  pollfd fds[] = {{fd, events, 0}, {cancellation == nullptr ? -1 : cancellation->fd(), POLLIN, 0}};
+  while (true) {
+    const int ready = poll(fds, 2, TimeoutUntil(deadline));
+    if (ready > 0) return fds[1].revents != 0 ? cancellation->status() : absl::OkStatus();
+    if (ready == 0) return absl::DeadlineExceededError("no answer in time");
+    if (errno != EINTR) return UnavailableErrno("poll", errno);
+  }
+}
+
+int TimeoutUntil(absl::Time deadline) {
+  if (deadline == absl::InfiniteFuture()) return -1;
+  const absl::Duration left = std::max(deadline - Clock::Real().Now(), absl::ZeroDuration());
+  const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
+  return static_cast<int>(std::min<int64_t>(milliseconds, std::numeric_limits<int>::max()));
+}
+
+}  // namespace hvd

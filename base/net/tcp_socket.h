@@ -1,0 +1,36 @@
+// TCP sockets on numeric addresses, IPv4 or IPv6. All are non-blocking and closed by exec.
+#ifndef BASE_NET_TCP_SOCKET_H_
+#define BASE_NET_TCP_SOCKET_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/cancellation.h"
+#include "base/fd.h"
+
+namespace hvd {
+
+// InvalidArgument: not a numeric address.   Unavailable: the kernel refuses; says why.
+absl::StatusOr<Fd> ListenOn(const std::string& address);
+absl::StatusOr<int> PortOf(int fd);
+
+// InvalidArgument: as above.   Unavailable: refused or unreachable.   Otherwise as AwaitReady.
+absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
+                             const Cancellation* cancellation = nullptr);
+
+// For small messages whose sender wants to know soon that the other host is gone.
+absl::Status TuneForMessages(int fd);
+
+// Waits until `fd` is ready for `events` (poll's).   DeadlineExceeded: it was not.   The
+// cancellation's status: it was cancelled.
+absl::Status AwaitReady(int fd, short events, absl::Time deadline,
+                        const Cancellation* cancellation = nullptr);
+
+// The time until `deadline` as poll and epoll_wait take it, rounded up; -1: for ever.
+int TimeoutUntil(absl::Time deadline);
+
+}  // namespace hvd
+
+#endif  // BASE_NET_TCP_SOCKET_H_

@@ -1,0 +1,46 @@
+#include "base/net/tcp_socket.h"
+
+#include <poll.h>
+
+#include "base/clock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+absl::Time Soon() { return Clock::Real().Now() + absl::Seconds(60); }
+
+TEST(TcpSocketTest, ListenAndConnect_OverBothFamilies) {
+  for (const char* address : {"127.0.0.1", "::1"}) {
+    const auto listener = ListenOn(address);
+    if (address[0] == ':' && absl::IsUnavailable(listener.status())) continue;  // no IPv6 here
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    const auto client = ConnectTo(address, *PortOf(listener->get()), Soon());
+    ASSERT_TRUE(client.ok()) << client.status();
+    EXPECT_TRUE(TuneForMessages(client->get()).ok());
+    EXPECT_TRUE(AwaitReady(listener->get(), POLLIN, Soon()).ok());
+  }
+}
+
+TEST(TcpSocketTest, NamesAndNonsense_AreNoAddresses) {
+  EXPECT_EQ(ListenOn("localhost").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ConnectTo("1.2.3.x", 80, Soon()).status().code(), absl::StatusCode::kInvalidArgument)
+      << "no number";
+}
+
+TEST(TcpSocketTest, AwaitReady_NothingComes_TimesOut) {
+  const auto listener = ListenOn("127.0.0.1");
+  ASSERT_TRUE(listener.ok());
+  EXPECT_EQ(AwaitReady(listener->get(), POLLIN, Clock::Real().Now()).code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(TcpSocketTest, TimeoutUntil_RoundsUpAndKnowsForEver) {
+  EXPECT_EQ(TimeoutUntil(absl::InfiniteFuture()), -1);
+  EXPECT_EQ(TimeoutUntil(Clock::Real().Now() - absl::Seconds(1)), 0);
+  const int soon = TimeoutUntil(Clock::Real().Now() + absl::Microseconds(900));
+  EXPECT_TRUE(soon == 0 || soon == 1) << soon;  // 0 only if we were interrupted for that long
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,57 @@
+#include "base/net/wire.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace hvd {
+
+Wire::Wire(Fd fd, const std::shared_ptr<const TlsContext>& tls, TlsEnd end) : fd_(std::move(fd)) {
+  if (tls != nullptr) tls_ = std::make_unique<TlsSession>(tls, fd_.get(), end);
+}
+
+Wire& Wire::operator=(Wire&& other) noexcept {
+  tls_ = std::move(other.tls_);
+  fd_ = std::move(other.fd_);
+  failure_ = std::move(other.failure_);
+  return *this;
+}
+
+IoResult Wire::Read(char* buffer, size_t size) {
+  if (tls_ != nullptr) return tls_->Read(buffer, size);
+  return Outcome(recv(fd_.get(), buffer, size, 0), true);
+}
+
+IoResult Wire::Write(absl::string_view data) {
+  if (tls_ != nullptr) return tls_->Write(data);
+  return Outcome(send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL), false);
+}
+
+IoResult Wire::Outcome(ssize_t bytes, bool reading) {
+  IoResult result;
+  if (bytes > 0) {
+    result.bytes = static_cast<size_t>(bytes);
+  } else if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
+    result.would_block = true;
+  } else if (bytes < 0) {
+    failure_ = strerror(errno);
+    result.end = true;
+  } else {
+    result.end = reading;
+  }
+  return result;
+}
+
+void Wire::EndWriting() {
+  if (tls_ != nullptr) tls_->EndWriting();
+  shutdown(fd_.get(), SHUT_WR);
+}
+
+void Wire::Close() {
+  tls_.reset();
+  fd_.reset();
+}
+
+}  // namespace hvd

@@ -1,0 +1,21 @@
+#include "base/os/boot_time.h"
+
+#include <time.h>
+
+namespace hvd {
+namespace {
+
+absl::Duration Read(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return absl::DurationFromTimespec(time);
+}
+
+}  // namespace
+
+BootTime ReadBootTime() {
+  const absl::Duration since_boot = Read(CLOCK_BOOTTIME);
+  return {since_boot, since_boot - Read(CLOCK_MONOTONIC)};
+}
+
+}  // namespace hvd

@@ -1,0 +1,58 @@
+// How one process learns at once that another has died: before the kernel has freed the dead one's
+// memory, which takes some 70 ms per GB and comes before its sockets close and its parent hears.
+#ifndef BASE_OS_LIVENESS_PAGE_H_
+#define BASE_OS_LIVENESS_PAGE_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/fd.h"
+
+namespace hvd {
+
+// A page shared by two processes, with one robust lock in it: a thread of the one holds the lock
+// for ever, the other waits for it; the kernel hands it on as the first thing when the holder dies.
+// Exit and exec count as death; what the holder forks does not matter. The lock is taken once in
+// the page's life: a second holder is refused. Thread-safe, except that it must not be moved while
+// used.
+class LivenessPage {
+ public:
+  // A new page, held by nobody.   ResourceExhausted, other codes of errno: no memory or descriptor.
+  static absl::StatusOr<LivenessPage> Create();
+  // The page behind a descriptor that came from Create.   InvalidArgument: it is no such page.
+  static absl::StatusOr<LivenessPage> Map(Fd fd);
+
+  // For handing on; closed by exec. Borrowed. -1 if the page came from Map.
+  int fd() const { return fd_.get(); }
+
+  // Takes the lock on a thread of its own, which parks for the rest of this process's life and
+  // takes no signals. The lock is held on return, and needs this object no longer.
+  //   FailedPrecondition: it was taken before.   ResourceExhausted: no thread to be had.
+  absl::Status HoldForever();
+
+  enum class End {
+    kDied,       // the holder
+    kCancelled,  // the holder lives
+    kNeverHeld,  // cancelled, and there never was a holder
+  };
+  // Waits until the page is held, and then until the holder has died, or for Cancel. One caller at
+  // a time.
+  End AwaitDeath();
+  // Ends AwaitDeath, now and later.
+  void Cancel();
+
+ private:
+  class Lock;
+
+  LivenessPage(std::shared_ptr<Lock> lock, Fd fd) : lock_(std::move(lock)), fd_(std::move(fd)) {}
+  static absl::StatusOr<std::shared_ptr<Lock>> MapLock(int fd);
+
+  std::shared_ptr<Lock> lock_;
+  Fd fd_;
+};
+
+}  // namespace hvd
+
+#endif  // BASE_OS_LIVENESS_PAGE_H_

@@ -1,0 +1,35 @@
+// Hears of a worker's death as soon as the kernel begins to clear it away.
+#ifndef BASE_OS_LIVENESS_WATCH_H_
+#define BASE_OS_LIVENESS_WATCH_H_
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "base/os/liveness_page.h"
+
+namespace hvd {
+
+// A page for one process to hold, and a thread that waits for its death. Not thread-safe.
+class LivenessWatch {
+ public:
+  // Calls `on_death` at most once, from a thread of its own.   Errors as LivenessPage::Create;
+  // ResourceExhausted: no thread to be had.
+  static absl::StatusOr<std::unique_ptr<LivenessWatch>> Start(std::function<void()> on_death);
+  // Waits for the thread, which ends soon: `on_death` is not called after this.
+  ~LivenessWatch();
+
+  // For the process that is to be watched. Borrowed.
+  int page_fd() const { return page_.fd(); }
+
+ private:
+  explicit LivenessWatch(LivenessPage page) : page_(std::move(page)) {}
+
+  LivenessPage page_;
+  std::thread thread_;
+};
+
+}  // namespace hvd
+
+#endif  // BASE_OS_LIVENESS_WATCH_H_

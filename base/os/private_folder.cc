@@ -1,0 +1,77 @@
+#include "base/os/private_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+absl::Status Unusable(const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("can't use ", path, ": ", why));
+}
+
+// Whether what `fd` is can be looked into or changed by its owner alone, and that is us.
+absl::Status CheckOurs(int fd, const std::string& path) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0) return Unusable(path, strerror(errno));
+  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) return Unusable(path, "it is no file");
+  if (info.st_uid != geteuid()) {
+    return Unusable(path, absl::StrFormat("it belongs to another user (uid %d)", info.st_uid));
+  }
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return absl::OkStatus();
+  return Unusable(path, absl::StrFormat("it is open to other users (mode %04o); look whether it is "
+                                        "what it should be, then chmod go= %s",
+                                        info.st_mode & 07777, path));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::Open(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Unusable(path, strerror(errno));
+  Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return Unusable(path, strerror(errno));
+  RETURN_IF_ERROR(CheckOurs(fd.get(), path));
+  return absl::WrapUnique(new PrivateFolder(path, std::move(fd)));
+}
+
+absl::StatusOr<Fd> PrivateFolder::OpenFile(const std::string& name, int flags) const {
+  // O_NONBLOCK: a FIFO would be waited for.
+  const int careful = flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd file(openat(fd_.get(), name.c_str(), careful, 0600));
+  if (!file.valid() && errno == ENOENT) return absl::NotFoundError(PathOf(name));
+  if (!file.valid() && errno == ELOOP) return Unusable(PathOf(name), "it is a link");
+  if (!file.valid()) return Unusable(PathOf(name), strerror(errno));
+  RETURN_IF_ERROR(CheckOurs(file.get(), PathOf(name)));
+  return file;
+}
+
+absl::StatusOr<Fd> PrivateFolder::NewFile(const std::string& name) const {
+  Remove(name);
+  return OpenFile(name, O_RDWR | O_CREAT | O_EXCL);
+}
+
+absl::Status PrivateFolder::Rename(const std::string& from, const std::string& to) const {
+  if (renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()) == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("can't rename ", PathOf(from), ": ", strerror(errno)));
+}
+
+void PrivateFolder::Remove(const std::string& name) const {
+  (void)unlinkat(fd_.get(), name.c_str(), 0);
+}
+
+absl::Status PrivateFolder::Sync() const {
+  if (fsync(fd_.get()) == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("can't sync ", path_, ": ", strerror(errno)));
+}
+
+}  // namespace hvd

@@ -1,0 +1,270 @@
+#include "base/os/process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/os/process_limits.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// Newer than some C libraries that this must compile with.
+constexpr int kCloseRangeCloexec = 4;                    // CLOSE_RANGE_CLOEXEC
+constexpr idtype_t kByPidfd = static_cast<idtype_t>(3);  // P_PIDFD
+
+// What a child that could not become the program tells its parent.
+struct ChildError {
+  enum Step { kStdio, kDirectory, kExecute } step;
+  int error;
+};
+
+// Everything the child needs, made before fork: between fork and exec only async-signal-safe calls
+// are allowed.
+struct ChildPlan {
+  const SpawnOptions& options;
+  std::vector<char*> argv;
+  std::vector<char*> environment;
+  int stdio[3];
+  int error_fd;
+  pid_t parent;
+  std::string oom_score;  // empty: as it is
+};
+
+std::vector<char*> PointersTo(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+void ResetSignals() {
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void Fail(const ChildPlan& plan, ChildError::Step step) {
+  const ChildError error{step, errno};
+  // If even this fails, the parent sees a child that exits with 127 at once.
+  const ssize_t written = write(plan.error_fd, &error, sizeof(error));
+  _exit(written == sizeof(error) ? 127 : 126);
+}
+
+// Moves the descriptors to 0, 1 and 2. First out of the way, since any of them may already be one
+// of the three.
+bool PlaceStdio(const ChildPlan& plan) {
+  int copies[3];
+  for (int i = 0; i < 3; ++i) {
+    copies[i] = fcntl(plan.stdio[i], F_DUPFD_CLOEXEC, 3);
+    if (copies[i] < 0) return false;
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (dup2(copies[i], i) < 0) return false;
+  }
+  // What some library opened without O_CLOEXEC stays here too. Kernels before 5.11 can't; then our
+  // own care must do.
+  syscall(SYS_close_range, 3u, ~0u, kCloseRangeCloexec);
+  return true;
+}
+
+// Memory is no reason for a program not to be started: without effect if it can't be done.
+void SetOomScore(const std::string& score) {
+  if (score.empty()) return;
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  [[maybe_unused]] const ssize_t written = write(fd, score.data(), score.size());
+  close(fd);
+}
+
+void DieWith(pid_t parent, int death_signal) {
+  if (death_signal == 0) return;
+  prctl(PR_SET_PDEATHSIG, death_signal);
+  // The parent may have died before that call; then nobody will send the signal.
+  if (getppid() != parent) _exit(126);
+}
+
+[[noreturn]] void RunChild(const ChildPlan& plan) {
+  const SpawnOptions& options = plan.options;
+  if (options.group == SpawnOptions::Group::kNewGroup) setpgid(0, 0);
+  if (options.group == SpawnOptions::Group::kNewSession) setsid();
+  DieWith(plan.parent, options.death_signal);
+  ResetSignals();
+  if (!PlaceStdio(plan)) Fail(plan, ChildError::kStdio);
+  RestoreLimits();
+  SetOomScore(plan.oom_score);
+  if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0) {
+    Fail(plan, ChildError::kDirectory);
+  }
+  char** environment =
+      options.environment.has_value() ? const_cast<char**>(plan.environment.data()) : environ;
+  execvpe(options.file.c_str(), plan.argv.data(), environment);
+  Fail(plan, ChildError::kExecute);
+}
+
+absl::Status Describe(const ChildError& error, const SpawnOptions& options) {
+  switch (error.step) {
+    case ChildError::kDirectory:
+      return absl::ErrnoToStatus(error.error,
+                                 absl::StrCat("can't enter ", options.working_directory));
+    case ChildError::kExecute:
+      return absl::ErrnoToStatus(error.error, absl::StrCat("can't execute ", options.file));
+    case ChildError::kStdio:
+      break;
+  }
+  return absl::ErrnoToStatus(error.error, "can't set up a process's stdio");
+}
+
+// Forks with all signals blocked, so that no handler of the parent's runs in the child. `child`
+// does not return.
+template <typename Child>
+pid_t ForkChild(const Child& child) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = fork();
+  if (pid == 0) child();
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return pid;
+}
+
+// A descriptor that becomes readable at the process's end; invalid, and errno says why: not to be
+// had.
+Fd OpenPidfd(pid_t pid) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+absl::Status CantWatch(int error) {
+  // Guards of system calls say EPERM to those that are newer than they are.
+  if (error == ENOSYS || error == EPERM) {
+    return absl::UnimplementedError(
+        absl::StrCat("can't watch processes here (pidfd_open: ", std::strerror(error),
+                     "): Linux 5.4 or newer is needed, and a container's seccomp profile that "
+                     "allows pidfd_open, pidfd_send_signal and waitid"));
+  }
+  return absl::ErrnoToStatus(error, "can't watch a child process (pidfd_open)");
+}
+
+}  // namespace
+
+// Whether a process can be watched is found out with this one, before there is another: what was
+// started in vain would have run, if only for a moment.
+template <typename Child>
+absl::StatusOr<Process> Process::Start(const Child& child) {
+  if (!OpenPidfd(getpid()).valid()) return CantWatch(errno);
+  const pid_t pid = ForkChild(child);
+  if (pid < 0) return absl::ErrnoToStatus(errno, "can't fork");
+  Fd pidfd = OpenPidfd(pid);
+  if (pidfd.valid()) return Process(pid, std::move(pidfd));
+  const int error = errno;
+  // By its number, which is its own until it is reaped.
+  kill(pid, SIGKILL);
+  (void)TEMP_FAILURE_RETRY(waitpid(pid, nullptr, 0));
+  return CantWatch(error);
+}
+
+absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
+  Fd null;
+  if (options.stdin_fd < 0) null.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
+  ASSIGN_OR_RETURN(Pipe errors, MakePipe());
+  ChildPlan plan{options, PointersTo(options.argv), {}, {}, errors.write.get(), getpid(), ""};
+  if (options.oom_score_more != 0) plan.oom_score = RaisedOomScore(options.oom_score_more);
+  if (options.environment.has_value()) plan.environment = PointersTo(*options.environment);
+  plan.stdio[0] = options.stdin_fd >= 0 ? options.stdin_fd : null.get();
+  plan.stdio[1] = options.stdout_fd >= 0 ? options.stdout_fd : STDOUT_FILENO;
+  plan.stdio[2] = options.stderr_fd >= 0 ? options.stderr_fd : STDERR_FILENO;
+
+  ASSIGN_OR_RETURN(Process process, Start([&plan] { RunChild(plan); }));
+  errors.write.reset();
+  ChildError error;
+  const ssize_t got = TEMP_FAILURE_RETRY(read(errors.read.get(), &error, sizeof(error)));
+  if (got == sizeof(error)) return Describe(error, options);
+  return process;
+}
+
+absl::StatusOr<Process> Process::Fork(const std::function<int()>& body, int death_signal) {
+  const pid_t parent = getpid();
+  return Start([&] {
+    DieWith(parent, death_signal);
+    ResetSignals();
+    exit(body());
+  });
+}
+
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)) {}
+
+Process::~Process() {
+  if (pid_ == 0) return;
+  Signal(SIGKILL);
+  Wait();
+}
+
+void Process::Signal(int signal) const {
+  syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
+}
+
+void Process::SignalGroup(int signal) const { kill(-pid_, signal); }
+
+std::optional<ExitStatus> Process::PeekExit() const {
+  siginfo_t info = {};
+  const int rc = waitid(kByPidfd, pidfd_.get(), &info, WEXITED | WNOHANG | WNOWAIT);
+  if (rc == 0 && info.si_pid == 0) return std::nullopt;
+  ExitStatus status;
+  if (rc != 0) return status;
+  if (info.si_code == CLD_EXITED) {
+    status.exit_code = info.si_status;
+  } else {
+    status.signal = info.si_status;
+    status.core_dumped = info.si_code == CLD_DUMPED;
+  }
+  return status;
+}
+
+ExitStatus Process::Wait() {
+  siginfo_t info = {};
+  // First without reaping, so that there is one place that reads the result.
+  (void)TEMP_FAILURE_RETRY(waitid(kByPidfd, pidfd_.get(), &info, WEXITED | WNOWAIT));
+  const ExitStatus status = PeekExit().value_or(ExitStatus());
+  (void)TEMP_FAILURE_RETRY(waitid(kByPidfd, pidfd_.get(), &info, WEXITED));
+  pid_ = 0;
+  return status;
+}
+
+absl::StatusOr<std::string> FindExecutable(const std::string& name, const std::string& path,
+                                           const std::string& directory) {
+  std::vector<std::string> candidates;
+  if (absl::StrContains(name, '/')) {
+    candidates.push_back(name);
+  } else {
+    for (absl::string_view entry : absl::StrSplit(path, ':')) {
+      candidates.push_back(absl::StrCat(entry.empty() ? "." : entry, "/", name));
+    }
+  }
+  absl::Status result = absl::NotFoundError(absl::StrCat("command not found: ", name));
+  for (std::string& candidate : candidates) {
+    if (candidate[0] != '/') candidate = absl::StrCat(directory, "/", candidate);
+    struct stat info;
+    if (stat(candidate.c_str(), &info) != 0) continue;
+    if (S_ISREG(info.st_mode) && access(candidate.c_str(), X_OK) == 0) return candidate;
+    result = absl::PermissionDeniedError(absl::StrCat("not an executable file: ", candidate));
+  }
+  return result;
+}
+
+}  // namespace hvd

@@ -1,0 +1,93 @@
+// Child processes that can't outlive their parent unnoticed.
+#ifndef BASE_OS_PROCESS_H_
+#define BASE_OS_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/fd.h"
+
+namespace hvd {
+
+struct SpawnOptions {
+  std::string file;               // with a '/': a path; else looked for in this process's PATH
+  std::vector<std::string> argv;  // argv[0] included
+  std::optional<std::vector<std::string>>
+      environment;                // "NAME=value", complete; nullopt: this process's own
+  std::string working_directory;  // empty: this process's own
+  int stdin_fd = -1;              // borrowed; -1: /dev/null
+  int stdout_fd = -1;             // borrowed; -1: this process's own
+  int stderr_fd = -1;             // as stdout_fd
+  enum class Group { kInherit, kNewGroup, kNewSession } group = Group::kNewGroup;
+  int death_signal = SIGKILL;  // sent to the child when the *thread* that spawned it ends; 0: none
+  // How much more likely than this process the kernel is to kill it when memory runs out, of 1000.
+  int oom_score_more = 0;
+};
+
+struct ExitStatus {
+  int exit_code = 0;  // if signal is 0
+  int signal = 0;
+  bool core_dumped = false;
+};
+
+// Owns one child. Not thread-safe, but Signal may be called from any thread while the object lives.
+class Process {
+ public:
+  // Forks and executes. In the child all signals have their default actions and none is blocked,
+  // and no descriptor but stdio is open.
+  //   NotFound, PermissionDenied, other codes of errno: the program or the directory could not be
+  //   used; says which. ResourceExhausted, Unavailable, Internal: no process or descriptor to be
+  //   had.   Unimplemented: the kernel, or what guards it, has no pidfds. Then nothing runs.
+  static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
+
+  // Forks; the child runs `body` and exits with what it returns. There all signals have their
+  // default actions and none is blocked, descriptors are shared, and `death_signal` is as in
+  // SpawnOptions. REQUIRES: this process has no other threads.
+  //   ResourceExhausted, Unavailable, Internal, Unimplemented: as Spawn.
+  static absl::StatusOr<Process> Fork(const std::function<int()>& body, int death_signal);
+
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) = delete;
+  // Kills (SIGKILL) and reaps it, if that was not done yet.
+  ~Process();
+
+  pid_t pid() const { return pid_; }
+  // Becomes readable when the process has exited. Borrowed.
+  int pidfd() const { return pidfd_.get(); }
+
+  // To the process; nothing happens if it has exited.
+  void Signal(int signal) const;
+  // To its process group. REQUIRES: spawned with a group of its own, and not yet reaped, so that
+  // the number is still its.
+  void SignalGroup(int signal) const;
+
+  // How it ended, without reaping it; nullopt: it still runs.
+  std::optional<ExitStatus> PeekExit() const;
+  // Waits for its end, for as long as that takes, and reaps it. REQUIRES: not yet reaped.
+  ExitStatus Wait();
+
+ private:
+  template <typename Child>
+  static absl::StatusOr<Process> Start(const Child& child);
+  Process(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+
+  pid_t pid_;  // 0: reaped, or moved away
+  Fd pidfd_;
+};
+
+// The path that executing `name` would run: looked for in `path` (colon-separated) unless it has a
+// '/'; relative to `directory`.
+//   NotFound: there is no such file.   PermissionDenied: there is, but it can't be executed.
+absl::StatusOr<std::string> FindExecutable(const std::string& name, const std::string& path,
+                                           const std::string& directory);
+
+}  // namespace hvd
+
+#endif  // BASE_OS_PROCESS_H_

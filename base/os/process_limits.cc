@@ -1,0 +1,105 @@
+#include "base/os/process_limits.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kThreads = 16;  // about as many as a daemon has
+
+// 1, and not 0, since 0 does not keep a program that collects core files (see core(5)) from getting
+// them.
+constexpr rlim_t kNoCoreFile = 1;
+
+constexpr int kLargestOomScore = 1000, kNeverTaken = -1000;
+
+// A soft limit that was changed.
+struct Limit {
+  __rlimit_resource resource;
+  std::optional<rlim_t> before;
+
+  void Set(rlim_t wanted) {
+    rlimit limit = {};
+    if (getrlimit(resource, &limit) != 0) return;
+    const rlim_t now = limit.rlim_cur;
+    limit.rlim_cur = std::min(wanted, limit.rlim_max);
+    if (limit.rlim_cur != now && setrlimit(resource, &limit) == 0 && !before.has_value()) {
+      before = now;
+    }
+  }
+};
+
+Limit files = {RLIMIT_NOFILE, std::nullopt};
+Limit cores = {RLIMIT_CORE, std::nullopt};
+
+size_t CountOpenFiles() {
+  size_t open = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return open;
+  while (readdir(folder) != nullptr) ++open;  // "." and ".." as well: never mind
+  closedir(folder);
+  return open;
+}
+
+void* AwaitEnd(void* end) {
+  static_cast<absl::Notification*>(end)->WaitForNotification();
+  return nullptr;
+}
+
+}  // namespace
+
+void AllowManyFiles() { files.Set(RLIM_INFINITY); }
+
+void AllowMoreFiles(size_t more) {
+  rlimit limit = {};
+  const size_t wanted = CountOpenFiles() + more;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void ForbidCoreFiles() { cores.Set(kNoCoreFile); }
+
+void RestoreLimits() {
+  for (Limit* const limit : {&files, &cores}) {
+    if (limit->before.has_value()) limit->Set(*limit->before);
+  }
+}
+
+std::string RaisedOomScore(int more) {
+  std::ifstream file("/proc/self/oom_score_adj");
+  int own = kNeverTaken;
+  if (!(file >> own) || own == kNeverTaken) return "";
+  return std::to_string(std::min(own + more, kLargestOomScore));
+}
+
+absl::Status CheckThreads() {
+  absl::Notification end;
+  std::vector<pthread_t> threads;
+  int error = 0;
+  while (error == 0 && threads.size() < kThreads) {
+    pthread_t thread;
+    error = pthread_create(&thread, nullptr, AwaitEnd, &end);
+    if (error == 0) threads.push_back(thread);
+  }
+  end.Notify();
+  for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  if (error == 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no more than ", threads.size(), " threads can be started here (",
+                   std::strerror(error), "), and ", kThreads,
+                   " are needed; ulimit -u, ulimit -v and the cgroup's pids.max may say why"));
+}
+
+}  // namespace hvd

@@ -1,0 +1,104 @@
+#include "base/os/process_limits.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "base/os/process.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+// Exits with 0 if a program that Process::Spawn starts has the limit that was there before.
+[[noreturn]] void RaiseAndSpawn() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = 128;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  AllowManyFiles();
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur != limit.rlim_max) _exit(1);
+  for (int i = 0; i < 200; ++i) {
+    if (fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) < 0) _exit(1);
+  }
+  SpawnOptions options;
+  options.file = "/bin/sh";
+  options.argv = {"sh", "-c", "test $(ulimit -Sn) = 128"};
+  auto process = Process::Spawn(options);
+  _exit(process.ok() && process->Wait().exit_code == 0 ? 0 : 2);
+}
+
+TEST(AllowManyFilesTest, ThisProcessHasTheHardLimit_AChildTheOneBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(RaiseAndSpawn(), ::testing::ExitedWithCode(0), "");
+}
+
+// Exits with 0 if this process leaves no core file, and what it spawns would.
+[[noreturn]] void ForbidAndSpawn() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_CORE, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 512 << 10);
+  setrlimit(RLIMIT_CORE, &limit);
+  const std::string kilobytes_before = std::to_string(limit.rlim_cur >> 9);  // dash: of 512 bytes
+  ForbidCoreFiles();
+  getrlimit(RLIMIT_CORE, &limit);
+  if (limit.rlim_cur > 1) _exit(1);
+  SpawnOptions options;
+  options.file = "/bin/dash";
+  options.argv = {"dash", "-c", "test $(ulimit -Sc) = " + kilobytes_before};
+  auto process = Process::Spawn(options);
+  _exit(process.ok() && process->Wait().exit_code == 0 ? 0 : 2);
+}
+
+TEST(ForbidCoreFilesTest, ThisProcessLeavesNone_AChildAsBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(ForbidAndSpawn(), ::testing::ExitedWithCode(0), "");
+}
+
+// Exits with 0 if a child's score is never more than there is, and none where this process is
+// exempt.
+[[noreturn]] void AskForOomScores() {
+  const auto set = [](const char* score) {
+    return !(std::ofstream("/proc/self/oom_score_adj") << score << std::flush).fail();
+  };
+  if (!set("1000") || RaisedOomScore(100) != "1000") _exit(1);
+  const bool may_be_exempt = set("-1000");  // takes a privilege
+  _exit(may_be_exempt && !RaisedOomScore(100).empty() ? 2 : 0);
+}
+
+TEST(RaisedOomScoreTest, NoMoreThanTheMost_AndNotOfWhoIsExempt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(AskForOomScores(), ::testing::ExitedWithCode(0), "");
+}
+
+// Exits with 0 if it has as many files more as it asked for, and a limit no higher than that.
+[[noreturn]] void AskForMore() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = 40;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  AllowMoreFiles(5);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur != 40) _exit(1);
+  AllowMoreFiles(200);
+  for (int i = 0; i < 200; ++i) {
+    if (fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) < 0) _exit(2);
+  }
+  getrlimit(RLIMIT_NOFILE, &limit);
+  _exit(limit.rlim_cur < 300 ? 0 : 3);
+}
+
+TEST(AllowMoreFilesTest, AsManyAsAreAskedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(AskForMore(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(CheckThreadsTest, Enough_Ok) { EXPECT_TRUE(CheckThreads().ok()); }
+
+}  // namespace
+}  // namespace hvd

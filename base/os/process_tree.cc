@@ -1,0 +1,85 @@
+#include "base/os/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/fd.h"
+
+namespace hvd {
+namespace {
+
+constexpr pid_t kOutOfSight = 0, kNoProcess = -1;
+
+// The fourth field of /proc/PID/stat, or kOutOfSight; kNoProcess: there is no such process.
+// The second, the name, is in parentheses and may contain anything.
+pid_t ParentOf(pid_t pid) {
+  Fd file(open(absl::StrCat("/proc/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return kNoProcess;
+  char text[512];
+  const IoResult got = ReadSome(file.get(), text, sizeof(text));
+  const absl::string_view line(text, got.bytes);
+  const size_t name_end = line.rfind(')');
+  if (name_end == absl::string_view::npos) return kNoProcess;
+  const std::vector<absl::string_view> fields = absl::StrSplit(line.substr(name_end), ' ');
+  pid_t parent = 0;
+  return fields.size() > 2 && absl::SimpleAtoi(fields[2], &parent) ? parent : kOutOfSight;
+}
+
+}  // namespace
+
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), &closedir);
+  if (proc == nullptr) return children;
+  while (const dirent* entry = readdir(proc.get())) {
+    pid_t pid = 0;
+    if (absl::SimpleAtoi(entry->d_name, &pid) && ParentOf(pid) == parent) children.push_back(pid);
+  }
+  return children;
+}
+
+bool DescendsFrom(pid_t pid, pid_t ancestor) {
+  for (pid_t below = pid, above = ParentOf(pid); above != ancestor; above = ParentOf(below)) {
+    if (above == kNoProcess && below != pid) {
+      below = pid;  // one between ended, and left its children to another: the chain is whole again
+    } else if (above == kNoProcess || above == kOutOfSight || above == 1) {
+      return false;
+    } else {
+      below = above;
+    }
+  }
+  return true;
+}
+
+bool ProcIsOurs() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self", error) == std::to_string(getpid());
+}
+
+void BecomeSubreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+
+void KillDescendants() {
+  for (;;) {
+    // Before each wait all children known now are killed; one that comes later comes because its
+    // parent, which was killed, has died, and that ends the wait.
+    for (pid_t child : ChildrenOf(getpid())) kill(child, SIGKILL);
+    if (TEMP_FAILURE_RETRY(waitpid(-1, nullptr, 0)) < 0 && errno == ECHILD) return;
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+}
+
+}  // namespace hvd

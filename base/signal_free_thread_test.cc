@@ -1,0 +1,32 @@
+#include "base/signal_free_thread.h"
+
+#include <signal.h>
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+sigset_t MaskOfThisThread() {
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return mask;
+}
+
+TEST(StartQuietThreadTest, TheThread_TakesNoSignalsButFaults) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  StartQuietThread([&mask] { mask = MaskOfThisThread(); }).join();
+  for (int signal : {SIGINT, SIGTERM, SIGCHLD, SIGPIPE}) EXPECT_TRUE(sigismember(&mask, signal));
+  for (int signal : {SIGSEGV, SIGABRT}) EXPECT_FALSE(sigismember(&mask, signal));
+}
+
+TEST(StartQuietThreadTest, TheStarter_KeepsItsSignals) {
+  const sigset_t before = MaskOfThisThread();
+  StartQuietThread([] {}).join();
+  const sigset_t after = MaskOfThisThread();
+  EXPECT_EQ(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,16 @@
+// Durations as people read them.
+#ifndef BASE_TEXT_DURATION_TEXT_H_
+#define BASE_TEXT_DURATION_TEXT_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// As exact as matters, cut off rather than rounded: "2m5s", "4.1s", "830ms". Pure.
+std::string DurationText(absl::Duration duration);
+
+}  // namespace hvd
+
+#endif  // BASE_TEXT_DURATION_TEXT_H_

@@ -1,0 +1,22 @@
+// Pieces of JSON text. Pure.
+#ifndef BASE_TEXT_JSON_H_
+#define BASE_TEXT_JSON_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+bool IsUtf8(absl::string_view text);
+
+// A JSON string, quotes included, of any bytes; those that are no UTF-8 become U+FFFD.
+std::string JsonString(absl::string_view text);
+
+// A JSON string: "2026-11-21T09:53:33.000000Z".
+std::string JsonTime(absl::Time time);
+
+}  // namespace hvd
+
+#endif  // BASE_TEXT_JSON_H_

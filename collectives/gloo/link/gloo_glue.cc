@@ -1,0 +1,57 @@
+#include "collectives/gloo/link/gloo_glue.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+
+#include "gloo/common/error.h"
+
+namespace hvd {
+namespace {
+
+sigset_t Sigpipe() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  return set;
+}
+
+}  // namespace
+
+absl::Status GlooCall(absl::FunctionRef<void()> call) {
+  try {
+    call();
+    return absl::OkStatus();
+  } catch (const gloo::IoException& e) {
+    return absl::UnavailableError(e.what());
+  } catch (const std::exception& e) {
+    return absl::InternalError(e.what());
+  }
+}
+
+std::chrono::milliseconds GlooTimeout(absl::Duration duration) {
+  const absl::Duration longest = absl::Hours(24 * 365 * 10);
+  // Rounded up, so that Gloo doesn't give up before our own clock says that it is time.
+  const int64_t ms = absl::ToInt64Milliseconds(std::min(duration, longest)) + 1;
+  return std::chrono::milliseconds(std::max<int64_t>(ms, 1));
+}
+
+ScopedSigpipeBlock::ScopedSigpipeBlock() {
+  const sigset_t sigpipe = Sigpipe();
+  pthread_sigmask(SIG_BLOCK, &sigpipe, &before_);
+}
+
+ScopedSigpipeBlock::~ScopedSigpipeBlock() {
+  if (sigismember(&before_, SIGPIPE)) return;
+  // One that came meanwhile would be delivered on unblocking: take it away first.
+  const sigset_t sigpipe = Sigpipe();
+  const timespec at_once = {0, 0};
+  sigset_t pending;
+  sigpending(&pending);
+  if (sigismember(&pending, SIGPIPE)) sigtimedwait(&sigpipe, nullptr, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+}  // namespace hvd

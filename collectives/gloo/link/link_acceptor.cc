@@ -1,0 +1,156 @@
+#include "collectives/gloo/link/link_acceptor.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/net/accept.h"
+#include "base/signal_free_thread.h"
+#include "base/status_macros.h"
+#include "collectives/gloo/link/await_descriptor.h"
+#include "collectives/gloo/link/link_address.h"
+
+namespace hvd {
+
+absl::StatusOr<std::unique_ptr<LinkAcceptor>> LinkAcceptor::Start(const GroupInfo& group,
+                                                                  absl::Duration patience) {
+  ASSIGN_OR_RETURN(Fd listener, ListenForLinks(group.address));
+  ASSIGN_OR_RETURN(std::string address, LinkAddressOf(listener.get()));
+  ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
+  std::unique_ptr<LinkAcceptor> acceptor(
+      new LinkAcceptor(group, patience, std::move(loop), std::move(listener), std::move(address)));
+  if (!acceptor->news_.valid()) return absl::ErrnoToStatus(errno, "no eventfd");
+  RETURN_IF_ERROR(acceptor->loop_->Watch(acceptor->listener_.get(), EPOLLIN,
+                                         [&self = *acceptor](uint32_t) { self.TakeNext(); }));
+  acceptor->thread_ = StartQuietThread([&loop = *acceptor->loop_] { loop.Run(); });
+  return acceptor;
+}
+
+LinkAcceptor::LinkAcceptor(const GroupInfo& group, absl::Duration patience,
+                           std::unique_ptr<EventLoop> loop, Fd listener, std::string address)
+    : group_(group),
+      patience_(patience),
+      loop_(std::move(loop)),
+      listener_(std::move(listener)),
+      address_(std::move(address)),
+      news_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+LinkAcceptor::~LinkAcceptor() {
+  if (!thread_.joinable()) return;
+  loop_->Post([this] { loop_->Stop(); });
+  thread_.join();
+}
+
+absl::StatusOr<Wire> LinkAcceptor::Await(int peer, absl::Time deadline,
+                                         const Cancellation* cancellation) {
+  for (;;) {
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = arrived_.find(peer);
+      if (found != arrived_.end()) {
+        Wire wire = std::move(found->second);
+        arrived_.erase(found);
+        handed_over_.insert(peer);
+        return wire;
+      }
+    }
+    const absl::Status waited = AwaitDescriptor(news_.get(), POLLIN, deadline, cancellation);
+    if (absl::IsDeadlineExceeded(waited)) return NotCome(peer);
+    RETURN_IF_ERROR(waited);
+    // Looked at only by whoever reads it here, so what comes after this is seen in the next turn.
+    eventfd_t count;
+    (void)eventfd_read(news_.get(), &count);
+  }
+}
+
+absl::Status LinkAcceptor::NotCome(int peer) {
+  absl::MutexLock lock(&mutex_);
+  std::string text = absl::StrCat("no connection in time from rank ", peer);
+  if (refused_ > 0) absl::StrAppend(&text, "; ", refused_, " without proof were refused");
+  return absl::DeadlineExceededError(text);
+}
+
+void LinkAcceptor::Drop() {
+  absl::MutexLock lock(&mutex_);
+  dropped_ = true;
+  arrived_.clear();
+}
+
+void LinkAcceptor::TakeNext() {
+  Accepted accepted = Accept(listener_.get());
+  if (accepted.connection.valid()) return Admit(std::move(accepted.connection));
+  if (accepted.out_of_files && !ForgetOldestSilent()) PauseListening();
+}
+
+void LinkAcceptor::PauseListening() {
+  loop_->Change(listener_.get(), 0);
+  loop_->After(kAcceptPause, [this] { loop_->Change(listener_.get(), EPOLLIN); });
+}
+
+void LinkAcceptor::Admit(Fd fd) {
+  if (strangers_.size() >= kSpareStrangers + group_.size && !ForgetOldestSilent()) {
+    Forget(strangers_.begin());
+  }
+  const auto stranger = strangers_.emplace(strangers_.end(), std::move(fd), group_);
+  const absl::Status watched = loop_->Watch(stranger->opening.fd(), EPOLLIN,
+                                            [this, stranger](uint32_t) { Advance(stranger); });
+  stranger->expiry = loop_->After(patience_, [this, stranger] { Forget(stranger); });
+  if (!watched.ok()) return Forget(stranger);
+  Advance(stranger);  // its first words may be here, and then it is not taken for a silent one
+}
+
+void LinkAcceptor::Advance(Strangers::iterator stranger) {
+  using Progress = LinkOpening::Progress;
+  const Progress progress = stranger->opening.Advance();
+  if (progress == Progress::kFailed) return Forget(stranger);
+  if (progress == Progress::kProved) {
+    const int peer = stranger->opening.peer();
+    loop_->Forget(stranger->opening.fd());
+    loop_->Cancel(stranger->expiry);
+    Wire wire = stranger->opening.TakeWire();
+    strangers_.erase(stranger);
+    return Keep(peer, std::move(wire));
+  }
+  const bool writes = progress == Progress::kWantsToWrite;
+  if (writes != stranger->writes) {
+    stranger->writes = writes;
+    loop_->Change(stranger->opening.fd(), writes ? EPOLLOUT : EPOLLIN);
+  }
+}
+
+void LinkAcceptor::Forget(Strangers::iterator stranger) {
+  {
+    // First: whoever sees that it was hung up on has been counted.
+    absl::MutexLock lock(&mutex_);
+    ++refused_;
+  }
+  loop_->Forget(stranger->opening.fd());
+  loop_->Cancel(stranger->expiry);
+  strangers_.erase(stranger);
+}
+
+bool LinkAcceptor::ForgetOldestSilent() {
+  const auto silent = std::find_if(strangers_.begin(), strangers_.end(),
+                                   [](const Stranger& s) { return !s.opening.heard(); });
+  if (silent == strangers_.end()) return false;
+  Forget(silent);
+  return true;
+}
+
+// A peer that was hung up on tries again, so its newest connection is the good one, unless this
+// rank works with an older one already.
+void LinkAcceptor::Keep(int peer, Wire wire) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (dropped_ || handed_over_.count(peer) != 0) return;
+    arrived_[peer] = std::move(wire);
+  }
+  (void)eventfd_write(news_.get(), 1);
+}
+
+}  // namespace hvd

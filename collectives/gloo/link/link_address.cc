@@ -1,0 +1,83 @@
+#include "collectives/gloo/link/link_address.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd {
+namespace {
+
+using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+constexpr absl::string_view kMapped("\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+
+absl::Status Refused(absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
+}
+
+std::string BytesOf(const void* data, size_t bytes) {
+  return std::string(static_cast<const char*>(data), bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<Fd> ListenForLinks(const std::string& address) {
+  addrinfo hints = {};
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), nullptr, &hints, &found) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not a numeric IP address"));
+  }
+  const AddressInfo info(found, &freeaddrinfo);
+  Fd fd(socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return Refused("no socket for the links of this rank");
+  if (bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) {
+    if (errno != EADDRNOTAVAIL) return Refused(absl::StrCat("can't listen on ", address));
+    return absl::InvalidArgumentError(absl::StrCat(address, " is not an address of this machine"));
+  }
+  if (listen(fd.get(), SOMAXCONN) != 0) return Refused(absl::StrCat("can't listen on ", address));
+  return fd;
+}
+
+absl::StatusOr<std::string> LinkAddressOf(int fd) {
+  sockaddr_storage storage = {};
+  socklen_t length = sizeof(storage);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
+    return Refused("can't tell where this rank listens");
+  }
+  if (storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    return absl::StrCat(kMapped, BytesOf(&v4.sin_addr, 4), BytesOf(&v4.sin_port, 2));
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  return absl::StrCat(BytesOf(&v6.sin6_addr, 16), BytesOf(&v6.sin6_port, 2));
+}
+
+absl::StatusOr<LinkSocketAddress> ParseLinkAddress(absl::string_view bytes) {
+  if (bytes.size() != kLinkAddressBytes) {
+    return absl::InvalidArgumentError("its entry in the key exchange is malformed");
+  }
+  LinkSocketAddress address;
+  if (bytes.substr(0, kMapped.size()) == kMapped) {
+    auto& v4 = reinterpret_cast<sockaddr_in&>(address.storage);
+    v4.sin_family = AF_INET;
+    memcpy(&v4.sin_addr, &bytes[kMapped.size()], 4);
+    memcpy(&v4.sin_port, &bytes[16], 2);
+    address.length = sizeof(v4);
+    return address;
+  }
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address.storage);
+  v6.sin6_family = AF_INET6;
+  memcpy(&v6.sin6_addr, &bytes[0], 16);
+  memcpy(&v6.sin6_port, &bytes[16], 2);
+  address.length = sizeof(v6);
+  return address;
+}
+
+}  // namespace hvd

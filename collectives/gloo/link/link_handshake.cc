@@ -1,0 +1,146 @@
+#include "collectives/gloo/link/link_handshake.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "collectives/gloo/link/proof.h"
+
+namespace hvd {
+namespace {
+
+constexpr absl::string_view kMagic("hvdgloo2", 8);
+constexpr size_t kRankBytes = 4;
+constexpr size_t kHelloBytes = 8 + 8 + 3 * kRankBytes + kNonceBytes;
+constexpr size_t kChallengeBytes = kNonceBytes + kProofBytes;
+constexpr absl::string_view kWelcome("w", 1);
+
+// `bytes` of `number`, most significant first.
+std::string BigEndian(uint64_t number, size_t bytes) {
+  std::string text;
+  while (bytes-- > 0) text.push_back(static_cast<char>(number >> (8 * bytes) & 0xff));
+  return text;
+}
+
+uint64_t FromBigEndian(absl::string_view bytes) {
+  uint64_t number = 0;
+  for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
+  return number;
+}
+
+std::string Hello(const GroupInfo& group, int dialer, int acceptor, absl::string_view nonce) {
+  return absl::StrCat(kMagic, BigEndian(group.epoch.value(), 8), BigEndian(group.size, kRankBytes),
+                      BigEndian(dialer, kRankBytes), BigEndian(acceptor, kRankBytes), nonce);
+}
+
+// What both ends keep.
+class End : public LinkHandshake {
+ public:
+  End(const GroupInfo& group, int peer, std::string binding)
+      : group_(group), peer_(peer), nonce_(MakeNonce()), binding_(std::move(binding)) {}
+
+  int peer() const override { return peer_; }
+
+ protected:
+  std::string OwnProof() const {
+    return MakeProof(group_.secret, {group_.epoch, group_.size, group_.rank, peer_, nonce_,
+                                     peer_nonce_, binding_});
+  }
+
+  absl::Status CheckPeersProof(absl::string_view proof) const {
+    const ProofSubject subject{group_.epoch, group_.size, peer_,   group_.rank,
+                               peer_nonce_,  nonce_,      binding_};
+    if (CheckProof(group_.secret, subject, proof)) return absl::OkStatus();
+    return absl::PermissionDeniedError(
+        absl::StrCat("rank ", peer_, " does not know this epoch's secret"));
+  }
+
+  const GroupInfo& group_;
+  int peer_;
+  const std::string nonce_;
+  const std::string binding_;
+  std::string peer_nonce_;
+};
+
+class Dialer : public End {
+ public:
+  using End::End;
+
+  std::string Start() override { return Hello(group_, group_.rank, peer_, nonce_); }
+
+  size_t wanted() const override {
+    if (done_) return 0;
+    return peer_nonce_.empty() ? kChallengeBytes : kWelcome.size();
+  }
+
+  absl::StatusOr<std::string> Step(absl::string_view bytes) override {
+    if (peer_nonce_.empty()) return OnChallenge(bytes);
+    if (bytes != kWelcome) return absl::PermissionDeniedError("not a welcome");
+    done_ = true;
+    return std::string();
+  }
+
+ private:
+  absl::StatusOr<std::string> OnChallenge(absl::string_view bytes) {
+    if (bytes.size() != kChallengeBytes) {
+      return absl::PermissionDeniedError("a challenge of the wrong length");
+    }
+    peer_nonce_ = std::string(bytes.substr(0, kNonceBytes));
+    const absl::Status proved = CheckPeersProof(bytes.substr(kNonceBytes));
+    if (!proved.ok()) return proved;
+    return OwnProof();
+  }
+
+  bool done_ = false;
+};
+
+class Acceptor : public End {
+ public:
+  using End::End;
+
+  std::string Start() override { return ""; }
+
+  size_t wanted() const override {
+    if (done_) return 0;
+    return peer_nonce_.empty() ? kHelloBytes : kProofBytes;
+  }
+
+  absl::StatusOr<std::string> Step(absl::string_view bytes) override {
+    if (peer_nonce_.empty()) return OnHello(bytes);
+    const absl::Status proved = CheckPeersProof(bytes);
+    if (!proved.ok()) return proved;
+    done_ = true;
+    return std::string(kWelcome);
+  }
+
+ private:
+  absl::StatusOr<std::string> OnHello(absl::string_view bytes) {
+    const absl::Status stranger = absl::PermissionDeniedError("a stranger, or of another epoch");
+    if (bytes.size() != kHelloBytes) return stranger;
+    const absl::string_view nonce = bytes.substr(kHelloBytes - kNonceBytes);
+    const uint64_t dialer = FromBigEndian(bytes.substr(kMagic.size() + 8 + kRankBytes, kRankBytes));
+    if (dialer >= static_cast<uint64_t>(group_.size)) return stranger;
+    const int claimed = static_cast<int>(dialer);
+    if (claimed == group_.rank || bytes != Hello(group_, claimed, group_.rank, nonce)) {
+      return stranger;
+    }
+    peer_ = claimed;
+    peer_nonce_ = std::string(nonce);
+    return absl::StrCat(nonce_, OwnProof());
+  }
+
+  bool done_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<LinkHandshake> MakeDialerHandshake(const GroupInfo& group, int peer,
+                                                   std::string binding) {
+  return std::make_unique<Dialer>(group, peer, std::move(binding));
+}
+
+std::unique_ptr<LinkHandshake> MakeAcceptorHandshake(const GroupInfo& group, std::string binding) {
+  return std::make_unique<Acceptor>(group, -1, std::move(binding));
+}
+
+}  // namespace hvd

@@ -1,0 +1,85 @@
+#include "collectives/gloo/link/link_opening.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+namespace hvd {
+namespace {
+
+// Firewalls and NATs forget connections that are silent for some minutes, and links may be: the
+// kernel says a word on them now and then. Best effort.
+void KeepAlive(int fd) {
+  const auto set = [fd](int level, int option, int value) {
+    setsockopt(fd, level, option, &value, sizeof(value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 20);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
+}
+
+}  // namespace
+
+LinkOpening::LinkOpening(Wire wire, MakeHandshake make_handshake)
+    : wire_(std::move(wire)), make_handshake_(std::move(make_handshake)) {
+  KeepAlive(wire_.fd());
+}
+
+// kProved: it is open.
+LinkOpening::Progress LinkOpening::OpenWire() {
+  switch (wire_.Open()) {
+    case Opening::kWantsToRead:
+      return Progress::kWantsToRead;
+    case Opening::kWantsToWrite:
+      return Progress::kWantsToWrite;
+    case Opening::kFailed:
+      return HungUp();
+    case Opening::kDone:
+      break;
+  }
+  handshake_ = make_handshake_(wire_.Binding());
+  unsent_ = handshake_->Start();
+  return Progress::kProved;
+}
+
+LinkOpening::Progress LinkOpening::Advance() {
+  if (status_.ok() && handshake_ == nullptr) {
+    const Progress opened = OpenWire();
+    if (opened != Progress::kProved) return opened;
+  }
+  while (status_.ok()) {
+    if (!unsent_.empty()) {
+      const IoResult sent = wire_.Write(unsent_);
+      if (sent.end) return HungUp();
+      unsent_.erase(0, sent.bytes);
+      if (!unsent_.empty()) return Progress::kWantsToWrite;
+    }
+    const size_t wanted = handshake_->wanted();
+    if (wanted == 0) return Progress::kProved;
+    const size_t had = received_.size();
+    received_.resize(wanted);
+    const IoResult got = wire_.Read(&received_[had], wanted - had);
+    received_.resize(had + got.bytes);
+    heard_ |= got.bytes > 0;
+    if (got.end) return HungUp();
+    if (received_.size() < wanted) return Progress::kWantsToRead;
+    absl::StatusOr<std::string> answer = handshake_->Step(std::exchange(received_, ""));
+    if (!answer.ok()) return Fail(answer.status());
+    unsent_ = *std::move(answer);
+  }
+  return Progress::kFailed;
+}
+
+LinkOpening::Progress LinkOpening::HungUp() {
+  return Fail(wire_.unsafe() ? absl::PermissionDeniedError(wire_.failure())
+                             : absl::UnavailableError("the other end hung up"));
+}
+
+LinkOpening::Progress LinkOpening::Fail(const absl::Status& why) {
+  status_ = why;
+  return Progress::kFailed;
+}
+
+}  // namespace hvd

@@ -1,0 +1,108 @@
+#include "collectives/nccl/capability_exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/crypto.h"
+#include "collectives/nccl/library.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kShares = '1', kAlone = '0';
+
+// "VERSION|PROBLEM", or "VERSION|WHETHER IT SHARES, GPU AND ID", all but the last of fixed length.
+std::string Body(const NcclHello& hello) {
+  if (hello.version == 0) return absl::StrCat(0, "|", hello.problem);
+  const char shares = hello.shares_gpus ? kShares : kAlone;
+  return absl::StrCat(hello.version, "|", absl::string_view(&shares, 1), hello.gpu, hello.id);
+}
+
+std::optional<NcclHello> ParseBody(absl::string_view body) {
+  const size_t bar = body.find('|');
+  NcclHello hello;
+  if (bar == absl::string_view::npos || !absl::SimpleAtoi(body.substr(0, bar), &hello.version)) {
+    return std::nullopt;
+  }
+  body.remove_prefix(bar + 1);
+  if (hello.version == 0) {
+    hello.problem = std::string(body);
+    return hello;
+  }
+  if (body.size() < 1 + kGpuBytes) return std::nullopt;
+  hello.shares_gpus = body.front() == kShares;
+  body.remove_prefix(1);
+  hello.gpu = std::string(body.substr(0, kGpuBytes));
+  hello.id = std::string(body.substr(kGpuBytes));
+  return hello;
+}
+
+std::string Signed(const GroupInfo& group, int rank, absl::string_view body) {
+  return absl::StrCat("hvd nccl hello|", group.epoch.value(), "|", group.size, "|", rank, "|",
+                      body);
+}
+
+// nullopt: not signed with the secret.
+std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_view text) {
+  if (text.size() < kHmacSha256Bytes) return std::nullopt;
+  const absl::string_view proof = text.substr(0, kHmacSha256Bytes);
+  const absl::string_view body = text.substr(kHmacSha256Bytes);
+  if (!CheckHmacSha256(group.secret, Signed(group, rank, body), proof)) return std::nullopt;
+  return ParseBody(body);
+}
+
+// nullopt: all can, with each other.
+std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
+  std::map<std::string, size_t> owners;  // of the GPUs
+  const bool all_share =
+      std::all_of(hellos.begin(), hellos.end(), [](const NcclHello& h) { return h.shares_gpus; });
+  for (size_t rank = 0; rank < hellos.size(); ++rank) {
+    const NcclHello& hello = hellos[rank];
+    if (hello.version == 0) return absl::StrCat("rank ", rank, " can't use NCCL: ", hello.problem);
+    if (hello.version != hellos[0].version) {
+      return absl::StrCat("rank ", rank, " has NCCL ", NcclVersionText(hello.version),
+                          ", rank 0 has ", NcclVersionText(hellos[0].version));
+    }
+    const auto [owner, is_first] = owners.emplace(hello.gpu, rank);
+    if (!is_first && !all_share) {
+      return absl::StrCat("ranks ", owner->second, " and ", rank, " use the same GPU, which NCCL ",
+                          NcclVersionText(kFirstSharingNccl),
+                          " and later take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string EncodeHello(const GroupInfo& group, const NcclHello& hello) {
+  const std::string body = Body(hello);
+  return HmacSha256(group.secret, Signed(group, group.rank, body)) + body;
+}
+
+absl::StatusOr<NcclUniqueId> JudgeHellos(const GroupInfo& group,
+                                         absl::Span<const std::string> hellos) {
+  std::vector<NcclHello> read;
+  for (size_t rank = 0; rank < hellos.size(); ++rank) {
+    const auto hello = Decode(group, static_cast<int>(rank), hellos[rank]);
+    if (!hello.has_value()) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("rank ", rank, " does not know this epoch's secret"));
+    }
+    read.push_back(*hello);
+  }
+  const std::optional<std::string> problem = FindProblem(read);
+  if (problem.has_value()) return absl::UnimplementedError(*problem);
+  NcclUniqueId id;
+  if (read[0].id.size() != sizeof(id.internal)) {
+    return absl::InternalError("rank 0 gave no id for the communicator");
+  }
+  std::memcpy(id.internal, read[0].id.data(), sizeof(id.internal));
+  return id;
+}
+
+}  // namespace hvd

@@ -1,0 +1,67 @@
+#include "collectives/nccl/comm_state.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd {
+
+absl::Status NcclLife::Connected() {
+  if (state_ == State::kConnecting) state_ = State::kIdle;
+  return status_;
+}
+
+absl::Status NcclLife::Begin() {
+  if (!status_.ok()) return status_;
+  if (state_ != State::kIdle) {
+    return absl::InternalError(
+        absl::StrCat("an operation on a communicator that is ", NameOf(state_)));
+  }
+  state_ = State::kBusy;
+  return absl::OkStatus();
+}
+
+absl::Status NcclLife::Succeed() {
+  if (state_ == State::kBusy) state_ = State::kIdle;
+  return status_;
+}
+
+bool NcclLife::Break(const absl::Status& why) {
+  if (state_ == State::kClosing || state_ == State::kClosed) return false;
+  status_ = why;
+  state_ = State::kClosing;
+  return true;
+}
+
+bool NcclLife::Leave() {
+  if (state_ != State::kIdle) return false;
+  status_ = absl::FailedPreconditionError("the communicator has been closed");
+  state_ = State::kClosing;
+  return true;
+}
+
+void NcclLife::Closed() { state_ = State::kClosed; }
+
+bool NcclLife::EnterCall() {
+  if (state_ == State::kClosing || state_ == State::kClosed) return false;
+  in_call_ = true;
+  return true;
+}
+
+void NcclLife::LeaveCall() { in_call_ = false; }
+
+absl::string_view NameOf(NcclLife::State state) {
+  switch (state) {
+    case NcclLife::State::kConnecting:
+      return "connecting";
+    case NcclLife::State::kIdle:
+      return "idle";
+    case NcclLife::State::kBusy:
+      return "busy";
+    case NcclLife::State::kClosing:
+      return "closing";
+    case NcclLife::State::kClosed:
+      break;
+  }
+  return "closed";
+}
+
+}  // namespace hvd

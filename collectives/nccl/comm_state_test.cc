@@ -1,0 +1,99 @@
+#include "collectives/nccl/comm_state.h"
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using State = NcclLife::State;
+
+const absl::Status kAbort = absl::AbortedError("enough");
+const absl::Status kError = absl::UnavailableError("a peer is gone");
+
+NcclLife Idle() {
+  NcclLife life;
+  EXPECT_EQ(life.Connected(), absl::OkStatus());
+  return life;
+}
+
+TEST(NcclLife, Operations_ComeAndGo) {
+  NcclLife life = Idle();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(life.state(), State::kIdle);
+    EXPECT_EQ(life.Begin(), absl::OkStatus());
+    EXPECT_EQ(life.state(), State::kBusy);
+    EXPECT_TRUE(life.EnterCall());
+    life.LeaveCall();
+    EXPECT_EQ(life.Succeed(), absl::OkStatus());
+  }
+}
+
+TEST(NcclLife, Begin_OutOfTurn_IsABug) {
+  NcclLife life;
+  EXPECT_EQ(life.Begin().code(), absl::StatusCode::kInternal);
+  life = Idle();
+  EXPECT_EQ(life.Begin(), absl::OkStatus());
+  EXPECT_EQ(life.Begin().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(life.status(), absl::OkStatus());
+}
+
+TEST(NcclLife, Break_TheFirstReasonStaysAndOneCloserIsWanted) {
+  for (const bool busy : {false, true}) {
+    NcclLife life = Idle();
+    if (busy) {
+      EXPECT_EQ(life.Begin(), absl::OkStatus());
+    }
+    EXPECT_TRUE(life.Break(kAbort));
+    EXPECT_FALSE(life.Break(kError));
+    EXPECT_EQ(life.state(), State::kClosing);
+    EXPECT_EQ(life.status(), kAbort);
+    EXPECT_EQ(life.Succeed(), kAbort);
+    EXPECT_EQ(life.Begin(), kAbort);
+    life.Closed();
+    EXPECT_FALSE(life.Break(kError));
+    EXPECT_EQ(life.Begin(), kAbort);
+    EXPECT_EQ(life.state(), State::kClosed);
+  }
+}
+
+TEST(NcclLife, Break_WhileConnecting_ConnectingFails) {
+  NcclLife life;
+  EXPECT_TRUE(life.Break(kError));
+  EXPECT_EQ(life.Connected(), kError);
+  EXPECT_EQ(life.state(), State::kClosing);
+}
+
+TEST(NcclLife, EnterCall_NotOnceItCloses) {
+  NcclLife life;
+  EXPECT_TRUE(life.EnterCall()) << "connecting is a call";
+  EXPECT_TRUE(life.in_call());
+  life.Break(kError);
+  EXPECT_TRUE(life.in_call()) << "the closer has to wait for it";
+  life.LeaveCall();
+  EXPECT_FALSE(life.in_call());
+  EXPECT_FALSE(life.EnterCall());
+  life.Closed();
+  EXPECT_FALSE(life.EnterCall());
+  EXPECT_FALSE(life.in_call());
+}
+
+TEST(NcclLife, Leave_OnlyInGoodOrder) {
+  NcclLife life = Idle();
+  EXPECT_TRUE(life.Leave());
+  EXPECT_FALSE(life.Leave());
+  EXPECT_FALSE(life.Break(kAbort));
+  EXPECT_EQ(life.Begin().code(), absl::StatusCode::kFailedPrecondition);
+
+  life = Idle();
+  life.Break(kError);
+  EXPECT_FALSE(life.Leave());
+  EXPECT_EQ(life.status(), kError);
+}
+
+TEST(NcclLife, States_HaveNames) {
+  EXPECT_EQ(NameOf(State::kConnecting), "connecting");
+  EXPECT_EQ(NameOf(State::kClosed), "closed");
+}
+
+}  // namespace
+}  // namespace hvd

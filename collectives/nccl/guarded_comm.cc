@@ -1,0 +1,268 @@
+#include "collectives/nccl/guarded_comm.h"
+
+#include <algorithm>
+#include <thread>  // NOLINT: the closer
+#include <utility>
+
+#include "base/clock.h"
+#include "base/signal_free_thread.h"
+#include "base/status_macros.h"
+#include "collectives/nccl/convert.h"
+
+namespace hvd {
+namespace {
+
+// Polls that follow each other at once: about as long as the smallest operations take.
+constexpr int kBusyPolls = 100;
+
+absl::Duration PauseAfter(int polls) {
+  return std::min(absl::Microseconds(50) * (polls / kBusyPolls), absl::Milliseconds(1));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<NcclSession>> NcclSession::Connect(
+    const GpuLibraries& libraries, std::unique_ptr<DeviceStream> stream, const NcclPlace& place,
+    const NcclBounds& limits, const WaitBounds& bounds) {
+  std::shared_ptr<NcclSession> session(new NcclSession(libraries, std::move(stream), limits));
+  RETURN_IF_ERROR(session->Initialize(place, bounds));
+  return session;
+}
+
+absl::Status NcclSession::Initialize(const NcclPlace& place, const WaitBounds& bounds) {
+  const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
+  StartQuietThread([self = shared_from_this(), place] { self->MakeCommunicator(place); }).detach();
+  absl::Status status = Poll(deadline, bounds.cancellation, [this]() -> absl::StatusOr<bool> {
+    absl::MutexLock lock(&mutex_);
+    if (!made_.has_value()) return false;
+    RETURN_IF_ERROR(*made_);
+    return true;
+  });
+  if (status.ok()) status = AwaitSettled(deadline, bounds.cancellation);
+  if (!status.ok()) return Fail(status);
+  StartQuietThread([self = shared_from_this()] { self->WatchCalls(); }).detach();
+  absl::MutexLock lock(&mutex_);
+  return life_.Connected();
+}
+
+void NcclSession::MakeCommunicator(const NcclPlace& place) {
+  static_assert(sizeof(comm_) == sizeof(NcclComm*) && decltype(comm_)::is_always_lock_free);
+  const absl::Status made = Touch([&] {
+    NcclConfig config;
+    return Check(nccl_.comm_init_rank_config(reinterpret_cast<NcclComm**>(&comm_), place.size,
+                                             place.id, place.rank, &config),
+                 "making a communicator");
+  });
+  bool nobody_else_ends_it;
+  {
+    absl::MutexLock lock(&mutex_);
+    made_ = made;
+    nobody_else_ends_it = life_.state() == NcclLife::State::kClosed;
+  }
+  if (!nobody_else_ends_it) return;
+  if (NcclComm* const late = comm_.exchange(nullptr)) nccl_.comm_abort(late);
+}
+
+void NcclSession::WatchCalls() {
+  if (!AwaitStuckCall()) return;
+  Break(absl::DeadlineExceededError("a call of NCCL has not returned in time"));
+}
+
+bool NcclSession::AwaitStuckCall() {
+  absl::MutexLock lock(&mutex_);
+  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return life_.state() == NcclLife::State::kClosing || life_.state() == NcclLife::State::kClosed;
+  };
+  while (!is_over()) {
+    const absl::Time by = return_by_;
+    const bool is_late = Clock::Real().Now() >= by;
+    if (is_late && life_.state() == NcclLife::State::kBusy && life_.in_call()) return true;
+    // That another operation has a later time is seen when this one's has passed, so that an
+    // operation need not wake this thread.
+    const auto has_news = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return is_over() || (is_late ? return_by_ != by : return_by_ < by);
+    };
+    Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&has_news),
+                                    is_late ? absl::InfiniteFuture() : by);
+  }
+  return false;
+}
+
+absl::Status NcclSession::Run(absl::Duration timeout, absl::FunctionRef<absl::Status()> enqueue,
+                              absl::FunctionRef<absl::Status(const absl::Status&)> explain) {
+  {
+    absl::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(life_.Begin());
+    deadline_ = Clock::Real().Now() + timeout;
+    return_by_ = deadline_ + limits_.stuck_call;
+  }
+  absl::Status status = enqueue();
+  if (status.ok()) status = Synchronize();
+  if (!status.ok()) return Fail(explain(status));
+  absl::MutexLock lock(&mutex_);
+  return life_.Succeed();
+}
+
+absl::Status NcclSession::Group(absl::FunctionRef<NcclResult(NcclComm*, CudaStream*)> body) {
+  RETURN_IF_ERROR(Touch([&]() -> absl::Status {
+    RETURN_IF_ERROR(Check(nccl_.group_start(), "starting a group"));
+    const NcclResult enqueued = body(comm(), stream_->get());
+    const NcclResult ended = nccl_.group_end();  // also after a failure: the state is the thread's
+    RETURN_IF_ERROR(Check(enqueued, "enqueuing"));
+    return Check(ended, "ending a group");
+  }));
+  // Until then nothing may be on the stream yet.
+  return AwaitSettled(deadline_, nullptr);
+}
+
+absl::Status NcclSession::OnStream(absl::FunctionRef<absl::Status(DeviceStream&)> body) {
+  return Touch([&] { return body(*stream_); });
+}
+
+absl::Status NcclSession::Synchronize() {
+  RETURN_IF_ERROR(Touch([&] { return stream_->Mark(); }));
+  return Poll(deadline_, nullptr, [&]() -> absl::StatusOr<bool> {
+    bool done = false;
+    RETURN_IF_ERROR(Touch([&]() -> absl::Status {
+      ASSIGN_OR_RETURN(done, stream_->Done());
+      return absl::OkStatus();
+    }));
+    if (done) return true;
+    RETURN_IF_ERROR(Settled().status());  // errors show here, while the stream hangs
+    return false;
+  });
+}
+
+absl::Status NcclSession::Call(absl::string_view what,
+                               absl::FunctionRef<NcclResult(NcclComm*)> call) {
+  return Touch([&] { return Check(call(comm()), what); });
+}
+
+absl::Status NcclSession::Touch(absl::FunctionRef<absl::Status()> use) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!life_.EnterCall()) return life_.status();
+  }
+  absl::Status status;
+  {
+    const DeviceStream::ScopedDevice device(*stream_);
+    status = use();
+  }
+  absl::MutexLock lock(&mutex_);
+  life_.LeaveCall();
+  return status;
+}
+
+absl::Status NcclSession::Check(NcclResult result, absl::string_view what) const {
+  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return absl::OkStatus();
+  const char* detail = nccl_.get_last_error(nullptr);  // it takes no notice of its argument
+  return FromNccl(result, what, nccl_.get_error_string(result), detail == nullptr ? "" : detail);
+}
+
+absl::StatusOr<bool> NcclSession::Settled() {
+  NcclResult state = NcclResult::kSuccess;
+  RETURN_IF_ERROR(Touch([&]() -> absl::Status {
+    RETURN_IF_ERROR(Check(nccl_.comm_get_async_error(comm(), &state), "asking for errors"));
+    return Check(state, "NCCL");
+  }));
+  return state != NcclResult::kInProgress;
+}
+
+absl::Status NcclSession::AwaitSettled(absl::Time deadline, const Cancellation* cancellation) {
+  return Poll(deadline, cancellation, [this] { return Settled(); });
+}
+
+absl::Status NcclSession::Poll(absl::Time deadline, const Cancellation* cancellation,
+                               absl::FunctionRef<absl::StatusOr<bool>()> done) {
+  for (int polls = 0;; ++polls) {
+    ASSIGN_OR_RETURN(const bool is_done, done());
+    if (is_done) return absl::OkStatus();
+    if (cancellation != nullptr) RETURN_IF_ERROR(cancellation->status());
+    const absl::Time now = Clock::Real().Now();
+    if (now >= deadline) return absl::DeadlineExceededError("not all ranks came in time");
+    if (polls >= kBusyPolls) Pause(PauseAfter(polls));
+  }
+}
+
+void NcclSession::Pause(absl::Duration time) {
+  absl::MutexLock lock(&mutex_);
+  // Whoever leaves in order has a status as well, and still has to wait.
+  const bool was_ok = life_.status().ok();
+  const auto broken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return was_ok && !life_.status().ok();
+  };
+  Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&broken), Clock::Real().Now() + time);
+}
+
+void NcclSession::Break(const absl::Status& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!life_.Break(why)) return;
+  }
+  StartCloser(/*gently=*/false);
+}
+
+absl::Status NcclSession::Fail(const absl::Status& why) {
+  Break(why);
+  AwaitClosed();  // the device may still write to the caller's buffers until then
+  absl::MutexLock lock(&mutex_);
+  return life_.status();
+}
+
+void NcclSession::Close() {
+  bool in_order;
+  {
+    absl::MutexLock lock(&mutex_);
+    in_order = life_.Leave();
+  }
+  if (in_order) StartCloser(/*gently=*/true);
+  AwaitClosed();
+}
+
+void NcclSession::StartCloser(bool gently) {
+  StartQuietThread([self = shared_from_this(), gently] { self->End(gently); }).detach();
+}
+
+void NcclSession::End(bool gently) {
+  AwaitNoCall();  // or the call is stuck, and returns when the communicator is aborted
+  NcclComm* const made = comm_.exchange(nullptr);
+  {
+    const DeviceStream::ScopedDevice device(*stream_);
+    if (made != nullptr && !(gently && EndGently(made))) nccl_.comm_abort(made);
+  }
+  // If a thread is stuck nevertheless, the stream lives as long as that keeps the session.
+  if (AwaitNoCall()) stream_.reset();
+  absl::MutexLock lock(&mutex_);
+  life_.Closed();
+}
+
+// What peers still want of this rank is in NCCL's hands: finalizing waits for that.
+bool NcclSession::EndGently(NcclComm* comm) {
+  const absl::Time deadline = Clock::Real().Now() + limits_.finalize;
+  if (!Check(nccl_.comm_finalize(comm), "finalizing").ok()) return false;
+  for (;;) {
+    NcclResult state = NcclResult::kSuccess;
+    if (nccl_.comm_get_async_error(comm, &state) != NcclResult::kSuccess) return false;
+    if (state == NcclResult::kSuccess) return nccl_.comm_destroy(comm) == NcclResult::kSuccess;
+    if (state != NcclResult::kInProgress || Clock::Real().Now() >= deadline) return false;
+    Pause(absl::Milliseconds(1));
+  }
+}
+
+void NcclSession::AwaitClosed() {
+  absl::MutexLock lock(&mutex_);
+  const auto closed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return life_.state() == NcclLife::State::kClosed;
+  };
+  Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&closed),
+                                  Clock::Real().Now() + limits_.close);
+}
+
+bool NcclSession::AwaitNoCall() {
+  absl::MutexLock lock(&mutex_);
+  const auto no_call = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !life_.in_call(); };
+  return Clock::Real().AwaitWithDeadline(mutex_, absl::Condition(&no_call),
+                                         Clock::Real().Now() + limits_.stuck_call);
+}
+
+}  // namespace hvd

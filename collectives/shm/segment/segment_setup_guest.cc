@@ -1,0 +1,114 @@
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "collectives/shm/segment/segment_setup_protocol.h"
+#include "collectives/shm/segment/segment_setup_sides.h"
+
+namespace hvd::meeting {
+namespace {
+
+constexpr absl::Duration kPause = absl::Milliseconds(1);  // before it comes again
+
+class GuestSide {
+ public:
+  GuestSide(const GroupInfo& group, const WaitBounds& bounds) : group_(group), patience_(bounds) {}
+
+  absl::StatusOr<Meeting> Run(KeyExchange& keys, Fd bell, const WaitBounds& bounds) {
+    ASSIGN_OR_RETURN(const Invitation invitation, Invite(group_, keys, "", bounds));
+    std::vector<Fd> passed;
+    ASSIGN_OR_RETURN(const Answer answer, Introduce(invitation, bell, passed));
+    if (!CheckProof(group_, invitation, 0, {answer.proof, sizeof(answer.proof)})) {
+      return absl::PermissionDeniedError("rank 0 does not know this epoch's secret");
+    }
+    RETURN_IF_ERROR(ToStatus(answer));
+    return Enter(std::move(passed));
+  }
+
+ private:
+  // Rank 0 may hang up on who has been silent for longest, to make room for others; that can be a
+  // rank that was held up before its first word. So it comes again, as long as rank 0 is there.
+  absl::StatusOr<Answer> Introduce(const Invitation& invitation, const Fd& bell,
+                                   std::vector<Fd>& passed) {
+    absl::Status gone;
+    while (true) {
+      const int error = Connect(invitation);
+      if (error == 0) {
+        const absl::Status sent = SayHello(invitation, bell);
+        absl::StatusOr<Answer> answer = sent.ok() ? Hear(passed) : GoneError(0, sent);
+        if (!absl::IsUnavailable(answer.status())) return answer;
+        gone = answer.status();
+      } else if (error != EAGAIN) {  // which says that the queue of connections is full
+        if (!gone.ok()) return gone;
+        return absl::UnavailableError(absl::StrCat("rank 0 can't be reached: ", strerror(error)));
+      }
+      std::vector<pollfd> nobody;
+      RETURN_IF_ERROR(patience_.Await(nobody, Clock::Real().Now() + kPause));
+    }
+  }
+
+  // 0, or what errno says.
+  int Connect(const Invitation& invitation) {
+    link_ = NewSocket();
+    socklen_t length = 0;
+    const sockaddr_un address = AddressOf(invitation.socket_name, &length);
+    const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+    return connect(link_.get(), generic, length) == 0 ? 0 : errno;
+  }
+
+  absl::Status SayHello(const Invitation& invitation, const Fd& bell) {
+    Hello hello = {group_.rank, {}};
+    const std::string proof = Proof(group_, invitation, group_.rank);
+    memcpy(hello.proof, proof.data(), sizeof(hello.proof));
+    return Send(link_.get(), hello, {bell.get()});
+  }
+
+  absl::StatusOr<Answer> Hear(std::vector<Fd>& passed) {
+    const absl::Status waited = patience_.AwaitReadable(link_.get());
+    if (absl::IsDeadlineExceeded(waited)) {
+      return absl::DeadlineExceededError("waited in vain for rank 0's answer");
+    }
+    RETURN_IF_ERROR(waited);
+    absl::StatusOr<Answer> answer = Receive<Answer>(link_.get(), passed);
+    if (!answer.ok()) return GoneError(0, answer.status());
+    return answer;
+  }
+
+  absl::StatusOr<Meeting> Enter(std::vector<Fd> passed) {
+    // Fewer descriptors come if this process may open no more.
+    const size_t ranks = static_cast<size_t>(group_.size);
+    const bool whole = passed.size() == 1 + ranks || passed.size() == 1 + 2 * ranks;
+    absl::StatusOr<Segment> segment = Segment::Map(whole ? std::move(passed.front()) : Fd(),
+                                                   group_.size, GeometryFor(group_.size));
+    const absl::Status sent = Send(link_.get(), Mapped{segment.ok() ? 1 : 0});
+    if (!sent.ok()) return GoneError(0, sent);
+    std::vector<Fd> none;
+    ASSIGN_OR_RETURN(const Answer verdict, Hear(none));
+    RETURN_IF_ERROR(ToStatus(verdict));
+    const auto bells = passed.begin() + 1;
+    const auto processes = bells + group_.size;
+    Meeting meeting{*std::move(segment), {}, {}, {}};
+    meeting.bells.assign(std::make_move_iterator(bells), std::make_move_iterator(processes));
+    meeting.processes.assign(std::make_move_iterator(processes),
+                             std::make_move_iterator(passed.end()));
+    meeting.links.push_back(std::move(link_));
+    return meeting;
+  }
+
+  const GroupInfo& group_;
+  const Patience patience_;
+  Fd link_;
+};
+
+}  // namespace
+
+absl::StatusOr<Meeting> Attend(const GroupInfo& group, KeyExchange& keys, Fd bell,
+                               const WaitBounds& bounds) {
+  return GuestSide(group, bounds).Run(keys, std::move(bell), bounds);
+}
+
+}  // namespace hvd::meeting

@@ -1,0 +1,223 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/net/accept.h"
+#include "base/clock.h"
+#include "collectives/shm/segment/segment_setup_protocol.h"
+#include "collectives/shm/segment/segment_setup_sides.h"
+
+namespace hvd::meeting {
+namespace {
+
+constexpr size_t kNameBytes = 16;  // random
+// Who has connected and not said who it is, beyond the members that are to come.
+constexpr size_t kMostStrangers = 64;
+// For the true rank to come after somebody has said without proof that it is it.
+constexpr absl::Duration kClaimTime = absl::Seconds(1);
+
+// Who is at the other end: nobody's user if that can't be told.
+ucred UserOf(int socket) {
+  ucred peer = {0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
+  socklen_t length = sizeof(peer);
+  getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  return peer;
+}
+
+// None for a process that this one can't see, as from another container.
+Fd OpenProcess(pid_t pid) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+class HostSide {
+ public:
+  HostSide(const GroupInfo& group, Fd bell, const WaitBounds& bounds)
+      : group_(group),
+        patience_(bounds),
+        links_(group.size),
+        bells_(group.size),
+        processes_(group.size) {
+    bells_[0] = std::move(bell);
+    processes_[0] = OpenProcess(getpid());
+  }
+
+  absl::StatusOr<Meeting> Run(KeyExchange& keys, const WaitBounds& bounds) {
+    const std::string name = absl::BytesToHexString(RandomBytes(kNameBytes));
+    listener_ = NewSocket();
+    socklen_t length = 0;
+    const sockaddr_un address = AddressOf(name, &length);
+    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
+        listen(listener_.get(), SOMAXCONN) != 0) {
+      return absl::UnavailableError(absl::StrCat("no socket to meet at: ", strerror(errno)));
+    }
+    ASSIGN_OR_RETURN(invitation_, Invite(group_, keys, name, bounds));
+    RETURN_IF_ERROR(Gather());
+    auto segment = Segment::Create(group_.size, GeometryFor(group_.size));
+    if (!segment.ok()) Blame(absl::StatusCode::kUnimplemented, 0);
+    RETURN_IF_ERROR(HandOut(segment.ok() ? segment->fd() : -1));
+    RETURN_IF_ERROR(ToStatus(verdict_));
+    RETURN_IF_ERROR(Confirm());
+    RETURN_IF_ERROR(ToStatus(verdict_));
+    return Meeting{*std::move(segment), std::move(bells_), std::move(links_),
+                   std::move(processes_)};
+  }
+
+ private:
+  struct Claim {
+    Fd link, bell;
+  };
+
+  void Blame(absl::StatusCode code, int rank) {
+    if (verdict_.code == 0) verdict_ = {static_cast<int32_t>(code), rank, {}};
+  }
+
+  std::vector<int> Missing() const {
+    std::vector<int> missing;
+    for (int rank = 1; rank < group_.size; ++rank) {
+      if (!links_[rank].valid()) missing.push_back(rank);
+    }
+    return missing;
+  }
+
+  // Until everyone has proved who it is. Without a proof nobody takes a rank's place: another
+  // process of this user, in another container of this network namespace, can say that it is one.
+  // Only if the true one does not come is it believed that it has no proof; then it learns why it
+  // is refused.
+  absl::Status Gather() {
+    while (!Missing().empty()) {
+      const absl::Time believed =
+          MissingAreClaimed() ? last_claim_ + kClaimTime : absl::InfiniteFuture();
+      if (Clock::Real().Now() >= believed) return BelieveClaims();
+      const bool rests = Clock::Real().Now() < rests_until_;
+      std::vector<pollfd> fds = {{rests ? -1 : listener_.get(), POLLIN, 0}};
+      for (const Fd& stranger : strangers_) fds.push_back({stranger.get(), POLLIN, 0});
+      const absl::Status waited =
+          patience_.Await(fds, std::min(believed, rests ? rests_until_ : absl::InfiniteFuture()));
+      if (absl::IsDeadlineExceeded(waited)) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("waited ", absl::FormatDuration(patience_.timeout()), " in vain for rank ",
+                         absl::StrJoin(Missing(), ", rank ")));
+      }
+      RETURN_IF_ERROR(waited);
+      for (size_t i = strangers_.size(); i > 0; --i) {
+        if (fds[i].revents != 0) Greet(i - 1);
+      }
+      if (fds[0].revents != 0) LetIn();
+    }
+    return absl::OkStatus();
+  }
+
+  void LetIn() {
+    Accepted accepted = Accept(listener_.get());
+    if (accepted.out_of_files) rests_until_ = Clock::Real().Now() + kAcceptPause;
+    if (!accepted.connection.valid() || UserOf(accepted.connection.get()).uid != geteuid()) return;
+    // Members speak at once, so whoever has been silent for longest makes room.
+    const size_t most = kMostStrangers + static_cast<size_t>(group_.size);
+    if (strangers_.size() >= most) strangers_.erase(strangers_.begin());
+    strangers_.push_back(std::move(accepted.connection));
+  }
+
+  void Greet(size_t index) {
+    Fd stranger = std::move(strangers_[index]);
+    strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(index));
+    std::vector<Fd> passed;
+    const absl::StatusOr<Hello> hello = Receive<Hello>(stranger.get(), passed);
+    const bool makes_sense = hello.ok() && passed.size() == 1 && hello->rank > 0 &&
+                             hello->rank < group_.size && !links_[hello->rank].valid();
+    if (!makes_sense) return;
+    const absl::string_view proof(hello->proof, sizeof(hello->proof));
+    if (CheckProof(group_, invitation_, hello->rank, proof)) {
+      return Seat(hello->rank, {std::move(stranger), std::move(passed.front())});
+    }
+    claims_[hello->rank] = {std::move(stranger), std::move(passed.front())};
+    last_claim_ = Clock::Real().Now();
+  }
+
+  void Seat(int rank, Claim claim) {
+    processes_[rank] = OpenProcess(UserOf(claim.link.get()).pid);
+    links_[rank] = std::move(claim.link);
+    bells_[rank] = std::move(claim.bell);
+  }
+
+  bool MissingAreClaimed() const {
+    const std::vector<int> missing = Missing();
+    return std::all_of(missing.begin(), missing.end(),
+                       [this](int rank) { return claims_.count(rank) > 0; });
+  }
+
+  absl::Status BelieveClaims() {
+    for (const int rank : Missing()) {
+      Blame(absl::StatusCode::kPermissionDenied, rank);
+      Seat(rank, std::move(claims_.at(rank)));
+    }
+    return absl::OkStatus();
+  }
+
+  // All or none: a message has no gaps, and takes so many.
+  void ChooseProcesses() {
+    const bool all = std::all_of(processes_.begin(), processes_.end(),
+                                 [](const Fd& process) { return process.valid(); });
+    if (!all || 1 + bells_.size() + processes_.size() > kMostPassedDescriptors) processes_.clear();
+  }
+
+  absl::Status HandOut(int memory) {
+    Answer answer = verdict_;
+    const std::string proof = Proof(group_, invitation_, 0);
+    memcpy(answer.proof, proof.data(), sizeof(answer.proof));
+    std::vector<int> descriptors;
+    if (verdict_.code == 0) {
+      descriptors.push_back(memory);
+      for (const Fd& bell : bells_) descriptors.push_back(bell.get());
+      ChooseProcesses();
+      for (const Fd& process : processes_) descriptors.push_back(process.get());
+    }
+    return TellAll(answer, descriptors);
+  }
+
+  absl::Status Confirm() {
+    for (int rank = 1; rank < group_.size; ++rank) {
+      RETURN_IF_ERROR(patience_.AwaitReadable(links_[rank].get()));
+      std::vector<Fd> none;
+      const absl::StatusOr<Mapped> mapped = Receive<Mapped>(links_[rank].get(), none);
+      if (!mapped.ok()) Blame(absl::StatusCode::kUnavailable, rank);
+      if (mapped.ok() && mapped->ok == 0) Blame(absl::StatusCode::kUnimplemented, rank);
+    }
+    return TellAll(verdict_, {});
+  }
+
+  absl::Status TellAll(const Answer& answer, const std::vector<int>& descriptors) {
+    for (int rank = 1; rank < group_.size; ++rank) {
+      const absl::Status sent = Send(links_[rank].get(), answer, descriptors);
+      if (!sent.ok()) return GoneError(rank, sent);
+    }
+    return absl::OkStatus();
+  }
+
+  const GroupInfo& group_;
+  const Patience patience_;
+  Fd listener_;
+  Invitation invitation_;
+  absl::Time rests_until_ = absl::InfinitePast();  // from accepting, for lack of files
+  std::vector<Fd> strangers_;                      // have not said who they are; oldest first
+  std::map<int, Claim> claims_;                    // by rank, of those who could not prove it
+  absl::Time last_claim_ = absl::InfinitePast();
+  std::vector<Fd> links_, bells_, processes_;
+  Answer verdict_ = {};
+};
+
+}  // namespace
+
+absl::StatusOr<Meeting> Host(const GroupInfo& group, KeyExchange& keys, Fd bell,
+                             const WaitBounds& bounds) {
+  return HostSide(group, std::move(bell), bounds).Run(keys, bounds);
+}
+
+}  // namespace hvd::meeting

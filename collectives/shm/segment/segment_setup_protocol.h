@@ -1,0 +1,102 @@
+// What the ranks of a host say to each other when they meet.
+#ifndef COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_PROTOCOL_H_
+#define COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_PROTOCOL_H_
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/cancellation.h"
+#include "base/crypto.h"
+#include "base/net/descriptor_passing.h"
+#include "base/fd.h"
+#include "base/status_macros.h"
+#include "collectives/key_exchange.h"
+#include "collectives/types.h"
+
+namespace hvd::meeting {
+
+// A member's first word, with its bell.
+struct Hello {
+  int32_t rank;
+  char proof[kHmacSha256Bytes];
+};
+// Rank 0's answers: the first comes with the memory, all bells and, if they are to be had, all
+// processes; the second says what came out.
+struct Answer {
+  int32_t code;  // absl::StatusCode
+  int32_t rank;  // whom an error is about
+  char proof[kHmacSha256Bytes];
+};
+// A member's second word: whether it could map the memory.
+struct Mapped {
+  int32_t ok;
+};
+
+// What all ranks know of the meeting from the key exchange, so that a proof is good for it alone.
+struct Invitation {
+  std::string socket_name;
+  std::string transcript;
+};
+// Errors as KeyExchange::AllGather.
+absl::StatusOr<Invitation> Invite(const GroupInfo& group, KeyExchange& keys,
+                                  const std::string& socket_name, const WaitBounds& bounds);
+
+// That the rank `from` knows the group's secret.
+std::string Proof(const GroupInfo& group, const Invitation& invitation, int from);
+bool CheckProof(const GroupInfo& group, const Invitation& invitation, int from,
+                absl::string_view proof);
+
+Fd NewSocket();
+sockaddr_un AddressOf(absl::string_view name, socklen_t* length);
+
+// Waits until one of `fds` is ready; the cancellation's descriptor is added.
+class Patience {
+ public:
+  explicit Patience(const WaitBounds& bounds);
+
+  // Also returns when `look_again` has come.   DeadlineExceeded, or the cancellation's status.
+  absl::Status Await(std::vector<pollfd>& fds,
+                     absl::Time look_again = absl::InfiniteFuture()) const;
+  absl::Status AwaitReadable(int fd) const;
+
+  absl::Duration timeout() const { return bounds_.timeout; }
+
+ private:
+  const WaitBounds bounds_;
+  const absl::Time deadline_;
+};
+
+template <typename Message>
+absl::Status Send(int socket, const Message& message, const std::vector<int>& descriptors = {}) {
+  return SendWithDescriptors(
+      socket, absl::string_view(reinterpret_cast<const char*>(&message), sizeof(message)),
+      descriptors);
+}
+
+// One whole message, which must be there.
+template <typename Message>
+absl::StatusOr<Message> Receive(int socket, std::vector<Fd>& descriptors) {
+  Message message = {};
+  ASSIGN_OR_RETURN(const size_t got,
+                   ReceiveWithDescriptors(socket, reinterpret_cast<char*>(&message),
+                                          sizeof(message), descriptors));
+  if (got == sizeof(message)) return message;
+  return absl::UnavailableError(got == 0 ? "it has closed its connection" : "it talks nonsense");
+}
+
+absl::Status GoneError(int rank, const absl::Status& why);
+// What an answer says.
+absl::Status ToStatus(const Answer& answer);
+
+}  // namespace hvd::meeting
+
+#endif  // COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_PROTOCOL_H_

@@ -1,0 +1,153 @@
+#include "collectives/shm/segment/segment_setup.h"
+
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/conformance/memory_key_exchange.h"
+#include "collectives/conformance/rank_group.h"
+#include "collectives/shm/segment/segment_setup_protocol.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kNonceBytes = 16;
+
+// Calls `meanwhile` with the name of rank 0's socket after the round, before the rank goes on.
+class WatchedExchange : public KeyExchange {
+ public:
+  using Meanwhile = std::function<void(const std::string& socket_name)>;
+  WatchedExchange(KeyExchange& keys, Meanwhile meanwhile)
+      : keys_(keys), meanwhile_(std::move(meanwhile)) {}
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
+                                                     absl::Duration timeout) override {
+    auto values = keys_.AllGather(key, value, timeout);
+    if (values.ok()) meanwhile_(values->at(0).substr(0, values->at(0).size() - kNonceBytes));
+    return values;
+  }
+
+ private:
+  KeyExchange& keys_;
+  const Meanwhile meanwhile_;
+};
+
+// All ranks meet; before rank 1 goes to the socket, `meanwhile` does.
+std::vector<absl::Status> MeetWhile(int ranks, const WatchedExchange::Meanwhile& meanwhile) {
+  KeyExchangeTable table(ranks);
+  std::vector<absl::Status> statuses(static_cast<size_t>(ranks));
+  ForEachRank(ranks, [&](int rank) {
+    const std::unique_ptr<KeyExchange> own_keys = table.ForRank(rank);
+    WatchedExchange keys(*own_keys, [&](const std::string& name) {
+      if (rank == 1) meanwhile(name);
+    });
+    statuses[rank] = Meet({Epoch(1), rank, ranks, "", "secret"}, keys, absl::Seconds(60)).status();
+  });
+  return statuses;
+}
+
+Fd ConnectTo(const std::string& name) {
+  Fd fd = meeting::NewSocket();
+  socklen_t length = 0;
+  const sockaddr_un address = meeting::AddressOf(name, &length);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  return fd;
+}
+
+void ClaimToBe(int rank, const Fd& link) {
+  const Fd bell(eventfd(0, EFD_CLOEXEC));
+  EXPECT_EQ(meeting::Send(link.get(), meeting::Hello{rank, {}}, {bell.get()}), absl::OkStatus());
+}
+
+TEST(MeetingTest, StrangersClaimEveryRankBeforeItComes_TheTrueOnesMeet) {
+  std::vector<Fd> strangers;
+  const auto statuses = MeetWhile(3, [&](const std::string& name) {
+    for (const int rank : {1, 2, 1, 0, 3, -1}) {
+      strangers.push_back(ConnectTo(name));
+      ClaimToBe(rank, strangers.back());
+    }
+  });
+  for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST(MeetingTest, ManySilentStrangers_MakeRoom) {
+  std::vector<Fd> strangers;
+  const auto statuses = MeetWhile(3, [&](const std::string& name) {
+    for (int i = 0; i < 300; ++i) strangers.push_back(ConnectTo(name));
+    pollfd first = {strangers.front().get(), POLLIN, 0};
+    EXPECT_EQ(poll(&first, 1, 60000), 1) << "it was not hung up on";
+  });
+  for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
+}
+
+// What rank 1 of two is shown when `name` is where rank 0 listens.
+class InvitedTo : public KeyExchange {
+ public:
+  explicit InvitedTo(std::string name) : name_(std::move(name)) {}
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
+                                                     absl::Duration timeout) override {
+    return std::vector<std::string>{name_ + std::string(kNonceBytes, 'n'), std::string(value)};
+  }
+
+ private:
+  const std::string name_;
+};
+
+// As rank 0 does with the oldest stranger, who may be a rank that was held up.
+TEST(MeetingTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
+  const std::string name = "hvd-meeting-test-" + std::to_string(getpid());
+  Fd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  socklen_t length = 0;
+  const sockaddr_un address = meeting::AddressOf(name, &length);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  absl::Status met;
+  ForEachRank(2, [&](int rank) {
+    if (rank == 0) {
+      for (int visit = 0; visit < 3; ++visit) {
+        const Fd visitor(accept(listener.get(), nullptr, nullptr));
+        EXPECT_TRUE(visitor.valid());
+      }
+      listener.reset();
+    } else {
+      InvitedTo keys(name);
+      met = Meet({Epoch(1), 1, 2, "", "secret"}, keys, absl::Seconds(60)).status();
+    }
+  });
+  EXPECT_EQ(met.code(), absl::StatusCode::kUnavailable) << met;
+}
+
+TEST(MeetingTest, NoFilesForAWhile_WaitsWithoutTurningAndGoesOn) {
+  rlimit before = {};
+  getrlimit(RLIMIT_NOFILE, &before);
+  clock_t cpu = 0;
+  const auto statuses = MeetWhile(2, [&](const std::string& name) {
+    const Fd stranger = meeting::NewSocket();
+    rlimit none = before;
+    none.rlim_cur = static_cast<rlim_t>(Fd(dup(stranger.get())).get());
+    setrlimit(RLIMIT_NOFILE, &none);
+    cpu = clock();
+    socklen_t length = 0;
+    const sockaddr_un address = meeting::AddressOf(name, &length);
+    EXPECT_EQ(connect(stranger.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+    poll(nullptr, 0, 2000);  // so long there are none
+    cpu = clock() - cpu;
+    setrlimit(RLIMIT_NOFILE, &before);
+  });
+  for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
+  // CPU time, of two seconds: one that turned would use all that it gets.
+  EXPECT_LT(cpu, CLOCKS_PER_SEC / 25);
+}
+
+}  // namespace
+}  // namespace hvd

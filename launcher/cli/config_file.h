@@ -1,0 +1,29 @@
+// Horovod's YAML file of settings (--config-file), as the flags that its keys stand for.
+#ifndef LAUNCHER_CLI_CONFIG_FILE_H_
+#define LAUNCHER_CLI_CONFIG_FILE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "options/settings_file.h"
+
+namespace hvd {
+
+struct ConfigFlag {
+  std::string where;     // "job.yaml:3: params.cycle_time_ms"
+  std::string argument;  // "--cycle-time-ms=2"; its value is not checked yet
+};
+
+// `file` is its name in messages. Pure.
+//   InvalidArgument: an unknown key, a key without a value, or a value of the wrong type; one line
+//   that begins with file:line.
+absl::StatusOr<std::vector<ConfigFlag>> FlagsOfSettings(const std::vector<Setting>& settings,
+                                                        const std::string& file);
+
+// Errors as FlagsOfSettings and ReadSettings.
+absl::StatusOr<std::vector<ConfigFlag>> ReadConfigFile(const std::string& file);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_CLI_CONFIG_FILE_H_

@@ -1,0 +1,37 @@
+// The command line of `horovodrun status` and `horovodrun drain HOST`. Pure.
+#ifndef LAUNCHER_CLI_CONTROL_OPTIONS_H_
+#define LAUNCHER_CLI_CONTROL_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+struct ControlOptions {
+  enum class Action { kStatus, kDrain, kShowHelp };
+  Action action = Action::kStatus;
+  std::string host;        // to drain
+  absl::Duration grace;    // zero: the job's own
+  std::string job;         // of several on this machine; empty: the only one
+  std::string connect;     // "HOST:PORT" of a daemon; empty: a job on this machine
+  std::string token_file;  // goes with `connect`
+};
+
+// Whether horovodrun's arguments, without the program's name, are such a command.
+bool IsControlCommand(const std::vector<std::string>& args);
+
+// The command that was probably meant by a word that is none; empty: it looks like neither.
+std::string SimilarControlCommand(const std::string& word);
+
+// REQUIRES: IsControlCommand(args).   InvalidArgument: one line that says what is wrong.
+absl::StatusOr<ControlOptions> ParseControlOptions(const std::vector<std::string>& args);
+
+// `action`: "status" or "drain".
+std::string ControlHelpText(const std::string& action);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_CLI_CONTROL_OPTIONS_H_

@@ -1,0 +1,68 @@
+#include "launcher/cli/environment.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/text/json.h"
+
+namespace hvd {
+namespace {
+
+// Set by an agent for each of its workers. A launcher that runs inside a worker of another job must
+// not hand on that job's.
+constexpr const char* kPerWorker[] = {
+    "HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID",   "HOROVOD_RANK",       "HOROVOD_SIZE",
+    "HOROVOD_LOCAL_RANK",   "HOROVOD_LOCAL_SIZE",  "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
+    "HOROVOD_HOSTNAME",     "HOROVOD_WORKER_WORD",
+};
+
+bool StaysHere(const std::string& name) {
+  if (absl::StartsWith(name, "BASH_FUNC_") || absl::EndsWith(name, "CUDA_VISIBLE_DEVICES")) {
+    return true;
+  }
+  if (!IsUtf8(name)) return true;  // what programs can't ask for, messages can't carry
+  if (name == "OLDPWD" || name == "_HOROVOD_SECRET_KEY") return true;
+  return std::find(std::begin(kPerWorker), std::end(kPerWorker), name) != std::end(kPerWorker);
+}
+
+bool IsVariableName(const std::string& name) {
+  return !name.empty() && !absl::ascii_isdigit(name[0]) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+}  // namespace
+
+absl::StatusOr<Assignment> ParseExport(const std::string& text, const Environment& launcher) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  if (!IsVariableName(name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-x ", text, ": '", name, "' is not a variable's name"));
+  }
+  if (equals != std::string::npos) return Assignment(name, text.substr(equals + 1));
+  const auto own = launcher.find(name);
+  if (own == launcher.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-x ", name, ": no such variable here; -x ", name, "=VALUE sets one"));
+  }
+  return Assignment(*own);
+}
+
+Environment WorkerEnvironment(const Environment& launcher, const std::vector<Assignment>& tunables,
+                              const std::vector<Assignment>& exports) {
+  Environment result;
+  for (const auto& [name, value] : launcher) {
+    if (!StaysHere(name)) result[name] = value;
+  }
+  result["PYTHONUNBUFFERED"] = "1";
+  result["HOROVOD_CONTROLLER"] = "gloo";
+  result["HOROVOD_CPU_OPERATIONS"] = "gloo";
+  for (const auto& [name, value] : tunables) result[name] = value;
+  for (const auto& [name, value] : exports) result[name] = value;
+  return result;
+}
+
+}  // namespace hvd

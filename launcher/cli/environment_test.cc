@@ -1,0 +1,60 @@
+#include "launcher/cli/environment.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+TEST(WorkerEnvironment, KeepsWhatWorkersNeedAndDropsWhatIsOnlyHere) {
+  const Environment launcher = {{"PATH", "/bin"},
+                                {"BASH_FUNC_module%%", "() { :; }"},
+                                {"OLDPWD", "/x"},
+                                {"\xff", "x"},
+                                {"CUDA_VISIBLE_DEVICES", "1"},
+                                {"NV_CUDA_VISIBLE_DEVICES", "1"},
+                                {"CUDA_VISIBLE_DEVICES_OLD", "1"},
+                                {"_HOROVOD_SECRET_KEY", "s"},
+                                {"HOROVOD_AGENT_SOCKET", "@a"},
+                                {"HOROVOD_WORKER_WORD", "w"},
+                                {"HOROVOD_RANK", "3"}};
+  EXPECT_THAT(WorkerEnvironment(launcher, {}, {}),
+              ElementsAre(Pair("CUDA_VISIBLE_DEVICES_OLD", "1"), Pair("HOROVOD_CONTROLLER", "gloo"),
+                          Pair("HOROVOD_CPU_OPERATIONS", "gloo"), Pair("PATH", "/bin"),
+                          Pair("PYTHONUNBUFFERED", "1")));
+}
+
+TEST(WorkerEnvironment, ExportsWinOverTunablesOverOwn) {
+  const Environment launcher = {{"A", "own"}, {"B", "own"}, {"C", "own"}};
+  const Environment result =
+      WorkerEnvironment(launcher, {{"B", "tunable"}, {"C", "tunable"}}, {{"C", "export"}});
+  EXPECT_EQ(result.at("A"), "own");
+  EXPECT_EQ(result.at("B"), "tunable");
+  EXPECT_EQ(result.at("C"), "export");
+}
+
+TEST(WorkerEnvironment, ExportBringsBackWhatWouldBeDropped) {
+  const Environment result =
+      WorkerEnvironment({{"CUDA_VISIBLE_DEVICES", "1"}}, {}, {{"CUDA_VISIBLE_DEVICES", "0"}});
+  EXPECT_EQ(result.at("CUDA_VISIBLE_DEVICES"), "0");
+}
+
+TEST(ParseExport, TakesValueOrOwnVariable) {
+  EXPECT_THAT(*ParseExport("A=b=c", {}), Pair("A", "b=c"));
+  EXPECT_THAT(*ParseExport("A=", {}), Pair("A", ""));
+  EXPECT_THAT(*ParseExport("A", {{"A", "1"}}), Pair("A", "1"));
+}
+
+TEST(ParseExport, RefusesNonsense) {
+  EXPECT_EQ(ParseExport("A", {}).status().message(),
+            "-x A: no such variable here; -x A=VALUE sets one");
+  EXPECT_EQ(ParseExport("=1", {}).status().message(), "-x =1: '' is not a variable's name");
+  EXPECT_FALSE(ParseExport("1A=1", {}).ok());
+  EXPECT_FALSE(ParseExport("A B=1", {}).ok());
+}
+
+}  // namespace
+}  // namespace hvd

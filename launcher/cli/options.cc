@@ -1,0 +1,261 @@
+#include "launcher/cli/options.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "launcher/cli/config_file.h"
+#include "launcher/cli/control_options.h"
+#include "launcher/cli/measuring_flags.h"
+#include "base/net/local_network.h"
+#include "launcher/cli/runtime_flags.h"
+#include "launcher/cli/unavailable_flags.h"
+#include "options/elastic_options.h"
+#include "options/flag_table.h"
+
+namespace hvd {
+namespace {
+
+// Horovod's flags; fills `options_` as they are met. One use.
+class Parser {
+ public:
+  explicit Parser(const Environment& environment)
+      : environment_(environment),
+        flags_("horovodrun [options] <command> [arguments]", UnavailableFlags()) {
+    DeclareGeneral();
+    DeclareHosts();
+    elastic_.Declare(flags_);
+    DeclareOutput();
+    runtime_.Declare(flags_);
+    measuring_.Declare(flags_);
+    DeclareFooter();
+  }
+
+  absl::StatusOr<Options> Parse(const std::vector<std::string>& args,
+                                const std::vector<std::string>& defaults);
+  // Whether one option can be given, whatever the others are.
+  absl::Status CheckOption(const std::string& argument) {
+    return flags_.Parse({argument}).status();
+  }
+  std::string Help() const { return flags_.Help(); }
+
+ private:
+  void DeclareGeneral();
+  void DeclareHosts();
+  void DeclareOutput();
+  void DeclareFooter();
+
+  // A flag whose value goes into `target` as it is.
+  void Text(const std::string& names, const std::string& kind, const std::string& help,
+            std::string* target) {
+    flags_.Value(names, kind, help, [target](const std::string& text) {
+      *target = text;
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status AddNetworks(const std::string& list) {
+    for (absl::string_view name : absl::StrSplit(list, ',')) {
+      options_.networks.emplace_back(absl::StripAsciiWhitespace(name));
+    }
+    return CheckNetworks(options_.networks);
+  }
+
+  absl::Status ReadStartTimeout();
+  absl::Status Check() const;
+
+  const Environment& environment_;
+  FlagTable flags_;
+  ElasticFlags elastic_{/*with_discovery=*/true};
+  MeasuringFlags measuring_;
+  OutputFlags output_;
+  RuntimeFlags runtime_;
+  Options options_;
+  bool has_num_proc_ = false;
+  bool has_start_timeout_ = false;
+};
+
+absl::Status ParseStartTimeout(const std::string& source, const std::string& text,
+                               Options* options) {
+  ASSIGN_OR_RETURN(int64_t seconds, ParseInteger(source, text, 1, 7 * 86400));
+  options->start_timeout = absl::Seconds(seconds);
+  return absl::OkStatus();
+}
+
+void Parser::DeclareGeneral() {
+  flags_.Group("General");
+  flags_.Flag("-v,--version", "Print the version",
+              [this] { options_.action = Options::Action::kShowVersion; });
+  flags_.Flag("--check-build", "Print what this build can do, and why not what it can't",
+              [this] { options_.action = Options::Action::kCheckBuild; });
+  flags_.SingleDash("--check-build", "-cb");
+  flags_.Value("--num-proc", "N", "Number of processes", [this](const std::string& text) {
+    has_num_proc_ = true;
+    ASSIGN_OR_RETURN(options_.num_proc, ParseInteger("-np", text, 1, 1 << 20));
+    return absl::OkStatus();
+  });
+  flags_.SingleDash("--num-proc", "-np");
+  flags_.Value("--start-timeout", "SECONDS",
+               "For all hosts to be reached (HOROVOD_START_TIMEOUT or 30)",
+               [this](const std::string& text) {
+                 has_start_timeout_ = true;
+                 return ParseStartTimeout("--start-timeout", text, &options_);
+               });
+  flags_.Value("-x", "NAME[=VALUE]", "Set a variable in the workers' environment; repeatable",
+               [this](const std::string& text) {
+                 ASSIGN_OR_RETURN(Assignment assignment, ParseExport(text, environment_));
+                 options_.exports.push_back(std::move(assignment));
+                 return absl::OkStatus();
+               });
+  flags_.Flag("--end-with-stdin", "Stop the job when stdin ends, for programs that start jobs",
+              [this] { options_.end_with_stdin = true; });
+  flags_.Value("--handover", "FD", "For horovod.run: a socket to give out the workers' credentials",
+               [this](const std::string& text) {
+                 ASSIGN_OR_RETURN(options_.handover_fd,
+                                  ParseInteger("--handover", text, 3, 1 << 20));
+                 return absl::OkStatus();
+               });
+  Text("--config-file", "FILE", "YAML with settings by Horovod's keys; flags win over it",
+       &options_.config_file);
+  flags_.Harmless("--disable-cache");  // Nothing is cached.
+  flags_.Harmless("--gloo");
+}
+
+void Parser::DeclareHosts() {
+  flags_.Group("Hosts and network");
+  Text("-H,--hosts", "LIST", "host1:2,host2:4 (default: localhost with -np slots)",
+       &options_.hosts);
+  Text("--hostfile", "FILE", "Lines of the form: name slots=N", &options_.hostfile);
+  flags_.SingleDash("--hostfile", "-hostfile");
+  flags_.Value("-p,--ssh-port", "PORT", "Port of sshd on the hosts (default: ssh's own)",
+               [this](const std::string& text) {
+                 ASSIGN_OR_RETURN(options_.ssh_port, ParseInteger("--ssh-port", text, 1, 65535));
+                 return absl::OkStatus();
+               });
+  Text("-i,--ssh-identity-file", "FILE", "Private key for ssh (default: ssh's own)",
+       &options_.ssh_identity_file);
+  flags_.Value("--network-interfaces", "LIST", "Only these interfaces or networks: eth0,10.0.0.0/8",
+               [this](const std::string& list) { return AddNetworks(list); });
+  flags_.Value("--network-interface", "NAME", "The same, one at a time; repeatable",
+               [this](const std::string& list) { return AddNetworks(list); });
+}
+
+void Parser::DeclareOutput() {
+  flags_.Group("Output");
+  output_.Declare(flags_);
+  Text("--event-log", "FILE", "Write what happens to the job, a JSON object a line",
+       &options_.event_log);
+  Text("--metrics", "ADDR:PORT", "Serve /metrics, /healthz and /readyz by plain HTTP here",
+       &options_.metrics);
+  flags_.Flag("--dry-run", "Only print the plan: hosts, ranks and variables; start nothing",
+              [this] { options_.dry_run = true; });
+  flags_.Flag("--verbose", "Show plan, addresses and the time of each phase",
+              [this] { options_.verbose = true; });
+}
+
+void Parser::DeclareFooter() {
+  std::string text =
+      "Examples: horovodrun -np 4 -H host1:2,host2:2 python train.py\n"
+      "          horovodrun -np 4 --min-np 2 --host-discovery-script ./hosts.sh python train.py\n"
+      "          horovodrun status; horovodrun drain host2   (of a job that runs on this "
+      "machine)\n\n"
+      "Horovod's flags that this version refuses, each with the reason:";
+  size_t column = 1000;
+  for (const FlagSpec& flag : UnavailableFlags()) {
+    if (column + flag.name.size() > 96) {
+      absl::StrAppend(&text, "\n ");
+      column = 1;
+    }
+    absl::StrAppend(&text, " ", flag.name);
+    column += flag.name.size() + 1;
+  }
+  flags_.Footer(text);
+}
+
+absl::Status Parser::ReadStartTimeout() {
+  const auto variable = environment_.find("HOROVOD_START_TIMEOUT");
+  if (has_start_timeout_ || variable == environment_.end()) return absl::OkStatus();
+  return ParseStartTimeout(variable->first, variable->second, &options_);
+}
+
+absl::Status Parser::Check() const {
+  if (!has_num_proc_ && environment_.count("LSB_JOBID") > 0) {
+    return absl::InvalidArgumentError(
+        "-np is missing: nothing is read from LSF here; give -np and the job's hosts with -H or "
+        "--hostfile (LSF lists them in LSB_MCPU_HOSTS)");
+  }
+  const std::string meant =
+      has_num_proc_ || options_.command.empty() ? "" : SimilarControlCommand(options_.command[0]);
+  if (!meant.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("-np is missing, to run ", options_.command[0],
+                                                   "; did you mean horovodrun ", meant, "?"));
+  }
+  if (!has_num_proc_) {
+    return absl::InvalidArgumentError(
+        "-np is missing: how many processes? e.g. horovodrun -np 2 python train.py");
+  }
+  if (!options_.hosts.empty() && !options_.hostfile.empty()) {
+    return absl::InvalidArgumentError("-H and --hostfile exclude each other; give one of them");
+  }
+  if (options_.command.empty() || options_.command[0].empty()) {
+    return absl::InvalidArgumentError(
+        "no command: what shall run? e.g. horovodrun -np 2 python train.py");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
+                                      const std::vector<std::string>& defaults) {
+  ASSIGN_OR_RETURN(FlagTable::Result result, flags_.Parse(args, defaults));
+  options_.command = std::move(result.command);
+  if (result.help) options_.action = Options::Action::kShowHelp;
+  if (options_.action != Options::Action::kRunJob) return std::move(options_);
+  RETURN_IF_ERROR(ReadStartTimeout());
+  RETURN_IF_ERROR(Check());
+  const bool lists_hosts = !options_.hosts.empty() || !options_.hostfile.empty();
+  ASSIGN_OR_RETURN(options_.elastic, elastic_.Finish(options_.num_proc, lists_hosts, environment_));
+  ASSIGN_OR_RETURN(options_.output, output_.Finish());
+  options_.tunables = runtime_.variables();
+  for (Assignment& variable : measuring_.Finish()) {
+    options_.tunables.push_back(std::move(variable));
+  }
+  return std::move(options_);
+}
+
+// The options that the file sets, each of them checked.
+absl::StatusOr<std::vector<std::string>> DefaultsFrom(const std::string& file,
+                                                      const Environment& environment) {
+  const absl::StatusOr<std::vector<ConfigFlag>> flags = ReadConfigFile(file);
+  if (!flags.ok()) {
+    return absl::Status(flags.status().code(),
+                        absl::StrCat("--config-file: ", flags.status().message()));
+  }
+  std::vector<std::string> defaults;
+  for (const ConfigFlag& flag : *flags) {
+    const absl::Status status = Parser(environment).CheckOption(flag.argument);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--config-file: ", flag.where, ": ", status.message()));
+    }
+    defaults.push_back(flag.argument);
+  }
+  return defaults;
+}
+
+}  // namespace
+
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
+                                     const Environment& environment) {
+  ASSIGN_OR_RETURN(Options options, Parser(environment).Parse(args, {}));
+  if (options.config_file.empty() || options.action != Options::Action::kRunJob) return options;
+  ASSIGN_OR_RETURN(const std::vector<std::string> defaults,
+                   DefaultsFrom(options.config_file, environment));
+  return Parser(environment).Parse(args, defaults);
+}
+
+std::string HelpText() { return Parser({}).Help(); }
+
+}  // namespace hvd

@@ -1,0 +1,57 @@
+// What the user asked horovodrun for. Horovod's own flags (see --help) and its file of settings;
+// those of features that this version lacks are known and refused, never ignored.
+#ifndef LAUNCHER_CLI_OPTIONS_H_
+#define LAUNCHER_CLI_OPTIONS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/env.h"
+#include "launcher/cli/environment.h"
+#include "launcher/cli/output_flags.h"
+#include "options/elastic_options.h"
+
+namespace hvd {
+
+struct Options {
+  enum class Action { kRunJob, kShowHelp, kShowVersion, kCheckBuild };
+  Action action = Action::kRunJob;
+
+  int num_proc = 0;
+  std::string hosts;     // as given to -H; empty: not given
+  std::string hostfile;  // empty: not given
+  int ssh_port = 0;      // 0: ssh's own choice
+  std::string ssh_identity_file;
+  absl::Duration start_timeout = absl::Seconds(30);
+  std::vector<std::string> networks;  // interface names and CIDRs
+
+  std::optional<ElasticOptions> elastic;  // empty: a static job
+
+  std::string config_file;  // empty: none
+  std::string event_log;    // a file; empty: none
+  std::string metrics;      // an address to serve them at; empty: none
+  OutputOptions output;
+  bool verbose = false;
+  bool dry_run = false;         // only say what would be done
+  bool end_with_stdin = false;  // the end of stdin is a reason to stop
+  int handover_fd = -1;         // see launcher/job/handover.h; -1: there is nobody
+
+  std::vector<Assignment> tunables;  // of flags that stand for a variable of the runtime
+  std::vector<Assignment> exports;   // of -x
+  std::vector<std::string> command;
+};
+
+// `args` without the program's name. Reads the file of --config-file; what it sets counts where no
+// flag says otherwise.   InvalidArgument, NotFound: one line that says which flag, or which line of
+// the file, is wrong and what would be right.
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
+                                     const Environment& environment);
+
+std::string HelpText();
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_CLI_OPTIONS_H_

@@ -1,0 +1,62 @@
+#include "launcher/cli/output_flags.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+constexpr int64_t kMostMegabytes = 1 << 20;
+constexpr int kMostRotatedFiles = 1000;
+constexpr int kUsualRotatedFiles = 5;
+
+}  // namespace
+
+void OutputFlags::Declare(FlagTable& flags) {
+  flags.Value("--output-filename", "DIR", "Also write to DIR/rank.N/stdout and stderr",
+              [this](const std::string& text) {
+                options_.directory = text;
+                return absl::OkStatus();
+              });
+  flags.Value("--output-rotate-mb", "N",
+              "Begin a new file at N MB; the old one is stdout.1 (never)",
+              [this](const std::string& text) {
+                ASSIGN_OR_RETURN(const int64_t megabytes,
+                                 ParseInteger("--output-rotate-mb", text, 1, kMostMegabytes));
+                options_.rotate_bytes = megabytes << 20;
+                return absl::OkStatus();
+              });
+  flags.Value("--output-rotate-files", "N", "Old files to keep of each (5)",
+              [this](const std::string& text) {
+                has_count_ = true;
+                ASSIGN_OR_RETURN(options_.rotated_files,
+                                 ParseInteger("--output-rotate-files", text, 0, kMostRotatedFiles));
+                return absl::OkStatus();
+              });
+  flags.Value("--output-format", "FORMAT", "text, or json: an object a line",
+              [this](const std::string& text) {
+                options_.json = text == "json";
+                if (options_.json || text == "text") return absl::OkStatus();
+                return absl::InvalidArgumentError(
+                    absl::StrCat("--output-format: '", text, "' is not text or json"));
+              });
+  flags.Flag("--prefix-timestamp,--prefix-output-with-timestamp", "Begin each line with the time",
+             [this] { options_.timestamps = true; });
+  flags.SingleDash("--prefix-timestamp", "-prefix-timestamp");
+}
+
+absl::StatusOr<OutputOptions> OutputFlags::Finish() const {
+  OutputOptions options = options_;
+  if (options.rotate_bytes > 0 && options.directory.empty()) {
+    return absl::InvalidArgumentError(
+        "--output-rotate-mb is for the files of --output-filename; give that, too");
+  }
+  if (has_count_ && options.rotate_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "--output-rotate-files is of use with --output-rotate-mb only; give that, too");
+  }
+  if (!has_count_) options.rotated_files = kUsualRotatedFiles;
+  return options;
+}
+
+}  // namespace hvd

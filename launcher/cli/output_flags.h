@@ -1,0 +1,35 @@
+// horovodrun's flags for what becomes of the workers' output.
+#ifndef LAUNCHER_CLI_OUTPUT_FLAGS_H_
+#define LAUNCHER_CLI_OUTPUT_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "options/flag_table.h"
+
+namespace hvd {
+
+struct OutputOptions {
+  std::string directory;     // empty: no files
+  int64_t rotate_bytes = 0;  // 0: files grow without limit
+  int rotated_files = 0;     // older ones that are kept, of each
+  bool timestamps = false;
+  bool json = false;
+};
+
+// Collects them while a FlagTable parses. One use; must outlive the table's Parse.
+class OutputFlags {
+ public:
+  void Declare(FlagTable& flags);
+  // InvalidArgument: flags that have no meaning together; names them.
+  absl::StatusOr<OutputOptions> Finish() const;
+
+ private:
+  OutputOptions options_;
+  bool has_count_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_CLI_OUTPUT_FLAGS_H_

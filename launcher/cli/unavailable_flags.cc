@@ -1,0 +1,27 @@
+#include "launcher/cli/unavailable_flags.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kNcclStreams[] = "NCCL has one stream here; leave it out";
+constexpr char kMpi[] = "this version has no MPI; leave it out, Gloo is used instead";
+
+FlagSpec WithValue(const char* name, const char* why) { return {name, {name}, true, why}; }
+FlagSpec WithoutValue(const char* name, const char* why) { return {name, {name}, false, why}; }
+
+}  // namespace
+
+const std::vector<FlagSpec>& UnavailableFlags() {
+  static const auto* const flags = new std::vector<FlagSpec>{
+      WithValue("--num-nccl-streams", kNcclStreams),
+      WithoutValue("--mpi", kMpi),
+      WithoutValue("--mpi-threads-disable", kMpi),
+      WithValue("--mpi-args", "this version has no MPI; use -x for environment variables instead"),
+      WithoutValue("--tcp", "it is for Spectrum MPI; leave it out, Gloo uses TCP anyway"),
+      WithoutValue("--jsrun", "this version has no jsrun; use --hostfile over ssh instead"),
+      WithValue("--binding-args", "this version has no jsrun; use --thread-affinity instead"),
+  };
+  return *flags;
+}
+
+}  // namespace hvd

@@ -1,0 +1,16 @@
+// Horovod's flags for features that this version lacks: recognised, so that the refusal can say
+// what to do instead.
+#ifndef LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_
+#define LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_
+
+#include <vector>
+
+#include "options/command_line.h"
+
+namespace hvd {
+
+const std::vector<FlagSpec>& UnavailableFlags();
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_

@@ -1,0 +1,23 @@
+#include "launcher/discovery/empty_list_filter.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd {
+
+absl::StatusOr<std::vector<HostSlots>> EmptyLists::Judge(
+    absl::StatusOr<std::vector<HostSlots>> hosts) {
+  if (!hosts.ok() || !hosts->empty()) {
+    empty_ones_ = 0;
+    had_hosts_ = had_hosts_ || hosts.ok();
+    return hosts;
+  }
+  if (had_hosts_ && ++empty_ones_ < kBelieved) {
+    return absl::NotFoundError(absl::StrCat(
+        who_, " lists no host at all, which counts if it does so ", kBelieved, " times in a row"));
+  }
+  had_hosts_ = false;
+  empty_ones_ = 0;
+  return hosts;
+}
+
+}  // namespace hvd

@@ -1,0 +1,55 @@
+#include "launcher/discovery/empty_list_filter.h"
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using Hosts = std::vector<HostSlots>;
+
+class EmptyListsTest : public testing::Test {
+ protected:
+  bool Believed(const Hosts& hosts) {
+    const absl::StatusOr<Hosts> result = lists_.Judge(hosts);
+    EXPECT_EQ(result.value_or(hosts).size(), hosts.size());
+    return result.ok();
+  }
+
+  EmptyLists lists_{"the script ./hosts.sh"};
+  const Hosts some_ = {{"a", 1}};
+};
+
+TEST_F(EmptyListsTest, AtTheStart_Counts) {
+  EXPECT_TRUE(Believed({}));
+  EXPECT_TRUE(Believed({}));
+}
+
+TEST_F(EmptyListsTest, AfterHosts_CountsTheTenthTime_AndFromThenOn) {
+  EXPECT_TRUE(Believed(some_));
+  for (int i = 1; i < EmptyLists::kBelieved; ++i) EXPECT_FALSE(Believed({})) << i;
+  EXPECT_TRUE(Believed({}));
+  EXPECT_TRUE(Believed({}));
+  EXPECT_TRUE(Believed(some_));
+  EXPECT_FALSE(Believed({}));
+}
+
+TEST_F(EmptyListsTest, HostsOrAFailureBetween_TheCountBeginsAgain) {
+  Believed(some_);
+  for (int i = 1; i < EmptyLists::kBelieved; ++i) EXPECT_FALSE(Believed({}));
+  EXPECT_TRUE(Believed(some_));
+  for (int i = 1; i < EmptyLists::kBelieved; ++i) EXPECT_FALSE(Believed({}));
+  EXPECT_EQ(lists_.Judge(absl::InternalError("x")).status(), absl::InternalError("x"));
+  EXPECT_FALSE(Believed({}));
+}
+
+TEST_F(EmptyListsTest, SaysWhoAndWhatWillBe) {
+  Believed(some_);
+  const absl::Status status = lists_.Judge(Hosts()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(),
+            "the script ./hosts.sh lists no host at all, which counts if it does so 10 times in a "
+            "row");
+}
+
+}  // namespace
+}  // namespace hvd

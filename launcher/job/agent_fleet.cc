@@ -1,0 +1,64 @@
+#include "launcher/job/agent_fleet.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+
+absl::StatusOr<size_t> AgentFleet::Start(const AgentTarget& target,
+                                         const pb::AgentBootstrap& bootstrap) {
+  const size_t agent = next_;
+  AgentProcess::Callbacks callbacks;
+  callbacks.on_ready = [this, agent](const std::string& warning) {
+    events_.Post(AgentIsReady{agent, warning});
+  };
+  callbacks.on_refusal = [this, agent](const std::string& message) {
+    events_.Post(AgentHasRefused{agent, message});
+  };
+  callbacks.on_output = [this, host = target.host](const pb::WorkerOutput& line) {
+    output_.Write(line.rank(), line.is_stderr(), line.line(), host);
+  };
+  callbacks.on_exit = [this, agent](const AgentExit& exit) {
+    events_.Post(AgentHasExited{agent, exit});
+  };
+  ASSIGN_OR_RETURN(std::unique_ptr<AgentProcess> process,
+                   start_(target, bootstrap, std::move(callbacks)));
+  agents_[next_++] = {target, false, false, std::move(process)};
+  return agent;
+}
+
+std::vector<size_t> AgentFleet::agents() const {
+  std::vector<size_t> result;
+  for (const auto& [agent, unused] : agents_) result.push_back(agent);
+  return result;
+}
+
+bool AgentFleet::AllExited() const {
+  return std::all_of(agents_.begin(), agents_.end(), [](const auto& a) { return a.second.exited; });
+}
+
+void AgentFleet::CloseAllInputs() {
+  for (auto& [unused, agent] : agents_) agent.process->CloseInput();
+}
+
+void AgentFleet::KillAll() {
+  for (auto& [unused, agent] : agents_) agent.process->Kill();
+}
+
+std::string DescribeExit(const AgentExit& exit) {
+  const std::string how = exit.signal != 0 ? absl::StrCat("killed by signal ", exit.signal, " (",
+                                                          strsignal(exit.signal), ")")
+                                           : absl::StrCat("exit code ", exit.exit_code);
+  const absl::string_view said = absl::StripAsciiWhitespace(exit.stderr_text);
+  if (said.empty()) return how;
+  return absl::StrCat(
+      how, "; it said: ", absl::StrReplaceAll(said, {{"\r\n", " | "}, {"\n", " | "}, {"\r", " "}}));
+}
+
+}  // namespace hvd

@@ -1,0 +1,70 @@
+// The agents of a job as the launcher sees them.
+#ifndef LAUNCHER_JOB_AGENT_FLEET_H_
+#define LAUNCHER_JOB_AGENT_FLEET_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/console/output_sink.h"
+#include "launcher/job/job_events.h"
+#include "launcher/spawn/agent_process.h"
+
+namespace hvd {
+
+// AgentProcess::Start, or a test's own.
+using StartAgent = std::function<absl::StatusOr<std::unique_ptr<AgentProcess>>(
+    const AgentTarget&, const pb::AgentBootstrap&, AgentProcess::Callbacks)>;
+
+// What its agents tell goes to `events`, what workers write to `output`; both must outlive it. For
+// the loop's thread only. The destructor kills what still runs and waits for it.
+class AgentFleet {
+ public:
+  AgentFleet(StartAgent start, JobEventQueue& events, OutputSink& output)
+      : start_(std::move(start)), events_(events), output_(output) {}
+
+  // Starts an agent and returns its number, which is never used again: 0, 1, ... Errors as
+  // AgentProcess::Start.
+  absl::StatusOr<size_t> Start(const AgentTarget& target, const pb::AgentBootstrap& bootstrap);
+
+  void MarkReady(size_t agent) { agents_.at(agent).ready = true; }
+  void MarkExited(size_t agent) { agents_.at(agent).exited = true; }
+  // It has exited and nobody will ask for it any more.
+  void Forget(size_t agent) { agents_.erase(agent); }
+
+  std::vector<size_t> agents() const;
+  const AgentTarget& target(size_t agent) const { return agents_.at(agent).target; }
+  bool ready(size_t agent) const { return agents_.at(agent).ready; }
+  bool AllExited() const;
+
+  // See AgentProcess.
+  void CloseInput(size_t agent) { agents_.at(agent).process->CloseInput(); }
+  void Kill(size_t agent) { agents_.at(agent).process->Kill(); }
+  void CloseAllInputs();
+  void KillAll();
+
+ private:
+  struct Agent {
+    AgentTarget target;
+    bool ready = false;
+    bool exited = false;
+    std::unique_ptr<AgentProcess> process;
+  };
+
+  const StartAgent start_;
+  JobEventQueue& events_;
+  OutputSink& output_;
+  size_t next_ = 0;
+  std::map<size_t, Agent> agents_;
+};
+
+// "exit code 3" or "killed by signal 9 (Killed)", and the last line it said, if any.
+std::string DescribeExit(const AgentExit& exit);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_JOB_AGENT_FLEET_H_

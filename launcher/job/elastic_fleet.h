@@ -1,0 +1,72 @@
+// Keeps an agent on every host of an elastic job, as hosts come and go.
+#ifndef LAUNCHER_JOB_ELASTIC_FLEET_H_
+#define LAUNCHER_JOB_ELASTIC_FLEET_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "launcher/job/agent_fleet.h"
+#include "launcher/job/host_roster.h"
+#include "launcher/plan/plan.h"
+#include "rendezvous/server/server.h"
+
+namespace hvd {
+
+// What HostRoster decides, carried out. For one thread. All that it is given must outlive it.
+class ElasticFleet {
+ public:
+  using BootstrapMaker = std::function<absl::StatusOr<pb::AgentBootstrap>(const PlannedHost& host)>;
+  using Warner = std::function<void(const std::string& line)>;
+
+  ElasticFleet(AgentFleet& agents, Server& server, Clock& clock, BootstrapMaker make_bootstrap,
+               Warner warn)
+      : agents_(agents),
+        server_(server),
+        clock_(clock),
+        make_bootstrap_(std::move(make_bootstrap)),
+        warn_(std::move(warn)) {}
+
+  // These are the hosts that there are now: the daemon is told, and agents are started. Agents that
+  // the daemon does not know yet, on hosts that are not among them any more, are ended.
+  void SetHosts(const std::vector<PlannedHost>& hosts);
+
+  // Tries again where it is time to; see HostRoster::NextDue.
+  void StartDue();
+  absl::Time NextDue() const { return roster_.NextDue(); }
+
+  // As the agents tell. The agent that has exited is forgotten.
+  void OnReady(size_t agent);
+  void OnRefused(size_t agent, const std::string& message);
+  void OnExited(size_t agent, const AgentExit& exit);
+
+  // Why the job can't start now: as long as no agent was ready yet, and every host has refused.
+  absl::Status Refused() const;
+  // Why it has not started: no host among those there are could be used so far.
+  absl::Status Unusable() const;
+
+ private:
+  void EndUnattached(const std::vector<std::string>& hosts);
+  void Start(const std::string& host);
+  void Fail(const std::string& host, const std::string& why, bool refused);
+
+  AgentFleet& agents_;
+  Server& server_;
+  Clock& clock_;
+  const BootstrapMaker make_bootstrap_;
+  const Warner warn_;
+  HostRoster roster_;
+  std::map<std::string, PlannedHost> hosts_;
+  std::vector<std::pair<std::string, int>> reported_;  // to the daemon
+  bool has_reported_ = false;
+  std::map<size_t, std::string> refusals_;  // of agents that have not exited yet
+  bool one_was_ready_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_JOB_ELASTIC_FLEET_H_

@@ -1,0 +1,230 @@
+// RunJob with jobs whose hosts come and go.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "launcher/job/job.h"
+#include "launcher/job/job_test_util.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::HasSubstr;
+using ElasticJobTest = JobTest;
+
+TEST_F(ElasticJobTest, DiscoveredHostsGetAgentsAndTheDaemonIsToldOfChanges) {
+  MakeElastic();
+  ThenFound({"alpha", "beta"});
+  ThenFound({"alpha", "beta"});
+  ThenFound({"alpha", "beta", "gamma"});
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(agents_.size(), 3u);
+  EXPECT_EQ(agents_["gamma"].bootstrap.slots(), 2u);
+  ASSERT_EQ(daemon_.reports.size(), 2u);
+  EXPECT_EQ(daemon_.reports[0].size(), 2u);
+  EXPECT_EQ(daemon_.reports[1].size(), 3u);
+  EXPECT_EQ(searches_, 0);
+}
+
+TEST_F(ElasticJobTest, FixedHostsAreReportedAtTheStart) {
+  MakeElastic();
+  plan_.elastic->script.clear();
+  ThenAllReady();
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  ASSERT_EQ(daemon_.reports.size(), 1u);
+  EXPECT_EQ(daemon_.reports[0][0].host, "alpha");
+  EXPECT_EQ(agents_.size(), 2u);
+}
+
+TEST_F(ElasticJobTest, LostAgentIsWarnedOfOnceAndStartedAgain) {
+  MakeElastic();
+  ThenFound({"alpha", "beta"});
+  ThenAllReady();
+  for (int i = 0; i < 3; ++i) {
+    Then([this] { agents_.Exit("beta", {255, 0, "Connection to beta closed.\n"}); });
+    Then([this] { EXPECT_TRUE(agents_["beta"].exited); });
+    ThenTimePasses();  // the pause
+    Then([this] {
+      EXPECT_FALSE(agents_["beta"].exited);
+      agents_.Ready("beta");
+    });
+  }
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(stderr_, ::testing::StartsWith("horovodrun: warning: "));
+  EXPECT_THAT(stderr_, HasSubstr("Connection to beta closed.; trying again"));
+  EXPECT_EQ(stderr_.find('\n'), stderr_.size() - 1);
+  EXPECT_TRUE(daemon_.stops.empty());
+}
+
+TEST_F(ElasticJobTest, HostThatRefusesIsNotTheJobsEnd) {
+  MakeElastic();
+  ThenFound({"alpha", "beta"});
+  Then([this] {
+    agents_.Ready("alpha");
+    Attach("alpha");
+    agents_["beta"].callbacks.on_refusal("command 'python' not found");
+    agents_.Exit("beta", {2, 0, ""});
+  });
+  ThenTimePasses();
+  Then([this] { EXPECT_FALSE(agents_["beta"].exited); });
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_,
+            "horovodrun: warning: beta: command 'python' not found; trying again as long as there "
+            "is this host\n");
+}
+
+TEST_F(ElasticJobTest, RefusedByAllHosts_EndsAtOnce) {
+  MakeElastic();
+  plan_.elastic->script.clear();
+  Then([this] {
+    for (const char* host : {"alpha", "beta"}) {
+      agents_[host].callbacks.on_refusal("command 'pyton' not found");
+      agents_.Exit(host, {2, 0, ""});
+    }
+  });
+  const absl::Time before = clock_.Now();
+  EXPECT_EQ(Run(), 2);
+  EXPECT_EQ(clock_.Now(), before);
+  EXPECT_THAT(stderr_, HasSubstr("horovodrun: error: alpha: command 'pyton' not found; beta: "));
+  EXPECT_THAT(stderr_, ::testing::Not(HasSubstr("warning: beta")));
+}
+
+TEST_F(ElasticJobTest, NoHostUsableInTime_NamesEachAndWhy) {
+  MakeElastic();
+  ThenFound({"alpha", "beta"});
+  Then([this] {
+    agents_["beta"].stubborn = true;
+    agents_.Exit("alpha", {255, 0, "ssh: connect to host alpha port 22: No route to host\r\n"});
+  });
+  const absl::Time before = clock_.Now();
+  EXPECT_EQ(Run(), 2);
+  EXPECT_GE(clock_.Now() - before, plan_.start_timeout);
+  EXPECT_THAT(stderr_, HasSubstr("error: gave up after 30s of waiting for alpha: the host can't"));
+  EXPECT_THAT(stderr_, HasSubstr("; beta: no answer yet; --start-timeout"));
+}
+
+TEST_F(ElasticJobTest, NoHostsYet_IsTold) {
+  MakeElastic();
+  daemon_.view.waits_for = Membership::Wait::kHosts;
+  daemon_.view.explanation = "waiting for more hosts to attach (0 of 4 slots)";
+  daemon_.view.waits_until = clock_.Now() + absl::Seconds(35);
+  ThenFound({});
+  ThenTimePasses();
+  ThenFound({"alpha"});
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_,
+            "horovodrun: waiting for more hosts to attach (0 of 4 slots); /hosts.sh lists no other "
+            "host; for up to 32s more\n");
+}
+
+TEST_F(ElasticJobTest, FlappingDiscoveryIsWarnedOfOncePerKind) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  for (int i = 0; i < 3; ++i) {
+    ThenSearchFails(absl::FailedPreconditionError("it failed"));
+    ThenFound({"alpha"});
+    ThenSearchFails(absl::InvalidArgumentError("it printed rubbish"));
+  }
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_,
+            "horovodrun: warning: it failed; the hosts known so far stay\n"
+            "horovodrun: warning: it printed rubbish; the hosts known so far stay\n");
+}
+
+TEST_F(ElasticJobTest, NoHostsYet_IsNoReasonToEnd) {
+  MakeElastic();
+  ThenFound({});
+  ThenTimePasses();
+  ThenFound({"alpha"});
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(agents_.size(), 1u);
+}
+
+TEST_F(ElasticJobTest, HostGoesBeforeItsAgentAttached_AgentIsEnded) {
+  MakeElastic();
+  ThenFound({"alpha", "beta"});
+  Then([this] {
+    agents_["beta"].stubborn = true;
+    agents_.Ready("alpha");
+    Attach("alpha");
+  });
+  ThenFound({"alpha"});
+  Then([this] {
+    EXPECT_TRUE(agents_["beta"].killed);
+    EXPECT_FALSE(agents_["alpha"].input_closed);
+  });
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_, "");
+}
+
+TEST_F(ElasticJobTest, HostThatLeftInGoodOrderComesBackWhenListedAnew) {
+  MakeElastic();
+  ThenFound({"alpha", "beta"});
+  ThenAllReady();
+  ThenFound({"alpha"});
+  Then([this] {
+    EXPECT_FALSE(agents_["beta"].input_closed);  // the daemon ends it
+    agents_.Exit("beta");
+  });
+  ThenFound({"alpha"});
+  Then([this] { EXPECT_TRUE(agents_["beta"].exited); });
+  ThenFound({"alpha", "beta"});
+  Then([this] { EXPECT_FALSE(agents_["beta"].exited); });
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_, "");
+}
+
+TEST_F(ElasticJobTest, FirstDiscoveryFails_IsAnError) {
+  MakeElastic();
+  ThenSearchFails(absl::FailedPreconditionError("the script failed with exit code 3"));
+  EXPECT_EQ(Run(), 2);
+  EXPECT_EQ(stderr_, "horovodrun: error: the script failed with exit code 3\n");
+  EXPECT_EQ(agents_.size(), 0u);
+}
+
+TEST_F(ElasticJobTest, LaterDiscoveryFails_HostsStayAndOneWarningIsGiven) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  Then([this] { Attach("alpha"); });
+  ThenSearchFails(absl::FailedPreconditionError("exit code 3"));
+  ThenSearchFails(absl::FailedPreconditionError("exit code 4"));
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_, "horovodrun: warning: exit code 3; the hosts known so far stay\n");
+  EXPECT_FALSE(agents_["alpha"].input_closed);
+}
+
+TEST_F(ElasticJobTest, NoticesAreToldAndSummedUp) {
+  MakeElastic();
+  ThenFound({"alpha"});
+  ThenNotice(Notice::Kind::kHostJoined, "host alpha joined");
+  ThenNotice(Notice::Kind::kWorldFormed, "world of 4 workers formed", -1, 4);
+  ThenNotice(Notice::Kind::kWorkerFailed, "rank 1 on host alpha failed: exit code 3", 1);
+  ThenVerdict(Success());
+  ThenAgentsExit();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(stderr_,
+            "horovodrun: world of 4 workers formed (world 7)\n"
+            "horovodrun: rank 1 on host alpha failed: exit code 3; going on with 3 workers\n"
+            "horovodrun: 1 world; 1 failure (1 x exit code 3)\n");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,58 @@
+#include "launcher/job/handover.h"
+
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/net/descriptor_passing.h"
+#include "base/text/json.h"
+#include "base/status_macros.h"
+#include "rendezvous/security/job_credentials.h"
+#include "base/net/listen_address.h"
+
+namespace hvd {
+namespace {
+
+absl::Status CheckSocket(int fd) {
+  int domain = 0;
+  socklen_t length = sizeof(domain);
+  if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--handover: ", fd, " is not the number of a unix socket; it is horovod.run's"));
+}
+
+// Members of a JSON object.
+std::string CredentialsText(const PeerCredentials& own) {
+  return absl::StrCat("\"ca\":", JsonString(own.ca_certificate),
+                      ",\"certificate\":", JsonString(own.certificate),
+                      ",\"key\":", JsonString(own.private_key));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> HandOver(Fd caller, const std::vector<std::string>& addresses) {
+  RETURN_IF_ERROR(CheckSocket(caller.get()));
+  ASSIGN_OR_RETURN(const auto authority, JobAuthority::Create("horovod.run"));
+  ASSIGN_OR_RETURN(const PeerCredentials server, authority->IssueForDaemon());
+  ASSIGN_OR_RETURN(const PeerCredentials client, authority->IssueForHost("worker"));
+  std::vector<Fd> listeners;
+  std::vector<int> descriptors;
+  std::vector<std::string> bound;
+  for (const std::string& text : addresses) {
+    ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(text));
+    ASSIGN_OR_RETURN(Fd listener, ListenOn(address));
+    bound.push_back(JsonString(address.WithPort(BoundPort(listener.get()))));
+    descriptors.push_back(listener.get());
+    listeners.push_back(std::move(listener));
+  }
+  RETURN_IF_ERROR(SendWithDescriptors(caller.get(), absl::StrCat("{", CredentialsText(server), "}"),
+                                      descriptors));
+  return absl::StrCat("{", CredentialsText(client), ",\"addresses\":[", absl::StrJoin(bound, ","),
+                      "]}");
+}
+
+}  // namespace hvd

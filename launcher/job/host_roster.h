@@ -1,0 +1,63 @@
+// Which hosts of an elastic job need an agent, and when. Pure.
+#ifndef LAUNCHER_JOB_HOST_ROSTER_H_
+#define LAUNCHER_JOB_HOST_ROSTER_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// Every listed host has an agent, or gets one: at once when it is new, again after a growing pause
+// when that failed. A host that has left in good order gets one only when it is listed anew. Not
+// thread-safe.
+class HostRoster {
+ public:
+  static constexpr absl::Duration kFirstPause = absl::Seconds(1);
+  static constexpr absl::Duration kLongestPause = absl::Minutes(1);
+
+  // These are the hosts that there are now. Returns those that went and have an agent still.
+  std::vector<std::string> SetHosts(const std::vector<std::string>& hosts);
+
+  // Listed hosts that need an agent now, in order of their names.
+  std::vector<std::string> Due(absl::Time now) const;
+  // When the next one will; InfiniteFuture: not by time alone.
+  absl::Time NextDue() const;
+
+  // What becomes of a host's agent. REQUIRES: the host is listed, or has an agent.
+  void Started(const std::string& host);
+  void Ready(const std::string& host, absl::Time now);
+  void Left(const std::string& host);  // it ended in good order
+  // It ended otherwise, or could not be started. `refused`: by a host that was reached, so that
+  // another try is not likely to do better. Returns whether to tell the user: the reason is new,
+  // and the host still listed.
+  bool Failed(const std::string& host, const std::string& why, bool refused, absl::Time now);
+
+  // Why no listed host has an agent, "a: why; b: why"; empty if one has, or none failed.
+  std::string WhyNone() const;
+  // Whether there are hosts and every one has refused.
+  bool AllRefused() const;
+
+ private:
+  struct Host {
+    bool listed = true;
+    bool has_agent = false;
+    bool listed_anew = false;  // since its agent was started
+    bool left = false;
+    bool refused = false;
+    absl::Duration pause = kFirstPause;
+    absl::Time next_try = absl::InfinitePast();
+    absl::Time ready_since = absl::InfiniteFuture();
+    std::string why;  // of the last failure
+  };
+
+  static bool Wants(const Host& host) { return host.listed && !host.has_agent && !host.left; }
+
+  std::map<std::string, Host> hosts_;
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_JOB_HOST_ROSTER_H_

@@ -1,0 +1,294 @@
+#include "launcher/job/job.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/text/duration_text.h"
+#include "base/status_macros.h"
+#include "launcher/job/job_run.h"
+#include "rendezvous/server/status_pages.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kUsageError = 2;
+constexpr absl::Duration kInterruptGrace = absl::Seconds(5);
+// For the daemon's verdict once an agent has ended: it may wait for a cause, then for the others.
+constexpr absl::Duration kVerdictTime = absl::Seconds(10);
+// The same if the daemon never knew that agent.
+constexpr absl::Duration kUnattachedTime = absl::Seconds(2);
+
+std::string Processes(int n) { return absl::StrCat(n, n == 1 ? " process" : " processes"); }
+
+std::string SignalName(int signal) { return absl::StrCat("SIG", sigabbrev_np(signal)); }
+
+}  // namespace
+
+int JobRun::Run() {
+  Start();
+  while (!Ending() || !fleet_.AllExited()) {
+    const std::optional<JobEvent> event = events_.Next(NextDeadline());
+    if (event.has_value()) {
+      Handle(*event);
+    } else {
+      OnDeadline();
+    }
+  }
+  Verbose("every agent has exited");
+  status_.reset();
+  job_file_.reset();
+  metrics_.reset();
+  server_.reset();
+  Report();
+  Flush();
+  if (dependencies_.event_log != nullptr) dependencies_.event_log->OnLost(nullptr);
+  return exit_code_;
+}
+
+void JobRun::Start() {
+  deadline_ = start_time_ + plan_.start_timeout;
+  if (dependencies_.event_log != nullptr) {
+    dependencies_.event_log->OnLost([this](const std::string& what) { Warn(what); });
+  }
+  if (plan_.verbose) output_.Say(absl::StrCat("horovodrun: ", PlanTable(plan_)));
+  absl::StatusOr<StartedDaemon> daemon = StartDaemon(
+      plan_, dependencies_.start_server,
+      [this](const Verdict& verdict) {
+        if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(verdict);
+        events_.Post(JobHasFinished{verdict});
+      },
+      [this](const Notice& notice) {
+        if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(notice);
+        events_.Post(NoticeHappened{notice, clock_.Now()});
+      });
+  if (!daemon.ok()) return Fail(daemon.status().message(), 1);
+  daemon_ = *std::move(daemon);
+  server_ = std::move(daemon_.server);
+  Verbose(absl::StrCat("the daemon listens on ", absl::StrJoin(server_->addresses(), ", ")));
+  auto job_file = WriteJobFile(plan_, *daemon_.authority, daemon_.job_id, server_->addresses());
+  if (job_file.ok()) {
+    job_file_ = *std::move(job_file);
+  } else {
+    Verbose(absl::StrCat("horovodrun status won't find this job: ", job_file.status().message()));
+  }
+  waiting_.Judge(server_->Describe(), clock_.Now());
+  const absl::Status serving = ServeMetrics();
+  if (!serving.ok()) return Fail(absl::StrCat("--metrics: ", serving.message()), kUsageError);
+  if (plan_.elastic.has_value()) return StartElasticFleet();
+  const absl::Status started = StartFleet();
+  if (!started.ok()) return Fail(started.message(), kUsageError);
+  Verbose(absl::StrCat("agents started: ", fleet_.agents().size()));
+}
+
+absl::Status JobRun::ServeMetrics() {
+  if (plan_.metrics.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(metrics_, HttpListener::Start(plan_.metrics, [this](const std::string& path) {
+                     return AnswerStatusPage(path, *server_);
+                   }));
+  output_.Say(absl::StrCat("horovodrun: metrics at http://", metrics_->address(), "/metrics\n"));
+  return absl::OkStatus();
+}
+
+absl::Status JobRun::StartFleet() {
+  for (const PlannedHost& host : plan_.hosts) {
+    ASSIGN_OR_RETURN(
+        const pb::AgentBootstrap bootstrap,
+        MakeBootstrap(plan_, host, *daemon_.authority, daemon_.job_id, server_->addresses()));
+    RETURN_IF_ERROR(fleet_.Start(host.target, bootstrap).status());
+  }
+  return absl::OkStatus();
+}
+
+void JobRun::StartElasticFleet() {
+  status_.emplace(output_, *server_, clock_);
+  elastic_.emplace(
+      fleet_, *server_, clock_,
+      [this](const PlannedHost& host) {
+        return MakeBootstrap(plan_, host, *daemon_.authority, daemon_.job_id, server_->addresses());
+      },
+      [this](const std::string& line) { Warn(line); });
+  if (plan_.elastic->script.empty()) {
+    elastic_->SetHosts(plan_.hosts);
+    return CheckRefused();
+  }
+  auto search = dependencies_.search_hosts([this](absl::StatusOr<std::vector<PlannedHost>> hosts) {
+    events_.Post(HostsFound{std::move(hosts)});
+  });
+  if (!search.ok()) return Fail(search.status().message(), kUsageError);
+  search_ = *std::move(search);
+}
+
+absl::Time JobRun::NextDeadline() const {
+  absl::Time deadline = std::min(deadline_, lost_deadline_);
+  if (!Ending()) deadline = std::min(deadline, waiting_.NextDue());
+  if (status_.has_value()) deadline = std::min(deadline, status_->NextDue());
+  return elastic_.has_value() && !Ending() ? std::min(deadline, elastic_->NextDue()) : deadline;
+}
+
+void JobRun::Handle(const JobEvent& event) {
+  std::visit([this](const auto& e) { On(e); }, event);
+}
+
+void JobRun::On(const AgentIsReady& event) {
+  fleet_.MarkReady(event.agent);
+  if (elastic_.has_value() && !Ending()) elastic_->OnReady(event.agent);
+  if (!event.warning.empty()) Warn(event.warning);
+  Verbose(absl::StrCat("the agent on ", fleet_.target(event.agent).host, " is ready"));
+}
+
+void JobRun::On(const AgentHasRefused& event) {
+  if (Ending()) return;
+  if (elastic_.has_value()) return elastic_->OnRefused(event.agent, event.message);
+  const std::string& host = fleet_.target(event.agent).host;
+  const bool names_host = absl::StrContains(event.message, host);
+  Fail(names_host ? event.message : absl::StrCat(host, ": ", event.message), kUsageError);
+}
+
+void JobRun::On(const AgentHasExited& event) {
+  fleet_.MarkExited(event.agent);
+  if (Ending()) return ExplainLoss(event);
+  if (elastic_.has_value()) {
+    elastic_->OnExited(event.agent, event.exit);
+    return CheckRefused();
+  }
+  const AgentTarget& target = fleet_.target(event.agent);
+  if (!fleet_.ready(event.agent)) return Fail(ExplainEarlyExit(target, event.exit), kUsageError);
+  AddLost(event);
+  // The daemon sees it too and finds the verdict, unless the agent had not got so far.
+  const Membership::View view = server_->Describe();
+  const bool began = std::any_of(view.hosts.begin(), view.hosts.end(),
+                                 [](const auto& host) { return !host.workers.empty(); });
+  const absl::Duration time = began ? kVerdictTime : kUnattachedTime;
+  lost_deadline_ = std::min(lost_deadline_, clock_.Now() + time);
+}
+
+void JobRun::AddLost(const AgentHasExited& event) {
+  if (event.exit.exit_code == 0 && event.exit.signal == 0) return;
+  lost_.push_back(absl::StrCat("the agent on ", fleet_.target(event.agent).host,
+                               " has ended: ", DescribeExit(event.exit)));
+}
+
+// The daemon was first to notice.
+void JobRun::ExplainLoss(const AgentHasExited& event) {
+  const bool by_host = phase_ == Phase::kEnding && verdict_.has_value() && verdict_->rank < 0;
+  if (by_host && verdict_->host == fleet_.target(event.agent).host) AddLost(event);
+}
+
+void JobRun::On(const JobHasFinished& event) {
+  Verbose(absl::StrCat("verdict: ", event.verdict.summary));
+  if (status_.has_value()) status_->SomethingHappened();
+  verdict_ = event.verdict;
+  if (!explained_ || stop_signals_ > 0) exit_code_ = event.verdict.exit_code;
+  if (phase_ > Phase::kEnding) return;
+  BeginEnd(kAgentExitTime);
+  EndUnattached();
+}
+
+void JobRun::On(const NoticeHappened& event) {
+  if (status_.has_value()) status_->SomethingHappened();
+  waiting_.SomethingHappened(clock_.Now());
+  const JobProgress::Line line = progress_.Tell(event.notice, event.when);
+  // What else happens to a static job, its end says.
+  const bool matters = elastic_.has_value() || event.notice.kind == Notice::Kind::kStalled;
+  if (line.important && matters) {
+    output_.Say(absl::StrCat("horovodrun: ", line.text, "\n"));
+  } else {
+    Verbose(line.text);
+  }
+}
+
+void JobRun::On(const HostsFound& event) {
+  if (Ending()) return;
+  const std::string warning = search_warnings_.Judge(event.hosts.status(), clock_.Now());
+  if (!search_warnings_.ever_succeeded()) {
+    return Fail(event.hosts.status().message(), kUsageError);
+  }
+  if (!warning.empty()) Warn(warning);
+  if (!event.hosts.ok()) return;
+  elastic_->SetHosts(*event.hosts);
+  CheckRefused();
+}
+
+void JobRun::On(const StopSignal& event) {
+  ++stop_signals_;
+  if (Ending()) return Hurry();
+  explained_ = true;
+  const std::string what = plan_.elastic.has_value() ? "the job" : Processes(plan_.num_proc);
+  if (event.signal == 0) {
+    const std::string reason = "the program that started horovodrun is gone";
+    output_.Say(absl::StrCat("horovodrun: ", reason, " (stdin has ended); stopping ", what, "\n"));
+    return Stop(reason, 128 + SIGHUP, kInterruptGrace);
+  }
+  output_.Say(absl::StrCat(event.signal == SIGINT ? "\n" : "", "horovodrun: interrupted by ",
+                           SignalName(event.signal), "; stopping ", what,
+                           " (Ctrl-C again to kill at once)\n"));
+  Stop(absl::StrCat("horovodrun was interrupted by ", SignalName(event.signal)), 128 + event.signal,
+       kInterruptGrace);
+}
+
+// As with any program whose reader has gone: an end without many words. Else output is lost that
+// somebody wants, which is no success even when all workers have ended.
+void JobRun::On(const OutputIsBroken& event) {
+  const bool reader_left = event.error == EPIPE || event.error == EIO;
+  const std::string reason =
+      reader_left ? "nobody reads horovodrun's output any more"
+                  : absl::StrCat("can't write to ", event.is_stderr ? "stderr" : "stdout", ": ",
+                                 std::strerror(event.error));
+  if (!reader_left) {
+    output_.Say(absl::StrCat("horovodrun: error: ", reason, "\n"));
+    if (exit_code_ == 0) exit_code_ = 1;
+  }
+  if (Ending()) return;
+  explained_ = true;
+  Stop(reason, reader_left ? 128 + SIGPIPE : 1, kInterruptGrace);
+}
+
+// One thing that is due; what else is will be so still when it has been done.
+void JobRun::OnDeadline() {
+  const absl::Time now = clock_.Now();
+  if (status_.has_value() && now >= status_->NextDue()) return status_->Update();
+  if (Ending() && now >= deadline_) return Escalate();
+  if (Ending()) return;
+  if (elastic_.has_value() && now >= elastic_->NextDue()) {
+    elastic_->StartDue();
+    return CheckRefused();
+  }
+  if (now >= lost_deadline_) {
+    return Fail(absl::StrCat(lost_.empty() ? "an agent has ended" : absl::StrJoin(lost_, "; "),
+                             ", and the job with it"),
+                1);
+  }
+  if (now >= deadline_) return CheckStarted();
+  if (now >= waiting_.NextDue()) TellWaiting();
+}
+
+// A mistake that no host forgives, such as a command that there is nowhere, won't heal by waiting.
+void JobRun::CheckRefused() {
+  const absl::Status refused = elastic_->Refused();
+  if (!refused.ok()) Fail(refused.message(), kUsageError);
+}
+
+void JobRun::Warn(absl::string_view text) {
+  output_.Say(absl::StrCat("horovodrun: warning: ", text, "\n"));
+}
+
+void JobRun::Verbose(absl::string_view text) {
+  if (!plan_.verbose) return;
+  output_.Say(
+      absl::StrCat("horovodrun: ", DurationText(clock_.Now() - start_time_), ": ", text, "\n"));
+}
+
+int RunJob(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
+           OutputSink& output) {
+  return JobRun(plan, dependencies, events, output).Run();
+}
+
+}  // namespace hvd

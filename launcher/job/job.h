@@ -1,0 +1,40 @@
+// One run of a job, from the plan to the exit code: the rendezvous server, an agent on each host,
+// the user's Ctrl-C, and an end that leaves nothing behind.
+#ifndef LAUNCHER_JOB_JOB_H_
+#define LAUNCHER_JOB_JOB_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "launcher/job/agent_fleet.h"
+#include "base/console/output_sink.h"
+#include "launcher/job/host_search.h"
+#include "launcher/job/job_events.h"
+#include "launcher/plan/plan.h"
+#include "rendezvous/reporting/event_log.h"
+#include "rendezvous/server/server.h"
+
+namespace hvd {
+
+// What a job starts; tests have their own.
+struct JobDependencies {
+  std::function<absl::StatusOr<std::unique_ptr<Server>>(ServerOptions)> start_server;
+  StartAgent start_agent;
+  // Needed if the plan names a script: SearchHosts for the plan, or a test's own.
+  std::function<absl::StatusOr<std::unique_ptr<HostScript>>(OnHostsFound)> search_hosts;
+  EventLog* event_log = nullptr;  // may be null
+};
+
+// Runs the job to its end and returns horovodrun's exit code: the verdict's; 2 if a host could not
+// be used (elastic: none could), in which case no worker was started; 128 + signal after a stop
+// signal. Everything that was started has ended, and all output is written or given up, when it
+// returns.
+//
+// `events` carries signals and broken output from outside; `output` must tell its OnBroken there.
+int RunJob(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
+           OutputSink& output);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_JOB_JOB_H_

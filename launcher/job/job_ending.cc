@@ -1,0 +1,106 @@
+// How a job ends, for whatever reason: in order, then less and less so.
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/report/failure_report.h"
+#include "launcher/job/job_run.h"
+
+namespace hvd {
+namespace {
+
+// What the daemon adds to a grace before it gives its verdict anyway.
+constexpr absl::Duration kDaemonPatience = absl::Seconds(6);
+// After a second Ctrl-C: for agents to kill their workers before they are killed themselves.
+constexpr absl::Duration kHurryTime = absl::Milliseconds(500);
+
+}  // namespace
+
+// Says in one line why there is no job, and ends what there is of it.
+void JobRun::Fail(absl::string_view message, int exit_code) {
+  output_.Say(absl::StrCat("horovodrun: error: ", message, "\n"));
+  explained_ = true;
+  Stop(std::string(message), exit_code, absl::ZeroDuration());
+}
+
+void JobRun::Stop(const std::string& reason, int exit_code, absl::Duration grace) {
+  exit_code_ = exit_code;
+  BeginEnd(grace + kDaemonPatience);
+  if (server_ == nullptr) return;
+  server_->RequestStop(reason, exit_code, grace);
+  EndUnattached();
+}
+
+void JobRun::BeginEnd(absl::Duration time) {
+  phase_ = Phase::kEnding;
+  search_.reset();
+  lost_deadline_ = absl::InfiniteFuture();
+  SetDeadline(time);
+}
+
+// Agents that the daemon does not know hear nothing from it. No worker runs under them.
+void JobRun::EndUnattached() {
+  const std::set<std::string> attached = AttachedHosts();
+  for (const size_t i : fleet_.agents()) {
+    if (attached.count(fleet_.target(i).host) > 0) continue;
+    fleet_.CloseInput(i);
+    // An ssh that still connects does not look at its input.
+    if (!fleet_.ready(i)) fleet_.Kill(i);
+  }
+}
+
+void JobRun::Hurry() {
+  // The first time, what is left to read may still be read.
+  if (stop_signals_ > 1) output_.Abandon();
+  if (server_ != nullptr) server_->RequestStop("killed", exit_code_, absl::ZeroDuration());
+  fleet_.CloseAllInputs();
+  phase_ = Phase::kClosing;
+  SetDeadline(kHurryTime);
+}
+
+void JobRun::Escalate() {
+  if (stop_signals_ < 2 && output_.HasBacklog()) return SetDeadline(kAgentExitTime);
+  if (phase_ == Phase::kEnding) {
+    fleet_.CloseAllInputs();
+    phase_ = Phase::kClosing;
+    return SetDeadline(kAgentExitTime);
+  }
+  fleet_.KillAll();
+  phase_ = Phase::kKilling;
+  SetDeadline(kAgentExitTime);
+}
+
+void JobRun::Report() {
+  const std::string summary = elastic_.has_value() ? progress_.Summary() : "";
+  if (!summary.empty()) output_.Say(absl::StrCat("horovodrun: ", summary, "\n"));
+  if (!verdict_.has_value() || verdict_->success || (explained_ && verdict_->rank < 0)) return;
+  if (explained_ && stop_signals_ == 0) return;
+  for (const std::string& line : lost_) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
+  output_.Say(RootCauseBlock(*verdict_));
+}
+
+// All that was said gets read, unless the user does not want to wait for that.
+void JobRun::Flush() {
+  const auto ask = [this] { output_.NotifyDrained([this] { events_.Post(OutputIsDrained{}); }); };
+  ask();
+  for (int awaited = 1; awaited > 0;) {
+    const std::optional<JobEvent> event = events_.Next(absl::InfiniteFuture());
+    if (std::holds_alternative<StopSignal>(*event)) output_.Abandon();
+    if (std::holds_alternative<OutputIsDrained>(*event)) --awaited;
+    if (const auto* broken = std::get_if<OutputIsBroken>(&*event)) {
+      On(*broken);
+      ask();
+      ++awaited;
+    }
+  }
+}
+
+std::set<std::string> JobRun::AttachedHosts() {
+  std::set<std::string> attached;
+  for (const Membership::HostView& view : server_->Describe().hosts) {
+    if (view.attached) attached.insert(view.host.host);
+  }
+  return attached;
+}
+
+}  // namespace hvd

@@ -1,0 +1,130 @@
+// How RunJob (job.h) runs a job: its phases and what it does at each event.
+#ifndef LAUNCHER_JOB_JOB_RUN_H_
+#define LAUNCHER_JOB_JOB_RUN_H_
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "launcher/job/agent_fleet.h"
+#include "base/console/output_sink.h"
+#include "launcher/job/elastic_fleet.h"
+#include "launcher/job/job.h"
+#include "launcher/job/job_events.h"
+#include "launcher/job/job_start.h"
+#include "launcher/job/job_status.h"
+#include "launcher/plan/plan.h"
+#include "launcher/job/search_warnings.h"
+#include "rendezvous/reporting/job_summary.h"
+#include "rendezvous/reporting/wait_reporter.h"
+#include "base/net/http_listener.h"
+#include "rendezvous/server/server.h"
+
+namespace hvd {
+
+// One pass through the phases, in order. For one thread.
+class JobRun {
+ public:
+  JobRun(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
+         OutputSink& output)
+      : plan_(plan),
+        events_(events),
+        output_(output),
+        clock_(events.clock()),
+        start_time_(clock_.Now()),
+        dependencies_(dependencies),
+        fleet_(dependencies.start_agent, events, output),
+        progress_(plan.elastic.has_value() ? plan.elastic->min_workers : plan.num_proc) {}
+
+  int Run();
+
+ private:
+  // For an agent that has no more work to exit, then the same once its input is closed.
+  static constexpr absl::Duration kAgentExitTime = absl::Seconds(3);
+
+  enum class Phase {
+    kStarting,  // until every host has attached or the start's time is up
+    kRunning,
+    kEnding,   // the daemon winds up; agents exit by themselves
+    kClosing,  // those that did not have lost their launcher
+    kKilling,
+  };
+
+  void Start();
+  absl::Status ServeMetrics();
+  absl::Status StartFleet();
+  void StartElasticFleet();
+  void Handle(const JobEvent& event);
+  void On(const AgentIsReady& event);
+  void On(const AgentHasRefused& event);
+  void On(const AgentHasExited& event);
+  void On(const JobHasFinished& event);
+  void On(const NoticeHappened& event);
+  void On(const HostsFound& event);
+  void On(const StopSignal& event);
+  void On(const OutputIsBroken& event);
+  void On(const OutputIsDrained&) {}  // is waited for in Flush
+
+  void OnDeadline();
+  void CheckRefused();
+  // An agent's end that was none of its own.
+  void AddLost(const AgentHasExited& event);
+  void ExplainLoss(const AgentHasExited& event);
+  // ---- What is waited for: job_waiting.cc
+  void CheckStarted();
+  absl::Status AllStarted();
+  void TellWaiting();
+  void AddWhatIsKnown(Membership::View& view);
+  // ---- The end: job_ending.cc
+  void BeginEnd(absl::Duration time);
+  void Fail(absl::string_view message, int exit_code);
+  void Stop(const std::string& reason, int exit_code, absl::Duration grace);
+  std::set<std::string> AttachedHosts();
+  void EndUnattached();
+  void Hurry();
+  void Escalate();
+  void Report();
+  void Flush();
+
+  bool Ending() const { return phase_ >= Phase::kEnding; }
+  absl::Time NextDeadline() const;
+  void SetDeadline(absl::Duration from_now) { deadline_ = clock_.Now() + from_now; }
+  void Warn(absl::string_view text);
+  void Verbose(absl::string_view text);
+
+  const JobPlan& plan_;
+  JobEventQueue& events_;
+  OutputSink& output_;
+  Clock& clock_;
+  const absl::Time start_time_;
+  const JobDependencies& dependencies_;
+  StartedDaemon daemon_;
+  std::unique_ptr<JobFile> job_file_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<HttpListener> metrics_;
+  AgentFleet fleet_;                     // ends before the server
+  std::optional<ElasticFleet> elastic_;  // of an elastic job, once the daemon runs
+  std::optional<JobStatus> status_;      // likewise
+  std::unique_ptr<HostScript> search_;
+  SearchWarnings search_warnings_;
+  JobProgress progress_;
+  WaitingNews waiting_;
+
+  Phase phase_ = Phase::kStarting;
+  absl::Time deadline_ = absl::InfiniteFuture();       // of the phase
+  absl::Time lost_deadline_ = absl::InfiniteFuture();  // for the verdict on a lost agent
+  std::vector<std::string> lost_;                      // agents that ended too early, and how
+  std::optional<Verdict> verdict_;
+  int exit_code_ = 1;
+  bool explained_ = false;  // why it ends has been said
+  int stop_signals_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_JOB_JOB_RUN_H_

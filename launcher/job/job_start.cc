@@ -1,0 +1,94 @@
+#include "launcher/job/job_start.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+
+namespace hvd {
+namespace {
+
+// The launcher watches the start itself and knows more about it; the daemon's own limit is for the
+// case that it does not.
+constexpr absl::Duration kDaemonMargin = absl::Seconds(5);
+
+pb::Credentials ToProto(const PeerCredentials& issued) {
+  pb::Credentials credentials;
+  credentials.set_token(issued.token);
+  credentials.set_ca_certificate(issued.ca_certificate);
+  credentials.set_certificate(issued.certificate);
+  credentials.set_private_key(issued.private_key);
+  return credentials;
+}
+
+}  // namespace
+
+absl::StatusOr<StartedDaemon> StartDaemon(
+    const JobPlan& plan,
+    const std::function<absl::StatusOr<std::unique_ptr<Server>>(ServerOptions)>& start_server,
+    std::function<void(const Verdict&)> on_finished, std::function<void(const Notice&)> on_notice) {
+  StartedDaemon daemon;
+  daemon.job_id = NewJobId();
+  ASSIGN_OR_RETURN(daemon.authority, JobAuthority::Create(daemon.job_id));
+  ServerOptions options;
+  options.job_id = daemon.job_id;
+  options.job.min_workers = plan.num_proc;
+  options.job.max_workers = plan.num_proc;
+  if (plan.elastic.has_value()) {
+    options.job.min_workers = plan.elastic->min_workers;
+    options.job.max_workers = plan.elastic->max_workers;
+    options.job.start_workers = plan.num_proc;
+    options.job.elastic = plan.elastic->spec;
+  }
+  for (const PlannedHost& host : plan.hosts) {
+    options.job.expected_hosts.push_back({host.target.host, host.slots});
+  }
+  options.job.start_timeout = plan.start_timeout + kDaemonMargin;
+  options.job.encrypt_data = plan.encrypt_data;
+  options.listen = plan.listen;
+  options.agent_timeout = plan.agent_timeout;
+  ASSIGN_OR_RETURN(options.credentials, daemon.authority->IssueForDaemon());
+  options.on_finished = std::move(on_finished);
+  options.on_notice = std::move(on_notice);
+  ASSIGN_OR_RETURN(daemon.server, start_server(std::move(options)));
+  return daemon;
+}
+
+absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const JobPlan& plan, JobAuthority& authority,
+                                                      const std::string& job_id,
+                                                      const std::vector<std::string>& addresses) {
+  if (plan.job_realm.empty()) return nullptr;
+  ASSIGN_OR_RETURN(PeerCredentials issued, authority.IssueForHost("horovodrun status"));
+  pb::JobFile job;
+  job.set_job_id(job_id);
+  job.set_pid(getpid());
+  for (const std::string& address : addresses) job.add_addresses(address);
+  *job.mutable_credentials() = ToProto(issued);
+  job.set_command(absl::StrJoin(plan.command, " "));
+  return JobFile::Write(plan.job_realm, job);
+}
+
+absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const JobPlan& plan, const PlannedHost& host,
+                                                 JobAuthority& authority, const std::string& job_id,
+                                                 const std::vector<std::string>& addresses) {
+  ASSIGN_OR_RETURN(PeerCredentials issued, authority.IssueForHost(host.target.host));
+  pb::AgentBootstrap bootstrap;
+  bootstrap.set_version(kVersion);
+  bootstrap.set_job_id(job_id);
+  bootstrap.set_host(host.target.host);
+  bootstrap.set_slots(host.slots);
+  *bootstrap.mutable_credentials() = ToProto(issued);
+  for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
+  pb::JobCommand& command = *bootstrap.mutable_command();
+  for (const std::string& arg : plan.command) command.add_argv(arg);
+  command.mutable_environment()->insert(plan.environment.begin(), plan.environment.end());
+  command.set_working_directory(plan.working_directory);
+  command.set_input(plan.worker_input);
+  for (const std::string& network : plan.networks) bootstrap.add_networks(network);
+  return bootstrap;
+}
+
+}  // namespace hvd

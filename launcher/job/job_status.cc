@@ -1,0 +1,28 @@
+#include "launcher/job/job_status.h"
+
+#include <algorithm>
+
+#include "launcher/report/status_line.h"
+
+namespace hvd {
+
+JobStatus::JobStatus(OutputSink& output, Server& server, Clock& clock)
+    : output_(output), server_(server), clock_(clock) {
+  SomethingHappened();
+}
+
+JobStatus::~JobStatus() { output_.SetStatus(""); }
+
+void JobStatus::SomethingHappened() {
+  if (!output_.has_status_line()) return;
+  due_ = std::min(due_, std::max(clock_.Now(), updated_ + kLeastPause));
+}
+
+void JobStatus::Update() {
+  const StatusLine line = MakeStatusLine(server_.Describe(), clock_.Now());
+  output_.SetStatus(line.text);
+  updated_ = clock_.Now();
+  due_ = line.settled ? absl::InfiniteFuture() : updated_ + kUnsettledPause;
+}
+
+}  // namespace hvd

@@ -1,0 +1,240 @@
+// RunJob with fake agents, a fake daemon and time that a test lets pass.
+#ifndef LAUNCHER_JOB_JOB_TEST_UTIL_H_
+#define LAUNCHER_JOB_JOB_TEST_UTIL_H_
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "launcher/job/testing/fake_agents.h"
+#include "launcher/job/job.h"
+
+namespace hvd {
+
+// Whenever the job has nothing to do, the next step of the story happens; at a null step, and after
+// the last one, time jumps to the deadline that the job waits for. So a story needs no time and no
+// second thread.
+class StoryClock : public Clock {
+ public:
+  std::deque<std::function<void()>> steps;
+
+  absl::Time Now() override { return now_; }
+  bool AwaitWithDeadline(absl::Mutex& mutex, const absl::Condition& condition,
+                         absl::Time deadline) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    while (!condition.Eval() && !steps.empty()) {
+      const std::function<void()> step = std::move(steps.front());
+      steps.pop_front();
+      if (!step) break;
+      mutex.Unlock();
+      step();
+      mutex.Lock();
+    }
+    if (condition.Eval()) return true;
+    if (deadline == absl::InfiniteFuture()) {
+      mutex.Await(condition);
+      return true;
+    }
+    now_ = std::max(now_, deadline);
+    return false;
+  }
+
+ private:
+  absl::Time now_ = absl::FromUnixSeconds(1000);
+};
+
+struct StopCall {
+  int exit_code;
+  absl::Duration grace;
+};
+
+// The daemon, as far as the launcher sees it. Finishes at once when it is asked to stop.
+struct FakeJobDaemon {
+  std::function<void(const Verdict&)> on_finished;
+  std::function<void(const Notice&)> on_notice;
+  Membership::View view;
+  std::vector<StopCall> stops;
+  std::vector<std::vector<HostSlots>> reports;
+  bool finished = false;
+  bool deaf = false;  // never finishes
+};
+
+class FakeServer : public Server {
+ public:
+  explicit FakeServer(FakeJobDaemon& daemon) : daemon_(daemon) {}
+  std::vector<std::string> addresses() const override { return {"127.0.0.1:4711"}; }
+  void RequestStop(std::string, int exit_code, absl::Duration grace) override {
+    daemon_.stops.push_back({exit_code, grace});
+    if (daemon_.finished || daemon_.deaf) return;
+    daemon_.finished = true;
+    Verdict verdict;
+    verdict.exit_code = exit_code;
+    verdict.summary = "stopped";
+    daemon_.on_finished(verdict);
+  }
+  void ReportHosts(std::vector<HostSlots> hosts) override {
+    daemon_.reports.push_back(std::move(hosts));
+  }
+  void Drain(std::string, absl::Duration, std::string) override {}
+  Membership::View Describe() override { return daemon_.view; }
+  absl::Duration BusyFor() override { return absl::ZeroDuration(); }
+  std::string Metrics() override { return ""; }
+
+ private:
+  FakeJobDaemon& daemon_;
+};
+
+// Counts how many run.
+class FakeSearch : public HostScript {
+ public:
+  explicit FakeSearch(int& running) : running_(running) { ++running_; }
+  ~FakeSearch() override { --running_; }
+
+ private:
+  int& running_;
+};
+
+class JobTest : public ::testing::Test {
+ protected:
+  JobTest() {
+    EXPECT_EQ(pipe2(out_, O_CLOEXEC | O_NONBLOCK), 0);
+    EXPECT_EQ(pipe2(err_, O_CLOEXEC | O_NONBLOCK), 0);
+    OutputSinkOptions options;
+    options.stdout_fd = out_[1];
+    options.stderr_fd = err_[1];
+    output_ = std::make_unique<OutputSink>(std::move(options));
+    plan_.num_proc = 4;
+    plan_.start_timeout = absl::Seconds(30);
+    for (const char* host : {"alpha", "beta"}) {
+      PlannedHost planned;
+      planned.target.host = host;
+      planned.slots = 2;
+      plan_.hosts.push_back(planned);
+    }
+    dependencies_.start_agent = agents_.Starter();
+    dependencies_.start_server = [this](ServerOptions options) {
+      daemon_.on_finished = std::move(options.on_finished);
+      daemon_.on_notice = std::move(options.on_notice);
+      return absl::StatusOr<std::unique_ptr<Server>>(std::make_unique<FakeServer>(daemon_));
+    };
+  }
+  ~JobTest() override {
+    for (int fd : {out_[0], out_[1], err_[0], err_[1]}) close(fd);
+  }
+
+  void Then(std::function<void()> step) { clock_.steps.push_back(std::move(step)); }
+  void ThenTimePasses() { clock_.steps.push_back(nullptr); }
+  // An elastic job with a discovery script.
+  void MakeElastic() {
+    plan_.elastic.emplace();
+    plan_.elastic->min_workers = 2;
+    plan_.elastic->max_workers = 100;
+    plan_.elastic->script = "/hosts.sh";
+    dependencies_.search_hosts = [this](OnHostsFound found) {
+      found_ = std::move(found);
+      return absl::StatusOr<std::unique_ptr<HostScript>>(std::make_unique<FakeSearch>(searches_));
+    };
+  }
+  void ThenFound(const std::vector<std::string>& hosts) {
+    Then([this, hosts] {
+      std::vector<PlannedHost> found;
+      for (const std::string& host : hosts) {
+        found.emplace_back();
+        found.back().target.host = host;
+        found.back().slots = 2;
+      }
+      found_(found);
+    });
+  }
+  void ThenSearchFails(absl::Status status) {
+    Then([this, status] { found_(status); });
+  }
+  void ThenNotice(Notice::Kind kind, const std::string& text, int rank = -1, int size = 0) {
+    Notice notice;
+    notice.kind = kind;
+    notice.epoch = Epoch(7);
+    notice.rank = rank;
+    notice.size = size;
+    notice.text = text;
+    Then([this, notice] { daemon_.on_notice(notice); });
+  }
+  void ThenAllReady() {
+    Then([this] {
+      agents_.Ready("alpha");
+      agents_.Ready("beta");
+      Attach("alpha");
+      Attach("beta");
+    });
+  }
+  void Attach(const std::string& host) {
+    Membership::HostView view;
+    view.host = {host, 2};
+    view.attached = true;
+    view.workers.resize(2);
+    daemon_.view.hosts.push_back(view);
+  }
+  void ThenVerdict(const Verdict& verdict) {
+    Then([this, verdict] {
+      daemon_.finished = true;
+      daemon_.on_finished(verdict);
+    });
+  }
+  void ThenAgentsExit() {
+    Then([this] { agents_.ExitAll(); });
+  }
+  void ThenSignal(int signal) {
+    Then([this, signal] { events_.Post(StopSignal{signal}); });
+  }
+
+  int Run() {
+    const int exit_code = RunJob(plan_, dependencies_, events_, *output_);
+    stdout_ = ReadAll(out_[0]);
+    stderr_ = ReadAll(err_[0]);
+    return exit_code;
+  }
+  static std::string ReadAll(int fd) {
+    std::string text(1 << 16, '\0');
+    text.resize(std::max<ssize_t>(0, read(fd, text.data(), text.size())));
+    return text;
+  }
+  static Verdict Success() {
+    Verdict verdict;
+    verdict.success = true;
+    return verdict;
+  }
+  static Verdict Failure(int exit_code) {
+    Verdict verdict;
+    verdict.exit_code = exit_code;
+    verdict.rank = 3;
+    verdict.host = "beta";
+    verdict.exit_meaning = absl::StrCat("exit code ", exit_code);
+    verdict.consequences = 3;
+    return verdict;
+  }
+
+  int out_[2];
+  int err_[2];
+  StoryClock clock_;
+  JobEventQueue events_{clock_};
+  std::unique_ptr<OutputSink> output_;
+  FakeAgents agents_;
+  FakeJobDaemon daemon_;
+  JobPlan plan_;
+  JobDependencies dependencies_;
+  OnHostsFound found_;
+  int searches_ = 0;
+  std::string stdout_;
+  std::string stderr_;
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_JOB_JOB_TEST_UTIL_H_

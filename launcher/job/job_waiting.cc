@@ -1,0 +1,68 @@
+// What the job waits for: told to the user, and in time the end of it.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/text/duration_text.h"
+#include "launcher/job/job_run.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kUsageError = 2;
+
+}  // namespace
+
+// The time to start is up: either the job can begin by now, or it ends here.
+void JobRun::CheckStarted() {
+  const absl::Status started = elastic_.has_value() ? elastic_->Unusable() : AllStarted();
+  if (!started.ok()) {
+    return Fail(
+        absl::StrCat("gave up after ", DurationText(plan_.start_timeout), " of waiting for ",
+                     started.message(), "; --start-timeout gives more time"),
+        kUsageError);
+  }
+  phase_ = Phase::kRunning;
+  deadline_ = absl::InfiniteFuture();
+}
+
+absl::Status JobRun::AllStarted() {
+  const std::set<std::string> attached = AttachedHosts();
+  std::vector<std::string> late;
+  for (const size_t i : fleet_.agents()) {
+    const AgentTarget& target = fleet_.target(i);
+    if (attached.count(target.host) > 0) continue;
+    if (fleet_.ready(i)) {
+      late.push_back(absl::StrCat(
+          target.host, " (its agent runs, but has not reached this machine at ",
+          absl::StrJoin(server_->addresses(), " or "), "; is there a firewall between?)"));
+    } else {
+      late.push_back(absl::StrCat(target.host, target.local ? " (its agent has not answered yet)"
+                                                            : " (no answer through ssh yet)"));
+    }
+  }
+  return late.empty() ? absl::OkStatus() : absl::UnavailableError(absl::StrJoin(late, ", "));
+}
+
+void JobRun::TellWaiting() {
+  Membership::View view = server_->Describe();
+  if (view.waits_for == Membership::Wait::kHosts) AddWhatIsKnown(view);
+  const std::string line = waiting_.Judge(view, clock_.Now());
+  if (!line.empty()) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
+}
+
+// The daemon knows the hosts that have come, the launcher those that are on their way.
+void JobRun::AddWhatIsKnown(Membership::View& view) {
+  const absl::Status started = AllStarted();
+  if (elastic_.has_value()) {
+    const bool all_came = started.ok() && !plan_.elastic->script.empty();
+    const std::string more = all_came ? absl::StrCat(plan_.elastic->script, " lists no other host")
+                                      : std::string(started.message());
+    if (!more.empty()) absl::StrAppend(&view.explanation, "; ", more);
+  } else if (!started.ok()) {
+    view.explanation = absl::StrCat("waiting for ", started.message());
+    view.waits_until = std::min(view.waits_until, deadline_);
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,42 @@
+// What to tell the user of a host discovery that fails now and then. Pure.
+#ifndef LAUNCHER_JOB_SEARCH_WARNINGS_H_
+#define LAUNCHER_JOB_SEARCH_WARNINGS_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace hvd {
+
+// Failures come in kinds, told apart by their codes (see HostScript). Each kind is told when it is
+// met first, and again when it says something else, but not more often than every kPause. It is
+// told anew once all has been well for kCalm, which is told too: a script that fails now and then
+// is not reported each time. Not thread-safe.
+class SearchWarnings {
+ public:
+  static constexpr absl::Duration kPause = absl::Seconds(30);
+  static constexpr absl::Duration kCalm = absl::Minutes(1);
+
+  // Takes the status of a result (see HostsFound) and returns a line, or nothing.
+  std::string Judge(const absl::Status& status, absl::Time now);
+
+  bool ever_succeeded() const { return ever_succeeded_; }
+
+ private:
+  struct Told {
+    std::string text;
+    absl::Time when;
+  };
+
+  std::string JudgeSuccess(absl::Time now);
+
+  bool ever_succeeded_ = false;
+  absl::Time well_since_ = absl::InfiniteFuture();
+  std::map<absl::StatusCode, Told> told_;
+};
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_JOB_SEARCH_WARNINGS_H_

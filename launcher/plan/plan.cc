@@ -1,0 +1,251 @@
+#include "launcher/plan/plan.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/os/process.h"
+#include "base/status_macros.h"
+#include "base/os/usable_cores.h"
+#include "launcher/discovery/host_list.h"
+#include "launcher/discovery/hostfile.h"
+
+namespace hvd {
+namespace {
+
+constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
+// Stands for no limit.
+constexpr int kVeryMany = 1 << 20;
+
+absl::StatusOr<std::vector<HostSlots>> ListedHosts(const Options& options) {
+  if (!options.hostfile.empty()) return ReadHostfile(options.hostfile);
+  if (options.hosts.empty()) {
+    const int spares = options.elastic.has_value() ? options.elastic->spec.spares : 0;
+    return std::vector<HostSlots>{{"localhost", options.num_proc + spares}};
+  }
+  absl::StatusOr<std::vector<HostSlots>> hosts = ParseHostList(options.hosts);
+  if (hosts.ok()) return hosts;
+  return absl::InvalidArgumentError(absl::StrCat("-H: ", hosts.status().message()));
+}
+
+absl::Status CheckIdentityFile(const std::string& file) {
+  if (file.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::string why = "it is not a file";
+  if (std::filesystem::is_regular_file(file, error)) {
+    if (std::ifstream(file).good()) return absl::OkStatus();
+    why = std::strerror(errno);
+  } else if (error) {
+    why = error.message();
+  }
+  return absl::NotFoundError(absl::StrCat("--ssh-identity-file: can't read ", file, ": ", why));
+}
+
+SshOptions MakeSshOptions(const Options& options, absl::Duration agent_timeout) {
+  SshOptions ssh;
+  // An elastic job loses a host by it at most, and gets it back only after that.
+  if (!options.elastic.has_value()) {
+    ssh.silence_seconds =
+        std::max(ssh.silence_seconds, static_cast<int>(absl::ToInt64Seconds(agent_timeout)));
+  }
+  ssh.port = options.ssh_port;
+  ssh.identity_file = options.ssh_identity_file;
+  ssh.connect_timeout_seconds = static_cast<int>(
+      std::min<int64_t>(ssh.connect_timeout_seconds, absl::ToInt64Seconds(options.start_timeout)));
+  return ssh;
+}
+
+// The script as an absolute path. Without a '/' it is looked for here, then where commands are.
+absl::StatusOr<std::string> FindScript(const std::string& script, const Environment& environment,
+                                       const std::string& directory) {
+  absl::StatusOr<std::string> found = FindExecutable("./" + script, "", directory);
+  if (absl::StrContains(script, '/')) {
+    found = FindExecutable(script, "", directory);
+  } else if (!found.ok()) {
+    const auto path = environment.find("PATH");
+    const auto command =
+        FindExecutable(script, path == environment.end() ? "" : path->second, directory);
+    if (command.ok()) found = command;
+  }
+  if (found.ok()) return (std::filesystem::path(directory) / *found).lexically_normal().string();
+  return absl::Status(found.status().code(),
+                      absl::StrCat("--host-discovery-script: ", script,
+                                   absl::IsPermissionDenied(found.status())
+                                       ? " is not executable; chmod +x makes it so"
+                                       : " does not exist"));
+}
+
+absl::StatusOr<ElasticPlan> MakeElasticPlan(const ElasticOptions& options,
+                                            const Environment& environment,
+                                            const std::string& directory) {
+  ElasticPlan plan;
+  plan.min_workers = options.min_workers;
+  plan.max_workers = options.max_workers > 0 ? options.max_workers : kVeryMany;
+  plan.spec = options.spec;
+  plan.slots_per_host = options.slots_per_host;
+  if (!options.script.empty()) {
+    ASSIGN_OR_RETURN(plan.script, FindScript(options.script, environment, directory));
+  }
+  return plan;
+}
+
+// The hosts that are known now. An elastic job has use for slots beyond -np.
+absl::StatusOr<std::vector<HostSlots>> HostsToUse(const Options& options) {
+  if (options.elastic.has_value() && !options.elastic->script.empty()) {
+    return std::vector<HostSlots>{};
+  }
+  ASSIGN_OR_RETURN(std::vector<HostSlots> listed, ListedHosts(options));
+  ASSIGN_OR_RETURN(std::vector<HostSlots> needed, TakeSlots(listed, options.num_proc));
+  return options.elastic.has_value() ? listed : needed;
+}
+
+// This machine's addresses on the way to the remote hosts, as far as their names are known here.
+std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
+                                         const NameTable& names, const LocalMachine& machine) {
+  std::vector<std::string> sources;
+  for (const PlannedHost& host : hosts) {
+    const auto found = names.find(host.target.host);
+    if (host.target.local || found == names.end()) continue;
+    for (const std::string& address : found->second) {
+      sources.push_back(machine.source_towards(address));
+    }
+  }
+  return sources;
+}
+
+absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
+                                                  const std::vector<std::string>& networks,
+                                                  const LocalMachine& machine,
+                                                  const NameTable& names) {
+  const bool all_local = std::all_of(plan.hosts.begin(), plan.hosts.end(),
+                                     [](const PlannedHost& host) { return host.target.local; });
+  const bool searches = plan.elastic.has_value() && !plan.elastic->script.empty();
+  auto listen = ListenAddresses(machine.interfaces, networks, all_local && !searches,
+                                SourceAddresses(plan.hosts, names, machine));
+  // Whatever a script finds can only be this machine if it is in no network.
+  if (!listen.ok() && searches && networks.empty()) {
+    return ListenAddresses(machine.interfaces, networks, /*all_local=*/true, {});
+  }
+  return listen;
+}
+
+// What the agents give their workers, with this machine's as the example.
+std::string ThreadsLine(const JobPlan& plan) {
+  std::string line = "  OMP_NUM_THREADS: a host's usable cores / its processes";
+  for (const PlannedHost& host : plan.hosts) {
+    if (!host.target.local) continue;
+    const int workers =
+        plan.elastic.has_value() ? std::min(host.slots, plan.elastic->max_workers) : host.slots;
+    absl::StrAppend(&line, ", on ", host.target.host, " ", plan.shared_cores, "/", workers, ": ",
+                    ThreadsOfWorker(plan.shared_cores, workers));
+    break;
+  }
+  return absl::StrCat(line, " (--no-omp-threads leaves it alone)\n");
+}
+
+}  // namespace
+
+std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const SshOptions& ssh,
+                                    const LocalMachine& machine, NameTable& names) {
+  std::vector<std::string> unknown;
+  for (const HostSlots& host : hosts) {
+    if (!IsLocalHost(host.host, machine.host_name, machine.interfaces, {})) {
+      unknown.push_back(host.host);
+    }
+  }
+  if (!unknown.empty()) names = machine.resolve(unknown);
+  std::vector<PlannedHost> placed;
+  int rank = 0;
+  for (const HostSlots& host : hosts) {
+    const bool local = IsLocalHost(host.host, machine.host_name, machine.interfaces, names);
+    placed.push_back({{host.host, local, ssh}, host.slots, rank});
+    rank += host.slots;
+  }
+  return placed;
+}
+
+absl::StatusOr<LocalMachine> ThisMachine() {
+  LocalMachine machine;
+  machine.host_name = OwnHostName();
+  ASSIGN_OR_RETURN(machine.interfaces, ListInterfaces());
+  std::error_code error;
+  machine.working_directory = std::filesystem::current_path(error).string();
+  if (error) {
+    return absl::InternalError(absl::StrCat("no working directory: ", error.message()));
+  }
+  machine.resolve = [](const std::vector<std::string>& names) {
+    return ResolveNames(names, kResolveTimeout);
+  };
+  machine.source_towards = SourceAddressTowards;
+  machine.cores = UsableCores();
+  return machine;
+}
+
+absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
+                                 const LocalMachine& machine) {
+  JobPlan plan;
+  RETURN_IF_ERROR(CheckIdentityFile(options.ssh_identity_file));
+  plan.num_proc = options.num_proc;
+  plan.environment = WorkerEnvironment(environment, options.tunables, options.exports);
+  ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(plan.environment));
+  plan.agent_timeout = runtime.agent_timeout;
+  plan.encrypt_data = runtime.encrypt_data;
+  plan.ssh = MakeSshOptions(options, plan.agent_timeout);
+  if (options.elastic.has_value()) {
+    ASSIGN_OR_RETURN(plan.elastic,
+                     MakeElasticPlan(*options.elastic, environment, machine.working_directory));
+  }
+  ASSIGN_OR_RETURN(const std::vector<HostSlots> hosts, HostsToUse(options));
+  NameTable names;
+  plan.hosts = PlaceHosts(hosts, plan.ssh, machine, names);
+  ASSIGN_OR_RETURN(plan.listen, ListenOn(plan, options.networks, machine, names));
+  plan.networks = options.networks;
+  plan.command = options.command;
+  plan.working_directory = machine.working_directory;
+  const bool has_own_threads = plan.environment.count("OMP_NUM_THREADS") > 0;
+  if (runtime.omp_threads && !has_own_threads) plan.shared_cores = machine.cores;
+  plan.start_timeout = options.start_timeout;
+  plan.metrics = options.metrics;
+  plan.verbose = options.verbose;
+  return plan;
+}
+
+absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& environment) {
+  ASSIGN_OR_RETURN(LocalMachine machine, ThisMachine());
+  return MakePlan(options, environment, machine);
+}
+
+std::string PlanTable(const JobPlan& plan) {
+  std::string table = absl::StrCat(plan.num_proc, " processes");
+  if (plan.elastic.has_value()) {
+    const bool bounded = plan.elastic->max_workers < kVeryMany;
+    absl::StrAppend(&table, " (at least ", plan.elastic->min_workers,
+                    bounded ? absl::StrCat(", at most ", plan.elastic->max_workers) : "", ")");
+  }
+  absl::StrAppend(&table, ": ", absl::StrJoin(plan.command, " "), "\n");
+  if (plan.elastic.has_value() && !plan.elastic->script.empty()) {
+    absl::StrAppend(&table, "  on hosts that ", plan.elastic->script, " finds\n");
+  }
+  for (const PlannedHost& host : plan.hosts) {
+    const int last = host.first_rank + host.slots - 1;
+    std::string place = host.slots == 1 ? absl::StrCat("rank ", last)
+                                        : absl::StrCat("ranks ", host.first_rank, "-", last);
+    if (plan.elastic.has_value()) {
+      place = absl::StrCat(host.slots, host.slots == 1 ? " slot" : " slots");
+    }
+    absl::StrAppendFormat(&table, "  %-16s %s (%s)\n", place, host.target.host,
+                          host.target.local ? "this machine" : "over ssh");
+  }
+  if (plan.shared_cores > 0) table += ThreadsLine(plan);
+  return table;
+}
+
+}  // namespace hvd

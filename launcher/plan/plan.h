@@ -1,0 +1,88 @@
+// From what the user asked for to what will be started where: everything that can be found wrong
+// before the first process is started is found here.
+#ifndef LAUNCHER_PLAN_PLAN_H_
+#define LAUNCHER_PLAN_PLAN_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/env.h"
+#include "base/net/local_network.h"
+#include "launcher/cli/options.h"
+#include "launcher/spawn/agent_process.h"
+#include "rendezvous/membership/membership.h"
+
+namespace hvd {
+
+// What a plan depends on beside the command line.
+struct LocalMachine {
+  std::string host_name;
+  std::vector<InterfaceAddress> interfaces;
+  int cores = 0;  // usable ones; 0: not known
+  std::string working_directory;
+  std::function<NameTable(const std::vector<std::string>&)> resolve;
+  std::function<std::string(const std::string&)> source_towards;  // see SourceAddressTowards
+};
+
+// This one.   Internal: the system does not say; says what.
+absl::StatusOr<LocalMachine> ThisMachine();
+
+struct PlannedHost {
+  AgentTarget target;
+  int slots = 0;       // in use
+  int first_rank = 0;  // static jobs
+};
+
+// What elastic jobs have beside.
+struct ElasticPlan {
+  int min_workers = 0;
+  int max_workers = 0;  // very many if there is no limit
+  ElasticSpec spec;
+  std::string script;  // an absolute path; empty: the hosts are those of the plan
+  int slots_per_host = 0;
+};
+
+struct JobPlan {
+  int num_proc = 0;                // elastic: of the first world
+  std::vector<PlannedHost> hosts;  // in rank order
+  std::optional<ElasticPlan> elastic;
+  SshOptions ssh;
+  std::vector<std::string> listen;
+  std::vector<std::string> networks;
+  std::vector<std::string> command;
+  Environment environment;  // of every worker, before the agent adds its own
+  std::string working_directory;
+  int shared_cores = 0;      // of this machine, among its workers; 0: OMP_NUM_THREADS is left alone
+  std::string worker_input;  // what each worker finds on its stdin
+  std::string metrics;       // an address to serve them at; empty: none
+  std::string job_realm;     // for this job's JobFile; empty: none is written
+  absl::Duration start_timeout;
+  absl::Duration agent_timeout = absl::Seconds(30);
+  bool encrypt_data = false;
+  bool verbose = false;
+};
+
+// How each host is reached. Asks the resolver for names that are not clearly this machine's own;
+// what it says goes into `names`.
+std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const SshOptions& ssh,
+                                    const LocalMachine& machine, NameTable& names);
+
+// REQUIRES: options.action is kRunJob.
+//   InvalidArgument, NotFound: one line that says which host, file, script, network or variable is
+//   wrong.
+absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
+                                 const LocalMachine& machine);
+
+// MakePlan on this machine.   Also Internal: as ThisMachine.
+absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& environment);
+
+// A line for each host: its ranks and how it is reached. For --verbose.
+std::string PlanTable(const JobPlan& plan);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_PLAN_PLAN_H_

@@ -1,0 +1,239 @@
+#include "launcher/plan/plan.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+LocalMachine Box() {
+  LocalMachine machine;
+  machine.host_name = "box";
+  machine.interfaces = {{"lo", "127.0.0.1", false, true, true},
+                        {"eth0", "10.0.0.5", false, false, true},
+                        {"ib0", "192.168.7.5", false, false, true}};
+  machine.working_directory = "/home/me";
+  machine.resolve = [](const std::vector<std::string>&) {
+    return NameTable{{"alias", {"10.0.0.5"}}, {"far", {"192.168.7.9"}}};
+  };
+  machine.source_towards = [](const std::string& address) {
+    return address == "192.168.7.9" ? "192.168.7.5" : "";
+  };
+  return machine;
+}
+
+Options Ask(int num_proc, const std::string& hosts) {
+  Options options;
+  options.num_proc = num_proc;
+  options.hosts = hosts;
+  options.command = {"python", "train.py"};
+  return options;
+}
+
+std::string Error(const Options& options) {
+  auto plan = MakePlan(options, {}, Box());
+  EXPECT_FALSE(plan.ok());
+  return std::string(plan.status().message());
+}
+
+TEST(MakePlan, DefaultIsThisMachineOnLoopback) {
+  auto plan = MakePlan(Ask(3, ""), {{"A", "1"}}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->hosts.size(), 1u);
+  EXPECT_EQ(plan->hosts[0].target.host, "localhost");
+  EXPECT_TRUE(plan->hosts[0].target.local);
+  EXPECT_EQ(plan->hosts[0].slots, 3);
+  EXPECT_EQ(plan->num_proc, 3);
+  EXPECT_THAT(plan->listen, ElementsAre("127.0.0.1:0"));
+  EXPECT_THAT(plan->command, ElementsAre("python", "train.py"));
+  EXPECT_EQ(plan->working_directory, "/home/me");
+  EXPECT_EQ(plan->environment.at("A"), "1");
+  EXPECT_EQ(plan->environment.at("PYTHONUNBUFFERED"), "1");
+}
+
+TEST(MakePlan, AllLocalJobDoesNotAskTheResolver) {
+  LocalMachine machine = Box();
+  machine.resolve = [](const std::vector<std::string>& names) {
+    ADD_FAILURE() << names[0];
+    return NameTable{};
+  };
+  EXPECT_TRUE(MakePlan(Ask(3, "localhost:1,box:1,10.0.0.5:1"), {}, machine).ok());
+}
+
+TEST(MakePlan, AgentTimeout_HoldsForSshOfStaticJobsToo) {
+  Options options = Ask(1, "far:1");
+  options.tunables = {{"HOROVOD_AGENT_TIMEOUT_SECONDS", "90"}};
+  auto plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->agent_timeout, absl::Seconds(90));
+  EXPECT_EQ(plan->hosts[0].target.ssh.silence_seconds, 90);
+  options.elastic.emplace();
+  plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->agent_timeout, absl::Seconds(90));
+  EXPECT_EQ(plan->ssh.silence_seconds, 15);
+}
+
+TEST(MakePlan, RemoteHostsAreReachedOnTheInterfaceTowardsThem) {
+  Options options = Ask(5, "far:2,alias:2,ssh-alias:2,unused:9");
+  options.ssh_port = 2222;
+  options.start_timeout = absl::Seconds(4);
+  auto plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->hosts.size(), 3u);
+  EXPECT_FALSE(plan->hosts[0].target.local);
+  EXPECT_EQ(plan->hosts[0].target.ssh.port, 2222);
+  EXPECT_EQ(plan->hosts[0].target.ssh.connect_timeout_seconds, 4);
+  EXPECT_EQ(plan->hosts[0].target.ssh.silence_seconds, 30);
+  EXPECT_TRUE(plan->hosts[1].target.local);
+  EXPECT_FALSE(plan->hosts[2].target.local);
+  EXPECT_EQ(plan->hosts[2].slots, 1);
+  EXPECT_EQ(plan->hosts[2].first_rank, 4);
+  EXPECT_THAT(plan->listen, ElementsAre("192.168.7.5:0", "10.0.0.5:0"));
+}
+
+TEST(MakePlan, HostfileIsRead) {
+  const std::string file = ::testing::TempDir() + "/plan_test_hosts";
+  std::ofstream(file) << "localhost slots=2\n";
+  Options options = Ask(2, "");
+  options.hostfile = file;
+  auto plan = MakePlan(options, {}, Box());
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  options.num_proc = 3;
+  EXPECT_EQ(Error(options), "Requested more processes (3) than there are available slots (2)");
+  std::remove(file.c_str());
+}
+
+TEST(MakePlan, MistakesAreFoundBeforeAnythingStarts) {
+  EXPECT_EQ(Error(Ask(3, "a:1,b:1")),
+            "Requested more processes (3) than there are available slots (2)");
+  EXPECT_THAT(Error(Ask(1, "a:0")), HasSubstr("-H: host a: 0 slots"));
+  Options options = Ask(1, "");
+  options.hostfile = "/nonexistent/hosts";
+  EXPECT_THAT(Error(options), HasSubstr("can't read host file /nonexistent/hosts"));
+  options = Ask(1, "");
+  options.ssh_identity_file = "/nonexistent/key";
+  EXPECT_EQ(Error(options),
+            "--ssh-identity-file: can't read /nonexistent/key: No such file or directory");
+  options.ssh_identity_file = "/";
+  EXPECT_THAT(Error(options), HasSubstr("it is not a file"));
+  options = Ask(1, "");
+  options.networks = {"eth7"};
+  EXPECT_THAT(Error(options), HasSubstr("unknown network interface 'eth7'"));
+  options = Ask(1, "");
+  options.exports = {{"HOROVOD_CACHE_CAPACITY", "lots"}};
+  EXPECT_THAT(Error(options), HasSubstr("HOROVOD_CACHE_CAPACITY"));
+}
+
+TEST(PlanTable, ListsRanksByHost) {
+  auto plan = MakePlan(Ask(3, "far:2,localhost:1"), {}, Box());
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(PlanTable(*plan),
+            "3 processes: python train.py\n"
+            "  ranks 0-1        far (over ssh)\n"
+            "  rank 2           localhost (this machine)\n");
+}
+
+TEST(PlanTable, SaysOnceHowManyThreadsWorkersGet) {
+  auto machine = Box();
+  machine.cores = 8;
+  EXPECT_THAT(PlanTable(*MakePlan(Ask(5, "far:2,localhost:3"), {}, machine)),
+              HasSubstr("  OMP_NUM_THREADS: a host's usable cores / its processes, on localhost "
+                        "8/3: 2 (--no-omp-threads leaves it alone)\n"));
+  EXPECT_THAT(PlanTable(*MakePlan(Ask(2, "far:2"), {}, machine)),
+              HasSubstr("usable cores / its processes (--no-omp-threads"));
+  for (const char* own : {"OMP_NUM_THREADS=4", "HOROVOD_OMP_THREADS=0"}) {
+    const std::pair<std::string, std::string> variable = absl::StrSplit(own, '=');
+    EXPECT_THAT(PlanTable(*MakePlan(Ask(2, ""), {variable}, machine)),
+                Not(HasSubstr("OMP_NUM_THREADS")));
+  }
+}
+
+Options AskElastic(int num_proc, const std::string& hosts) {
+  Options options = Ask(num_proc, hosts);
+  options.elastic.emplace();
+  options.elastic->min_workers = 1;
+  return options;
+}
+
+TEST(MakePlan, ElasticJobTakesAllSlotsOfFixedHosts) {
+  auto plan = MakePlan(AskElastic(2, "localhost:2,far:4"), {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_proc, 2);
+  ASSERT_EQ(plan->hosts.size(), 2u);
+  EXPECT_EQ(plan->hosts[1].slots, 4);
+  EXPECT_GT(plan->elastic->max_workers, 6);
+  EXPECT_THAT(plan->listen, ElementsAre("192.168.7.5:0", "10.0.0.5:0"));
+  EXPECT_EQ(Error(AskElastic(3, "a:1,b:1")),
+            "Requested more processes (3) than there are available slots (2)");
+}
+
+TEST(MakePlan, ElasticJobOfThisMachineHasRoomForSpares) {
+  Options options = AskElastic(2, "");
+  options.elastic->spec.spares = 1;
+  options.elastic->max_workers = 2;
+  auto plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->hosts[0].slots, 3);
+  EXPECT_EQ(plan->elastic->max_workers, 2);
+}
+
+TEST(MakePlan, DiscoveryScriptMakesTheDaemonReachable) {
+  Options options = AskElastic(2, "");
+  options.elastic->script = "/bin/true";
+  auto plan = MakePlan(options, {}, Box());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->hosts.empty());
+  EXPECT_THAT(plan->listen, ElementsAre("10.0.0.5:0", "192.168.7.5:0"));
+  LocalMachine alone = Box();
+  alone.interfaces.resize(1);
+  EXPECT_THAT(MakePlan(options, {}, alone)->listen, ElementsAre("127.0.0.1:0"));
+}
+
+TEST(MakePlan, DiscoveryScriptIsFoundHereOrWhereCommandsAre) {
+  Options options = AskElastic(2, "");
+  options.elastic->script = "sh";
+  LocalMachine machine = Box();
+  EXPECT_EQ(MakePlan(options, {{"PATH", "/bin"}}, machine)->elastic->script, "/bin/sh");
+  machine.working_directory = "/bin";
+  EXPECT_EQ(MakePlan(options, {}, machine)->elastic->script, "/bin/sh");
+}
+
+TEST(MakePlan, DiscoveryScriptThatCantRunIsRefused) {
+  Options options = AskElastic(2, "");
+  options.elastic->script = "./hosts.sh";
+  EXPECT_EQ(Error(options), "--host-discovery-script: ./hosts.sh does not exist");
+  options.elastic->script = "hosts.sh";
+  EXPECT_EQ(Error(options), "--host-discovery-script: hosts.sh does not exist");
+  options.elastic->script = "/etc/passwd";
+  EXPECT_EQ(Error(options),
+            "--host-discovery-script: /etc/passwd is not executable; chmod +x makes it so");
+}
+
+TEST(PlanTable, ElasticListsSlotsAndBounds) {
+  Options options = AskElastic(3, "far:2,localhost:1");
+  options.elastic->max_workers = 8;
+  EXPECT_EQ(PlanTable(*MakePlan(options, {}, Box())),
+            "3 processes (at least 1, at most 8): python train.py\n"
+            "  2 slots          far (over ssh)\n"
+            "  1 slot           localhost (this machine)\n");
+}
+
+TEST(ThisMachine, KnowsItself) {
+  auto machine = ThisMachine();
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_FALSE(machine->host_name.empty());
+  EXPECT_FALSE(machine->interfaces.empty());
+  EXPECT_TRUE(MakePlanHere(Ask(2, ""), {}).ok());
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,16 @@
+// What `horovodrun status` prints. Pure.
+#ifndef LAUNCHER_REPORT_STATUS_TABLE_H_
+#define LAUNCHER_REPORT_STATUS_TABLE_H_
+
+#include <string>
+
+#include "proto/rendezvous.pb.h"
+
+namespace hvd {
+
+// The job's state, a table of hosts and workers, and what happened lately; ends with a newline.
+std::string StatusTable(const pb::GetStatusResponse& status);
+
+}  // namespace hvd
+
+#endif  // LAUNCHER_REPORT_STATUS_TABLE_H_

@@ -1,0 +1,85 @@
+#include "rendezvous/daemon/daemon_signals.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+}  // namespace
+
+absl::StatusOr<Fd> TakeDaemonSignals() {
+  const sigset_t signals = StopSignals();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  Fd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor for signals is left");
+  signal(SIGPIPE, SIG_IGN);
+  return fd;
+}
+
+void ReleaseDaemonSignals() {
+  const sigset_t signals = StopSignals();
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+DaemonSignals::DaemonSignals(std::unique_ptr<EventLoop> loop, Fd signals, Actions actions)
+    : loop_(std::move(loop)), signals_(std::move(signals)), actions_(std::move(actions)) {}
+
+absl::StatusOr<std::unique_ptr<DaemonSignals>> DaemonSignals::Start(Fd signals, Actions actions) {
+  ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
+  auto made =
+      absl::WrapUnique(new DaemonSignals(std::move(loop), std::move(signals), std::move(actions)));
+  DaemonSignals* const self = made.get();
+  RETURN_IF_ERROR(
+      self->loop_->Watch(self->signals_.get(), EPOLLIN, [self](uint32_t) { self->Handle(); }));
+  self->thread_ = std::thread([self] { self->loop_->Run(); });
+  return made;
+}
+
+DaemonSignals::~DaemonSignals() {
+  if (!thread_.joinable()) return;
+  loop_->Post([this] { loop_->Stop(); });
+  thread_.join();
+}
+
+void DaemonSignals::JobIsOver() {
+  absl::MutexLock lock(&mutex_);
+  actions_ = {};
+}
+
+void DaemonSignals::Handle() {
+  signalfd_siginfo info = {};
+  if (read(signals_.get(), &info, sizeof(info)) != sizeof(info)) return;
+  const int signal = static_cast<int>(info.ssi_signo);
+  const bool is_first = grace_ > absl::ZeroDuration();
+  absl::MutexLock lock(&mutex_);
+  const bool leaves = is_first && signal == SIGTERM && actions_.leave != nullptr;
+  if (!is_first || leaves || actions_.stop == nullptr) EndInTime(128 + signal);
+  if (leaves) return actions_.leave();
+  if (actions_.stop == nullptr) return;
+  actions_.stop(
+      absl::StrCat("horovod-rendezvousd was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM"),
+      128 + signal, std::exchange(grace_, absl::ZeroDuration()));
+}
+
+// As after kill -9, there is nothing that the next daemon, or agents, could not do without.
+void DaemonSignals::EndInTime(int exit_code) {
+  loop_->After(kPatience, [exit_code] { _exit(exit_code); });
+}
+
+}  // namespace hvd

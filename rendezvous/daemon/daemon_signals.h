@@ -1,0 +1,68 @@
+// What SIGTERM and SIGINT mean to the daemon.
+#ifndef RENDEZVOUS_DAEMON_DAEMON_SIGNALS_H_
+#define RENDEZVOUS_DAEMON_DAEMON_SIGNALS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
+
+namespace hvd {
+
+// Blocks both, here and in threads started later, and makes them readable; SIGPIPE is ignored.
+//   ResourceExhausted: too many open files.
+absl::StatusOr<Fd> TakeDaemonSignals();
+
+// From now on they end this process, as they do by default. REQUIRES: called by the main thread.
+void ReleaseDaemonSignals();
+
+// SIGINT ends the job, and so does SIGTERM, unless the job is kept: then that leaves it. Any
+// further signal ends the job at once, and the process with it if that hangs. On a thread where
+// nothing else runs: what hangs elsewhere, on a disk or for a reader, holds no signal up.
+class DaemonSignals {
+ public:
+  // For what the daemon does about a second signal, or to leave the job; then the process ends all
+  // the same.
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+
+  struct Actions {
+    // Ends the job; must not block.
+    std::function<void(const std::string& reason, int exit_code, absl::Duration grace)> stop;
+    // Leaves it to another daemon; must not block; null if the job is not kept.
+    std::function<void()> leave;
+  };
+
+  // `signals`: TakeDaemonSignals'.   ResourceExhausted: too many open files.
+  static absl::StatusOr<std::unique_ptr<DaemonSignals>> Start(Fd signals, Actions actions);
+  ~DaemonSignals();
+
+  // From now on a signal is none of the job's: it only bounds the time to the process's end. No
+  // action is under way when it returns.
+  void JobIsOver();
+
+ private:
+  // For workers to end by themselves after the first signal.
+  static constexpr absl::Duration kGrace = absl::Seconds(5);
+
+  DaemonSignals(std::unique_ptr<EventLoop> loop, Fd signals, Actions actions);
+  void Handle();
+  void EndInTime(int exit_code);
+
+  const std::unique_ptr<EventLoop> loop_;
+  const Fd signals_;
+  absl::Duration grace_ = kGrace;  // the thread's
+  absl::Mutex mutex_;              // held while an action is under way
+  Actions actions_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_DAEMON_DAEMON_SIGNALS_H_

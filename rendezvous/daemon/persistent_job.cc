@@ -1,0 +1,80 @@
+#include "rendezvous/daemon/persistent_job.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/crypto.h"
+#include "base/status_macros.h"
+#include "rendezvous/journal/event_codec.h"
+
+namespace hvd {
+namespace {
+
+constexpr size_t kSecretKeyBytes = 32;
+
+void Put(const PeerCredentials& from, pb::journal::Credentials& to) {
+  to.set_token(from.token);
+  to.set_ca_certificate(from.ca_certificate);
+  to.set_certificate(from.certificate);
+  to.set_private_key(from.private_key);
+}
+
+PeerCredentials Get(const pb::journal::Credentials& from) {
+  return {from.token(), from.ca_certificate(), from.certificate(), from.private_key()};
+}
+
+pb::journal::Job ToMessage(const KeptJob& job, const JobSpec& spec) {
+  pb::journal::Job message;
+  message.set_job_id(job.job_id);
+  *message.mutable_spec() = ToMessage(spec);
+  Put(job.daemon, *message.mutable_daemon());
+  Put(job.hosts, *message.mutable_hosts());
+  message.set_secret_key(job.secret_key);
+  for (const std::string& address : job.listen) message.add_listen(address);
+  return message;
+}
+
+}  // namespace
+
+absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen) {
+  KeptJob job;
+  job.job_id = NewJobId();
+  // The authority is gone when its two certificates are issued: nobody can make a third.
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobAuthority> authority, JobAuthority::Create(job.job_id));
+  ASSIGN_OR_RETURN(job.daemon, authority->IssueForDaemon());
+  ASSIGN_OR_RETURN(job.hosts, authority->IssueForHost(kAnyHost));
+  job.secret_key = RandomBytes(kSecretKeyBytes);
+  job.listen = listen;
+  return job;
+}
+
+absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const JobSpec& spec,
+                                    const std::vector<std::string>& listen) {
+  if (!dir.job().has_value()) {
+    ASSIGN_OR_RETURN(KeptJob job, NewJob(listen));
+    RETURN_IF_ERROR(dir.Save(ToMessage(job, spec)));
+    return job;
+  }
+  const pb::journal::Job& kept = *dir.job();
+  const std::vector<std::string> asked_then(kept.listen().begin(), kept.listen().end());
+  if (asked_then != listen ||
+      kept.spec().SerializeAsString() != ToMessage(spec).SerializeAsString()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--state-dir: ", dir.path(), " holds the job ", kept.job_id(),
+                     ", which was started with other options; give the same ones, or another "
+                     "directory for another job"));
+  }
+  KeptJob job{kept.job_id(), Get(kept.daemon()), Get(kept.hosts()), kept.secret_key(), listen};
+  if (kept.addresses_size() > 0)
+    job.listen.assign(kept.addresses().begin(), kept.addresses().end());
+  return job;
+}
+
+absl::Status KeepAddresses(StateDir& dir, const std::vector<std::string>& addresses) {
+  pb::journal::Job job = *dir.job();
+  job.clear_addresses();
+  for (const std::string& address : addresses) job.add_addresses(address);
+  return dir.Save(job);
+}
+
+}  // namespace hvd

@@ -1,0 +1,207 @@
+#include "rendezvous/daemon/rendezvousd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/text/duration_text.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
+#include "base/line_writer.h"
+#include "base/status_macros.h"
+#include "rendezvous/daemon/daemon_signals.h"
+#include "rendezvous/daemon/stderr_reporter.h"
+#include "rendezvous/journal/file_journal.h"
+#include "rendezvous/daemon/persistent_job.h"
+#include "rendezvous/reporting/event_log.h"
+#include "base/net/http_listener.h"
+#include "rendezvous/server/recovery.h"
+#include "rendezvous/server/server.h"
+#include "rendezvous/server/status_pages.h"
+#include "rendezvous/daemon/state_dir.h"
+#include "rendezvous/security/token_file.h"
+
+namespace hvd {
+namespace {
+
+std::string Line(absl::string_view text) {
+  return absl::StrCat("horovod-rendezvousd: ", text, "\n");
+}
+
+// The daemon's parts, in the order in which they are made; they go in the opposite one.
+class Daemon {
+ public:
+  explicit Daemon(const RendezvousdOptions& options) : options_(options) {}
+
+  // Returns the job's exit code. Errors as RunRendezvousd.
+  absl::StatusOr<int> Run() {
+    ASSIGN_OR_RETURN(Fd signals, TakeDaemonSignals());
+    ASSIGN_OR_RETURN(loop_, EventLoop::Create());
+    RETURN_IF_ERROR(OpenJob());
+    JobTally so_far;
+    if (journal_ != nullptr) {
+      ASSIGN_OR_RETURN(const Recovered found, Recover(options_.job, *journal_));
+      if (found.verdict.has_value()) {
+        Say(absl::StrCat("the job of ", options_.state_dir,
+                         " has ended: ", found.verdict->summary));
+        return found.verdict->exit_code;
+      }
+      so_far = found.history.tally();
+    }
+    if (!options_.event_log.empty()) {
+      ASSIGN_OR_RETURN(event_log_, EventLog::Open(options_.event_log));
+      event_log_->OnLost([this](const std::string& what) { Say(what); });
+    }
+    teller_ = std::make_unique<JobTeller>(*loop_, Clock::Real(),
+                                          JobProgress(options_.job.min_workers, std::move(so_far)),
+                                          [this](const std::string& line) { Say(line); });
+    RETURN_IF_ERROR(Serve());
+    ASSIGN_OR_RETURN(signals_, DaemonSignals::Start(std::move(signals), SignalActions()));
+    teller_->Watch(*server_);
+    loop_->Run();
+    teller_->Stop();
+    signals_->JobIsOver();
+    return End();
+  }
+
+ private:
+  // Never waits for who reads it.
+  void Say(absl::string_view text) { console_.Write(Line(text)); }
+
+  DaemonSignals::Actions SignalActions() {
+    DaemonSignals::Actions actions;
+    actions.stop = [this](const std::string& reason, int exit_code, absl::Duration grace) {
+      server_->RequestStop(reason, exit_code, grace);
+    };
+    if (state_dir_ != nullptr) {
+      actions.leave = [this] {
+        loop_->Post([this] {
+          left_ = true;
+          loop_->Stop();
+        });
+      };
+    }
+    return actions;
+  }
+
+  absl::StatusOr<int> End() {
+    if (left_ || !journal_error_.ok()) token_file_->Keep();  // for the next daemon
+    if (!journal_error_.ok()) return journal_error_;
+    if (left_) {
+      ReleaseDaemonSignals();
+      Say(absl::StrCat(
+          "SIGTERM: leaves the job as it is, for a horovod-rendezvousd with the same "
+          "options within ",
+          DurationText(options_.job.reattach_timeout), " (to end the job, send SIGINT)"));
+      return 128 + SIGTERM;
+    }
+    teller_->SumUp();
+    Say(verdict_.summary);
+    return verdict_.exit_code;
+  }
+
+  absl::Status OpenJob() {
+    if (options_.state_dir.empty()) {
+      ASSIGN_OR_RETURN(job_, NewJob(options_.listen));
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(state_dir_, StateDir::Open(options_.state_dir));
+    ASSIGN_OR_RETURN(job_, OpenKeptJob(*state_dir_, options_.job, options_.listen));
+    ASSIGN_OR_RETURN(journal_, FileJournal::Open(state_dir_->folder(), job_.job_id, options_.job,
+                                                 Clock::Real().Now()));
+    if (journal_->bytes_cut() > 0) {
+      Say(absl::StrCat(state_dir_->folder().PathOf("journal"),
+                       ": the last write was not complete; cut off ", journal_->bytes_cut(),
+                       " bytes"));
+    }
+    return absl::OkStatus();
+  }
+
+  ServerOptions MakeServerOptions() {
+    ServerOptions made;
+    made.job_id = job_.job_id;
+    made.job = options_.job;
+    made.listen = job_.listen;
+    made.agent_timeout = options_.agent_timeout;
+    made.credentials = job_.daemon;
+    made.secret_key = job_.secret_key;
+    made.journal = journal_.get();
+    made.on_finished = [this](const Verdict& verdict) {
+      if (event_log_ != nullptr) event_log_->Write(verdict);
+      loop_->Post([this, verdict] {
+        verdict_ = verdict;
+        loop_->Stop();
+      });
+    };
+    made.on_notice = [this](const Notice& notice) {
+      if (event_log_ != nullptr) event_log_->Write(notice);
+      loop_->Post([this, notice, now = Clock::Real().Now()] { teller_->Tell(notice, now); });
+    };
+    made.on_journal_error = [this](const absl::Status& status) {
+      loop_->Post([this, status] {
+        journal_error_ = status;
+        loop_->Stop();
+      });
+    };
+    return made;
+  }
+
+  absl::Status Serve() {
+    ASSIGN_OR_RETURN(token_file_, TokenFile::Write(options_.token_file, job_.hosts));
+    const absl::Status status = Listen();
+    // Nothing has begun that the next daemon could not begin as well; but a job of before goes on.
+    if (!status.ok() && state_dir_ != nullptr) token_file_->Keep();
+    return status;
+  }
+
+  absl::Status Listen() {
+    ASSIGN_OR_RETURN(server_, Server::Start(MakeServerOptions()));
+    if (state_dir_ != nullptr) {
+      RETURN_IF_ERROR(KeepAddresses(*state_dir_, server_->addresses()));
+    }
+    if (!options_.metrics.empty()) {
+      ASSIGN_OR_RETURN(metrics_,
+                       HttpListener::Start(options_.metrics, [this](const std::string& path) {
+                         return AnswerStatusPage(path, *server_);
+                       }));
+      Say(absl::StrCat("metrics at http://", metrics_->address(), "/metrics"));
+    }
+    for (const std::string& address : server_->addresses()) std::printf("%s\n", address.c_str());
+    std::fflush(stdout);
+    return absl::OkStatus();
+  }
+
+  const RendezvousdOptions& options_;
+  LineWriter console_{Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), [](uint64_t count) {
+                        return Line(absl::StrCat(count, " lines were dropped here"));
+                      }};
+  std::unique_ptr<DaemonSignals> signals_;  // early: it ends what hangs in the others' ends
+  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<StateDir> state_dir_;
+  KeptJob job_;
+  std::unique_ptr<FileJournal> journal_;
+  std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<TokenFile> token_file_;
+  Verdict verdict_;  // the loop's thread's, as the next
+  absl::Status journal_error_;
+  bool left_ = false;  // the job is another daemon's
+  std::unique_ptr<JobTeller> teller_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<HttpListener> metrics_;
+};
+
+}  // namespace
+
+absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options) {
+  return Daemon(options).Run();
+}
+
+}  // namespace hvd

@@ -1,0 +1,21 @@
+// The daemon's life, from its options to the job's exit code.
+#ifndef RENDEZVOUS_DAEMON_RENDEZVOUSD_H_
+#define RENDEZVOUS_DAEMON_RENDEZVOUSD_H_
+
+#include "absl/status/statusor.h"
+#include "rendezvous/daemon/rendezvousd_options.h"
+
+namespace hvd {
+
+// Serves one job: prints the addresses to stdout, tells on stderr what happens, waits for the
+// verdict, prints its summary and returns its exit code; that of a job which has ended before is
+// returned at once. SIGINT ends the job, SIGTERM too; with a state directory SIGTERM leaves it to
+// the next daemon instead. REQUIRES: the process has one thread.
+//   InvalidArgument, AlreadyExists, FailedPrecondition, DataLoss: options that can't work, or not
+//   with what is in the state directory.   Unavailable: an address can't be listened on.
+//   Internal: the journal can't be written any more; the job can be taken up again.
+absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_DAEMON_RENDEZVOUSD_H_

@@ -1,0 +1,45 @@
+// horovod-rendezvousd: the rendezvous daemon of one job, without a launcher. See --help.
+#include <cstdio>
+#include <string>
+
+#include "base/env.h"
+#include "base/mutex_checks.h"
+#include "base/os/process_limits.h"
+#include "base/status_macros.h"
+#include "rendezvous/daemon/rendezvousd.h"
+#include "rendezvous/daemon/rendezvousd_options.h"
+
+namespace {
+
+absl::StatusOr<int> Run(const hvd::RendezvousdOptions& options) {
+  hvd::AllowManyFiles();
+  hvd::ForbidCoreFiles();
+  RETURN_IF_ERROR(hvd::CheckThreads());
+  return hvd::RunRendezvousd(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hvd::SwitchOffMutexChecks();
+  const hvd::RendezvousdCommand command =
+      hvd::ParseRendezvousdCommand({argv + 1, argv + argc}, hvd::ReadEnvironment());
+  if (!command.options.has_value()) {
+    std::fputs(command.text.c_str(), command.exit_code == 0 ? stdout : stderr);
+    return command.exit_code;
+  }
+  const absl::StatusOr<int> exit_code = Run(*command.options);
+  if (exit_code.ok()) return *exit_code;
+  const std::string message(exit_code.status().message());
+  std::fprintf(stderr, "horovod-rendezvousd: %s\n", message.c_str());
+  switch (exit_code.status().code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kUnavailable:
+      return 2;
+    default:
+      return 1;
+  }
+}

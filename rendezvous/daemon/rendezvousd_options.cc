@@ -1,0 +1,204 @@
+#include "rendezvous/daemon/rendezvousd_options.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+#include "options/elastic_options.h"
+#include "options/flag_table.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kMostSlots = 1 << 16;
+constexpr int kMostWorkers = 1 << 20;
+constexpr int kWeek = 7 * 86400;
+// People and schedulers start the agents, and not in a hurry.
+constexpr absl::Duration kStartTimeout = absl::Minutes(10);
+
+constexpr char kDescription[] =
+    "The rendezvous daemon of one job, for agents that something other than horovodrun starts.\n"
+    "It prints the addresses it listens on, one a line, on stdout, tells on stderr what happens "
+    "to\n"
+    "the job, and ends with the job's exit code.";
+
+constexpr char kFooter[] =
+    "The file of --token-file is what an agent or worker needs to take part, and a secret: it is\n"
+    "readable by its owner only, must not be another job's, and is removed when the job ends. It "
+    "is a\n"
+    "message hvd.pb.Credentials (proto/agent.proto) in Protobuf's text format:\n"
+    "  token, sent as metadata x-horovod-token with every call;\n"
+    "  ca_certificate, certificate and private_key, PEM texts, for mutual TLS with a server whose\n"
+    "  certificate carries the name horovod-rendezvous.\n"
+    "Ctrl-C (SIGINT) ends the job with code 130; a second one ends it at once.\n"
+    "SIGTERM does the same with code 143, but with --state-dir it ends only the daemon: started\n"
+    "again with the same options it goes on with the same job at the same addresses, as it does\n"
+    "after a crash, and workers that trained on meanwhile keep their work.";
+
+// "h1:2,h2:2"
+absl::StatusOr<std::vector<HostSlots>> ParseHosts(const std::string& text) {
+  std::vector<HostSlots> hosts;
+  std::set<std::string> names;
+  for (absl::string_view entry : absl::StrSplit(text, ',')) {
+    const size_t colon = entry.rfind(':');
+    HostSlots host;
+    if (colon == absl::string_view::npos || colon == 0 ||
+        !absl::SimpleAtoi(entry.substr(colon + 1), &host.slots) || host.slots < 1 ||
+        host.slots > kMostSlots) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--hosts: '", entry, "' is not a host with a number of slots, as node1:4"));
+    }
+    host.host = std::string(entry.substr(0, colon));
+    if (!names.insert(host.host).second) {
+      return absl::InvalidArgumentError(absl::StrCat("--hosts: ", host.host, " comes twice"));
+    }
+    hosts.push_back(std::move(host));
+  }
+  return hosts;
+}
+
+// One use.
+class Parser {
+ public:
+  Parser() : flags_("horovod-rendezvousd [options]", {}) {
+    flags_.Description(kDescription);
+    DeclareJob();
+    DeclareDaemon();
+    elastic_.Declare(flags_);
+    flags_.Footer(kFooter);
+  }
+
+  absl::StatusOr<RendezvousdCommand> Parse(const std::vector<std::string>& args,
+                                           const Environment& environment) {
+    ASSIGN_OR_RETURN(const FlagTable::Result result, flags_.Parse(args));
+    if (result.help) return RendezvousdCommand{std::nullopt, flags_.Help(), 0};
+    if (version_) return RendezvousdCommand{std::nullopt, absl::StrCat(kVersion, "\n"), 0};
+    if (!result.command.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", result.command[0], "' is no option; --help lists all"));
+    }
+    RETURN_IF_ERROR(Check());
+    RETURN_IF_ERROR(SetSizes(environment));
+    ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(environment));
+    options_.agent_timeout = runtime.agent_timeout;
+    options_.job.encrypt_data |= runtime.encrypt_data;
+    return RendezvousdCommand{std::move(options_), "", 0};
+  }
+
+ private:
+  void Text(const std::string& name, const std::string& kind, const std::string& help,
+            std::string* target) {
+    flags_.Value(name, kind, help, [target](const std::string& text) {
+      *target = text;
+      return absl::OkStatus();
+    });
+  }
+
+  void DeclareJob() {
+    flags_.Group("Job");
+    flags_.Value("--np,--num-proc", "N", "How many workers the job starts with",
+                 [this](const std::string& text) {
+                   ASSIGN_OR_RETURN(np_, ParseInteger("-np", text, 1, kMostWorkers));
+                   return absl::OkStatus();
+                 });
+    flags_.SingleDash("--np", "-np");
+    flags_.Value("--hosts", "HOST:SLOTS,...",
+                 "The hosts that take part, in the order of ranks (whoever comes)",
+                 [this](const std::string& text) {
+                   ASSIGN_OR_RETURN(options_.job.expected_hosts, ParseHosts(text));
+                   return absl::OkStatus();
+                 });
+    flags_.Value("--start-timeout", "SECONDS", "For the first -np slots to be there (600)",
+                 [this](const std::string& text) {
+                   ASSIGN_OR_RETURN(options_.job.start_timeout,
+                                    ParseSeconds("--start-timeout", text, 1, kWeek));
+                   return absl::OkStatus();
+                 });
+    options_.job.start_timeout = kStartTimeout;
+    flags_.Flag("--encrypt-data", "TLS for what workers say to each other over TCP",
+                [this] { options_.job.encrypt_data = true; });
+  }
+
+  void DeclareDaemon() {
+    flags_.Group("Daemon");
+    flags_.Value("--listen", "ADDR:PORT",
+                 "Numeric, as 10.0.0.1:0 or [::1]:0; port 0: a free one; repeatable",
+                 [this](const std::string& text) {
+                   options_.listen.push_back(text);
+                   return absl::OkStatus();
+                 });
+    Text("--token-file", "FILE", "Where to write the credentials", &options_.token_file);
+    Text("--state-dir", "DIR", "Keep the job here, so that the daemon can be started again",
+         &options_.state_dir);
+    flags_.Value("--reattach-timeout", "SECONDS",
+                 "How long agents and workers wait for a daemon that is away (30)",
+                 [this](const std::string& text) {
+                   has_reattach_timeout_ = true;
+                   ASSIGN_OR_RETURN(options_.job.reattach_timeout,
+                                    ParseSeconds("--reattach-timeout", text, 0, kWeek));
+                   return absl::OkStatus();
+                 });
+    Text("--metrics", "ADDR:PORT", "Serve /metrics, /healthz and /readyz by plain HTTP here",
+         &options_.metrics);
+    Text("--event-log", "FILE", "Append what happens to the job, a JSON object a line",
+         &options_.event_log);
+    flags_.Flag("--version", "Print the version", [this] { version_ = true; });
+  }
+
+  absl::Status Check() const {
+    if (options_.listen.empty()) {
+      return absl::InvalidArgumentError("--listen is missing: at which address? e.g. 10.0.0.1:0");
+    }
+    if (np_ == 0) return absl::InvalidArgumentError("--np is missing: how many workers?");
+    if (options_.token_file.empty()) {
+      return absl::InvalidArgumentError("--token-file is missing: where to write the credentials?");
+    }
+    int64_t slots = 0;
+    for (const HostSlots& host : options_.job.expected_hosts) slots += host.slots;
+    if (!options_.job.expected_hosts.empty() && np_ > slots) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("-np: ", np_, " workers, but --hosts has ", slots, " slots"));
+    }
+    if (has_reattach_timeout_ && options_.state_dir.empty()) {
+      return absl::InvalidArgumentError(
+          "--reattach-timeout needs --state-dir: without it no daemon comes back");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SetSizes(const Environment& environment) {
+    ASSIGN_OR_RETURN(const std::optional<ElasticOptions> elastic,
+                     elastic_.Finish(np_, /*lists_hosts=*/false, environment));
+    JobSpec& job = options_.job;
+    job.min_workers = job.max_workers = np_;
+    if (!elastic.has_value()) return absl::OkStatus();
+    job.min_workers = elastic->min_workers;
+    job.max_workers = elastic->max_workers > 0 ? elastic->max_workers : kMostWorkers;
+    job.start_workers = np_;
+    job.elastic = elastic->spec;
+    return absl::OkStatus();
+  }
+
+  FlagTable flags_;
+  ElasticFlags elastic_{/*with_discovery=*/false};
+  RendezvousdOptions options_;
+  int np_ = 0;
+  bool has_reattach_timeout_ = false;
+  bool version_ = false;
+};
+
+}  // namespace
+
+RendezvousdCommand ParseRendezvousdCommand(const std::vector<std::string>& args,
+                                           const Environment& environment) {
+  absl::StatusOr<RendezvousdCommand> command = Parser().Parse(args, environment);
+  if (command.ok()) return *std::move(command);
+  return {std::nullopt, absl::StrCat("horovod-rendezvousd: ", command.status().message(), "\n"), 2};
+}
+
+}  // namespace hvd

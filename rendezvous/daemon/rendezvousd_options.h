@@ -1,0 +1,38 @@
+// The command line of horovod-rendezvousd.
+#ifndef RENDEZVOUS_DAEMON_RENDEZVOUSD_OPTIONS_H_
+#define RENDEZVOUS_DAEMON_RENDEZVOUSD_OPTIONS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "rendezvous/membership/job_spec.h"
+
+namespace hvd {
+
+struct RendezvousdOptions {
+  std::vector<std::string> listen;
+  JobSpec job;
+  absl::Duration agent_timeout = absl::Seconds(30);
+  std::string token_file;
+  std::string state_dir;  // empty: nothing is kept
+  std::string metrics;    // an address; empty: none
+  std::string event_log;  // a file; empty: none
+};
+
+// What a command line asks for: a daemon, or else a text for the user and an exit code (0: --help
+// and --version, for stdout; 2: one line for stderr that says what is wrong).
+struct RendezvousdCommand {
+  std::optional<RendezvousdOptions> options;
+  std::string text;
+  int exit_code = 0;
+};
+
+// `args` without the program's name. Pure.
+RendezvousdCommand ParseRendezvousdCommand(const std::vector<std::string>& args,
+                                           const Environment& environment);
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_DAEMON_RENDEZVOUSD_OPTIONS_H_

@@ -1,0 +1,89 @@
+#include "rendezvous/daemon/state_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint32_t kFormat = 1;
+
+constexpr char kJob[] = "job.pb";
+constexpr char kDraft[] = "job.pb.new";
+constexpr char kLock[] = "lock";
+
+absl::Status AboutFlag(const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("--state-dir: ", status.message()));
+}
+
+absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
+  std::string contents;
+  char buffer[4096];
+  while (true) {
+    const IoResult got = ReadSome(file.get(), buffer, sizeof(buffer));
+    if (got.end) return contents;
+    if (got.bytes == 0) return absl::DataLossError(absl::StrCat(path, " can't be read"));
+    contents.append(buffer, got.bytes);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& path) {
+  auto folder = PrivateFolder::Open(path);
+  if (!folder.ok()) return AboutFlag(folder.status());
+  auto lock = (*folder)->OpenFile(kLock, O_RDWR | O_CREAT);
+  if (!lock.ok()) return AboutFlag(lock.status());
+  if (flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        errno == EWOULDBLOCK
+            ? absl::StrCat("--state-dir: another horovod-rendezvousd uses ", path)
+            : absl::StrCat("--state-dir: can't lock ", path, ": ", strerror(errno)));
+  }
+  std::unique_ptr<StateDir> dir(new StateDir(*std::move(folder), *std::move(lock)));
+  RETURN_IF_ERROR(dir->Load());
+  return dir;
+}
+
+absl::Status StateDir::Load() {
+  const absl::StatusOr<Fd> file = folder_->OpenFile(kJob, O_RDONLY);
+  if (absl::IsNotFound(file.status())) return absl::OkStatus();
+  if (!file.ok()) return AboutFlag(file.status());
+  ASSIGN_OR_RETURN(const std::string contents, ReadFile(*file, job_path()));
+  pb::journal::Job job;
+  if (!job.ParseFromString(contents) || job.job_id().empty()) {
+    return absl::DataLossError(
+        absl::StrCat(job_path(),
+                     " is damaged; put back a copy of it, or start the job anew with "
+                     "another --state-dir: training goes on from its checkpoint"));
+  }
+  if (job.format() != kFormat) {
+    return absl::FailedPreconditionError(absl::StrCat(job_path(), " has format ", job.format(),
+                                                      "; this version understands ", kFormat));
+  }
+  job_ = std::move(job);
+  return absl::OkStatus();
+}
+
+absl::Status StateDir::Save(const pb::journal::Job& job) {
+  pb::journal::Job saved = job;
+  saved.set_format(kFormat);
+  ASSIGN_OR_RETURN(const Fd file, folder_->NewFile(kDraft));
+  if (!WriteAll(file.get(), saved.SerializeAsString()).ok() || fsync(file.get()) != 0) {
+    return absl::InternalError(absl::StrCat("can't write ", job_path(), ": ", strerror(errno)));
+  }
+  RETURN_IF_ERROR(folder_->Rename(kDraft, kJob));
+  RETURN_IF_ERROR(folder_->Sync());
+  job_ = std::move(saved);
+  return absl::OkStatus();
+}
+
+}  // namespace hvd

@@ -1,0 +1,47 @@
+#include "rendezvous/daemon/stderr_reporter.h"
+
+#include <algorithm>
+
+namespace hvd {
+
+void JobTeller::Watch(Server& server) {
+  server_ = &server;
+  Look();
+}
+
+void JobTeller::Stop() {
+  server_ = nullptr;
+  if (timer_.has_value()) loop_.Cancel(*timer_);
+  timer_.reset();
+}
+
+void JobTeller::Look() {
+  const std::string line = waiting_.Judge(server_->Describe(), clock_.Now());
+  if (!line.empty()) say_(line);
+  Plan();
+}
+
+void JobTeller::Plan() {
+  if (timer_.has_value()) loop_.Cancel(*timer_);
+  const absl::Duration pause = waiting_.NextDue() - clock_.Now();
+  timer_ = loop_.After(std::max(pause, absl::ZeroDuration()), [this] {
+    timer_.reset();
+    Look();
+  });
+}
+
+void JobTeller::Tell(const Notice& notice, absl::Time when) {
+  const JobProgress::Line line = progress_.Tell(notice, when);
+  // Nobody else says who has come.
+  if (line.important || notice.kind == Notice::Kind::kHostJoined) say_(line.text);
+  if (server_ == nullptr) return;
+  waiting_.SomethingHappened(clock_.Now());
+  Plan();
+}
+
+void JobTeller::SumUp() {
+  const std::string summary = progress_.Summary();
+  if (!summary.empty()) say_(summary);
+}
+
+}  // namespace hvd

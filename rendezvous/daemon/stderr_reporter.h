@@ -1,0 +1,55 @@
+// Tells on the daemon's stderr what happens to its job.
+#ifndef RENDEZVOUS_DAEMON_STDERR_REPORTER_H_
+#define RENDEZVOUS_DAEMON_STDERR_REPORTER_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "rendezvous/membership/events.h"
+#include "rendezvous/reporting/job_summary.h"
+#include "rendezvous/reporting/wait_reporter.h"
+#include "rendezvous/server/server.h"
+
+namespace hvd {
+
+// A line for each thing that happens, one now and then for what is waited for, and a summary at the
+// end. Belongs to the loop's thread; what it is given must outlive it.
+class JobTeller {
+ public:
+  using Say = std::function<void(const std::string& line)>;
+
+  // `progress`: of a job that another daemon has led before, what it knew.
+  JobTeller(EventLoop& loop, Clock& clock, JobProgress progress, Say say)
+      : loop_(loop), clock_(clock), say_(std::move(say)), progress_(std::move(progress)) {}
+  ~JobTeller() { Stop(); }
+  JobTeller(const JobTeller&) = delete;
+  JobTeller& operator=(const JobTeller&) = delete;
+
+  // From now on looks what the job waits for, until Stop.
+  void Watch(Server& server);
+  void Stop();
+
+  void Tell(const Notice& notice, absl::Time when);
+  // Says in one line how it went, if there was anything.
+  void SumUp();
+
+ private:
+  void Look();
+  void Plan();
+
+  EventLoop& loop_;
+  Clock& clock_;
+  const Say say_;
+  JobProgress progress_;
+  WaitingNews waiting_;
+  Server* server_ = nullptr;
+  std::optional<EventLoop::TimerId> timer_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_DAEMON_STDERR_REPORTER_H_

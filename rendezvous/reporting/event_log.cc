@@ -1,0 +1,124 @@
+#include "rendezvous/reporting/event_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/text/json.h"
+
+namespace hvd {
+namespace {
+
+std::string Opening(absl::Time wall_time, absl::string_view kind) {
+  return absl::StrCat("{\"time\":", JsonTime(wall_time), ",\"kind\":\"", kind, "\"");
+}
+
+}  // namespace
+
+absl::string_view NoticeKindName(Notice::Kind kind) {
+  switch (kind) {
+    case Notice::Kind::kHostJoined:
+      return "host_joined";
+    case Notice::Kind::kHostLost:
+      return "host_lost";
+    case Notice::Kind::kHostDraining:
+      return "host_draining";
+    case Notice::Kind::kHostLeft:
+      return "host_left";
+    case Notice::Kind::kDrainOverran:
+      return "drain_overran";
+    case Notice::Kind::kWorkerStarted:
+      return "worker_started";
+    case Notice::Kind::kWorkerFailed:
+      return "worker_failed";
+    case Notice::Kind::kWorkerLeft:
+      return "worker_left";
+    case Notice::Kind::kEpochBroken:
+      return "world_broken";
+    case Notice::Kind::kEpochChanging:
+      return "world_changing";
+    case Notice::Kind::kWorldIdle:
+      return "world_idle";
+    case Notice::Kind::kWorldFormed:
+      return "world_formed";
+    case Notice::Kind::kWaiting:
+      return "waiting";
+    case Notice::Kind::kSlotCooling:
+      return "slot_cooling";
+    case Notice::Kind::kStalled:
+      return "stalled";
+    case Notice::Kind::kStack:
+      return "stack";
+    case Notice::Kind::kRestarted:
+      return "daemon_restarted";
+    case Notice::Kind::kHostBack:
+      return "host_back";
+  }
+  return "unknown";
+}
+
+std::string EventLogLine(const Notice& notice, absl::Time wall_time) {
+  std::string line = Opening(wall_time, NoticeKindName(notice.kind));
+  absl::StrAppend(&line, ",\"world\":", notice.epoch.value());
+  if (!notice.host.empty()) absl::StrAppend(&line, ",\"host\":", JsonString(notice.host));
+  if (notice.worker.value() != 0) absl::StrAppend(&line, ",\"worker\":", notice.worker.value());
+  if (notice.rank >= 0) absl::StrAppend(&line, ",\"rank\":", notice.rank);
+  if (notice.kind == Notice::Kind::kWorldFormed) {
+    absl::StrAppend(&line, ",\"size\":", notice.size, ",\"commit\":", notice.commit,
+                    ",\"lost_steps\":", notice.lost_steps,
+                    ",\"lost_seconds\":", absl::ToDoubleSeconds(notice.lost_time));
+  }
+  absl::StrAppend(&line, ",\"text\":", JsonString(notice.text), "}\n");
+  return line;
+}
+
+std::string EventLogLine(const Verdict& verdict, absl::Time wall_time) {
+  std::string line = Opening(wall_time, "job_finished");
+  absl::StrAppend(&line, ",\"success\":", verdict.success ? "true" : "false",
+                  ",\"exit_code\":", verdict.exit_code);
+  if (verdict.rank >= 0) {
+    absl::StrAppend(&line, ",\"host\":", JsonString(verdict.host), ",\"rank\":", verdict.rank);
+  }
+  absl::StrAppend(&line, ",\"text\":", JsonString(verdict.summary), "}\n");
+  return line;
+}
+
+std::string EventLogDroppedLine(uint64_t count, absl::Time wall_time) {
+  return absl::StrCat(Opening(wall_time, "lines_dropped"), ",\"count\":", count, ",\"text\":\"",
+                      count, count == 1 ? " line is" : " lines are",
+                      " missing here: they could not be written in time\"}\n");
+}
+
+EventLog::EventLog(std::string path, Fd file)
+    : path_(std::move(path)), writer_(std::move(file), [](uint64_t count) {
+        return EventLogDroppedLine(count, WallNow());
+      }) {}
+
+absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path) {
+  const auto unusable = [&path](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("can't write the event log ", path, ": ", why));
+  };
+  // A pipe's reader is not waited for. Once it is open, the thread that writes may wait.
+  Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
+  if (!file.valid() && errno == ENXIO) return unusable("it is a pipe that nobody reads");
+  if (!file.valid() || fcntl(file.get(), F_SETFL, O_APPEND) != 0) return unusable(strerror(errno));
+  return std::unique_ptr<EventLog>(new EventLog(path, std::move(file)));
+}
+
+void EventLog::OnLost(std::function<void(const std::string& what)> callback) {
+  if (callback == nullptr) return writer_.OnError(nullptr);
+  writer_.OnError([path = path_, tell = std::move(callback)](int error) {
+    tell(absl::StrCat("can't write the event log ", path, ": ", strerror(error),
+                      "; lines are missing there"));
+  });
+}
+
+void EventLog::Write(const Notice& notice) { writer_.Write(EventLogLine(notice, WallNow())); }
+
+void EventLog::Write(const Verdict& verdict) { writer_.Write(EventLogLine(verdict, WallNow())); }
+
+}  // namespace hvd

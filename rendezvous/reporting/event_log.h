@@ -1,0 +1,58 @@
+// What happens to a job, as a file for programs: one JSON object a line.
+#ifndef RENDEZVOUS_REPORTING_EVENT_LOG_H_
+#define RENDEZVOUS_REPORTING_EVENT_LOG_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/fd.h"
+#include "base/line_writer.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd {
+
+// The kind as the log has it: "host_joined".
+absl::string_view NoticeKindName(Notice::Kind kind);
+
+// One line, with its '\n'. Fields, in this order: "time" (RFC 3339, UTC, microseconds), "kind",
+// "epoch"; those of "host", "worker", "rank", "size", "commit" that the notice has; "text".
+std::string EventLogLine(const Notice& notice, absl::Time wall_time);
+
+// The last line of a job: "time", kind "job_finished", "success", "exit_code"; "host" and "rank" if
+// a worker is to blame; "text" (the verdict's summary).
+std::string EventLogLine(const Verdict& verdict, absl::Time wall_time);
+
+// The line in the place of so many others: "time", kind "lines_dropped", "count", "text".
+std::string EventLogDroppedLine(uint64_t count, absl::Time wall_time);
+
+// Appends to a file, a whole line a write, so that readers that follow it see whole lines.
+// Thread-safe. A disk or a reader that is slow, full or hangs costs lines, not the job: they are
+// written by a thread of the log's own (base/line_writer.h).
+class EventLog {
+ public:
+  // Makes the file if there is none.   InvalidArgument: it can't be opened for appending; says why.
+  static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path);
+
+  // Called once, with one line for people, when lines are lost; from a thread of its own; must not
+  // block. After OnLost(nullptr) has returned, no call comes.
+  void OnLost(std::function<void(const std::string& what)> callback);
+
+  // Stamped with the present wall time. Never waits.
+  void Write(const Notice& notice);
+  void Write(const Verdict& verdict);
+
+ private:
+  EventLog(std::string path, Fd file);
+
+  const std::string path_;
+  LineWriter writer_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_REPORTING_EVENT_LOG_H_

@@ -1,0 +1,68 @@
+// What happened to a job, added up: for status and metrics.
+#ifndef RENDEZVOUS_REPORTING_JOB_HISTORY_H_
+#define RENDEZVOUS_REPORTING_JOB_HISTORY_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "rendezvous/membership/event_archive.h"
+#include "rendezvous/membership/events.h"
+#include "rendezvous/membership/job_tally.h"
+#include "rendezvous/membership/membership.h"
+
+namespace hvd {
+
+// A plain value. Pure.
+class JobHistory {
+ public:
+  // As many of the newest notices are kept.
+  static constexpr size_t kRecent = 20;
+
+  struct Entry {
+    Notice notice;
+    absl::Time time;
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      archive(notice, time);
+    }
+  };
+
+  void Observe(const Notice& notice, absl::Time time);
+
+  uint64_t count(Notice::Kind kind) const { return counts_[static_cast<size_t>(kind)]; }
+  // When the newest world formed.
+  std::optional<absl::Time> newest_world() const { return newest_world_; }
+  const std::deque<Entry>& recent() const { return recent_; }  // oldest first
+
+  const JobTally& tally() const { return tally_; }
+
+  // See rendezvous/membership/archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(counts_, newest_world_, recent_);
+    archive.Since(1, tally_);
+  }
+
+ private:
+  std::array<uint64_t, 32> counts_{};  // by kind; there are fewer kinds
+  std::optional<absl::Time> newest_world_;
+  std::deque<Entry> recent_;
+  JobTally tally_;
+};
+
+// A job at one moment.
+struct JobReport {
+  std::string job_id;
+  Membership::View view;
+  JobHistory history;
+  absl::Time now;  // on the time line of `history`
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_REPORTING_JOB_HISTORY_H_

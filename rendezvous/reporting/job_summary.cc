@@ -1,0 +1,94 @@
+#include "rendezvous/reporting/job_summary.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace hvd {
+namespace {
+
+// The same failure: from then on it is likely to go on so.
+constexpr int kManyTimes = 3;
+
+std::string Ordinal(int n) {
+  const bool teens = n % 100 >= 11 && n % 100 <= 13;
+  const char* const ending = teens         ? "th"
+                             : n % 10 == 1 ? "st"
+                             : n % 10 == 2 ? "nd"
+                             : n % 10 == 3 ? "rd"
+                                           : "th";
+  return absl::StrCat(n, ending);
+}
+
+std::string FormedText(const Notice& notice) {
+  std::string text = absl::StrCat(notice.text, " (world ", notice.epoch.value(), ")");
+  if (notice.lost_time <= absl::ZeroDuration()) return text;
+  absl::StrAppend(&text, "; ", WorkText(notice.lost_steps, notice.lost_time), " since ",
+                  notice.commit > 0 ? absl::StrCat("commit ", notice.commit) : "the start",
+                  " lost");
+  return text;
+}
+
+}  // namespace
+
+JobProgress::Line JobProgress::Tell(const Notice& notice, absl::Time now) {
+  const int before = tally_.remaining();
+  tally_.Observe(notice, now);
+  switch (notice.kind) {
+    case Notice::Kind::kHostJoined:
+      return {notice.text, tally_.worlds() > 0};
+    case Notice::Kind::kWorkerFailed:
+      return Failed(notice, before);
+    case Notice::Kind::kEpochBroken:
+      return {absl::StrCat("world ", notice.epoch.value(), " is broken: ", notice.text), false};
+    case Notice::Kind::kEpochChanging:
+      return {absl::StrCat("another world is wanted: ", notice.text), false};
+    case Notice::Kind::kWorldFormed:
+      return {FormedText(notice), true};
+    case Notice::Kind::kHostLost:
+    case Notice::Kind::kHostLeft:
+    case Notice::Kind::kDrainOverran:
+    case Notice::Kind::kWaiting:
+    case Notice::Kind::kHostDraining:
+    case Notice::Kind::kWorldIdle:
+    case Notice::Kind::kSlotCooling:
+    case Notice::Kind::kStalled:
+    case Notice::Kind::kRestarted:
+    case Notice::Kind::kHostBack:
+      return {notice.text, true};
+    case Notice::Kind::kWorkerStarted:
+    case Notice::Kind::kWorkerLeft:
+    case Notice::Kind::kStack:
+      return {notice.text, false};
+  }
+  return {notice.text, false};
+}
+
+JobProgress::Line JobProgress::Failed(const Notice& notice, int before) const {
+  const std::string text = FailedText(notice);
+  const int remaining = tally_.remaining();
+  if (remaining == before) return {text, true};
+  if (remaining > 0 && remaining >= min_workers_) {
+    return {
+        absl::StrCat(text, "; going on with ", remaining, remaining == 1 ? " worker" : " workers"),
+        true};
+  }
+  return {absl::StrCat(text, "; ", remaining, " of ", tally_.size(), " workers remain"), true};
+}
+
+// What was there in full before is folded.
+std::string JobProgress::FailedText(const Notice& notice) const {
+  const std::string cause = JobTally::CauseOf(notice.text);
+  const int times = tally_.failures_by(cause);
+  // "exit code 3" is no longer than that it is the same.
+  const bool says_much =
+      !absl::StartsWith(cause, "exit code") && !absl::StartsWith(cause, "killed");
+  if (times == 1 || !says_much) return notice.text;
+  std::string text = absl::StrCat(notice.text.substr(0, notice.text.size() - cause.size()),
+                                  "the same for the ", Ordinal(times), " time");
+  if (times == kManyTimes) {
+    absl::StrAppend(&text, " (", cause, "); --max-failures ", times, "/1h would end such a job");
+  }
+  return text;
+}
+
+}  // namespace hvd

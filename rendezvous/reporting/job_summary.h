@@ -1,0 +1,44 @@
+// What a user wants to know of a job that changes while it runs: a line for each thing that
+// happens, and a summary at the end; both from notices, whose texts are sentences. Pure.
+#ifndef RENDEZVOUS_REPORTING_JOB_SUMMARY_H_
+#define RENDEZVOUS_REPORTING_JOB_SUMMARY_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "rendezvous/membership/events.h"
+#include "rendezvous/membership/job_tally.h"
+
+namespace hvd {
+
+// Not thread-safe.
+class JobProgress {
+ public:
+  // `min_workers`: with fewer than these a job can't go on.   `so_far`: of a job that another
+  // daemon has led before.
+  explicit JobProgress(int min_workers, JobTally so_far = {})
+      : min_workers_(min_workers), tally_(std::move(so_far)) {}
+
+  struct Line {
+    std::string text;        // without a newline; never empty
+    bool important = false;  // for everybody, not only for those who want to know all
+  };
+  // Takes note of it.
+  Line Tell(const Notice& notice, absl::Time now);
+
+  // As JobTally's.
+  std::string Summary() const { return tally_.Summary(); }
+
+ private:
+  // `before`: what remained of the world.
+  Line Failed(const Notice& notice, int before) const;
+  std::string FailedText(const Notice& notice) const;
+
+  const int min_workers_;
+  JobTally tally_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_REPORTING_JOB_SUMMARY_H_

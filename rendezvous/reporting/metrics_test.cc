@@ -1,0 +1,101 @@
+#include "rendezvous/reporting/metrics.h"
+
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+JobReport Report(const std::string& id) {
+  JobReport report;
+  report.job_id = id;
+  report.now = absl::FromUnixSeconds(100);
+  report.view.epoch = Epoch(3);
+  report.view.state = "running";
+  report.view.size = 2;
+  report.view.min_workers = 1;
+  report.view.max_workers = 4;
+  report.view.failures = 5;
+  report.view.failures_left = 6;
+  report.view.hosts = {
+      {{"a", 2},
+       true,
+       "",
+       absl::InfiniteFuture(),
+       {{WorkerId(1), 0, 77, "running"}, {WorkerId(2), 1, 78, "running"}}},
+      {{"b", 4}, false, "", absl::InfiniteFuture(), {{WorkerId(3), -1, 79, "starting"}}}};
+  return report;
+}
+
+void ExpectLine(const std::string& text, const std::string& line) {
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), line), 1) << line << "\nin\n" << text;
+}
+
+TEST(MetricsTest, Job_IsDescribed) {
+  const std::string text = RenderMetrics({Report("j")});
+  for (const char* line :
+       {"# TYPE horovod_world gauge", "horovod_world{job=\"j\"} 3",
+        "horovod_world_size{job=\"j\"} 2", "horovod_job_state{job=\"j\",state=\"running\"} 1",
+        "horovod_waiting{job=\"j\"} 0", "horovod_min_workers{job=\"j\"} 1",
+        "horovod_max_workers{job=\"j\"} 4", "horovod_workers{job=\"j\",state=\"running\"} 2",
+        "horovod_workers{job=\"j\",state=\"starting\"} 1",
+        "horovod_hosts{job=\"j\",attached=\"true\"} 1",
+        "horovod_hosts{job=\"j\",attached=\"false\"} 1", "horovod_slots{job=\"j\"} 2",
+        "horovod_failures_total{job=\"j\"} 5", "horovod_failures_left{job=\"j\"} 6",
+        "horovod_worlds_formed_total{job=\"j\"} 0"}) {
+    ExpectLine(text, line);
+  }
+  EXPECT_FALSE(absl::StrContains(text, "horovod_seconds_since_world{")) << "there was none";
+}
+
+TEST(MetricsTest, History_IsCounted) {
+  JobReport report = Report("j");
+  Notice notice;
+  notice.kind = Notice::Kind::kWorldFormed;
+  report.history.Observe(notice, absl::FromUnixSeconds(90));
+  notice.kind = Notice::Kind::kWorkerFailed;
+  report.history.Observe(notice, absl::FromUnixSeconds(95));
+  const std::string text = RenderMetrics({report});
+  ExpectLine(text, "horovod_worlds_formed_total{job=\"j\"} 1");
+  ExpectLine(text, "horovod_seconds_since_world{job=\"j\"} 10");
+  ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"worker_failed\"} 1");
+  ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"host_lost\"} 0");
+}
+
+TEST(MetricsTest, WithoutAWorld_TheJobWaits) {
+  JobReport report = Report("j");
+  for (const char* state : {"forming", "resetting"}) {
+    report.view.state = state;
+    ExpectLine(RenderMetrics({report}), "horovod_waiting{job=\"j\"} 1");
+  }
+}
+
+// Prometheus refuses a page that has a metric's samples in two places, or a sample twice.
+TEST(MetricsTest, SeveralJobs_EachMetricInOnePlace_NoSampleTwice) {
+  std::set<std::string> headers;
+  std::set<std::string> samples;
+  std::string current;
+  const std::string text = RenderMetrics({Report("j"), Report("k")});
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    if (absl::StartsWith(line, "# HELP ")) {
+      current = std::string(line.substr(7, line.find(' ', 7) - 7));
+      EXPECT_TRUE(headers.insert(current).second) << line;
+    } else if (!absl::StartsWith(line, "#")) {
+      EXPECT_EQ(line.substr(0, line.find('{')), current) << line;
+      EXPECT_TRUE(samples.insert(std::string(line.substr(0, line.rfind(' ')))).second) << line;
+    }
+  }
+  ExpectLine(text, "horovod_world{job=\"k\"} 3");
+}
+
+TEST(MetricsTest, LabelsAreEscaped) {
+  ExpectLine(RenderMetrics({Report("a\"b\\c\nd")}), "horovod_world{job=\"a\\\"b\\\\c\\nd\"} 3");
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,102 @@
+#include "rendezvous/reporting/wait_reporter.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/text/duration_text.h"
+#include "rendezvous/membership/phrases.h"
+
+namespace hvd {
+namespace {
+
+struct Tally {
+  int finished = 0;
+  std::vector<std::pair<int, std::string>> running;  // rank and host
+};
+
+Tally CountMembers(const Membership::View& view) {
+  Tally tally;
+  for (const Membership::HostView& host : view.hosts) {
+    for (const Membership::WorkerView& worker : host.workers) {
+      if (worker.state == "finished") ++tally.finished;
+      if (worker.state == "running") tally.running.emplace_back(worker.rank, host.host.host);
+    }
+  }
+  return tally;
+}
+
+// Who runs on although others have finished; empty: nobody has, or nobody does.
+std::string LastOnes(const Membership::View& view) {
+  const Tally tally = CountMembers(view);
+  if (view.state != "running" || tally.finished == 0 || tally.running.empty()) return "";
+  std::string who;
+  if (tally.running.size() == 1) {
+    who = absl::StrCat(RankOnHost(tally.running[0].first, tally.running[0].second), " still runs");
+  } else {
+    std::vector<int> ranks;
+    for (const auto& [rank, host] : tally.running) ranks.push_back(rank);
+    std::sort(ranks.begin(), ranks.end());
+    who = absl::StrCat(Ranks(ranks), " still run");
+  }
+  return absl::StrCat(who, ", and the job waits: ", Count(tally.finished, "rank"),
+                      tally.finished == 1 ? " has" : " have", " finished");
+}
+
+}  // namespace
+
+std::string WithPatience(absl::string_view explanation, absl::Duration left) {
+  if (left == absl::InfiniteDuration()) return std::string(explanation);
+  const absl::Duration seconds =
+      std::max(absl::Trunc(left, absl::Seconds(1)), absl::ZeroDuration());
+  return absl::StrCat(explanation, "; for up to ",
+                      seconds > absl::ZeroDuration() ? DurationText(seconds) : "1s", " more");
+}
+
+WaitingNews::Waiting WaitingNews::Find(const Membership::View& view) {
+  if (view.waits_for != Wait::kNothing) return {view.waits_for, false, view.explanation};
+  std::string last = LastOnes(view);
+  const bool some = !last.empty();
+  return {Wait::kNothing, some, std::move(last)};
+}
+
+absl::Duration WaitingNews::Patience(const Waiting& waiting) {
+  switch (waiting.kind) {
+    case Wait::kHosts:
+      return absl::Seconds(3);
+    case Wait::kMembers:
+      return absl::Seconds(5);
+    case Wait::kWorkers:  // they import their libraries
+      return absl::Seconds(15);
+    case Wait::kInit:
+      return absl::Seconds(60);
+    case Wait::kNothing:
+      break;
+  }
+  return waiting.last_ones ? absl::Seconds(60) : absl::InfiniteDuration();
+}
+
+bool WaitingNews::IsDue(const Waiting& waiting, absl::Time now) const {
+  if (now < since_ + Patience(waiting)) return false;
+  if (now >= told_ + pause_) return true;
+  return waiting.text != waiting_.text && now >= told_ + kChangePause;
+}
+
+std::string WaitingNews::Judge(const Membership::View& view, absl::Time now) {
+  Waiting found = Find(view);
+  due_ = now + (found.text.empty() ? kIdleLook : kLook);
+  if (found.kind != waiting_.kind || found.last_ones != waiting_.last_ones) {
+    waiting_ = found;
+    since_ = now;
+    told_ = absl::InfinitePast();
+    pause_ = kPause;
+  }
+  if (!IsDue(found, now)) return "";
+  if (told_ != absl::InfinitePast()) pause_ = std::min(2 * pause_, kLongestPause);
+  waiting_ = std::move(found);
+  told_ = now;
+  return WithPatience(waiting_.text, view.waits_until - now);
+}
+
+}  // namespace hvd

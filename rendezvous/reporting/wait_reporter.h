@@ -1,0 +1,61 @@
+// When to say that a job waits, and for what, so that nobody sits before a silent terminal. Pure.
+#ifndef RENDEZVOUS_REPORTING_WAIT_REPORTER_H_
+#define RENDEZVOUS_REPORTING_WAIT_REPORTER_H_
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rendezvous/membership/membership.h"
+
+namespace hvd {
+
+// "waiting for host b to attach; for up to 25s more". `left`: InfiniteDuration if there is no
+// limit.
+std::string WithPatience(absl::string_view explanation, absl::Duration left);
+
+// Some waiting is part of every job, so each kind is told only once it has lasted: hosts to come,
+// workers to get ready, a member that does not ask for the next world, one that does not call
+// hvd.init(), and one that runs on when the others have finished. Then it is told again, more and
+// more rarely, or soon when it is something else that is missing. Not thread-safe.
+class WaitingNews {
+ public:
+  // Between two looks: while there is something to wait for, and otherwise.
+  static constexpr absl::Duration kLook = absl::Seconds(3);
+  static constexpr absl::Duration kIdleLook = absl::Seconds(60);
+  static constexpr absl::Duration kPause = absl::Seconds(30);         // between two lines; doubles
+  static constexpr absl::Duration kLongestPause = absl::Minutes(10);  // ... up to this
+  static constexpr absl::Duration kChangePause = absl::Seconds(10);   // if the text is another one
+
+  // Takes a look at the job and returns a line to say, or nothing.
+  std::string Judge(const Membership::View& view, absl::Time now);
+
+  // The next look is due soon.
+  void SomethingHappened(absl::Time now) { due_ = std::min(due_, now + kLook); }
+
+  // When Judge wants to look again; InfinitePast before the first time.
+  absl::Time NextDue() const { return due_; }
+
+ private:
+  using Wait = Membership::Wait;
+  struct Waiting {
+    Wait kind = Wait::kNothing;
+    bool last_ones = false;  // kind is kNothing, but somebody runs on alone
+    std::string text;
+  };
+
+  static Waiting Find(const Membership::View& view);
+  static absl::Duration Patience(const Waiting& waiting);
+  bool IsDue(const Waiting& waiting, absl::Time now) const;
+
+  Waiting waiting_;   // as it was told, or at first
+  absl::Time since_;  // it has been of this kind
+  absl::Time told_ = absl::InfinitePast();
+  absl::Duration pause_;  // from the last line to the next
+  absl::Time due_ = absl::InfinitePast();
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_REPORTING_WAIT_REPORTER_H_

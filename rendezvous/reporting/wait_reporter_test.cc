@@ -1,0 +1,99 @@
+#include "rendezvous/reporting/wait_reporter.h"
+
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+class WaitingNewsTest : public testing::Test {
+ protected:
+  // What is said while the time passes, with a look each second.
+  std::vector<std::string> Pass(absl::Duration time) {
+    std::vector<std::string> lines;
+    for (const absl::Time end = now_ + time; now_ < end; now_ += absl::Seconds(1)) {
+      if (now_ < news_.NextDue()) continue;
+      std::string line = news_.Judge(view_, now_);
+      if (!line.empty()) lines.push_back(std::move(line));
+    }
+    return lines;
+  }
+  void WaitFor(Membership::Wait what, const std::string& explanation, absl::Duration limit) {
+    view_.waits_for = what;
+    view_.explanation = explanation;
+    view_.waits_until = now_ + limit;
+  }
+  void Run(const std::vector<std::string>& states) {
+    view_ = {};
+    view_.state = "running";
+    view_.explanation = "ranks run";
+    view_.hosts.resize(1);
+    view_.hosts[0].host.host = "h";
+    for (size_t i = 0; i < states.size(); ++i) {
+      view_.hosts[0].workers.push_back({WorkerId(i + 1), static_cast<int>(i), 0, states[i]});
+    }
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(1000);
+  Membership::View view_;
+  WaitingNews news_;
+};
+
+TEST_F(WaitingNewsTest, Judge_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRarely) {
+  WaitFor(Membership::Wait::kHosts, "waiting for more hosts to attach (1 of 2 slots)",
+          absl::Minutes(10));
+  EXPECT_EQ(Pass(absl::Seconds(3)), std::vector<std::string>());
+  EXPECT_EQ(Pass(absl::Seconds(3)),
+            std::vector<std::string>(
+                {"waiting for more hosts to attach (1 of 2 slots); for up to 9m57s more"}));
+  EXPECT_EQ(Pass(absl::Minutes(9)).size(), 4u);  // after 30 s, 60 s, 120 s, 240 s
+}
+
+TEST_F(WaitingNewsTest, Judge_OtherHostsMissing_IsToldSoon) {
+  WaitFor(Membership::Wait::kHosts, "waiting for hosts a, b to attach", absl::Minutes(1));
+  EXPECT_EQ(Pass(absl::Seconds(7)).size(), 1u);
+  WaitFor(Membership::Wait::kHosts, "waiting for host b to attach", absl::Minutes(1));
+  EXPECT_EQ(Pass(absl::Seconds(12)).size(), 1u);
+}
+
+TEST_F(WaitingNewsTest, Judge_StartThatIsQuick_IsNotTold) {
+  WaitFor(Membership::Wait::kHosts, "waiting for hosts a, b to attach", absl::Minutes(1));
+  Pass(absl::Seconds(2));
+  WaitFor(Membership::Wait::kWorkers, "waiting for 2 workers: none is ready, 2 are starting",
+          absl::Minutes(1));
+  EXPECT_EQ(Pass(absl::Seconds(14)), std::vector<std::string>());
+  EXPECT_EQ(Pass(absl::Seconds(6)).size(), 1u);
+}
+
+TEST_F(WaitingNewsTest, Judge_MemberThatDoesNotAsk_IsToldAfterSeconds) {
+  WaitFor(Membership::Wait::kMembers, "waiting for rank 1 to ask for the next world",
+          absl::Minutes(1));
+  EXPECT_EQ(Pass(absl::Seconds(9)),
+            std::vector<std::string>({view_.explanation + "; for up to 54s more"}));
+}
+
+TEST_F(WaitingNewsTest, Judge_MemberWithoutInit_IsToldWithoutLimit) {
+  WaitFor(Membership::Wait::kInit, "waiting for rank 1 to call hvd.init() (1 of 2)",
+          absl::InfiniteDuration());
+  EXPECT_EQ(Pass(absl::Seconds(65)), std::vector<std::string>({view_.explanation}));
+}
+
+TEST_F(WaitingNewsTest, Judge_RankThatRunsOnAlone_IsNamed) {
+  Run({"finished", "running", "finished"});
+  EXPECT_EQ(Pass(absl::Seconds(65)),
+            std::vector<std::string>(
+                {"rank 1 on host h still runs, and the job waits: 2 ranks have finished"}));
+  Run({"running", "running", "finished"});
+  EXPECT_EQ(
+      Pass(absl::Seconds(30)),
+      std::vector<std::string>({"ranks 0, 1 still run, and the job waits: 1 rank has finished"}));
+}
+
+TEST_F(WaitingNewsTest, Judge_JobThatRuns_IsNoNews) {
+  Run({"running", "running"});
+  EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());
+  Run({"finished", "finished"});
+  EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());
+}
+
+}  // namespace
+}  // namespace hvd

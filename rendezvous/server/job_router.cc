@@ -1,0 +1,197 @@
+#include "rendezvous/server/job_router.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/crypto.h"
+#include "base/status_macros.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/server_builder.h"
+#include "rendezvous/security/certificates.h"
+#include "rendezvous/security/tls_credentials.h"
+#include "rendezvous/transport/connection.h"
+
+namespace hvd {
+namespace {
+
+// For replies and last commands to go out when the door closes; what has not gone by then is
+// cancelled.
+constexpr int kShutdownMs = 2000;
+
+grpc::Status NoSuchJob() {
+  return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no valid job token");
+}
+
+// For an agent whose job went away between the check of its token and its stream's start.
+class RefusedStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand> {
+ public:
+  RefusedStream() { Finish(NoSuchJob()); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+// Each call goes to the same call of its job's service.
+class FrontDoor::RendezvousRouter final : public pb::Rendezvous::CallbackService {
+ public:
+  explicit RendezvousRouter(FrontDoor& door) : door_(door) {}
+
+  grpc::ServerUnaryReactor* JoinWorld(grpc::CallbackServerContext* context,
+                                      const pb::JoinWorldRequest* request,
+                                      pb::JoinWorldResponse* response) override {
+    return Route(&RendezvousService::JoinWorld, context, request, response);
+  }
+  grpc::ServerUnaryReactor* GetMembers(grpc::CallbackServerContext* context,
+                                       const pb::GetMembersRequest* request,
+                                       pb::GetMembersResponse* response) override {
+    return Route(&RendezvousService::GetMembers, context, request, response);
+  }
+  grpc::ServerUnaryReactor* WatchEpoch(grpc::CallbackServerContext* context,
+                                       const pb::WatchEpochRequest* request,
+                                       pb::WatchEpochResponse* response) override {
+    return Route(&RendezvousService::WatchEpoch, context, request, response);
+  }
+  grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context,
+                                     const pb::ExchangeRequest* request,
+                                     pb::ExchangeResponse* response) override {
+    return Route(&RendezvousService::Exchange, context, request, response);
+  }
+  grpc::ServerUnaryReactor* Report(grpc::CallbackServerContext* context,
+                                   const pb::ReportRequest* request,
+                                   pb::ReportResponse* response) override {
+    return Route(&RendezvousService::Report, context, request, response);
+  }
+  grpc::ServerUnaryReactor* ReportStall(grpc::CallbackServerContext* context,
+                                        const pb::ReportStallRequest* request,
+                                        pb::ReportStallResponse* response) override {
+    return Route(&RendezvousService::ReportStall, context, request, response);
+  }
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const pb::GetStatusRequest* request,
+                                      pb::GetStatusResponse* response) override {
+    return Route(&RendezvousService::GetStatus, context, request, response);
+  }
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
+                                  const pb::DrainRequest* request,
+                                  pb::DrainResponse* response) override {
+    return Route(&RendezvousService::Drain, context, request, response);
+  }
+
+ private:
+  template <typename Method, typename Request, typename Response>
+  grpc::ServerUnaryReactor* Route(Method method, grpc::CallbackServerContext* context,
+                                  const Request* request, Response* response) {
+    if (const std::shared_ptr<Job> job = door_.JobOf(*context)) {
+      return (job->rendezvous().*method)(context, request, response);
+    }
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(NoSuchJob());
+    return reactor;
+  }
+
+  FrontDoor& door_;
+};
+
+class FrontDoor::AgentRouter final : public pb::Agent::CallbackService {
+ public:
+  explicit AgentRouter(FrontDoor& door) : door_(door) {}
+
+  grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* Attach(
+      grpc::CallbackServerContext* context) override {
+    if (const std::shared_ptr<Job> job = door_.JobOf(*context)) {
+      return job->agents().Attach(context);
+    }
+    return new RefusedStream;
+  }
+
+ private:
+  FrontDoor& door_;
+};
+
+FrontDoor::FrontDoor()
+    : rendezvous_(std::make_unique<RendezvousRouter>(*this)),
+      agents_(std::make_unique<AgentRouter>(*this)) {}
+
+FrontDoor::~FrontDoor() {
+  for (const std::shared_ptr<Job>& job : jobs()) Remove(job);
+  listener_.reset();
+  if (grpc_ == nullptr) return;
+  grpc_->Shutdown(gpr_time_from_millis(kShutdownMs, GPR_TIMESPAN));
+  grpc_->Wait();
+}
+
+absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
+                               const PeerCredentials& credentials, absl::Duration patience) {
+  // gRPC's switch for its own health service; it is the same for all servers of a process.
+  static std::once_flag health;
+  std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
+  RETURN_IF_ERROR(
+      CheckPem(credentials.ca_certificate, credentials.certificate, credentials.private_key));
+  ASSIGN_OR_RETURN(listener_, GrpcListener::Open(listen));
+  grpc::ServerBuilder builder;
+  ConfigureConnections(builder, patience);
+  auto door = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      MakeServerCredentials(credentials,
+                            [this](absl::string_view token) { return Find(token) != nullptr; }));
+  builder.RegisterService(rendezvous_.get());
+  builder.RegisterService(agents_.get());
+  grpc_ = builder.BuildAndStart();
+  if (grpc_ == nullptr) return absl::InternalError("gRPC's server did not start");
+  listener_->Begin(std::move(door));
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Job> FrontDoor::Add(std::string token, std::unique_ptr<Job> job) {
+  std::shared_ptr<Job> added = std::move(job);
+  absl::MutexLock lock(&mu_);
+  Sweep();
+  entries_.push_back({std::move(token), added});
+  return added;
+}
+
+void FrontDoor::Remove(const std::shared_ptr<Job>& job) {
+  {
+    absl::MutexLock lock(&mu_);
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.job == job; }),
+                   entries_.end());
+  }
+  job->Close();
+  absl::MutexLock lock(&mu_);
+  Sweep();
+  removed_.push_back(job);
+}
+
+std::vector<std::shared_ptr<Job>> FrontDoor::jobs() {
+  absl::MutexLock lock(&mu_);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const Entry& entry : entries_) jobs.push_back(entry.job);
+  return jobs;
+}
+
+std::shared_ptr<Job> FrontDoor::Find(absl::string_view token) {
+  absl::MutexLock lock(&mu_);
+  std::shared_ptr<Job> found;
+  // All of them, so that the time tells nothing about which.
+  for (const Entry& entry : entries_) {
+    if (ConstantTimeEquals(entry.token, token)) found = entry.job;
+  }
+  return found;
+}
+
+std::shared_ptr<Job> FrontDoor::JobOf(const grpc::CallbackServerContext& context) {
+  const auto token = context.client_metadata().find(kTokenMetadataKey);
+  if (token == context.client_metadata().end()) return nullptr;
+  return Find({token->second.data(), token->second.size()});
+}
+
+void FrontDoor::Sweep() {
+  // A call that is just being let in holds its job until it counts as one of the job's.
+  removed_.remove_if(
+      [](const std::shared_ptr<Job>& job) { return job.use_count() == 1 && !job->busy(); });
+}
+
+}  // namespace hvd

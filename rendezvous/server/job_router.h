@@ -1,0 +1,71 @@
+// The gRPC server of any number of jobs. Each call's token says which job it is for.
+#ifndef RENDEZVOUS_SERVER_JOB_ROUTER_H_
+#define RENDEZVOUS_SERVER_JOB_ROUTER_H_
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/server.h"
+#include "proto/agent.grpc.pb.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/security/job_credentials.h"
+#include "rendezvous/server/grpc_listener.h"
+#include "rendezvous/server/job.h"
+
+namespace hvd {
+
+// Thread-safe.
+class FrontDoor {
+ public:
+  FrontDoor();
+  // Closes all jobs and waits for what is under way.
+  ~FrontDoor();
+
+  // Serves at `listen` (numeric "address:port"), with this certificate. Once.
+  //   InvalidArgument: that can't work.   Unavailable: an address can't be listened on; says which
+  //   and why.
+  absl::Status Listen(const std::vector<std::string>& listen, const PeerCredentials& credentials,
+                      absl::Duration patience);
+
+  // With their real ports, in the order asked for. REQUIRES: Listen has succeeded.
+  const std::vector<std::string>& addresses() const { return listener_->addresses(); }
+
+  // From now on calls with this token are for this job. REQUIRES: a token of no other job.
+  std::shared_ptr<Job> Add(std::string token, std::unique_ptr<Job> job);
+
+  // Closes the job; nobody is let in any more for it. Not from the job's own thread.
+  void Remove(const std::shared_ptr<Job>& job);
+
+  std::vector<std::shared_ptr<Job>> jobs();
+
+ private:
+  class RendezvousRouter;
+  class AgentRouter;
+  struct Entry {
+    std::string token;
+    std::shared_ptr<Job> job;
+  };
+
+  std::shared_ptr<Job> Find(absl::string_view token);
+  std::shared_ptr<Job> JobOf(const grpc::CallbackServerContext& context);
+  // Lets go of the removed jobs that gRPC has let go of.
+  void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::unique_ptr<RendezvousRouter> rendezvous_;
+  const std::unique_ptr<AgentRouter> agents_;
+  absl::Mutex mu_;
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
+  std::list<std::shared_ptr<Job>> removed_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<GrpcListener> listener_;
+};
+
+}  // namespace hvd
+
+#endif  // RENDEZVOUS_SERVER_JOB_ROUTER_H_

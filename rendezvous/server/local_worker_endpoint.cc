@@ -1,0 +1,104 @@
+#include "rendezvous/server/local_worker_endpoint.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "rendezvous/bootstrap/worker_word.h"
+
+namespace hvd {
+
+absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
+    pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying) {
+  std::unique_ptr<WorkerDoor> door(new WorkerDoor(std::move(bootstrap), std::move(on_dying)));
+  ASSIGN_OR_RETURN(door->loop_, EventLoop::Create());
+  WorkerDoor* const self = door.get();
+  ASSIGN_OR_RETURN(door->socket_,
+                   BootstrapSocket::Create(*door->loop_, geteuid(),
+                                           [self](const pb::WorkerHello& hello, pid_t asker) {
+                                             return self->Answer(hello, asker);
+                                           }));
+  door->thread_ = std::thread([self] { self->loop_->Run(); });
+  return door;
+}
+
+WorkerDoor::~WorkerDoor() {
+  if (!thread_.joinable()) return;
+  loop_->Post([this] { loop_->Stop(); });
+  thread_.join();
+}
+
+Environment WorkerDoor::Expect(const StartWorkerEffect& start) {
+  const std::string word = NewWorkerWord();
+  {
+    absl::MutexLock lock(&mu_);
+    Expected& expected = expected_[start.worker.value()];
+    expected.host = start.host;
+    expected.word = word;
+  }
+  const std::string& address = bootstrap_.daemon_address();
+  const size_t colon = address.rfind(':');
+  Environment environment = {
+      {"HOROVOD_HOSTNAME", start.host},
+      {"HOROVOD_RANK", absl::StrCat(start.rank)},
+      {"HOROVOD_SIZE", absl::StrCat(start.size)},
+      {"HOROVOD_LOCAL_RANK", absl::StrCat(start.local_rank)},
+      {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.local_size)},
+      {"HOROVOD_CROSS_RANK", absl::StrCat(start.cross_rank)},
+      {"HOROVOD_CROSS_SIZE", absl::StrCat(start.cross_size)},
+      {"HOROVOD_GLOO_RENDEZVOUS_ADDR", address.substr(0, colon)},
+      {"HOROVOD_GLOO_RENDEZVOUS_PORT", address.substr(colon + 1)},
+      {"HOROVOD_WORKER_ID", absl::StrCat(start.worker.value())},
+      {"HOROVOD_AGENT_SOCKET", socket_->name()},
+      {"HOROVOD_WORKER_WORD", word},
+  };
+  if (bootstrap_.elastic()) environment["HOROVOD_ELASTIC"] = "1";
+  return environment;
+}
+
+void WorkerDoor::Forget(WorkerId worker) {
+  absl::MutexLock lock(&mu_);
+  auto forgotten = expected_.extract(worker.value());
+  if (forgotten.empty()) return;
+  // Not here: its descriptor may be on its way to the process.
+  loop_->Post([watch = std::move(forgotten.mapped().watch)] {});
+}
+
+absl::Status WorkerDoor::Check(const pb::WorkerHello& hello) const {
+  const auto found = expected_.find(hello.worker_id());
+  if (found != expected_.end()) return CheckWorkerWord(found->second.word, hello);
+  return absl::PermissionDeniedError(
+      absl::StrCat("no worker ", hello.worker_id(), " is to run here"));
+}
+
+BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& hello, pid_t asker) {
+  BootstrapSocket::Response response;
+  absl::MutexLock lock(&mu_);
+  const absl::Status checked = Check(hello);
+  if (!checked.ok()) {
+    response.bootstrap.set_error(std::string(checked.message()));
+    return response;
+  }
+  const uint64_t worker = hello.worker_id();
+  Expected& expected = expected_.at(worker);
+  response.bootstrap = bootstrap_;
+  response.bootstrap.set_worker_id(worker);
+  response.bootstrap.set_host(expected.host);
+  // A process that the worker has started does not take its place while it lives.
+  if (expected.asker.has_value() && expected.asker->pid() != asker && !expected.asker->HasEnded()) {
+    return response;
+  }
+  // Without one its death is noticed later.
+  auto watch = LivenessWatch::Start([this, worker] { on_dying_(WorkerId(worker)); });
+  if (!watch.ok()) return response;
+  auto process = OtherProcess::Open(asker);
+  expected.asker.reset();
+  if (process.ok()) expected.asker.emplace(*std::move(process));
+  expected.watch = *std::move(watch);
+  response.page = expected.watch->page_fd();
+  return response;
+}
+
+}  // namespace hvd

@@ -1,0 +1,243 @@
+#include "worker_runtime/commit_store/commit_arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/status_macros.h"
+#include "worker_runtime/commit_store/arena_memory.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint64_t kMagic = 0x414e455241445648;  // "HVDARENA"
+constexpr uint32_t kVersion = 1;
+constexpr size_t kHeaderBytes = 4096;
+// The file has holes, so the slots can lie far apart and none has to move when it grows.
+constexpr uint64_t kSlotStride = uint64_t{1} << 40;
+
+enum Mark : uint32_t { kUnsealed = 0, kSealed = 1 };
+
+struct SlotHeader {
+  std::atomic<uint32_t> mark;
+  uint32_t checksum;
+  uint64_t number;
+  uint64_t sequence;  // counts the seals: numbers may come again, after some were rolled back
+  uint64_t size;
+};
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+off_t OffsetOf(int slot) { return static_cast<off_t>((slot + 1) * kSlotStride); }
+
+absl::Status NoMemory(size_t bytes, int error) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no memory for a commit of ", bytes, " bytes: ", strerror(error)));
+}
+
+// All of the file; what is not written to takes no memory.
+absl::Status GiveSize(int fd) {
+  constexpr uint64_t kSize = (CommitArena::kSlots + 1) * kSlotStride;
+  struct stat info = {};
+  if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "no memory for commits");
+  if (info.st_size == static_cast<off_t>(kSize)) return absl::OkStatus();
+  rlimit limit = {};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur < kSize) {  // the attempt would be a signal
+    return absl::ResourceExhaustedError("no memory for commits: files are limited (ulimit -f)");
+  }
+  if (ftruncate(fd, static_cast<off_t>(kSize)) != 0) {
+    return absl::ErrnoToStatus(errno, "no memory for commits");
+  }
+  return absl::OkStatus();
+}
+
+// Belongs to the process, not to the descriptor, which the agent has as well. Ends with it.
+bool Lock(int fd) {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return fcntl(fd, F_SETLK, &whole) == 0;
+}
+
+}  // namespace
+
+struct CommitArena::Header {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t job;  // checksum of its name
+  SlotHeader slots[kSlots];
+};
+
+absl::StatusOr<std::unique_ptr<CommitArena>> CommitArena::Open(Fd memory, absl::string_view job) {
+  if (!Lock(memory.get())) {
+    return absl::FailedPreconditionError("another process keeps this worker's commits");
+  }
+  RETURN_IF_ERROR(GiveSize(memory.get()));
+  std::unique_ptr<CommitArena> arena(new CommitArena(std::move(memory)));
+  RETURN_IF_ERROR(arena->MapHeader(job));
+  return arena;
+}
+
+absl::Status CommitArena::MapHeader(absl::string_view job) {
+  static_assert(sizeof(Header) <= kHeaderBytes);
+  void* const page =
+      mmap(nullptr, kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), 0);
+  if (page == MAP_FAILED || !TakePages(memory_.get(), 0, page, kHeaderBytes)) {
+    return absl::ErrnoToStatus(errno, "no memory for commits");
+  }
+  header_ = static_cast<Header*>(page);
+  if (header_->magic == kMagic && header_->version == kVersion && header_->job == Crc32c(job)) {
+    return absl::OkStatus();
+  }
+  for (SlotHeader& slot : header_->slots) slot.mark = kUnsealed;
+  header_->version = kVersion;
+  header_->job = Crc32c(job);
+  header_->magic = kMagic;
+  return absl::OkStatus();
+}
+
+// What was handed out may still be read.
+CommitArena::~CommitArena() {
+  if (header_ != nullptr) munmap(header_, kHeaderBytes);
+}
+
+absl::StatusOr<char*> CommitArena::Map(int slot, size_t bytes, bool for_writing) {
+  std::vector<Mapping>& mappings = mappings_[slot];
+  if (mappings.empty() || mappings.back().bytes < bytes) {
+    if (bytes > kSlotStride / 2) return NoMemory(bytes, ENOMEM);
+    // Somewhat more, since old mappings stay.
+    const size_t size = RoundUp(mappings.empty() ? bytes : bytes + bytes / 2, kHugePageBytes);
+    char* const memory = MapHugePages(memory_.get(), OffsetOf(slot), size);
+    if (memory == nullptr) return NoMemory(bytes, errno);
+    madvise(memory, size, MADV_HUGEPAGE);
+    madvise(memory, size, MADV_DONTDUMP);
+    mappings.push_back({memory, size, false});
+  }
+  Mapping& mapping = mappings.back();
+  if (for_writing && !mapping.taken) {
+    mapping.taken = TakeHugePages(memory_.get(), OffsetOf(slot), mapping.memory, mapping.bytes);
+    if (!mapping.taken) return NoMemory(bytes, errno);
+  }
+  return mapping.memory;
+}
+
+int CommitArena::NewestSealed() const {
+  int newest = -1;
+  for (int slot = 0; slot < kSlots; ++slot) {
+    const SlotHeader& header = header_->slots[slot];
+    if (header.mark != kSealed) continue;
+    if (newest < 0 || header.sequence > header_->slots[newest].sequence) newest = slot;
+  }
+  return newest;
+}
+
+bool CommitArena::IsIn(int slot, const void* place) const {
+  return std::any_of(mappings_[slot].begin(), mappings_[slot].end(), [place](const Mapping& m) {
+    return place >= m.memory && place < m.memory + m.bytes;
+  });
+}
+
+int CommitArena::ChooseSlot(const void* keep) {
+  const int newest = NewestSealed();
+  int slot = 0;
+  while (slot == newest || IsIn(slot, keep)) ++slot;
+  return slot;
+}
+
+absl::StatusOr<const char*> CommitArena::Begin(size_t bytes, const void* keep) {
+  absl::MutexLock lock(&mutex_);
+  pending_.reset();
+  const int slot = ChooseSlot(keep);
+  const size_t capacity = RoundUp(bytes, kAlignment);
+  ASSIGN_OR_RETURN(const char* const memory, Map(slot, capacity, /*for_writing=*/true));
+  // Sequentially consistent: what is written next, past the caches too, comes after it.
+  header_->slots[slot].mark = kUnsealed;
+  pending_ = Pending{slot, capacity, 0, 0};
+  return memory;
+}
+
+absl::Status CommitArena::Append(absl::string_view part) {
+  absl::MutexLock lock(&mutex_);
+  if (!pending_.has_value()) return absl::FailedPreconditionError("no commit was begun");
+  static constexpr char kZeros[kAlignment] = {};
+  const size_t gap = RoundUp(pending_->size, kAlignment) - pending_->size;
+  if (part.size() > pending_->capacity - pending_->size - gap) {
+    pending_.reset();
+    return absl::OutOfRangeError("more than the commit was begun for");
+  }
+  Add({kZeros, gap});
+  Add(part);
+  return absl::OkStatus();
+}
+
+void CommitArena::Add(absl::string_view part) {
+  uint32_t& checksum = pending_->checksum;
+  const bool is_gap = pending_->size % kAlignment != 0;
+  if (pending_->compares || is_gap) checksum = ExtendCrc32c(checksum, part);
+  if (!pending_->compares) {
+    char* const to = mappings_[pending_->slot].back().memory + pending_->size;
+    if (is_gap) {
+      memcpy(to, part.data(), part.size());
+    } else {
+      checksum = CopyWithCrc32c(checksum, to, part);
+    }
+  }
+  pending_->size += part.size();
+}
+
+absl::Status CommitArena::BeginComparison() {
+  absl::MutexLock lock(&mutex_);
+  pending_.reset();
+  const int newest = NewestSealed();
+  if (newest < 0) return absl::NotFoundError("there is no commit yet");
+  pending_ = Pending{newest, RoundUp(header_->slots[newest].size, kAlignment), 0, 0, true};
+  return absl::OkStatus();
+}
+
+bool CommitArena::EndComparison() {
+  absl::MutexLock lock(&mutex_);
+  const std::optional<Pending> compared = std::exchange(pending_, std::nullopt);
+  if (!compared.has_value() || !compared->compares) return false;
+  const SlotHeader& slot = header_->slots[compared->slot];
+  return compared->size == slot.size && compared->checksum == slot.checksum;
+}
+
+absl::Status CommitArena::Seal(uint64_t number) {
+  absl::MutexLock lock(&mutex_);
+  if (!pending_.has_value() || pending_->compares) {
+    return absl::FailedPreconditionError("no commit was begun");
+  }
+  const int newest = NewestSealed();
+  SlotHeader& slot = header_->slots[pending_->slot];
+  slot.checksum = pending_->checksum;
+  slot.number = number;
+  slot.sequence = newest < 0 ? 1 : header_->slots[newest].sequence + 1;
+  slot.size = pending_->size;
+  slot.mark = kSealed;
+  pending_.reset();
+  return absl::OkStatus();
+}
+
+std::optional<CommitArena::Commit> CommitArena::Newest() {
+  absl::MutexLock lock(&mutex_);
+  for (int slot; (slot = NewestSealed()) >= 0; header_->slots[slot].mark = kUnsealed) {
+    const SlotHeader& header = header_->slots[slot];
+    const absl::StatusOr<char*> memory = Map(slot, header.size, /*for_writing=*/false);
+    if (!memory.ok()) continue;
+    const absl::string_view contents(*memory, header.size);
+    if (Crc32c(contents) == header.checksum) return Commit{header.number, contents};
+  }
+  return std::nullopt;
+}
+
+}  // namespace hvd

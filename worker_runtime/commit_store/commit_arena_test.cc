@@ -1,0 +1,288 @@
+#include "worker_runtime/commit_store/commit_arena.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "worker_runtime/commit_store/arena_memory.h"
+
+namespace hvd {
+namespace {
+
+using Arena = std::unique_ptr<CommitArena>;
+
+class CommitArenaTest : public testing::Test {
+ protected:
+  // What the agent would hand to the worker that starts now.
+  Fd Handed() const { return Fd(dup(memory_.get())); }
+  Arena Open(absl::string_view job = "job") const {
+    return CommitArena::Open(Handed(), job).value();
+  }
+  static const char* Put(CommitArena& arena, absl::string_view contents,
+                         const void* keep = nullptr) {
+    const char* const place = arena.Begin(contents.size(), keep).value();
+    EXPECT_TRUE(arena.Append(contents).ok());
+    return place;
+  }
+  static void Commit(CommitArena& arena, uint64_t number, absl::string_view contents) {
+    Put(arena, contents);
+    EXPECT_TRUE(arena.Seal(number).ok());
+  }
+  static std::string Text(CommitArena& arena) {
+    const auto newest = arena.Newest();
+    if (!newest.has_value()) return "none";
+    return absl::StrCat(newest->number, ":", newest->contents);
+  }
+
+  Fd memory_{memfd_create("commits", MFD_CLOEXEC)};
+};
+
+TEST_F(CommitArenaTest, Newest_NothingSealed_IsNone) {
+  Arena arena = Open();
+  EXPECT_EQ(Text(*arena), "none");
+  Put(*arena, "unsealed");
+  EXPECT_EQ(Text(*arena), "none");
+}
+
+TEST_F(CommitArenaTest, Newest_NextProcess_GetsTheLastSealed) {
+  Arena arena = Open();
+  for (int i = 1; i <= 5; ++i) Commit(*arena, i, absl::StrCat("contents of ", i));
+  Put(*arena, "unsealed");
+  arena.reset();
+  EXPECT_EQ(Text(*Open()), "5:contents of 5");
+}
+
+TEST_F(CommitArenaTest, Newest_NumbersComeAgain_IsTheLastSealed) {
+  Arena arena = Open();
+  Commit(*arena, 7, "rolled back");
+  Commit(*arena, 6, "valid");
+  EXPECT_EQ(Text(*arena), "6:valid");
+}
+
+TEST_F(CommitArenaTest, Append_Parts_StartAtMultiplesOfTheAlignment) {
+  Arena arena = Open();
+  ASSERT_TRUE(arena->Begin(70).ok());
+  EXPECT_TRUE(arena->Append("ab").ok());
+  EXPECT_TRUE(arena->Append("cdef").ok());
+  EXPECT_TRUE(arena->Seal(1).ok());
+  EXPECT_EQ(Text(*arena), "1:ab" + std::string(62, '\0') + "cdef");
+}
+
+TEST_F(CommitArenaTest, Append_MoreThanBegunFor_GivesTheCommitUp) {
+  Arena arena = Open();
+  Commit(*arena, 1, "one");
+  ASSERT_TRUE(arena->Begin(70).ok());
+  EXPECT_TRUE(arena->Append("ab").ok());
+  EXPECT_EQ(arena->Append(std::string(65, 'x')).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(arena->Append("c").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(arena->Seal(2).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Text(*arena), "1:one");
+}
+
+TEST_F(CommitArenaTest, EndComparison_TellsWhetherTheNewestCommitIsTheSame) {
+  Arena arena = Open();
+  EXPECT_EQ(arena->BeginComparison().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(arena->EndComparison());
+  ASSERT_TRUE(arena->Begin(200).ok());
+  EXPECT_TRUE(arena->Append("head").ok());
+  EXPECT_TRUE(arena->Append("body").ok());
+  EXPECT_TRUE(arena->Seal(3).ok());
+  const auto is_same = [&](std::vector<absl::string_view> parts) {
+    EXPECT_TRUE(arena->BeginComparison().ok());
+    for (absl::string_view part : parts) arena->Append(part).IgnoreError();
+    return arena->EndComparison();
+  };
+  EXPECT_TRUE(is_same({"head", "body"}));
+  EXPECT_FALSE(is_same({"head", "bodi"}));
+  EXPECT_FALSE(is_same({"head"}));
+  EXPECT_FALSE(is_same({"headbody"}));
+  EXPECT_FALSE(is_same({"head", "body", std::string(200, 'x')}));
+  EXPECT_TRUE(arena->BeginComparison().ok());
+  EXPECT_EQ(arena->Seal(4).code(), absl::StatusCode::kFailedPrecondition);
+  arena.reset();
+  arena = Open();  // nothing is mapped
+  EXPECT_TRUE(is_same({"head", "body"}));
+  EXPECT_EQ(Text(*arena), "3:head" + std::string(60, '\0') + "body");
+}
+
+TEST_F(CommitArenaTest, Append_NotBegun_FailedPrecondition) {
+  Arena arena = Open();
+  EXPECT_EQ(arena->Append("x").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(arena->Seal(1).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(CommitArenaTest, Begin_Larger_GrowsAndLeavesWhatWasHandedOut) {
+  Arena arena = Open();
+  std::mt19937 random(1);
+  absl::string_view before;
+  std::string expected;
+  for (size_t size = 10; size < (size_t{20} << 20); size *= 7) {
+    std::string contents(size, '\0');
+    for (char& c : contents) c = static_cast<char>(random());
+    const char* const place = Put(*arena, contents);
+    EXPECT_EQ(before, expected);
+    EXPECT_TRUE(arena->Seal(size).ok());
+    before = {place, size};
+    expected = contents;
+    EXPECT_EQ(arena->Newest()->contents, expected);
+  }
+  arena.reset();
+  EXPECT_EQ(Open()->Newest()->contents, expected);
+}
+
+TEST_F(CommitArenaTest, Begin_SomebodyReadsTheOlder_LeavesItAlone) {
+  Arena arena = Open();
+  const char* const read = Put(*arena, "read");
+  EXPECT_TRUE(arena->Seal(1).ok());
+  for (int i = 2; i < 6; ++i) {
+    Put(*arena, "xxxx", read);
+    EXPECT_TRUE(arena->Seal(i).ok());
+    EXPECT_EQ(absl::string_view(read, 4), "read");
+  }
+}
+
+TEST_F(CommitArenaTest, Begin_AnySize_CanBeOfHugePagesAndHasItsMemory) {
+  Arena arena = Open();
+  for (const size_t size : {size_t{1}, kHugePageBytes, 3 * kHugePageBytes + 1}) {
+    const char* const place = arena->Begin(size).value();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(place) % kHugePageBytes, 0u);
+    for (size_t page = 0; page < size; page += 4096) {
+      unsigned char is_there = 0;
+      ASSERT_EQ(mincore(const_cast<char*>(place) + page, 1, &is_there), 0);
+      ASSERT_TRUE((is_there & 1) != 0) << page;
+    }
+  }
+}
+
+TEST_F(CommitArenaTest, Begin_WhereThereArePagesAlready_LeavesWhatIsInThem) {
+  const std::string contents(3 * kHugePageBytes, 'x');
+  {
+    Arena arena = Open();
+    Commit(*arena, 1, contents);
+    Commit(*arena, 2, "newer");
+  }
+  // Small pages of an earlier process may become parts of huge ones.
+  Arena arena = Open();
+  const char* const place = arena->Begin(contents.size()).value();
+  EXPECT_EQ(absl::string_view(place, contents.size()), contents);
+  EXPECT_EQ(Text(*arena), "2:newer");
+}
+
+TEST_F(CommitArenaTest, Begin_NoMemory_LeavesTheNewest) {
+  Arena arena = Open();
+  Commit(*arena, 1, "contents");
+  EXPECT_EQ(arena->Begin(size_t{1} << 50).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Text(*arena), "1:contents");
+}
+
+TEST_F(CommitArenaTest, Newest_Damaged_IsTheOneBefore) {
+  Arena arena = Open();
+  Commit(*arena, 1, "older");
+  const char* const place = Put(*arena, "newer");
+  EXPECT_TRUE(arena->Seal(2).ok());
+  const_cast<char*>(place)[2] ^= 1;
+  EXPECT_EQ(Text(*arena), "1:older");
+}
+
+TEST_F(CommitArenaTest, Open_AnotherJobs_IsEmpty) {
+  Commit(*Open("one"), 3, "contents");
+  EXPECT_EQ(Text(*Open("two")), "none");
+}
+
+TEST_F(CommitArenaTest, Open_FilesAreLimited_IsAnError) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit small = {1 << 20, 1 << 20};
+    setrlimit(RLIMIT_FSIZE, &small);
+    _exit(absl::IsResourceExhausted(CommitArena::Open(Handed(), "job").status()) ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// Of one number everything follows: size and bytes.
+std::string ContentsOf(uint64_t number) {
+  std::mt19937 random(static_cast<uint32_t>(number));
+  std::string contents(1 + random() % 300000, '\0');
+  for (size_t i = 0; i + 4 <= contents.size(); i += 4) {
+    const uint32_t word = random();
+    memcpy(&contents[i], &word, 4);
+  }
+  return contents;
+}
+
+// Commits one after the other, and says what it is about to do by one byte each.
+void CommitForEver(const Fd& memory, int progress) {
+  const Arena arena = CommitArena::Open(Fd(dup(memory.get())), "job").value();
+  const auto newest = arena->Newest();
+  uint64_t number = newest.has_value() ? newest->number : 0;
+  while (true) {
+    const std::string contents = ContentsOf(++number);
+    (void)!write(progress, "b", 1);
+    if (!arena->Begin(contents.size()).ok()) _exit(1);
+    for (size_t at = 0; at < contents.size(); at += 64 << 10) {
+      (void)!write(progress, "a", 1);
+      if (!arena->Append(absl::string_view(contents).substr(at, 64 << 10)).ok()) _exit(1);
+    }
+    (void)!write(progress, "s", 1);
+    if (!arena->Seal(number).ok()) _exit(1);
+    (void)!write(progress, "d", 1);
+  }
+}
+
+TEST_F(CommitArenaTest, Killed_AtAnyMoment_LosesNothingSealed) {
+  std::mt19937 random(std::random_device{}());
+  uint64_t sealed = 0;
+  for (int round = 0; round < 200; ++round) {
+    Pipe pipe = MakePipe().value();
+    const pid_t child = fork();
+    if (child == 0) CommitForEver(memory_, pipe.write.get());
+    pipe.write.reset();
+    char done = 0;
+    for (unsigned left = 1 + random() % 25; left > 0 && read(pipe.read.get(), &done, 1) == 1;
+         --left) {
+      if (done == 'd') ++sealed;
+    }
+    for (unsigned spin = random() % 20000; spin > 0; --spin) asm volatile("");
+    kill(child, SIGKILL);
+    while (read(pipe.read.get(), &done, 1) == 1) {
+      if (done == 'd') ++sealed;
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << status;
+    const Arena arena = Open();
+    const auto newest = arena->Newest();
+    ASSERT_TRUE(newest.has_value() || sealed == 0);
+    if (!newest.has_value()) continue;
+    ASSERT_GE(newest->number, sealed);
+    ASSERT_LE(newest->number, sealed + 1) << "it had not said so yet";
+    ASSERT_TRUE(newest->contents == ContentsOf(newest->number)) << newest->number;
+    sealed = newest->number;
+  }
+  EXPECT_GT(sealed, 0u);
+}
+
+TEST_F(CommitArenaTest, Open_UsedByAnotherProcess_FailedPrecondition) {
+  Pipe pipe = MakePipe().value();
+  const pid_t child = fork();
+  if (child == 0) CommitForEver(memory_, pipe.write.get());
+  char byte = 0;
+  ASSERT_EQ(read(pipe.read.get(), &byte, 1), 1);
+  EXPECT_EQ(CommitArena::Open(Handed(), "job").status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(CommitArena::Open(Handed(), "job").ok());
+}
+
+}  // namespace
+}  // namespace hvd

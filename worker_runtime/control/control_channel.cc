@@ -1,0 +1,304 @@
+#include "worker_runtime/control/control_channel.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status_macros.h"
+#include "base/net/wire.h"
+#include "worker_runtime/control/control_connect.h"
+#include "worker_runtime/control/control_messages.h"
+#include "base/net/tcp_socket.h"
+
+namespace hvd {
+namespace {
+
+class TcpControlListener : public ControlListener {
+ public:
+  TcpControlListener(Fd fd, int port) : fd_(std::move(fd)), port_(port) {}
+  int port() const override { return port_; }
+  int fd() const override { return fd_.get(); }
+
+ private:
+  const Fd fd_;
+  const int port_;
+};
+
+// One end of a link.
+struct Peer {
+  Wire wire;
+  MessageDecoder decoder;
+  std::string unsent;
+  size_t unsent_from = 0;
+  bool waits_for_room = false;  // epoll tells when it can be written to
+  absl::Status gone;            // not OK: it is, and its socket is closed
+};
+
+class TcpControlChannel : public ControlChannel {
+ public:
+  // `wires` has one entry a rank; those that this rank has no link to are empty.
+  TcpControlChannel(const GroupInfo& group, std::vector<Wire> wires, Fd epoll, Fd wake)
+      : rank_(group.rank),
+        size_(group.size),
+        peers_(wires.size()),
+        epoll_(std::move(epoll)),
+        wake_(std::move(wake)) {
+    for (size_t rank = 0; rank < wires.size(); ++rank) {
+      peers_[rank].wire = std::move(wires[rank]);
+    }
+  }
+
+  absl::Status Start();
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  absl::Status Send(int peer, absl::string_view message) override;
+  absl::Status Flush(absl::Duration timeout) override;
+  absl::StatusOr<std::vector<Message>> Receive(absl::Duration timeout) override;
+  bool PrepareSleep() override { return received_.empty() && lost_.ok() && !woken_; }
+  void AwaitWake(absl::Duration timeout) override;
+  void StayAwake() override {}  // the kernel keeps what has happened
+  void TakeOver() override {}
+  bool WaitsCheaply() const override { return size_ == 1; }
+  void Wake() override;
+  void Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
+              absl::FunctionRef<void(Message)> on_message) override;
+
+ private:
+  // What epoll knows the eventfd by; peers are known by their rank.
+  uint64_t WakeTag() const { return peers_.size(); }
+
+  absl::Status Watch(int operation, int fd, uint32_t events, uint64_t tag);
+  // Handles what has happened by `deadline`, if anything.
+  absl::Status HandleEvents(absl::Time deadline);
+  void HandlePeer(int rank, uint32_t events);
+  void ReadFrom(int rank);
+  void TakeMessages(int rank);
+  void WriteTo(int rank);
+  void Lose(int rank);  // as its wire says
+  void Lose(int rank, absl::string_view why);
+  const Peer* FindUnsent() const;
+
+  const int rank_;
+  const int size_;
+  std::vector<Peer> peers_;
+  const Fd epoll_;
+  const Fd wake_;
+  std::vector<Message> received_;
+  absl::Status lost_;  // the first peer that is gone
+  bool woken_ = false;
+};
+
+absl::Status TcpControlChannel::Watch(int operation, int fd, uint32_t events, uint64_t tag) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = tag;
+  if (epoll_ctl(epoll_.get(), operation, fd, &event) == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("epoll_ctl: ", strerror(errno)));
+}
+
+absl::Status TcpControlChannel::Start() {
+  RETURN_IF_ERROR(Watch(EPOLL_CTL_ADD, wake_.get(), EPOLLIN, WakeTag()));
+  for (size_t rank = 0; rank < peers_.size(); ++rank) {
+    if (!peers_[rank].wire.valid()) continue;
+    RETURN_IF_ERROR(Watch(EPOLL_CTL_ADD, peers_[rank].wire.fd(), EPOLLIN, rank));
+    if (peers_[rank].wire.HasBuffered()) ReadFrom(static_cast<int>(rank));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TcpControlChannel::Send(int peer, absl::string_view message) {
+  Peer& to = peers_[peer];
+  if (!to.gone.ok()) return to.gone;
+  ASSIGN_OR_RETURN(const std::string frames, EncodeMessage(message));
+  to.unsent += frames;
+  if (!to.waits_for_room) WriteTo(peer);
+  return to.gone;
+}
+
+void TcpControlChannel::WriteTo(int rank) {
+  Peer& peer = peers_[rank];
+  while (peer.unsent_from < peer.unsent.size()) {
+    const IoResult sent = peer.wire.Write(absl::string_view(peer.unsent).substr(peer.unsent_from));
+    if (sent.end) return Lose(rank);
+    if (sent.would_block) break;
+    peer.unsent_from += sent.bytes;
+  }
+  const bool full = peer.unsent_from < peer.unsent.size();
+  if (!full) {
+    peer.unsent.clear();
+    peer.unsent_from = 0;
+  }
+  if (full == peer.waits_for_room) return;
+  peer.waits_for_room = full;
+  const uint32_t events = full ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  absl::Status watched = Watch(EPOLL_CTL_MOD, peer.wire.fd(), events, rank);
+  if (!watched.ok()) Lose(rank, watched.message());
+}
+
+const Peer* TcpControlChannel::FindUnsent() const {
+  for (const Peer& peer : peers_) {
+    if (peer.gone.ok() && !peer.unsent.empty()) return &peer;
+  }
+  return nullptr;
+}
+
+absl::Status TcpControlChannel::Flush(absl::Duration timeout) {
+  if (FindUnsent() == nullptr) return absl::OkStatus();
+  const absl::Time deadline = Clock::Real().Now() + timeout;
+  while (const Peer* peer = FindUnsent()) {
+    if (Clock::Real().Now() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat("rank ", peer - peers_.data(),
+                                                      " has not read its control messages for ",
+                                                      absl::FormatDuration(timeout)));
+    }
+    RETURN_IF_ERROR(HandleEvents(deadline));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ControlChannel::Message>> TcpControlChannel::Receive(
+    absl::Duration timeout) {
+  const absl::Time deadline =
+      timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : Clock::Real().Now() + timeout;
+  while (received_.empty() && lost_.ok() && !woken_) {
+    RETURN_IF_ERROR(HandleEvents(deadline));
+    if (deadline != absl::InfiniteFuture() && Clock::Real().Now() >= deadline) break;
+  }
+  woken_ = false;
+  if (received_.empty() && !lost_.ok()) return lost_;
+  return std::exchange(received_, {});
+}
+
+absl::Status TcpControlChannel::HandleEvents(absl::Time deadline) {
+  constexpr int kMostEvents = 64;
+  epoll_event events[kMostEvents];
+  const int count = epoll_wait(epoll_.get(), events, kMostEvents, TimeoutUntil(deadline));
+  if (count < 0 && errno != EINTR) {
+    return absl::InternalError(absl::StrCat("epoll_wait: ", strerror(errno)));
+  }
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 == WakeTag()) {
+      uint64_t times = 0;
+      woken_ = read(wake_.get(), &times, sizeof(times)) == sizeof(times) || woken_;
+    } else {
+      HandlePeer(static_cast<int>(events[i].data.u64), events[i].events);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TcpControlChannel::AwaitWake(absl::Duration timeout) {
+  const absl::Time deadline =
+      timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : Clock::Real().Now() + timeout;
+  epoll_event event;
+  epoll_wait(epoll_.get(), &event, 1, TimeoutUntil(deadline));
+}
+
+void TcpControlChannel::HandlePeer(int rank, uint32_t events) {
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) ReadFrom(rank);
+  if ((events & EPOLLOUT) != 0 && peers_[rank].gone.ok()) WriteTo(rank);
+}
+
+void TcpControlChannel::ReadFrom(int rank) {
+  char buffer[16 << 10];
+  Peer& peer = peers_[rank];
+  do {
+    const IoResult got = peer.wire.Read(buffer, sizeof(buffer));
+    if (got.would_block) return;
+    if (got.end) return Lose(rank);
+    peer.decoder.Append(absl::string_view(buffer, got.bytes));
+    TakeMessages(rank);
+    // Of what the wire has taken from its socket epoll does not tell.
+  } while (peer.gone.ok() && peer.wire.HasBuffered());
+}
+
+void TcpControlChannel::TakeMessages(int rank) {
+  Peer& peer = peers_[rank];
+  while (true) {
+    absl::StatusOr<std::optional<std::string>> message = peer.decoder.Next();
+    if (!message.ok()) return Lose(rank, message.status().message());
+    if (!message->has_value()) return;
+    received_.push_back(Message{rank, **std::move(message)});
+  }
+}
+
+void TcpControlChannel::Lose(int rank) {
+  const std::string failure = peers_[rank].wire.failure();
+  Lose(rank, failure.empty() ? "it closed its control connection" : failure);
+}
+
+void TcpControlChannel::Lose(int rank, absl::string_view why) {
+  Peer& peer = peers_[rank];
+  peer.gone = absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why));
+  peer.wire.Close();
+  if (lost_.ok()) lost_ = peer.gone;
+}
+
+void TcpControlChannel::Wake() {
+  const uint64_t once = 1;
+  // The counter can't overflow, and a full one would wake as well.
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &once, sizeof(once));
+}
+
+void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()> give_up,
+                               absl::FunctionRef<void(Message)> on_message) {
+  const absl::Time deadline = Clock::Real().Now() + timeout;
+  // Best effort: a peer that does not read can't be helped.
+  if (!give_up()) Flush(timeout).IgnoreError();
+  for (Peer& peer : peers_) {
+    if (peer.wire.valid()) peer.wire.EndWriting();
+  }
+  auto open = [this] {
+    for (const Peer& peer : peers_) {
+      if (peer.wire.valid()) return true;
+    }
+    return false;
+  };
+  auto hand_over = [&] {
+    for (Message& message : std::exchange(received_, {})) on_message(std::move(message));
+  };
+  hand_over();
+  // Closing a socket with unread data would reset it, and the peer might lose our last words.
+  while (open() && !give_up() && Clock::Real().Now() < deadline && HandleEvents(deadline).ok()) {
+    hand_over();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ControlListener>> ControlListener::Open(const std::string& address) {
+  ASSIGN_OR_RETURN(Fd fd, ListenOn(address));
+  ASSIGN_OR_RETURN(const int port, PortOf(fd.get()));
+  return std::make_unique<TcpControlListener>(std::move(fd), port);
+}
+
+absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
+    const GroupInfo& group, ControlListener& listener, const std::string& root_address,
+    int root_port, const WaitBounds& bounds) {
+  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
+  Fd wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!epoll.valid() || !wake.valid()) {
+    return absl::UnavailableError(absl::StrCat("no control channel: ", strerror(errno)));
+  }
+  std::vector<Wire> wires;
+  if (group.rank == 0) {
+    ASSIGN_OR_RETURN(wires, AcceptMembers(group, listener.fd(), bounds));
+  } else {
+    ASSIGN_OR_RETURN(Wire root, ConnectToRoot(group, root_address, root_port, bounds));
+    wires.push_back(std::move(root));
+  }
+  auto channel = std::make_unique<TcpControlChannel>(group, std::move(wires), std::move(epoll),
+                                                     std::move(wake));
+  RETURN_IF_ERROR(channel->Start());
+  return channel;
+}
+
+}  // namespace hvd

@@ -1,0 +1,275 @@
+#include "worker_runtime/control/control_channel.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/net/tls_session.h"
+#include "collectives/conformance/rank_group.h"
+#include "collectives/shm/shm_backend.h"
+#include "gtest/gtest.h"
+#include "rendezvous/security/job_credentials.h"
+#include "worker_runtime/control/mail_control_channel.h"
+#include "base/net/tcp_socket.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kAddress[] = "127.0.0.1";
+constexpr absl::Duration kLong = absl::Seconds(60);
+
+enum class Under { kTcp, kTls, kSharedMemory };
+
+// As the workers of one job have it.
+std::shared_ptr<const TlsContext> NewTls() {
+  const PeerCredentials issued = *(*JobAuthority::Create("job"))->IssueForHost("any host");
+  return *TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
+}
+
+// `size` channels that are connected with each other, made in as many threads.
+class Star {
+ public:
+  Star(int size, Under under)
+      : tls_(under == Under::kTls ? NewTls() : nullptr),
+        listener_(*ControlListener::Open(kAddress)),
+        channels_(size) {
+    if (under == Under::kSharedMemory) {
+      memory_.Connect(size);
+      for (int rank = 0; rank < size; ++rank) {
+        channels_[rank] = MakeMailControlChannel(*memory_.at(rank).mailbox(), rank, size);
+      }
+      return;
+    }
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([this, rank] {
+        auto channel = Connect(rank, "secret");
+        ASSERT_TRUE(channel.ok()) << channel.status();
+        channels_[rank] = *std::move(channel);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(int rank, const std::string& secret) {
+    const int size = static_cast<int>(channels_.size());
+    return ControlChannel::Connect({Epoch(3), rank, size, kAddress, secret, tls_}, *listener_,
+                                   kAddress, listener_->port(), kLong);
+  }
+  std::unique_ptr<ControlChannel>& operator[](int rank) { return channels_[rank]; }
+
+ private:
+  const std::shared_ptr<const TlsContext> tls_;
+  std::unique_ptr<ControlListener> listener_;
+  RankGroup memory_{MakeShmBackend()};
+  std::vector<std::unique_ptr<ControlChannel>> channels_;
+};
+
+class ControlChannelTest : public testing::TestWithParam<Under> {};
+INSTANTIATE_TEST_SUITE_P(Tcp, ControlChannelTest, testing::Values(Under::kTcp));
+INSTANTIATE_TEST_SUITE_P(Tls, ControlChannelTest, testing::Values(Under::kTls));
+INSTANTIATE_TEST_SUITE_P(SharedMemory, ControlChannelTest, testing::Values(Under::kSharedMemory));
+
+// The next `count` messages, as "peer:bytes".
+std::vector<std::string> Read(ControlChannel& channel, size_t count) {
+  std::vector<std::string> read;
+  while (read.size() < count) {
+    auto messages = channel.Receive(kLong);
+    EXPECT_TRUE(messages.ok()) << messages.status();
+    if (!messages.ok()) break;
+    for (const auto& message : *messages) {
+      read.push_back(absl::StrCat(message.peer, ":", message.bytes));
+    }
+  }
+  return read;
+}
+
+TEST_P(ControlChannelTest, Messages_ArriveWholeAndInOrder) {
+  Star star(3, GetParam());
+  ASSERT_TRUE(star[1]->Send(0, "one").ok());
+  ASSERT_TRUE(star[1]->Send(0, "").ok());
+  EXPECT_EQ(Read(*star[0], 2), (std::vector<std::string>{"1:one", "1:"}));
+  ASSERT_TRUE(star[0]->Send(2, "two").ok());
+  EXPECT_EQ(Read(*star[2], 1), std::vector<std::string>{"0:two"});
+}
+
+TEST_P(ControlChannelTest, MessageLargerThanTheSocket_IsSentWhileThePeerReads) {
+  Star star(2, GetParam());
+  const std::string large(40 << 20, 'x');  // several frames
+  ASSERT_TRUE(star[0]->Send(1, large).ok());
+  ASSERT_TRUE(star[0]->Send(1, "after").ok());
+  std::thread reader([&] {
+    EXPECT_EQ(Read(*star[1], 2), (std::vector<std::string>{"0:" + large, "0:after"}));
+  });
+  EXPECT_TRUE(star[0]->Flush(kLong).ok());
+  reader.join();
+}
+
+TEST_P(ControlChannelTest, Flush_PeerDoesNotRead_NamesIt) {
+  Star star(2, GetParam());
+  ASSERT_TRUE(star[0]->Send(1, std::string(15 << 20, 'x')).ok());
+  const absl::Status status = star[0]->Flush(absl::Milliseconds(1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(absl::StrContains(status.message(), "rank 1"));
+}
+
+TEST_P(ControlChannelTest, Wake_EndsReceive) {
+  Star star(2, GetParam());
+  std::thread waker([&] { star[0]->Wake(); });
+  const auto messages = star[0]->Receive(absl::InfiniteDuration());
+  EXPECT_TRUE(messages.ok() && messages->empty());
+  waker.join();
+  EXPECT_TRUE(star[0]->Receive(absl::ZeroDuration())->empty());
+}
+
+TEST_P(ControlChannelTest, Wake_DuringAFlush_IsNotSleptThrough) {
+  Star star(2, GetParam());
+  ASSERT_TRUE(star[0]->Send(1, std::string(15 << 20, 'x')).ok());
+  star[0]->Wake();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(star[0]->Flush(absl::Milliseconds(1))));
+  EXPECT_FALSE(star[0]->PrepareSleep());
+  ASSERT_TRUE(star[0]->Receive(absl::ZeroDuration()).ok());
+  EXPECT_TRUE(star[0]->PrepareSleep());
+}
+
+TEST_P(ControlChannelTest, PeerGone_IsToldAfterItsLastWordsAndTheOthersStay) {
+  Star star(3, GetParam());
+  ASSERT_TRUE(star[1]->Send(0, "last words").ok());
+  star[1].reset();
+  EXPECT_EQ(Read(*star[0], 1), std::vector<std::string>{"1:last words"});
+  const absl::Status status = star[0]->Receive(kLong).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(status.message(), "rank 1 is gone"));
+  EXPECT_EQ(star[0]->Send(1, "x"), status);
+  ASSERT_TRUE(star[0]->Send(2, "still here").ok());
+  EXPECT_EQ(Read(*star[2], 1), std::vector<std::string>{"0:still here"});
+}
+
+TEST_P(ControlChannelTest, Finish_DeliversWhatWasSentAlthoughThePeerStillTalks) {
+  Star star(2, GetParam());
+  ASSERT_TRUE(star[1]->Send(0, "unread").ok());
+  ASSERT_TRUE(star[0]->Send(1, "good bye").ok());
+  std::thread leaver([&] {
+    star[0]->Finish(kLong, [] { return false; });
+    star[0].reset();
+  });
+  EXPECT_EQ(Read(*star[1], 1), std::vector<std::string>{"0:good bye"});
+  star[1]->Finish(kLong, [] { return false; });
+  leaver.join();
+}
+
+TEST_P(ControlChannelTest, WorldOfOne_NeedsNobody) {
+  Star star(1, GetParam());
+  star[0]->Wake();
+  EXPECT_TRUE(star[0]->Receive(kLong)->empty());
+  star[0]->Finish(kLong, [] { return false; });
+}
+
+TEST(TcpControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
+  auto listener = *ControlListener::Open(kAddress);
+  auto connect = [&](int rank, const std::string& secret, absl::Duration timeout) {
+    return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, secret}, *listener, kAddress,
+                                   listener->port(), timeout);
+  };
+  absl::StatusOr<std::unique_ptr<ControlChannel>> root;
+  std::thread accept([&] { root = connect(0, "secret", kLong); });
+  const absl::Time deadline = Clock::Real().Now() + kLong;
+  Fd silent = *ConnectTo(kAddress, listener->port(), deadline);
+  Fd rude = *ConnectTo(kAddress, listener->port(), deadline);
+  const std::string noise(100, 'x');
+  ASSERT_EQ(send(rude.get(), noise.data(), noise.size(), MSG_NOSIGNAL), 100);
+  EXPECT_EQ(connect(1, "wrong", kLong).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(connect(1, "secret", kLong).ok());
+  accept.join();
+  EXPECT_TRUE(root.ok()) << root.status();
+}
+
+// Whoever does not encrypt, or has no certificate of this job, does not get in, and the others do.
+TEST(TcpControlChannelTest, Connect_UnderTls_OthersAreRefused) {
+  auto listener = *ControlListener::Open(kAddress);
+  const auto tls = NewTls();
+  auto connect = [&](int rank, const std::shared_ptr<const TlsContext>& own, WaitBounds bounds) {
+    return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret", own}, *listener,
+                                   kAddress, listener->port(), bounds);
+  };
+  absl::StatusOr<std::unique_ptr<ControlChannel>> root;
+  std::thread accept([&] { root = connect(0, tls, kLong); });
+  EXPECT_EQ(connect(1, NewTls(), kLong).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_FALSE(connect(1, nullptr, absl::Milliseconds(50)).ok());
+  EXPECT_TRUE(connect(1, tls, kLong).ok());
+  accept.join();
+  EXPECT_TRUE(root.ok()) << root.status();
+}
+
+TEST(TcpControlChannelTest, Connect_NotAllCome_NamesTheMissing) {
+  auto listener = *ControlListener::Open(kAddress);
+  const auto root = ControlChannel::Connect({Epoch(1), 0, 3, kAddress, "secret"}, *listener,
+                                            kAddress, 0, absl::Milliseconds(1));
+  EXPECT_EQ(root.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(absl::StrContains(root.status().message(), "rank 1, rank 2"));
+}
+
+TEST(TcpControlChannelTest, Connect_Cancelled_EndsAtOnceWithThatStatus) {
+  const absl::Status why = absl::AbortedError("rank 1 has died");
+  auto listener = *ControlListener::Open(kAddress);
+  auto own = *ControlListener::Open(kAddress);
+  for (int rank : {0, 1}) {  // rank 0 accepts nobody, and nobody answers rank 1
+    Cancellation cancellation;
+    std::thread cancel([&] { cancellation.Cancel(why); });
+    const auto channel =
+        ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret"}, *own, kAddress,
+                                listener->port(), {absl::InfiniteDuration(), &cancellation});
+    cancel.join();
+    EXPECT_TRUE(absl::StrContains(channel.status().message(), why.message())) << channel.status();
+    EXPECT_EQ(channel.status().code(), why.code());
+  }
+}
+
+TEST_P(ControlChannelTest, Finish_GivenUp_DoesNotWaitForThePeer) {
+  Star star(2, GetParam());
+  star[0]->Wake();
+  star[0]->Finish(absl::InfiniteDuration(), [] { return true; });
+}
+
+TEST_P(ControlChannelTest, Finish_HandsOverWhatStillComesFromAllPeers) {
+  Star star(3, GetParam());
+  std::vector<std::thread> members;
+  for (int rank : {1, 2}) {
+    members.emplace_back([&star, rank] {
+      EXPECT_TRUE(star[rank]->Send(0, absl::StrCat("last words of ", rank)).ok());
+      star[rank]->Finish(kLong, [] { return false; });
+    });
+  }
+  std::vector<std::string> heard;
+  star[0]->Finish(
+      kLong, [] { return false; },
+      [&](ControlChannel::Message message) { heard.push_back(std::move(message.bytes)); });
+  for (std::thread& member : members) member.join();
+  std::sort(heard.begin(), heard.end());
+  EXPECT_EQ(heard, (std::vector<std::string>{"last words of 1", "last words of 2"}));
+}
+
+TEST(TcpControlChannelTest, Connect_NobodyListens_IsUnavailable) {
+  // Bound, so that nobody else gets the port and listens there meanwhile.
+  const Fd silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  auto own = *ControlListener::Open(kAddress);
+  const auto member = ControlChannel::Connect({Epoch(1), 1, 2, kAddress, "secret"}, *own, kAddress,
+                                              *PortOf(silent.get()), kLong);
+  EXPECT_EQ(member.status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(ControlListenerTest, Open_NotANumericAddress_IsRefused) {
+  EXPECT_EQ(ControlListener::Open("localhost").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hvd

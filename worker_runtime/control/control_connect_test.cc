@@ -1,0 +1,233 @@
+#include "worker_runtime/control/control_connect.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "gtest/gtest.h"
+#include "worker_runtime/control/handshake.h"
+#include "base/net/tcp_socket.h"
+
+namespace hvd {
+namespace {
+
+constexpr char kAddress[] = "127.0.0.1";
+constexpr absl::Duration kLong = absl::Seconds(60);
+
+absl::Time Soon() { return Clock::Real().Now() + kLong; }
+
+// As many files as this process may have; as before at the end.
+class FileLimit {
+ public:
+  FileLimit() { getrlimit(RLIMIT_NOFILE, &before_); }
+  ~FileLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+  void Set(rlim_t most) {
+    const rlimit limit{most, before_.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  rlim_t highest() const { return before_.rlim_max; }
+
+ private:
+  rlimit before_{};
+};
+
+// A member that does one step of its handshake at a time.
+class SlowMember {
+ public:
+  SlowMember(GroupInfo group, int port)
+      : group_(std::move(group)), fd_(*ConnectTo(kAddress, port, Soon())) {}
+
+  void TellName() { Send(*handshake_.Start()); }
+  void TakeChallenge() {
+    const auto proof = handshake_.Step(Read());
+    ASSERT_TRUE(proof.ok()) << proof.status();
+    proof_ = *proof;
+  }
+  void Prove() { Send(proof_); }
+  bool IsWelcome() {
+    const std::string welcome = Read();
+    return handshake_.Step(welcome).ok() && handshake_.wanted() == 0;
+  }
+
+ private:
+  void Send(const std::string& bytes) {
+    ASSERT_EQ(send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // What the handshake wants, or less if rank 0 hangs up.
+  std::string Read() {
+    std::string bytes(handshake_.wanted(), '\0');
+    size_t got = 0;
+    while (got < bytes.size() && AwaitReady(fd_.get(), POLLIN, Soon()).ok()) {
+      const ssize_t more = recv(fd_.get(), &bytes[got], bytes.size() - got, 0);
+      if (more <= 0) break;
+      got += static_cast<size_t>(more);
+    }
+    bytes.resize(got);
+    return bytes;
+  }
+
+  const GroupInfo group_;
+  const Fd fd_;
+  MemberHandshake handshake_{group_, ""};
+  std::string proof_;
+};
+
+class ControlConnectTest : public testing::Test {
+ protected:
+  static GroupInfo Group(int rank, int size) {
+    return {Epoch(1), rank, size, kAddress, "the secret"};
+  }
+
+  void StartRoot(int size) {
+    root_ = std::thread(
+        [this, size] { accepted_ = AcceptMembers(Group(0, size), listener_.get(), kLong); });
+  }
+  void ExpectAllCame() {
+    root_.join();
+    EXPECT_TRUE(accepted_->ok()) << accepted_->status();
+  }
+
+  const Fd listener_ = *ListenOn(kAddress);
+  const int port_ = *PortOf(listener_.get());
+  std::thread root_;
+  std::optional<absl::StatusOr<std::vector<Wire>>> accepted_;
+};
+
+TEST_F(ControlConnectTest, ManyMembersAtTheSameStep_AllComeIn) {
+  constexpr int kMembers = 600;
+  FileLimit limit;
+  limit.Set(limit.highest());
+  StartRoot(1 + kMembers);
+  std::vector<std::unique_ptr<SlowMember>> members;
+  for (int rank = 1; rank <= kMembers; ++rank) {
+    members.push_back(std::make_unique<SlowMember>(Group(rank, 1 + kMembers), port_));
+    members.back()->TellName();
+  }
+  for (auto& member : members) member->TakeChallenge();
+  for (auto& member : members) member->Prove();
+  for (auto& member : members) EXPECT_TRUE(member->IsWelcome());
+  ExpectAllCame();
+}
+
+TEST_F(ControlConnectTest, SilentStrangers_DoNotTakeAMembersRoom) {
+  constexpr size_t kStrangers = 2000;
+  FileLimit limit;
+  limit.Set(limit.highest());
+  SlowMember slow(Group(1, 3), port_);
+  slow.TellName();
+  StartRoot(3);
+  slow.TakeChallenge();
+  std::vector<Fd> strangers;
+  while (strangers.size() < kStrangers) strangers.push_back(*ConnectTo(kAddress, port_, Soon()));
+  // One that comes after them all, and one that was there before.
+  EXPECT_TRUE(ConnectToRoot(Group(2, 3), kAddress, port_, kLong).ok());
+  slow.Prove();
+  EXPECT_TRUE(slow.IsWelcome());
+  ExpectAllCame();
+}
+
+TEST_F(ControlConnectTest, StrangersWhoTellAName_DoNotKeepAMemberOut) {
+  constexpr size_t kStrangers = 1000;
+  FileLimit limit;
+  limit.Set(limit.highest());
+  StartRoot(2);
+  std::vector<std::unique_ptr<SlowMember>> strangers;
+  while (strangers.size() < kStrangers) {
+    GroupInfo stranger = Group(1, 2);
+    stranger.secret = "another secret";
+    strangers.push_back(std::make_unique<SlowMember>(std::move(stranger), port_));
+    strangers.back()->TellName();
+  }
+  // At once, and not only when they have had their time.
+  SlowMember member(Group(1, 2), port_);
+  member.TellName();
+  member.TakeChallenge();
+  member.Prove();
+  EXPECT_TRUE(member.IsWelcome());
+  ExpectAllCame();
+}
+
+TEST_F(ControlConnectTest, HungUpOn_ComesAgain) {
+  std::thread busy_root([this] {
+    ASSERT_TRUE(AwaitReady(listener_.get(), POLLIN, Soon()).ok());
+    Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
+    StartRoot(2);
+  });
+  const auto member = ConnectToRoot(Group(1, 2), kAddress, port_, kLong);
+  EXPECT_TRUE(member.ok()) << member.status();
+  busy_root.join();
+  ExpectAllCame();
+}
+
+TEST_F(ControlConnectTest, HungUpOnAgainAndAgain_GivesUpInTime) {
+  std::thread rude_root([this] {
+    while (true) {
+      ASSERT_TRUE(AwaitReady(listener_.get(), POLLIN, Soon()).ok());
+      const Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      char last = 0;
+      if (recv(fd.get(), &last, 1, MSG_WAITALL) == 1 && last == 'x') return;
+    }
+  });
+  const auto member = ConnectToRoot(Group(1, 2), kAddress, port_, absl::Milliseconds(50));
+  EXPECT_FALSE(member.ok());
+  const Fd done = *ConnectTo(kAddress, port_, Soon());
+  EXPECT_EQ(send(done.get(), "x", 1, MSG_NOSIGNAL), 1);
+  rude_root.join();
+}
+
+// Leaves room for one file more than there are, and tells its number.
+int AllowOneFile(FileLimit& limit) {
+  const int lowest_free = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+  close(lowest_free);
+  limit.Set(static_cast<rlim_t>(lowest_free) + 1);
+  return lowest_free;
+}
+
+void AwaitOpened(int file) {
+  while (fcntl(file, F_GETFD) < 0) std::this_thread::yield();
+}
+
+TEST_F(ControlConnectTest, NoFileLeft_WaitsWithoutTurningRoundAndRound) {
+  const Fd waiting = *ConnectTo(kAddress, port_, Soon());
+  FileLimit limit;
+  AllowOneFile(limit);
+  rusage before{}, after{};
+  getrusage(RUSAGE_THREAD, &before);
+  const auto root = AcceptMembers(Group(0, 2), listener_.get(), absl::Milliseconds(500));
+  getrusage(RUSAGE_THREAD, &after);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(root.status())) << root.status();
+  // A turn is a wait, or a few calls; going round there would be thousands.
+  const auto busy = [](const rusage& usage) {
+    return absl::DurationFromTimeval(usage.ru_utime) + absl::DurationFromTimeval(usage.ru_stime);
+  };
+  EXPECT_LT(busy(after) - busy(before), absl::Milliseconds(50));
+}
+
+TEST_F(ControlConnectTest, NoFileLeft_GoesOnWhenThereIsOne) {
+  FileLimit limit;
+  {
+    SlowMember member(Group(1, 2), port_);
+    member.TellName();
+    const int last = AllowOneFile(limit);
+    StartRoot(2);
+    AwaitOpened(last);
+    limit.Set(limit.highest());
+    member.TakeChallenge();
+    member.Prove();
+    EXPECT_TRUE(member.IsWelcome());
+  }
+  ExpectAllCame();
+}
+
+}  // namespace
+}  // namespace hvd

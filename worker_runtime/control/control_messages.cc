@@ -1,0 +1,45 @@
+#include "worker_runtime/control/control_messages.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// The first byte of a frame: whether its message goes on in the next one.
+constexpr char kLast = 0, kMore = 1;
+
+absl::Status CheckLength(size_t bytes, size_t max_bytes) {
+  if (bytes <= max_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a control message of ", bytes, " bytes is too long: at most ", max_bytes, " are taken"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> EncodeMessage(absl::string_view message) {
+  RETURN_IF_ERROR(CheckLength(message.size(), kMostMessageBytes));
+  std::string frames;
+  do {
+    const absl::string_view piece = message.substr(0, kMaxFrameBytes - 1);
+    message.remove_prefix(piece.size());
+    const char head = message.empty() ? kLast : kMore;
+    frames += EncodeFrame(absl::StrCat(absl::string_view(&head, 1), piece));
+  } while (!message.empty());
+  return frames;
+}
+
+absl::StatusOr<std::optional<std::string>> MessageDecoder::Next() {
+  while (true) {
+    ASSIGN_OR_RETURN(std::optional<std::string> frame, frames_.Next());
+    if (!frame.has_value()) return std::nullopt;
+    if (frame->empty()) return absl::InvalidArgumentError("an empty frame is no control message");
+    RETURN_IF_ERROR(CheckLength(begun_.size() + frame->size() - 1, max_bytes_));
+    begun_.append(*frame, 1);
+    if (frame->front() == kLast) return std::exchange(begun_, {});
+  }
+}
+
+}  // namespace hvd

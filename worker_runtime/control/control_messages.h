@@ -1,0 +1,41 @@
+// Control messages on a stream of bytes: each is a frame, or several if it is too long for one.
+#ifndef WORKER_RUNTIME_CONTROL_CONTROL_MESSAGES_H_
+#define WORKER_RUNTIME_CONTROL_CONTROL_MESSAGES_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/net/frames.h"
+
+namespace hvd {
+
+// More than any message takes whose parts were checked when they were submitted.
+inline constexpr size_t kMostMessageBytes = size_t{256} << 20;
+
+// InvalidArgument: longer than that.
+absl::StatusOr<std::string> EncodeMessage(absl::string_view message);
+
+// Takes bytes as they come and gives whole messages. Not thread-safe.
+class MessageDecoder {
+ public:
+  explicit MessageDecoder(size_t max_bytes = kMostMessageBytes) : max_bytes_(max_bytes) {}
+
+  void Append(absl::string_view bytes) { frames_.Append(bytes); }
+
+  // The next message; nullopt: not yet whole.   InvalidArgument: too long, or no message; the
+  // stream can't be read any further.
+  absl::StatusOr<std::optional<std::string>> Next();
+
+ private:
+  const size_t max_bytes_;
+  FrameDecoder frames_{kMaxFrameBytes};
+  std::string begun_;  // the message that is not whole yet
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_CONTROL_CONTROL_MESSAGES_H_

@@ -1,0 +1,24 @@
+// The bytes of a control connection's handshake on their way.
+#ifndef WORKER_RUNTIME_CONTROL_HANDSHAKE_IO_H_
+#define WORKER_RUNTIME_CONTROL_HANDSHAKE_IO_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "base/net/wire.h"
+
+namespace hvd {
+
+// A handshake's parts are far smaller than a fresh socket's buffer: one that does not take them is
+// gone.
+bool SendAll(Wire& wire, absl::string_view bytes);
+
+enum class ReadOutcome { kWhole, kPartial, kEnd };
+
+// Reads towards `wanted` bytes and never past them.
+ReadOutcome ReadTowards(Wire& wire, size_t wanted, std::string& buffer);
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_CONTROL_HANDSHAKE_IO_H_

@@ -1,0 +1,44 @@
+// How a thread computes with floats.
+#ifndef WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
+#define WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
+
+#include <cfenv>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace hvd {
+
+// While it lives the thread that made it computes as the standard says: nothing is flushed to zero,
+// and results are rounded to the nearest. What a program has set for a thread of its own
+// (torch.set_flush_denormal) must not tell in what that thread reduces for all: which thread works
+// is chance, and the ranks' results would differ.
+class StandardFloats {
+ public:
+#if defined(__x86_64__)
+  // The C library's functions take longer, for the sake of registers that are not used.
+  StandardFloats() { _mm_setcsr(kDefault); }
+  ~StandardFloats() { _mm_setcsr(before_); }
+#else
+  StandardFloats() {
+    fegetenv(&before_);
+    fesetenv(FE_DFL_ENV);
+  }
+  ~StandardFloats() { fesetenv(&before_); }
+#endif
+  StandardFloats(const StandardFloats&) = delete;
+  StandardFloats& operator=(const StandardFloats&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  static constexpr unsigned kDefault = 0x1F80;  // all exceptions masked
+  const unsigned before_ = _mm_getcsr();
+#else
+  fenv_t before_;
+#endif
+};
+
+}  // namespace hvd
+
+#endif  // WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_

@@ -1,0 +1,293 @@
+#include "worker_runtime/session/rendezvous_session.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/os/boot_time.h"
+#include "base/status_macros.h"
+
+namespace hvd {
+namespace {
+
+// A parked watch is asked again after this time, so that a reply lost with its connection costs no
+// more.
+constexpr absl::Duration kWatchTimeout = absl::Minutes(5);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
+constexpr absl::Duration kMembersTimeout = absl::Seconds(30);
+
+class SessionKeyExchange : public KeyExchange {
+ public:
+  SessionKeyExchange(RendezvousClient& client, pb::WorkerIdentity identity, Epoch epoch)
+      : client_(client), identity_(std::move(identity)), epoch_(epoch) {}
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
+                                                     absl::Duration timeout) override {
+    ASSIGN_OR_RETURN(const pb::ExchangeResponse response,
+                     client_.Exchange(Request(key, value), timeout));
+    return std::vector<std::string>(response.values().begin(), response.values().end());
+  }
+
+  absl::StatusOr<Selected> Gather(absl::string_view key, absl::string_view value,
+                                  const std::vector<int>& ranks, absl::Duration timeout) override {
+    pb::ExchangeRequest request = Request(key, value);
+    request.mutable_selection();
+    for (const int rank : ranks) request.mutable_selection()->add_ranks(rank);
+    ASSIGN_OR_RETURN(const pb::ExchangeResponse response, client_.Exchange(request, timeout));
+    if (static_cast<size_t>(response.values_size()) != ranks.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("the daemon has ", response.values_size(),
+                                                     " of the values of ", ranks.size(),
+                                                     " ranks for '", key, "'"));
+    }
+    return Selected{{response.values().begin(), response.values().end()}, response.all_equal()};
+  }
+
+ private:
+  pb::ExchangeRequest Request(absl::string_view key, absl::string_view value) const {
+    pb::ExchangeRequest request;
+    *request.mutable_worker() = identity_;
+    request.set_epoch(epoch_.value());
+    request.set_key(std::string(key));
+    request.set_value(std::string(value));
+    return request;
+  }
+
+  RendezvousClient& client_;
+  const pb::WorkerIdentity identity_;
+  const Epoch epoch_;
+};
+
+Peer ToPeer(const pb::Member& member) {
+  return {member.host(),
+          member.address(),
+          static_cast<int>(member.control_port()),
+          member.local_rank(),
+          member.local_size(),
+          member.cross_rank(),
+          member.cross_size(),
+          WorkerId(member.worker().worker_id()),
+          Incarnation(member.worker().incarnation())};
+}
+
+absl::StatusOr<std::vector<Peer>> ToPeers(
+    const google::protobuf::RepeatedPtrField<pb::Member>& members) {
+  std::vector<Peer> peers;
+  for (const pb::Member& member : members) {
+    if (member.rank() != static_cast<int>(peers.size())) {
+      return absl::InternalError("the world's members are not in order");
+    }
+    peers.push_back(ToPeer(member));
+  }
+  return peers;
+}
+
+// Without `members` if it does not name all.
+absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
+  WorkerWorld result;
+  result.sync_state = world.sync_state();
+  result.epoch = Epoch(world.epoch());
+  result.secret = world.secret();
+  result.ranks = world.size();
+  result.homogeneous = world.homogeneous();
+  result.encrypt_data = world.encrypt_data();
+  const auto own = std::find_if(world.members().begin(), world.members().end(), [&](const auto& m) {
+    return m.worker().worker_id() == self.value();
+  });
+  if (own == world.members().end() || own->rank() < 0 || own->rank() >= world.size()) {
+    return absl::InternalError("the world does not contain this worker");
+  }
+  if (world.members(0).rank() != 0) return absl::InternalError("the world does not name rank 0");
+  result.rank = own->rank();
+  result.own = ToPeer(*own);
+  result.root = ToPeer(world.members(0));
+  if (world.members_size() == world.size()) {
+    ASSIGN_OR_RETURN(std::vector<Peer> peers, ToPeers(world.members()));
+    result.members = std::make_shared<Members>(std::move(peers));
+  }
+  return result;
+}
+
+}  // namespace
+
+EpochWatch::EpochWatch(std::unique_ptr<RendezvousClient> client, pb::WatchEpochRequest request,
+                       absl::Duration reattach, Callback on_change)
+    : client_(std::move(client)),
+      reattach_(reattach),
+      on_change_(std::move(on_change)),
+      thread_([this, request = std::move(request)] { Run(request); }) {}
+
+EpochWatch::~EpochWatch() {
+  client_->CancelAll();
+  thread_.join();
+}
+
+void EpochWatch::Run(pb::WatchEpochRequest request) {
+  bool away = false;  // the daemon
+  while (true) {
+    const auto response = client_->WatchEpoch(request, away ? reattach_ : kWatchTimeout);
+    if (absl::IsCancelled(response.status())) return;
+    const bool goes_away = absl::IsUnavailable(response.status()) && !away;
+    if (goes_away && reattach_ > absl::ZeroDuration()) {
+      away = true;
+      continue;
+    }
+    away = false;
+    if (absl::IsDeadlineExceeded(response.status())) continue;
+    if (!response.ok()) {
+      return on_change_(EpochEvent::kOver, std::string(response.status().message()));
+    }
+    if (response->change() == pb::WatchEpochResponse::EPOCH_CHANGING) {
+      request.set_knows_of_change(true);
+      on_change_(EpochEvent::kChanging, response->reason());
+      continue;
+    }
+    const bool over = response->change() == pb::WatchEpochResponse::JOB_OVER;
+    return on_change_(over ? EpochEvent::kOver : EpochEvent::kBroken, response->reason());
+  }
+}
+
+Session::Session(WorkerStanding standing, Incarnation incarnation, ClientFactory new_client)
+    : standing_(std::move(standing)),
+      incarnation_(incarnation),
+      new_client_(std::move(new_client)),
+      client_(new_client_()) {}
+
+absl::StatusOr<pb::JoinWorldResponse> Session::Join(const pb::JoinWorldRequest& request,
+                                                    absl::Duration timeout) {
+  while (true) {
+    const auto response = client_->JoinWorld(request, std::max(timeout, standing_.reattach));
+    if (!absl::IsDeadlineExceeded(response.status())) return response;
+    const auto status = client_->GetStatus(kStatusTimeout);
+    if (standing_.elastic && status.ok()) continue;
+    return absl::DeadlineExceededError(
+        absl::StrCat("no world within ", absl::FormatDuration(timeout), ": the daemon is ",
+                     status.ok() ? status->explanation() : "not to be reached"));
+  }
+}
+
+absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
+  pb::JoinWorldRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_last_epoch(last_epoch().value());
+  request.set_address(standing_.advertise_address);
+  request.set_control_port(join.control_port);
+  request.set_may_defer(join.may_defer);
+  request.set_commit(join.commit);
+  request.set_worked(join.worked);
+  request.set_left_for(join.left_for);
+  request.set_lost_steps(join.lost_steps);
+  request.set_lost_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(join.lost_time)));
+  ASSIGN_OR_RETURN(const pb::JoinWorldResponse response, Join(request, join.timeout));
+  if (response.has_released()) return ReleasedFromJob{response.released().reason()};
+  if (response.has_deferred()) {
+    const pb::Deferred& deferred = response.deferred();
+    if (join.may_defer) {
+      return DeferredPlace{ToPeer(deferred.place()), deferred.place().rank(), deferred.size()};
+    }
+    return absl::InternalError("the daemon puts off a worker that is ready");
+  }
+  ASSIGN_OR_RETURN(WorkerWorld world, ToWorld(response.world(), standing_.id));
+  if (world.members == nullptr) {
+    world.members = std::make_shared<Members>(
+        [this, epoch = world.epoch, size = world.ranks] { return AskForMembers(epoch, size); });
+  }
+  absl::MutexLock lock(&mutex_);
+  last_epoch_ = world.epoch;
+  return world;
+}
+
+absl::StatusOr<std::vector<Peer>> Session::AskForMembers(Epoch epoch, int size) {
+  pb::GetMembersRequest request;
+  request.set_epoch(epoch.value());
+  ASSIGN_OR_RETURN(const pb::GetMembersResponse response,
+                   client_->GetMembers(request, std::max(kMembersTimeout, standing_.reattach)));
+  if (response.members_size() != size) {
+    return absl::InternalError("the daemon does not name all members of the world");
+  }
+  return ToPeers(response.members());
+}
+
+Epoch Session::last_epoch() const {
+  absl::MutexLock lock(&mutex_);
+  return last_epoch_;
+}
+
+std::unique_ptr<KeyExchange> Session::NewKeyExchange(Epoch epoch) {
+  pb::WorkerIdentity identity;
+  FillIdentity(&identity);
+  return std::make_unique<SessionKeyExchange>(*client_, std::move(identity), epoch);
+}
+
+std::unique_ptr<EpochWatch> Session::Watch(Epoch epoch, EpochWatch::Callback on_change) {
+  pb::WatchEpochRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_epoch(epoch.value());
+  return std::make_unique<EpochWatch>(new_client_(), std::move(request), standing_.reattach,
+                                      std::move(on_change));
+}
+
+std::unique_ptr<StallReporter> Session::NewStallReporter(StallReporter::Untold untold) {
+  return std::make_unique<StallReporter>(new_client_(), std::move(untold));
+}
+
+pb::ReportStallRequest Session::StallRequest(Epoch epoch) const {
+  pb::ReportStallRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_epoch(epoch.value());
+  return request;
+}
+
+void Session::NoteCommit(uint64_t number) {
+  absl::MutexLock lock(&mutex_);
+  commit_ = number;
+  committed_ = ReadBootTime().since_boot;
+}
+
+absl::Status Session::ReportProgress(RendezvousClient& client, Epoch epoch,
+                                     absl::Duration timeout) {
+  pb::ReportRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_epoch(epoch.value());
+  {
+    absl::MutexLock lock(&mutex_);
+    request.mutable_progress()->set_commit(commit_);
+    request.mutable_progress()->set_commit_age_ms(
+        static_cast<uint64_t>(absl::ToInt64Milliseconds(ReadBootTime().since_boot - committed_)));
+  }
+  return client.Report(request, timeout).status();
+}
+
+std::unique_ptr<WorldLease> Session::NewLease(Epoch epoch, absl::Duration patience) {
+  const std::shared_ptr<RendezvousClient> client = new_client_();
+  return std::make_unique<WorldLease>(
+      [this, client, epoch](absl::Duration timeout) {
+        return ReportProgress(*client, epoch, timeout);
+      },
+      [client] { client->CancelAll(); }, patience + standing_.reattach);
+}
+
+absl::Status Session::ReportFinished(Epoch epoch, absl::Duration timeout) {
+  pb::ReportRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_epoch(epoch.value());
+  request.mutable_finished();
+  return client_->Report(request, timeout).status();
+}
+
+absl::Status Session::ReportFailure(Epoch epoch, const std::string& message, bool caused_by_peer,
+                                    absl::Duration timeout) {
+  pb::ReportRequest request;
+  FillIdentity(request.mutable_worker());
+  request.set_epoch(epoch.value());
+  request.mutable_failure()->set_message(message);
+  request.mutable_failure()->set_caused_by_peer(caused_by_peer);
+  return client_->Report(request, timeout).status();
+}
+
+void Session::FillIdentity(pb::WorkerIdentity* identity) const {
+  identity->set_worker_id(standing_.id.value());
+  identity->set_incarnation(incarnation_.value());
+}
+
+}  // namespace hvd

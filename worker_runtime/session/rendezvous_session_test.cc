@@ -1,0 +1,366 @@
+#include "worker_runtime/session/rendezvous_session.h"
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// What the daemon would say, set beforehand; shared by all clients that a test's factory makes.
+struct Script {
+  absl::StatusOr<pb::JoinWorldResponse> join = absl::UnavailableError("not set");
+  std::optional<absl::StatusOr<pb::JoinWorldResponse>> join_again;  // from the second call on
+  std::deque<absl::StatusOr<pb::WatchEpochResponse>> watch;         // empty: parks until cancelled
+  absl::StatusOr<pb::GetMembersResponse> members = absl::UnimplementedError("not scripted");
+  int members_asked = 0;
+  pb::JoinWorldRequest last_join;
+  pb::WatchEpochRequest last_watch;
+  pb::ReportRequest last_report;
+  pb::ExchangeRequest last_exchange;
+};
+
+class ScriptedClient : public RendezvousClient {
+ public:
+  explicit ScriptedClient(Script& script) : script_(script) {}
+
+  absl::StatusOr<pb::JoinWorldResponse> JoinWorld(const pb::JoinWorldRequest& request,
+                                                  absl::Duration) override {
+    script_.last_join = request;
+    return std::exchange(script_.join, script_.join_again.value_or(script_.join));
+  }
+  absl::StatusOr<pb::GetMembersResponse> GetMembers(const pb::GetMembersRequest& request,
+                                                    absl::Duration) override {
+    ++script_.members_asked;
+    EXPECT_EQ(request.epoch(), 3u);
+    return script_.members;
+  }
+  absl::StatusOr<pb::WatchEpochResponse> WatchEpoch(const pb::WatchEpochRequest& request,
+                                                    absl::Duration) override {
+    script_.last_watch = request;
+    if (script_.watch.empty()) {
+      cancelled_.WaitForNotification();
+      return absl::CancelledError("cancelled");
+    }
+    auto result = script_.watch.front();
+    script_.watch.pop_front();
+    return result;
+  }
+  absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
+                                                absl::Duration) override {
+    script_.last_exchange = request;
+    pb::ExchangeResponse response;
+    response.add_values(request.value());
+    response.add_values("other");
+    return response;
+  }
+  absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request,
+                                            absl::Duration) override {
+    script_.last_report = request;
+    return pb::ReportResponse();
+  }
+  absl::StatusOr<pb::ReportStallResponse> ReportStall(const pb::ReportStallRequest&,
+                                                      absl::Duration) override {
+    return pb::ReportStallResponse();
+  }
+  absl::StatusOr<pb::GetStatusResponse> GetStatus(absl::Duration) override {
+    pb::GetStatusResponse response;
+    response.set_explanation("waiting for rank 1 to call hvd.init()");
+    return response;
+  }
+  void CancelAll() override { cancelled_.Notify(); }
+
+ private:
+  Script& script_;
+  absl::Notification cancelled_;
+};
+
+class SessionTest : public ::testing::Test {
+ protected:
+  static pb::World TwoMembers() {
+    pb::World world;
+    world.set_epoch(3);
+    world.set_secret("s");
+    for (int rank : {0, 1}) {
+      pb::Member* member = world.add_members();
+      member->mutable_worker()->set_worker_id(10 + rank);
+      member->mutable_worker()->set_incarnation(70 + rank);
+      member->set_rank(rank);
+      member->set_address("127.0.0.1");
+      member->set_control_port(1000 + rank);
+      member->set_local_rank(rank);
+      member->set_local_size(2);
+      member->set_cross_size(1);
+    }
+    world.set_size(2);
+    world.set_homogeneous(true);
+    return world;
+  }
+  // The same two as ranks 0 and 2 of a world of three.
+  static pb::World TwoOfThree() {
+    pb::World world = TwoMembers();
+    world.mutable_members(1)->set_rank(2);
+    world.set_size(3);
+    return world;
+  }
+
+  Script script_;
+  // What the callback of a watch was told, until the last call.
+  std::vector<std::string> Heard(absl::Duration reattach) {
+    std::vector<std::string> heard;
+    absl::Notification last;
+    EpochWatch watch(std::make_unique<ScriptedClient>(script_), {}, reattach,
+                     [&](EpochEvent change, const std::string& reason) {
+                       const char* names[] = {"changing", "broken", "over"};
+                       heard.push_back(absl::StrCat(names[static_cast<int>(change)], ": ", reason));
+                       if (change != EpochEvent::kChanging) last.Notify();
+                     });
+    last.WaitForNotification();
+    return heard;
+  }
+  static pb::WatchEpochResponse News(pb::WatchEpochResponse::Change change,
+                                     const std::string& reason) {
+    pb::WatchEpochResponse news;
+    news.set_change(change);
+    news.set_reason(reason);
+    return news;
+  }
+  std::unique_ptr<Session> NewSession(bool elastic) {
+    return std::make_unique<Session>(
+        WorkerStanding{WorkerId(11), "127.0.0.1", elastic, absl::ZeroDuration()}, Incarnation(99),
+        [this] { return std::make_unique<ScriptedClient>(script_); });
+  }
+  absl::StatusOr<WorkerWorld> Join(int control_port) {
+    auto answer = session_.JoinNextWorld({control_port, false, 0, absl::Seconds(1)});
+    if (!answer.ok()) return answer.status();
+    return std::get<WorkerWorld>(*std::move(answer));
+  }
+
+  const std::unique_ptr<Session> owned_ = NewSession(/*elastic=*/false);
+  Session& session_ = *owned_;
+};
+
+TEST_F(SessionTest, JoinNextWorld_FindsItsOwnRank) {
+  script_.join.emplace();
+  *script_.join->mutable_world() = TwoMembers();
+  const auto world = Join(4242);
+  ASSERT_TRUE(world.ok()) << world.status();
+  EXPECT_EQ(world->epoch, Epoch(3));
+  EXPECT_EQ(world->rank, 1);
+  EXPECT_EQ(world->size(), 2);
+  EXPECT_EQ(world->self().control_port, 1001);
+  EXPECT_EQ(world->root.control_port, 1000);
+  const auto peers = world->members->Get();
+  ASSERT_TRUE(peers.ok()) << peers.status();
+  EXPECT_EQ((*peers)[0].worker, WorkerId(10));
+  EXPECT_EQ((*peers)[0].incarnation, Incarnation(70));
+  EXPECT_EQ(script_.members_asked, 0);
+  EXPECT_TRUE(world->IsHomogeneous());
+  EXPECT_EQ(script_.last_join.control_port(), 4242u);
+  EXPECT_EQ(script_.last_join.worker().incarnation(), 99u);
+}
+
+TEST_F(SessionTest, JoinNextWorld_LargeWorld_AsksForTheOthersOnceWhenNeeded) {
+  script_.join.emplace();
+  *script_.join->mutable_world() = TwoOfThree();
+  const auto world = Join(1);
+  ASSERT_TRUE(world.ok()) << world.status();
+  EXPECT_EQ(world->rank, 2);
+  EXPECT_EQ(world->size(), 3);
+  EXPECT_EQ(world->self().control_port, 1001);
+  EXPECT_EQ(world->root.control_port, 1000);
+  EXPECT_EQ(script_.members_asked, 0);
+  script_.members = absl::UnavailableError("away");
+  EXPECT_EQ(world->members->Get().status().code(), absl::StatusCode::kUnavailable);
+  script_.members.emplace();
+  for (int rank : {0, 1, 2}) {
+    script_.members->add_members()->set_rank(rank);
+    script_.members->mutable_members(rank)->set_control_port(2000 + rank);
+  }
+  for (int time : {1, 2}) {
+    const auto peers = world->members->Get();
+    ASSERT_TRUE(peers.ok()) << time << peers.status();
+    ASSERT_EQ(peers->size(), 3u);
+    EXPECT_EQ((*peers)[1].control_port, 2001);
+  }
+  EXPECT_EQ(script_.members_asked, 2);
+}
+
+TEST_F(SessionTest, JoinNextWorld_LargeWorld_ThatNamesTooFewMembers_IsRefused) {
+  script_.join.emplace();
+  *script_.join->mutable_world() = TwoOfThree();
+  const auto world = Join(1);
+  ASSERT_TRUE(world.ok()) << world.status();
+  script_.members.emplace().add_members();
+  EXPECT_EQ(world->members->Get().status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(SessionTest, JoinNextWorld_SecondTime_TellsTheLastEpoch) {
+  script_.join.emplace();
+  *script_.join->mutable_world() = TwoMembers();
+  ASSERT_TRUE(Join(1).ok());
+  EXPECT_EQ(script_.last_join.last_epoch(), 0u);
+  ASSERT_TRUE(Join(1).ok());
+  EXPECT_EQ(script_.last_join.last_epoch(), 3u);
+}
+
+TEST_F(SessionTest, JoinNextWorld_TimesOut_NamesWhomTheDaemonWaitsFor) {
+  script_.join = absl::DeadlineExceededError("parked");
+  const auto world = Join(1);
+  EXPECT_EQ(world.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(world.status().message()), HasSubstr("waiting for rank 1"));
+}
+
+TEST_F(SessionTest, JoinNextWorld_WorldWithoutThisWorker_IsRefused) {
+  pb::World world = TwoMembers();
+  world.mutable_members(1)->mutable_worker()->set_worker_id(77);
+  script_.join.emplace();
+  *script_.join->mutable_world() = world;
+  EXPECT_EQ(Join(1).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(SessionTest, NewKeyExchange_AllGather_CarriesEpochAndKey) {
+  const auto values =
+      session_.NewKeyExchange(Epoch(5))->AllGather("gloo", "mine", absl::Seconds(1));
+  ASSERT_TRUE(values.ok());
+  EXPECT_THAT(*values, ElementsAre("mine", "other"));
+  EXPECT_EQ(script_.last_exchange.epoch(), 5u);
+  EXPECT_EQ(script_.last_exchange.key(), "gloo");
+}
+
+TEST_F(SessionTest, NewKeyExchange_Gather_AsksForSomeRanks) {
+  const auto keys = session_.NewKeyExchange(Epoch(5));
+  const auto selected = keys->Gather("gloo", "mine", {1, 0}, absl::Seconds(1));
+  ASSERT_TRUE(selected.ok()) << selected.status();
+  EXPECT_THAT(selected->values, ElementsAre("mine", "other"));
+  EXPECT_THAT(script_.last_exchange.selection().ranks(), ElementsAre(1, 0));
+  EXPECT_EQ(keys->Gather("gloo", "mine", {7}, absl::Seconds(1)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(SessionTest, JoinNextWorld_CarriesCommitAndWhetherItMayDefer) {
+  script_.join.emplace();
+  pb::Deferred* deferred = script_.join->mutable_deferred();
+  deferred->set_size(3);
+  deferred->mutable_place()->set_rank(2);
+  deferred->mutable_place()->set_local_size(2);
+  const auto answer = session_.JoinNextWorld({1, true, 17, absl::Seconds(1)});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto* place = std::get_if<DeferredPlace>(&*answer);
+  ASSERT_NE(place, nullptr);
+  EXPECT_EQ(place->rank, 2);
+  EXPECT_EQ(place->size, 3);
+  EXPECT_EQ(place->place.local_size, 2);
+  EXPECT_TRUE(script_.last_join.may_defer());
+  EXPECT_EQ(script_.last_join.commit(), 17u);
+  EXPECT_EQ(session_.last_epoch(), Epoch(0));
+}
+
+TEST_F(SessionTest, JoinNextWorld_DeferredAlthoughReady_IsRefused) {
+  script_.join.emplace();
+  script_.join->mutable_deferred();
+  EXPECT_EQ(session_.JoinNextWorld({1, false, 0, absl::Seconds(1)}).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+TEST_F(SessionTest, JoinNextWorld_Released_GivesTheReason) {
+  script_.join.emplace();
+  script_.join->mutable_released()->set_reason("host a is draining");
+  const auto answer = session_.JoinNextWorld({1, false, 0, absl::Seconds(1)});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(std::get<ReleasedFromJob>(*answer).reason, "host a is draining");
+}
+
+TEST_F(SessionTest, JoinNextWorld_TellsWhetherStateMustBeSynced) {
+  pb::World world = TwoMembers();
+  for (bool sync : {true, false}) {
+    world.set_sync_state(sync);
+    script_.join.emplace();
+    *script_.join->mutable_world() = world;
+    EXPECT_EQ(Join(1)->sync_state, sync);
+  }
+}
+
+TEST_F(SessionTest, JoinNextWorld_ElasticAndParkedLong_AsksAgain) {
+  script_.join = absl::DeadlineExceededError("parked");
+  pb::JoinWorldResponse released;
+  released.mutable_released();
+  script_.join_again = released;
+  EXPECT_TRUE(NewSession(/*elastic=*/true)->JoinNextWorld({1, false, 0, absl::Seconds(1)}).ok());
+}
+
+TEST_F(SessionTest, Watch_AskedAgainAfterATimeout_PassesTheReasonOn) {
+  script_.watch.push_back(absl::DeadlineExceededError("parked"));
+  script_.watch.push_back(News(pb::WatchEpochResponse::EPOCH_BROKEN, "rank 0 is gone"));
+  EXPECT_THAT(Heard(absl::ZeroDuration()), ElementsAre("broken: rank 0 is gone"));
+}
+
+TEST_F(SessionTest, Watch_Changing_WatchesOnAndSaysThatItKnows) {
+  script_.watch.push_back(News(pb::WatchEpochResponse::EPOCH_CHANGING, "host b has come"));
+  script_.watch.push_back(News(pb::WatchEpochResponse::JOB_OVER, "done"));
+  EXPECT_THAT(Heard(absl::ZeroDuration()), ElementsAre("changing: host b has come", "over: done"));
+  EXPECT_TRUE(script_.last_watch.knows_of_change());
+}
+
+TEST_F(SessionTest, Watch_DaemonAway_EndsTheEpochOnlyIfItIsNotExpectedBack) {
+  script_.watch.push_back(absl::UnavailableError("refused"));
+  script_.watch.push_back(News(pb::WatchEpochResponse::EPOCH_BROKEN, "back"));
+  EXPECT_THAT(Heard(absl::ZeroDuration()), ElementsAre("over: refused"));
+  EXPECT_EQ(script_.watch.size(), 1u);
+  script_.watch.push_front(absl::UnavailableError("refused"));
+  EXPECT_THAT(Heard(absl::Seconds(30)), ElementsAre("broken: back"));
+}
+
+TEST_F(SessionTest, Watch_DaemonStaysAway_EndsTheEpoch) {
+  script_.watch.push_back(absl::UnavailableError("refused"));
+  script_.watch.push_back(absl::UnavailableError("still refused"));
+  EXPECT_THAT(Heard(absl::Seconds(30)), ElementsAre("over: still refused"));
+}
+
+TEST_F(SessionTest, Watch_Destroyed_EndsWithoutACall) {
+  bool called = false;
+  session_.Watch(Epoch(1), [&](EpochEvent, const std::string&) { called = true; }).reset();
+  EXPECT_FALSE(called);
+}
+
+TEST_F(SessionTest, JoinNextWorld_CarriesTheWordOnTheLastWorld) {
+  Session::JoinRequest request;
+  request.worked = true;
+  request.left_for = "NCCL: no";
+  request.lost_steps = 3;
+  request.lost_time = absl::Milliseconds(1500);
+  session_.JoinNextWorld(request).IgnoreError();
+  EXPECT_TRUE(script_.last_join.worked());
+  EXPECT_EQ(script_.last_join.left_for(), "NCCL: no");
+  EXPECT_EQ(script_.last_join.lost_steps(), 3u);
+  EXPECT_EQ(script_.last_join.lost_ms(), 1500u);
+}
+
+TEST_F(SessionTest, ReportProgress_TellsOfTheNewestCommit) {
+  session_.NoteCommit(7);
+  ASSERT_TRUE(session_.ReportProgress(Epoch(2), absl::Seconds(1)).ok());
+  EXPECT_EQ(script_.last_report.epoch(), 2u);
+  EXPECT_EQ(script_.last_report.progress().commit(), 7u);
+}
+
+TEST_F(SessionTest, ReportFailure_CarriesTheWord) {
+  ASSERT_TRUE(session_.ReportFailure(Epoch(2), "ValueError: x", true, absl::Seconds(1)).ok());
+  EXPECT_EQ(script_.last_report.failure().message(), "ValueError: x");
+  EXPECT_TRUE(script_.last_report.failure().caused_by_peer());
+  ASSERT_TRUE(session_.ReportFinished(Epoch(2), absl::Seconds(1)).ok());
+  EXPECT_TRUE(script_.last_report.has_finished());
+}
+
+}  // namespace
+}  // namespace hvd
