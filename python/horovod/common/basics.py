@@ -143,16 +143,16 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
     _process.deferred = _ffi.is_deferred()
     _note_world()
     try:
-        _survive(lambda: _returning_sets().enter_first(static_sets))
+        _survive(lambda: _process_set_recovery().enter_first(static_sets))
     except ValueError as error:
         shutdown()
         raise ValueError("Horovod initialization failed: {}".format(error)) from None
 
 
-def _returning_sets() -> Any:
-    from horovod.common import _returning_sets as returning_sets
+def _process_set_recovery() -> Any:
+    from horovod.common import process_set_recovery
 
-    return returning_sets
+    return process_set_recovery
 
 
 def _survive(enter: Callable[[], None]) -> None:
@@ -186,7 +186,7 @@ def join_world() -> None:
     _process.deferred = False
     _note_world()
     _process.moved = _process.world != provisional
-    _returning_sets().enter()
+    _process_set_recovery().enter()
 
 
 def take_move() -> bool:
@@ -213,7 +213,7 @@ def reset() -> None:
     _enter(_ffi.reset)
     _process.deferred = False
     _note_world()
-    _returning_sets().enter()
+    _process_set_recovery().enter()
 
 
 def shutdown() -> None:

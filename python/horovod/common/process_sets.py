@@ -1,6 +1,6 @@
 """Process sets: groups of ranks that run collectives among themselves, at the same time as others.
 
-How the sets of an elastic job come into its next world is in :mod:`horovod.common._returning_sets`.
+:mod:`horovod.common.process_set_recovery` brings the sets of an elastic job into its next world.
 """
 
 import os

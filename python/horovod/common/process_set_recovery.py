@@ -1,9 +1,10 @@
 """How the process sets of an elastic job come into its next world.
 
-Whoever comes into a world (by reset, as a newcomer, or late in its init) takes part in the same two
-small operations, before anything else: one finds the rank that knows most of the job's sets, one
-tells everyone what that rank knows. Then all register these sets in their order. A newcomer, which
-has only declared its sets so far, learns which is which by their numbers.
+Every process that enters a world (by reset, as a newcomer, or late in its init) takes part in the
+same two small operations, before anything else: a reduction elects the leader, the rank whose
+registry has the greatest revision, and the leader sends its snapshot of the registry to all. Then
+all apply it and register these sets in their order. A newcomer, which has only declared its sets so
+far, matches them by their numbers.
 """
 
 import json
@@ -47,17 +48,17 @@ def enter() -> None:
 
     Raises HorovodInternalError if that is broken.
     """
-    knowledge = _knowledge()
-    teacher = basics.rank()
+    key = _versioned_rank()
+    leader = basics.rank()
     if basics.size() > 1 and _is_shared_by_newcomers():
-        knowledge = ops.max_over_ranks(knowledge)
-        teacher = _ALL_RANKS - (knowledge & _ALL_RANKS)
-    if knowledge == 0:
+        key = ops.max_over_ranks(key)
+        leader = _ALL_RANKS - (key & _ALL_RANKS)
+    if key == 0:
         return
-    own = json.dumps(_lesson()).encode() if teacher == basics.rank() else None
+    snapshot = json.dumps(_snapshot()).encode() if leader == basics.rank() else None
     if basics.size() > 1 and _is_shared_by_newcomers():
-        own = ops.bytes_of_one(own)
-    for entry, ranks in _learn(json.loads(own)):
+        snapshot = ops.bytes_of_one(snapshot)
+    for entry, ranks in _apply(json.loads(snapshot)):
         _make(entry, ranks)
 
 
@@ -66,15 +67,16 @@ def _is_shared_by_newcomers() -> bool:
     return os.environ.get("HOROVOD_ELASTIC") == "1" and _ffi.query("epoch") > 1
 
 
-def _knowledge() -> int:
-    """Greater on the rank that knows more, or that is lower; 0 if there are no sets."""
+def _versioned_rank() -> int:
+    """The registry's revision and, in the low bits, this rank: greater on the rank with the newer
+    registry, then on the lower rank. 0 if there are no sets."""
     if not registry.revision and not registry.declared:
         return 0
     return (registry.revision + 1) << _RANK_BITS | (_ALL_RANKS - basics.rank())
 
 
-def _lesson() -> Any:
-    """What this process knows: the revision, the next number, and of each set its number, its ranks
+def _snapshot() -> Any:
+    """This process's registry: the revision, the next number, and of each set its number, its ranks
     in this world (null: none) and why it has none."""
     ranks_now = {member: rank for rank, member in enumerate(members_of(range(basics.size())))}
     sets = []
@@ -116,13 +118,13 @@ def _ranks_by_rule(process_set: ProcessSet) -> Tuple[Optional[List[int]], str]:
         )
 
 
-def _learn(lesson: Any) -> List[Tuple[Entry, List[int]]]:
-    """Makes what was taught this process's knowledge, without any communication; returns what is to
-    be registered."""
-    revision, next_number, sets = lesson
+def _apply(snapshot: Any) -> List[Tuple[Entry, List[int]]]:
+    """Replaces this process's registry by the snapshot, without any communication; returns what is
+    to be registered."""
+    revision, next_number, sets = snapshot
     before = dict(registry.entries)
     registry.entries.clear()
-    # Whoever has learned this knows more than who has not.
+    # A process that has applied a snapshot is ahead of one that has not.
     registry.revision, registry.next_number = revision + 1, next_number
     to_make = []
     for number, ranks, gone in sets:
