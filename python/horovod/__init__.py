@@ -7,8 +7,7 @@ several ranks from Python.
 import importlib
 
 from horovod import _missing
-
-__version__ = "1.0.0"
+from horovod.version import __version__  # noqa: F401
 
 _missing.explain_imports()
 

@@ -16,6 +16,7 @@ _SINGLE = (
     "test_elastic_loop.py",
     "test_elastic_sampler.py",
     "test_handover.py",
+    "test_import_circles.py",
     "test_import_order.py",
     "test_missing.py",
     "test_origin.py",

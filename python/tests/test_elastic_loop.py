@@ -8,7 +8,7 @@ import pytest
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.common import basics, commits, ops
+from horovod.common import _process, basics, commits, ops
 from horovod.common.elastic import State, run_fn
 from horovod.common.exceptions import (
     FAILED_PRECONDITION,
@@ -150,26 +150,26 @@ def test_deferred_process_joins_first_and_is_reset_only_if_it_moved(runtime, mon
     for moved in (False, True):
         state, joined = Recording(), []
         monkeypatch.setattr(basics, "join_world", lambda: joined.append(list(state.calls)))
-        monkeypatch.setattr(basics._process, "moved", moved)
+        monkeypatch.setattr(_process.process, "moved", moved)
         run(runtime, raising(), state)
         assert joined[0] == []
         assert state.calls == ["reset", "callback"] * moved + ["sync", "call"]
 
 
 def test_join_gives_the_ranks_of_the_world(monkeypatch):
-    numbers = dict.fromkeys(basics._World._fields, 3)
+    numbers = dict.fromkeys(_process.World._fields, 3)
     monkeypatch.setattr(_ffi, "query", lambda what: numbers[what])
     monkeypatch.setattr(_ffi, "join_world", lambda: numbers.update(rank=5))
-    before = basics._process.world
-    monkeypatch.setattr(basics._process, "world", basics._World(*numbers.values()))
-    monkeypatch.setattr(basics._process, "deferred", True)
+    before = _process.process.world
+    monkeypatch.setattr(_process.process, "world", _process.World(*numbers.values()))
+    monkeypatch.setattr(_process.process, "deferred", True)
     with ops.naming("kind", None) as first:  # joins
         pass
     assert hvd.rank() == 5 and basics.take_move() and not basics.take_move()
     with ops.naming("kind", None) as second:
         pass
     assert (first, second) == ("kind.noname.0", "kind.noname.1")
-    assert not basics._process.deferred and before is not None
+    assert not _process.process.deferred and before is not None
 
 
 def test_commits_are_counted_and_told(runtime):

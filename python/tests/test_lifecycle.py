@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import horovod.torch as hvd
-from horovod.common import basics, util
+from horovod.common import _process, basics, util
 from horovod.common.exceptions import (
     HorovodInternalError,
     HorovodVersionMismatchError,
@@ -49,11 +49,11 @@ def test_constants():
 
 
 def test_init_again_does_nothing():
-    before = basics._process.world
+    before = _process.process.world
     hvd.init()
     hvd.init(process_sets=[])
     hvd.init(comm=list(range(hvd.size())))
-    assert basics._process.world is before and hvd.is_initialized()
+    assert _process.process.world is before and hvd.is_initialized()
 
 
 def test_bad_arguments_of_init():

@@ -3,10 +3,11 @@
 import atexit
 import os
 import sys
-from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Union
 
 from horovod import _ffi
-from horovod.common import _origin, _stack, _tracebacks
+from horovod.common import _origin, _process, _stack, _tracebacks, ops, process_set_recovery
+from horovod.common import process_sets as _process_sets
 from horovod.common._built import (  # noqa: F401
     ccl_built,
     cuda_built,
@@ -19,86 +20,23 @@ from horovod.common._built import (  # noqa: F401
     nccl_built,
     rocm_built,
 )
-from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
-
+from horovod.common._process import (  # noqa: F401
+    cross_rank,
+    cross_size,
+    is_deferred,
+    is_homogeneous,
+    is_initialized,
+    join_world,
+    local_rank,
+    local_size,
+    process,
+    rank,
+    size,
+    take_move,
+)
+from horovod.common.exceptions import HorovodInternalError
 
 _MAX_FAILED_ENTRIES = 10  # in a row; the daemon gives up earlier, if it can be reached
-
-
-class _World(NamedTuple):
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
-    cross_rank: int
-    cross_size: int
-    is_homogeneous: int
-
-
-class _Process:
-    """What this process knows of its world. Ranks are kept here so that forked children can read
-    them too."""
-
-    def __init__(self) -> None:
-        self.world: Optional[_World] = None
-        self.deferred = False  # `world` is provisional
-        self.moved = False  # the world gave another place than the provisional one
-        self.released = False  # and about to end
-        self.pid = 0  # that called init; 0: none did
-        self.forked = False  # from the one that called init
-        self.hooked = False
-        self.failed = False  # an exception or sys.exit(nonzero) is ending this process
-        self.on_init = []
-
-
-_process = _Process()
-
-
-def _note_fork() -> None:
-    _process.forked = _process.pid != 0
-
-
-os.register_at_fork(after_in_child=_note_fork)
-
-
-def on_init(callback) -> None:
-    """Has `callback()` called whenever this process comes into a world: at init, join and reset."""
-    _process.on_init.append(callback)
-
-
-def _enter(call: Callable[[], None]) -> None:
-    try:
-        call()
-    except WorkerReleased:
-        _process.released = True
-        raise
-
-
-def _note_world() -> None:
-    for callback in _process.on_init:
-        callback()
-    _process.world = _World(*(_ffi.query(field) for field in _World._fields))
-
-
-def check_not_forked() -> None:
-    """Raises :class:`HorovodInternalError` in a child forked after init: the runtime's threads are
-    not there."""
-    if _process.forked:
-        raise HorovodInternalError(
-            "This process was forked after hvd.init(): it can read ranks and sizes, but "
-            "collectives, init() and shutdown() belong to process {}.".format(_process.pid)
-        )
-
-
-def is_ready() -> bool:
-    """Whether this process is in a world and can run collectives."""
-    return _process.world is not None and not _process.deferred and not _process.forked
-
-
-def note_alive() -> None:
-    """Takes back that this process is failing: an exit that was asked for was prevented, since it
-    goes on."""
-    _process.failed = False
 
 
 def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None) -> None:
@@ -124,35 +62,27 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         in it, or this is one of several processes that torchrun, mpirun or srun has started.
       WorkerReleased: this process is not wanted any more; it ends with code 0.
     """
-    from horovod.common import process_sets as sets
-
-    check_not_forked()
-    static_sets = sets.use(process_sets)
+    _process.check_not_forked()
+    static_sets = _process_sets.use(process_sets)
     if comm is not None and not isinstance(comm, (list, tuple, range)):
         raise NotImplementedError("hvd.init(comm=...): this Horovod is built without MPI.")
-    if _process.world is not None:
+    if process.world is not None:
         return
     _origin.check()
-    _enter(_ffi.init)
+    _process.enter(_ffi.init)
     if comm and sorted(comm) != list(range(_ffi.query("size"))):
         _ffi.shutdown()
         raise ValueError("hvd.init(comm=...): a subset of the ranks is not supported.")
-    _process.pid = os.getpid()
+    process.pid = os.getpid()
     _origin.note_member()
     _install_hooks()
-    _process.deferred = _ffi.is_deferred()
-    _note_world()
+    process.deferred = _ffi.is_deferred()
+    _process.note_world()
     try:
-        _survive(lambda: _process_set_recovery().enter_first(static_sets))
+        _survive(lambda: process_set_recovery.enter_first(static_sets))
     except ValueError as error:
         shutdown()
         raise ValueError("Horovod initialization failed: {}".format(error)) from None
-
-
-def _process_set_recovery() -> Any:
-    from horovod.common import process_set_recovery
-
-    return process_set_recovery
 
 
 def _survive(enter: Callable[[], None]) -> None:
@@ -167,34 +97,6 @@ def _survive(enter: Callable[[], None]) -> None:
             enter = reset
 
 
-def is_deferred() -> bool:
-    """Whether :func:`init` has given this process only a provisional place."""
-    return _process.deferred
-
-
-def join_world() -> None:
-    """Makes a process that :func:`init` has deferred a member of the next world; blocks until that
-    is up. Ranks and sizes may change.
-
-    Does nothing if the process is in a world, or before init. Raises as :func:`reset`.
-    """
-    if not _process.deferred:
-        return
-    check_not_forked()
-    provisional = _process.world
-    _enter(_ffi.join_world)
-    _process.deferred = False
-    _note_world()
-    _process.moved = _process.world != provisional
-    _process_set_recovery().enter()
-
-
-def take_move() -> bool:
-    """Whether joining the world gave this process other ranks or sizes than init; true once."""
-    moved, _process.moved = _process.moved, False
-    return moved
-
-
 def reset() -> None:
     """Goes from the present world, which is broken or about to change, to the next one; blocks
     until that is up.
@@ -206,77 +108,25 @@ def reset() -> None:
       HorovodInternalError: the next world could not be joined, or it broke while it formed.
       WorkerReleased: this process is not wanted any more; it ends with code 0.
     """
-    check_not_forked()
-    if _process.world is None:
+    _process.check_not_forked()
+    if process.world is None:
         init()
         return
-    _enter(_ffi.reset)
-    _process.deferred = False
-    _note_world()
-    _process_set_recovery().enter()
+    _process.enter_later_world(_ffi.reset)
+    _process.run_later_world_hooks()
 
 
 def shutdown() -> None:
     """Leaves the world in good order; :func:`init` may follow. Does nothing if there is no
     world."""
-    if _process.world is None:
+    if process.world is None:
         return
-    from horovod.common import process_sets as sets
-
-    check_not_forked()
-    sets.forget()
-    _process.world = None
-    _process.deferred = False
+    _process.check_not_forked()
+    _process_sets.forget()
+    process.world = None
+    process.deferred = False
     _origin.forget_member()
     _ffi.shutdown()
-
-
-def is_initialized() -> bool:
-    """Whether a world is up. It stays up, though unusable, when another rank has failed."""
-    return _process.world is not None
-
-
-def _world() -> _World:
-    world = _process.world
-    if world is None:
-        raise ValueError(NOT_INITIALIZED)
-    return world
-
-
-def rank() -> int:
-    """This process's number in the world, from 0. Raises ValueError before init."""
-    return _world().rank
-
-
-def size() -> int:
-    """How many processes the world has. Raises ValueError before init."""
-    return _world().size
-
-
-def local_rank() -> int:
-    """This process's number on its host, from 0. Raises ValueError before init."""
-    return _world().local_rank
-
-
-def local_size() -> int:
-    """How many processes of the world are on this host. Raises ValueError before init."""
-    return _world().local_size
-
-
-def cross_rank() -> int:
-    """The number of this host among the hosts that have this local rank. Raises ValueError before
-    init."""
-    return _world().cross_rank
-
-
-def cross_size() -> int:
-    """How many hosts have this local rank. Raises ValueError before init."""
-    return _world().cross_size
-
-
-def is_homogeneous() -> bool:
-    """Whether all hosts have the same number of ranks. Raises ValueError before init."""
-    return bool(_world().is_homogeneous)
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
@@ -293,7 +143,7 @@ def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
       ValueError: before init; HOROVOD_TIMELINE was not set then, neither to a file nor to DYNAMIC;
         or the file can't be written.
     """
-    _world()
+    _process.current()
     _ffi.start_timeline(os.fspath(file_path), mark_cycles)
 
 
@@ -305,7 +155,7 @@ def stop_timeline() -> None:
       ValueError: before init.
       OSError: the file is not complete; says why.
     """
-    _world()
+    _process.current()
     try:
         _ffi.stop_timeline()
     except HorovodInternalError as error:
@@ -317,9 +167,9 @@ def stop_timeline() -> None:
 
 
 def _install_hooks() -> None:
-    if _process.hooked:
+    if process.hooked:
         return
-    _process.hooked = True
+    process.hooked = True
     _stack.show_on_request()
     atexit.register(_at_exit)
     sys.excepthook = _reporting(sys.excepthook)
@@ -327,11 +177,9 @@ def _install_hooks() -> None:
 
 
 def _at_exit() -> None:
-    if _process.world is None or _process.released or _process.pid != os.getpid():
+    if process.world is None or process.released or process.pid != os.getpid():
         return
-    if _process.failed:
-        from horovod.common import ops
-
+    if process.failed:
         ops.keep_buffers_in_flight()
         return
     try:
@@ -353,13 +201,13 @@ def _caused_by_peer(error: Optional[BaseException]) -> bool:
 def report(error: BaseException) -> None:
     """Tells the daemon what is about to end this process. Does nothing in one that never called
     init."""
-    if _process.pid == os.getpid():
-        _process.failed = True
+    if process.pid == os.getpid():
+        process.failed = True
         text = "{}: {}".format(type(error).__name__, error)
         _ffi.report_failure(text.splitlines()[0], _caused_by_peer(error))
 
 
-def _reporting(previous):
+def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
     """An excepthook that reports what ends this process, and goes on with the one there was, or, in
     place of Python's own, shows what a user can do something about."""
 
@@ -375,13 +223,13 @@ def _reporting(previous):
     return excepthook
 
 
-def _noting_status(previous):
+def _noting_status(previous: Callable[..., Any]) -> Callable[..., None]:
     """A sys.exit that remembers whether the status means failure: atexit functions are not told
     it."""
 
     def exit(status=None, /):  # noqa: A001 - takes the place of sys.exit
-        if _process.pid == os.getpid():
-            _process.failed = status not in (None, 0, False)
+        if process.pid == os.getpid():
+            process.failed = status not in (None, 0, False)
         previous(status)
 
     return exit

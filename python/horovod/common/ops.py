@@ -7,7 +7,7 @@ import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from horovod import _ffi
-from horovod.common import basics
+from horovod.common import _process
 from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
 
 Average = _ffi.AVERAGE
@@ -44,7 +44,7 @@ def _reset_names_of_the_world() -> None:
         _unnamed.pop(0, None)
 
 
-basics.on_init(reset_names)
+_process.on_init(reset_names)
 
 
 class naming:
@@ -63,7 +63,7 @@ class naming:
         self._number: Optional[int] = None
 
     def __enter__(self) -> str:
-        basics.join_world()
+        _process.join_world()
         if self._name is not None and self._name != "":
             return "{}.{}".format(self._kind, self._name)
         with _lock:
@@ -84,12 +84,12 @@ def check_ready() -> None:
     """Joins the world if that is still to be done; whoever asks for ranks in order to take part in
     a collective calls this before. Raises :class:`HorovodInternalError` if collectives can't be
     used here."""
-    if basics.is_ready():
+    if _process.is_ready():
         return
-    if not basics.is_initialized():
+    if not _process.is_initialized():
         raise HorovodInternalError(NOT_INITIALIZED)
-    basics.check_not_forked()
-    basics.join_world()
+    _process.check_not_forked()
+    _process.join_world()
 
 
 def submit(
@@ -109,7 +109,7 @@ def submit(
       HorovodInternalError: there is no world, or it is broken.
     """
     check_ready()
-    basics.note_alive()
+    _process.note_alive()
     handle = _ffi.new_handle()
     try:
         _ffi.submit(requests, process_set, waits, handle)
@@ -130,7 +130,7 @@ def start(
     """Hands over a prepared tensor by this name, with the addresses of input and output. `value` is
     what the operation's value is going to be. Raises as :func:`submit`."""
     check_ready()
-    basics.note_alive()
+    _process.note_alive()
     handle = _ffi.start(prepared, name, *addresses, process_set)
     _in_flight[handle] = _InFlight(None, value, keep_alive)
     return handle
@@ -147,7 +147,7 @@ def start_group(
     """Hands over a prepared group, with the addresses of its inputs and outputs; otherwise as
     :func:`start`."""
     check_ready()
-    basics.note_alive()
+    _process.note_alive()
     handle = _ffi.start_group(prepared, inputs, outputs, process_set)
     _in_flight[handle] = _InFlight(None, value, keep_alive)
     return handle
@@ -165,7 +165,7 @@ def broadcast_stretches(
     """Hands over a broadcast whose memory is in many places; see :func:`_ffi.broadcast_stretches`.
     Raises as :func:`submit`."""
     check_ready()
-    basics.note_alive()
+    _process.note_alive()
     handle = _ffi.broadcast_stretches(name, addresses, sizes, root_rank, process_set, append)
     _in_flight[handle] = _InFlight(None, None, keep_alive)
     return handle
@@ -183,7 +183,7 @@ def run(
     `keep_alive`. `kind` and `name` as for :class:`naming`. Raises as :func:`submit` and
     :func:`synchronize`."""
     check_ready()
-    basics.note_alive()
+    _process.note_alive()
     code = None
     try:
         if name is not None and name != "":

@@ -12,7 +12,7 @@ import os
 from typing import Any, List, Optional, Tuple
 
 from horovod import _ffi
-from horovod.common import basics, ops
+from horovod.common import _process, ops
 from horovod.common.process_sets import (
     Entry,
     ProcessSet,
@@ -34,7 +34,7 @@ def enter_first(process_sets: List[ProcessSet]) -> None:
     """
     for process_set in process_sets:
         declare(process_set)
-    if basics.is_deferred():
+    if _process.is_deferred():
         return
     if _is_shared_by_newcomers():
         enter()
@@ -49,14 +49,14 @@ def enter() -> None:
     Raises HorovodInternalError if that is broken.
     """
     key = _versioned_rank()
-    leader = basics.rank()
-    if basics.size() > 1 and _is_shared_by_newcomers():
+    leader = _process.rank()
+    if _process.size() > 1 and _is_shared_by_newcomers():
         key = ops.max_over_ranks(key)
         leader = _ALL_RANKS - (key & _ALL_RANKS)
     if key == 0:
         return
-    snapshot = json.dumps(_snapshot()).encode() if leader == basics.rank() else None
-    if basics.size() > 1 and _is_shared_by_newcomers():
+    snapshot = json.dumps(_snapshot()).encode() if leader == _process.rank() else None
+    if _process.size() > 1 and _is_shared_by_newcomers():
         snapshot = ops.bytes_of_one(snapshot)
     for entry, ranks in _apply(json.loads(snapshot)):
         _make(entry, ranks)
@@ -72,13 +72,13 @@ def _versioned_rank() -> int:
     registry, then on the lower rank. 0 if there are no sets."""
     if not registry.revision and not registry.declared:
         return 0
-    return (registry.revision + 1) << _RANK_BITS | (_ALL_RANKS - basics.rank())
+    return (registry.revision + 1) << _RANK_BITS | (_ALL_RANKS - _process.rank())
 
 
 def _snapshot() -> Any:
     """This process's registry: the revision, the next number, and of each set its number, its ranks
     in this world (null: none) and why it has none."""
-    ranks_now = {member: rank for rank, member in enumerate(members_of(range(basics.size())))}
+    ranks_now = {member: rank for rank, member in enumerate(members_of(range(_process.size())))}
     sets = []
     for number, entry in registry.entries.items():
         sets.append((number, *_ranks_of(entry, ranks_now)))
@@ -111,10 +111,10 @@ def _ranks_of(entry: Entry, ranks_now: dict) -> Tuple[Optional[List[int]], str]:
 
 def _ranks_by_rule(process_set: ProcessSet) -> Tuple[Optional[List[int]], str]:
     try:
-        return process_set._wanted(basics.size()), ""
+        return process_set._wanted(_process.size()), ""
     except Exception as error:  # of the user's rule; all ranks are to hear of it
         return None, "{}its rule fails for a world of {}: {!r}".format(
-            _NOT_MADE, basics.size(), error
+            _NOT_MADE, _process.size(), error
         )
 
 
@@ -157,3 +157,6 @@ def _make(entry: Entry, ranks: List[int]) -> None:
         return
     entry.members = members_of(ranks)
     entry.become(process_set_id, ranks)
+
+
+_process.on_later_world(enter)

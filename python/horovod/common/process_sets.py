@@ -9,7 +9,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from horovod import _ffi
-from horovod.common import basics, ops
+from horovod.common import _process, ops
 from horovod.common.exceptions import NOT_INITIALIZED
 
 _DYNAMIC_VARIABLE = "HOROVOD_DYNAMIC_PROCESS_SETS"
@@ -73,13 +73,13 @@ class ProcessSet:
             return None
         if not self.included():
             raise ValueError(
-                "Rank {} is not a member of process set {}.".format(basics.rank(), self._ranks)
+                "Rank {} is not a member of process set {}.".format(_process.rank(), self._ranks)
             )
-        return self._ranks.index(basics.rank())
+        return self._ranks.index(_process.rank())
 
     def included(self) -> Optional[bool]:
         """Whether this process is in the set; None before it is registered."""
-        return basics.rank() in self._ranks if self._is_there() else None
+        return _process.rank() in self._ranks if self._is_there() else None
 
     def _is_there(self) -> bool:
         if self._gone is not None:
@@ -127,16 +127,16 @@ class _GlobalProcessSet(ProcessSet):
 
     @property
     def ranks(self) -> Optional[List[int]]:
-        return list(range(basics.size())) if basics.is_initialized() else None
+        return list(range(_process.size())) if _process.is_initialized() else None
 
     def size(self) -> int:
-        return basics.size()
+        return _process.size()
 
     def rank(self) -> int:
-        return basics.rank()
+        return _process.rank()
 
     def included(self) -> bool:
-        return basics.is_initialized()
+        return _process.is_initialized()
 
 
 global_process_set = _GlobalProcessSet()
@@ -252,7 +252,7 @@ def known(process_set: ProcessSet) -> None:
 def takes_part(process_set: ProcessSet) -> bool:
     """Whether this process is in the set together with others. Raises as :func:`check`."""
     if process_set is global_process_set:
-        return basics.size() > 1
+        return _process.size() > 1
     check(process_set)
     return process_set.included() and process_set.size() > 1
 
@@ -273,7 +273,7 @@ def use(process_sets: Union[Sequence[ProcessSet], str, None]) -> List[ProcessSet
 def declare(process_set: ProcessSet) -> None:
     """Notes a set that the world's members have registered already, or are about to."""
     # Ranks and size are provisional, too.
-    process_set._become(None, process_set._wanted(basics.size()))
+    process_set._become(None, process_set._wanted(_process.size()))
     process_set._declared = True
     registry.declared.append(process_set)
 
@@ -283,7 +283,7 @@ def register(process_set: ProcessSet) -> ProcessSet:
 
     Raises ValueError on all ranks alike: the ranks ask for different things, or for a bad set.
     """
-    ranks = process_set._wanted(basics.size())
+    ranks = process_set._wanted(_process.size())
     with _registering:
         process_set_id, is_new = _ffi.add_process_set(ranks)
         if is_new:
@@ -307,9 +307,9 @@ def members_of(ranks: Iterable[int]) -> List[Tuple[int, int]]:
 
 
 def _check_dynamic() -> None:
-    if not basics.is_initialized():
+    if not _process.is_initialized():
         raise ValueError(NOT_INITIALIZED)
-    basics.check_not_forked()
+    _process.check_not_forked()
     if os.environ.get(_DYNAMIC_VARIABLE, "0") in ("", "0"):
         raise ValueError(_NOT_DYNAMIC)
 
@@ -336,7 +336,7 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
         process_set = ProcessSet(process_set)
     if process_set is global_process_set:
         raise ValueError(_DUPLICATE)
-    if basics.is_deferred():
+    if _process.is_deferred():
         declare(process_set)
         return process_set
     return register(process_set)

@@ -1,20 +1,11 @@
 """``horovod.run``: runs a Python function on several ranks."""
 
-import contextlib
 import functools
-import socket
-import sys
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from horovod.runner import _handover
-from horovod.runner._arguments import _as_arguments, _HorovodArgs, flags_of  # noqa: F401
-from horovod.runner._launcher import Launcher
-
-_FAILED = (
-    "Horovod detected that one or more processes exited with non-zero status, thus causing the "
-    "job to be terminated."
-)
+from horovod.runner import _jobs
+from horovod.runner._arguments import _as_arguments, _HorovodArgs  # noqa: F401
 
 
 def run(
@@ -87,7 +78,7 @@ def run(
     settings.disable_cache = disable_cache
     settings.executable = executable
     settings.run_func = functools.partial(func, *args, **(kwargs or {}))
-    return _run_function(settings)
+    return _jobs.run_function(settings)
 
 
 def _renamed(value: Any, old_value: Any, old: str, new: str) -> Any:
@@ -97,67 +88,3 @@ def _renamed(value: Any, old_value: Any, old: str, new: str) -> Any:
         raise ValueError("{} is an older name of {}: give one of them".format(old, new))
     warnings.warn("{} is now called {}".format(old, new), DeprecationWarning, stacklevel=3)
     return old_value
-
-
-def _run_settings(settings: _HorovodArgs) -> Optional[List[Any]]:
-    """Runs what `settings` say; returns the results of a function, or None for a command.
-
-    Raises as :func:`run`.
-    """
-    if (settings.run_func is None) == (not settings.command):
-        raise ValueError("One of run_func and command must be given.")
-    if settings.run_func is not None:
-        return _run_function(settings)
-    status = _launch(flags_of(settings) + list(settings.command))
-    if status != 0:
-        raise RuntimeError(_explain(status, []))
-    return None
-
-
-def _run_function(settings: _HorovodArgs) -> List[Any]:
-    if settings.num_proc is None:
-        settings.num_proc = 1
-    python = settings.executable or sys.executable
-    task = [python, "-m", "horovod.runner.run_task"]
-    handover = _handover.Handover(settings.run_func)
-    status = _launch_with(handover, flags_of(settings) + task)
-    if status != 0:
-        raise RuntimeError(_explain(status, handover.failures()))
-    results = handover.results()
-    count = settings.min_num_proc or max(settings.num_proc, len(results))
-    missing = [rank for rank in range(count) if rank not in results]
-    if missing:
-        raise RuntimeError("horovod.run: no result came back from ranks {}".format(missing))
-    return [results[rank] for rank in range(count)]
-
-
-def _launch(arguments: Sequence[str]) -> int:
-    """Runs horovodrun and returns its exit status; an exception, such as Ctrl-C, ends it first."""
-    launcher = Launcher(arguments)
-    try:
-        return launcher.wait()
-    finally:
-        launcher.stop()
-
-
-def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
-    """The same, for workers that meet `handover`."""
-    with contextlib.ExitStack() as stack:
-        own, launchers = map(stack.enter_context, socket.socketpair())
-        flag = ["--handover", str(launchers.fileno())]
-        launcher = Launcher([*flag, *arguments], pass_fds=[launchers.fileno()])
-        stack.callback(launcher.stop)
-        launchers.close()
-        with contextlib.suppress(ConnectionError):  # horovodrun says itself why it has ended
-            words, listeners = _handover.receive_credentials(own)
-            server = handover.server(_handover.credentials_of(words), listeners)
-            server.start()
-            stack.callback(server.stop)
-        return launcher.wait()
-
-
-def _explain(status: int, failures: List[_handover.Failure]) -> str:
-    text = "{}\nhorovodrun ended with status {}.".format(_FAILED, status)
-    if failures:
-        text += "\nRank {} raised:\n{}".format(failures[0].rank, failures[0].text)
-    return text

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any, Iterator, List, Optional, Sequence
 
-from horovod.runner.launch import find_program
+from horovod.runner._programs import find_program
 
 _STOP_SECONDS = 30.0  # for horovodrun to stop its workers, which takes it much less
 

@@ -8,6 +8,7 @@ import argparse
 from typing import Any, List
 
 from horovod.runner.common.util import config_parser
+from horovod.version import __version__
 
 _INTEGERS = """
 ssh_port fusion_threshold_mb cache_capacity autotune_warmup_samples autotune_steps_per_sample
@@ -68,7 +69,7 @@ _NOT_SET = {"check_build": False, "disable_cache": False, "verbose": False, "tcp
 def _parser() -> argparse.ArgumentParser:
     # Only what was given is set: the file's settings are for the rest.
     parser = argparse.ArgumentParser("horovodrun", argument_default=argparse.SUPPRESS)
-    parser.add_argument("-v", "--version", action="version", version=_version())
+    parser.add_argument("-v", "--version", action="version", version=__version__)
     for kind, names in ((int, _INTEGERS), (float, _FLOATS), (str, _TEXTS + ["ssh_identity_file"])):
         for name in names:
             parser.add_argument(*_SHORT.get(name, []), _flag(name), dest=name, type=kind)
@@ -82,12 +83,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
-
-
-def _version() -> str:
-    import horovod
-
-    return horovod.__version__
 
 
 def _read(path: str) -> Any:

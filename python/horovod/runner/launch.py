@@ -2,45 +2,17 @@
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 from typing import Any, List, NoReturn, Optional
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-
-def _is_program(path: Optional[str]) -> bool:
-    """Whether `path` is machine code: one of this package's own scripts would only come back
-    here."""
-    if path is None or not os.access(path, os.X_OK) or not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
-        return file.read(4) == b"\x7fELF"
-
-
-def find_program(name: str) -> str:
-    """The path of a Horovod program: in ``horovod/bin`` of this package, else on the PATH.
-
-    Raises FileNotFoundError.
-    """
-    own = os.path.join(_PACKAGE, "bin", name)
-    if _is_program(own):
-        return own
-    for folder in os.get_exec_path():
-        found = shutil.which(name, path=folder)
-        if _is_program(found):
-            return found
-    raise FileNotFoundError(
-        "{} is neither in {} nor on the PATH".format(name, os.path.dirname(own))
-    )
+from horovod.runner import _jobs, _parser
+from horovod.runner._programs import find_program
 
 
 def _run(settings: Any) -> Optional[List[Any]]:
     """Runs the job of a :class:`horovod.runner._HorovodArgs`; see there."""
-    from horovod import runner
-
-    return runner._run_settings(settings)
+    return _jobs.run_settings(settings)
 
 
 def _run_elastic(settings: Any) -> Optional[List[Any]]:
@@ -58,8 +30,6 @@ def parse_args() -> argparse.Namespace:
 
     Raises ValueError for a setting that is out of its range.
     """
-    from horovod.runner import _parser
-
     settings = _parser.parse(sys.argv[1:])
     if settings.check_build:
         sys.exit(subprocess.call([find_program("horovodrun"), "--check-build"]))

@@ -1,0 +1,185 @@
+"""What this process knows of its world: its place there, and how it got in. The bottom of the
+package: everything but the C ABI is above it."""
+
+import os
+from typing import Callable, List, NamedTuple, Optional
+
+from horovod import _ffi
+from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
+
+Hook = Callable[[], None]
+
+
+class World(NamedTuple):
+    """This process's place in its world."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    cross_rank: int
+    cross_size: int
+    is_homogeneous: int
+
+
+class Process:
+    """The state of this process. Ranks are kept here so that forked children can read them too."""
+
+    def __init__(self) -> None:
+        self.world: Optional[World] = None
+        self.deferred = False  # `world` is provisional
+        self.moved = False  # the world gave another place than the provisional one
+        self.released = False  # and about to end
+        self.pid = 0  # that called init; 0: none did
+        self.forked = False  # from the one that called init
+        self.hooked = False
+        self.failed = False  # an exception or sys.exit(nonzero) is ending this process
+        self.on_init: List[Hook] = []
+        self.on_later_world: List[Hook] = []
+
+
+process = Process()
+
+
+def _note_fork() -> None:
+    process.forked = process.pid != 0
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
+def on_init(hook: Hook) -> None:
+    """Has `hook()` called when this process enters a world (init, join, reset), before its ranks
+    are known here."""
+    process.on_init.append(hook)
+
+
+def on_later_world(hook: Hook) -> None:
+    """Has `hook()` called when this process has entered a world later than its init (join, reset),
+    before anything else is done there. It may run collectives."""
+    process.on_later_world.append(hook)
+
+
+def note_world() -> None:
+    """Takes over the place that the runtime has in the world it has just entered."""
+    for hook in process.on_init:
+        hook()
+    process.world = World(*(_ffi.query(field) for field in World._fields))
+
+
+def enter(call: Hook) -> None:
+    """Enters a world by `call`."""
+    try:
+        call()
+    except WorkerReleased:
+        process.released = True
+        raise
+
+
+def run_later_world_hooks() -> None:
+    """Calls what :func:`on_later_world` was given."""
+    for hook in process.on_later_world:
+        hook()
+
+
+def enter_later_world(call: Hook) -> None:
+    """Enters a world after init by `call`."""
+    enter(call)
+    process.deferred = False
+    note_world()
+
+
+def check_not_forked() -> None:
+    """Raises :class:`HorovodInternalError` in a child forked after init: the runtime's threads are
+    not there."""
+    if process.forked:
+        raise HorovodInternalError(
+            "This process was forked after hvd.init(): it can read ranks and sizes, but "
+            "collectives, init() and shutdown() belong to process {}.".format(process.pid)
+        )
+
+
+def is_ready() -> bool:
+    """Whether this process is in a world and can run collectives."""
+    return process.world is not None and not process.deferred and not process.forked
+
+
+def note_alive() -> None:
+    """Takes back that this process is failing: an exit that was asked for was prevented, since it
+    goes on."""
+    process.failed = False
+
+
+def is_deferred() -> bool:
+    """Whether :func:`init` has given this process only a provisional place."""
+    return process.deferred
+
+
+def join_world() -> None:
+    """Makes a process that :func:`init` has deferred a member of the next world; blocks until that
+    is up. Ranks and sizes may change.
+
+    Does nothing if the process is in a world, or before init. Raises as :func:`basics.reset`.
+    """
+    if not process.deferred:
+        return
+    check_not_forked()
+    provisional = process.world
+    enter_later_world(_ffi.join_world)
+    process.moved = process.world != provisional
+    run_later_world_hooks()
+
+
+def take_move() -> bool:
+    """Whether joining the world gave this process other ranks or sizes than init; true once."""
+    moved, process.moved = process.moved, False
+    return moved
+
+
+def is_initialized() -> bool:
+    """Whether a world is up. It stays up, though unusable, when another rank has failed."""
+    return process.world is not None
+
+
+def current() -> World:
+    """The world. Raises ValueError before init."""
+    world = process.world
+    if world is None:
+        raise ValueError(NOT_INITIALIZED)
+    return world
+
+
+def rank() -> int:
+    """This process's number in the world, from 0. Raises ValueError before init."""
+    return current().rank
+
+
+def size() -> int:
+    """How many processes the world has. Raises ValueError before init."""
+    return current().size
+
+
+def local_rank() -> int:
+    """This process's number on its host, from 0. Raises ValueError before init."""
+    return current().local_rank
+
+
+def local_size() -> int:
+    """How many processes of the world are on this host. Raises ValueError before init."""
+    return current().local_size
+
+
+def cross_rank() -> int:
+    """The number of this host among the hosts that have this local rank. Raises ValueError before
+    init."""
+    return current().cross_rank
+
+
+def cross_size() -> int:
+    """How many hosts have this local rank. Raises ValueError before init."""
+    return current().cross_size
+
+
+def is_homogeneous() -> bool:
+    """Whether all hosts have the same number of ranks. Raises ValueError before init."""
+    return bool(current().is_homogeneous)

@@ -1,0 +1,81 @@
+"""Jobs of ``horovod.run``: their launcher, and what the workers bring back."""
+
+import contextlib
+import socket
+import sys
+from typing import Any, List, Optional, Sequence
+
+from horovod.runner import _handover
+from horovod.runner._arguments import _HorovodArgs, flags_of
+from horovod.runner._launcher import Launcher
+
+_FAILED = (
+    "Horovod detected that one or more processes exited with non-zero status, thus causing the "
+    "job to be terminated."
+)
+
+
+def run_settings(settings: _HorovodArgs) -> Optional[List[Any]]:
+    """Runs what `settings` say; returns the results of a function, or None for a command.
+
+    Raises as :func:`horovod.run`.
+    """
+    if (settings.run_func is None) == (not settings.command):
+        raise ValueError("One of run_func and command must be given.")
+    if settings.run_func is not None:
+        return run_function(settings)
+    status = _launch(flags_of(settings) + list(settings.command))
+    if status != 0:
+        raise RuntimeError(_explain(status, []))
+    return None
+
+
+def run_function(settings: _HorovodArgs) -> List[Any]:
+    """Runs the settings' function; returns its results, in rank order. Raises as
+    :func:`horovod.run`."""
+    if settings.num_proc is None:
+        settings.num_proc = 1
+    python = settings.executable or sys.executable
+    task = [python, "-m", "horovod.runner.run_task"]
+    handover = _handover.Handover(settings.run_func)
+    status = _launch_with(handover, flags_of(settings) + task)
+    if status != 0:
+        raise RuntimeError(_explain(status, handover.failures()))
+    results = handover.results()
+    count = settings.min_num_proc or max(settings.num_proc, len(results))
+    missing = [rank for rank in range(count) if rank not in results]
+    if missing:
+        raise RuntimeError("horovod.run: no result came back from ranks {}".format(missing))
+    return [results[rank] for rank in range(count)]
+
+
+def _launch(arguments: Sequence[str]) -> int:
+    """Runs horovodrun and returns its exit status; an exception, such as Ctrl-C, ends it first."""
+    launcher = Launcher(arguments)
+    try:
+        return launcher.wait()
+    finally:
+        launcher.stop()
+
+
+def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
+    """The same, for workers that meet `handover`."""
+    with contextlib.ExitStack() as stack:
+        own, launchers = map(stack.enter_context, socket.socketpair())
+        flag = ["--handover", str(launchers.fileno())]
+        launcher = Launcher([*flag, *arguments], pass_fds=[launchers.fileno()])
+        stack.callback(launcher.stop)
+        launchers.close()
+        with contextlib.suppress(ConnectionError):  # horovodrun says itself why it has ended
+            words, listeners = _handover.receive_credentials(own)
+            server = handover.server(_handover.credentials_of(words), listeners)
+            server.start()
+            stack.callback(server.stop)
+        return launcher.wait()
+
+
+def _explain(status: int, failures: List[_handover.Failure]) -> str:
+    text = "{}\nhorovodrun ended with status {}.".format(_FAILED, status)
+    if failures:
+        text += "\nRank {} raised:\n{}".format(failures[0].rank, failures[0].text)
+    return text
