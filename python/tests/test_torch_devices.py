@@ -54,7 +54,7 @@ def on_device(index, dtype=torch.float32):
 
 
 def takes(tensors, op=hvd.Sum, prescale=1.0, postscale=1.0):
-    return _devices.take_reduction(tensors, op, prescale, postscale)
+    return _devices.takes(tensors, dict(reduction=op, prescale=prescale, postscale=postscale))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -65,7 +65,7 @@ def test_floats(runtime_takes_them, dtype):
     assert takes([tensor], hvd.Sum, 0.5) and takes([tensor], hvd.Average, 1.0, 2.0)
     assert not takes([tensor], hvd.Max, 0.5) and not takes([tensor], hvd.Product, 1.0, 2.0)
     assert not takes([tensor], hvd.Adasum)
-    assert _devices.take([tensor])
+    assert _devices.takes([tensor], {})
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64, torch.bool])
@@ -85,7 +85,7 @@ def test_the_first_device_is_the_one(runtime_takes_them):
 
 def test_tensors_elsewhere_are_not_taken(runtime_takes_them):
     assert not takes([torch.ones(1)]) and not takes([on_device(0), torch.ones(1)])
-    assert not _devices.take([torch.ones(1)])
+    assert not _devices.takes([torch.ones(1)], {})
 
 
 def test_without_a_driver_none_are_taken(monkeypatch):

@@ -116,3 +116,22 @@ def test_what_needs_no_gradient_gets_none():
         assert not hvd.allreduce(x).requires_grad
     assert not hvd.allreduce(x.detach()).requires_grad
     assert hvd.allreduce(x).requires_grad
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: hvd.allreduce(x, op=hvd.Sum),
+        lambda x: hvd.grouped_allreduce([x], op=hvd.Sum)[0],
+        hvd.allgather,
+        lambda x: hvd.alltoall(x, splits=[1] * hvd.size())[0],
+        lambda x: hvd.reducescatter(x, op=hvd.Sum),
+    ],
+    ids=["allreduce", "grouped_allreduce", "allgather", "alltoall", "reducescatter"],
+)
+def test_gradients_have_gradients(operation):
+    x = torch.arange(1.0, 2 * hvd.size() + 1, requires_grad=True)
+    (first,) = torch.autograd.grad((operation(x) ** 3).sum(), x, create_graph=True)
+    assert first.requires_grad
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert torch.equal(second != 0, first != 0)

@@ -199,7 +199,18 @@ def test_grouped_of_nothing_fails():
 
 def test_tensors_that_go_through_host_memory(monkeypatch):
     """As those of any device do: here all tensors are taken for such."""
-    monkeypatch.setattr(_tensors, "in_host_memory", lambda tensor: False)
+    copies = []
+    address = _tensors.address
+
+    def on_host(tensor):
+        copies.append(tensor.detach().clone())
+        return copies[-1]
+
+    def address_of_copies(tensor):
+        return address(tensor) if any(tensor is copy for copy in copies) else None
+
+    monkeypatch.setattr(_tensors, "on_host", on_host)
+    monkeypatch.setattr(_tensors, "address", address_of_copies)
     size, tensor = hvd.size(), torch.full((3,), 2.0)
     assert hvd.allreduce(tensor, op=hvd.Sum).tolist() == [2.0 * size] * 3
     assert tensor.tolist() == [2.0] * 3

@@ -5,10 +5,12 @@ other than OK become the exceptions of :mod:`horovod.common.exceptions`.
 """
 
 from horovod._ffi._memory import (  # noqa: F401
+    address_of_buffer,
     as_dlpack,
     new_memory,
     prefer_huge_pages,
     take_new_memory,
+    zeros,
 )
 from horovod._ffi._objects import SEAL_BYTES, open_sealed, seal  # noqa: F401
 from horovod._ffi._operations import (  # noqa: F401

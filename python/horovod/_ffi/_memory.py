@@ -15,16 +15,27 @@ def new_memory(size: int) -> mmap.mmap:
     """`size` (> 0) bytes of new memory, in huge pages where the system gives them. They are taken
     from the system when they are used first, and given back with the last view of them."""
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    prefer_huge_pages(_address_of(memory), size)
+    prefer_huge_pages(address_of_buffer(memory), size)
     return memory
+
+
+_LARGE_BYTES = 1 << 20
+
+
+def zeros(size: int) -> Any:
+    """A new buffer of `size` bytes, all 0; a large one from :func:`new_memory`."""
+    return new_memory(size) if size >= _LARGE_BYTES else bytearray(size)
 
 
 def take_new_memory(memory: mmap.mmap) -> None:
     """Takes it from the system now, if it can; what is in it stays. Without Python's lock."""
-    _advise(_address_of(memory), len(memory), mmap.PAGESIZE, _MADV_POPULATE_WRITE)
+    _advise(address_of_buffer(memory), len(memory), mmap.PAGESIZE, _MADV_POPULATE_WRITE)
 
 
-def _address_of(memory: mmap.mmap) -> int:
+def address_of_buffer(memory: Any) -> int:
+    """Where a writable buffer lies, as long as it lives; 0: it is empty."""
+    if len(memory) == 0:
+        return 0
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 

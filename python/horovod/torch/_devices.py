@@ -8,17 +8,19 @@ import torch.utils.dlpack
 
 from horovod import _ffi
 from horovod.common import ops
-from horovod.torch import _tensors
+from horovod.common.tensors import DTYPES
 
 _runtime_takes: Optional[bool] = None  # once it was asked
 _device: Optional[int] = None  # the first one; a process has one communicator, so one device
 
 
-def _can_reduce(tensor: torch.Tensor, op: int, prescale: float, postscale: float) -> bool:
-    if op == ops.Adasum:
+def _can_reduce(
+    tensor: torch.Tensor, reduction: int, prescale: float, postscale: float
+) -> bool:
+    if reduction == ops.Adasum:
         return False
-    is_scaled = op == ops.Average or prescale != 1.0 or postscale != 1.0
-    return not is_scaled or (op in (ops.Average, ops.Sum) and tensor.dtype.is_floating_point)
+    is_scaled = reduction == ops.Average or prescale != 1.0 or postscale != 1.0
+    return not is_scaled or (reduction in (ops.Average, ops.Sum) and tensor.dtype.is_floating_point)
 
 
 def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
@@ -35,18 +37,11 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
     return all([tensor.device.index == _device for tensor in tensors])
 
 
-def take_reduction(
-    tensors: Sequence[torch.Tensor], op: int, prescale: float, postscale: float
-) -> bool:
-    """Whether :func:`start` can reduce `tensors`. The same on all ranks whose tensors are alike, or
-    else they are told that they differ."""
-    return all([_can_reduce(tensor, op, prescale, postscale) for tensor in tensors]) and (
-        _are_reachable(tensors)
-    )
-
-
-def take(tensors: Sequence[torch.Tensor]) -> bool:
-    """The same for moving them, unreduced."""
+def takes(tensors: Sequence[torch.Tensor], fields: Dict[str, Any]) -> bool:
+    """Whether :func:`start` takes `tensors`, to be reduced if `fields` say how. The same on all
+    ranks whose tensors are alike, or else they are told that they differ."""
+    if "reduction" in fields and not all([_can_reduce(tensor, **fields) for tensor in tensors]):
+        return False
     return _are_reachable(tensors)
 
 
@@ -59,37 +54,17 @@ def room(tensor: torch.Tensor, rows: int) -> Optional[torch.Tensor]:
         return None
 
 
-def submit(
-    kind: int,
-    tensors: Sequence[torch.Tensor],
-    outputs: Sequence[torch.Tensor],
-    names: Sequence[str],
-    value: Any,
-    process_set_id: int,
-    **fields: Any,
-) -> int:
-    """:func:`start` for results that are known to go to `outputs`, which may be `tensors`;
-    synchronize returns `value`."""
-
-    def finish(handle: int) -> Any:
-        _ffi.release(handle)
-        return value
-
-    return start(kind, tensors, outputs, names, finish, process_set_id, **fields)
-
-
 def start(
-    kind: int,
+    op: int,
     tensors: Sequence[torch.Tensor],
     outputs: Sequence[Optional[torch.Tensor]],
     names: Sequence[str],
     finish: Callable[[int], Any],
-    process_set_id: int,
-    each: Optional[Sequence[Dict[str, Any]]] = None,
-    **fields: Any,
+    process_set: int,
+    each: Sequence[Dict[str, Any]],
 ) -> int:
     """Hands over `tensors`, whose results go to `outputs` or, where that is None or has another
-    size, to memory of the runtime's; `each` has further fields for each one.
+    size, to memory of the runtime's; `each` has the fields of each request.
 
     The runtime waits for what the current stream was given until now, so `outputs` may be memory
     that this stream has only just given up. The result is there for every stream when synchronize,
@@ -100,19 +75,19 @@ def start(
         ready = torch.cuda.Event()
         ready.record()
     requests = [
-        _tensors.request(
+        _ffi.request(
             name,
-            kind,
-            source,
-            output,
+            op,
+            DTYPES[str(source.dtype)[len("torch.") :]],
+            input_address=source.data_ptr(),
+            output_address=0 if output is None else output.data_ptr(),
             device=_device,
             ready_event=ready.cuda_event,
-            **fields,
-            **own,
+            **{"shape": source.shape, **fields},
         )
-        for name, source, output, own in zip(names, sources, outputs, each or [{}] * len(sources))
+        for name, source, output, fields in zip(names, sources, outputs, each)
     ]
-    return ops.submit(requests, finish, (sources, outputs, ready), process_set_id)
+    return ops.submit(requests, finish, (sources, outputs, ready), process_set)
 
 
 def _copy(address: int, like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:

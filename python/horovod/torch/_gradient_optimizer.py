@@ -8,13 +8,14 @@ import torch
 
 from horovod import _ffi
 from horovod.common import ops
+from horovod.common.collective import Call
 from horovod.common.util import is_elastic, split_list
-from horovod.torch._allreduce import start_allreduce
+from horovod.torch._differentiable import collectives
 from horovod.torch._tensors import not_compiled
 from horovod.torch._wrapped_optimizer import WrappedOptimizer
 from horovod.torch.compression import Compression
 from horovod.torch.functions import broadcast_object
-from horovod.torch.mpi_ops import grouped_allreduce_async_, sparse_allreduce_async
+from horovod.torch.mpi_ops import sparse_allreduce_async
 
 _TOO_MANY_PASSES = (
     "Gradients were computed more than backward_passes_per_step times before call to step(). "
@@ -105,7 +106,7 @@ class GradientOptimizer(WrappedOptimizer):
         **settings: Any,
     ) -> None:
         self._op = op
-        self._factors = (1.0 / predivide, predivide)  # before the reduction, and after
+        self._fields = dict(reduction=op, prescale=1.0 / predivide, postscale=predivide)
         self._passes: Dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
         self._ready: Set[torch.Tensor] = set()  # had all of their passes; reduced or in flight
         self._operations: List[Union[_Operation, _SparseOperation]] = []
@@ -167,13 +168,9 @@ class GradientOptimizer(WrappedOptimizer):
         if group.is_complete(self._ready):
             members = group.trained()
             parts = [self._plain(member) or self._as_dense(member) for member in members]
-            handle = grouped_allreduce_async_(
-                [part.buffer for part in parts],
-                None,
-                self._parameter_names[members[0]],
-                self._op,
-                *self._factors,
-                self._process_set,
+            buffers = [part.buffer for part in parts]
+            handle = collectives.allreduce.start_group(
+                buffers, self._call(self._parameter_names[members[0]])
             )
             self._operations.append(_Operation(handle, parts))
 
@@ -189,9 +186,11 @@ class GradientOptimizer(WrappedOptimizer):
                         finish = sparse_allreduce_async(p.grad, name, self._op, self._process_set)
                     return _SparseOperation(p, finish)
             part = self._as_dense(p)
-        buffer = part.buffer
-        handle = start_allreduce(buffer, buffer, name, self._op, *self._factors, self._process_set)
+        handle = collectives.allreduce.start(part.buffer, self._call(name))
         return _Operation(handle, [part])
+
+    def _call(self, name: str) -> Call:
+        return Call(name, self._process_set, True, self._fields)
 
     def _plain(self, p: torch.Tensor) -> Optional[_Plain]:
         """The gradient, if it can be reduced where it is."""

@@ -1,98 +1,94 @@
-"""Between torch's tensors and the runtime's memory."""
+"""torch's tensors for the rest of Horovod: a :class:`horovod.common.tensors.TensorAdapter`."""
 
 import functools
 import math
 import sys
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Dict, Hashable, Optional, TypeVar, cast
 
 import torch
 
 from horovod import _ffi
+from horovod.common.tensors import DTYPES, Kind
+from horovod.torch import _devices as devices  # noqa: F401 - of the adapter
 
 # Of memory that comes from the system each time, where its first use takes longer, page by page,
 # than asking for huge pages. Less is kept by the C library and used again.
 _LARGE_BYTES = 32 << 20
 
-_DTYPES = {
-    torch.uint8: _ffi.UINT8,
-    torch.int8: _ffi.INT8,
-    torch.int16: _ffi.INT16,
-    torch.int32: _ffi.INT32,
-    torch.int64: _ffi.INT64,
-    torch.float16: _ffi.FLOAT16,
-    torch.bfloat16: _ffi.BFLOAT16,
-    torch.float32: _ffi.FLOAT32,
-    torch.float64: _ffi.FLOAT64,
-    torch.bool: _ffi.BOOL,
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_NAMES: Dict[torch.dtype, str] = {
+    value: str(value)[len("torch.") :]
+    for value in vars(torch).values()
+    if isinstance(value, torch.dtype)
 }
+_SUPPORTED = {dtype for dtype, name in _NAMES.items() if name in DTYPES}
 
 
 def check(tensor: torch.Tensor) -> None:
     """Raises ValueError if collectives can't take `tensor`."""
     if not isinstance(tensor, torch.Tensor):
         raise ValueError("A collective needs a torch.Tensor, got {}.".format(type(tensor)))
-    if tensor.dtype not in _DTYPES or tensor.layout != torch.strided:
+    if tensor.dtype not in _SUPPORTED or tensor.layout != torch.strided:
         raise ValueError("Tensor type {} is not supported.".format(tensor.type()))
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous.")
 
 
-def in_host_memory(tensor: torch.Tensor) -> bool:
-    """Whether the runtime can read and write `tensor` where it is; any other goes through a
-    copy."""
-    return tensor.is_cpu and not tensor.is_neg()  # such a view's memory has the other sign
+def kind(value: Any, exact: bool = False) -> Optional[Kind]:
+    if not isinstance(value, torch.Tensor):
+        return None
+    if value.layout != torch.strided or value.is_quantized:
+        return None
+    if exact and (type(value) is not torch.Tensor or value.requires_grad or not value.is_cpu):
+        return None
+    return tuple(value.shape), _NAMES[value.dtype]
 
 
-def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` without its autograd history, in host memory: the same memory if it is there
-    already."""
-    tensor = tensor.detach()
-    return tensor if in_host_memory(tensor) else tensor.to("cpu", copy=True)
+def address(tensor: torch.Tensor) -> Optional[int]:
+    if not tensor.is_cpu or not tensor.is_contiguous():
+        return None
+    # Such views' memory has the other sign.
+    return None if tensor.is_neg() or tensor.is_conj() else tensor.data_ptr()
 
 
-def result_like(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor like `tensor`, of any values and without autograd history, for the result of an
-    operation."""
+def storage(tensor: torch.Tensor) -> Optional[Hashable]:
+    return tensor.data_ptr() if tensor.is_contiguous() else None
+
+
+def on_host(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    value = value.detach()
+    return value if value.is_cpu and not value.is_neg() else value.to("cpu", copy=True)
+
+
+def empty_like(tensor: torch.Tensor) -> torch.Tensor:
     result = torch.empty_like(tensor, requires_grad=False)
     size = result.numel() * result.element_size()
-    if size >= _LARGE_BYTES and in_host_memory(result):
+    if size >= _LARGE_BYTES and result.is_cpu:
         _ffi.prefer_huge_pages(result.data_ptr(), size)
     return result
 
 
-def request(
-    name: str,
-    op: int,
-    tensor: torch.Tensor,
-    output: Optional[torch.Tensor] = None,
-    shape: Optional[Sequence[int]] = None,
-    **fields: Any,
-) -> _ffi.Request:
-    """A request of `tensor` (of its leading part, if `shape` is given), which must be in host
-    memory, or on the device that `fields` say."""
-    return _ffi.request(
-        name,
-        op,
-        _DTYPES[tensor.dtype],
-        tensor.shape if shape is None else shape,
-        tensor.data_ptr(),
-        0 if output is None else output.data_ptr(),
-        **fields,
-    )
-
-
-def from_result(result: _ffi.Result, like: torch.Tensor, owner: _ffi.ResultOwner) -> torch.Tensor:
-    """The runtime's result as a tensor of `like`'s type and device; without a copy if that is the
-    host."""
-    count = math.prod(result.shape)
+def from_memory(
+    memory: Any, offset: int, kind: Kind, like: Optional[torch.Tensor] = None
+) -> torch.Tensor:
+    shape, name = kind
+    dtype = getattr(torch, name)
+    count = math.prod(shape)
     if count == 0:
-        return torch.empty(result.shape, dtype=like.dtype, device=like.device)
-    memory = _ffi.memory(result.address, count * like.element_size(), owner)
-    tensor = torch.frombuffer(memory, dtype=like.dtype).reshape(result.shape)
-    return tensor if in_host_memory(like) else tensor.to(like.device)
+        tensor = torch.empty(shape, dtype=dtype)
+    else:
+        tensor = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset).reshape(shape)
+    return tensor if like is None or like.is_cpu else tensor.to(like.device)
 
 
-def not_compiled(function: Callable) -> Callable:
+def assign(target: torch.Tensor, source: torch.Tensor) -> None:
+    target.detach().copy_(source.detach())
+
+
+def not_compiled(function: _Function) -> _Function:
     """Keeps torch.compile out of `function`, where torch has it, without importing the compiler for
     that."""
     disabled = None
@@ -107,4 +103,4 @@ def not_compiled(function: Callable) -> Callable:
             disabled = dynamo.disable(function)
         return disabled(*args, **kwargs)
 
-    return wrapper
+    return cast(_Function, wrapper)

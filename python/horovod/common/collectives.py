@@ -1,0 +1,241 @@
+"""The kinds of collectives, and all of them for one framework."""
+
+import array
+from typing import Any, List, Optional, Sequence, Tuple
+
+from horovod import _ffi
+from horovod.common import _process, ops
+from horovod.common.allreduce import Allreduce, check_reduction
+from horovod.common.collective import Call, Collective, Fields, Recording
+from horovod.common.exceptions import HorovodRequestError
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.tensors import Tensor, TensorAdapter, check_group, new
+
+_MOST_ROWS = 2**31 - 1  # to one rank: splits are told in 32 bits
+
+AVERAGE: Fields = dict(reduction=ops.Average, prescale=1.0, postscale=1.0)
+
+
+class Allgather(Collective):
+    """The ranks' tensors, one after another, to all ranks."""
+
+    name = "allgather"
+    op = _ffi.ALLGATHER
+
+    def __init__(self, allreduce: Allreduce) -> None:
+        super().__init__(allreduce.adapter, allreduce.recording)
+        self._allreduce = allreduce
+
+    def run(self, tensor: Tensor, call: Call) -> Any:
+        self.adapter.check(tensor)
+        if len(tensor.shape) == 0:
+            raise IndexError("allgather needs a tensor of at least one dimension")
+        return super().run(tensor, call)
+
+    def run_group(self, tensors: Sequence[Tensor], call: Call) -> List[Any]:
+        tensors = check_group(self.adapter, tensors)
+        if any(len(tensor.shape) == 0 for tensor in tensors):
+            raise IndexError("grouped_allgather needs tensors of at least one dimension")
+        return super().run_group(tensors, call)
+
+    def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
+        if len(tensor.shape) == 0:
+            return None
+        return tensor.shape[0] * call.process_set.size()  # most often all ranks have as many
+
+    def save(self, tensor: Tensor, value: Any, call: Call) -> Any:
+        return tensor.shape[0]
+
+    def backward(
+        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
+    ) -> List[Tensor]:
+        return [self._own_rows(grad, rows, process_set) for grad, rows in zip(grads, saved)]
+
+    def _own_rows(self, grad: Tensor, rows: int, process_set: ProcessSet) -> Tensor:
+        """The gradient of this rank's rows: the average of the ranks' gradients of them."""
+        count = self.adapter.from_memory(array.array("q", [rows]), 0, ((1,), "int64"))
+        counts = [int(one) for one in self.run(count, Call(None, process_set))]
+        call = Call(None, process_set, False, AVERAGE)
+        averaged = self.recording.run(self._allreduce, grad, call)
+        start = sum(counts[: process_set.rank()])
+        return averaged[start : start + rows]
+
+
+def check_root(root_rank: int, process_set: ProcessSet) -> None:
+    """Joins the world if need be. Raises ValueError if the set has no such rank."""
+    ops.check_ready()
+    if process_set is global_process_set:
+        is_root = 0 <= root_rank < _process.size()
+    else:
+        is_root = root_rank in process_set.ranks
+    if not is_root:
+        raise ValueError(
+            "broadcast received invalid root rank {} for provided process set".format(root_rank)
+        )
+
+
+class Broadcast(Collective):
+    """One rank's tensor to all ranks."""
+
+    name = "broadcast"
+    op = _ffi.BROADCAST
+
+    def __init__(self, allreduce: Allreduce) -> None:
+        super().__init__(allreduce.adapter, allreduce.recording)
+        self._allreduce = allreduce
+
+    def check(self, tensors: List[Tensor], call: Call) -> None:
+        check_root(call.fields["root_rank"], call.process_set)
+
+    def memory(
+        self, tensors: List[Tensor], call: Call
+    ) -> Tuple[List[Tensor], Optional[List[Tensor]]]:
+        if call.in_place:
+            return tensors, tensors
+        outputs = [self.adapter.empty_like(tensor) for tensor in tensors]
+        if _process.rank() == call.fields["root_rank"]:
+            for output, tensor in zip(outputs, tensors):
+                self.adapter.assign(output, tensor)
+        return outputs, outputs
+
+    def backward(
+        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
+    ) -> List[Tensor]:
+        averaged = self._allreduce.backward(grads, [AVERAGE], process_set, single)
+        if _process.rank() == saved[0]["root_rank"]:
+            return averaged
+        return [new(self.adapter, self.adapter.kind(grad), grad) for grad in averaged]
+
+
+def _checked_splits(adapter: TensorAdapter, tensor: Tensor, splits: Any, size: int) -> List[int]:
+    """`splits` as a list; empty if there are none and rows are sent evenly."""
+    rows = tensor.shape[0] if len(tensor.shape) else 0
+    if splits is None:
+        if rows % size != 0:
+            raise ValueError(
+                "alltoall without splits needs rows that {} ranks divide, got {}".format(
+                    size, rows
+                )
+            )
+        return []
+    kind = adapter.kind(splits)
+    if kind is not None and (kind[1] != "int32" or len(kind[0]) != 1):
+        raise ValueError("alltoall expects splits to be a vector of int32")
+    splits = [int(split) for split in (splits.tolist() if hasattr(splits, "tolist") else splits)]
+    if len(splits) != size:
+        raise ValueError("alltoall needs {} splits, got {}".format(size, len(splits)))
+    if min(splits) < 0 or sum(splits) > rows:
+        raise ValueError(
+            "alltoall splits {} do not fit the {} rows of the tensor".format(splits, rows)
+        )
+    if max(splits) > _MOST_ROWS:
+        raise ValueError(
+            "alltoall splits {}: a rank can be sent {} rows".format(splits, _MOST_ROWS)
+        )
+    return splits
+
+
+class Alltoall(Collective):
+    """Slices of every rank's tensor to every rank. Its one field is `splits`: those of each tensor;
+    its values are pairs of the rows received and how many came from each rank."""
+
+    name = "alltoall"
+    op = _ffi.ALLTOALL
+
+    def check(self, tensors: List[Tensor], call: Call) -> None:
+        ops.check_ready()
+        if len(call.fields["splits"]) != len(tensors):
+            raise ValueError(
+                "grouped_alltoall needs splits for each of its {} tensors, got {}".format(
+                    len(tensors), len(call.fields["splits"])
+                )
+            )
+
+    def requests(self, tensors: List[Tensor], call: Call) -> List[Fields]:
+        size = call.process_set.size()
+        each: List[Fields] = []
+        for tensor, splits in zip(tensors, call.fields["splits"]):
+            counts = _checked_splits(self.adapter, tensor, splits, size)
+            # Rows beyond the splits are not sent.
+            shape = (sum(counts), *tensor.shape[1:]) if counts else tensor.shape
+            each.append(dict(shape=shape, splits=counts))
+        return each
+
+    def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
+        counts = own["splits"]
+        if len(tensor.shape) == 0 or any(count != counts[0] for count in counts):
+            return None
+        return own["shape"][0]
+
+    def value(self, tensor: Tensor, result: _ffi.Result, call: Call, index: int) -> Any:
+        splits = call.fields["splits"][index]
+        like = tensor if self.adapter.kind(splits) is None else splits
+        received = array.array("i", result.received_splits)
+        return tensor, self.adapter.from_memory(received, 0, ((len(received),), "int32"), like)
+
+    def save(self, tensor: Tensor, value: Any, call: Call) -> Any:
+        return value[1], tensor.shape[0]
+
+    def backward(
+        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
+    ) -> List[Tensor]:
+        return [self._sent_back(grad, *own, process_set) for grad, own in zip(grads, saved)]
+
+    def _sent_back(
+        self, grad: Tensor, received: Tensor, rows: int, process_set: ProcessSet
+    ) -> Tensor:
+        """The gradient of a tensor of `rows` rows, of which some may not have been sent."""
+        call = Call(None, process_set, False, {"splits": [received]})
+        sent, _ = self.recording.run(self, grad, call)
+        (count, *rest), dtype = self.adapter.kind(sent)
+        if count == rows:
+            return sent
+        whole = new(self.adapter, ((rows, *rest), dtype), sent)
+        whole[:count] = sent
+        return whole
+
+
+class Reducescatter(Collective):
+    """Reduces tensors over all ranks, a part of the rows to each rank."""
+
+    name = "reducescatter"
+    op = _ffi.REDUCESCATTER
+
+    def __init__(self, allgather: Allgather) -> None:
+        super().__init__(allgather.adapter, allgather.recording)
+        self._allgather = allgather
+
+    def check(self, tensors: List[Tensor], call: Call) -> None:
+        check_reduction(call.fields["reduction"])
+        if call.fields["reduction"] == ops.Adasum:
+            raise HorovodRequestError("Reducescatter does not support Adasum.")
+        for tensor in tensors:
+            if len(tensor.shape) == 0:
+                raise ValueError("Reducescatter does not support scalar inputs")
+
+    def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
+        process_set = call.process_set
+        rows, size = tensor.shape[0], process_set.size()
+        return rows // size + (process_set.rank() < rows % size)
+
+    def backward(
+        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
+    ) -> List[Tensor]:
+        fields = saved[0]
+        factor = fields["prescale"] * fields["postscale"]
+        factor *= process_set.size() if fields["reduction"] == ops.Sum else 1
+        run, call = self.recording.run, Call(None, process_set)
+        gathered = [run(self._allgather, grad, call) for grad in grads]
+        return gathered if factor == 1 else [grad * factor for grad in gathered]
+
+
+class Collectives:
+    """All kinds of collectives, of one framework's tensors."""
+
+    def __init__(self, adapter: TensorAdapter, recording: Optional[Recording] = None) -> None:
+        recording = recording or Recording()
+        self.allreduce = Allreduce(adapter, recording)
+        self.allgather = Allgather(self.allreduce)
+        self.broadcast = Broadcast(self.allreduce)
+        self.alltoall = Alltoall(adapter, recording)
+        self.reducescatter = Reducescatter(self.allgather)

@@ -1,0 +1,86 @@
+"""The collectives of torch's tensors, and their gradients."""
+
+from typing import Any, List, Sequence, Tuple, Type
+
+import torch
+
+from horovod.common.collective import Call, Collective, Recording
+from horovod.common.collectives import Collectives
+from horovod.common.tensors import check_group
+from horovod.torch import _tensors
+from horovod.torch.compression import Compressor
+
+class Differentiable(torch.autograd.Function):
+    """A collective whose results have gradients; of a group unless `single`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, collective: Collective, single: bool, call: Call, *tensors: torch.Tensor
+    ) -> Tuple[torch.Tensor, ...]:
+        if single:
+            values = [collective.run(tensors[0], call)]
+        else:
+            values = collective.run_group(tensors, call)
+        ctx.collective, ctx.single, ctx.process_set = collective, single, call.process_set
+        ctx.saved = [collective.save(t, value, call) for t, value in zip(tensors, values)]
+        if not isinstance(values[0], tuple):
+            return tuple(values)
+        outputs, received = zip(*values)
+        ctx.mark_non_differentiable(*received)
+        return (*outputs, *received)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Tuple[Any, ...]:
+        own = [grad.contiguous() for grad in grads[: len(ctx.saved)]]
+        own = ctx.collective.backward(own, ctx.saved, ctx.process_set, ctx.single)
+        return (None, None, None, *own)
+
+
+def _wanted(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether gradients are wanted."""
+    # What is no tensor is refused where it is checked.
+    return torch.is_grad_enabled() and any(
+        [getattr(tensor, "requires_grad", False) for tensor in tensors]
+    )
+
+
+class _Recording(Recording):
+    """Runs collectives by `function` if a gradient is wanted."""
+
+    def run(
+        self,
+        collective: Collective,
+        tensor: torch.Tensor,
+        call: Call,
+        function: Type[Differentiable] = Differentiable,
+    ) -> Any:
+        if not _wanted((tensor,)):
+            return collective.run(tensor, call)
+        values = function.apply(collective, True, call, tensor)
+        return values[0] if len(values) == 1 else values
+
+    def run_group(
+        self,
+        collective: Collective,
+        tensors: Sequence[torch.Tensor],
+        call: Call,
+        function: Type[Differentiable] = Differentiable,
+    ) -> List[Any]:
+        tensors = list(tensors)
+        if not _wanted(tensors):
+            return collective.run_group(tensors, call)
+        values = function.apply(collective, False, call, *tensors)
+        count = len(tensors)
+        return list(values) if len(values) == count else list(zip(values[:count], values[count:]))
+
+
+recording = _Recording()
+collectives = Collectives(_tensors, recording)
+
+
+def compress_group(
+    tensors: Sequence[torch.Tensor], compression: Type[Compressor]
+) -> Tuple[List[torch.Tensor], List[Any]]:
+    """The compressed tensors, and what decompress needs of each."""
+    pairs = [compression.compress(tensor) for tensor in check_group(_tensors, tensors)]
+    return [tensor for tensor, _ in pairs], [context for _, context in pairs]
