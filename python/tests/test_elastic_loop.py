@@ -8,8 +8,10 @@ import pytest
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.common import _process, basics, commits, ops
-from horovod.common.elastic import State, run_fn
+from horovod.common import _process, basics, ops
+from horovod.elastic import commits
+from horovod.elastic.loop import run_fn
+from horovod.elastic.state import State
 from horovod.common.exceptions import (
     FAILED_PRECONDITION,
     RELEASED,

@@ -7,7 +7,8 @@ import types
 import pytest
 import torch
 
-from horovod.torch.elastic import ElasticIterableDataset, ElasticSampler, TorchState, _cursor
+from horovod.elastic import cursor as _cursor
+from horovod.torch.elastic import ElasticIterableDataset, ElasticSampler, TorchState
 
 
 class World:

@@ -14,10 +14,10 @@ import torch
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.common import commits
+from horovod.elastic import commits
 from horovod.common.exceptions import ABORTED, HorovodInternalError
-from horovod.torch.elastic import checkpoint_folder, checkpoints, folder_lock
-from horovod.torch.elastic.checkpoints import Checkpoints
+from horovod.elastic import checkpoint_folder, checkpoints, folder_lock
+from horovod.elastic.checkpoints import Checkpoints
 from test_torch_checkpoints import names, state_in, train
 
 

@@ -9,10 +9,10 @@ import torch
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.common import commits
-from horovod.torch.elastic import checkpoint_file, checkpoints
-from horovod.torch.elastic.checkpoint_file import Origin
-from horovod.torch.elastic.checkpoints import Checkpoints
+from horovod.elastic import commits
+from horovod.elastic import checkpoint_file, checkpoints
+from horovod.elastic.checkpoint_file import Origin
+from horovod.elastic.checkpoints import Checkpoints
 from test_torch_elastic import assert_equal, snapshot, step, training
 
 DATA = pathlib.Path(__file__).resolve().parent / "data"

@@ -11,7 +11,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.common import commit_store, commits, elastic
+from horovod.elastic import commit_store, commits, loop
 from horovod.common.exceptions import HorovodInternalError
 from horovod.torch.elastic import state as torch_state
 
@@ -106,7 +106,7 @@ def same(a, b):
 
 def enter(state):
     """What the elastic loop does when a process enters it."""
-    elastic._enter(state)
+    loop._enter(state)
 
 
 def test_restore_gives_the_last_commit_out_of_the_store(store):

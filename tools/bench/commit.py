@@ -43,7 +43,7 @@ if not args.in_job:
 import horovod.torch as hvd  # noqa: E402
 import torch  # noqa: E402
 from horovod import _ffi  # noqa: E402
-from horovod.common import commits  # noqa: E402
+from horovod.elastic import commits  # noqa: E402
 
 
 def training(megabytes, tensors, trained=True):

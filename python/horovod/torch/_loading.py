@@ -5,7 +5,7 @@ from typing import Any, Dict
 
 import torch
 
-from horovod.torch import _trees
+from horovod.elastic import trees as _trees
 
 
 class _Given:

@@ -8,7 +8,8 @@ import torch
 from horovod import _ffi
 from horovod.common import ops
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.torch import _loading, _stream, _trees
+from horovod.elastic import stream as _stream, trees as _trees
+from horovod.torch import _loading
 from horovod.torch.mpi_ops import (
     allgather,
     broadcast_,

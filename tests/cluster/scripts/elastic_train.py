@@ -29,7 +29,7 @@ import zlib
 import horovod.torch as hvd
 import torch
 from horovod import _ffi
-from horovod.common import commits
+from horovod.elastic import commits
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--log-dir", help="for a file with the same lines, one a process")

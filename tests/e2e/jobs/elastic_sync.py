@@ -9,7 +9,7 @@ import sys
 import horovod.torch as hvd
 import torch
 from horovod import _ffi
-from horovod.torch.elastic._store import Placed
+from horovod.elastic.tree_store import Placed
 
 RANKS, LOSSES, STEPS = 3, (4, 8), 12
 

@@ -3,7 +3,7 @@
 from typing import Any, Callable
 
 from horovod.common import basics
-from horovod.common.elastic import run_fn
+from horovod.elastic.loop import run_fn
 from horovod.torch.elastic.iterable import ElasticIterableDataset
 from horovod.torch.elastic.sampler import ElasticSampler
 from horovod.torch.elastic.state import ObjectState, State, TorchState

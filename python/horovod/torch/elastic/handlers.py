@@ -6,9 +6,10 @@ from typing import Any, Iterable, List, Optional, Tuple, Type
 import torch
 
 from horovod.common import ops
-from horovod.torch import _loading, _trees
-from horovod.torch.elastic._cursor import JobCursor
-from horovod.torch.elastic._store import PlacedTree
+from horovod.elastic import trees as _trees
+from horovod.torch import _loading
+from horovod.elastic.cursor import JobCursor
+from horovod.elastic.tree_store import PlacedTree
 from horovod.torch.functions import broadcast_tree
 from horovod.torch.mpi_ops import rank
 

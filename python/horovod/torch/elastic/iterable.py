@@ -6,7 +6,7 @@ from typing import Any, Iterable, Iterator
 
 import torch
 
-from horovod.torch.elastic._cursor import JobCursor
+from horovod.elastic.cursor import JobCursor
 
 
 class ElasticIterableDataset(JobCursor, torch.utils.data.IterableDataset):

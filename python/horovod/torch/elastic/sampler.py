@@ -8,7 +8,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 import torch
 
-from horovod.torch.elastic._cursor import JobCursor
+from horovod.elastic.cursor import JobCursor
 
 
 class ElasticSampler(JobCursor, torch.utils.data.Sampler):

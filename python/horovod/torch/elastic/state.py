@@ -7,14 +7,15 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import torch
 
 from horovod import _ffi
-from horovod.common import commit_store, commits, ops
-from horovod.common.elastic import ObjectState as _ObjectState
-from horovod.common.elastic import State  # noqa: F401 - hvd.elastic.State
+from horovod.common import ops
+from horovod.elastic import commit_store, commits
+from horovod.elastic.state import ObjectState as _ObjectState
+from horovod.elastic.state import State  # noqa: F401 - hvd.elastic.State
 from horovod.common.process_sets import global_process_set
-from horovod.torch import _stream, _trees
-from horovod.torch.elastic import _store
-from horovod.torch.elastic._store import Placed, PlacedTree
-from horovod.torch.elastic.checkpoints import Checkpoints
+from horovod.elastic import stream as _stream, trees as _trees
+from horovod.elastic import tree_store as _store
+from horovod.elastic.tree_store import Placed, PlacedTree
+from horovod.elastic.checkpoints import Checkpoints
 from horovod.torch.elastic.handlers import (  # noqa: F401 - also Horovod's names of this module
     ModelStateHandler,
     OptimizerStateHandler,

@@ -2,7 +2,7 @@
 
 from typing import Dict
 
-from horovod.torch.mpi_ops import rank, size
+from horovod.common.basics import rank, size
 
 
 class JobCursor:

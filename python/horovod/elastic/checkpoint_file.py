@@ -25,7 +25,7 @@ import cloudpickle
 import torch
 
 from horovod import _ffi
-from horovod.torch import _trees
+from horovod.elastic import trees as _trees
 
 _MAGIC = b"HVDCKPT\n"
 _VERSION = 2

@@ -1,14 +1,14 @@
 """Commits with state dicts in the memory that outlives this process: see
-``horovod.common.commit_store``. Their tensors are read where they lie."""
+:mod:`horovod.elastic.commit_store`. Their tensors are read where they lie."""
 
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
 from horovod import _ffi
-from horovod.common import commit_store
-from horovod.common.commit_store import Head
-from horovod.torch import _trees
+from horovod.elastic import commit_store
+from horovod.elastic.commit_store import Head
+from horovod.elastic import trees as _trees
 
 
 class Placed(commit_store.Placed):

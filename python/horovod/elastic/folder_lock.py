@@ -7,7 +7,7 @@ import socket
 import time
 from typing import Any, Dict, Set
 
-from horovod.common.elastic import say
+from horovod.elastic.messages import say
 
 _NAME = ".lock"
 _PAUSE_S = 0.1

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 
 from horovod import _ffi
-from horovod.common import commit_store
+from horovod.elastic import commit_store
 
 _ALIGNMENT = 64
 

@@ -10,7 +10,7 @@ import torch
 from horovod import _ffi
 from horovod.common import ops
 from horovod.common.process_sets import ProcessSet
-from horovod.torch import _trees
+from horovod.elastic import trees as _trees
 from horovod.torch.mpi_ops import rank
 
 # Of one operation, which is what a timeout bounds.

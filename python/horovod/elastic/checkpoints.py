@@ -7,11 +7,11 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from horovod import _ffi
-from horovod.common.elastic import say
+from horovod.elastic.messages import say
 from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
-from horovod.torch.elastic import checkpoint_file, checkpoint_folder, folder_lock
-from horovod.torch.elastic.checkpoint_file import Checkpoint, Damaged
-from horovod.torch.elastic.checkpoint_folder import CheckpointFolder, Found
+from horovod.elastic import checkpoint_file, checkpoint_folder, folder_lock
+from horovod.elastic.checkpoint_file import Checkpoint, Damaged
+from horovod.elastic.checkpoint_folder import CheckpointFolder, Found
 
 # Gives the values and trees of a commit.
 Contents = Callable[[], Tuple[Dict[str, Any], Dict[str, Any]]]

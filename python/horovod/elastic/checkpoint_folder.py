@@ -7,8 +7,8 @@ import uuid
 from typing import BinaryIO, Callable, Dict, List, NamedTuple, Set
 
 from horovod import _ffi
-from horovod.torch.elastic import checkpoint_file
-from horovod.torch.elastic.checkpoint_file import Damaged, Origin
+from horovod.elastic import checkpoint_file
+from horovod.elastic.checkpoint_file import Damaged, Origin
 
 # The second number is the world's; files of an older Horovod have none.
 _NAME = re.compile(r"checkpoint-(\d+)(?:-w(\d+))?\.hvd")

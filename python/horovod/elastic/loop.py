@@ -1,0 +1,143 @@
+"""The loop that brings a training through changes of the world."""
+
+import functools
+import threading
+from typing import Any, Callable, List
+
+from horovod import _ffi
+from horovod.common import basics
+from horovod.common.exceptions import (
+    CANCELLED,
+    FAILED_PRECONDITION,
+    NOT_FOUND,
+    PERMISSION_DENIED,
+    HorovodInternalError,
+    HorovodRequestError,
+    HostsUpdatedInterrupt,
+)
+from horovod.elastic import commits
+from horovod.elastic.state import State
+
+# Another try to reset would not help: the job is over, or does not know this process.
+_FINAL = (CANCELLED, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION)
+_MAX_FAILED_RESETS = 10  # in a row; the daemon gives up earlier, if it can be reached
+
+
+class _NotificationManager:
+    """Passes on word of changed hosts to states. The runtime hears of changes itself; this is for
+    code that calls it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: List[State] = []
+
+    def init(self, *args: Any, **kwargs: Any) -> None:
+        """Does nothing: there is no service to start."""
+
+    def register_listener(self, listener: State) -> None:
+        with self._lock:
+            self._listeners.append(listener)
+
+    def remove_listener(self, listener: State) -> None:
+        with self._lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+    def handle_hosts_updated(self, timestamp: float, update_res: int) -> None:
+        """Tells all states that the hosts have changed."""
+        with self._lock:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener.on_hosts_updated(timestamp, update_res)
+
+
+notification_manager = _NotificationManager()
+
+
+def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
+    """Returns `func`, whose first argument is a :class:`State`, made to survive changes of the
+    world.
+
+    The state is synchronized before the first call, and again whenever some rank of a new world
+    lacks it. A :class:`HorovodInternalError` restores the last commit, a
+    :class:`HostsUpdatedInterrupt` keeps the state; then `reset` joins the next world and `func` is
+    called again. It returns when all ranks' calls have returned. A worker that is not wanted any
+    more ends here, with code 0. Requests that do not
+    match (:class:`HorovodRequestError`) would not match again: that error, like any other, ends the
+    run.
+    """
+
+    @functools.wraps(func)
+    def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
+        notification_manager.init()
+        notification_manager.register_listener(state)
+        try:
+            return _loop(functools.partial(func, state, *args, **kwargs), reset, state)
+        finally:
+            notification_manager.remove_listener(state)
+
+    return wrapper
+
+
+def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> Any:
+    entering = True
+    lost = None
+    while True:
+        try:
+            if entering:
+                entering = False
+                _enter(state)
+            else:
+                _reset(reset)
+                state.on_reset()
+                if _ffi.must_sync_state():
+                    state._sync_in_loop()
+            _ffi.begin_training()
+            result = call()
+            # None leaves before all are done: as long as one is not, the others may have to go on
+            # with it from the last commit.
+            commits.end(commits.begin())
+            return result
+        except HorovodRequestError:
+            raise
+        except _ResetFailed as failure:
+            raise failure.error from lost
+        except HorovodInternalError as error:
+            lost = error
+            if not error.caused_by_peer:
+                _ffi.note_error(str(error))
+            state.restore()
+        except HostsUpdatedInterrupt:
+            if not state._interrupted_at_commit:
+                commits.forget()  # nothing says that the others are just as far
+            state._interrupted_at_commit = False
+
+
+def _enter(state: State) -> None:
+    if commits.newest() > 0:
+        # What was committed in another run is not where this one begins.
+        commits.forget()
+    else:
+        # First, since who holds the newest commit when a world breaks may not be synchronized.
+        state._inherit()
+    basics.join_world()
+    if basics.take_move():
+        state.on_reset()
+    state._sync_in_loop()
+
+
+class _ResetFailed(Exception):
+    def __init__(self, error: HorovodInternalError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _reset(reset: Callable[[], None]) -> None:
+    """Joins the next world; once more if that breaks while it forms."""
+    for failed in range(1, _MAX_FAILED_RESETS + 1):
+        try:
+            return reset()
+        except HorovodInternalError as error:
+            final = isinstance(error, HorovodRequestError) or error.code in _FINAL
+            if final or failed == _MAX_FAILED_RESETS:
+                raise _ResetFailed(error)

@@ -1,0 +1,262 @@
+"""State that can be committed and restored."""
+
+import contextlib
+import copy
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
+
+from horovod import _ffi
+from horovod.common.exceptions import HostsUpdatedInterrupt
+from horovod.elastic import commit_store, commits
+from horovod.elastic.commit_store import Placed
+from horovod.elastic.messages import say
+
+
+class State:
+    """What training needs in order to go on somewhere else. Subclasses say how it is saved,
+    restored and synchronized.
+
+    A commit is kept on all ranks or on none, as far as they live to tell: it is an operation that
+    all take part in, like a collective.
+    """
+
+    # Whether save() can be taken back until _publish(): it can then go on during the operation.
+    _can_stage = False
+    _staging = False
+    _committing = False  # and what is staged is going to be a commit
+    _interrupted_at_commit = False
+
+    def __init__(
+        self, bcast_object: Callable[..., Any] = None, get_rank: Callable[[], int] = None
+    ) -> None:
+        self._bcast_object = bcast_object
+        self._rank = get_rank
+        self._reset_callbacks: List[Callable[[], None]] = []
+        self._hosts_updated = False
+
+    def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """Has the functions called after every change of the world, e.g. to adjust the learning
+        rate to the size."""
+        self._reset_callbacks.extend(callbacks)
+
+    def on_reset(self) -> None:
+        """Called by the loop when a new world is up."""
+        self._hosts_updated = False
+        self.reset()
+        for callback in self._reset_callbacks:
+            callback()
+
+    def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
+        """Called when the hosts have changed."""
+        self._hosts_updated = True
+
+    def commit(self) -> None:
+        """Saves the state. Call it where training can go on from, e.g. after a step, on all ranks.
+
+        Raises:
+          HostsUpdatedInterrupt: the state is saved, and the world is about to change. All ranks see
+            it at the same commit.
+          HorovodInternalError: the world is broken; the last commit is the one before.
+        """
+        operation = commits.begin()
+        try:
+            if self._can_stage:
+                with self._staged(committing=True):
+                    self.save()
+        except BaseException:
+            commits.abandon(operation)
+            raise
+        changing = commits.end(operation)
+        self._keep_commit()
+        self._interrupt_if(changing)
+
+    def check_host_updates(self) -> None:
+        """Looks, together with all ranks, whether the world is about to change, and commits only
+        then. Cheaper than :meth:`commit`. Raises as that."""
+        changing = commits.end(commits.begin())
+        if changing or self._hosts_updated:
+            if self._can_stage:
+                with self._staged(committing=True):
+                    self.save()
+            self._keep_commit()
+        self._interrupt_if(changing)
+
+    def save(self) -> None:
+        """Copies the state to host memory. :meth:`commit` does so on all ranks."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Makes the state what it was at the last :meth:`save`."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Makes all ranks' states what rank 0's is now, and saves it."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Called after a change of the world, before the reset callbacks."""
+
+    @contextlib.contextmanager
+    def _staged(self, committing: bool = False) -> Iterator[None]:
+        """A context in which what is saved is put aside until :meth:`_publish`."""
+        self._staging, self._committing = True, committing
+        try:
+            yield
+        finally:
+            self._staging = self._committing = False
+
+    def _publish(self) -> None:
+        """Makes what was put aside the last save."""
+
+    def _committed(self, number: int) -> None:
+        """Called after each commit."""
+
+    def _inherit(self) -> None:
+        """Takes over the commit that the process before this one has left, if there is one."""
+
+    def _known_commit(self) -> int:
+        """The number of the commit that the state was taken from before a sync; 0: from none."""
+        return 0
+
+    def _keep_commit(self) -> None:
+        commits.count()
+        self._keep()
+        self._committed(commits.newest())
+        if not self._can_stage and _ffi.store_is_there():
+            kind = type(self).__name__
+            commit_store.warn_once("{} is neither an ObjectState nor a TorchState".format(kind))
+
+    def _keep(self) -> None:
+        if self._can_stage:
+            self._publish()
+        else:
+            self.save()
+        commits.keep()
+
+    def _interrupt_if(self, changing: bool) -> None:
+        if changing or self._hosts_updated:
+            self._interrupted_at_commit = True
+            raise HostsUpdatedInterrupt()
+
+    def _sync_in_loop(self) -> None:
+        """Synchronizes; the saves become the last ones when all ranks have got all."""
+        with self._staged():
+            self.sync()
+        commits.agree(self._known_commit())
+        self._keep()
+
+
+class _Copy(NamedTuple):
+    """What an ObjectState saves."""
+
+    values: Dict[str, Any]
+    placed: Optional[Placed]  # they lie in the store, too
+
+
+class ObjectState(State):
+    """State of plain Python values: ``ObjectState(bcast_object, get_rank, epoch=0, batch=0)`` has
+    attributes epoch, batch.
+
+    Values are copied deeply by save and restore. In an elastic job a commit lies in memory of the
+    host's agent, too, and outlives the worker: if all workers die, those that take their places
+    begin with the newest commit that one of them finds. That is of these attributes; what a
+    subclass saves beside them ends with the process.
+    """
+
+    _can_stage = True
+
+    def __init__(
+        self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any
+    ) -> None:
+        super().__init__(bcast_object, get_rank)
+        self._pending: Any = None
+        self._inherited = 0  # the commit that this process has begun with
+        self._saved_state: Dict[str, Any] = dict(kwargs)
+        for name, value in kwargs.items():
+            setattr(self, name, value)
+        self._saved_state = copy.deepcopy(self._saved_state)
+
+    def save(self) -> None:
+        self._stage(self._copied())
+
+    def restore(self) -> None:
+        self._pending = None
+        self._set(copy.deepcopy(self._saved_state))
+
+    def sync(self) -> None:
+        self._say_where_it_goes_on()
+        if self._saved_state:
+            number = max(commits.newest(), self._known_commit())
+            values, number = self._bcast_object((self._current(), number))
+            self._set(values)
+            # The copy that is made next is one of that commit.
+            self._committing = self._staging and number > 0
+        self.save()
+
+    def _current(self) -> Dict[str, Any]:
+        return {name: getattr(self, name) for name in self._saved_state}
+
+    def _set(self, values: Dict[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def _copied(self) -> Any:
+        current = self._current()
+        placed = commit_store.place(self, current) if self._committing else None
+        return _Copy(copy.deepcopy(current), placed)
+
+    def _stage(self, copied: Any) -> None:
+        self._pending = copied
+        if not self._staging:
+            # The ranks' copies need not be of the same moment, for all that we know.
+            commits.forget()
+            self._publish()
+
+    def _publish(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            if pending.placed is not None:
+                commit_store.seal(pending.placed, commits.newest())
+            self._take(pending)
+
+    def _take(self, copied: Any) -> None:
+        """Makes `copied`, which :meth:`_copied` has made, the last save."""
+        self._saved_state = copied.values
+
+    # What the process before this one has left.
+
+    def _inherit(self) -> None:
+        left = commit_store.inherited()
+        if left is None:
+            return
+        try:
+            copied = self._adopt(left)
+        except Exception as error:  # whatever another state makes it do
+            commits.inherit(0)
+            self.restore()
+            reason = (str(error) or type(error).__name__).split("\n")[0]
+            say("commit {} is ignored, it does not fit this state: {}".format(left.number, reason))
+            return
+        commits.inherit(left.number)
+        self._inherited = left.number
+        self._take(copied)
+
+    def _adopt(self, left: Placed) -> Any:
+        """Makes the state what `left` holds; returns that as :meth:`_copied` does. Raises if it
+        does not fit."""
+        values = left.values()
+        self._check_names(values)
+        if left.head().size > 0:
+            raise ValueError("it has tensors")
+        self._set(values)
+        return _Copy(left.values(), left)
+
+    def _check_names(self, theirs: Iterable[str], mine: Iterable[str] = ()) -> None:
+        """Raises ValueError if a saved state of these names is of another state than this one,
+        which has those of `mine` beside its values."""
+        different = set(theirs) ^ set(mine) ^ set(self._saved_state)
+        if different:
+            raise ValueError("only one of the two has {}".format(", ".join(sorted(different))))
+
+    def _say_where_it_goes_on(self) -> None:
+        if self._rank() == 0 and commits.newest() == self._inherited > self._known_commit():
+            say("going on from commit {}, kept in memory".format(self._inherited))
