@@ -13,7 +13,7 @@ import horovod
 PACKAGE = pathlib.Path(horovod.__file__).resolve().parent
 FRAMEWORKS = {"numpy", "torch", "tensorflow", "keras", "jax", "mxnet", "pytorch_lightning"}
 # What knows no framework.
-NEUTRAL = ("_ffi", "common", "runner")
+NEUTRAL = ("_ffi", "common", "elastic", "runner")
 
 
 def modules_below(folder: pathlib.Path, name: str) -> Dict[str, str]:

@@ -18,6 +18,7 @@ from horovod.elastic import commits
 from horovod.common.exceptions import ABORTED, HorovodInternalError
 from horovod.elastic import checkpoint_folder, checkpoints, folder_lock
 from horovod.elastic.checkpoints import Checkpoints
+from horovod.torch._loading import TREES
 from test_torch_checkpoints import names, state_in, train
 
 
@@ -142,7 +143,7 @@ def test_worlds_count_on_from_job_to_job(tmp_path, process):
         state = state_in(tmp_path)
         state._sync_in_loop()
         train(state, 1)
-        newest = Checkpoints(str(tmp_path), 1)._found()[0]
+        newest = Checkpoints(TREES, str(tmp_path), 1)._found()[0]
         assert newest.world == world and newest.commit == state.batch
 
 
@@ -199,11 +200,11 @@ def paused_and_overtaken(tmp_path, process, monkeypatch):
     """Two worlds of a job write the same commits, the older one's last one late."""
     process("a", epoch=3)
     held = Held(monkeypatch)
-    older = Checkpoints(str(tmp_path), 1)
+    older = Checkpoints(TREES, str(tmp_path), 1)
     older.offer(5, {"from": "older"}, {})
     assert held.reached.wait(100)
     process("a", epoch=4)
-    newer = Checkpoints(str(tmp_path), 1)
+    newer = Checkpoints(TREES, str(tmp_path), 1)
     for commit in (4, 5):
         newer.offer(commit, {"from": "newer"}, {})
         newer.wait()
@@ -229,7 +230,7 @@ def test_file_of_an_older_world_replaces_none_of_a_newer_one(
     older.wait()
     expected = ["checkpoint-4-w4.hvd", "checkpoint-5-w3.hvd", "checkpoint-5-w4.hvd"]
     assert names(tmp_path) == expected
-    found = Checkpoints(str(tmp_path), 1).load_newest()
+    found = Checkpoints(TREES, str(tmp_path), 1).load_newest()
     assert found.values == {"from": "newer"} and found.origin.world == 4
 
 
@@ -254,7 +255,7 @@ def test_process_that_ends_waits_for_no_other_world(tmp_path, process, monkeypat
 
     monkeypatch.setattr(_ffi, "confirm_world", confirm)
     monkeypatch.setattr(checkpoints, "_MAX_DOUBT_S", 100.0)
-    written = Checkpoints(str(tmp_path), 1)
+    written = Checkpoints(TREES, str(tmp_path), 1)
     written.offer(1, {}, {})
     written._finish()
     assert capfd.readouterr().err == "" and names(tmp_path) == []
@@ -297,7 +298,7 @@ def test_full_disk_is_one_line_and_training_goes_on(tmp_path, process, capfd):
     assert line == "Horovod: checkpoint 2 in {} can't be written: File too large".format(tmp_path)
     step()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-4-w1.hvd"]
-    found = Checkpoints(str(tmp_path), 1).load_newest()
+    found = Checkpoints(TREES, str(tmp_path), 1).load_newest()
     assert found.values["batch"] == 4
     assert torch.equal(found.trees["model"]["weight"], model.weight)
 
@@ -331,4 +332,4 @@ def test_hung_disk_is_one_line_and_training_goes_on(tmp_path, process, monkeypat
     ends.set()
     state._checkpoints.wait()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
-    assert Checkpoints(str(tmp_path), 1).load_newest().values["batch"] == 1
+    assert Checkpoints(TREES, str(tmp_path), 1).load_newest().values["batch"] == 1

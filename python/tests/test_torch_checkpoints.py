@@ -13,6 +13,7 @@ from horovod.elastic import commits
 from horovod.elastic import checkpoint_file, checkpoints
 from horovod.elastic.checkpoint_file import Origin
 from horovod.elastic.checkpoints import Checkpoints
+from horovod.torch._loading import TREES as TORCH
 from test_torch_elastic import assert_equal, snapshot, step, training
 
 DATA = pathlib.Path(__file__).resolve().parent / "data"
@@ -50,7 +51,7 @@ def new_job(monkeypatch):
 
 def write(path, commit=5):
     with open(path, "wb") as file:
-        checkpoint_file.write(file, Origin(commit, 3, "job", 2), VALUES, TREES)
+        checkpoint_file.write(TORCH, file, Origin(commit, 3, "job", 2), VALUES, TREES)
 
 
 def names(folder):
@@ -83,7 +84,7 @@ def train(state, steps):
 def test_file_gives_back_what_was_written(tmp_path):
     path = str(tmp_path / "a")
     write(path)
-    found = checkpoint_file.read(path)
+    found = checkpoint_file.read(TORCH, path)
     assert (found.origin, found.values) == (Origin(5, 3, "job", 2), VALUES)
     assert checkpoint_file.read_origin(path) == found.origin
     assert_equal(found.trees, TREES)
@@ -104,7 +105,7 @@ def test_each_damage_is_noticed(tmp_path):
     for data in damaged:
         path.write_bytes(data)
         with pytest.raises(checkpoint_file.Damaged):
-            checkpoint_file.read(str(path))
+            checkpoint_file.read(TORCH, str(path))
 
 
 # What the files in data/ hold. They are never written again: what an older version has written is
@@ -131,10 +132,10 @@ KEPT_NUMBERS = {"counts": list(range(-1000, 1000)), "rates": tuple(n / 7 for n i
 
 
 def test_files_of_older_versions_are_read():
-    first = checkpoint_file.read(str(DATA / "checkpoint-format-1.hvd"))
+    first = checkpoint_file.read(TORCH, str(DATA / "checkpoint-format-1.hvd"))
     assert (first.origin, first.values) == (Origin(5), KEPT_VALUES)
     assert_equal(first.trees, KEPT_TREES)
-    second = checkpoint_file.read(str(DATA / "checkpoint-format-2.hvd"))
+    second = checkpoint_file.read(TORCH, str(DATA / "checkpoint-format-2.hvd"))
     assert second.origin == Origin(9, 4, "the job", 3)
     assert second.values == {**KEPT_VALUES, **KEPT_NUMBERS}
     assert_equal(second.trees, KEPT_TREES)
@@ -148,7 +149,7 @@ def test_job_goes_on_from_a_file_of_an_older_version(tmp_path, new_job, capfd):
     old = (DATA / "checkpoint-format-1.hvd").read_bytes()
     (tmp_path / "checkpoint-5.hvd").write_bytes(old)
     capfd.readouterr()
-    found = Checkpoints(str(tmp_path), 1).load_newest()
+    found = Checkpoints(TORCH, str(tmp_path), 1).load_newest()
     assert found.commit == 5 and "going on from commit 5" in capfd.readouterr().err
     os.remove(tmp_path / "checkpoint-5.hvd")
     new_job()
@@ -164,7 +165,7 @@ def test_file_of_a_newer_version_is_skipped_with_a_line(tmp_path, capfd):
     newer = bytearray((DATA / "checkpoint-format-2.hvd").read_bytes())
     newer[8] = 3
     (tmp_path / "checkpoint-9-w9.hvd").write_bytes(newer)
-    assert Checkpoints(str(tmp_path), 1).load_newest() is None
+    assert Checkpoints(TORCH, str(tmp_path), 1).load_newest() is None
     (line,) = capfd.readouterr().err.splitlines()
     assert line.endswith("is skipped: it has format 3, this Horovod reads up to 2")
 
@@ -179,8 +180,8 @@ def test_lists_of_numbers_do_not_count_for_the_header(tmp_path, monkeypatch):
         "odd": [float("nan"), float("-inf"), -0.0] * 1000,
     }
     with open(path, "wb") as file:
-        checkpoint_file.write(file, Origin(1), values, {})
-    found = checkpoint_file.read(path).values
+        checkpoint_file.write(TORCH, file, Origin(1), values, {})
+    found = checkpoint_file.read(TORCH, path).values
     assert repr(found) == repr(values)
 
 
@@ -194,8 +195,8 @@ def test_lists_that_only_look_like_numbers_stay_what_they_are(tmp_path):
         "short": [1, 2],
     }
     with open(path, "wb") as file:
-        checkpoint_file.write(file, Origin(1), values, {})
-    assert repr(checkpoint_file.read(path).values) == repr(values)
+        checkpoint_file.write(TORCH, file, Origin(1), values, {})
+    assert repr(checkpoint_file.read(TORCH, path).values) == repr(values)
 
 
 def test_header_that_could_not_be_read_is_not_written(tmp_path, new_job, monkeypatch, capfd):
@@ -340,7 +341,7 @@ def test_commits_during_a_write_do_not_change_what_is_written(tmp_path, new_job,
     slow_disk.go_on.set()
     state._checkpoints.wait()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
-    found = checkpoint_file.read(str(tmp_path / "checkpoint-1-w1.hvd"))
+    found = checkpoint_file.read(TORCH, str(tmp_path / "checkpoint-1-w1.hvd"))
     assert found.values["batch"] == 1
     assert_equal(found.trees["model"], dict(committed[0]))
     assert_equal(found.trees["optimizer"]["state"], committed[1])
@@ -366,7 +367,7 @@ def test_last_commit_of_a_process_is_written_at_its_end(tmp_path, new_job, slow_
     (end,) = ends
     end()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-3-w1.hvd"]
-    found = checkpoint_file.read(str(tmp_path / "checkpoint-3-w1.hvd"))
+    found = checkpoint_file.read(TORCH, str(tmp_path / "checkpoint-3-w1.hvd"))
     assert found.values["batch"] == 3
     assert_equal(found.trees["model"], dict(committed[0]))
 
@@ -415,5 +416,5 @@ def test_last_commit_is_not_written_beside_one_that_hangs(
 
 
 def test_nothing_there_is_no_checkpoint(tmp_path, capfd):
-    assert Checkpoints(str(tmp_path / "new"), 1).load_newest() is None
+    assert Checkpoints(TORCH, str(tmp_path / "new"), 1).load_newest() is None
     assert capfd.readouterr().err == ""

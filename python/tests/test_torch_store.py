@@ -13,7 +13,7 @@ import horovod.torch as hvd
 from horovod import _ffi
 from horovod.elastic import commit_store, commits, loop
 from horovod.common.exceptions import HorovodInternalError
-from horovod.torch.elastic import state as torch_state
+from horovod.elastic import tensor_state
 
 
 class Store:
@@ -313,7 +313,7 @@ def test_new_process_says_which_checkpoint_it_holds_if_nobody_trains(
     (tmp_path / ".checkpoint-9.hvd.tmp").write_bytes(b"of one who is writing")
     new_process(monkeypatch)
     monkeypatch.setattr(_ffi, "is_deferred", lambda: True)
-    monkeypatch.setattr(torch_state, "rank", lambda: 2 if others_train else 0)
+    monkeypatch.setattr(tensor_state, "rank", lambda: 2 if others_train else 0)
     fresh = training(checkpoint_dir=str(tmp_path))
     capsys.readouterr()
     fresh._inherit()

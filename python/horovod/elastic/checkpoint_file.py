@@ -22,10 +22,10 @@ from collections import OrderedDict
 from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import cloudpickle
-import torch
 
 from horovod import _ffi
-from horovod.elastic import trees as _trees
+from horovod.common.tensors import Kind, size_of
+from horovod.elastic.trees import Trees, is_dict
 
 _MAGIC = b"HVDCKPT\n"
 _VERSION = 2
@@ -65,26 +65,27 @@ class Checkpoint(NamedTuple):
 # State to JSON. A node is a list: what it is, then of what.
 
 
-def _encode(value: Any, sections: List[Tuple[Dict[str, Any], Any]]) -> List[Any]:
+def _encode(value: Any, sections: List[Tuple[Dict[str, Any], Any]], trees: Trees) -> List[Any]:
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return ["value", value]
     if kind is float:
         return ["float", value.hex()]
-    if _trees.is_dict(value):
-        items = [[_encode(k, sections), _encode(v, sections)] for k, v in value.items()]
+    if is_dict(value):
+        items = [[_encode(part, sections, trees) for part in item] for item in value.items()]
         return ["dict" if kind is dict else "ordered", items]
     if kind in (list, tuple):
         numbers = _as_array(value) if len(value) >= _LONG else None
         if numbers is not None:
             sections.append(({"kind": "numbers", "code": numbers.typecode}, _buffer(numbers)))
             return [kind.__name__ + " of numbers", ["section", len(sections) - 1]]
-        return [kind.__name__, [_encode(item, sections) for item in value]]
-    if kind is torch.Tensor and _trees.is_plain(value) and not value.requires_grad:
-        if value.device.type == "cpu":
-            what = {"kind": "tensor", "dtype": str(value.dtype)[6:], "shape": list(value.shape)}
-            sections.append((what, _bytes_of(value)))
-            return ["section", len(sections) - 1]
+        return [kind.__name__, [_encode(item, sections, trees) for item in value]]
+    tensor = trees.adapter.kind(value, exact=True)
+    if tensor is not None:
+        shape, dtype = tensor
+        what = {"kind": "tensor", "dtype": dtype, "shape": list(shape)}
+        sections.append((what, _bytes_of(value, tensor, trees)))
+        return ["section", len(sections) - 1]
     sections.append(({"kind": "pickle"}, cloudpickle.dumps(value)))
     return ["section", len(sections) - 1]
 
@@ -120,23 +121,26 @@ def _buffer(numbers: "array.array[Any]") -> Any:
     return memoryview(numbers).cast("B")
 
 
-def _bytes_of(tensor: torch.Tensor) -> Any:
-    """The tensor's bytes as a buffer, without a copy if it is contiguous."""
-    tensor = tensor.contiguous()
-    size = tensor.numel() * tensor.element_size()
-    if size == 0:
-        return bytearray()
-    return _ffi.memory(tensor.data_ptr(), size, tensor)
+def _bytes_of(tensor: Any, kind: Kind, trees: Trees) -> Any:
+    """The tensor's bytes as a buffer, without a copy if it is in one piece."""
+    if size_of(kind) == 0:
+        return b""
+    tensor = trees.in_one_piece(tensor)
+    return _ffi.memory(trees.adapter.address(tensor), size_of(kind), tensor)
 
 
 def write(
-    file: BinaryIO, origin: Origin, values: Dict[str, Any], trees: Dict[str, Any]
+    trees: Trees,
+    file: BinaryIO,
+    origin: Origin,
+    values: Dict[str, Any],
+    state_dicts: Dict[str, Any],
 ) -> None:
     """Writes a checkpoint to `file`, open for writing and empty. Raises OSError, and whatever
     pickling does; ValueError if all that is neither tensors nor long lists of numbers is more than
     a header may be."""
     sections: List[Tuple[Dict[str, Any], Any]] = []
-    state = _encode({"values": values, "trees": trees}, sections)
+    state = _encode({"values": values, "trees": state_dicts}, sections, trees)
     offset = 0  # from the end of the header, until that is known
     for what, data in sections:
         what.update(offset=offset, size=len(data), crc=zlib.crc32(data))
@@ -157,7 +161,7 @@ def write(
         file.write(bytes(-len(data) % _ALIGNMENT))
 
 
-def read(path: str) -> Checkpoint:
+def read(trees: Trees, path: str) -> Checkpoint:
     """Reads a checkpoint. Nothing is unpickled before all checksums are found right.
 
     Raises:
@@ -170,7 +174,7 @@ def read(path: str) -> Checkpoint:
         if found != header["size"]:
             raise Damaged("{} of its {} bytes are there".format(found, header["size"]))
         raw = [_read_section(file, start, what) for what in header["sections"]]
-    sections = [_opened(data, what) for data, what in zip(raw, header["sections"])]
+    sections = [_opened(data, what, trees) for data, what in zip(raw, header["sections"])]
     state = _decode(header["state"], sections)
     return Checkpoint(path, _origin(header), state["values"], state["trees"])
 
@@ -202,29 +206,20 @@ def _read_header(file: BinaryIO) -> Tuple[Dict[str, Any], int]:
     return json.loads(text), _PREFIX.size + size
 
 
-def _read_section(file: BinaryIO, start: int, what: Dict[str, Any]) -> torch.Tensor:
-    data = torch.empty(what["size"], dtype=torch.uint8)
-    view = _bytes_of(data)
+def _read_section(file: BinaryIO, start: int, what: Dict[str, Any]) -> Any:
+    data = _ffi.zeros(what["size"])
     file.seek(start + what["offset"])
-    if file.readinto(view) != what["size"]:
+    if file.readinto(data) != what["size"]:
         raise Damaged("it ends within its data")
-    if zlib.crc32(view) != what["crc"]:
+    if zlib.crc32(data) != what["crc"]:
         raise Damaged("a {} in it does not match its checksum".format(what["kind"]))
     return data
 
 
-def _opened(data: torch.Tensor, what: Dict[str, Any]) -> Any:
+def _opened(data: Any, what: Dict[str, Any], trees: Trees) -> Any:
     """What a section holds."""
     if what["kind"] == "tensor":
-        return _as_tensor(data, what)
+        return trees.adapter.from_memory(data, 0, (tuple(what["shape"]), what["dtype"]))
     if what["kind"] == "numbers":
-        return array.array(what["code"], bytes(_bytes_of(data)))
-    return _unpickled(data)
-
-
-def _as_tensor(data: torch.Tensor, what: Dict[str, Any]) -> torch.Tensor:
-    return data.view(getattr(torch, what["dtype"])).reshape(what["shape"])
-
-
-def _unpickled(data: torch.Tensor) -> Any:
-    return pickle.loads(_bytes_of(data))
+        return array.array(what["code"], bytes(data))
+    return pickle.loads(data)

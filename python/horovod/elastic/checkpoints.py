@@ -12,6 +12,7 @@ from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
 from horovod.elastic import checkpoint_file, checkpoint_folder, folder_lock
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged
 from horovod.elastic.checkpoint_folder import CheckpointFolder, Found
+from horovod.elastic.trees import Trees
 
 # Gives the values and trees of a commit.
 Contents = Callable[[], Tuple[Dict[str, Any], Dict[str, Any]]]
@@ -47,9 +48,10 @@ class Checkpoints:
     Raises OSError if the folder can't be made, ValueError if `every` is not a positive number.
     """
 
-    def __init__(self, folder: str, every: int) -> None:
+    def __init__(self, trees: Trees, folder: str, every: int) -> None:
         if not isinstance(every, int) or isinstance(every, bool) or every < 1:
             raise ValueError("checkpoint_every must be a positive number, not {!r}".format(every))
+        self._tensors = trees
         self._folder = CheckpointFolder(folder)
         self._every = every
         self._newest = 0  # commit that was written, or tried
@@ -138,7 +140,7 @@ class Checkpoints:
                 return None
             path = self._folder.path_of(found.name)
             try:
-                checkpoint = checkpoint_file.read(path)
+                checkpoint = checkpoint_file.read(self._tensors, path)
             except (OSError, Damaged) as error:
                 say("checkpoint {} is skipped: {}".format(path, _reason(error)))
                 self._damaged.add(found.name)
@@ -173,11 +175,15 @@ class Checkpoints:
 
     def _write(self, commit: int, epoch: int, contents: Contents) -> None:
         try:
-            values, trees = contents()
+            values, state_dicts = contents()
             folder_lock.take(self._folder.path, checkpoint_folder.job())
             origin = self._folder.origin_of(commit, epoch)
             write = functools.partial(
-                checkpoint_file.write, origin=origin, values=values, trees=trees
+                checkpoint_file.write,
+                self._tensors,
+                origin=origin,
+                values=values,
+                state_dicts=state_dicts,
             )
             written = self._folder.put(origin, write, self._confirm)
             self._folder.remove_older_than(written, _KEPT, self._damaged)

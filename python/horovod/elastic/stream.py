@@ -3,24 +3,26 @@
 import contextlib
 import mmap
 import threading
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
-
-import torch
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from horovod import _ffi
 from horovod.common import ops
-from horovod.common.process_sets import ProcessSet
-from horovod.elastic import trees as _trees
-from horovod.torch.mpi_ops import rank
+from horovod.common.basics import rank
+from horovod.common.objects import broadcast_object
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.tensors import Kind, Tensor, new, size_of
+from horovod.elastic.trees import Trees, put_tensors
 
 # Of one operation, which is what a timeout bounds.
 _GROUP_BYTES = 64 << 20
+
+_Sized = Tuple[Tensor, Kind, int]  # a tensor, its kind, and how many bytes it has
 
 
 class Destinations(NamedTuple):
     """Where the tensors of another rank's tree go."""
 
-    tensors: List[torch.Tensor]
+    tensors: List[Tensor]
     fresh: Optional[mmap.mmap]  # the memory of those that are new
 
     def take_memory(self) -> None:
@@ -29,11 +31,11 @@ class Destinations(NamedTuple):
             _ffi.take_new_memory(self.fresh)
 
 
-def destinations(schema: bytes, kinds: Sequence[_trees.Kind], own: Any) -> Destinations:
+def destinations(trees: Trees, schema: bytes, kinds: Sequence[Kind], own: Any) -> Destinations:
     """Tensors of `own` where they fit, new ones in host memory otherwise."""
-    found = _trees.counterparts(schema, kinds, own)
+    found = trees.counterparts(schema, kinds, own)
     missing = [number for number in range(len(kinds)) if number not in found]
-    tensors, fresh = _trees.new_together([kinds[number] for number in missing])
+    tensors, fresh = trees.new_together([kinds[number] for number in missing])
     found.update(zip(missing, tensors))
     return Destinations([found[number] for number in range(len(kinds))], fresh)
 
@@ -49,34 +51,58 @@ def meanwhile(work: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
+def broadcast_tree(
+    trees: Trees,
+    own: Any,
+    root_rank: int,
+    name: str,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Returns rank `root_rank`'s tree on all ranks: nested dicts, lists and tuples of tensors and
+    other values, which are pickled. Each rank gives its own. Where the root's has a tensor of the
+    same shape and type in the same place, that of `own` is overwritten and part of the result;
+    other tensors are new, in host memory. The root gets `own` itself."""
+    if rank() == root_rank:
+        taken = trees.take_tensors(own)
+        broadcast_object((taken.schema, taken.kinds), root_rank, name + ".schema", process_set)
+        broadcast_tensors(trees, taken.tensors, root_rank, name, process_set)
+        return own
+    schema, kinds = broadcast_object(None, root_rank, name + ".schema", process_set)
+    places = destinations(trees, schema, kinds, own)
+    with meanwhile(places.take_memory):
+        broadcast_tensors(trees, places.tensors, root_rank, name, process_set)
+    return put_tensors(schema, places.tensors)
+
+
 class _Started(NamedTuple):
     handle: int
-    tensors: List[torch.Tensor]
-    buffers: List[torch.Tensor]  # of each, what is sent
+    group: List[_Sized]
+    buffers: List[Tensor]  # of each, what is sent
 
 
 def broadcast_tensors(
-    tensors: Sequence[torch.Tensor],
+    trees: Trees,
+    tensors: Sequence[Tensor],
     root_rank: int,
     name: str,
     process_set: ProcessSet,
     append: bool = False,
 ) -> None:
-    """Overwrites the tensors, strided ones of any device, with those of rank `root_rank`, in place.
-    Their number, shapes and types are the same on all ranks. `append`: they are also appended to
-    what was begun in the store."""
+    """Overwrites the tensors, wherever they are, with those of rank `root_rank`, in place. Their
+    number, shapes and types are the same on all ranks. `append`: they are also appended to what was
+    begun in the store."""
     is_root = rank() == root_rank
     started: Optional[_Started] = None
     try:
-        for number, group in enumerate(_groups(tensors)):
-            buffers = [_buffer(tensor, is_root) for tensor in group]
+        for number, group in enumerate(_groups(trees, tensors)):
+            buffers = [_buffer(trees, tensor, kind, is_root) for tensor, kind, _ in group]
             before, started = started, None
             if before is not None:
                 ops.synchronize(before.handle)
             handle = ops.broadcast_stretches(
                 "{}.{}".format(name, number),
-                [buffer.data_ptr() for buffer in buffers],
-                [_bytes_of(tensor) for tensor in group],
+                [trees.adapter.address(buffer) for buffer in buffers],
+                [size for _, _, size in group],
                 root_rank,
                 buffers,
                 process_set.process_set_id,
@@ -84,47 +110,43 @@ def broadcast_tensors(
             )
             started = _Started(handle, group, buffers)
             if before is not None and not is_root:
-                _unpack(before)
+                _unpack(trees, before)
         if started is not None:
             last, started = started, None
             ops.synchronize(last.handle)
             if not is_root:
-                _unpack(last)
+                _unpack(trees, last)
     finally:
         if started is not None:
             ops.discard(started.handle)
 
 
-def _bytes_of(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
-def _groups(tensors: Sequence[torch.Tensor]) -> Iterator[List[torch.Tensor]]:
+def _groups(trees: Trees, tensors: Sequence[Tensor]) -> Iterator[List[_Sized]]:
     """What is sent by one operation. Follows from the sizes, so it is the same on all ranks."""
-    group: List[torch.Tensor] = []
-    size = 0
+    group: List[_Sized] = []
+    total = 0
     for tensor in tensors:
-        if tensor.numel() == 0:
+        kind = trees.adapter.kind(tensor)
+        size = size_of(kind)
+        if size == 0:
             continue
-        group.append(tensor)
-        size += _bytes_of(tensor)
-        if size >= _GROUP_BYTES:
+        group.append((tensor, kind, size))
+        total += size
+        if total >= _GROUP_BYTES:
             yield group
-            group, size = [], 0
+            group, total = [], 0
     if group:
         yield group
 
 
-def _buffer(tensor: torch.Tensor, is_root: bool) -> torch.Tensor:
+def _buffer(trees: Trees, tensor: Tensor, kind: Kind, is_root: bool) -> Tensor:
     """The memory to send from or receive in: that of the tensor itself, if that will do."""
-    if _trees.is_in_one_piece(tensor):
-        return tensor
-    if is_root:
-        return _trees.copied_in_one_piece(tensor)
-    return torch.empty(tensor.shape, dtype=tensor.dtype)
+    if is_root or trees.adapter.address(tensor) is not None:
+        return trees.in_one_piece(tensor)
+    return new(trees.adapter, kind)
 
 
-def _unpack(arrived: _Started) -> None:
-    for tensor, buffer in zip(arrived.tensors, arrived.buffers):
+def _unpack(trees: Trees, arrived: _Started) -> None:
+    for (tensor, _, _), buffer in zip(arrived.group, arrived.buffers):
         if buffer is not tensor:
-            tensor.detach().copy_(buffer)
+            trees.adapter.assign(tensor, buffer)

@@ -3,30 +3,28 @@
 
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-import torch
-
 from horovod import _ffi
+from horovod.common.tensors import Kind, size_of
 from horovod.elastic import commit_store
 from horovod.elastic.commit_store import Head
-from horovod.elastic import trees as _trees
+from horovod.elastic.trees import Trees, places, put_tensors
 
 
 class Placed(commit_store.Placed):
     """A commit in the store, with state dicts."""
 
-    _contents: Optional[Tuple[Dict[str, Any], Dict[str, Any]]] = None
+    def __init__(self, trees: Trees, address: int, number: int = 0) -> None:
+        super().__init__(address, number)
+        self._trees = trees
+        self._contents: Optional[Tuple[Dict[str, Any], Dict[str, Any]]] = None
 
     def contents(self) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """Values and state dicts; the latter's tensors are views of the store."""
         if self._contents is None:
             head = self.head()
-            if head.size > 0:
-                memory = _ffi.memory(self.tensors(), head.size)
-                buffer = torch.frombuffer(memory, dtype=torch.uint8)
-            else:
-                buffer = torch.empty(0, dtype=torch.uint8)
-            tensors = _trees.views(head.kinds, buffer)
-            trees = _trees.put_tensors(head.schema, tensors) if head.schema else {}
+            memory = _ffi.memory(self.tensors(), head.size) if head.size > 0 else None
+            tensors = self._trees.views(head.kinds, memory)
+            trees = put_tensors(head.schema, tensors) if head.schema else {}
             self._contents = (self.values(), trees)
         return self._contents
 
@@ -42,21 +40,30 @@ class PlacedTree(NamedTuple):
 
 
 def place(
-    owner: Any, values: Dict[str, Any], trees: Dict[str, Any], keep: Optional[Placed]
+    trees: Trees,
+    owner: Any,
+    values: Dict[str, Any],
+    state_dicts: Dict[str, Any],
+    keep: Optional[Placed],
 ) -> Optional[Placed]:
     """Copies a commit into the store, all but sealing it, and leaves the commit `keep` alone. None
     if it can't be kept there; if that is no matter of course, one line on stderr says why."""
     if not commit_store.keeps(owner):
         return None
     try:
-        return _place(values, trees, keep)
+        return _place(trees, values, state_dicts, keep)
     except commit_store.CAN_NOT_BE_KEPT as error:  # the training goes on
         commit_store.warn_once(error)
         return None
 
 
 def begin(
-    owner: Any, values: bytes, schema: bytes, kinds: Sequence[_trees.Kind], keep: Optional[Placed]
+    trees: Trees,
+    owner: Any,
+    values: bytes,
+    schema: bytes,
+    kinds: Sequence[Kind],
+    keep: Optional[Placed],
 ) -> Optional[Placed]:
     """Begins a commit that holds these values, pickled, and state dicts, taken apart, whose tensors
     are going to be appended. Otherwise as :func:`place`, but without Python's lock while it takes
@@ -64,15 +71,13 @@ def begin(
     if not commit_store.keeps(owner):
         return None
     try:
-        return _begin(values, schema, kinds, keep)
+        return _begin(trees, values, schema, kinds, keep)
     except commit_store.CAN_NOT_BE_KEPT as error:  # the training goes on
         commit_store.warn_once(error)
         return None
 
 
-def compare(
-    newest: Placed, values: bytes, schema: bytes, kinds: Sequence[_trees.Kind]
-) -> bool:
+def compare(newest: Placed, values: bytes, schema: bytes, kinds: Sequence[Kind]) -> bool:
     """Begins to compare such a commit, whose tensors are going to be appended, with `newest`, the
     last one that was sealed. False if it is another one for certain.
 
@@ -91,22 +96,23 @@ def is_same() -> bool:
     return _ffi.store_is_same()
 
 
-def _place(values: Dict[str, Any], trees: Dict[str, Any], keep: Optional[Placed]) -> Placed:
-    taken = _trees.take_tensors(trees)
-    placed = _begin(commit_store.pickled(values), taken.schema, taken.kinds, keep)
-    in_place = _trees.is_in_one_piece
-    tensors = [t if in_place(t) else _trees.copied_in_one_piece(t) for t in taken.tensors]
-    sizes = [t.numel() * t.element_size() for t in tensors]
-    _ffi.store_append([t.data_ptr() for t in tensors], sizes)
+def _place(
+    trees: Trees, values: Dict[str, Any], state_dicts: Dict[str, Any], keep: Optional[Placed]
+) -> Placed:
+    taken = trees.take_tensors(state_dicts)
+    placed = _begin(trees, commit_store.pickled(values), taken.schema, taken.kinds, keep)
+    tensors = [trees.in_one_piece(tensor) for tensor in taken.tensors]
+    sizes = [size_of(kind) for kind in taken.kinds]
+    _ffi.store_append([trees.adapter.address(tensor) for tensor in tensors], sizes)
     return placed
 
 
 def _begin(
-    values: bytes, schema: bytes, kinds: Sequence[_trees.Kind], keep: Optional[Placed]
+    trees: Trees, values: bytes, schema: bytes, kinds: Sequence[Kind], keep: Optional[Placed]
 ) -> Placed:
-    return Placed(commit_store.begin(_head(values, schema, kinds), keep).address)
+    return Placed(trees, commit_store.begin(_head(values, schema, kinds), keep).address)
 
 
-def _head(values: bytes, schema: bytes, kinds: Sequence[_trees.Kind]) -> Head:
-    size = _trees.places([_trees.size_of(kind) for kind in kinds])[1]
+def _head(values: bytes, schema: bytes, kinds: Sequence[Kind]) -> Head:
+    size = places([size_of(kind) for kind in kinds])[1]
     return Head(values, schema, kinds, size)

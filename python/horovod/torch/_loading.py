@@ -5,7 +5,10 @@ from typing import Any, Dict
 
 import torch
 
-from horovod.elastic import trees as _trees
+from horovod.elastic.trees import Trees, mapped
+from horovod.torch import _tensors
+
+TREES = Trees(_tensors)
 
 
 class _Given:
@@ -32,7 +35,7 @@ def tensors_of(value: Any) -> Any:
 def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: Dict[str, Any]) -> None:
     """Loads `state_dict`, whose tensors the optimizer may keep."""
     if _loads_like_torch(type(optimizer)) and _torch_copies():
-        state_dict = _trees.mapped(
+        state_dict = mapped(
             state_dict, lambda value: _Given(value) if isinstance(value, torch.Tensor) else value
         )
     optimizer.load_state_dict(state_dict)

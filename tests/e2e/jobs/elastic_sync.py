@@ -10,6 +10,7 @@ import horovod.torch as hvd
 import torch
 from horovod import _ffi
 from horovod.elastic.tree_store import Placed
+from horovod.torch._loading import TREES
 
 RANKS, LOSSES, STEPS = 3, (4, 8), 12
 
@@ -31,7 +32,7 @@ def stored():
     newest = _ffi.store_newest()
     if newest is None:
         return None
-    values, trees = Placed(newest.address).contents()
+    values, trees = Placed(TREES, newest.address).contents()
     return [newest.number, digest(trees["model"]), digest(trees["optimizer"]), values["batch"]]
 
 

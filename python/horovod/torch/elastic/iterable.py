@@ -1,15 +1,13 @@
-"""Deals out a stream of items, and what is left of an epoch again when the number of ranks
-changes."""
+"""The elastic stream of items for torch's data loaders."""
 
-import itertools
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterator
 
 import torch
 
-from horovod.elastic.cursor import JobCursor
+from horovod.elastic.iterable import ElasticIterable
 
 
-class ElasticIterableDataset(JobCursor, torch.utils.data.IterableDataset):
+class ElasticIterableDataset(ElasticIterable, torch.utils.data.IterableDataset):
     """Deals out the items of an iterable to the ranks one by one; the counterpart of
     :class:`ElasticSampler` for data without a length.
 
@@ -33,23 +31,8 @@ class ElasticIterableDataset(JobCursor, torch.utils.data.IterableDataset):
     Iterating raises ValueError in a DataLoader with several workers, which would mix up the order.
     """
 
-    def __init__(self, source: Iterable[Any]) -> None:
-        self.source = source
-        JobCursor.__init__(self)
-
     def __iter__(self) -> Iterator[Any]:
         worker = torch.utils.data.get_worker_info()
         if worker is not None and worker.num_workers > 1:
             raise ValueError("ElasticIterableDataset needs a DataLoader with num_workers=0 or 1")
-        if hasattr(self.source, "set_epoch"):
-            self.source.set_epoch(self._dealt_epoch)
-        return self._mine(iter(self.source), self._dealt_from, self.rank, self.num_replicas)
-
-    @staticmethod
-    def _mine(items: Iterator[Any], skipped: int, rank: int, num_replicas: int) -> Iterator[Any]:
-        items = itertools.islice(items, skipped, None)
-        while True:
-            dealt = list(itertools.islice(items, num_replicas))
-            if not dealt:
-                return
-            yield dealt[rank % len(dealt)]
+        return super().__iter__()

@@ -1,91 +1,17 @@
-"""Deals out the samples of a dataset, and what is left of an epoch again when the number of ranks
-changes."""
+"""The elastic sampler for torch's data loaders."""
 
-import functools
-import math
-import warnings
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import List
 
 import torch
 
-from horovod.elastic.cursor import JobCursor
+from horovod.elastic import sampler
 
 
-class ElasticSampler(JobCursor, torch.utils.data.Sampler):
-    """Deals out a dataset to the ranks, and what is not yet processed of it again after a change of
-    the world.
+class ElasticSampler(sampler.ElasticSampler, torch.utils.data.Sampler):
+    __doc__ = sampler.ElasticSampler.__doc__
 
-    Put it into a ``TorchState``; call :meth:`record_batch` after each batch, before commit, and
-    :meth:`set_epoch` at the end of an epoch. Use the same batch size on all ranks.
-
-    What is dealt changes only in :meth:`reset`, which ``set_epoch``, ``load_state_dict`` and every
-    change of the world call. In between the length stays, whatever is recorded, and iterating again
-    deals the same indices.
-
-    What is guaranteed: the progress is one number for the whole job, saved and restored with the
-    weights. So, through any sequence of commits, failures and changes of the world, each index is
-    part of the committed work of an epoch exactly once, except for up to ``num_replicas - 1``
-    indices at the very end, repeated so that all ranks get equally many. A batch that was processed
-    but not committed when a worker failed is undone with the weights: its indices are dealt again,
-    perhaps to other ranks.
-
-    Args:
-      dataset: anything with a length.
-      shuffle: whether each epoch has an order of its own.
-      seed: of that order; the same on all ranks.
-
-    Attributes:
-      remaining_indices: what is dealt to all ranks together, in order.
-      num_samples: how many indices this rank gets.
-      total_size: how many all ranks get, repeated ones included.
-    """
-
-    def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0) -> None:
-        self.dataset = dataset
-        self.shuffle = shuffle
-        self.seed = seed
-        self.num_samples = 0
-        self.total_size = 0
-        self._order_of: Optional[Tuple[int, int, int]] = None  # what the order was made of
-        self._order: List[int] = []
-        JobCursor.__init__(self)
-
-    def reset(self) -> None:
-        super().reset()
-        self._dealt_length = len(self.dataset)
-        self._gave_nothing = False
-        self.__dict__.pop("remaining_indices", None)
-        left = max(0, self._dealt_length - self._dealt_from)
-        self.num_samples = math.ceil(left / self.num_replicas)
-        self.total_size = self.num_samples * self.num_replicas
-
-    @functools.cached_property
-    def remaining_indices(self) -> List[int]:
-        # Made when it is asked for: a new world need not wait for it.
-        return self._ordered(self._dealt_length, self._dealt_epoch)[self._dealt_from :]
-
-    def _ordered(self, length: int, epoch: int) -> List[int]:
-        if not self.shuffle:
-            return list(range(length))
-        if self._order_of != (length, self.seed, epoch):
-            generator = torch.Generator()
-            generator.manual_seed(self.seed + epoch)
-            self._order = torch.randperm(length, generator=generator).tolist()
-            self._order_of = (length, self.seed, epoch)
-        return self._order
-
-    def __iter__(self) -> Iterator[int]:
-        indices = list(self.remaining_indices)
-        if not indices and self._dealt_length > 0:
-            if self._gave_nothing:  # once is the end of an epoch in which the world changed
-                warnings.warn(
-                    "ElasticSampler has nothing to deal: all of epoch {} is recorded as processed. "
-                    "Call set_epoch() at the end of each epoch.".format(self._dealt_epoch)
-                )
-            self._gave_nothing = True
-        while 0 < len(indices) < self.total_size:
-            indices += indices[: self.total_size - len(indices)]
-        return iter(indices[self.rank : self.total_size : self.num_replicas])
-
-    def __len__(self) -> int:
-        return self.num_samples
+    @staticmethod
+    def _shuffled(length: int, seed: int) -> List[int]:
+        generator = torch.Generator()
+        generator.manual_seed(seed)
+        return torch.randperm(length, generator=generator).tolist()

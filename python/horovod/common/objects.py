@@ -1,0 +1,132 @@
+"""Python objects, pickled, from one rank to all and from all to all."""
+
+import array
+import io
+from typing import Any, List, Optional, Sequence
+
+from horovod import _ffi
+from horovod.common import ops, process_sets
+from horovod.common.basics import rank
+from horovod.common.collectives import check_root
+from horovod.common.process_sets import ProcessSet, global_process_set
+
+
+class _Sealing:
+    """One operation that carries objects: what it brings is only unpickled if it is what the other
+    rank has sent. Whoever unpickles what a stranger made runs the stranger's code."""
+
+    def __init__(self, kind: str, name: str, process_set: ProcessSet) -> None:
+        self._name = "{} {}".format(kind, name)
+        self._process_set = process_set
+
+    def seal(self, data: memoryview) -> None:
+        """Fills in the seal of what :func:`_to_bytes` has made. No operation of this name may come
+        between it and the data's."""
+        size = len(data) - _ffi.SEAL_BYTES
+        process_set = self._process_set.process_set_id or 0
+        _ffi.seal(self._name, process_set, _ffi.address_of_buffer(data), size)
+
+    def check(self, senders: Sequence[int], received: memoryview, sizes: Sequence[int]) -> None:
+        """Raises HorovodInternalError, and the world is broken, if a part of `received` is not what
+        its sender, a rank of all ranks, has sealed. To be called on every rank."""
+        address = _ffi.address_of_buffer(received)
+        addresses = []
+        for size in sizes:
+            addresses.append(address)
+            address += size
+        process_set = self._process_set.process_set_id or 0
+        _ffi.open_sealed(self._name, process_set, senders, addresses, sizes)
+
+
+def _to_bytes(obj: Any) -> memoryview:
+    """A pickle, and room for its seal."""
+    import cloudpickle  # not before it is needed: it costs imports
+
+    stream = io.BytesIO()
+    cloudpickle.dump(obj, stream)
+    stream.write(bytes(_ffi.SEAL_BYTES))
+    return stream.getbuffer()
+
+
+def _from_bytes(checked: memoryview) -> Any:
+    import cloudpickle
+
+    return cloudpickle.loads(checked[: -_ffi.SEAL_BYTES])
+
+
+def _broadcast(memory: Any, dtype: int, root_rank: int, name: str, process_set: int) -> None:
+    """Overwrites a buffer with the root's."""
+    address = _ffi.address_of_buffer(memory)
+    with ops.naming("broadcast", name, process_set) as name:
+        request = _ffi.request(
+            name, _ffi.BROADCAST, dtype, (len(memory),), address, address, root_rank=root_rank
+        )
+        handle = ops.submit([request], _ffi.release, memory, process_set, waits=True)
+    ops.synchronize(handle)
+
+
+def _allgather(memory: Any, dtype: int, name: str, process_set: int) -> memoryview:
+    """The bytes of the ranks' buffers, one after another."""
+    itemsize = memoryview(memory).itemsize
+
+    def finish(handle: int) -> memoryview:
+        owner = _ffi.ResultOwner(handle)
+        result = _ffi.result(handle, 0)
+        size = result.shape[0] * itemsize
+        gathered = _ffi.memory(result.address, size, owner) if size else bytearray()
+        return memoryview(gathered).cast("B")
+
+    address = _ffi.address_of_buffer(memory)
+    with ops.naming("allgather", name, process_set) as name:
+        request = _ffi.request(name, _ffi.ALLGATHER, dtype, (len(memory),), address)
+        handle = ops.submit([request], finish, memory, process_set, waits=True)
+    return ops.synchronize(handle)
+
+
+def broadcast_object(
+    obj: Any = None,
+    root_rank: int = 0,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Returns rank `root_rank`'s `obj` on all ranks of the process set. It is pickled (cloudpickle);
+    the other ranks' is not looked at."""
+    name = name or "broadcast_object"
+    process_set_id = process_sets.check(process_set)
+    check_root(root_rank, process_set)
+    is_root = rank() == root_rank
+    sealing = _Sealing("broadcast", name, process_set)
+    data = _to_bytes(obj) if is_root else memoryview(b"")
+    length = array.array("q", [len(data)])
+    _broadcast(length, _ffi.INT64, root_rank, name + ".size", process_set_id)
+    if is_root:
+        sealing.seal(data)
+    else:
+        data = memoryview(_ffi.zeros(max(length[0], 0)))
+    _broadcast(data, _ffi.UINT8, root_rank, name + ".data", process_set_id)
+    sealing.check([root_rank], data, [len(data)])
+    return obj if is_root else _from_bytes(data)
+
+
+def allgather_object(
+    obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> List[Any]:
+    """Returns the list of the `obj` of all ranks of the process set, in rank order. They are pickled
+    (cloudpickle)."""
+    name = name or "allgather_object"
+    process_set_id = process_sets.check(process_set)
+    sealing = _Sealing("allgather", name, process_set)
+    data = _to_bytes(obj)
+    length = array.array("q", [len(data)])
+    sizes = _allgather(length, _ffi.INT64, name + ".sizes", process_set_id)
+    lengths = list(sizes.cast("q"))
+    sealing.seal(data)
+    gathered = _allgather(data, _ffi.UINT8, name + ".data", process_set_id)
+    if min(lengths) < 0 or sum(lengths) != len(gathered):
+        lengths = [len(gathered)] + [0] * (len(lengths) - 1)  # which fits no seal
+    sealing.check(process_set.ranks, gathered, lengths)
+    objects = []
+    for size in lengths:
+        objects.append(_from_bytes(gathered[:size]))
+        gathered = gathered[size:]
+    return objects

@@ -1,0 +1,113 @@
+"""How each kind of value in a state is saved, restored and synchronized."""
+
+from typing import Any, Iterable
+
+from horovod.common import ops
+from horovod.common.basics import rank
+from horovod.elastic.stream import broadcast_tree
+from horovod.elastic.tree_store import PlacedTree
+from horovod.elastic.trees import Trees
+
+
+class StateHandler:
+    """Knows how to save, restore and synchronize one kind of value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def save(self) -> None:
+        """Copies the value's state."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Makes the value's state what it was at the last save."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Makes all ranks' values what rank 0's is."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Called in a new world, before anything else looks at the value."""
+
+    def set_value(self, value: Any) -> None:
+        """Handles another value from now on."""
+        self.value = value
+        self.save()
+
+
+class StateDictHandler(StateHandler):
+    """For values that have state_dict and load_state_dict.
+
+    Copies are in host memory. Two take turns, so that a copy that is interrupted leaves the one
+    before intact, and no memory is asked for at each save. Those of commits lie in the store, if
+    there is one. A framework's class says what its `trees` are of.
+    """
+
+    trees: Trees
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self._saved: Any = None
+        self._spare: Any = None
+        self.save()
+
+    def save(self) -> None:
+        self.keep(self.copied())
+
+    def restore(self) -> None:
+        self.load(self.saved())
+
+    def sync(self) -> None:
+        ops.check_ready()
+        tree = broadcast_tree(self.trees, self.own_tensors(), 0, "horovod.state")
+        if rank() != 0:
+            self.take(tree)
+        else:
+            self.given()
+
+    def copied(self) -> Any:
+        """A copy of the state dict as it is now; it is no save until :meth:`keep`."""
+        return self.trees.copied(self.state_dict(), self._spare)
+
+    def state_dict(self) -> Any:
+        """What :meth:`copied` copies."""
+        return self.value.state_dict()
+
+    def keep(self, copied: Any, busy: Iterable[Any] = ()) -> None:
+        """Makes `copied` the last save. The one before is written to later on, unless it is one of
+        `busy`."""
+        before, self._saved = self._saved, copied
+        is_busy = any(before is tree for tree in busy)
+        in_store = isinstance(before, PlacedTree) or isinstance(copied, PlacedTree)
+        self._spare = None if is_busy or in_store else before
+
+    def saved(self) -> Any:
+        """The last save; not to be changed."""
+        return self._saved.tree() if isinstance(self._saved, PlacedTree) else self._saved
+
+    def load(self, saved: Any) -> None:
+        """Gives the value the state `saved`, which stays as it is."""
+        # A copy: some load_state_dict keep what they are given.
+        self.value.load_state_dict(self.trees.copied(saved))
+
+    def own_tensors(self) -> Any:
+        """A state dict with those tensors of the value that may be overwritten for :meth:`take`."""
+        return self.value.state_dict()
+
+    def take(self, state: Any) -> None:
+        """Gives the value the state `state`, whose tensors it may keep."""
+        self.value.load_state_dict(state)
+
+    def given(self) -> None:
+        """Called where the value has the state already that others :meth:`take`."""
+
+
+class SamplerStateHandler(StateDictHandler):
+    """For what deals out data: values with a reset() beside their state dict."""
+
+    def reset(self) -> None:
+        self.value.reset()
+
+    def given(self) -> None:
+        self.value.reset()  # as the others, which load that state

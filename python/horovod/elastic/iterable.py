@@ -1,0 +1,48 @@
+"""Deals out a stream of items, and what is left of an epoch again when the number of ranks
+changes."""
+
+import itertools
+from typing import Any, Iterable, Iterator
+
+from horovod.elastic.cursor import JobCursor
+
+
+class ElasticIterable(JobCursor):
+    """Deals out the items of an iterable to the ranks one by one; the counterpart of
+    :class:`horovod.elastic.sampler.ElasticSampler` for data without a length.
+
+    Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and
+    :meth:`set_epoch` at the end of an epoch. Use the same
+    batch size on all ranks. As there, what is dealt changes only in :meth:`reset`: iterating again
+    gives the same items.
+
+    What is guaranteed is what that guarantees: each item is part of the
+    committed work of an epoch exactly once, except for up to ``num_replicas - 1`` items at the very
+    end, repeated so that all ranks get equally many; what was processed but not committed when a
+    worker failed is dealt again.
+
+    Every rank goes through all items and keeps its own, and goes through those of the committed
+    work again after a change.
+
+    Args:
+      source: gives an iterator over the same items in the same order on every rank, as often as it
+        is asked. If it has a ``set_epoch(epoch)``, that is called before, to choose the order.
+    """
+
+    def __init__(self, source: Iterable[Any]) -> None:
+        self.source = source
+        JobCursor.__init__(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        if hasattr(self.source, "set_epoch"):
+            self.source.set_epoch(self._dealt_epoch)
+        return self._mine(iter(self.source), self._dealt_from, self.rank, self.num_replicas)
+
+    @staticmethod
+    def _mine(items: Iterator[Any], skipped: int, rank: int, num_replicas: int) -> Iterator[Any]:
+        items = itertools.islice(items, skipped, None)
+        while True:
+            dealt = list(itertools.islice(items, num_replicas))
+            if not dealt:
+                return
+            yield dealt[rank % len(dealt)]

@@ -1,0 +1,282 @@
+"""State of a training that holds tensors, of any framework."""
+
+import copy
+import pickle
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from horovod import _ffi
+from horovod.common import ops
+from horovod.common.basics import rank, size
+from horovod.common.objects import broadcast_object
+from horovod.common.process_sets import global_process_set
+from horovod.common.tensors import Kind, Tensor
+from horovod.elastic import commit_store, commits, state, stream, tree_store
+from horovod.elastic.checkpoints import Checkpoints
+from horovod.elastic.handlers import StateDictHandler, StateHandler
+from horovod.elastic.tree_store import Placed, PlacedTree
+from horovod.elastic.trees import Trees, put_tensors
+
+
+class ObjectState(state.ObjectState):
+    """State of plain Python values: ``ObjectState(epoch=0)`` has an attribute ``epoch``."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(broadcast_object, rank, **kwargs)
+
+
+class _Snapshot(NamedTuple):
+    """A copy of all that a TensorState holds."""
+
+    values: Dict[str, Any]
+    trees: Dict[str, Any]  # state dicts, by the handlers' names
+    placed: Optional[Placed] = None  # the trees lie in the store
+
+
+class _Head(NamedTuple):
+    """What newcomers are told before they get tensors."""
+
+    values: bytes  # pickled
+    commit: int
+    schema: bytes  # see trees.Taken
+    kinds: Sequence[Kind]
+
+
+class TensorState(ObjectState):
+    """State of values of which some have handlers, which know how they are saved, restored and
+    synchronized; all others are plain values, copied deeply. All are attributes of the state.
+
+    With `checkpoint_dir`, rank 0 also writes every so many commits to a file there.
+
+    Args:
+      trees: of the framework's tensors.
+      handler_of: a new handler of a value; None for a plain value.
+      checkpoint_dir: the folder for checkpoints, made if there is none; None for none.
+      checkpoint_every: how many commits apart they are, at least.
+      kwargs: the values.
+
+    Raises:
+      OSError: `checkpoint_dir` can't be made.
+      ValueError: `checkpoint_every` is not a positive number.
+    """
+
+    def __init__(
+        self,
+        trees: Trees,
+        handler_of: Callable[[Any], Optional[StateHandler]],
+        checkpoint_dir: Optional[str] = None,
+        checkpoint_every: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        handlers: Dict[str, StateHandler] = {}
+        for name, value in list(kwargs.items()):
+            handler = handler_of(value)
+            if handler is not None:
+                handlers[name] = handler
+                kwargs.pop(name)
+        vars(self)["_handlers"] = handlers
+        for name, handler in handlers.items():
+            vars(self)[name] = handler.value
+        self._trees = trees
+        self._checkpoints: Optional[Checkpoints] = None
+        self._placed: Optional[Placed] = None  # where the last save lies
+        self._offered: Optional[Placed] = None  # where the last checkpoint is written from
+        self._loaded_commit = 0
+        if checkpoint_dir is not None:
+            self._checkpoints = Checkpoints(trees, checkpoint_dir, checkpoint_every)
+        super().__init__(**kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        handler = self._handlers.get(name)
+        if handler is not None:
+            handler.set_value(value)
+            commits.forget()  # the last save is no longer that of a commit
+
+    def restore(self) -> None:
+        for handler in self._handlers.values():
+            handler.restore()
+        super().restore()
+
+    def sync(self) -> None:
+        ops.check_ready()
+        if rank() == 0 and commits.newest() == self._inherited:
+            self._load_earlier()
+        placed = self._sync_trees() if size() > 1 else None
+        if rank() == 0:
+            for handler in self._by_state_dict().values():
+                handler.given()
+        for handler in self._others():
+            handler.sync()
+        if placed is None:
+            self.save()
+        else:
+            self._stage(self._snapshot(placed))
+
+    def on_reset(self) -> None:
+        for handler in self._handlers.values():
+            if isinstance(handler, StateHandler):
+                handler.reset()
+        super().on_reset()
+
+    # Saving.
+
+    def _by_state_dict(self) -> Dict[str, StateDictHandler]:
+        return {
+            name: handler
+            for name, handler in self._handlers.items()
+            if isinstance(handler, StateDictHandler)
+        }
+
+    def _others(self) -> List[StateHandler]:
+        """Handlers of kinds that are not ours."""
+        return [h for h in self._handlers.values() if not isinstance(h, StateDictHandler)]
+
+    def _copied(self) -> _Snapshot:
+        if self._committing:
+            placed = self._place()
+            if placed is not None:
+                return self._snapshot(placed)
+        trees = {name: handler.copied() for name, handler in self._by_state_dict().items()}
+        return _Snapshot(copy.deepcopy(self._current()), trees)
+
+    def _snapshot(self, placed: Placed) -> _Snapshot:
+        trees = {name: PlacedTree(placed, name) for name in self._by_state_dict()}
+        return _Snapshot(copy.deepcopy(self._current()), trees, placed)
+
+    def _place(self) -> Optional[Placed]:
+        own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
+        return tree_store.place(self._trees, self, self._current(), own, self._kept())
+
+    def _kept(self) -> Optional[Placed]:
+        """A commit that the store is to leave alone."""
+        writing = self._checkpoints is not None and self._checkpoints.in_use()
+        return self._offered if writing else None
+
+    def _take(self, copied: _Snapshot) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.forget()
+        for handler in self._others():
+            handler.save()
+        busy = self._checkpoints.in_use() if self._checkpoints else ()
+        for name, handler in self._by_state_dict().items():
+            handler.keep(copied.trees[name], busy)
+        super()._take(copied)
+        self._placed = copied.placed
+
+    # Synchronizing.
+
+    def _sync_trees(self) -> Optional[Placed]:
+        """Gives this rank rank 0's values and state dicts. Where they lie in the store, if they are
+        kept there on the way."""
+        own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
+        return self._send(own) if rank() == 0 else self._receive(own)
+
+    def _send(self, own: Dict[str, Any]) -> Optional[Placed]:
+        taken = self._trees.take_tensors(own)
+        number = max(commits.newest(), self._known_commit())
+        head = _Head(commit_store.pickled(self._current()), number, taken.schema, taken.kinds)
+        broadcast_object(tuple(head), 0, "horovod.state.schema")
+        return self._broadcast(head, taken.tensors)
+
+    def _receive(self, own: Dict[str, Any]) -> Optional[Placed]:
+        head = _Head(*broadcast_object(None, 0, "horovod.state.schema"))
+        places = stream.destinations(self._trees, head.schema, head.kinds, own)
+        with stream.meanwhile(places.take_memory):
+            placed = self._broadcast(head, places.tensors)
+        trees = put_tensors(head.schema, places.tensors)
+        values = pickle.loads(head.values)
+        self._check_names({**values, **trees}, self._by_state_dict())
+        for name, handler in self._by_state_dict().items():
+            handler.take(trees[name])
+        self._set(values)
+        return placed
+
+    def _broadcast(self, head: _Head, tensors: Sequence[Tensor]) -> Optional[Placed]:
+        # The copy that is made next is one of that commit.
+        self._committing = self._staging and head.commit > 0
+        compares = self._committing and self._may_have_placed(head)
+        placed = self._placed if compares else self._begin(head)
+        append = placed is not None
+        stream.broadcast_tensors(
+            self._trees, tensors, 0, "horovod.state", global_process_set, append
+        )
+        return None if compares and not tree_store.is_same() else placed
+
+    def _may_have_placed(self, head: _Head) -> bool:
+        """Whether the last commit may be the one that is sent, as it is where the state was
+        restored: to compare them takes less than to copy. Begins to."""
+        last, (values, number, schema, kinds) = self._placed, head
+        may_be = last is not None and last.number == number
+        return may_be and tree_store.compare(last, values, schema, kinds)
+
+    def _begin(self, head: _Head) -> Optional[Placed]:
+        if not self._committing:
+            return None
+        return tree_store.begin(
+            self._trees, self, head.values, head.schema, head.kinds, self._kept()
+        )
+
+    def _load(self, snapshot: _Snapshot) -> None:
+        for name, handler in self._by_state_dict().items():
+            handler.load(snapshot.trees[name])
+        self._set(snapshot.values)
+
+    # Commits of earlier processes.
+
+    def _inherit(self) -> None:
+        super()._inherit()
+        # If nobody trains: whoever can restore the newest commit is to be rank 0, and the job is to
+        # hear that it has come further.
+        nobody_trains = _ffi.is_deferred() and rank() == 0
+        if nobody_trains and self._load_checkpoint(self._inherited, alone=False):
+            self.save()
+            self._inherited = self._loaded_commit
+            commits.inherit(self._loaded_commit)
+
+    def _adopt(self, left: commit_store.Placed) -> _Snapshot:
+        placed = Placed(self._trees, left.address, left.number)
+        values, trees = placed.contents()
+        self._check_names({**values, **trees}, self._by_state_dict())
+        self._load(_Snapshot(values, trees))
+        trees = {name: PlacedTree(placed, name) for name in trees}
+        return _Snapshot(placed.values(), trees, placed)
+
+    def _load_earlier(self) -> None:
+        """Begins where an earlier job was, if that is newer than what the process before left."""
+        if self._load_checkpoint(self._inherited):
+            self._inherited = 0
+        else:
+            self._say_where_it_goes_on()
+
+    def _load_checkpoint(self, newer_than: int, alone: bool = True) -> bool:
+        if self._checkpoints is None:
+            return False
+        found = self._checkpoints.load_newest(newer_than, alone)
+        if found is None:
+            return False
+        try:
+            self._check_names({**found.values, **found.trees}, self._by_state_dict())
+            self._load(_Snapshot(found.values, found.trees))
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise ValueError(
+                "checkpoint {} does not fit this state: {}".format(found.path, error)
+            ) from error
+        self._loaded_commit = found.commit
+        return True
+
+    def _known_commit(self) -> int:
+        return self._loaded_commit
+
+    def _committed(self, number: int) -> None:
+        if self._checkpoints is None or rank() != 0:
+            return
+        if self._checkpoints.wants(number):
+            self._offered = self._placed
+            self._checkpoints.offer(number, *self._saved())
+        else:
+            self._checkpoints.postpone(number, self._saved)
+
+    def _saved(self) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """Values and state dicts of the last save."""
+        trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
+        return self._saved_state, trees
