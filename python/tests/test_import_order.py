@@ -42,6 +42,16 @@ def test_import_of_horovod_alone_imports_no_framework():
     assert run(code).strip() == "[]"
 
 
+def test_numpy_needs_no_framework():
+    code = (
+        "import sys; sys.modules['torch'] = None  # an import of it fails\n"
+        "import numpy, horovod.numpy as hvd; hvd.init()\n"
+        "hvd.elastic.State(a=numpy.ones(2), b=1).commit()\n"
+        "print(hvd.allreduce(numpy.ones(2)).tolist(), hvd.broadcast_object(3))"
+    )
+    assert run(code).strip() == "[1.0, 1.0] 3"
+
+
 def test_frameworks_are_attributes():
     """By which PyTorch Lightning 1.5 looks for Horovod."""
     assert run("import horovod\nprint(hasattr(horovod, 'torch'), hasattr(horovod, 'x'))") == (

@@ -16,6 +16,7 @@ EXPECTED = {
     "pytorch_mnist_elastic.py": (r"epoch 5: test accuracy ([\d.]+)%, 2 workers", 85),
     "pytorch_synthetic_benchmark.py": (r"ResNet-18 \((11\.7) million parameters\): .* on 2 worker", 11.7),
     "pytorch_amp_accumulation.py": (r"epoch 3: test accuracy ([\d.]+)%", 75),
+    "numpy_regression.py": (r"epoch 5: r2 ([\d.]+), 2 workers", 0.99),
     "pytorch_process_sets.py": (r"learning rate 0\.1: test accuracy ([\d.]+)%", 85),
 }
 
@@ -25,7 +26,7 @@ def script_of(command):
 
 
 def test_every_script_has_its_command():
-    scripts = {path.name for path in REPOSITORY.glob("examples/pytorch_*.py")}
+    scripts = {path.name for path in REPOSITORY.glob("examples/*_*.py")}
     assert scripts == {script_of(command) for command in COMMANDS}
     assert scripts == set(EXPECTED) | ELSEWHERE
 

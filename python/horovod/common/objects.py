@@ -89,8 +89,8 @@ def broadcast_object(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Returns rank `root_rank`'s `obj` on all ranks of the process set. It is pickled (cloudpickle);
-    the other ranks' is not looked at."""
+    """Returns rank `root_rank`'s `obj` on all ranks of the process set. It is pickled
+    (cloudpickle); the other ranks' is not looked at."""
     name = name or "broadcast_object"
     process_set_id = process_sets.check(process_set)
     check_root(root_rank, process_set)
@@ -111,8 +111,8 @@ def broadcast_object(
 def allgather_object(
     obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> List[Any]:
-    """Returns the list of the `obj` of all ranks of the process set, in rank order. They are pickled
-    (cloudpickle)."""
+    """Returns the list of the `obj` of all ranks of the process set, in rank order. They are
+    pickled (cloudpickle)."""
     name = name or "allgather_object"
     process_set_id = process_sets.check(process_set)
     sealing = _Sealing("allgather", name, process_set)

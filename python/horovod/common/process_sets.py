@@ -367,3 +367,8 @@ def remove_process_set(process_set: ProcessSet) -> bool:
             _ffi.remove_process_set(process_set_id)
         registry.remove(number)
     return True
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns when all ranks of the process set have called it."""
+    ops.barrier(check(process_set))

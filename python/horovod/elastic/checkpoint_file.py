@@ -21,8 +21,6 @@ import zlib
 from collections import OrderedDict
 from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-import cloudpickle
-
 from horovod import _ffi
 from horovod.common.tensors import Kind, size_of
 from horovod.elastic.trees import Trees, is_dict
@@ -86,6 +84,8 @@ def _encode(value: Any, sections: List[Tuple[Dict[str, Any], Any]], trees: Trees
         what = {"kind": "tensor", "dtype": dtype, "shape": list(shape)}
         sections.append((what, _bytes_of(value, tensor, trees)))
         return ["section", len(sections) - 1]
+    import cloudpickle  # not before it is needed: it costs imports
+
     sections.append(({"kind": "pickle"}, cloudpickle.dumps(value)))
     return ["section", len(sections) - 1]
 

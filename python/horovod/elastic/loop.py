@@ -79,6 +79,21 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
     return wrapper
 
 
+def run(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates the training function, whose first argument is a :class:`State`.
+
+    The state is synchronized from rank 0, then the function is called. When a worker fails, the
+    survivors go back to the last ``state.commit()``; when the world is about to change without a
+    failure, all leave the function at the same commit and lose nothing. Then they join the next
+    world, call the state's reset callbacks, synchronize if somebody lacks the state, and call the
+    function again.
+
+    A worker whose host leaves the job ends in here, with code 0. Raises whatever else the function
+    raises; :class:`horovod.common.exceptions.HorovodRequestError` is not retried.
+    """
+    return run_fn(func, basics.reset)
+
+
 def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> Any:
     entering = True
     lost = None

@@ -41,7 +41,6 @@ from horovod.common.basics import (  # noqa: F401
 )
 from horovod.common.exceptions import HorovodInternalError, HorovodRequestError  # noqa: F401
 from horovod.common.ops import Adasum, Average, Max, Min, Product, Sum  # noqa: F401
-from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch._allgather import (  # noqa: F401
     HorovodAllgather,
     HorovodGroupedAllgather,
@@ -125,7 +124,4 @@ def join(device: int = -1) -> int:
     return ops.join()
 
 
-@not_compiled
-def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks of the process set have called it."""
-    ops.barrier(process_sets.check(process_set))
+barrier = not_compiled(process_sets.barrier)

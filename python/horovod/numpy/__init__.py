@@ -1,0 +1,134 @@
+"""Horovod for numpy arrays: ``import horovod.numpy as hvd``. Buffers (bytearray, array.array) and
+objects with DLPack (arrays of other libraries, in host memory) will do, too; results are arrays.
+
+This is also the example of how a framework is added: an adapter for its tensors (_arrays.py),
+public functions (here) and elastic state (elastic.py).
+"""
+
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+import numpy
+
+from horovod.common.collective import Call
+from horovod.common.collectives import Collectives
+from horovod.common.interface import *  # noqa: F403
+from horovod.common.interface import Average, ProcessSet, global_process_set, synchronize
+from horovod.numpy import _arrays, elastic  # noqa: F401
+from horovod.numpy._arrays import array_of
+
+Array = numpy.ndarray
+Name = Optional[str]
+Splits = Optional[Sequence[int]]
+
+_collectives = Collectives(_arrays)
+
+
+def _reduction(
+    name: Name, op: int, prescale_factor: float, postscale_factor: float, process_set: ProcessSet
+) -> Call:
+    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    return Call(name, process_set, False, fields)
+
+
+def allreduce_async(
+    array: Any,
+    name: Name = None,
+    op: int = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts an :func:`allreduce`; returns the handle, for synchronize or poll. Here, as in all
+    functions that end in _async, the array must not change until then."""
+    call = _reduction(name, op, prescale_factor, postscale_factor, process_set)
+    return _collectives.allreduce.start(array_of(array), call)
+
+
+def allreduce(array: Any, *args: Any, **kwargs: Any) -> Array:
+    """Reduces the ranks' arrays, of the same shape and type, and returns the result. The arguments
+    are those of :func:`allreduce_async`: `name` says which of the ranks' calls belong together,
+    `op` is Average, Sum, Adasum, Min, Max or Product."""
+    return synchronize(allreduce_async(array, *args, **kwargs))
+
+
+def grouped_allreduce_async(
+    arrays: Sequence[Any],
+    name: Name = None,
+    op: int = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts a :func:`grouped_allreduce`; returns the handle."""
+    call = _reduction(name, op, prescale_factor, postscale_factor, process_set)
+    return _collectives.allreduce.start_group([array_of(array) for array in arrays], call)
+
+
+def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> List[Array]:
+    """:func:`allreduce` of several arrays at once; returns the list of results."""
+    return synchronize(grouped_allreduce_async(arrays, *args, **kwargs))
+
+
+def allgather_async(
+    array: Any, name: Name = None, process_set: ProcessSet = global_process_set
+) -> int:
+    """Starts an :func:`allgather`; returns the handle."""
+    return _collectives.allgather.start(array_of(array), Call(name, process_set))
+
+
+def allgather(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> Array:
+    """Concatenates the ranks' arrays on the first dimension, in rank order; that may differ between
+    ranks, the others and the type may not."""
+    return _collectives.allgather.run(array_of(array), Call(name, process_set))
+
+
+def broadcast_async(
+    array: Any, root_rank: int, name: Name = None, process_set: ProcessSet = global_process_set
+) -> int:
+    """Starts a :func:`broadcast`; returns the handle."""
+    call = Call(name, process_set, False, {"root_rank": root_rank})
+    return _collectives.broadcast.start(array_of(array), call)
+
+
+def broadcast(array: Any, root_rank: int, *args: Any, **kwargs: Any) -> Array:
+    """Returns rank `root_rank`'s array on all ranks; shape and type are the same on all."""
+    return synchronize(broadcast_async(array, root_rank, *args, **kwargs))
+
+
+def alltoall_async(
+    array: Any,
+    splits: Splits = None,
+    name: Name = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts an :func:`alltoall`; synchronize returns the rows and the received splits."""
+    call = Call(name, process_set, False, {"splits": [splits]})
+    return _collectives.alltoall.start(array_of(array), call)
+
+
+def alltoall(
+    array: Any, splits: Splits = None, *args: Any, **kwargs: Any
+) -> Union[Array, Tuple[Array, Array]]:
+    """Sends `splits[r]` rows to each rank r, or equally many, and returns the rows received; with
+    `splits` also how many came from each rank."""
+    rows, received = synchronize(alltoall_async(array, splits, *args, **kwargs))
+    return rows if splits is None else (rows, received)
+
+
+def reducescatter_async(
+    array: Any,
+    name: Name = None,
+    op: int = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
+    """Starts a :func:`reducescatter`; returns the handle."""
+    call = _reduction(name, op, prescale_factor, postscale_factor, process_set)
+    return _collectives.reducescatter.start(array_of(array), call)
+
+
+def reducescatter(array: Any, *args: Any, **kwargs: Any) -> Array:
+    """Reduces the ranks' arrays and returns this rank's rows of the result, of which each rank gets
+    equally many; of n rows too many the first n ranks get one."""
+    return synchronize(reducescatter_async(array, *args, **kwargs))

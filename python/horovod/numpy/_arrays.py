@@ -1,0 +1,62 @@
+"""numpy's arrays for the rest of Horovod: a :class:`horovod.common.tensors.TensorAdapter`."""
+
+import math
+from typing import Any, Hashable, Optional
+
+import numpy
+
+from horovod.common.tensors import DTYPES, Kind
+
+devices = None  # arrays are in host memory
+
+
+def array_of(value: Any) -> numpy.ndarray:
+    """`value` as an array: itself, the memory of a buffer or of an object with DLPack, or a copy of
+    anything else that numpy takes."""
+    if isinstance(value, bytes):
+        return numpy.frombuffer(value, numpy.uint8)
+    if hasattr(value, "__dlpack__") and not isinstance(value, numpy.ndarray):
+        return numpy.from_dlpack(value)
+    return numpy.asarray(value)
+
+
+def check(tensor: numpy.ndarray) -> None:
+    if tensor.dtype.name not in DTYPES or not tensor.dtype.isnative:
+        raise ValueError("Arrays of type {} are not supported.".format(tensor.dtype))
+    if not tensor.flags.c_contiguous:
+        raise ValueError("Arrays are required to be contiguous: numpy.ascontiguousarray helps.")
+
+
+def kind(value: Any, exact: bool = False) -> Optional[Kind]:
+    if type(value) is not numpy.ndarray or not value.dtype.isnative:
+        return None
+    is_number = value.dtype.kind in "biufc" or value.dtype.name in DTYPES
+    return (value.shape, value.dtype.name) if is_number else None
+
+
+def address(tensor: numpy.ndarray) -> Optional[int]:
+    return tensor.ctypes.data if tensor.flags.c_contiguous else None
+
+
+def storage(tensor: numpy.ndarray) -> Optional[Hashable]:
+    return address(tensor) if tensor.flags.writeable else None
+
+
+def on_host(value: Any) -> Any:
+    return value
+
+
+def empty_like(tensor: numpy.ndarray) -> numpy.ndarray:
+    return numpy.empty(tensor.shape, tensor.dtype)
+
+
+def from_memory(memory: Any, offset: int, kind: Kind, like: Any = None) -> numpy.ndarray:
+    shape, dtype = kind
+    count = math.prod(shape)
+    if count == 0:
+        return numpy.empty(shape, dtype)
+    return numpy.frombuffer(memory, dtype, count, offset).reshape(shape)
+
+
+def assign(target: numpy.ndarray, source: numpy.ndarray) -> None:
+    target[...] = source

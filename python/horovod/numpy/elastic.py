@@ -1,0 +1,54 @@
+"""Elastic training with arrays: :func:`run` and :class:`State`."""
+
+from typing import Any, Optional
+
+import numpy
+
+from horovod.elastic import handlers
+from horovod.elastic.cursor import JobCursor
+from horovod.elastic.iterable import ElasticIterable  # noqa: F401
+from horovod.elastic.loop import run  # noqa: F401
+from horovod.elastic.sampler import ElasticSampler  # noqa: F401
+from horovod.elastic.tensor_state import TensorState
+from horovod.elastic.trees import Trees
+from horovod.numpy import _arrays
+
+_TREES = Trees(_arrays)
+
+
+class ArrayHandler(handlers.StateDictHandler):
+    """For arrays, which stay where they are: restore and sync overwrite their elements."""
+
+    trees = _TREES
+
+    def state_dict(self) -> numpy.ndarray:
+        return self.value
+
+    own_tensors = state_dict  # the array itself may be overwritten
+
+    def load(self, saved: numpy.ndarray) -> None:
+        _arrays.assign(self.value, saved)
+
+    take = load
+
+
+class SamplerHandler(handlers.SamplerStateHandler):
+    """For ElasticSampler and ElasticIterable."""
+
+    trees = _TREES
+
+
+def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
+    if _arrays.kind(value) is not None:
+        return ArrayHandler(value)
+    return SamplerHandler(value) if isinstance(value, JobCursor) else None
+
+
+class State(TensorState):
+    """``State(weights=weights, sampler=sampler, epoch=0)`` has these attributes. Arrays keep their
+    shapes; other values can be pickled. For checkpoints see its base class."""
+
+    def __init__(
+        self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any
+    ) -> None:
+        super().__init__(_TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)
