@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 #include "base/env.h"
-#include "base/status_macros.h"
-#include "base/os/usable_cores.h"
-#include "base/version.h"
 #include "base/net/address.h"
+#include "base/os/usable_cores.h"
+#include "base/status_macros.h"
+#include "base/version.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 constexpr absl::Duration kRouteTime = absl::Seconds(10);
@@ -37,7 +37,7 @@ uint64_t RandomIncarnation() {
   return incarnation;
 }
 
-PeerCredentials FromProto(const pb::Credentials& credentials) {
+rendezvous::security::PeerCredentials FromProto(const pb::Credentials& credentials) {
   return {credentials.token(), credentials.ca_certificate(), credentials.certificate(),
           credentials.private_key()};
 }
@@ -50,7 +50,8 @@ void BlockAgentSignals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-Agent::Agent(EventLoop& loop, AgentOutput& output, OpenLink open_link, AgentSettings settings)
+Agent::Agent(EventLoop& loop, output::AgentOutput& output, OpenLink open_link,
+             AgentSettings settings)
     : loop_(loop), output_(output), open_link_(std::move(open_link)), settings_(settings) {
   const sigset_t signals = AgentSignals();
   signals_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -116,18 +117,18 @@ absl::Status Agent::Attach(const Route& route) {
   if (bootstrap_.networks_size() > 0) {
     const auto& networks = bootstrap_.networks();
     ASSIGN_OR_RETURN(route_.own_address,
-                     ChooseAddress({networks.begin(), networks.end()}, OwnAddresses()));
+                     net::ChooseAddress({networks.begin(), networks.end()}, net::OwnAddresses()));
   }
-  ASSIGN_OR_RETURN(
-      socket_,
-      BootstrapSocket::Create(loop_, geteuid(), [this](const pb::WorkerHello& hello, pid_t asker) {
-        return AnswerWorker(hello, asker);
-      }));
-  workers_.emplace(
-      loop_, output_, plan_,
-      WorkerPlace{route.daemon_address, socket_->name(), /*elastic=*/false,
-                  InterfaceOf(route_.own_address, OwnAddresses()), /*word=*/"", UsableCores()},
-      [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
+  ASSIGN_OR_RETURN(socket_,
+                   rendezvous::bootstrap::BootstrapSocket::Create(
+                       loop_, geteuid(), [this](const pb::WorkerHello& hello, pid_t asker) {
+                         return AnswerWorker(hello, asker);
+                       }));
+  workers_.emplace(loop_, output_, plan_,
+                   WorkerPlace{route.daemon_address, socket_->name(), /*elastic=*/false,
+                               net::InterfaceOf(route_.own_address, net::OwnAddresses()),
+                               /*word=*/"", os::UsableCores()},
+                   [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });
 
   pb::AgentFrame ready;
@@ -144,10 +145,11 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
   hello.set_host(bootstrap_.host());
   hello.set_slots(bootstrap_.slots());
   hello.set_incarnation(RandomIncarnation());
-  const PeerCredentials credentials = FromProto(bootstrap_.credentials());
+  const rendezvous::security::PeerCredentials credentials = FromProto(bootstrap_.credentials());
   return std::make_unique<Attachment>(
       loop_,
-      [this, credentials](const pb::AgentHello& said, AgentLink::Callbacks callbacks) {
+      [this, credentials](const pb::AgentHello& said,
+                          rendezvous::client::AgentLink::Callbacks callbacks) {
         return open_link_(DaemonTarget(), credentials, said, std::move(callbacks), patience_);
       },
       hello,
@@ -164,8 +166,9 @@ Attachment::Memory Agent::Remember() const {
   return memory;
 }
 
-BootstrapSocket::Response Agent::AnswerWorker(const pb::WorkerHello& hello, pid_t asker) {
-  BootstrapSocket::Response response;
+rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::WorkerHello& hello,
+                                                                     pid_t asker) {
+  rendezvous::bootstrap::BootstrapSocket::Response response;
   pb::WorkerBootstrap& answer = response.bootstrap;
   const absl::Status admitted = welcome_.has_value() && workers_.has_value()
                                     ? workers_->Admit(hello, asker)
@@ -187,13 +190,14 @@ BootstrapSocket::Response Agent::AnswerWorker(const pb::WorkerHello& hello, pid_
 }
 
 // What is missing is missed, but nothing fails without it.
-void Agent::HandOver(uint64_t worker_id, pid_t asker, BootstrapSocket::Response& response) {
+void Agent::HandOver(uint64_t worker_id, pid_t asker,
+                     rendezvous::bootstrap::BootstrapSocket::Response& response) {
   if (workers_->Adopt(worker_id, asker)) {
     // Without it the kernel is asked what the worker does, which knows less.
     const absl::StatusOr<int> stack_pipe = workers_->OfferStackPipe(worker_id);
     if (stack_pipe.ok()) {
       response.stack_pipe = *stack_pipe;
-      response.bootstrap.set_stack_signal(StackProbe::Signal());
+      response.bootstrap.set_stack_signal(inspection::StackProbe::Signal());
     }
     // Without a page its death is noticed too, only later.
     const absl::StatusOr<int> page =
@@ -233,4 +237,4 @@ void Agent::OnWelcome(const pb::AgentWelcome& welcome) {
   if (welcome.elastic()) workers_->MakeElastic(settings_.stopped_check_interval);
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

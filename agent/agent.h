@@ -12,18 +12,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/event_loop.h"
-#include "base/fd.h"
-#include "agent/output/agent_output.h"
 #include "agent/attachment.h"
+#include "agent/output/agent_output.h"
 #include "agent/route_finder.h"
 #include "agent/worker_set.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/bootstrap/bootstrap_socket.h"
 #include "rendezvous/client/agent_link.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Blocks the signals that an Agent takes through its loop, and SIGPIPE. REQUIRES: no other thread
 // has been started yet.
@@ -48,12 +48,13 @@ struct AgentSettings {
 // elastic job only asks the daemon to drain this host, which then ends the agent's part in it.
 class Agent {
  public:
-  using OpenLink = std::function<std::unique_ptr<AgentLink>(
-      const std::string& address, const PeerCredentials& credentials, const pb::AgentHello& hello,
-      AgentLink::Callbacks callbacks, absl::Duration patience)>;
+  using OpenLink = std::function<std::unique_ptr<rendezvous::client::AgentLink>(
+      const std::string& address, const rendezvous::security::PeerCredentials& credentials,
+      const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks,
+      absl::Duration patience)>;
 
   // `output` is borrowed. REQUIRES: BlockAgentSignals, BecomeSubreaper, no other children.
-  Agent(EventLoop& loop, AgentOutput& output, OpenLink open_link, AgentSettings settings);
+  Agent(EventLoop& loop, output::AgentOutput& output, OpenLink open_link, AgentSettings settings);
 
   // Returns the exit code: 0 the job was ended in good order, kAgentRefusedExitCode a refusal was
   // sent, 128 + a signal's number, the job's own (AgentSettings::alone), else 1.
@@ -75,8 +76,10 @@ class Agent {
   const std::string& DaemonTarget() const {
     return settings_.daemon_name.empty() ? route_.daemon_address : settings_.daemon_name;
   }
-  BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello, pid_t asker);
-  void HandOver(uint64_t worker_id, pid_t asker, BootstrapSocket::Response& response);
+  rendezvous::bootstrap::BootstrapSocket::Response AnswerWorker(const pb::WorkerHello& hello,
+                                                                pid_t asker);
+  void HandOver(uint64_t worker_id, pid_t asker,
+                rendezvous::bootstrap::BootstrapSocket::Response& response);
   void OnCommand(const pb::AgentCommand& command);
   void OnWelcome(const pb::AgentWelcome& welcome);
   Attachment::Memory Remember() const;
@@ -97,7 +100,7 @@ class Agent {
   void KillWorkers();
 
   EventLoop& loop_;
-  AgentOutput& output_;
+  output::AgentOutput& output_;
   const OpenLink open_link_;
   const AgentSettings settings_;
   Fd signals_;
@@ -107,7 +110,7 @@ class Agent {
   absl::Duration patience_;       // with a daemon that is silent
   bool daemon_may_come_ = false;  // start_timeout has not passed
   std::optional<RouteFinder> route_finder_;
-  std::unique_ptr<BootstrapSocket> socket_;
+  std::unique_ptr<rendezvous::bootstrap::BootstrapSocket> socket_;
   std::optional<WorkerSet> workers_;
   std::unique_ptr<Attachment> attachment_;
   std::optional<pb::AgentWelcome> welcome_;
@@ -120,6 +123,6 @@ class Agent {
   int exit_code_ = 1;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_AGENT_H_

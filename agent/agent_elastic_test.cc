@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gtest/gtest.h"
 #include "agent/agent_fixture.h"
+#include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 class ElasticAgentTest : public AgentTest {
@@ -240,4 +240,4 @@ TEST_F(ElasticAgentTest, Stopped_ProcessThatAskedBelowAShell_IsKilled) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

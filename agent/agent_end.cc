@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/os/process_tree.h"
 #include "agent/agent.h"
 #include "agent/output/stderr_tail.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/os/process_tree.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 // For the daemon to close its side, and for the launcher to take the rest of the output.
@@ -20,7 +20,7 @@ constexpr absl::Duration kFarewellTime = absl::Seconds(5);
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
 std::string Printable(const absl::Status& status) {
-  return ToUtf8({status.message().data(), status.message().size()});
+  return output::ToUtf8({status.message().data(), status.message().size()});
 }
 
 }  // namespace
@@ -111,9 +111,9 @@ void Agent::Say(const std::string& text) {
 
 void Agent::Refuse(const std::string& message) {
   pb::AgentFrame frame;
-  frame.mutable_refusal()->set_message(ToUtf8(message));
+  frame.mutable_refusal()->set_message(output::ToUtf8(message));
   output_.Send(frame);
-  QuitWhenFlushed(kAgentRefusedExitCode);
+  QuitWhenFlushed(protocol::kAgentRefusedExitCode);
 }
 
 void Agent::QuitWhenFlushed(int exit_code) {
@@ -129,8 +129,8 @@ void Agent::Quit(int exit_code) {
 }
 
 void Agent::KillWorkers() {
-  KillDescendants();
+  os::KillDescendants();
   workers_.reset();
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -3,10 +3,10 @@
 
 #include <csignal>
 
-#include "gtest/gtest.h"
 #include "agent/agent_fixture.h"
+#include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 // Each way to lose the job must end worker and grandchildren at once, SIGTERM ignored or not.
@@ -50,4 +50,4 @@ TEST_F(AgentTest, End_WorkersStillRun_StopsThemFirst) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -17,18 +17,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "agent/protocol/agent_frames.h"
+#include "agent/stdio_agent.h"
 #include "base/os/process_tree.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
-#include "agent/stdio_agent.h"
-#include "agent/protocol/agent_frames.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // The daemon's side of a link, as the test plays it.
 class FakeAgentDaemon {
  public:
-  std::unique_ptr<AgentLink> Open(const pb::AgentHello& hello, AgentLink::Callbacks callbacks) {
+  std::unique_ptr<rendezvous::client::AgentLink> Open(
+      const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks) {
     absl::MutexLock lock(&mutex_);
     hello_ = hello;
     callbacks_ = std::move(callbacks);
@@ -60,7 +61,7 @@ class FakeAgentDaemon {
   void Close(absl::Status status) { callbacks().on_closed(std::move(status)); }
 
  private:
-  class Link : public AgentLink {
+  class Link : public rendezvous::client::AgentLink {
    public:
     explicit Link(FakeAgentDaemon* daemon) : daemon_(daemon) {}
     void Send(pb::AgentMessage message) override {
@@ -73,14 +74,14 @@ class FakeAgentDaemon {
     FakeAgentDaemon* const daemon_;
   };
 
-  AgentLink::Callbacks callbacks() {
+  rendezvous::client::AgentLink::Callbacks callbacks() {
     absl::MutexLock lock(&mutex_);
     return callbacks_;
   }
 
   absl::Mutex mutex_;
   pb::AgentHello hello_;
-  AgentLink::Callbacks callbacks_;
+  rendezvous::client::AgentLink::Callbacks callbacks_;
   bool attached_ = false;
   int hellos_ = 0;
   std::deque<pb::AgentMessage> messages_;
@@ -90,7 +91,7 @@ class AgentTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     BlockAgentSignals();
-    BecomeSubreaper();
+    os::BecomeSubreaper();
   }
 
   AgentTest() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -126,15 +127,16 @@ class AgentTest : public testing::Test {
       std::unique_ptr<EventLoop> loop = EventLoop::Create().value();
       exit_code_ = RunStdioAgent(
           *loop, input_.read.get(), output_.write.get(),
-          [this](const std::string& address, const PeerCredentials&, const pb::AgentHello& hello,
-                 AgentLink::Callbacks callbacks, absl::Duration) {
+          [this](const std::string& address, const rendezvous::security::PeerCredentials&,
+                 const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks,
+                 absl::Duration) {
             link_address_ = address;
             return daemon_.Open(hello, std::move(callbacks));
           },
           settings_);
       output_.write.reset();
     });
-    ASSERT_TRUE(WriteFrame(input_.write.get(), bootstrap_.SerializeAsString()).ok());
+    ASSERT_TRUE(net::WriteFrame(input_.write.get(), bootstrap_.SerializeAsString()).ok());
   }
   // What stands for a worker's hvd.init(), in scripts; see page_holder_main.cc.
   void OfferHolder() {
@@ -214,7 +216,7 @@ class AgentTest : public testing::Test {
   AgentSettings settings_;
   Pipe input_ = MakePipe().value();
   Pipe output_ = MakePipe().value();
-  AgentFrameReader stream_;
+  protocol::AgentFrameReader stream_;
   std::deque<pb::AgentFrame> frames_;
   int exit_code_ = -1;
   std::thread thread_;
@@ -223,6 +225,6 @@ class AgentTest : public testing::Test {
 // Whether the process is dead and reaped.
 inline bool IsGone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_AGENT_FIXTURE_H_

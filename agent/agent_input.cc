@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 AgentInput::AgentInput(EventLoop& loop, int fd, Callbacks callbacks)
     : loop_(loop), fd_(fd), callbacks_(std::move(callbacks)) {
@@ -51,4 +51,4 @@ void AgentInput::Unreadable(absl::Status why) {
   callbacks_.on_unreadable(std::move(why));
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

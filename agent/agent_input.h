@@ -9,7 +9,7 @@
 #include "base/net/frames.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Belongs to the loop's thread.
 class AgentInput {
@@ -32,10 +32,10 @@ class AgentInput {
   EventLoop& loop_;
   const int fd_;
   const Callbacks callbacks_;
-  FrameDecoder decoder_{kMaxFrameBytes};
+  net::FrameDecoder decoder_{net::kMaxFrameBytes};
   bool complete_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_AGENT_INPUT_H_

@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 class AgentInputTest : public testing::Test {
@@ -36,7 +36,7 @@ class AgentInputTest : public testing::Test {
   static std::string Bootstrap() {
     pb::AgentBootstrap bootstrap;
     bootstrap.set_host("node7");
-    return EncodeFrame(bootstrap.SerializeAsString());
+    return net::EncodeFrame(bootstrap.SerializeAsString());
   }
 };
 
@@ -55,8 +55,8 @@ TEST_F(AgentInputTest, Input_EndInsideBootstrap_IsTheEnd) {
 
 TEST_F(AgentInputTest, Input_Garbage_IsUnreadable) {
   EXPECT_EQ(Feed("GET / HTTP/1.1\r\n\r\n"), "unreadable");
-  EXPECT_EQ(Feed(EncodeFrame("\xff\xff\xff")), "unreadable");
+  EXPECT_EQ(Feed(net::EncodeFrame("\xff\xff\xff")), "unreadable");
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -12,24 +12,24 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "base/event_loop.h"
-#include "base/os/process_limits.h"
-#include "base/os/process_tree.h"
 #include "agent/guard.h"
 #include "agent/join.h"
 #include "agent/join_options.h"
-#include "agent/stdio_agent.h"
 #include "agent/protocol/agent_protocol.h"
+#include "agent/stdio_agent.h"
+#include "base/event_loop.h"
+#include "base/os/process_limits.h"
+#include "base/os/process_tree.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 constexpr char kGuardProgram[] = "horovod-guard";
 constexpr char kStdio[] = "--stdio";
 
 int Complain(const absl::Status& status) {
-  fprintf(stderr, "%s: %s\n", kAgentProgram, std::string(status.message()).c_str());
-  return kAgentRefusedExitCode;
+  fprintf(stderr, "%s: %s\n", protocol::kAgentProgram, std::string(status.message()).c_str());
+  return protocol::kAgentRefusedExitCode;
 }
 
 // Without `join`: as horovodrun starts it.
@@ -41,8 +41,8 @@ int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) 
     if (!bootstrap.ok()) return Complain(bootstrap.status());
   }
   BlockAgentSignals();
-  BecomeSubreaper();
-  const absl::Status threads = CheckThreads();
+  os::BecomeSubreaper();
+  const absl::Status threads = os::CheckThreads();
   if (!threads.ok()) return Complain(threads);
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) {
@@ -57,9 +57,11 @@ int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) 
 // Programs are found by the name that the kernel knows and by their command line, whose first word
 // is `called`; what ends "horovod-agent" by name must not end the guard with it.
 void TakeName(const char* name, char* called) {
-  static_assert(sizeof(kGuardProgram) == sizeof(kAgentProgram), "one has room for the other");
+  static_assert(sizeof(kGuardProgram) == sizeof(protocol::kAgentProgram),
+                "one has room for the other");
   prctl(PR_SET_NAME, name);
-  if (!absl::EndsWith(called, kAgentProgram) && !absl::EndsWith(called, kGuardProgram)) return;
+  if (!absl::EndsWith(called, protocol::kAgentProgram) && !absl::EndsWith(called, kGuardProgram))
+    return;
   memcpy(called + strlen(called) - strlen(name), name, strlen(name));
 }
 
@@ -76,12 +78,12 @@ int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link) {
     join = std::move(command.options);
   }
   TakeName(kGuardProgram, argv[0]);
-  AllowManyFiles();
-  ForbidCoreFiles();
+  os::AllowManyFiles();
+  os::ForbidCoreFiles();
   return RunGuard([&] {
-    TakeName(kAgentProgram, argv[0]);
+    TakeName(protocol::kAgentProgram, argv[0]);
     return RunAgent(join, std::move(open_link));
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -4,12 +4,12 @@
 
 #include "agent/agent.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Returns the exit code. The process becomes the guard first; the agent proper, which attaches
 // through `open_link`, is its child. REQUIRES: called by main; no other thread has been started.
 int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link);
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_AGENT_PROGRAM_H_

@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/protocol/agent_frames.h"
 #include "base/os/process.h"
 #include "base/os/process_tree.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
-#include "agent/protocol/agent_frames.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 constexpr char kScriptedAgent[] = "agent/testing/scripted_agent";
@@ -66,13 +66,13 @@ class AgentProgramTest : public testing::Test {
   // Starts guard and agent with two workers that run the script.
   void Start(const std::string& script) {
     Pipe output = MakePipe().value();
-    SpawnOptions options;
+    os::SpawnOptions options;
     options.file = kScriptedAgent;
     options.argv = {"horovod-agent", "--stdio"};
     Pipe input = MakePipe().value();
     options.stdin_fd = input.read.get();
     options.stdout_fd = output.write.get();
-    guard_.emplace(Process::Spawn(options).value());
+    guard_.emplace(os::Process::Spawn(options).value());
     input_ = std::move(input.write);
     output_ = std::move(output.read);
     pb::AgentBootstrap bootstrap;
@@ -85,7 +85,7 @@ class AgentProgramTest : public testing::Test {
     }
     bootstrap.mutable_command()->set_working_directory("/");
     (*bootstrap.mutable_command()->mutable_environment())["PATH"] = "/usr/bin:/bin";
-    ASSERT_TRUE(WriteFrame(input_.get(), bootstrap.SerializeAsString()).ok());
+    ASSERT_TRUE(net::WriteFrame(input_.get(), bootstrap.SerializeAsString()).ok());
   }
 
   // The next line of any worker; empty at the end of the agent's output.
@@ -112,7 +112,7 @@ class AgentProgramTest : public testing::Test {
   void StartStubborn() {
     Start(kStubborn);
     for (int i = 0; i < 4; ++i) everyone_.emplace_back(std::stoi(NextLine()));
-    const std::vector<pid_t> children = ChildrenOf(guard_->pid());
+    const std::vector<pid_t> children = os::ChildrenOf(guard_->pid());
     ASSERT_EQ(children.size(), 1u);
     agent_ = children[0];
     everyone_.emplace_back(agent_);
@@ -123,11 +123,11 @@ class AgentProgramTest : public testing::Test {
 
   const Fd listener_;
   int port_ = 0;
-  std::optional<Process> guard_;
+  std::optional<os::Process> guard_;
   Fd input_, output_;
   pid_t agent_ = 0;
   std::vector<Watched> everyone_;
-  AgentFrameReader stream_;
+  protocol::AgentFrameReader stream_;
   std::deque<pb::AgentFrame> frames_;
 };
 
@@ -194,14 +194,14 @@ class JoinProgramTest : public AgentProgramTest {
   void Join(const std::vector<std::string>& more) {
     Pipe out = MakePipe().value();
     Pipe err = MakePipe().value();
-    SpawnOptions options;
+    os::SpawnOptions options;
     options.file = kScriptedAgent;
     options.argv = {"horovod-agent", "--join", absl::StrCat("127.0.0.1:", port_), "--token-file",
                     token_file_};
     options.argv.insert(options.argv.end(), more.begin(), more.end());
     options.stdout_fd = out.write.get();
     options.stderr_fd = err.write.get();
-    guard_.emplace(Process::Spawn(options).value());
+    guard_.emplace(os::Process::Spawn(options).value());
     out_ = std::move(out.read);
     err_ = std::move(err.read);
   }
@@ -311,21 +311,21 @@ TEST_F(AgentProgramTest, Sigterm_ToTheGuard_LeavesNothing) {
 }
 
 TEST_F(AgentProgramTest, InputCloses_BeforeTheBootstrap_Exits) {
-  SpawnOptions options;
+  os::SpawnOptions options;
   options.file = kScriptedAgent;
   options.argv = {"horovod-agent", "--stdio"};
   Pipe input = MakePipe().value();
   input.write.reset();
   options.stdin_fd = input.read.get();
-  EXPECT_EQ(Process::Spawn(options)->Wait().exit_code, 1);
+  EXPECT_EQ(os::Process::Spawn(options)->Wait().exit_code, 1);
 }
 
 TEST_F(AgentProgramTest, NoOption_ByHand_SaysHowItIsUsed) {
-  SpawnOptions options;
+  os::SpawnOptions options;
   options.file = kScriptedAgent;
   options.argv = {"horovod-agent"};
-  EXPECT_EQ(Process::Spawn(options)->Wait().exit_code, 2);
+  EXPECT_EQ(os::Process::Spawn(options)->Wait().exit_code, 2);
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -12,14 +12,14 @@
 #include <string>
 #include <thread>
 
+#include "agent/agent_fixture.h"
+#include "agent/output/frame_writer.h"
 #include "base/fd.h"
 #include "base/net/frames.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
-#include "agent/agent_fixture.h"
-#include "agent/output/frame_writer.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 TEST_F(AgentTest, Job_WorkerExitsZero_RunsFromReadyToTheEnd) {
@@ -220,7 +220,7 @@ TEST_F(AgentTest, Output_LauncherDoesNotRead_WorkerWaitsAndItsEndIsNoticed) {
   size_t bytes = 0;
   for (std::string next; (next = NextLine()) == line;) bytes += next.size();
   EXPECT_EQ(Join(), 0);
-  EXPECT_LE(bytes, 2 * FrameWriter::kFullBytes);
+  EXPECT_LE(bytes, 2 * output::FrameWriter::kFullBytes);
 }
 
 class AgentSocketTest : public AgentTest {
@@ -253,9 +253,9 @@ class AgentSocketTest : public AgentTest {
     pb::WorkerHello hello;
     hello.set_worker_id(1);
     hello.set_word(word);
-    EXPECT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
+    EXPECT_TRUE(net::WriteFrame(fd.get(), hello.SerializeAsString()).ok());
     pb::WorkerBootstrap answer;
-    EXPECT_TRUE(answer.ParseFromString(ReadFrame(fd.get(), kMaxFrameBytes).value()));
+    EXPECT_TRUE(answer.ParseFromString(net::ReadFrame(fd.get(), net::kMaxFrameBytes).value()));
     return answer;
   }
 };
@@ -295,4 +295,4 @@ TEST_F(AgentSocketTest, ProcessThatNoWorkerStarted_GetsNothingEvenWithTheWord) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

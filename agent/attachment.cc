@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
@@ -69,7 +69,7 @@ void Attachment::Finish() {
 void Attachment::OnCommand(const pb::AgentCommand& command) {
   if (command.has_welcome()) {
     reattach_ = absl::Milliseconds(command.welcome().reattach_ms());
-    back_off_ = BackOff(kLongestPause);
+    back_off_ = rendezvous::client::BackOff(kLongestPause);
     if (deadline_.has_value()) loop_.Cancel(*deadline_);
     deadline_.reset();
   }
@@ -100,4 +100,4 @@ void Attachment::Close(absl::Status status) {
   callbacks_.on_closed(status);
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

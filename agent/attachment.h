@@ -15,13 +15,13 @@
 #include "rendezvous/client/agent_link.h"
 #include "rendezvous/client/back_off.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // One stream after the other. Belongs to the loop's thread.
 class Attachment {
  public:
-  using Open = std::function<std::unique_ptr<AgentLink>(const pb::AgentHello& hello,
-                                                        AgentLink::Callbacks callbacks)>;
+  using Open = std::function<std::unique_ptr<rendezvous::client::AgentLink>(
+      const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks)>;
   // What is said first on a further stream.
   struct Memory {
     std::vector<uint64_t> known_workers;
@@ -60,16 +60,16 @@ class Attachment {
   const Open open_;
   pb::AgentHello hello_;
   const Callbacks callbacks_;
-  std::unique_ptr<AgentLink> link_;  // null while detached
-  uint64_t generation_ = 0;          // of link_: news of an earlier one are not listened to
+  std::unique_ptr<rendezvous::client::AgentLink> link_;  // null while detached
+  uint64_t generation_ = 0;  // of link_: news of an earlier one are not listened to
   absl::Duration reattach_;
   bool finished_ = false;
   std::mt19937 random_{std::random_device{}()};
-  BackOff back_off_;
+  rendezvous::client::BackOff back_off_;
   std::optional<EventLoop::TimerId> retry_timer_;
   std::optional<EventLoop::TimerId> deadline_;  // while the daemon is away
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_ATTACHMENT_H_

@@ -11,7 +11,7 @@
 #include "base/event_loop.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 // Stands still unless it is told otherwise.
@@ -30,7 +30,7 @@ class StillClock : public Clock {
 // The test is the daemon; everything happens in its thread, and time passes only in Advance.
 class AttachmentTest : public testing::Test {
  protected:
-  class Link : public AgentLink {
+  class Link : public rendezvous::client::AgentLink {
    public:
     Link(std::vector<std::string>* log, size_t number) : log_(log), number_(number) {}
     ~Link() override { log_->push_back(absl::StrCat("gone ", number_)); }
@@ -49,7 +49,7 @@ class AttachmentTest : public testing::Test {
     hello.set_incarnation(77);
     attachment_.emplace(
         *loop_,
-        [this](const pb::AgentHello& said, AgentLink::Callbacks callbacks) {
+        [this](const pb::AgentHello& said, rendezvous::client::AgentLink::Callbacks callbacks) {
           log_.push_back("hello " + said.ShortDebugString());
           links_.push_back(std::move(callbacks));
           return std::make_unique<Link>(&log_, links_.size());
@@ -98,7 +98,7 @@ class AttachmentTest : public testing::Test {
   using Log = std::vector<std::string>;
   StillClock clock_;
   std::vector<std::string> log_;
-  std::vector<AgentLink::Callbacks> links_;
+  std::vector<rendezvous::client::AgentLink::Callbacks> links_;
   Attachment::Memory memory_;
   std::unique_ptr<EventLoop> loop_ = EventLoop::Create(clock_).value();
   std::optional<Attachment> attachment_;
@@ -203,4 +203,4 @@ TEST_F(AttachmentTest, Finish_StreamBreaksMeanwhile_IsOver) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "base/text/duration_text.h"
-#include "base/os/process.h"
-#include "base/os/process_tree.h"
 #include "agent/inspection/process_state.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/os/process.h"
+#include "base/os/process_tree.h"
+#include "base/text/duration_text.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 // The agent alone holds the pipes to the launcher, so that each side sees the other's end at once.
@@ -27,22 +27,22 @@ void LetGoOfPipes() {
   dup2(null.get(), STDOUT_FILENO);
 }
 
-void ReapOrphans(const Process& agent) {
-  for (const pid_t child : ChildrenOf(getpid())) {
+void ReapOrphans(const os::Process& agent) {
+  for (const pid_t child : os::ChildrenOf(getpid())) {
     if (child != agent.pid()) waitpid(child, nullptr, WNOHANG);
   }
 }
 
 // Waits until the agent has ended, which it does not as long as it is stopped. The kernel says
 // SIGCHLD when it is stopped and when it is continued.
-ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals,
-                      absl::Duration stopped_patience) {
+os::ExitStatus AwaitAgent(const os::Process& agent, const sigset_t& signals,
+                          absl::Duration stopped_patience) {
   const timespec patience = absl::ToTimespec(stopped_patience);
   for (;;) {
-    const std::optional<ExitStatus> status = agent.PeekExit();
+    const std::optional<os::ExitStatus> status = agent.PeekExit();
     if (status.has_value()) return *status;
     siginfo_t info;
-    const bool stopped = IsStopped(agent.pid());
+    const bool stopped = inspection::IsStopped(agent.pid());
     const int signal =
         TEMP_FAILURE_RETRY(sigtimedwait(&signals, &info, stopped ? &patience : nullptr));
     if (signal == SIGCHLD) {
@@ -51,7 +51,7 @@ ExitStatus AwaitAgent(const Process& agent, const sigset_t& signals,
       agent.Signal(signal);
     } else {
       fprintf(stderr, "%s was stopped (SIGSTOP) for %s, and is killed by its guard\n",
-              kAgentProgram, DurationText(stopped_patience).c_str());
+              protocol::kAgentProgram, text::DurationText(stopped_patience).c_str());
       agent.Signal(SIGKILL);
     }
   }
@@ -65,17 +65,18 @@ int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience)
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  BecomeSubreaper();
+  os::BecomeSubreaper();
 
-  absl::StatusOr<Process> process = Process::Fork(agent, /*death_signal=*/SIGHUP);
+  absl::StatusOr<os::Process> process = os::Process::Fork(agent, /*death_signal=*/SIGHUP);
   if (!process.ok()) {
-    fprintf(stderr, "%s: %s\n", kAgentProgram, std::string(process.status().message()).c_str());
-    return kAgentRefusedExitCode;
+    fprintf(stderr, "%s: %s\n", protocol::kAgentProgram,
+            std::string(process.status().message()).c_str());
+    return protocol::kAgentRefusedExitCode;
   }
   LetGoOfPipes();
-  const ExitStatus status = AwaitAgent(*process, signals, stopped_patience);
-  KillDescendants();
+  const os::ExitStatus status = AwaitAgent(*process, signals, stopped_patience);
+  os::KillDescendants();
   return status.signal != 0 ? 128 + status.signal : status.exit_code;
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

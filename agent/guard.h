@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Forks: the child runs `agent`, which keeps stdin and stdout for itself, and exits with what it
 // returns. Waits for its end; then kills every process that the agent has left, in whatever session
@@ -18,6 +18,6 @@ namespace hvd {
 int RunGuard(const std::function<int()>& agent,
              absl::Duration stopped_patience = absl::Seconds(10));
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_GUARD_H_

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 // The exit code of a guard, in a process of its own, whose agent runs the script.
@@ -40,4 +40,4 @@ TEST(GuardTest, RunGuard_AgentContinuedInTime_LetsItGoOn) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

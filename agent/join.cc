@@ -13,18 +13,18 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/output/console_writer.h"
+#include "agent/protocol/agent_protocol.h"
 #include "base/env.h"
 #include "base/status_macros.h"
 #include "base/version.h"
-#include "agent/output/console_writer.h"
 #include "rendezvous/security/token_file_reader.h"
-#include "agent/protocol/agent_protocol.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 // Numeric "address:port", without repetitions.
-absl::StatusOr<std::vector<std::string>> Resolve(const HostPort& daemon) {
+absl::StatusOr<std::vector<std::string>> Resolve(const net::HostPort& daemon) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -76,11 +76,12 @@ void FillCommand(const JoinOptions& options, const Environment& environment,
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options) {
   const Environment environment = ReadEnvironment();
   pb::AgentBootstrap bootstrap;
-  ASSIGN_OR_RETURN(*bootstrap.mutable_credentials(),
-                   AwaitTokenFile(options.token_file, options.start_timeout, [&options] {
-                     fprintf(stderr, "%s: waiting for --token-file %s\n", kAgentProgram,
-                             options.token_file.c_str());
-                   }));
+  ASSIGN_OR_RETURN(
+      *bootstrap.mutable_credentials(),
+      rendezvous::security::AwaitTokenFile(options.token_file, options.start_timeout, [&options] {
+        fprintf(stderr, "%s: waiting for --token-file %s\n", protocol::kAgentProgram,
+                options.token_file.c_str());
+      }));
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Resolve(options.daemon));
   for (const std::string& address : addresses) bootstrap.add_daemon_addresses(address);
   bootstrap.set_version(kVersion);
@@ -92,7 +93,7 @@ absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options)
 }
 
 std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap) {
-  const HostPort& daemon = options.daemon;
+  const net::HostPort& daemon = options.daemon;
   const std::string name = absl::StrCat(daemon.host, ":", daemon.port);
   // Of several addresses the one that can be reached is found once, at the start.
   const bool numeric = absl::StrContains(daemon.host, ':') || name == bootstrap.daemon_addresses(0);
@@ -106,10 +107,10 @@ int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentB
   settings.daemon_name = DaemonName(options, bootstrap);
   settings.start_timeout = options.start_timeout;
   settings.drain_grace = options.grace;
-  ConsoleWriter writer(loop, STDOUT_FILENO, STDERR_FILENO);
+  output::ConsoleWriter writer(loop, STDOUT_FILENO, STDERR_FILENO);
   Agent agent(loop, writer, std::move(open_link), settings);
   loop.Post([&] { agent.Begin(bootstrap); });
   return agent.Run();
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

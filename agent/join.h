@@ -10,7 +10,7 @@
 #include "agent/join_options.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Reads the token file, for which it waits as long as options.start_timeout, and asks the resolver
 // for the daemon's addresses, for as long as that takes.
@@ -25,6 +25,6 @@ std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& boo
 int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,
                    Agent::OpenLink open_link);
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_JOIN_H_

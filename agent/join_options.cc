@@ -9,13 +9,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/text/json.h"
-#include "base/status_macros.h"
-#include "base/version.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/status_macros.h"
+#include "base/text/json.h"
+#include "base/version.h"
 #include "options/flag_table.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 constexpr int64_t kMostSlots = 1 << 16;
@@ -35,7 +35,7 @@ constexpr char kFooter[] =
     "lost, and the agent exits with 0. A second SIGTERM, or Ctrl-C, ends it at once.";
 
 absl::Status ParseDaemon(const std::string& text, JoinOptions& options) {
-  options.daemon = SplitHostPort(text);
+  options.daemon = net::SplitHostPort(text);
   int port = 0;
   if (options.daemon.host.empty() || !absl::SimpleAtoi(options.daemon.port, &port) || port < 1 ||
       port > 65535 || (absl::StrContains(options.daemon.host, ':') && text[0] != '[')) {
@@ -50,7 +50,7 @@ absl::Status CheckHostName(const std::string& name) {
   const bool is_word = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isgraph(c) || !absl::ascii_isascii(c);
   });
-  if (is_word && IsUtf8(name) && name.size() <= kLongestName) return absl::OkStatus();
+  if (is_word && text::IsUtf8(name) && name.size() <= kLongestName) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--host: '", absl::CHexEscape(name.substr(0, kLongestName)), "' is no name: at most ",
       kLongestName, " bytes of UTF-8 without blanks and control characters"));
@@ -60,7 +60,7 @@ absl::Status CheckHostName(const std::string& name) {
 class Parser {
  public:
   Parser()
-      : flags_(absl::StrCat(kAgentProgram,
+      : flags_(absl::StrCat(protocol::kAgentProgram,
                             " --join HOST:PORT --token-file FILE [options] -- command..."),
                {}) {
     flags_.Description(kDescription);
@@ -71,10 +71,11 @@ class Parser {
   }
 
   absl::StatusOr<JoinCommand> Parse(const std::vector<std::string>& args) {
-    ASSIGN_OR_RETURN(const FlagTable::Result result, flags_.Parse(args));
+    ASSIGN_OR_RETURN(const options::FlagTable::Result result, flags_.Parse(args));
     if (result.help) return JoinCommand{std::nullopt, flags_.Help(), 0};
     if (version_) {
-      return JoinCommand{std::nullopt, absl::StrCat(kAgentProgram, " ", kVersion, "\n"), 0};
+      return JoinCommand{std::nullopt, absl::StrCat(protocol::kAgentProgram, " ", kVersion, "\n"),
+                         0};
     }
     if (options_.daemon.host.empty()) return Missing("--join", "where is the daemon?");
     if (options_.token_file.empty()) return Missing("--token-file", "the daemon has written it");
@@ -100,7 +101,7 @@ class Parser {
 
   void Time(const std::string& name, const std::string& help, double low, absl::Duration* target) {
     flags_.Value(name, "SECONDS", help, [name, low, target](const std::string& text) {
-      ASSIGN_OR_RETURN(*target, ParseSeconds(name, text, low, kWeek));
+      ASSIGN_OR_RETURN(*target, options::ParseSeconds(name, text, low, kWeek));
       return absl::OkStatus();
     });
   }
@@ -115,12 +116,13 @@ class Parser {
   }
 
   void DeclareHost() {
-    flags_.Value(
-        "--slots", "N", "How many workers this host takes (1)", [this](const std::string& text) {
-          ASSIGN_OR_RETURN(const int64_t slots, ParseInteger("--slots", text, 1, kMostSlots));
-          options_.slots = static_cast<uint32_t>(slots);
-          return absl::OkStatus();
-        });
+    flags_.Value("--slots", "N", "How many workers this host takes (1)",
+                 [this](const std::string& text) {
+                   ASSIGN_OR_RETURN(const int64_t slots,
+                                    options::ParseInteger("--slots", text, 1, kMostSlots));
+                   options_.slots = static_cast<uint32_t>(slots);
+                   return absl::OkStatus();
+                 });
     flags_.Value("--host", "NAME", "This host's name in the job (SLURMD_NODENAME, or its own)",
                  [this](const std::string& text) {
                    options_.host = text;
@@ -134,7 +136,7 @@ class Parser {
                  });
   }
 
-  FlagTable flags_;
+  options::FlagTable flags_;
   JoinOptions options_;
   bool version_ = false;
 };
@@ -144,7 +146,8 @@ class Parser {
 JoinCommand ParseJoinCommand(int argc, const char* const* argv) {
   absl::StatusOr<JoinCommand> command = Parser().Parse({argv + 1, argv + argc});
   if (command.ok()) return *std::move(command);
-  return {std::nullopt, absl::StrCat(kAgentProgram, ": ", command.status().message(), "\n"), 2};
+  return {std::nullopt,
+          absl::StrCat(protocol::kAgentProgram, ": ", command.status().message(), "\n"), 2};
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -10,10 +10,10 @@
 #include "absl/time/time.h"
 #include "base/net/address.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 struct JoinOptions {
-  HostPort daemon;  // a name or a numeric address
+  net::HostPort daemon;  // a name or a numeric address
   std::string token_file;
   uint32_t slots = 1;
   std::string host;  // the name to take part under; empty: this machine's own
@@ -33,6 +33,6 @@ struct JoinCommand {
 
 JoinCommand ParseJoinCommand(int argc, const char* const* argv);
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_JOIN_OPTIONS_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 JoinCommand Parse(std::vector<const char*> arguments) {
@@ -107,4 +107,4 @@ TEST(JoinOptionsTest, Parse_BadInput_IsOneLineAndExitCodeTwo) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -11,7 +11,7 @@
 #include "base/version.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 class JoinTest : public testing::Test {
@@ -98,4 +98,4 @@ TEST_F(JoinTest, MakeJoinBootstrap_NoTokenFile_IsNamed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -6,12 +6,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/net/address.h"
 #include "base/os/process.h"
 #include "base/os/usable_cores.h"
 #include "base/version.h"
-#include "base/net/address.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
@@ -40,7 +40,7 @@ void ChooseDirectory(const std::string& wanted, LaunchPlan* plan) {
 // has said stays.
 void ShareCores(int cores, int workers, std::map<std::string, std::string>* environment) {
   if (cores == 0 || ValueOr(*environment, "HOROVOD_OMP_THREADS", "") == "0") return;
-  environment->emplace("OMP_NUM_THREADS", absl::StrCat(ThreadsOfWorker(cores, workers)));
+  environment->emplace("OMP_NUM_THREADS", absl::StrCat(os::ThreadsOfWorker(cores, workers)));
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap) {
   ChooseDirectory(command.working_directory(), &plan);
 
   const std::string path = ValueOr(plan.environment, "PATH", kDefaultPath);
-  absl::StatusOr<std::string> file = FindExecutable(plan.argv[0], path, plan.working_directory);
+  absl::StatusOr<std::string> file = os::FindExecutable(plan.argv[0], path, plan.working_directory);
   if (!file.ok()) {
     const std::string where = absl::StrContains(plan.argv[0], '/')
                                   ? absl::StrCat(" (in ", plan.working_directory, ")")
@@ -78,7 +78,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap) {
 std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::StartWorker& start,
                                            const WorkerPlace& place) {
   std::map<std::string, std::string> environment = plan.environment;
-  const HostPort daemon = SplitHostPort(place.daemon_address);
+  const net::HostPort daemon = net::SplitHostPort(place.daemon_address);
   const std::pair<const char*, std::string> own[] = {
       {"HOROVOD_HOSTNAME", plan.host},
       {"HOROVOD_RANK", absl::StrCat(start.rank())},
@@ -112,4 +112,4 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   return entries;
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 struct LaunchPlan {
   std::string host;
@@ -43,6 +43,6 @@ struct WorkerPlace {
 std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::StartWorker& start,
                                            const WorkerPlace& place);
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_LAUNCH_PLAN_H_

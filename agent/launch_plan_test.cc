@@ -6,7 +6,7 @@
 #include "base/version.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 pb::AgentBootstrap Bootstrap(const std::string& program) {
@@ -140,4 +140,4 @@ TEST(LaunchPlanTest, WorkerEnvironment_WithTheUsersInterfaceForNccl_KeepsIt) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

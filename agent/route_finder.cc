@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/text/duration_text.h"
 #include "base/net/address.h"
+#include "base/text/duration_text.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 RouteFinder::RouteFinder(EventLoop& loop, const std::vector<std::string>& candidates,
                          absl::Duration timeout, Done done)
@@ -22,7 +22,7 @@ RouteFinder::RouteFinder(EventLoop& loop, const std::vector<std::string>& candid
   if (attempts_.empty()) timeout = absl::ZeroDuration();
   deadline_ = loop_.After(timeout, [this, timeout] {
     if (!attempts_.empty()) {
-      failures_.push_back(absl::StrCat("no answer within ", DurationText(timeout)));
+      failures_.push_back(absl::StrCat("no answer within ", text::DurationText(timeout)));
     }
     Finish(absl::UnavailableError(absl::StrJoin(failures_, "; ")));
   });
@@ -34,7 +34,7 @@ RouteFinder::~RouteFinder() {
 }
 
 void RouteFinder::Try(const std::string& candidate) {
-  const absl::StatusOr<SocketAddress> address = ParseSocketAddress(candidate);
+  const absl::StatusOr<net::SocketAddress> address = net::ParseSocketAddress(candidate);
   if (!address.ok()) return Fail(candidate, std::string(address.status().message()));
   Fd fd(socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Fail(candidate, strerror(errno));
@@ -52,12 +52,12 @@ void RouteFinder::OnConnected(int fd, const std::string& candidate) {
   int error = 0;
   socklen_t size = sizeof(error);
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  SocketAddress own;
+  net::SocketAddress own;
   own.length = sizeof(own.storage);
   if (error == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0) {
     error = errno;
   }
-  if (error == 0) return Finish(Route{candidate, NumericHost(own)});
+  if (error == 0) return Finish(Route{candidate, net::NumericHost(own)});
   loop_.Forget(fd);
   attempts_.erase(fd);
   Fail(candidate, strerror(error));
@@ -76,4 +76,4 @@ void RouteFinder::Finish(absl::StatusOr<Route> result) {
   done(std::move(result));
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -12,7 +12,7 @@
 #include "base/event_loop.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 struct Route {
   std::string daemon_address;  // the candidate, "address:port"
@@ -44,6 +44,6 @@ class RouteFinder {
   EventLoop::TimerId deadline_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_ROUTE_FINDER_H_

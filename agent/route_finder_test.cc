@@ -9,10 +9,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "gtest/gtest.h"
 #include "base/net/address.h"
+#include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 // A socket bound to 127.0.0.1; connections succeed if it listens: as many as its backlog and one.
@@ -75,7 +75,7 @@ TEST(RouteFinderTest, Find_NoUsableCandidate_Ends) {
 TEST(RouteFinderTest, Find_HostThatIsSilent_EndsAtTheDeadline) {
   const BoundSocket full(0);
   const Fd first(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const SocketAddress address = ParseSocketAddress(full.address()).value();
+  const net::SocketAddress address = net::ParseSocketAddress(full.address()).value();
   ASSERT_EQ(
       connect(first.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length), 0);
   // The kernel has no room for another one now and leaves it without an answer.
@@ -85,4 +85,4 @@ TEST(RouteFinderTest, Find_HostThatIsSilent_EndsAtTheDeadline) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

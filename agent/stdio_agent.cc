@@ -3,28 +3,28 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/version.h"
 #include "agent/agent_input.h"
 #include "agent/output/frame_writer.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/version.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 int RunStdioAgent(EventLoop& loop, int input, int output, Agent::OpenLink open_link,
                   AgentSettings settings) {
-  FrameWriter writer(loop, output);
+  output::FrameWriter writer(loop, output);
   Agent agent(loop, writer, std::move(open_link), settings);
   const AgentInput launcher(
       loop, input,
       {[&](const pb::AgentBootstrap& bootstrap) { agent.Begin(bootstrap); },
        [&] { agent.LauncherGone(); },
        [&](const absl::Status& status) {
-         agent.Refuse(absl::StrCat(kAgentProgram, " ", kVersion,
+         agent.Refuse(absl::StrCat(protocol::kAgentProgram, " ", kVersion,
                                    " can't read what horovodrun sent (", status.message(),
                                    "); are the versions the same?"));
        }});
-  writer.SendRaw(kFrameMagic);
+  writer.SendRaw(protocol::kFrameMagic);
   return agent.Run();
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

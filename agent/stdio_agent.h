@@ -4,13 +4,13 @@
 
 #include "agent/agent.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Takes its bootstrap from `input`, whose end is the launcher's, and writes frames to `output`;
 // both are borrowed. Returns and REQUIRES what Agent does.
 int RunStdioAgent(EventLoop& loop, int input, int output, Agent::OpenLink open_link,
                   AgentSettings settings = {});
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_STDIO_AGENT_H_

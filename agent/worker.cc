@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/inspection/process_state.h"
 #include "base/fd.h"
 #include "base/status_macros.h"
-#include "agent/inspection/process_state.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 // When memory runs out, the kernel is to take a worker before the agent, which would take all
@@ -39,11 +39,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(EventLoop& loop, const Lau
                                                       Callbacks callbacks) {
   ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ASSIGN_OR_RETURN(Pipe err, MakePipe());
-  SpawnOptions options;
+  os::SpawnOptions options;
   options.file = plan.file;
   options.argv = plan.argv;
   WorkerPlace own_place = place;
-  own_place.word = NewWorkerWord();
+  own_place.word = rendezvous::bootstrap::NewWorkerWord();
   options.environment = WorkerEnvironment(plan, start, own_place);
   options.working_directory = plan.working_directory;
   Fd input;
@@ -54,14 +54,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(EventLoop& loop, const Lau
   options.stdout_fd = out.write.get();
   options.stderr_fd = err.write.get();
   options.oom_score_more = kOomScoreMore;
-  ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+  ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
   std::unique_ptr<Worker> worker(
       new Worker(loop, start, own_place.word, std::move(process), std::move(callbacks)));
   RETURN_IF_ERROR(worker->Watch(std::move(out), std::move(err)));
   return worker;
 }
 
-Worker::Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, Process process,
+Worker::Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, os::Process process,
                Callbacks callbacks)
     : loop_(loop),
       id_(start.worker_id()),
@@ -85,8 +85,8 @@ absl::Status Worker::Watch(Pipe out, Pipe err) {
 }
 
 // Only the read end stays; the worker has the other.
-std::unique_ptr<WorkerPipe> Worker::Listen(Pipe pipe, bool is_stderr) {
-  return std::make_unique<WorkerPipe>(
+std::unique_ptr<output::WorkerPipe> Worker::Listen(Pipe pipe, bool is_stderr) {
+  return std::make_unique<output::WorkerPipe>(
       loop_, std::move(pipe.read),
       [this, is_stderr](absl::string_view line) { TakeLine(line, is_stderr); },
       [this] { OnPipeEnd(); });
@@ -103,7 +103,7 @@ void Worker::TakeLine(absl::string_view line, bool is_stderr) {
 
 bool Worker::Adopt(pid_t asker) {
   if (asker_.has_value() && asker_->pid() != asker && !asker_->HasEnded()) return false;
-  auto process = OtherProcess::Open(asker);
+  auto process = os::OtherProcess::Open(asker);
   if (!process.ok()) return false;
   asker_ = *std::move(process);
   probe_.reset();
@@ -113,7 +113,7 @@ bool Worker::Adopt(pid_t asker) {
 absl::StatusOr<int> Worker::WatchProcess() {
   watch_token_ = std::make_shared<int>();
   const std::weak_ptr<int> token = watch_token_;
-  ASSIGN_OR_RETURN(watch_, LivenessWatch::Start([this, token, loop = &loop_] {
+  ASSIGN_OR_RETURN(watch_, os::LivenessWatch::Start([this, token, loop = &loop_] {
                      loop->Post([this, token] {
                        if (!token.expired()) OnDeath();
                      });
@@ -122,12 +122,13 @@ absl::StatusOr<int> Worker::WatchProcess() {
 }
 
 absl::StatusOr<int> Worker::OfferStackPipe() {
-  ASSIGN_OR_RETURN(probe_, StackProbe::Create(loop_, asker_->pid()));
+  ASSIGN_OR_RETURN(probe_, inspection::StackProbe::Create(loop_, asker_->pid()));
   return probe_->fd();
 }
 
-void Worker::Sample(std::function<void(StackSample)> answer) {
-  if (probe_ == nullptr) return answer(SampleByKernel(process_.pid(), exit_.has_value()));
+void Worker::Sample(std::function<void(inspection::StackSample)> answer) {
+  if (probe_ == nullptr)
+    return answer(inspection::SampleByKernel(process_.pid(), exit_.has_value()));
   probe_->Ask(std::move(answer));
 }
 
@@ -140,8 +141,8 @@ void Worker::CheckStopped() {
   // One that is being killed for it is no longer stopped, and may take long to go.
   if (exit_.has_value() || stopped_checks_ >= kStoppedChecks) return;
   const bool asker_is_stopped =
-      asker_.has_value() && !asker_->HasEnded() && IsStopped(asker_->pid());
-  const bool stopped = IsStopped(process_.pid()) || asker_is_stopped;
+      asker_.has_value() && !asker_->HasEnded() && inspection::IsStopped(asker_->pid());
+  const bool stopped = inspection::IsStopped(process_.pid()) || asker_is_stopped;
   stopped_checks_ = stopped ? stopped_checks_ + 1 : 0;
   if (stopped_checks_ >= kStoppedChecks) KillGroup();
 }
@@ -213,4 +214,4 @@ pb::WorkerExited Worker::Report() const {
   return report;
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -9,19 +9,19 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "agent/inspection/oom_counter.h"
+#include "agent/inspection/stack_probe.h"
+#include "agent/launch_plan.h"
+#include "agent/output/stderr_tail.h"
+#include "agent/output/worker_pipe.h"
 #include "base/event_loop.h"
 #include "base/os/liveness_watch.h"
 #include "base/os/other_process.h"
 #include "base/os/process.h"
-#include "agent/launch_plan.h"
-#include "agent/inspection/oom_counter.h"
-#include "agent/inspection/stack_probe.h"
-#include "agent/output/stderr_tail.h"
-#include "agent/output/worker_pipe.h"
 #include "proto/agent.pb.h"
 #include "rendezvous/bootstrap/worker_word.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Belongs to the loop's thread, whose end also ends the process. Destroying it kills the process,
 // but not the rest of its group.
@@ -58,7 +58,7 @@ class Worker {
 
   // Whether a process that says hello shows that it belongs to this worker.   As CheckWorkerWord.
   absl::Status CheckHello(const pb::WorkerHello& hello) const {
-    return CheckWorkerWord(word_, hello);
+    return rendezvous::bootstrap::CheckWorkerWord(word_, hello);
   }
 
   // Whether `asker`, a process of this worker, is the one that counts from now on: whose death is
@@ -73,7 +73,7 @@ class Worker {
   absl::StatusOr<int> OfferStackPipe();
 
   // Finds out what it is doing; see StackProbe::Ask.
-  void Sample(std::function<void(StackSample)> answer);
+  void Sample(std::function<void(inspection::StackSample)> answer);
 
   // To be called once a second: kills it if a signal has stopped it all that time.
   void CheckStopped();
@@ -82,10 +82,10 @@ class Worker {
   void set_paused(bool paused);
 
  private:
-  Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, Process process,
+  Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, os::Process process,
          Callbacks callbacks);
   absl::Status Watch(Pipe out, Pipe err);
-  std::unique_ptr<WorkerPipe> Listen(Pipe pipe, bool is_stderr);
+  std::unique_ptr<output::WorkerPipe> Listen(Pipe pipe, bool is_stderr);
   void TakeLine(absl::string_view line, bool is_stderr);
   void KillGroup();
   void OnDeath();
@@ -99,23 +99,23 @@ class Worker {
   const int rank_;
   const uint32_t slot_;
   const std::string word_;
-  Process process_;
+  os::Process process_;
   const Callbacks callbacks_;
-  const OomCounter oom_;
-  StderrTail tail_;
-  std::unique_ptr<WorkerPipe> out_, err_;
-  std::optional<ExitStatus> exit_;
-  std::optional<OtherProcess> asker_;  // that counts; none: nobody has asked yet
-  std::unique_ptr<LivenessWatch> watch_;
-  std::shared_ptr<int> watch_token_;   // news of an earlier watch find it expired
-  std::unique_ptr<StackProbe> probe_;  // of asker_, or nullptr
-  int stopped_checks_ = 0;             // in a row
+  const inspection::OomCounter oom_;
+  output::StderrTail tail_;
+  std::unique_ptr<output::WorkerPipe> out_, err_;
+  std::optional<os::ExitStatus> exit_;
+  std::optional<os::OtherProcess> asker_;  // that counts; none: nobody has asked yet
+  std::unique_ptr<os::LivenessWatch> watch_;
+  std::shared_ptr<int> watch_token_;               // news of an earlier watch find it expired
+  std::unique_ptr<inspection::StackProbe> probe_;  // of asker_, or nullptr
+  int stopped_checks_ = 0;                         // in a row
   bool killed_by_us_ = false;
   bool terminated_ = false;
   bool finishing_ = false;
   std::optional<EventLoop::TimerId> kill_timer_, linger_timer_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_WORKER_H_

@@ -1,6 +1,6 @@
 #include "agent/worker_log.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 void WorkerLog::Add(const pb::AgentMessage& message) {
   if (message.has_started()) alive_[message.started().worker_id()] = {message};
@@ -18,4 +18,4 @@ std::vector<pb::AgentMessage> WorkerLog::Messages() const {
   return messages;
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -10,7 +10,7 @@
 
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Not thread-safe.
 class WorkerLog {
@@ -34,6 +34,6 @@ class WorkerLog {
   std::deque<pb::AgentMessage> exits_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_WORKER_LOG_H_

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 pb::AgentMessage Started(uint64_t id) {
@@ -65,4 +65,4 @@ TEST(WorkerLogTest, Messages_ManyExits_OldestAreForgotten) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -13,24 +13,24 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "agent/output/stderr_tail.h"
 #include "base/os/process_tree.h"
 #include "base/status_macros.h"
-#include "agent/output/stderr_tail.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 pb::WorkerExited NeverStarted(uint64_t id, const std::string& why) {
   pb::WorkerExited exited;
   exited.set_worker_id(id);
-  exited.set_start_error(ToUtf8(why));
+  exited.set_start_error(output::ToUtf8(why));
   return exited;
 }
 
 }  // namespace
 
-WorkerSet::WorkerSet(EventLoop& loop, AgentOutput& output, LaunchPlan plan, WorkerPlace place,
-                     Report report)
+WorkerSet::WorkerSet(EventLoop& loop, output::AgentOutput& output, LaunchPlan plan,
+                     WorkerPlace place, Report report)
     : loop_(loop),
       output_(output),
       plan_(std::move(plan)),
@@ -100,7 +100,7 @@ void WorkerSet::StopAll(absl::Duration grace) {
 void WorkerSet::Sample(uint64_t id) {
   const auto worker = workers_.find(id);
   if (worker == workers_.end()) return;
-  worker->second->Sample([this, id](const StackSample& sample) {
+  worker->second->Sample([this, id](const inspection::StackSample& sample) {
     pb::AgentMessage message;
     pb::WorkerSampled& sampled = *message.mutable_sampled();
     sampled.set_worker_id(id);
@@ -120,7 +120,7 @@ absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
   }
   RETURN_IF_ERROR(worker->second->CheckHello(hello));
   // Without a /proc of its own that can't be told; then the word has to do.
-  if (!ProcIsOurs() || DescendsFrom(asker, getpid())) return absl::OkStatus();
+  if (!os::ProcIsOurs() || os::DescendsFrom(asker, getpid())) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "this process was not started by worker ", hello.worker_id(), ", but by something else that ",
       "has its environment, like a container's daemon; run horovod-agent or horovodrun where the "
@@ -174,11 +174,11 @@ bool WorkerSet::OutlivedItsWorker(pid_t pid) const {
 void WorkerSet::ReapOrphans() {
   std::map<pid_t, uint64_t> own;
   for (const auto& [id, worker] : workers_) own.emplace(worker->pid(), id);
-  for (const pid_t child : ChildrenOf(getpid())) {
+  for (const pid_t child : os::ChildrenOf(getpid())) {
     if (own.count(child) > 0) continue;
     if (OutlivedItsWorker(child)) kill(child, SIGKILL);
     waitpid(child, nullptr, WNOHANG);
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent

@@ -11,14 +11,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/event_loop.h"
-#include "base/fd.h"
 #include "agent/output/agent_output.h"
 #include "agent/worker.h"
 #include "agent/worker_log.h"
+#include "base/event_loop.h"
+#include "base/fd.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::agent {
 
 // Starts and stops workers, reports on them to the daemon and sends their output on, no faster than
 // it is taken. Belongs to the loop's thread. REQUIRES: this process is a subreaper,
@@ -28,7 +28,7 @@ class WorkerSet {
   // Takes WorkerStarted, WorkerDying, WorkerExited and WorkerSampled messages.
   using Report = std::function<void(pb::AgentMessage)>;
 
-  WorkerSet(EventLoop& loop, AgentOutput& output, LaunchPlan plan, WorkerPlace place,
+  WorkerSet(EventLoop& loop, output::AgentOutput& output, LaunchPlan plan, WorkerPlace place,
             Report report);
   ~WorkerSet();
 
@@ -81,7 +81,7 @@ class WorkerSet {
   bool OutlivedItsWorker(pid_t pid) const;
 
   EventLoop& loop_;
-  AgentOutput& output_;
+  output::AgentOutput& output_;
   const LaunchPlan plan_;
   WorkerPlace place_;
   const Report report_;
@@ -94,6 +94,6 @@ class WorkerSet {
   std::function<void()> on_empty_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent
 
 #endif  // AGENT_WORKER_SET_H_

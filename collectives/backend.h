@@ -13,7 +13,7 @@
 #include "collectives/key_exchange.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // Makes communicators. Safe for concurrent use; must outlive the communicators it made.
 class Backend {
@@ -34,6 +34,6 @@ class Backend {
                                                                 const WaitBounds& bounds) = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_BACKEND_H_

@@ -6,7 +6,7 @@
 
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives {
 namespace {
 
 // To copy a smaller one takes less than what comes with each broadcast.
@@ -64,4 +64,4 @@ absl::Status Communicator::BroadcastStretches(absl::Span<const Stretch> stretche
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives

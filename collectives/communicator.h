@@ -13,7 +13,7 @@
 #include "collectives/mailbox.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // How a call is bounded.
 struct CallOptions {
@@ -119,6 +119,6 @@ class Communicator {
   virtual void Abort(absl::string_view reason) = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_COMMUNICATOR_H_

@@ -4,7 +4,7 @@
 
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 absl::StatusOr<std::vector<std::string>> CommunicatorKeyExchange::AllGather(
     absl::string_view key, absl::string_view value, absl::Duration timeout) {
@@ -26,4 +26,4 @@ absl::StatusOr<std::vector<std::string>> CommunicatorKeyExchange::AllGather(
   return values;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives

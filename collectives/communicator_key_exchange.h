@@ -8,7 +8,7 @@
 #include "collectives/communicator.h"
 #include "collectives/key_exchange.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // Values are matched by the order of the calls, not by their keys, so it is not for concurrent use,
 // nor while an operation of the communicator is running. Errors as Communicator::AllGather.
@@ -24,6 +24,6 @@ class CommunicatorKeyExchange : public KeyExchange {
   Communicator& communicator_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_COMMUNICATOR_KEY_EXCHANGE_H_

@@ -5,11 +5,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives {
 namespace {
 
 TEST(CommunicatorKeyExchange, AllGather_ValuesOfAnyLengthInRankOrder) {
-  RankGroup group(MakeInprocBackend());
+  conformance::RankGroup group(inproc::MakeInprocBackend());
   group.Connect(3);
   group.Run([](Communicator& communicator) {
     CommunicatorKeyExchange keys(communicator);
@@ -24,7 +24,7 @@ TEST(CommunicatorKeyExchange, AllGather_ValuesOfAnyLengthInRankOrder) {
 }
 
 TEST(CommunicatorKeyExchange, AllGather_PeerIsGone_IsTheCommunicatorsError) {
-  RankGroup group(MakeInprocBackend());
+  conformance::RankGroup group(inproc::MakeInprocBackend());
   group.Connect(2);
   group.Destroy(1);
   CommunicatorKeyExchange keys(group.at(0));
@@ -33,4 +33,4 @@ TEST(CommunicatorKeyExchange, AllGather_PeerIsGone_IsTheCommunicatorsError) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives

@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "collectives/communicator_key_exchange.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 namespace {
 
@@ -56,4 +56,4 @@ Connected ConnectDevices(DeviceBackend& backend, const GroupInfo& group, int dev
   return connected;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives

@@ -14,7 +14,7 @@
 #include "collectives/key_exchange.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // Thread-safety and errors as in Communicator; all buffers are in the memory of device(), unless a
 // name says otherwise. A call returns when its result is there, so that any other stream may read
@@ -89,6 +89,6 @@ absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectDevices(DeviceBackend
                                                                    const WaitBounds& bounds,
                                                                    std::string* why_staged);
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_DEVICE_COMMUNICATOR_H_

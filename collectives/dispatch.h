@@ -8,7 +8,7 @@
 #include "collectives/float16.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // How a bool travels: one byte, 0 is false, everything else is true; results are 0 or 1. (A C++
 // bool that holds anything but 0 or 1 is undefined behaviour, and the bytes are a user's.)
@@ -51,6 +51,6 @@ auto Dispatch(DataType type, F&& f) {
   return f(TypeTag<BoolByte>());
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_DISPATCH_H_

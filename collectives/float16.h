@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace hvd {
+namespace hvd::collectives {
 
 namespace float16_internal {
 
@@ -87,6 +87,6 @@ struct Bfloat16 {
 };
 static_assert(sizeof(Bfloat16) == 2, "Bfloat16 is a wire format");
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_FLOAT16_H_

@@ -13,7 +13,7 @@
 
 #define HVD_AVX2 __attribute__((target("avx2,f16c")))
 
-namespace hvd {
+namespace hvd::collectives {
 
 inline constexpr int kLanes = 16;
 
@@ -63,7 +63,7 @@ HVD_AVX2 HVD_ALWAYS_INLINE void StoreLanes(Bfloat16* to, const Lanes& values) {
                       _mm256_blend_epi16(even, RoundToUpperHalf(values.second), kOddHalves));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 #endif
 
 #endif  // COLLECTIVES_FLOAT16_LANES_H_

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -87,4 +87,4 @@ TEST(Float16Test, FromFloat_NanWhosePayloadIsCutOffStaysNan) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 absl::StatusOr<KeyExchange::Selected> KeyExchange::Gather(absl::string_view key,
                                                           absl::string_view value,
@@ -26,4 +26,4 @@ absl::StatusOr<KeyExchange::Selected> KeyExchange::Gather(absl::string_view key,
   return selected;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives

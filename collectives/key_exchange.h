@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // One round in which every member of the epoch shows all others a value. Safe for concurrent use.
 class KeyExchange {
@@ -36,6 +36,6 @@ class KeyExchange {
                                           const std::vector<int>& ranks, absl::Duration timeout);
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_KEY_EXCHANGE_H_

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // Works on after the communicator that it belongs to was aborted, until that is destroyed. One
 // thread at a time, the one that calls the communicator's operations; except AwaitWake and Wake.
@@ -53,6 +53,6 @@ class Mailbox {
   virtual bool TakeWake() = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_MAILBOX_H_

@@ -12,7 +12,7 @@
 #include "collectives/backend.h"
 #include "collectives/communicator.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // Thread-safety and errors as in Communicator.
 class MeshCommunicator : public Communicator {
@@ -39,6 +39,6 @@ class MeshBackend : public Backend {
       const GroupInfo& group, KeyExchange& keys, const WaitBounds& bounds) = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_MESH_H_

@@ -7,7 +7,7 @@
 #include "collectives/dispatch.h"
 #include "collectives/float16_lanes.h"
 
-namespace hvd {
+namespace hvd::collectives {
 namespace {
 
 // Per stored type: the type it is computed in, and the way there and back.
@@ -240,4 +240,4 @@ void Reducer::operator()(void* out, absl::Span<const void* const> sources, size_
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives

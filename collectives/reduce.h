@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 // out[i] = a[i] op b[i] for i < count. `out` may equal `a` or `b`; otherwise the buffers don't
 // overlap. Buffers need no alignment beyond that of the element type.
@@ -43,6 +43,6 @@ class Reducer {
 // factor is 0, which makes them false.
 void Scale(void* data, size_t count, DataType type, double factor);
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_REDUCE_H_

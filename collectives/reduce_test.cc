@@ -12,7 +12,7 @@
 #include "collectives/dispatch.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives {
 namespace {
 
 constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct};
@@ -254,4 +254,4 @@ TEST(ScaleTest, Bool_KeepsItsValueUnlessTheFactorIsZero) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives

@@ -7,7 +7,7 @@
 #include "collectives/float16_lanes.h"
 #include "collectives/reduce.h"
 
-namespace hvd {
+namespace hvd::collectives {
 namespace {
 
 // The conversion of a double that the type can't hold is undefined in C++; here it gives the
@@ -71,4 +71,4 @@ void Scale(void* data, size_t count, DataType type, double factor) {
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "collectives/dispatch.h"
 
-namespace hvd {
+namespace hvd::collectives {
 
 size_t SizeOf(DataType type) {
   return Dispatch(type, [](auto tag) { return sizeof(typename decltype(tag)::Type); });
@@ -60,4 +60,4 @@ absl::Status CheckRank(const GroupInfo& group) {
       absl::StrCat("there is no rank ", group.rank, " of ", group.size));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives

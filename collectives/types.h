@@ -11,7 +11,13 @@
 #include "absl/strings/string_view.h"
 #include "base/ids.h"
 
-namespace hvd {
+namespace hvd::net {
+
+class TlsContext;  // base/net/tls_session.h
+
+}  // namespace hvd::net
+
+namespace hvd::collectives {
 
 // The numbers are part of the C ABI (worker_runtime/api/hvd_c_api.h) and of the negotiation's wire
 // format.
@@ -43,8 +49,6 @@ absl::string_view NameOf(DataType type);  // as NumPy writes it: "float32", "bfl
 absl::string_view NameOf(ReduceOp op);
 bool IsFloating(DataType type);
 
-class TlsContext;  // base/net/tls_session.h
-
 // Who takes part in a communicator. Ranks are dense, 0..size-1.
 struct GroupInfo {
   Epoch epoch;
@@ -53,12 +57,12 @@ struct GroupInfo {
   std::string address;  // numeric, where this process accepts its peers' connections
   std::string secret;   // of this epoch; a peer must prove that it knows it
   // What goes over the network goes under TLS with this; nullptr: as it is.
-  std::shared_ptr<const TlsContext> tls = nullptr;
+  std::shared_ptr<const net::TlsContext> tls = nullptr;
 };
 
 // InvalidArgument: there is no such rank in a group of that size.
 absl::Status CheckRank(const GroupInfo& group);
 
-}  // namespace hvd
+}  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_TYPES_H_

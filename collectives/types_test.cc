@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives {
 namespace {
 
 TEST(TypesTest, EveryTypeHasItsOwnNameAndASize) {
@@ -48,4 +48,4 @@ TEST(TypesTest, NumbersFromOutside_DoNotCrash) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives

@@ -5,13 +5,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/text/duration_text.h"
 #include "base/event_loop.h"
 #include "base/os/process.h"
 #include "base/status_macros.h"
+#include "base/text/duration_text.h"
 #include "base/version.h"
 
-namespace hvd {
+namespace hvd::launcher {
 namespace {
 
 constexpr absl::Duration kPythonTime = absl::Seconds(20);
@@ -45,7 +45,7 @@ print(nccl)
 )";
 
 // Everything that `process` writes until it closes `output`.
-absl::StatusOr<std::string> ReadAnswer(Process& process, Fd output) {
+absl::StatusOr<std::string> ReadAnswer(os::Process& process, Fd output) {
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
   std::string answer;
   bool complete = false;
@@ -61,7 +61,7 @@ absl::StatusOr<std::string> ReadAnswer(Process& process, Fd output) {
   loop->Forget(output.get());
   if (complete) return answer;
   return absl::DeadlineExceededError(
-      absl::StrCat("python3 did not answer within ", DurationText(kPythonTime)));
+      absl::StrCat("python3 did not answer within ", text::DurationText(kPythonTime)));
 }
 
 void AddRow(bool available, const std::string& name, const std::string& note, std::string* table) {
@@ -84,11 +84,11 @@ std::string TorchNote(const absl::StatusOr<PythonFacts>& python) {
 
 absl::StatusOr<PythonFacts> AskPython() {
   ASSIGN_OR_RETURN(Pipe output, MakePipe());
-  SpawnOptions options;
+  os::SpawnOptions options;
   options.file = "python3";
   options.argv = {"python3", "-c", kQuestion};
   options.stdout_fd = output.write.get();
-  ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+  ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
   output.write.reset();
   ASSIGN_OR_RETURN(std::string answer, ReadAnswer(process, std::move(output.read)));
   process.Signal(SIGKILL);  // It has closed its stdout: there is nothing more to come.
@@ -120,4 +120,4 @@ std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
   return table;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace hvd {
+namespace hvd::launcher {
 
 // What a Python interpreter sees; empty texts: not there.
 struct PythonFacts {
@@ -23,6 +23,6 @@ absl::StatusOr<PythonFacts> AskPython();
 // Horovod's table. Pure.
 std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python);
 
-}  // namespace hvd
+}  // namespace hvd::launcher
 
 #endif  // LAUNCHER_CHECK_BUILD_H_

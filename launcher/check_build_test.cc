@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher {
 namespace {
 
 using ::testing::HasSubstr;
@@ -43,4 +43,4 @@ TEST(AskPython, NamesItsInterpreter) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher

@@ -6,15 +6,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status_macros.h"
 #include "base/net/address.h"
-#include "rendezvous/security/token_file_reader.h"
-#include "launcher/report/status_table.h"
-#include "launcher/job/job_file.h"
 #include "base/net/local_network.h"
+#include "base/status_macros.h"
+#include "launcher/job/job_file.h"
+#include "launcher/report/status_table.h"
 #include "rendezvous/client/control_calls.h"
+#include "rendezvous/security/token_file_reader.h"
 
-namespace hvd {
+namespace hvd::launcher {
 namespace {
 
 constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
@@ -23,23 +23,24 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 // A daemon's possible addresses, and what it takes to be let in.
 struct Daemon {
   std::vector<std::string> addresses;
-  PeerCredentials credentials;
+  rendezvous::security::PeerCredentials credentials;
 };
 
-PeerCredentials FromProto(const pb::Credentials& message) {
+rendezvous::security::PeerCredentials FromProto(const pb::Credentials& message) {
   return {message.token(), message.ca_certificate(), message.certificate(), message.private_key()};
 }
 
-absl::StatusOr<Daemon> DaemonElsewhere(const ControlOptions& options) {
+absl::StatusOr<Daemon> DaemonElsewhere(const cli::ControlOptions& options) {
   Daemon daemon;
-  ASSIGN_OR_RETURN(const pb::Credentials credentials, ReadTokenFile(options.token_file));
+  ASSIGN_OR_RETURN(const pb::Credentials credentials,
+                   rendezvous::security::ReadTokenFile(options.token_file));
   daemon.credentials = FromProto(credentials);
-  const HostPort where = SplitHostPort(options.connect);
+  const net::HostPort where = net::SplitHostPort(options.connect);
   if (where.host.empty() || where.port.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--connect: '", options.connect, "' is not of the form HOST:PORT"));
   }
-  NameTable names = ResolveNames({where.host}, kResolveTimeout);
+  net::NameTable names = net::ResolveNames({where.host}, kResolveTimeout);
   for (const std::string& address : names[where.host]) {
     const bool ipv6 = absl::StrContains(address, ':');
     daemon.addresses.push_back(ipv6 ? absl::StrCat("[", address, "]:", where.port)
@@ -54,7 +55,7 @@ Daemon DaemonOf(const pb::JobFile& job) {
   return {{job.addresses().begin(), job.addresses().end()}, FromProto(job.credentials())};
 }
 
-std::vector<pb::JobFile> JobsMeant(const ControlOptions& options,
+std::vector<pb::JobFile> JobsMeant(const cli::ControlOptions& options,
                                    const std::vector<pb::JobFile>& jobs) {
   std::vector<pb::JobFile> meant;
   for (const pb::JobFile& job : jobs) {
@@ -63,8 +64,8 @@ std::vector<pb::JobFile> JobsMeant(const ControlOptions& options,
   return meant;
 }
 
-absl::StatusOr<Daemon> DaemonHere(const ControlOptions& options, const std::string& realm) {
-  const std::vector<pb::JobFile> jobs = RunningJobs(realm);
+absl::StatusOr<Daemon> DaemonHere(const cli::ControlOptions& options, const std::string& realm) {
+  const std::vector<pb::JobFile> jobs = job::RunningJobs(realm);
   const std::vector<pb::JobFile> meant = JobsMeant(options, jobs);
   if (meant.size() == 1) return DaemonOf(meant[0]);
   if (meant.empty()) {
@@ -96,7 +97,7 @@ auto CallAny(const std::vector<std::string>& addresses, Call call) -> decltype(c
 
 absl::StatusOr<pb::GetStatusResponse> StatusOf(const Daemon& daemon) {
   return CallAny(daemon.addresses, [&](const std::string& address) {
-    return AskStatus(address, daemon.credentials, kCallTimeout);
+    return rendezvous::client::AskStatus(address, daemon.credentials, kCallTimeout);
   });
 }
 
@@ -118,26 +119,28 @@ std::string JobList(const std::vector<pb::JobFile>& jobs) {
 
 }  // namespace
 
-absl::StatusOr<std::string> Control(const ControlOptions& options, const std::string& job_realm) {
-  if (options.action == ControlOptions::Action::kStatus && options.connect.empty()) {
-    const std::vector<pb::JobFile> meant = JobsMeant(options, RunningJobs(job_realm));
+absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
+                                    const std::string& job_realm) {
+  if (options.action == cli::ControlOptions::Action::kStatus && options.connect.empty()) {
+    const std::vector<pb::JobFile> meant = JobsMeant(options, job::RunningJobs(job_realm));
     if (meant.size() > 1) return JobList(meant);
   }
   ASSIGN_OR_RETURN(const Daemon daemon, options.connect.empty() ? DaemonHere(options, job_realm)
                                                                 : DaemonElsewhere(options));
-  if (options.action == ControlOptions::Action::kStatus) {
+  if (options.action == cli::ControlOptions::Action::kStatus) {
     ASSIGN_OR_RETURN(const pb::GetStatusResponse status, StatusOf(daemon));
-    return StatusTable(status);
+    return report::StatusTable(status);
   }
   pb::DrainRequest request;
   request.set_host(options.host);
   request.set_grace_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options.grace)));
   RETURN_IF_ERROR(CallAny(daemon.addresses, [&](const std::string& address) {
-                    return AskToDrain(address, daemon.credentials, request, kCallTimeout);
+                    return rendezvous::client::AskToDrain(address, daemon.credentials, request,
+                                                          kCallTimeout);
                   }).status());
   return absl::StrCat("host ", options.host,
                       " is to leave: its workers stop at the next commit of all and exit with 0, "
                       "and the job goes on without them\n");
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher

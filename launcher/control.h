@@ -7,15 +7,16 @@
 #include "absl/status/statusor.h"
 #include "launcher/cli/control_options.h"
 
-namespace hvd {
+namespace hvd::launcher {
 
 // Asks the job's daemon and returns the text to print; of several jobs a list. `job_realm`: see
 // kJobRealm.
 //   NotFound: no such job, host or file.   InvalidArgument: several jobs run, and which one is
 //   to be drained? FailedPrecondition: the job is not elastic, or is over.   Unavailable,
 //   DeadlineExceeded: its daemon does not answer. One line each.
-absl::StatusOr<std::string> Control(const ControlOptions& options, const std::string& job_realm);
+absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
+                                    const std::string& job_realm);
 
-}  // namespace hvd
+}  // namespace hvd::launcher
 
 #endif  // LAUNCHER_CONTROL_H_

@@ -12,7 +12,7 @@
 #include "launcher/job/job_file.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::launcher {
 namespace {
 
 using ::testing::HasSubstr;
@@ -23,15 +23,15 @@ class ControlTest : public ::testing::Test {
     std::string name = ::testing::TempDir() + "/control.XXXXXX";
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     directory_ = name;
-    auto authority = *JobAuthority::Create("4711abcdef");
-    ServerOptions options;
+    auto authority = *rendezvous::security::JobAuthority::Create("4711abcdef");
+    rendezvous::server::ServerOptions options;
     options.job_id = "4711abcdef";
     options.listen = {"127.0.0.1:0"};
     options.credentials = *authority->IssueForDaemon();
-    auto server = Server::Start(options);
+    auto server = rendezvous::server::Server::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
-    const PeerCredentials issued = *authority->IssueForHost("control");
+    const rendezvous::security::PeerCredentials issued = *authority->IssueForHost("control");
     job_.set_job_id(options.job_id);
     job_.set_pid(7);
     job_.set_command("python train.py");
@@ -43,10 +43,10 @@ class ControlTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  std::unique_ptr<JobFile> Register(const std::string& id) {
+  std::unique_ptr<job::JobFile> Register(const std::string& id) {
     pb::JobFile job = job_;
     job.set_job_id(id);
-    return *JobFile::Write(directory_, job);
+    return *job::JobFile::Write(directory_, job);
   }
   std::string Error() {
     const absl::Status status = Control(options_, directory_).status();
@@ -56,9 +56,9 @@ class ControlTest : public ::testing::Test {
   }
 
   std::string directory_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<rendezvous::server::Server> server_;
   pb::JobFile job_;
-  ControlOptions options_;
+  cli::ControlOptions options_;
 };
 
 TEST_F(ControlTest, Status_OnlyJobHere_IsShown) {
@@ -81,12 +81,12 @@ TEST_F(ControlTest, Status_SeveralJobs_AreListedAndOneCanBeChosen) {
             "2 jobs run here; --job ID shows one of them\n\n"
             "4711abcd  pid 7  forming  python train.py\n"
             "4811abcd  pid 7  forming  python train.py\n");
-  options_.action = ControlOptions::Action::kDrain;
+  options_.action = cli::ControlOptions::Action::kDrain;
   options_.host = "a";
   EXPECT_EQ(Error(),
             "several jobs run; which one? --job 4711abcd (pid 7: python train.py) or --job "
             "4811abcd (pid 7: python train.py)");
-  options_.action = ControlOptions::Action::kStatus;
+  options_.action = cli::ControlOptions::Action::kStatus;
   options_.job = "48";
   EXPECT_TRUE(Control(options_, directory_).ok());
   options_.job = "49";
@@ -117,10 +117,10 @@ TEST_F(ControlTest, Status_DaemonElsewhere_IsReachedByItsTokenFile) {
 
 TEST_F(ControlTest, Drain_StaticJob_SaysWhyNot) {
   const auto file = Register("4711abcdef");
-  options_.action = ControlOptions::Action::kDrain;
+  options_.action = cli::ControlOptions::Action::kDrain;
   options_.host = "b";
   EXPECT_THAT(Error(), HasSubstr("elastic"));
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher

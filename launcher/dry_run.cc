@@ -7,15 +7,15 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
-namespace hvd {
+namespace hvd::launcher {
 namespace {
 
 // A line a rank, with what the workers find in HOROVOD_RANK and its like.
-std::string RankTable(const std::vector<PlannedHost>& hosts) {
+std::string RankTable(const std::vector<plan::PlannedHost>& hosts) {
   std::string table = "\n  rank  local_rank  local_size  cross_rank  cross_size  host\n";
   for (size_t i = 0; i < hosts.size(); ++i) {
     for (int local = 0; local < hosts[i].slots; ++local) {
-      const auto has_it = [&](const PlannedHost& host) { return host.slots > local; };
+      const auto has_it = [&](const plan::PlannedHost& host) { return host.slots > local; };
       const auto here = hosts.begin() + static_cast<std::ptrdiff_t>(i);
       absl::StrAppendFormat(
           &table, "  %4d  %10d  %10d  %10d  %10d  %s\n", hosts[i].first_rank + local, local,
@@ -26,7 +26,7 @@ std::string RankTable(const std::vector<PlannedHost>& hosts) {
   return table;
 }
 
-std::string Variables(const JobPlan& plan, const Options& options) {
+std::string Variables(const plan::JobPlan& plan, const cli::Options& options) {
   std::string text = absl::StrCat("\nEnvironment of the workers: this one's ",
                                   plan.environment.size(), " variables, with\n");
   for (const char* name : {"PYTHONUNBUFFERED", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"}) {
@@ -41,10 +41,10 @@ std::string Variables(const JobPlan& plan, const Options& options) {
   return text;
 }
 
-std::string Unchecked(const JobPlan& plan) {
+std::string Unchecked(const plan::JobPlan& plan) {
   std::vector<std::string> unchecked;
   const bool remote = std::any_of(plan.hosts.begin(), plan.hosts.end(),
-                                  [](const PlannedHost& host) { return !host.target.local; });
+                                  [](const plan::PlannedHost& host) { return !host.target.local; });
   if (plan.elastic.has_value() && !plan.elastic->script.empty()) {
     unchecked.push_back("which hosts the script finds");
   }
@@ -56,8 +56,8 @@ std::string Unchecked(const JobPlan& plan) {
 
 }  // namespace
 
-std::string DryRunText(const JobPlan& plan, const Options& options) {
-  std::string text = PlanTable(plan);
+std::string DryRunText(const plan::JobPlan& plan, const cli::Options& options) {
+  std::string text = plan::PlanTable(plan);
   if (!plan.elastic.has_value()) text += RankTable(plan.hosts);
   absl::StrAppend(&text, "\nWorking directory: ", plan.working_directory,
                   "\nThe daemon would listen on a port of the system's choice: ",
@@ -69,4 +69,4 @@ std::string DryRunText(const JobPlan& plan, const Options& options) {
   return absl::StrCat(text, Variables(plan, options), Unchecked(plan));
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher

@@ -3,20 +3,20 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-JobPlan Plan(std::vector<PlannedHost> hosts) {
-  JobPlan plan;
+plan::JobPlan Plan(std::vector<plan::PlannedHost> hosts) {
+  plan::JobPlan plan;
   plan.hosts = std::move(hosts);
-  for (const PlannedHost& host : plan.hosts) plan.num_proc += host.slots;
+  for (const plan::PlannedHost& host : plan.hosts) plan.num_proc += host.slots;
   plan.command = {"python", "train.py"};
   plan.working_directory = "/home/me";
   plan.listen = {"10.0.0.1"};
-  plan.environment = WorkerEnvironment({}, {}, {});
+  plan.environment = cli::WorkerEnvironment({}, {}, {});
   return plan;
 }
 
@@ -37,7 +37,7 @@ TEST(DryRunText, ThisMachineAlone_NeedsNoSsh) {
 }
 
 TEST(DryRunText, Variables_AreShownWithoutTheUsersValues) {
-  Options options;
+  cli::Options options;
   options.tunables = {{"HOROVOD_CYCLE_TIME", "5"}};
   options.exports = {{"TOKEN", "secret"}};
   const std::string text = DryRunText(Plan({{{"a", true, {}}, 1, 0}}), options);
@@ -47,7 +47,7 @@ TEST(DryRunText, Variables_AreShownWithoutTheUsersValues) {
 }
 
 TEST(DryRunText, ElasticJobWithScript_SaysThatItWasNotRun) {
-  JobPlan plan = Plan({});
+  plan::JobPlan plan = Plan({});
   plan.elastic.emplace();
   plan.elastic->script = "/bin/hosts";
   const std::string text = DryRunText(plan, {});
@@ -56,4 +56,4 @@ TEST(DryRunText, ElasticJobWithScript_SaysThatItWasNotRun) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher

@@ -6,26 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "base/console/terminal_line.h"
 #include "base/env.h"
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/check_build.h"
-#include "base/console/terminal_line.h"
-#include "launcher/control.h"
 #include "launcher/cli/control_options.h"
+#include "launcher/cli/options.h"
+#include "launcher/control.h"
 #include "launcher/dry_run.h"
 #include "launcher/job/handover.h"
 #include "launcher/job/host_search.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_file.h"
-#include "launcher/cli/options.h"
-#include "launcher/plan/plan.h"
 #include "launcher/job/stop_signals.h"
+#include "launcher/plan/plan.h"
 #include "rendezvous/reporting/event_log.h"
 
-namespace hvd {
+namespace hvd::launcher {
 namespace {
 
 int Refuse(const absl::Status& status) {
@@ -39,81 +39,89 @@ int Print(const std::string& text) {
 }
 
 int RunControl(const std::vector<std::string>& args, const std::string& job_realm) {
-  const absl::StatusOr<ControlOptions> options = ParseControlOptions(args);
+  const absl::StatusOr<cli::ControlOptions> options = cli::ParseControlOptions(args);
   if (!options.ok()) return Refuse(options.status());
-  if (options->action == ControlOptions::Action::kShowHelp) return Print(ControlHelpText(args[0]));
+  if (options->action == cli::ControlOptions::Action::kShowHelp)
+    return Print(cli::ControlHelpText(args[0]));
   const absl::StatusOr<std::string> text = Control(*options, job_realm);
   return text.ok() ? Print(*text) : Refuse(text.status());
 }
 
-absl::StatusOr<OutputSinkOptions> MakeSinkOptions(const Options& options, const JobPlan& plan,
-                                                  const Environment& environment) {
-  const OutputOptions& output = options.output;
-  OutputSinkOptions sink;
-  ASSIGN_OR_RETURN(sink.files,
-                   RankFiles::Create(output.directory, plan.num_proc,
-                                     plan.elastic.has_value() ? RankFiles::Ranks::kMayGrow
-                                                              : RankFiles::Ranks::kFixed,
-                                     {output.rotate_bytes, output.rotated_files}));
+absl::StatusOr<console::OutputSinkOptions> MakeSinkOptions(const cli::Options& options,
+                                                           const plan::JobPlan& plan,
+                                                           const Environment& environment) {
+  const cli::OutputOptions& output = options.output;
+  console::OutputSinkOptions sink;
+  ASSIGN_OR_RETURN(sink.files, console::RankFiles::Create(
+                                   output.directory, plan.num_proc,
+                                   plan.elastic.has_value() ? console::RankFiles::Ranks::kMayGrow
+                                                            : console::RankFiles::Ranks::kFixed,
+                                   {output.rotate_bytes, output.rotated_files}));
   sink.timestamps = output.timestamps;
   sink.json = output.json;
   sink.wall_now = WallNow;
-  sink.has_status_line =
-      plan.elastic.has_value() && !output.json && CanHaveTerminalLine(STDERR_FILENO, environment);
+  sink.has_status_line = plan.elastic.has_value() && !output.json &&
+                         console::CanHaveTerminalLine(STDERR_FILENO, environment);
   return sink;
 }
 
 int Main(const std::vector<std::string>& args) {
   const Environment environment = ReadEnvironment();
-  if (IsControlCommand(args)) return RunControl(args, kJobRealm);
-  const absl::StatusOr<Options> options = ParseOptions(args, environment);
+  if (cli::IsControlCommand(args)) return RunControl(args, job::kJobRealm);
+  const absl::StatusOr<cli::Options> options = cli::ParseOptions(args, environment);
   if (!options.ok()) return Refuse(options.status());
-  if (options->action == Options::Action::kShowHelp) return Print(HelpText());
-  if (options->action == Options::Action::kShowVersion) return Print(std::string(kVersion) + "\n");
-  if (options->action == Options::Action::kCheckBuild) return Print(CheckBuildTable(AskPython()));
-  PrepareProcess();
-  AllowManyFiles();
-  ForbidCoreFiles();
-  const absl::Status threads = CheckThreads();
+  if (options->action == cli::Options::Action::kShowHelp) return Print(cli::HelpText());
+  if (options->action == cli::Options::Action::kShowVersion)
+    return Print(std::string(kVersion) + "\n");
+  if (options->action == cli::Options::Action::kCheckBuild)
+    return Print(CheckBuildTable(AskPython()));
+  job::PrepareProcess();
+  os::AllowManyFiles();
+  os::ForbidCoreFiles();
+  const absl::Status threads = os::CheckThreads();
   if (!threads.ok()) return Refuse(threads);
-  absl::StatusOr<JobPlan> plan = MakePlanHere(*options, environment);
+  absl::StatusOr<plan::JobPlan> plan = plan::MakePlanHere(*options, environment);
   if (!plan.ok()) return Refuse(plan.status());
   if (options->dry_run) return Print(DryRunText(*plan, *options));
-  plan->job_realm = kJobRealm;
+  plan->job_realm = job::kJobRealm;
   if (options->handover_fd >= 0) {
-    auto input = HandOver(Fd(options->handover_fd), plan->listen);
+    auto input = job::HandOver(Fd(options->handover_fd), plan->listen);
     if (!input.ok()) return Refuse(input.status());
     plan->worker_input = *std::move(input);
   }
-  absl::StatusOr<OutputSinkOptions> sink = MakeSinkOptions(*options, *plan, environment);
+  absl::StatusOr<console::OutputSinkOptions> sink = MakeSinkOptions(*options, *plan, environment);
   if (!sink.ok()) return Refuse(sink.status());
-  std::unique_ptr<EventLog> event_log;
+  std::unique_ptr<rendezvous::reporting::EventLog> event_log;
   if (!options->event_log.empty()) {
-    auto opened = EventLog::Open(options->event_log);
+    auto opened = rendezvous::reporting::EventLog::Open(options->event_log);
     if (!opened.ok()) return Refuse(opened.status());
     event_log = *std::move(opened);
   }
-  JobEventQueue events;
+  job::JobEventQueue events;
   const auto watcher =
-      StopSignalWatcher::Start([&events](int signal) { events.Post(StopSignal{signal}); },
-                               options->end_with_stdin ? STDIN_FILENO : -1);
+      job::StopSignalWatcher::Start([&events](int signal) { events.Post(job::StopSignal{signal}); },
+                                    options->end_with_stdin ? STDIN_FILENO : -1);
   if (!watcher.ok()) return Refuse(watcher.status());
-  OutputSink output(*std::move(sink));
+  console::OutputSink output(*std::move(sink));
   output.OnBroken([&events](bool is_stderr, int error) {
-    events.Post(OutputIsBroken{is_stderr, error});
+    events.Post(job::OutputIsBroken{is_stderr, error});
   });
-  JobDependencies dependencies;
-  dependencies.start_server = [](ServerOptions o) { return Server::Start(std::move(o)); };
-  dependencies.start_agent = AgentProcess::Start;
-  dependencies.search_hosts = [&plan](OnHostsFound found) { return SearchHosts(*plan, found); };
+  job::JobDependencies dependencies;
+  dependencies.start_server = [](rendezvous::server::ServerOptions o) {
+    return rendezvous::server::Server::Start(std::move(o));
+  };
+  dependencies.start_agent = spawn::AgentProcess::Start;
+  dependencies.search_hosts = [&plan](job::OnHostsFound found) {
+    return job::SearchHosts(*plan, found);
+  };
   dependencies.event_log = event_log.get();
-  return RunJob(*plan, dependencies, events, output);
+  return job::RunJob(*plan, dependencies, events, output);
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher
 
 int main(int argc, char** argv) {
   hvd::SwitchOffMutexChecks();
-  return hvd::Main(std::vector<std::string>(argv + 1, argv + argc));
+  return hvd::launcher::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

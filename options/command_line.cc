@@ -12,7 +12,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::options {
 namespace {
 
 // One option as it stands in the arguments.
@@ -183,4 +183,4 @@ int EditDistance(absl::string_view a, absl::string_view b) {
   return row[b.size()];
 }
 
-}  // namespace hvd
+}  // namespace hvd::options

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::options {
 
 struct FlagSpec {
   std::string name;                    // canonical: "--num-proc", "-x"
@@ -36,6 +36,6 @@ absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& fla
 // Smallest number of insertions, deletions and replacements that turn `a` into `b`.
 int EditDistance(absl::string_view a, absl::string_view b);
 
-}  // namespace hvd
+}  // namespace hvd::options
 
 #endif  // OPTIONS_COMMAND_LINE_H_

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::options {
 namespace {
 
 using ::testing::ElementsAre;
@@ -103,4 +103,4 @@ TEST(EditDistance, CountsSingleChanges) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::options

@@ -11,18 +11,18 @@
 #include "options/flag_table.h"
 #include "rendezvous/membership/job_spec.h"
 
-namespace hvd {
+namespace hvd::options {
 
 struct ElasticOptions {
   int min_workers = 0;
   int max_workers = 0;     // 0: as many as there are slots
   std::string script;      // of host discovery, as given; empty: none
   int slots_per_host = 0;  // 0: not given
-  ElasticSpec spec;
+  rendezvous::membership::ElasticSpec spec;
 };
 
 // "5/10m": so many failures within so long a time.   InvalidArgument: not of this form.
-absl::StatusOr<FailureBudget> ParseFailureBudget(const std::string& text);
+absl::StatusOr<rendezvous::membership::FailureBudget> ParseFailureBudget(const std::string& text);
 
 // Declares the flags and gathers what they are given. A job is elastic if --min-np or --max-np is
 // given, or a discovery script. One use; must outlive the table's Parse.
@@ -58,6 +58,6 @@ class ElasticFlags {
   std::vector<std::string> given_;  // the flags but the script, as they are named in messages
 };
 
-}  // namespace hvd
+}  // namespace hvd::options
 
 #endif  // OPTIONS_ELASTIC_OPTIONS_H_

@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::options {
 namespace {
 
 class HelpFormatter : public CLI::Formatter {
@@ -192,4 +192,4 @@ absl::StatusOr<absl::Duration> ParseSeconds(const std::string& flag, const std::
       absl::StrCat(flag, ": '", text, "' is not a number of seconds from ", low, " to ", high));
 }
 
-}  // namespace hvd
+}  // namespace hvd::options

@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "options/command_line.h"
 
-namespace hvd {
+namespace hvd::options {
 
 // Declare all flags, then Parse once. Names are CLI11's: "-p,--ssh-port". Not thread-safe.
 class FlagTable {
@@ -82,6 +82,6 @@ absl::StatusOr<int64_t> ParseInteger(const std::string& flag, const std::string&
 absl::StatusOr<absl::Duration> ParseSeconds(const std::string& flag, const std::string& text,
                                             double low, double high);
 
-}  // namespace hvd
+}  // namespace hvd::options
 
 #endif  // OPTIONS_FLAG_TABLE_H_

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::options {
 namespace {
 
 using ::testing::ElementsAre;
@@ -111,4 +111,4 @@ TEST(FlagTable, UnknownFlagSaysWhereTheyAreListed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::options

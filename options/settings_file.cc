@@ -14,7 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::options {
 namespace {
 
 constexpr std::streamsize kMostBytes = 1 << 20;
@@ -107,4 +107,4 @@ absl::StatusOr<std::vector<Setting>> ReadSettings(const std::string& file) {
   return ParseSettings(text, file);
 }
 
-}  // namespace hvd
+}  // namespace hvd::options

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace hvd {
+namespace hvd::options {
 
 struct Setting {
   enum class Kind { kPlain, kQuoted, kEmpty };
@@ -26,6 +26,6 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
 // Of a file of at most 1 MiB.   NotFound: it can't be read; says why.   Else as ParseSettings.
 absl::StatusOr<std::vector<Setting>> ReadSettings(const std::string& file);
 
-}  // namespace hvd
+}  // namespace hvd::options
 
 #endif  // OPTIONS_SETTINGS_FILE_H_

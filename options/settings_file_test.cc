@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::options {
 namespace {
 
 using ::testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(ReadSettings, File_IsReadAndNamed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::options

@@ -6,7 +6,9 @@ Looked at are the lines `#include "..."` of all C++ files, which say more exactl
 2. No file includes itself through others, and no folder depends on itself through other folders.
 3. The libraries that give a folder its purpose stay in it (THIRD_PARTY).
 4. The environment is read in one file, and the clock is read and slept on in one file (ONLY_IN); tests don't sleep either. Nobody waits by the wall clock.
-5. No two types of a namespace have the same name: linked into one program, one of them would be used in the place of both.
+5. A file's namespace is its folder's: hvd::collectives::gloo for collectives/gloo; what is directly in base is hvd's own.
+6. No two types or functions of a namespace have the same name in different files: linked into one program, one of them would be used in the place of both.
+7. A folder has at most FOLDER_LIMIT sources beside its tests.
 """
 
 import re
@@ -136,6 +138,11 @@ ONLY_IN = {
 
 SOURCE_FOLDERS = sorted({folder.split("/")[0] for folder in ALLOWED} | {"tests", "tools"})
 TYPE = re.compile(r"(?:class|struct|union|enum(?: class)?)\s+(?:\[\[\w+\]\]\s+|[A-Z_]+(?:\([^)]*\))?\s+)?(\w+)\b(?!\s*(?:::|;|\(|<))")
+# A free function that is declared in a header or defined inline: a type, a name, a parenthesis.
+FUNCTION = re.compile(r"(?!return\b|using\b|else\b|TEST|namespace\b|template\b|static_assert\b|typedef\b|#|//)(?:[\w:<>,*&\[\]]+ )+[*&]?(\w+)\(")
+# Functions that other code finds by the types of their arguments.
+CUSTOMIZATION_POINTS = ("KeepFields", "AbslStringify", "AbslHashValue", "PrintTo", "operator")
+FOLDER_LIMIT = 40
 NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)\s*\{")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 
@@ -270,8 +277,38 @@ def check_patterns(files):
     return problems
 
 
-def types_of(text):
-    """[(line number, name with its namespace)] of the types that a file defines and other files can see; what stands at the line's begin is in no class."""
+def namespace_of(path):
+    """The namespace that a file's folder stands for."""
+    folders = [name for name in path.split("/")[:-1] if name != "testing"]
+    if not folders or folders[0] in ("examples", *TEST_FOLDERS):
+        return "hvd"
+    return "::".join(["hvd", *(folders[1:] if folders[0] == "base" else folders)])
+
+
+def check_namespaces(files):
+    problems = []
+    for path, text in files.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            opened = NAMESPACE.match(line)
+            name = opened.group(1) if opened else ""
+            is_own = name.split("::")[0] == "hvd" and not re.match(r".*\{.*\}|namespace \w+ =", line)
+            if is_own and name != namespace_of(path) and not declares_only(text.splitlines()[number:]):
+                problems.append(f"{path}:{number}: namespace {name} in a folder whose namespace is {namespace_of(path)}")
+    return problems
+
+
+def declares_only(lines):
+    """Whether a namespace that begins before these lines has nothing but declarations of types: names of another folder."""
+    for line in lines:
+        if line.startswith("}"):
+            return True
+        if line and not re.match(r"(class|struct) \w+;|//", line):
+            return False
+    return False
+
+
+def names_of(text):
+    """[(line number, name with its namespace)] of the types and functions that a file defines and other files can see; what stands at the line's begin is in no class."""
     namespaces, found = [], []
     for number, line in enumerate(text.splitlines(), 1):
         opened, named = NAMESPACE.match(line), TYPE.match(line)
@@ -279,26 +316,37 @@ def types_of(text):
             namespaces.append(opened.group(1))
         elif line.startswith("}") and "// namespace" in line:
             namespaces.pop()
-        elif named and "" not in namespaces:
-            found.append((number, "::".join([*namespaces, named.group(1)])))
+        elif "" not in namespaces and (named or FUNCTION.match(line)):
+            name = (named or FUNCTION.match(line)).group(1)
+            found.append((number, "::".join([*namespaces, name])))
     return found
 
 
-def check_types(files):
-    first, problems = {}, []
-    for path, text in files.items():
+def check_names(files):
+    homes, problems = {}, []
+    for path in sorted(files, key=lambda path: path.endswith(".cc")):  # headers first: what a source defines was mostly declared in one
         if path.endswith(".cc") and is_test(path):
             continue  # a program of its own
-        for number, name in types_of(text):
-            place = first.setdefault(name, f"{path}:{number}")
-            if place != f"{path}:{number}":
-                problems.append(f"{path}:{number}: {name} is another type in {place}; a program that holds both would use one of them for both")
+        included = {quoted for _, quoted, _ in includes(files[path])}
+        for number, name in names_of(files[path]):
+            home = homes.setdefault(name, (path, number))
+            if home[0] != path and home[0] not in included and name.startswith("hvd::") and name.rpartition("::")[2] not in CUSTOMIZATION_POINTS:
+                problems.append(f"{path}:{number}: {name} is another one in {home[0]}:{home[1]}; a program that holds both would use one of them for both")
     return problems
+
+
+def check_folders(files):
+    counts = {}
+    for path in files:
+        if not is_test(path):
+            folder = path.rpartition("/")[0]
+            counts[folder] = counts.get(folder, 0) + 1
+    return [f"{folder}: {count} sources, but at most {FOLDER_LIMIT}" for folder, count in counts.items() if count > FOLDER_LIMIT]
 
 
 def check(files):
     """All problems, one line each."""
-    return check_includes(files) + check_cycles(files) + check_patterns(files) + check_types(files)
+    return check_includes(files) + check_cycles(files) + check_patterns(files) + check_namespaces(files) + check_names(files) + check_folders(files)
 
 
 def main(arguments):

@@ -53,21 +53,53 @@ class Includes(unittest.TestCase):
                                          worker_runtime__other_dot_cc='#include "base/ids.h"\n')))
 
 
-class Types(unittest.TestCase):
+def in_namespace(name, text):
+    return f"namespace {name} {{\n{text}\n}}  // namespace {name}\n"
+
+
+class Names(unittest.TestCase):
     def test_two_types_of_one_name_are_found(self):
-        found = problems(launcher__plan__plan_dot_h="namespace hvd {\nstruct Machine {\n};\n}  // namespace hvd\n",
-                         rendezvous__server__driver_dot_h="namespace hvd {\n\nclass Machine final : Base {\n};\n}  // namespace hvd\n")
+        found = problems(rendezvous__server__plan_dot_h=in_namespace("hvd::rendezvous::server", "struct Machine {\n};"),
+                         rendezvous__server__driver_dot_h=in_namespace("hvd::rendezvous::server", "\nclass Machine final : Base {\n};"))
         self.assertEqual(1, len(found))
-        self.assertIn("rendezvous/server/driver.h:3: hvd::Machine is another type in launcher/plan/plan.h:2", found[0])
+        self.assertIn("rendezvous/server/driver.h:3: hvd::rendezvous::server::Machine is another one in rendezvous/server/plan.h:2", found[0])
+
+    def test_two_functions_of_one_name_are_found(self):
+        found = problems(base__a_dot_h=in_namespace("hvd", "int PortOf(int fd);"), base__b_dot_cc=in_namespace("hvd", "long PortOf(int fd) {\n}"))
+        self.assertEqual(1, len(found))
+        self.assertIn("base/b.cc:2: hvd::PortOf is another one in base/a.h:2", found[0])
+
+    def test_a_function_and_its_definition_are_one(self):
+        self.assertEqual([], problems(base__a_dot_h=in_namespace("hvd", "int PortOf(int fd);\nint PortOf(const Fd& fd);"),
+                                      base__b_dot_cc='#include "base/a.h"\n' + in_namespace("hvd", "int PortOf(int fd) {\n}")))
 
     def test_declarations_nested_types_and_what_no_other_file_sees_may_share_a_name(self):
         self.assertEqual([], problems(
-            base__a_dot_h="namespace hvd {\nclass A {\n  struct Item {\n  };\n};\nclass B;\n}  // namespace hvd\n",
-            base__b_dot_h="namespace hvd {\nclass B {\n  struct Item;\n};\n}  // namespace hvd\n",
-            base__b_dot_cc="namespace hvd {\nnamespace {\nclass A {\n};\n}  // namespace\nstruct B::Item {\n};\n}  // namespace hvd\n",
-            base__c_dot_h="namespace hvd::c {\nclass A {\n};\n}  // namespace hvd::c\n",
-            base__a_test_dot_cc="namespace hvd {\nclass A {\n};\n}  // namespace hvd\n",
+            base__a_dot_h=in_namespace("hvd", "class A {\n  struct Item {\n  };\n};\nclass B;"),
+            base__b_dot_h=in_namespace("hvd", "class B {\n  struct Item;\n};"),
+            base__b_dot_cc=in_namespace("hvd", "namespace {\nclass A {\n};\n}  // namespace\nstruct B::Item {\n};"),
+            base__os__c_dot_h=in_namespace("hvd::os", "class A {\n};"),
+            base__a_test_dot_cc=in_namespace("hvd", "class A {\n};"),
         ))
+
+
+class Namespaces(unittest.TestCase):
+    def test_a_folder_has_its_own(self):
+        self.assertEqual([], problems(base__a_dot_h=in_namespace("hvd", ""), base__os__b_dot_h=in_namespace("hvd::os", ""),
+                                      agent__testing__c_dot_cc=in_namespace("hvd::agent", ""), tests__d_dot_h=in_namespace("hvd", "")))
+        found = problems(base__os__b_dot_h=in_namespace("hvd", "class A {\n};"))
+        self.assertEqual(["base/os/b.h:1: namespace hvd in a folder whose namespace is hvd::os"], found)
+
+    def test_another_folders_types_may_be_declared(self):
+        self.assertEqual([], problems(base__net__a_dot_h=in_namespace("hvd::os", "\nclass A;  // base/os/a.h\n")))
+
+
+class Folders(unittest.TestCase):
+    def test_a_folder_of_too_many_sources_is_found(self):
+        sources = {f"base__a{i}_dot_h": "" for i in range(check_layering.FOLDER_LIMIT + 1)}
+        self.assertEqual(1, len(problems(**sources)))
+        sources.pop("base__a7_dot_h")
+        self.assertEqual([], problems(base__b_test_dot_cc="", **sources))
 
 
 class Cycles(unittest.TestCase):

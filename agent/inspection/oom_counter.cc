@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 namespace {
 
 std::string CgroupOf(pid_t pid, const std::string& root) {
@@ -48,4 +48,4 @@ bool OomCounter::HasGrown() const {
   return !file_.empty() && ReadCount(file_).value_or(start_) > start_;
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::inspection

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace hvd {
+namespace hvd::agent::inspection {
 
 // How many processes the kernel has killed for want of memory in one cgroup (version 2) and below;
 // where the cgroup has no such counter, in the whole system.
@@ -25,6 +25,6 @@ class OomCounter {
   uint64_t start_ = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::inspection
 
 #endif  // AGENT_INSPECTION_OOM_COUNTER_H_

@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 namespace {
 
 class OomCounterTest : public testing::Test {
@@ -53,4 +53,4 @@ TEST_F(OomCounterTest, HasGrown_NoCounterAtAll_IsFalse) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::inspection

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 namespace {
 
 // The beginning of a file of the process's in /proc; empty: it can't be read.
@@ -44,4 +44,4 @@ bool Catches(pid_t pid, int signal) {
          (caught >> (signal - 1) & 1) != 0;
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::inspection

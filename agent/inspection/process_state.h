@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-namespace hvd {
+namespace hvd::agent::inspection {
 
 // As in /proc: 'R' runs, 'S' sleeps, 'D' sleeps and can't be interrupted, 'T' was stopped by a
 // signal, 't' by a debugger, 'Z' has ended; 0: there is no such process.
@@ -17,6 +17,6 @@ bool IsStopped(pid_t pid);
 // Whether the process has a handler for the signal.
 bool Catches(pid_t pid, int signal);
 
-}  // namespace hvd
+}  // namespace hvd::agent::inspection
 
 #endif  // AGENT_INSPECTION_PROCESS_STATE_H_

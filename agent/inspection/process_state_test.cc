@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 namespace {
 
 TEST(ProcessStateTest, IsStopped_StoppedAndContinued_TellsThemApart) {
@@ -35,4 +35,4 @@ TEST(ProcessStateTest, Catches_HandlerOnly) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::inspection

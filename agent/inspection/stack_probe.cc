@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "base/status_macros.h"
 #include "agent/inspection/process_state.h"
 #include "agent/inspection/stack_text.h"
+#include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 namespace {
 
 // The dump comes in many pieces, and nothing marks its end.
@@ -34,14 +34,14 @@ StackSample SampleByKernel(pid_t process, bool has_ended) {
 }
 
 absl::StatusOr<std::unique_ptr<StackProbe>> StackProbe::Create(EventLoop& loop, pid_t process) {
-  ASSIGN_OR_RETURN(OtherProcess other, OtherProcess::Open(process));
+  ASSIGN_OR_RETURN(os::OtherProcess other, os::OtherProcess::Open(process));
   ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   RETURN_IF_ERROR(SetNonBlocking(pipe.read.get()));
   RETURN_IF_ERROR(SetNonBlocking(pipe.write.get()));
   return std::unique_ptr<StackProbe>(new StackProbe(loop, std::move(other), std::move(pipe)));
 }
 
-StackProbe::StackProbe(EventLoop& loop, OtherProcess process, Pipe pipe)
+StackProbe::StackProbe(EventLoop& loop, os::OtherProcess process, Pipe pipe)
     : loop_(loop), process_(std::move(process)), pipe_(std::move(pipe)) {}
 
 StackProbe::~StackProbe() {
@@ -104,4 +104,4 @@ void StackProbe::Answer(StackSample sample) {
   std::exchange(answer_, nullptr)(std::move(sample));
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::inspection

@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/os/other_process.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 
 struct StackSample {
   std::string doing;               // a clause: "is at train.py:42 in load"
@@ -55,14 +55,14 @@ class StackProbe {
   void Ask(std::function<void(StackSample)> answer);
 
  private:
-  StackProbe(EventLoop& loop, OtherProcess process, Pipe pipe);
+  StackProbe(EventLoop& loop, os::OtherProcess process, Pipe pipe);
   bool SendSignal() const;
   void Read();
   void OnReadable();
   void Answer(StackSample sample);
 
   EventLoop& loop_;
-  const OtherProcess process_;
+  const os::OtherProcess process_;
   const Pipe pipe_;
   bool ready_ = false;
   std::string dump_;
@@ -70,6 +70,6 @@ class StackProbe {
   std::optional<EventLoop::TimerId> patience_timer_, settle_timer_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::inspection
 
 #endif  // AGENT_INSPECTION_STACK_PROBE_H_

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 namespace {
 
 using ::testing::ElementsAre;
@@ -144,4 +144,4 @@ TEST_F(StackProbeTest, Create_NoSuchProcess_IsNotFound) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::inspection

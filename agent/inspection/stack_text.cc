@@ -7,7 +7,7 @@
 #include "absl/strings/strip.h"
 #include "agent/output/stderr_tail.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 namespace {
 
 bool IsLibrary(absl::string_view frame) {
@@ -37,8 +37,8 @@ std::vector<std::string> ParseStack(absl::string_view dump) {
     if (!absl::ConsumePrefix(&line, "  File \"")) continue;
     const size_t quote = line.rfind(kLine);
     if (quote == absl::string_view::npos) continue;
-    frames.push_back(
-        ToUtf8(absl::StrCat(line.substr(0, quote), ":", line.substr(quote + kLine.size()))));
+    frames.push_back(output::ToUtf8(
+        absl::StrCat(line.substr(0, quote), ":", line.substr(quote + kLine.size()))));
   }
   return frames;
 }
@@ -50,4 +50,4 @@ std::string DescribeStack(const std::vector<std::string>& frames) {
   return own == frames.end() ? where : absl::StrCat(where, ", called at ", Short(*own));
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::inspection

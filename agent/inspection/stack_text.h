@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 
 // The frames of a dump of Python's faulthandler, innermost first: "/home/me/train.py:42 in load".
 // What is no frame, or not complete, is left out.
@@ -17,6 +17,6 @@ std::vector<std::string> ParseStack(absl::string_view dump);
 // threading.py:320 in wait, called at train.py:42 in load". REQUIRES: there are frames.
 std::string DescribeStack(const std::vector<std::string>& frames);
 
-}  // namespace hvd
+}  // namespace hvd::agent::inspection
 
 #endif  // AGENT_INSPECTION_STACK_TEXT_H_

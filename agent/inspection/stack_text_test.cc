@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::inspection {
 namespace {
 
 using ::testing::ElementsAre;
@@ -39,4 +39,4 @@ TEST(StackTextTest, DescribeStack_Library_IsAlsoWhereItWasCalled) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::inspection

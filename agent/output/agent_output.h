@@ -8,7 +8,7 @@
 
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 
 // Never waits: what is not taken at once is kept, and whoever produces much asks full() first.
 // Belongs to the loop's thread.
@@ -36,6 +36,6 @@ class AgentOutput {
   std::function<void()> on_idle_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::output
 
 #endif  // AGENT_OUTPUT_AGENT_OUTPUT_H_

@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "agent/protocol/agent_protocol.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 namespace {
 
-OutputSinkOptions Unbounded(int out, int err) {
-  OutputSinkOptions options;
+console::OutputSinkOptions Unbounded(int out, int err) {
+  console::OutputSinkOptions options;
   options.stdout_fd = out;
   options.stderr_fd = err;
   // Write must not wait on the loop's thread: full() is what holds the workers back.
@@ -24,15 +24,16 @@ OutputSinkOptions Unbounded(int out, int err) {
 ConsoleWriter::ConsoleWriter(EventLoop& loop, int out, int err)
     : loop_(loop), sink_(Unbounded(out, err)) {
   sink_.OnBroken([this](bool is_stderr, int error) {
-    sink_.Say(absl::StrCat(kAgentProgram, ": can't write to ", is_stderr ? "stderr" : "stdout",
-                           " any more: ", std::strerror(error), "; output is missing there\n"));
+    sink_.Say(absl::StrCat(protocol::kAgentProgram, ": can't write to ",
+                           is_stderr ? "stderr" : "stdout", " any more: ", std::strerror(error),
+                           "; output is missing there\n"));
   });
 }
 
 void ConsoleWriter::Send(const pb::AgentFrame& frame) {
   std::string words = frame.refusal().message();
   if (words.empty()) words = frame.ready().warning();
-  if (!words.empty()) sink_.Say(absl::StrCat(kAgentProgram, ": ", words, "\n"));
+  if (!words.empty()) sink_.Say(absl::StrCat(protocol::kAgentProgram, ": ", words, "\n"));
   const pb::WorkerOutput& output = frame.output();
   if (frame.has_output()) sink_.Write(output.rank(), output.is_stderr(), output.line());
   const size_t bytes = words.size() + output.line().size() + 1;
@@ -52,4 +53,4 @@ void ConsoleWriter::OnDrained(size_t bytes) {
   sink_.NotifyDrained([this, next] { loop_.Post([this, next] { OnDrained(next); }); });
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::output

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "base/event_loop.h"
 #include "agent/output/agent_output.h"
 #include "base/console/output_sink.h"
+#include "base/event_loop.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 
 // Workers' lines with "[rank]<stdout>:" in front; the agent's own words to stderr. What can't be
 // written, to a full disk, is told once and costs nothing else. Belongs to the
@@ -31,9 +31,9 @@ class ConsoleWriter : public AgentOutput {
   size_t waiting_ = 0;   // bytes that may not have been written yet
   size_t unmarked_ = 0;  // of these, without a mark behind them
   bool marked_ = false;  // a mark is on its way
-  OutputSink sink_;
+  console::OutputSink sink_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::output
 
 #endif  // AGENT_OUTPUT_CONSOLE_WRITER_H_

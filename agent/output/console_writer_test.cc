@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 namespace {
 
 class ConsoleWriterTest : public testing::Test {
@@ -90,4 +90,4 @@ TEST_F(ConsoleWriterTest, Full_NobodyReads_UntilTheReaderIsGone) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::output

@@ -3,7 +3,7 @@
 #include "base/fd.h"
 #include "base/net/frames.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 
 FrameWriter::FrameWriter(EventLoop& loop, int fd) : loop_(loop), fd_(fd) {
   (void)SetNonBlocking(fd_);
@@ -12,7 +12,7 @@ FrameWriter::FrameWriter(EventLoop& loop, int fd) : loop_(loop), fd_(fd) {
 FrameWriter::~FrameWriter() { loop_.Forget(fd_); }
 
 void FrameWriter::Send(const pb::AgentFrame& frame) {
-  SendRaw(EncodeFrame(frame.SerializeAsString()));
+  SendRaw(net::EncodeFrame(frame.SerializeAsString()));
 }
 
 void FrameWriter::SendRaw(absl::string_view bytes) {
@@ -53,4 +53,4 @@ void FrameWriter::WriteWhatGoes() {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::output

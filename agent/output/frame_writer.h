@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "base/event_loop.h"
 #include "agent/output/agent_output.h"
+#include "base/event_loop.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 
 // What the launcher does not take at once is kept. Belongs to the loop's thread.
 class FrameWriter : public AgentOutput {
@@ -41,6 +41,6 @@ class FrameWriter : public AgentOutput {
   bool broken_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::output
 
 #endif  // AGENT_OUTPUT_FRAME_WRITER_H_

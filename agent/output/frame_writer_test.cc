@@ -8,7 +8,7 @@
 #include "base/net/frames.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 namespace {
 
 pb::AgentFrame Line(const std::string& text) {
@@ -33,7 +33,8 @@ TEST_F(FrameWriterTest, Send_ReaderSlow_GetsFullAndThenIdleAndLosesNothing) {
   std::thread reader([&] {
     for (int i = 0; i < sent; ++i) {
       pb::AgentFrame frame;
-      ASSERT_TRUE(frame.ParseFromString(ReadFrame(pipe_.read.get(), kMaxFrameBytes).value()));
+      ASSERT_TRUE(
+          frame.ParseFromString(net::ReadFrame(pipe_.read.get(), net::kMaxFrameBytes).value()));
       ASSERT_EQ(frame.output().line(), std::string(1000, 'x') + std::to_string(i));
     }
   });
@@ -52,4 +53,4 @@ TEST_F(FrameWriterTest, Send_ReaderGoesAway_DropsAndIsIdle) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::output

@@ -1,6 +1,6 @@
 #include "agent/output/line_splitter.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 
 // Takes `length` bytes off the front of `bytes` as the end of the current line.
 void LineSplitter::Cut(absl::string_view* bytes, size_t length, const Take& take) {
@@ -35,4 +35,4 @@ void LineSplitter::Finish(const Take& take) {
   partial_.clear();
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::output

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 
 // Cuts a stream of bytes after each '\n', "\r\n" and '\r' (progress bars use it alone), and after
 // kMaxLineBytes where there is none. Nothing is added or lost. Not thread-safe.
@@ -26,6 +26,6 @@ class LineSplitter {
   std::string partial_;  // shorter than kMaxLineBytes, without an end
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::output
 
 #endif  // AGENT_OUTPUT_LINE_SPLITTER_H_

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 namespace {
 
 class LineSplitterTest : public testing::Test {
@@ -80,4 +80,4 @@ TEST_F(LineSplitterTest, Append_RandomPieces_NothingIsAddedOrLost) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::output

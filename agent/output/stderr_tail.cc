@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 namespace {
 
 uint8_t ByteAt(absl::string_view text, size_t at) { return static_cast<uint8_t>(text[at]); }
@@ -57,4 +57,4 @@ void StderrTail::Append(absl::string_view line) {
   if (lines_.size() > kMaxLines) lines_.pop_front();
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::output

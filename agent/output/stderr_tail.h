@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 
 // `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD: Protobuf's strings
 // must be UTF-8.
@@ -31,6 +31,6 @@ class StderrTail {
   bool overwrite_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::output
 
 #endif  // AGENT_OUTPUT_STDERR_TAIL_H_

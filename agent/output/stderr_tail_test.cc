@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 namespace {
 
 using Lines = std::deque<std::string>;
@@ -53,4 +53,4 @@ TEST(ToUtf8Test, ToUtf8_Invalid_IsReplaced) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::output

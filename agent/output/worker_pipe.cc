@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace hvd {
+namespace hvd::agent::output {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
@@ -52,4 +52,4 @@ void WorkerPipe::Close() {
   fd_.reset();
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::output

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <functional>
 
+#include "agent/output/line_splitter.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "agent/output/line_splitter.h"
 
-namespace hvd {
+namespace hvd::agent::output {
 
 // Reads a pipe and gives its lines. Belongs to the loop's thread.
 class WorkerPipe {
@@ -40,6 +40,6 @@ class WorkerPipe {
   const std::function<void()> on_end_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::output
 
 #endif  // AGENT_OUTPUT_WORKER_PIPE_H_

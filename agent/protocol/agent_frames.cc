@@ -3,10 +3,10 @@
 #include <optional>
 #include <utility>
 
-#include "base/status_macros.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::agent::protocol {
 namespace {
 
 // No login shell greets its user with more than this.
@@ -48,4 +48,4 @@ absl::Status AgentFrameReader::Append(absl::string_view bytes,
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::agent::protocol

@@ -10,7 +10,7 @@
 #include "base/net/frames.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::agent::protocol {
 
 // The last bytes of a text that may be endless.
 class TextTail {
@@ -39,9 +39,9 @@ class AgentFrameReader {
   size_t skipped_ = 0;
   std::string unmatched_;  // may be the beginning of kFrameMagic
   TextTail noise_;
-  FrameDecoder decoder_{kMaxFrameBytes};
+  net::FrameDecoder decoder_{net::kMaxFrameBytes};
 };
 
-}  // namespace hvd
+}  // namespace hvd::agent::protocol
 
 #endif  // AGENT_PROTOCOL_AGENT_FRAMES_H_

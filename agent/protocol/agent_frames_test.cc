@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gtest/gtest.h"
 #include "agent/protocol/agent_protocol.h"
+#include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::agent::protocol {
 namespace {
 
 std::string OutputFrame(const std::string& line) {
   pb::AgentFrame frame;
   frame.mutable_output()->set_line(line);
-  return EncodeFrame(frame.SerializeAsString());
+  return net::EncodeFrame(frame.SerializeAsString());
 }
 
 class AgentFrameReaderTest : public testing::Test {
@@ -53,7 +53,7 @@ TEST_F(AgentFrameReaderTest, Append_EndlessNoise_IsInvalidArgument) {
 }
 
 TEST_F(AgentFrameReaderTest, Append_BrokenFrame_IsInvalidArgument) {
-  EXPECT_EQ(Append(absl::StrCat(kFrameMagic, EncodeFrame("\xff\xff\xff"))).code(),
+  EXPECT_EQ(Append(absl::StrCat(kFrameMagic, net::EncodeFrame("\xff\xff\xff"))).code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -63,4 +63,4 @@ TEST_F(AgentFrameReaderTest, Append_TextInsteadOfFrames_IsInvalidArgument) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent::protocol

@@ -2,7 +2,7 @@
 #ifndef AGENT_PROTOCOL_AGENT_PROTOCOL_H_
 #define AGENT_PROTOCOL_AGENT_PROTOCOL_H_
 
-namespace hvd {
+namespace hvd::agent::protocol {
 
 inline constexpr char kAgentProgram[] = "horovod-agent";
 
@@ -13,6 +13,6 @@ inline constexpr char kFrameMagic[] = "\nHOROVOD-AGENT-FRAMES-1\n";
 // How an agent exits that has sent a refusal.
 inline constexpr int kAgentRefusedExitCode = 2;
 
-}  // namespace hvd
+}  // namespace hvd::agent::protocol
 
 #endif  // AGENT_PROTOCOL_AGENT_PROTOCOL_H_

@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "base/net/descriptor_passing.h"
 #include "base/env.h"
+#include "base/net/descriptor_passing.h"
 #include "base/net/frames.h"
 #include "base/os/liveness_page.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
 Fd Ask(const RuntimeEnv& env) {
@@ -35,7 +35,7 @@ Fd Ask(const RuntimeEnv& env) {
   pb::WorkerHello hello;
   hello.set_worker_id(env.worker_id);
   hello.set_word(env.worker_word);
-  return WriteFrame(fd.get(), hello.SerializeAsString()).ok() ? std::move(fd) : Fd();
+  return net::WriteFrame(fd.get(), hello.SerializeAsString()).ok() ? std::move(fd) : Fd();
 }
 
 struct Answer {
@@ -45,13 +45,14 @@ struct Answer {
 
 Answer ReadAnswer(const Fd& fd) {
   Answer answer;
-  FrameDecoder decoder(kMaxFrameBytes);
+  net::FrameDecoder decoder(net::kMaxFrameBytes);
   std::vector<Fd> passed;
   for (std::optional<std::string> frame; !frame.has_value();) {
     char buffer[4096];
     pollfd readable = {fd.get(), POLLIN, 0};
     poll(&readable, 1, -1);
-    const size_t got = ReceiveWithDescriptors(fd.get(), buffer, sizeof(buffer), passed).value();
+    const size_t got =
+        net::ReceiveWithDescriptors(fd.get(), buffer, sizeof(buffer), passed).value();
     if (got == 0) return answer;
     decoder.Append({buffer, got});
     frame = decoder.Next().value();
@@ -83,7 +84,7 @@ int Run(absl::string_view what) {
     printf("%lu\n", static_cast<unsigned long>(info.st_ino));
     return 0;
   }
-  absl::StatusOr<LivenessPage> page = LivenessPage::Map(std::move(answer.page));
+  absl::StatusOr<os::LivenessPage> page = os::LivenessPage::Map(std::move(answer.page));
   if (!page.ok() || !page->HoldForever().ok()) {
     puts("no page");
     return 1;
@@ -95,6 +96,6 @@ int Run(absl::string_view what) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent
 
 int main(int argc, char** argv) { return hvd::Run(argc > 1 ? argv[1] : ""); }

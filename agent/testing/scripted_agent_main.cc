@@ -5,10 +5,10 @@
 
 #include "agent/agent_program.h"
 
-namespace hvd {
+namespace hvd::agent {
 namespace {
 
-class ScriptedLink : public AgentLink {
+class ScriptedLink : public rendezvous::client::AgentLink {
  public:
   ScriptedLink(const pb::AgentHello& hello, Callbacks callbacks)
       : callbacks_(std::move(callbacks)) {
@@ -36,13 +36,14 @@ class ScriptedLink : public AgentLink {
 };
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::agent
 
 int main(int argc, char** argv) {
-  return hvd::RunAgentProgram(
+  return hvd::agent::RunAgentProgram(
       argc, argv,
-      [](const std::string&, const hvd::PeerCredentials&, const hvd::pb::AgentHello& hello,
-         hvd::AgentLink::Callbacks callbacks, absl::Duration) -> std::unique_ptr<hvd::AgentLink> {
-        return std::make_unique<hvd::ScriptedLink>(hello, std::move(callbacks));
+      [](const std::string&, const hvd::rendezvous::security::PeerCredentials&,
+         const hvd::pb::AgentHello& hello, hvd::rendezvous::client::AgentLink::Callbacks callbacks,
+         absl::Duration) -> std::unique_ptr<hvd::rendezvous::client::AgentLink> {
+        return std::make_unique<hvd::agent::ScriptedLink>(hello, std::move(callbacks));
       });
 }

@@ -7,7 +7,7 @@
 #include "absl/strings/strip.h"
 #include "base/text/json.h"
 
-namespace hvd {
+namespace hvd::console {
 
 std::string LinePrefix(int rank, bool is_stderr, std::optional<absl::Time> time) {
   char text[64] = "";
@@ -25,17 +25,18 @@ std::string OutputAsJson(absl::Time time, int rank, absl::string_view host, bool
                          absl::string_view line) {
   absl::ConsumeSuffix(&line, "\n");
   absl::ConsumeSuffix(&line, "\r");
-  return absl::StrCat("{\"time\":", JsonTime(time), ",\"rank\":", rank,
-                      ",\"host\":", JsonString(host), ",\"stream\":\"",
-                      is_stderr ? "stderr" : "stdout", "\",\"text\":", JsonString(line), "}\n");
+  return absl::StrCat("{\"time\":", text::JsonTime(time), ",\"rank\":", rank,
+                      ",\"host\":", text::JsonString(host), ",\"stream\":\"",
+                      is_stderr ? "stderr" : "stdout", "\",\"text\":", text::JsonString(line),
+                      "}\n");
 }
 
 std::string WordsAsJson(absl::Time time, absl::string_view words) {
   std::string result;
   for (absl::string_view line : absl::StrSplit(words, '\n', absl::SkipEmpty())) {
-    absl::StrAppend(&result, "{\"time\":", JsonTime(time),
+    absl::StrAppend(&result, "{\"time\":", text::JsonTime(time),
                     ",\"rank\":null,\"host\":null,\"stream\":\"horovodrun\",\"text\":",
-                    JsonString(line), "}\n");
+                    text::JsonString(line), "}\n");
   }
   return result;
 }
@@ -46,4 +47,4 @@ std::string RankDirectory(int rank, int num_proc) {
   return absl::StrCat("rank.", std::string(width - std::min(width, digits.size()), '0'), digits);
 }
 
-}  // namespace hvd
+}  // namespace hvd::console

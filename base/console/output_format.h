@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::console {
 
 // "[1]<stdout>:", with a time "Sat Nov 21 09:53:33 2026[1]<stdout>:" (local time).
 std::string LinePrefix(int rank, bool is_stderr, std::optional<absl::Time> time);
@@ -25,6 +25,6 @@ std::string WordsAsJson(absl::Time time, absl::string_view words);
 // "rank.07" among 8 to 99 others: padded to the width of the highest rank.
 std::string RankDirectory(int rank, int num_proc);
 
-}  // namespace hvd
+}  // namespace hvd::console
 
 #endif  // BASE_CONSOLE_OUTPUT_FORMAT_H_

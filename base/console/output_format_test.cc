@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::console {
 namespace {
 
 TEST(LinePrefix, NamesRankAndStream) {
@@ -52,4 +52,4 @@ TEST(RankDirectory, PadsToTheWidthOfTheHighestRank) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::console

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/console/output_format.h"
 
-namespace hvd {
+namespace hvd::console {
 
 OutputSink::OutputSink(OutputSinkOptions options)
     : options_(std::move(options)), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -207,4 +207,4 @@ bool OutputSink::AwaitWritable(int fd) {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::console

@@ -18,7 +18,7 @@
 #include "base/console/rank_files.h"
 #include "base/console/terminal_line.h"
 
-namespace hvd {
+namespace hvd::console {
 
 struct OutputSinkOptions {
   int stdout_fd = 1;  // borrowed
@@ -106,6 +106,6 @@ class OutputSink {
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::console
 
 #endif  // BASE_CONSOLE_OUTPUT_SINK_H_

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/full_disk.h"
 
-namespace hvd {
+namespace hvd::console {
 namespace {
 
 using ::testing::HasSubstr;
@@ -251,4 +251,4 @@ TEST_F(OutputSinkTest, AbandonReleasesEverybody) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::console

@@ -10,10 +10,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "base/console/output_format.h"
+#include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::console {
 namespace {
 
 absl::Status FileError(const std::string& path, const std::string& why) {
@@ -102,4 +102,4 @@ absl::Status RankFiles::Write(int rank, bool is_stderr, absl::string_view data) 
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::console

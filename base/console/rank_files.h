@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::console {
 
 // Not thread-safe.
 class RankFiles {
@@ -62,6 +62,6 @@ class RankFiles {
   std::map<int, std::array<File, 2>> files_;  // by rank: stdout, stderr
 };
 
-}  // namespace hvd
+}  // namespace hvd::console
 
 #endif  // BASE_CONSOLE_RANK_FILES_H_

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/full_disk.h"
 
-namespace hvd {
+namespace hvd::console {
 namespace {
 
 using ::testing::HasSubstr;
@@ -142,4 +142,4 @@ TEST_F(RankFilesTest, FullDiskIsAnError) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::console

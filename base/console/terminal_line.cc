@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::console {
 namespace {
 
 constexpr size_t kUsualColumns = 80;
@@ -60,4 +60,4 @@ void TerminalLine::Passed(absl::string_view data) {
   if (!data.empty()) mid_line_ = data.back() != '\n';
 }
 
-}  // namespace hvd
+}  // namespace hvd::console

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "base/env.h"
 
-namespace hvd {
+namespace hvd::console {
 
 // Whether `fd` is a terminal that understands what TerminalLine says.
 bool CanHaveTerminalLine(int fd, const Environment& environment);
@@ -38,6 +38,6 @@ class TerminalLine {
   bool mid_line_ = false;  // others left the cursor in a line that is to be overwritten
 };
 
-}  // namespace hvd
+}  // namespace hvd::console
 
 #endif  // BASE_CONSOLE_TERMINAL_LINE_H_

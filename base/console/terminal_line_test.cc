@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::console {
 namespace {
 
 class TerminalLineTest : public ::testing::Test {
@@ -87,4 +87,4 @@ TEST_F(TerminalLineTest, CanHave_OnlyTerminalsWithAName) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::console

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-namespace hvd {
+namespace hvd::net {
 
 Accepted Accept(int listener) {
   Fd connection(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -12,4 +12,4 @@ Accepted Accept(int listener) {
   return {Fd(), errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM};
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

@@ -5,7 +5,7 @@
 #include "absl/time/time.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::net {
 
 // For how long a listening socket is best left alone when there was no file or memory for a
 // connection: it stays readable, and whoever looks again at once turns in a circle.
@@ -19,6 +19,6 @@ struct Accepted {
 // The connection does not block and is closed by exec. Thread-safe.
 Accepted Accept(int listener);
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_ACCEPT_H_

@@ -2,7 +2,7 @@
 
 #include "base/net/accept.h"
 
-namespace hvd {
+namespace hvd::net {
 
 Acceptor::~Acceptor() {
   loop_.Forget(listener_.get());
@@ -21,4 +21,4 @@ void Acceptor::TakeNext() {
   pause_ = loop_.After(kAcceptPause, [this] { loop_.Change(listener_.get(), EPOLLIN); });
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

@@ -10,7 +10,7 @@
 #include "base/event_loop.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::net {
 
 // While no more files can be opened it lets connections wait, and goes on when some are closed.
 // Belongs to its loop's thread; the loop must outlive it.
@@ -37,6 +37,6 @@ class Acceptor {
   std::optional<EventLoop::TimerId> pause_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_ACCEPTOR_H_

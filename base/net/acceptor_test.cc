@@ -7,11 +7,11 @@
 #include <memory>
 #include <utility>
 
-#include "base/net/accept.h"
 #include "base/clock.h"
+#include "base/net/accept.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 // Each turn of a loop looks at the clock.
@@ -95,4 +95,4 @@ TEST_F(AcceptorTest, NoFiles_WaitsWithoutTurning_AndGoesOn) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

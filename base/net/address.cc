@@ -17,7 +17,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 // The bytes of a numeric address: 4, 16, or none if it is not one.
@@ -136,4 +136,4 @@ absl::StatusOr<std::string> ChooseAddress(const std::vector<std::string>& networ
                    })));
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

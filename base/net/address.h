@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::net {
 
 struct HostPort {
   std::string host;  // without brackets
@@ -50,6 +50,6 @@ std::string InterfaceOf(const std::string& address, const std::vector<OwnAddress
 absl::StatusOr<std::string> ChooseAddress(const std::vector<std::string>& networks,
                                           const std::vector<OwnAddress>& own);
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_ADDRESS_H_

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 const std::vector<OwnAddress>& Own() {
@@ -66,4 +66,4 @@ TEST(InterfaceOf, IsTheOneThatHasTheAddress) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 constexpr size_t kControlBytes = CMSG_SPACE(kMostPassedDescriptors * sizeof(int));
@@ -66,4 +66,4 @@ absl::StatusOr<size_t> ReceiveWithDescriptors(int socket, char* buffer, size_t s
   return static_cast<size_t>(got);
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

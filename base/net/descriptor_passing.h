@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::net {
 
 // What the kernel takes in one message.
 inline constexpr size_t kMostPassedDescriptors = 253;
@@ -26,6 +26,6 @@ absl::Status SendWithDescriptors(int socket, absl::string_view bytes,
 absl::StatusOr<size_t> ReceiveWithDescriptors(int socket, char* buffer, size_t size,
                                               std::vector<Fd>& descriptors);
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_DESCRIPTOR_PASSING_H_

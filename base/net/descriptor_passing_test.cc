@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 class DescriptorPassingTest : public testing::Test {
@@ -65,4 +65,4 @@ TEST_F(DescriptorPassingTest, Send_ToNobodyOrTooMany) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 constexpr size_t kHeaderBytes = 4;
@@ -83,4 +83,4 @@ absl::StatusOr<std::string> ReadFrame(int fd, size_t max_bytes) {
   return payload;
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

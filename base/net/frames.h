@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::net {
 
 // Enough for a job's environment or one piece of worker output.
 inline constexpr size_t kMaxFrameBytes = 16 << 20;
@@ -48,6 +48,6 @@ absl::Status WriteFrame(int fd, absl::string_view payload);
 //   longer than the bound. DeadlineExceeded: the socket's SO_RCVTIMEO has passed.
 absl::StatusOr<std::string> ReadFrame(int fd, size_t max_bytes);
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_FRAMES_H_

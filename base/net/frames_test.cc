@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 std::vector<std::string> DecodeAll(FrameDecoder& decoder) {
@@ -101,4 +101,4 @@ TEST_F(ReadFrameTest, ReadFrame_LongerThanBound_IsInvalidArgument) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

@@ -13,13 +13,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/net/acceptor.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "base/status_macros.h"
+#include "base/net/acceptor.h"
 #include "base/net/listen_address.h"
+#include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 constexpr char kEndOfHead[] = "\r\n\r\n";
@@ -173,4 +173,4 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const std::str
   return result;
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::net {
 
 struct HttpResponse {
   int code = 200;
@@ -53,6 +53,6 @@ class HttpListener {
   virtual const std::string& address() const = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_HTTP_LISTENER_H_

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 TEST(ParseHttpRequestTest, Get_GivesThePath) {
@@ -150,4 +150,4 @@ TEST_F(HttpListenerTest, Start_WhereItCant_SaysWhy) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

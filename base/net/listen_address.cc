@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 bool ParsePort(absl::string_view text, int& port) {
@@ -100,4 +100,4 @@ int BoundPort(int fd) {
                                           : reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port);
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::net {
 
 // "127.0.0.1:0" or "[::1]:0".
 struct ListenAddress {
@@ -35,6 +35,6 @@ absl::StatusOr<Fd> ListenOn(const ListenAddress& address);
 // Of a socket that is bound.
 int BoundPort(int fd);
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_LISTEN_ADDRESS_H_

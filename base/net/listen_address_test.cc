@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 TEST(ListenAddressTest, Parse_TakesNumericAddresses) {
@@ -64,4 +64,4 @@ TEST(ListenAddressTest, ListenOn_AddressOfAnotherMachine_SaysSo) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

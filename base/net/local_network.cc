@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 // An address as its bytes: 4 or 16, or none if it is not numeric.
@@ -153,4 +153,4 @@ absl::StatusOr<std::vector<std::string>> ListenAddresses(
   return result;
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::net {
 
 // One address of one interface.
 struct InterfaceAddress {
@@ -62,6 +62,6 @@ NameTable ResolveNames(const std::vector<std::string>& names, absl::Duration tim
 // nothing.
 std::string SourceAddressTowards(const std::string& address);
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_LOCAL_NETWORK_H_

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/net/local_network.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 constexpr size_t kResolverThreads = 16;
@@ -137,4 +137,4 @@ std::string SourceAddressTowards(const std::string& address) {
   return found ? Numeric(reinterpret_cast<sockaddr*>(&source)) : "";
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 using ::testing::Contains;
@@ -102,4 +102,4 @@ TEST(SourceAddressTowards, FindsTheWay) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

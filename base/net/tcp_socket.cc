@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -46,7 +46,7 @@ bool SetOption(int fd, int level, int name, int value) {
 
 }  // namespace
 
-absl::StatusOr<Fd> ListenOn(const std::string& address) {
+absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address) {
   ASSIGN_OR_RETURN(AddressInfo info, ParseAddress(address, 0));
   Fd fd = NewSocket(info->ai_family);
   if (!fd.valid() || bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0 ||
@@ -115,4 +115,4 @@ int TimeoutUntil(absl::Time deadline) {
   return static_cast<int>(std::min<int64_t>(milliseconds, std::numeric_limits<int>::max()));
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

@@ -10,10 +10,10 @@
 #include "base/cancellation.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::net {
 
 // InvalidArgument: not a numeric address.   Unavailable: the kernel refuses; says why.
-absl::StatusOr<Fd> ListenOn(const std::string& address);
+absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address);
 absl::StatusOr<int> PortOf(int fd);
 
 // InvalidArgument: as above.   Unavailable: refused or unreachable.   Otherwise as AwaitReady.
@@ -31,6 +31,6 @@ absl::Status AwaitReady(int fd, short events, absl::Time deadline,
 // The time until `deadline` as poll and epoll_wait take it, rounded up; -1: for ever.
 int TimeoutUntil(absl::Time deadline);
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_TCP_SOCKET_H_

@@ -5,14 +5,14 @@
 #include "base/clock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 absl::Time Soon() { return Clock::Real().Now() + absl::Seconds(60); }
 
 TEST(TcpSocketTest, ListenAndConnect_OverBothFamilies) {
   for (const char* address : {"127.0.0.1", "::1"}) {
-    const auto listener = ListenOn(address);
+    const auto listener = ListenOnAnyPort(address);
     if (address[0] == ':' && absl::IsUnavailable(listener.status())) continue;  // no IPv6 here
     ASSERT_TRUE(listener.ok()) << listener.status();
     const auto client = ConnectTo(address, *PortOf(listener->get()), Soon());
@@ -23,13 +23,13 @@ TEST(TcpSocketTest, ListenAndConnect_OverBothFamilies) {
 }
 
 TEST(TcpSocketTest, NamesAndNonsense_AreNoAddresses) {
-  EXPECT_EQ(ListenOn("localhost").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ListenOnAnyPort("localhost").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ConnectTo("1.2.3.x", 80, Soon()).status().code(), absl::StatusCode::kInvalidArgument)
       << "no number";
 }
 
 TEST(TcpSocketTest, AwaitReady_NothingComes_TimesOut) {
-  const auto listener = ListenOn("127.0.0.1");
+  const auto listener = ListenOnAnyPort("127.0.0.1");
   ASSERT_TRUE(listener.ok());
   EXPECT_EQ(AwaitReady(listener->get(), POLLIN, Clock::Real().Now()).code(),
             absl::StatusCode::kDeadlineExceeded);
@@ -43,4 +43,4 @@ TEST(TcpSocketTest, TimeoutUntil_RoundsUpAndKnowsForEver) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

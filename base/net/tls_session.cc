@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 constexpr char kCipherSuite[] = "TLS_AES_128_GCM_SHA256";
@@ -225,4 +225,4 @@ void TlsSession::EndWriting() {
   ERR_clear_error();
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

@@ -13,7 +13,7 @@
 struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 struct ssl_st;      // OpenSSL's SSL
 
-namespace hvd {
+namespace hvd::net {
 
 // What one end shows, and whom it believes. PEM texts.
 struct TlsIdentity {
@@ -102,6 +102,6 @@ class TlsSession {
   bool unsafe_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_TLS_SESSION_H_

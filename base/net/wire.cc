@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-namespace hvd {
+namespace hvd::net {
 
 Wire::Wire(Fd fd, const std::shared_ptr<const TlsContext>& tls, TlsEnd end) : fd_(std::move(fd)) {
   if (tls != nullptr) tls_ = std::make_unique<TlsSession>(tls, fd_.get(), end);
@@ -54,4 +54,4 @@ void Wire::Close() {
   fd_.reset();
 }
 
-}  // namespace hvd
+}  // namespace hvd::net

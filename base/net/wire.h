@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/net/tls_session.h"
 
-namespace hvd {
+namespace hvd::net {
 
 // Owns a stream socket that does not block, or none. Not thread-safe. Never raises SIGPIPE.
 class Wire {
@@ -53,6 +53,6 @@ class Wire {
   std::string failure_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::net
 
 #endif  // BASE_NET_WIRE_H_

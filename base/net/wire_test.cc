@@ -11,16 +11,16 @@
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::net {
 namespace {
 
 using Context = std::shared_ptr<const TlsContext>;
 
-TlsIdentity IdentityOf(const PeerCredentials& credentials) {
+TlsIdentity IdentityOf(const rendezvous::security::PeerCredentials& credentials) {
   return {credentials.ca_certificate, credentials.certificate, credentials.private_key};
 }
 
-Context ContextOf(const PeerCredentials& credentials,
+Context ContextOf(const rendezvous::security::PeerCredentials& credentials,
                   uint64_t records_per_key = TlsContext::kRecordsPerKey) {
   return *TlsContext::Create(IdentityOf(credentials), records_per_key);
 }
@@ -63,8 +63,9 @@ std::string Read(Wire& wire, size_t size) {
 
 class WireTest : public testing::Test {
  protected:
-  const std::unique_ptr<JobAuthority> authority_ = *JobAuthority::Create("job");
-  const PeerCredentials host_ = *authority_->IssueForHost("any host");
+  const std::unique_ptr<rendezvous::security::JobAuthority> authority_ =
+      *rendezvous::security::JobAuthority::Create("job");
+  const rendezvous::security::PeerCredentials host_ = *authority_->IssueForHost("any host");
   const Context tls_ = ContextOf(host_);
 };
 
@@ -137,7 +138,8 @@ TEST_F(WireTest, FullSocket_GoesOnWhereItWas) {
 }
 
 TEST_F(WireTest, CertificateOfAnotherJob_IsRefusedByBoth) {
-  const Context other = ContextOf(*(*JobAuthority::Create("job"))->IssueForHost("any host"));
+  const Context other =
+      ContextOf(*(*rendezvous::security::JobAuthority::Create("job"))->IssueForHost("any host"));
   for (const auto& [accepts, connects] : {std::pair(tls_, other), std::pair(other, tls_)}) {
     Ends ends = Connected(accepts, connects);
     Open(ends.accepts, ends.connects);
@@ -149,8 +151,8 @@ TEST_F(WireTest, CertificateOfAnotherJob_IsRefusedByBoth) {
 }
 
 TEST_F(WireTest, StrangerWhoBelievesAnybody_IsRefused) {
-  const auto strangers = *JobAuthority::Create("job");
-  PeerCredentials stranger = *strangers->IssueForHost("any host");
+  const auto strangers = *rendezvous::security::JobAuthority::Create("job");
+  rendezvous::security::PeerCredentials stranger = *strangers->IssueForHost("any host");
   stranger.ca_certificate = host_.ca_certificate;
   Ends ends = Connected(tls_, ContextOf(stranger));
   Open(ends.accepts, ends.connects);
@@ -231,4 +233,4 @@ TEST_F(WireTest, BadTexts_AreNamed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::net

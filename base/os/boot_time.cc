@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 absl::Duration Read(clockid_t clock) {
@@ -18,4 +18,4 @@ BootTime ReadBootTime() {
   return {since_boot, since_boot - Read(CLOCK_MONOTONIC)};
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

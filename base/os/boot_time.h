@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::os {
 
 struct BootTime {
   absl::Duration since_boot;  // goes on while processes are stopped and while the machine sleeps
@@ -15,6 +15,6 @@ struct BootTime {
 // Of the real clock. A paused virtual machine does not see the pause. Thread-safe.
 BootTime ReadBootTime();
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_BOOT_TIME_H_

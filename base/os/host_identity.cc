@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::os {
 
 std::string HostIdentity() {
   std::string boot;
@@ -17,4 +17,4 @@ std::string HostIdentity() {
   return absl::StrCat(boot, "/", network.st_dev, ":", network.st_ino, "/", geteuid());
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

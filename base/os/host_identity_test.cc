@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 // The identity of a child process that has done `first`; "unable" if it could not.
@@ -41,4 +41,4 @@ TEST(HostIdentityTest, HostIdentity_OtherNetworkNamespace_IsAnother) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 constexpr size_t kLine = 64;
@@ -29,4 +29,4 @@ LargeMemory AllocateLargeMemory(size_t bytes) {
   return LargeMemory(static_cast<char*>(memory));
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

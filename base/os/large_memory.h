@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace hvd {
+namespace hvd::os {
 
 struct FreeLargeMemory {
   void operator()(char* memory) const;
@@ -17,6 +17,6 @@ using LargeMemory = std::unique_ptr<char, FreeLargeMemory>;
 // it. nullptr: the system refuses. Thread-safe.
 LargeMemory AllocateLargeMemory(size_t bytes);
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_LARGE_MEMORY_H_

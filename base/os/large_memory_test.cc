@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 // The flags of the mapping that `address` is in, as the kernel writes them: "rd wr ... hg".
@@ -52,4 +52,4 @@ TEST(LargeMemoryTest, Allocate_Much_AsksForHugePages) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

@@ -19,7 +19,7 @@
 
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
@@ -157,4 +157,4 @@ LivenessPage::End LivenessPage::AwaitDeath() { return lock_->AwaitDeath(); }
 
 void LivenessPage::Cancel() { lock_->Cancel(); }
 
-}  // namespace hvd
+}  // namespace hvd::os

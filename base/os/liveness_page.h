@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::os {
 
 // A page shared by two processes, with one robust lock in it: a thread of the one holds the lock
 // for ever, the other waits for it; the kernel hands it on as the first thing when the holder dies.
@@ -53,6 +53,6 @@ class LivenessPage {
   Fd fd_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_LIVENESS_PAGE_H_

@@ -13,7 +13,7 @@
 #include "base/os/process.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 using End = LivenessPage::End;
@@ -150,10 +150,10 @@ TEST_F(LivenessPageTest, Map_NotALivenessPage_IsInvalidArgument) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[0], "holder") == 0) return hvd::RunHolder(argv[1]);
+  if (argc == 2 && std::strcmp(argv[0], "holder") == 0) return hvd::os::RunHolder(argv[1]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

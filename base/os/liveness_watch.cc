@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::os {
 
 absl::StatusOr<std::unique_ptr<LivenessWatch>> LivenessWatch::Start(
     std::function<void()> on_death) {
@@ -29,4 +29,4 @@ LivenessWatch::~LivenessWatch() {
   thread_.join();
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

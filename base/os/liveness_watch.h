@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/os/liveness_page.h"
 
-namespace hvd {
+namespace hvd::os {
 
 // A page for one process to hold, and a thread that waits for its death. Not thread-safe.
 class LivenessWatch {
@@ -30,6 +30,6 @@ class LivenessWatch {
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_LIVENESS_WATCH_H_

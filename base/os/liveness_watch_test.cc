@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 size_t CountOf(const char* directory) {
@@ -60,4 +60,4 @@ TEST(LivenessWatchTest, Destructor_NeverHeld_LeavesNeitherThreadNorDescriptor) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace hvd {
+namespace hvd::os {
 
 absl::StatusOr<OtherProcess> OtherProcess::Open(pid_t pid) {
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -24,4 +24,4 @@ bool OtherProcess::Signal(int signal) const {
   return syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0) == 0;
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

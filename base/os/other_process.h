@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::os {
 
 // Holds a pidfd. Not thread-safe.
 class OtherProcess {
@@ -33,6 +33,6 @@ class OtherProcess {
   Fd pidfd_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_OTHER_PROCESS_H_

@@ -8,7 +8,7 @@
 #include "base/os/process.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 Process Sleeper() {
@@ -41,4 +41,4 @@ TEST(OtherProcessTest, Open_NoSuchProcess_IsNotFound) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

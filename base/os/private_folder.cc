@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 absl::Status Unusable(const std::string& path, absl::string_view why) {
@@ -74,4 +74,4 @@ absl::Status PrivateFolder::Sync() const {
   return absl::InternalError(absl::StrCat("can't sync ", path_, ": ", strerror(errno)));
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::os {
 
 // Holds the folder itself, not its name: what is put in the name's place later is not looked at.
 // Links in it are never followed. Thread-safe.
@@ -48,6 +48,6 @@ class PrivateFolder {
   const Fd fd_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_PRIVATE_FOLDER_H_

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 class PrivateFolderTest : public testing::Test {
@@ -108,4 +108,4 @@ TEST_F(PrivateFolderTest, NameIsGivenToAnotherFolder_TheFolderItselfIsUsed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

@@ -19,7 +19,7 @@
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 // Newer than some C libraries that this must compile with.
@@ -267,4 +267,4 @@ absl::StatusOr<std::string> FindExecutable(const std::string& name, const std::s
   return result;
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

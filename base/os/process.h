@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::os {
 
 struct SpawnOptions {
   std::string file;               // with a '/': a path; else looked for in this process's PATH
@@ -88,6 +88,6 @@ class Process {
 absl::StatusOr<std::string> FindExecutable(const std::string& name, const std::string& path,
                                            const std::string& directory);
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_PROCESS_H_

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 constexpr int kThreads = 16;  // about as many as a daemon has
@@ -102,4 +102,4 @@ absl::Status CheckThreads() {
                    " are needed; ulimit -u, ulimit -v and the cgroup's pids.max may say why"));
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

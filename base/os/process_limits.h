@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 
-namespace hvd {
+namespace hvd::os {
 
 // Lets this process open as many files as its hard limit allows: a large job has more connections
 // and pipes than the usual soft limit of 1024. What Process::Spawn starts gets the limit back that
@@ -37,6 +37,6 @@ std::string RaisedOomScore(int more);
 //   ResourceExhausted: they can't; says where the limit may be.
 absl::Status CheckThreads();
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_PROCESS_LIMITS_H_

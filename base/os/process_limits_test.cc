@@ -11,7 +11,7 @@
 #include "base/os/process.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 // Exits with 0 if a program that Process::Spawn starts has the limit that was there before.
@@ -101,4 +101,4 @@ TEST(AllowMoreFilesTest, AsManyAsAreAskedFor) {
 TEST(CheckThreadsTest, Enough_Ok) { EXPECT_TRUE(CheckThreads().ok()); }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

@@ -24,7 +24,7 @@
 #include "base/os/process_tree.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 SpawnOptions Shell(const std::string& script) {
@@ -273,4 +273,4 @@ TEST(FindExecutableTest, FindExecutable_NotExecutable_IsPermissionDenied) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

@@ -18,7 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 constexpr pid_t kOutOfSight = 0, kNoProcess = -1;
@@ -82,4 +82,4 @@ void KillDescendants() {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace hvd {
+namespace hvd::os {
 
 // The processes whose parent is `parent`, zombies included.
 std::vector<pid_t> ChildrenOf(pid_t parent);
@@ -26,6 +26,6 @@ bool ProcIsOurs();
 // descendants: whoever loses its parent comes here. Waits until the kernel has ended the last one.
 void KillDescendants();
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_PROCESS_TREE_H_

@@ -11,7 +11,7 @@
 #include "base/os/process.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 TEST(ProcessTreeTest, ChildrenOf_OneChild_NamesIt) {
@@ -102,4 +102,4 @@ TEST(ProcessTreeTest, KillDescendants_NoChild_Returns) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 constexpr char kCgroups[] = "/sys/fs/cgroup";
@@ -87,4 +87,4 @@ int UsableCores() {
   return quota > 0 ? std::min(allowed, quota) : allowed;
 }
 
-}  // namespace hvd
+}  // namespace hvd::os

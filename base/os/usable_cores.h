@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::os {
 
 // At least 1: no more than its affinity and the CPU quotas of its cgroups allow. A quota of 2.5
 // cores counts as 2: what it has beyond, three threads could not use without being paused.
@@ -23,6 +23,6 @@ inline int ThreadsOfWorker(int cores, int workers) {
   return std::max(1, cores / std::max(1, workers));
 }
 
-}  // namespace hvd
+}  // namespace hvd::os
 
 #endif  // BASE_OS_USABLE_CORES_H_

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 class CoresOfQuotaTest : public ::testing::Test {
@@ -84,4 +84,4 @@ TEST(ThreadsOfWorker, CoresAreSharedAndNobodyGetsNone) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os

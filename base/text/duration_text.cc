@@ -1,6 +1,6 @@
 #include "base/text/duration_text.h"
 
-namespace hvd {
+namespace hvd::text {
 namespace {
 
 absl::Duration UnitFor(absl::Duration duration) {
@@ -16,4 +16,4 @@ std::string DurationText(absl::Duration duration) {
   return shown == absl::ZeroDuration() ? "0s" : absl::FormatDuration(shown);
 }
 
-}  // namespace hvd
+}  // namespace hvd::text

@@ -6,11 +6,11 @@
 
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::text {
 
 // As exact as matters, cut off rather than rounded: "2m5s", "4.1s", "830ms". Pure.
 std::string DurationText(absl::Duration duration);
 
-}  // namespace hvd
+}  // namespace hvd::text
 
 #endif  // BASE_TEXT_DURATION_TEXT_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::text {
 namespace {
 
 TEST(DurationTextTest, IsAsExactAsMatters) {
@@ -25,4 +25,4 @@ TEST(DurationTextTest, WhatIsRound_StaysSo) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::text

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace hvd {
+namespace hvd::text {
 namespace {
 
 // The bytes of the UTF-8 sequence that `text` starts with; 0: it starts with none.
@@ -62,4 +62,4 @@ std::string JsonTime(absl::Time time) {
   return absl::FormatTime("\"%Y-%m-%d%ET%H:%M:%E6SZ\"", time, absl::UTCTimeZone());
 }
 
-}  // namespace hvd
+}  // namespace hvd::text

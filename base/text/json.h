@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::text {
 
 bool IsUtf8(absl::string_view text);
 
@@ -17,6 +17,6 @@ std::string JsonString(absl::string_view text);
 // A JSON string: "2026-11-21T09:53:33.000000Z".
 std::string JsonTime(absl::Time time);
 
-}  // namespace hvd
+}  // namespace hvd::text
 
 #endif  // BASE_TEXT_JSON_H_

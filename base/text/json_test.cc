@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::text {
 namespace {
 
 TEST(JsonString, Text_StaysAsItIs) { EXPECT_EQ(JsonString("a é 😀"), "\"a é 😀\""); }
@@ -30,4 +30,4 @@ TEST(JsonTime, IsUtcWithMicroseconds) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::text

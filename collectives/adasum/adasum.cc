@@ -9,7 +9,7 @@
 #include "base/status_macros.h"
 #include "collectives/dispatch.h"
 
-namespace hvd {
+namespace hvd::collectives::adasum {
 namespace {
 
 template <typename T>
@@ -125,4 +125,4 @@ absl::Status AdasumAllReduce(Communicator& communicator, void* data, size_t coun
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::adasum

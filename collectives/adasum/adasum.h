@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "collectives/communicator.h"
 
-namespace hvd {
+namespace hvd::collectives::adasum {
 
 // Combines one tensor of all ranks in place; a scale belongs to a tensor, so tensors that are fused
 // must be given one by one. Every rank gets the same bits. Uses communicator.SendReceive() only,
@@ -25,6 +25,6 @@ namespace hvd {
 absl::Status AdasumAllReduce(Communicator& communicator, void* data, size_t count, DataType type,
                              const CallOptions& options);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::adasum
 
 #endif  // COLLECTIVES_ADASUM_ADASUM_H_

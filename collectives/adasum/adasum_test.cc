@@ -10,7 +10,7 @@
 #include "collectives/inproc/inproc_backend.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::adasum {
 namespace {
 
 using Vector = std::vector<double>;
@@ -78,7 +78,7 @@ class AdasumTest : public testing::Test {
     return Combine<double>(DataType::kFloat64, inputs, same, same);
   }
 
-  RankGroup group_{MakeInprocBackend()};
+  conformance::RankGroup group_{inproc::MakeInprocBackend()};
 };
 
 void ExpectNear(const std::vector<Vector>& results, const Vector& expected, double tolerance) {
@@ -141,4 +141,4 @@ TEST_F(AdasumTest, OtherTypes_AreRefusedAndHarmNothing) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::adasum

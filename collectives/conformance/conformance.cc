@@ -1,6 +1,6 @@
 #include "collectives/conformance/conformance.h"
 
-namespace hvd {
+namespace hvd::collectives::conformance {
 namespace {
 
 constexpr size_t kElements = 4;
@@ -76,4 +76,4 @@ const std::vector<AnyOperation>& AllOperations() {
   return *operations;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::conformance

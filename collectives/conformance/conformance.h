@@ -16,7 +16,7 @@
 #include "collectives/conformance/rank_group.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::conformance {
 
 struct BackendCase {
   std::string name;
@@ -39,6 +39,6 @@ struct AnyOperation {
 };
 const std::vector<AnyOperation>& AllOperations();
 
-}  // namespace hvd
+}  // namespace hvd::collectives::conformance
 
 #endif  // COLLECTIVES_CONFORMANCE_CONFORMANCE_H_

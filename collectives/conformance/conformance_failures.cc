@@ -7,7 +7,7 @@
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
 
-namespace hvd {
+namespace hvd::collectives::conformance {
 namespace {
 
 const CallOptions kPatient = {absl::Seconds(60)};
@@ -155,4 +155,4 @@ TEST_P(BackendConformanceTest, Connect_RefusesANonsensicalGroup) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::conformance

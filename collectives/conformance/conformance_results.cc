@@ -7,7 +7,7 @@
 #include "collectives/conformance/conformance.h"
 #include "collectives/dispatch.h"
 
-namespace hvd {
+namespace hvd::collectives::conformance {
 namespace {
 
 using Bytes = std::vector<char>;
@@ -342,4 +342,4 @@ TEST_P(BackendConformanceTest, MixedCalls_KeepApart) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::conformance

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 
-namespace hvd {
+namespace hvd::collectives::conformance {
 
 class KeyExchangeTable::RankExchange : public KeyExchange {
  public:
@@ -53,4 +53,4 @@ int KeyExchangeTable::calls() const {
   return calls_;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::conformance

@@ -10,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "collectives/key_exchange.h"
 
-namespace hvd {
+namespace hvd::collectives::conformance {
 
 // What the ranks of one group share. Safe for concurrent use; outlives the exchanges made from it.
 class KeyExchangeTable {
@@ -34,6 +34,6 @@ class KeyExchangeTable {
   std::map<std::string, std::map<int, std::string>> values_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::conformance
 
 #endif  // COLLECTIVES_CONFORMANCE_MEMORY_KEY_EXCHANGE_H_

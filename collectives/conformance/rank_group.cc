@@ -6,7 +6,7 @@
 #include "collectives/conformance/memory_key_exchange.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::conformance {
 
 void ForEachRank(int size, absl::FunctionRef<void(int)> work) {
   std::vector<std::thread> threads;
@@ -46,4 +46,4 @@ void RankGroup::Run(absl::FunctionRef<void(Communicator&)> work) {
   ForEachRank(static_cast<int>(communicators_.size()), [&](int rank) { work(at(rank)); });
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::conformance

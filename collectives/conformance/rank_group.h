@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "collectives/backend.h"
 
-namespace hvd {
+namespace hvd::collectives::conformance {
 
 // Calls work(rank) for every rank in a thread of its own; returns when all have returned.
 void ForEachRank(int size, absl::FunctionRef<void(int)> work);
@@ -47,6 +47,6 @@ class RankGroup {
   size_t shown_keys_ = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::conformance
 
 #endif  // COLLECTIVES_CONFORMANCE_RANK_GROUP_H_

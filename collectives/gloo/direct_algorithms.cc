@@ -3,7 +3,7 @@
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_algorithms.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 // Regions are for both directions, so Gloo wants pointers to non-const; it only reads what is sent.
@@ -153,4 +153,4 @@ absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

@@ -6,7 +6,7 @@
 #include "collectives/gloo/gloo_algorithms.h"
 #include "collectives/gloo/neighbours.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 // Sums that go from rank to rank, in place.
@@ -178,4 +178,4 @@ absl::Status DisseminationBarrier(const Phase& phase) {
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

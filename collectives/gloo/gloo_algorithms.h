@@ -19,7 +19,7 @@
 #include "collectives/gloo/scratch.h"
 #include "collectives/reduce.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // A part of a buffer, in bytes.
 struct Block {
@@ -92,6 +92,6 @@ absl::Status TreeBroadcast(const Phase& phase, void* buffer, size_t bytes, int r
 // In round k every rank hears from the one 2^k before it.
 absl::Status DisseminationBarrier(const Phase& phase);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_

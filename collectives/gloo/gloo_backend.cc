@@ -9,14 +9,14 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_communicator.h"
-#include "collectives/gloo/link/gloo_glue.h"
 #include "collectives/gloo/gloo_links.h"
 #include "collectives/gloo/gloo_mesh.h"
+#include "collectives/gloo/link/gloo_glue.h"
 #include "collectives/gloo/link/link_address.h"
 #include "collectives/gloo/neighbours.h"
 #include "collectives/gloo/solo_communicator.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 constexpr char kMeshKey[] = "gloo-mesh";
@@ -40,19 +40,20 @@ std::vector<int> FirstLinks(const GroupInfo& group, int most_direct) {
 // once, need tell each only of a few.
 absl::Status ShareAddresses(const GlooPeers& peers, absl::Time deadline, const WaitBounds& bounds) {
   GlooLinks& links = *peers.links();
-  std::string all(peers.size() * kLinkAddressBytes, '\0');
-  all.replace(peers.rank() * kLinkAddressBytes, kLinkAddressBytes, links.mesh().address());
+  std::string all(peers.size() * link::kLinkAddressBytes, '\0');
+  all.replace(peers.rank() * link::kLinkAddressBytes, link::kLinkAddressBytes,
+              links.mesh().address());
   Scratch scratch;
   const CancellationWatch watch(bounds.cancellation,
                                 [&](const absl::Status& why) { links.Break(why, links.rank()); });
   const absl::Status shared =
-      TreeAllGather(Phase{peers, scratch, deadline}, &all[0], kLinkAddressBytes);
+      TreeAllGather(Phase{peers, scratch, deadline}, &all[0], link::kLinkAddressBytes);
   if (!shared.ok()) {
     links.Break(shared, links.rank());
     return links.status();
   }
   for (int rank = 0; rank < peers.size(); ++rank) {
-    links.mesh().Learn(rank, all.substr(rank * kLinkAddressBytes, kLinkAddressBytes));
+    links.mesh().Learn(rank, all.substr(rank * link::kLinkAddressBytes, link::kLinkAddressBytes));
   }
   return absl::OkStatus();
 }
@@ -62,7 +63,7 @@ absl::StatusOr<std::unique_ptr<MeshCommunicator>> ConnectPeers(const GroupInfo& 
                                                                const WaitBounds& bounds,
                                                                int most_direct) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
-  ScopedSigpipeBlock no_sigpipe;  // Gloo's thread and ours inherit it
+  link::ScopedSigpipeBlock no_sigpipe;  // Gloo's thread and ours inherit it
   ASSIGN_OR_RETURN(std::unique_ptr<GlooMesh> mesh, GlooMesh::Open(group));
   const std::vector<int> first = FirstLinks(group, most_direct);
   ASSIGN_OR_RETURN(const KeyExchange::Selected addresses,
@@ -114,4 +115,4 @@ std::unique_ptr<MeshBackend> MakeSparseGlooBackend(int most_direct) {
   return std::make_unique<GlooBackend>(most_direct);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

@@ -6,7 +6,7 @@
 
 #include "collectives/mesh.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // Up to so many ranks of a group are all linked with each other, which is quickest; in larger ones
 // a rank is linked with 2 log2(size) others, or a few less, when they first do something together:
@@ -27,6 +27,6 @@ std::unique_ptr<MeshBackend> MakeGlooBackend();
 // With another limit than kMostDirectRanks: for tests.
 std::unique_ptr<MeshBackend> MakeSparseGlooBackend(int most_direct);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_GLOO_BACKEND_H_

@@ -15,19 +15,21 @@
 #include "collectives/gloo/link/link_address.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 // As the workers of one job have it.
-std::shared_ptr<const TlsContext> NewTls() {
-  const PeerCredentials issued = *(*JobAuthority::Create("job"))->IssueForHost("any host");
-  return *TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
+std::shared_ptr<const net::TlsContext> NewTls() {
+  const rendezvous::security::PeerCredentials issued =
+      *(*rendezvous::security::JobAuthority::Create("job"))->IssueForHost("any host");
+  return *net::TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
 }
 
 // Gives `tls[rank]`, or the last one, to what connects.
 class UnderTls : public Backend {
  public:
-  explicit UnderTls(std::vector<std::shared_ptr<const TlsContext>> tls) : tls_(std::move(tls)) {}
+  explicit UnderTls(std::vector<std::shared_ptr<const net::TlsContext>> tls)
+      : tls_(std::move(tls)) {}
 
   absl::string_view name() const override { return "gloo under TLS"; }
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
@@ -38,7 +40,7 @@ class UnderTls : public Backend {
   }
 
  private:
-  const std::vector<std::shared_ptr<const TlsContext>> tls_;
+  const std::vector<std::shared_ptr<const net::TlsContext>> tls_;
   const std::unique_ptr<Backend> gloo_ = MakeGlooBackend();
 };
 
@@ -46,9 +48,10 @@ std::unique_ptr<Backend> MakeGlooUnderTls() {
   return std::make_unique<UnderTls>(std::vector{NewTls()});
 }
 
-INSTANTIATE_TEST_SUITE_P(Gloo, BackendConformanceTest,
-                         testing::Values(BackendCase{"gloo", MakeGlooBackend},
-                                         BackendCase{"gloo_under_tls", MakeGlooUnderTls}));
+INSTANTIATE_TEST_SUITE_P(Gloo, conformance::BackendConformanceTest,
+                         testing::Values(conformance::BackendCase{"gloo", MakeGlooBackend},
+                                         conformance::BackendCase{"gloo_under_tls",
+                                                                  MakeGlooUnderTls}));
 
 const CallOptions kPatient = {absl::Seconds(60)};
 
@@ -57,13 +60,13 @@ bool Mentions(const absl::Status& status, const std::string& text) {
 }
 
 TEST(GlooBackendTest, Connect_TakesOneKeyExchange) {
-  RankGroup group(MakeGlooBackend());
+  conformance::RankGroup group(MakeGlooBackend());
   group.Connect(4);
   EXPECT_EQ(group.key_exchanges(), 4) << "one call per rank";
 }
 
 TEST(GlooBackendTest, Connect_GroupOfOneNeedsNeitherAddressNorKeyExchange) {
-  KeyExchangeTable keys(1);
+  conformance::KeyExchangeTable keys(1);
   const auto communicator = MakeGlooBackend()->Connect({Epoch(1), 0, 1, "", "secret"},
                                                        *keys.ForRank(0), absl::Seconds(1));
   ASSERT_TRUE(communicator.ok()) << communicator.status();
@@ -72,7 +75,7 @@ TEST(GlooBackendTest, Connect_GroupOfOneNeedsNeitherAddressNorKeyExchange) {
 
 // It knows at once that it is the stranger; the others go on waiting for rank 2.
 TEST(GlooBackendTest, Connect_NamesTheStranger) {
-  RankGroup group(MakeGlooBackend());
+  conformance::RankGroup group(MakeGlooBackend());
   const std::vector<absl::Status> statuses =
       group.Connect({"secret", "secret", "guess"}, absl::Seconds(2));
   EXPECT_TRUE(Mentions(statuses[2], "rank 0 does not know")) << statuses[2];
@@ -83,8 +86,8 @@ TEST(GlooBackendTest, Connect_NamesTheStranger) {
 // One has another job's certificate, and one would do without.
 TEST(GlooBackendTest, Connect_UnderTls_OthersAreRefused) {
   const auto tls = NewTls();
-  for (const auto& stranger : {NewTls(), std::shared_ptr<const TlsContext>()}) {
-    RankGroup group(std::make_unique<UnderTls>(std::vector{tls, tls, stranger}));
+  for (const auto& stranger : {NewTls(), std::shared_ptr<const net::TlsContext>()}) {
+    conformance::RankGroup group(std::make_unique<UnderTls>(std::vector{tls, tls, stranger}));
     for (const absl::Status& status :
          group.Connect({"secret", "secret", "secret"}, absl::Milliseconds(500))) {
       EXPECT_FALSE(status.ok());
@@ -94,7 +97,7 @@ TEST(GlooBackendTest, Connect_UnderTls_OthersAreRefused) {
 
 TEST(GlooBackendTest, Connect_RefusesAnAddressThatIsNotOurs) {
   for (const char* address : {"localhost", "nonsense", "", "192.0.2.1", "127.0.0.1:80"}) {
-    KeyExchangeTable keys(2);
+    conformance::KeyExchangeTable keys(2);
     const auto connected = MakeGlooBackend()->Connect({Epoch(1), 0, 2, address, "secret"},
                                                       *keys.ForRank(0), absl::Seconds(1));
     EXPECT_EQ(connected.status().code(), absl::StatusCode::kInvalidArgument) << address;
@@ -103,9 +106,9 @@ TEST(GlooBackendTest, Connect_RefusesAnAddressThatIsNotOurs) {
 }
 
 TEST(GlooBackendTest, Connect_OverIpv6) {
-  KeyExchangeTable keys(2);
+  conformance::KeyExchangeTable keys(2);
   const auto backend = MakeGlooBackend();
-  ForEachRank(2, [&](int rank) {
+  conformance::ForEachRank(2, [&](int rank) {
     const auto communicator = backend->Connect({Epoch(1), rank, 2, "::1", "secret"},
                                                *keys.ForRank(rank), absl::Seconds(60));
     ASSERT_TRUE(communicator.ok()) << communicator.status();
@@ -135,10 +138,10 @@ class MisleadingExchange : public KeyExchange {
 
 // Rank 1 dies between the key exchange and the connections.
 TEST(GlooBackendTest, Connect_NamesTheRankThatCannotBeReached) {
-  KeyExchangeTable keys(2);
+  conformance::KeyExchangeTable keys(2);
   const auto backend = MakeGlooBackend();
   absl::Status statuses[2];
-  ForEachRank(2, [&](int rank) {
+  conformance::ForEachRank(2, [&](int rank) {
     MisleadingExchange exchange(
         keys.ForRank(rank),
         [&](std::vector<std::string> values) -> absl::StatusOr<std::vector<std::string>> {
@@ -157,7 +160,7 @@ TEST(GlooBackendTest, Connect_NamesTheRankThatCannotBeReached) {
 
 TEST(GlooBackendTest, Connect_SurvivesMalformedEntries) {
   for (const std::string& entry : {std::string(), std::string("short"), std::string(64, '\xff')}) {
-    KeyExchangeTable keys(1);
+    conformance::KeyExchangeTable keys(1);
     MisleadingExchange exchange(keys.ForRank(0), [&](std::vector<std::string> values) {
       values.insert(values.begin(), entry);
       return values;
@@ -171,7 +174,7 @@ TEST(GlooBackendTest, Connect_SurvivesMalformedEntries) {
 
 // A connection to the door that `entry` names.
 int ComeTo(const std::string& entry) {
-  const auto address = ParseLinkAddress(entry);
+  const auto address = link::ParseLinkAddress(entry);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address->storage), address->length), 0);
   return fd;
@@ -181,10 +184,10 @@ int ComeTo(const std::string& entry) {
 // they are there for.
 void ExpectConnectsDespite(const std::function<void(const std::string& entry)>& intrude) {
   constexpr int kRanks = 3;
-  KeyExchangeTable keys(kRanks);
-  KeyExchangeTable come(kRanks);
+  conformance::KeyExchangeTable keys(kRanks);
+  conformance::KeyExchangeTable come(kRanks);
   const auto backend = MakeGlooBackend();
-  ForEachRank(kRanks, [&](int rank) {
+  conformance::ForEachRank(kRanks, [&](int rank) {
     MisleadingExchange exchange(keys.ForRank(rank), [&](std::vector<std::string> values) {
       intrude(values[rank]);
       EXPECT_TRUE(come.ForRank(rank)->AllGather("come", "", absl::InfiniteDuration()).ok());
@@ -254,7 +257,7 @@ int ListeningSockets() {
 }
 
 TEST(GlooBackendTest, EachRankHasOneDoor) {
-  RankGroup group(MakeGlooBackend());
+  conformance::RankGroup group(MakeGlooBackend());
   group.Connect(4);
   EXPECT_EQ(ListeningSockets(), 4);
   for (int rank = 0; rank < 4; ++rank) group.Destroy(rank);
@@ -262,7 +265,7 @@ TEST(GlooBackendTest, EachRankHasOneDoor) {
 }
 
 TEST(GlooBackendTest, Connect_Cancelled_EndsAtOnceWithThatReason) {
-  KeyExchangeTable keys(2);
+  conformance::KeyExchangeTable keys(2);
   Cancellation cancellation;
   MisleadingExchange exchange(keys.ForRank(0), [&](std::vector<std::string> values) {
     cancellation.Cancel(absl::AbortedError("rank 1 has died"));
@@ -279,7 +282,7 @@ TEST(GlooBackendTest, Connect_Cancelled_EndsAtOnceWithThatReason) {
 }
 
 TEST(GlooBackendTest, ErrorsSayWhichCallOfWhichRank) {
-  RankGroup group(MakeGlooBackend());
+  conformance::RankGroup group(MakeGlooBackend());
   group.Connect(2);
   group.Run([](Communicator& c) { EXPECT_EQ(c.Barrier(kPatient), absl::OkStatus()); });
   group.Destroy(0);
@@ -288,4 +291,4 @@ TEST(GlooBackendTest, ErrorsSayWhichCallOfWhichRank) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "collectives/gloo/link/gloo_glue.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 // Up to here a rank takes everyone's data at once: one latency instead of two. Counted over all
@@ -58,7 +58,7 @@ std::string GlooCommunicator::ToString() const {
 absl::Status GlooCommunicator::Run(absl::string_view operation, const CallOptions& options,
                                    absl::FunctionRef<absl::Status(const Phase&)> body) {
   ++calls_;
-  ScopedSigpipeBlock no_sigpipe;
+  link::ScopedSigpipeBlock no_sigpipe;
   GlooLinks& links = *peers_.links();
   absl::Status status = links.status();
   if (status.ok()) {
@@ -177,4 +177,4 @@ void GlooCommunicator::OnBroken(std::function<void(const absl::Status&)> listene
   peers_.links()->OnBroken(std::move(listener));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

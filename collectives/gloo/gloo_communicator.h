@@ -13,7 +13,7 @@
 #include "collectives/gloo/gloo_peers.h"
 #include "collectives/mesh.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // Thread-safety and errors as in Communicator. Reductions give the same bits on all ranks.
 class GlooCommunicator : public MeshCommunicator {
@@ -60,6 +60,6 @@ class GlooCommunicator : public MeshCommunicator {
   uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_

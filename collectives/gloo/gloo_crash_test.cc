@@ -9,7 +9,7 @@
 #include "collectives/gloo/gloo_backend.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 const CallOptions kPatient = {absl::Seconds(60)};
@@ -97,4 +97,4 @@ TEST_P(GlooCrashTest, KilledPeer_IsUnavailableLongBeforeTheTimeout) {
 INSTANTIATE_TEST_SUITE_P(Elements, GlooCrashTest, testing::Values(1, 1 << 20));
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

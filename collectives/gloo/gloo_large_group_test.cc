@@ -9,7 +9,7 @@
 #include "collectives/conformance/memory_key_exchange.h"
 #include "collectives/gloo/gloo_backend.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 const CallOptions kPatient = {absl::Seconds(60)};
@@ -17,8 +17,9 @@ const CallOptions kPatient = {absl::Seconds(60)};
 // Every group is a large one.
 std::unique_ptr<Backend> MakeSparseBackend() { return MakeSparseGlooBackend(/*most_direct=*/1); }
 
-INSTANTIATE_TEST_SUITE_P(GlooSparse, BackendConformanceTest,
-                         testing::Values(BackendCase{"gloo_sparse", MakeSparseBackend}));
+INSTANTIATE_TEST_SUITE_P(GlooSparse, conformance::BackendConformanceTest,
+                         testing::Values(conformance::BackendCase{"gloo_sparse",
+                                                                  MakeSparseBackend}));
 
 // How many of this process's sockets are connected.
 int ConnectedSockets() {
@@ -106,7 +107,7 @@ class GlooLargeGroupTest : public testing::TestWithParam<int> {};
 
 TEST_P(GlooLargeGroupTest, EveryOperation_WithFewNeighbours) {
   const int size = GetParam();
-  RankGroup group(MakeGlooBackend());
+  conformance::RankGroup group(MakeGlooBackend());
   group.Connect(size);
   EXPECT_EQ(ConnectedSockets(), 2 * (size - 1)) << "a tree";
   EXPECT_EQ(group.key_exchanges(), size);
@@ -127,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, GlooLargeGroupTest, testing::Values(17, 20));
 
 TEST(GlooSparseTest, OddSizes) {
   for (const int size : {2, 3, 5, 6, 7, 8, 9}) {
-    RankGroup group(MakeSparseBackend());
+    conformance::RankGroup group(MakeSparseBackend());
     group.Connect(size);
     group.Run(ExpectAllButAllToAllWork);
   }
@@ -137,7 +138,7 @@ TEST(GlooSparseTest, OddSizes) {
 // who is lost.
 TEST(GlooSparseTest, NewsOfALostRankReachEveryone) {
   for (const int lost : {0, 5, 11}) {
-    RankGroup group(MakeSparseBackend());
+    conformance::RankGroup group(MakeSparseBackend());
     group.Connect(12);
     absl::Notification given_up;
     group.Run([&](Communicator& c) {
@@ -156,8 +157,8 @@ TEST(GlooSparseTest, NewsOfALostRankReachEveryone) {
 // In a subset as in a group of its own.
 TEST(GlooSparseTest, SubsetsLinkWhomTheyNeed) {
   const std::unique_ptr<MeshBackend> backend = MakeSparseGlooBackend(2);
-  KeyExchangeTable keys(6);
-  ForEachRank(6, [&](int rank) {
+  conformance::KeyExchangeTable keys(6);
+  conformance::ForEachRank(6, [&](int rank) {
     const auto mesh = backend->ConnectMesh({Epoch(1), rank, 6, "127.0.0.1", "secret"},
                                            *keys.ForRank(rank), absl::Seconds(60));
     ASSERT_TRUE(mesh.ok()) << mesh.status();
@@ -174,4 +175,4 @@ TEST(GlooSparseTest, SubsetsLinkWhomTheyNeed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

@@ -7,11 +7,11 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "collectives/gloo/link/gloo_glue.h"
 #include "collectives/gloo/guarded_transport.h"
+#include "collectives/gloo/link/gloo_glue.h"
 #include "gloo/transport/pair.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 // Gloo's name for a sequence of messages.
@@ -33,12 +33,12 @@ GlooLinks::Region::~Region() {
 
 absl::Status GlooLinks::Region::Send(int peer, size_t offset, size_t bytes) {
   RETURN_IF_ERROR(links_.status());
-  return links_.Explain(GlooCall([&] { buffer_->send(peer, kDataSlot, offset, bytes); }));
+  return links_.Explain(link::GlooCall([&] { buffer_->send(peer, kDataSlot, offset, bytes); }));
 }
 
 absl::Status GlooLinks::Region::Receive(int peer, size_t offset, size_t bytes) {
   RETURN_IF_ERROR(links_.status());
-  return links_.Explain(GlooCall([&] { buffer_->recv(peer, kDataSlot, offset, bytes); }));
+  return links_.Explain(link::GlooCall([&] { buffer_->recv(peer, kDataSlot, offset, bytes); }));
 }
 
 absl::Status GlooLinks::Region::AwaitSent(int peer, absl::Time deadline) {
@@ -51,10 +51,10 @@ absl::Status GlooLinks::Region::AwaitReceived(int peer, absl::Time deadline) {
 
 absl::Status GlooLinks::Region::Await(bool sent, int peer, absl::Time deadline) {
   RETURN_IF_ERROR(links_.status());
-  const auto timeout = GlooTimeout(deadline - Clock::Real().Now());
+  const auto timeout = link::GlooTimeout(deadline - Clock::Real().Now());
   bool completed = false;
-  const absl::Status waited =
-      GlooCall([&] { completed = sent ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout); });
+  const absl::Status waited = link::GlooCall(
+      [&] { completed = sent ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout); });
   if (waited.ok() && completed) return waited;
   if (Clock::Real().Now() >= deadline) {
     return absl::DeadlineExceededError(
@@ -101,7 +101,7 @@ absl::Status GlooLinks::Connect(absl::Span<const int> peers, absl::Time deadline
 
 absl::Status GlooLinks::Register(const std::vector<int>& peers) {
   for (const int peer : peers) {
-    const absl::Status posted = GlooCall(
+    const absl::Status posted = link::GlooCall(
         [&] { sentinel_->recv(peer, kSentinelSlot, peer * sizeof(LastWord), sizeof(LastWord)); });
     if (!posted.ok()) {
       return absl::Status(posted.code(), absl::StrCat("rank ", peer, ": ", posted.message()));
@@ -139,7 +139,7 @@ std::vector<int> GlooLinks::LinkedPeers() const {
 }
 
 GlooLinks::~GlooLinks() {
-  ScopedSigpipeBlock no_sigpipe;
+  link::ScopedSigpipeBlock no_sigpipe;
   if (status().ok()) {
     SayLastWord(kGoodbye);
     sentinel_->abortWaitRecv();
@@ -186,8 +186,9 @@ void GlooLinks::OnBroken(std::function<void(const absl::Status&)> listener) {
 void GlooLinks::Watch() {
   for (;;) {
     bool answered = false;
-    const absl::Status waited = GlooCall(
-        [&] { answered = sentinel_->waitRecv(nullptr, GlooTimeout(absl::InfiniteDuration())); });
+    const absl::Status waited = link::GlooCall([&] {
+      answered = sentinel_->waitRecv(nullptr, link::GlooTimeout(absl::InfiniteDuration()));
+    });
     if (waited.ok() && !answered) break;  // leaving, or broken already
     bool all_in_order = waited.ok();
     for (int peer = 0; peer < size_; ++peer) all_in_order &= LastWordOf(peer) <= 0;
@@ -233,14 +234,14 @@ void GlooLinks::SayLastWord(int32_t value) {
   // no second try.
   const auto buffer = mesh_->context().createUnboundBuffer(&word, sizeof(word));
   for (const int peer : LinkedPeers()) {
-    (void)GlooCall([&] { buffer->send(peer, kSentinelSlot, 0, sizeof(word)); });
+    (void)link::GlooCall([&] { buffer->send(peer, kSentinelSlot, 0, sizeof(word)); });
   }
 }
 
 void GlooLinks::CloseConnections(const std::vector<int>& peers) {
   mesh_->Hurry();
   for (const int peer : peers) {
-    (void)GlooCall([&] {
+    (void)link::GlooCall([&] {
       const auto& pair = mesh_->context().getPair(peer);
       if (pair != nullptr) pair->close();
     });
@@ -260,7 +261,7 @@ std::vector<int> GlooLinks::FindLost(std::string& why) {
   const auto probe = mesh_->context().createUnboundBuffer(nullptr, 0);
   for (const int peer : LinkedPeers()) {
     if (LastWordOf(peer) != 0) continue;
-    const absl::Status probed = GlooCall([&] { probe->recv(peer, kProbeSlot, 0, 0); });
+    const absl::Status probed = link::GlooCall([&] { probe->recv(peer, kProbeSlot, 0, 0); });
     if (probed.ok()) continue;
     lost.push_back(peer);
     const size_t unsafe = probed.message().find(kUnsafe);
@@ -270,4 +271,4 @@ std::vector<int> GlooLinks::FindLost(std::string& why) {
   return lost;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

@@ -17,7 +17,7 @@
 #include "collectives/gloo/gloo_mesh.h"
 #include "gloo/transport/unbound_buffer.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // Owns the mesh. One thread at a time connects and uses the regions; Break() and status() may be
 // called from any thread.
@@ -59,7 +59,7 @@ class GlooLinks {
     absl::Status Await(bool sent, int peer, absl::Time deadline);
 
     GlooLinks& links_;
-    std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+    std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
   };
 
   GlooLinks(std::unique_ptr<GlooMesh> mesh, int rank, int size);
@@ -129,10 +129,10 @@ class GlooLinks {
   std::function<void(const absl::Status&)> listener_ ABSL_GUARDED_BY(mutex_);
 
   std::vector<LastWord> last_words_;  // by rank; written by Gloo's thread
-  std::unique_ptr<gloo::transport::UnboundBuffer> sentinel_;
+  std::unique_ptr<::gloo::transport::UnboundBuffer> sentinel_;
   std::thread watcher_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_GLOO_LINKS_H_

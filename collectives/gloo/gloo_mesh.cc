@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
-#include "collectives/gloo/link/gloo_glue.h"
 #include "collectives/gloo/guarded_transport.h"
+#include "collectives/gloo/link/gloo_glue.h"
 #include "collectives/gloo/link/link_dialer.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 // For the program's own, and for strangers.
@@ -25,7 +25,7 @@ LoopTicker::LoopTicker() : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TF
 
 LoopTicker::~LoopTicker() { close(fd_); }
 
-void LoopTicker::Attach(gloo::transport::tcp::Device& device) {
+void LoopTicker::Attach(::gloo::transport::tcp::Device& device) {
   device.registerDescriptor(fd_, EPOLLIN, this);
 }
 
@@ -44,10 +44,10 @@ absl::StatusOr<std::unique_ptr<GlooMesh>> GlooMesh::Open(const GroupInfo& group)
   std::unique_ptr<GlooMesh> mesh(new GlooMesh(group));
   // First, since Gloo runs into undefined behaviour if the address can't be resolved and leaks
   // memory if it can't be bound.
-  ASSIGN_OR_RETURN(mesh->acceptor_, LinkAcceptor::Start(mesh->group_));
-  RETURN_IF_ERROR(GlooCall([&] {
-    const auto device = std::static_pointer_cast<gloo::transport::tcp::Device>(
-        gloo::transport::tcp::CreateDevice(group.address.c_str()));
+  ASSIGN_OR_RETURN(mesh->acceptor_, link::LinkAcceptor::Start(mesh->group_));
+  RETURN_IF_ERROR(link::GlooCall([&] {
+    const auto device = std::static_pointer_cast<::gloo::transport::tcp::Device>(
+        ::gloo::transport::tcp::CreateDevice(group.address.c_str()));
     mesh->context_ = MakeGuardedContext(device, group.rank, group.size);
     mesh->ticker_.Attach(*device);
     // Pairs keep the timeout they were made with; our own deadlines are the ones that count.
@@ -60,11 +60,12 @@ GlooMesh::~GlooMesh() { ticker_.SetActive(true); }
 
 absl::Status GlooMesh::Connect(const std::vector<int>& peers, absl::Time deadline,
                                const Cancellation* cancellation) {
-  AllowMoreFiles(peers.size() + kSpareFiles);
+  os::AllowMoreFiles(peers.size() + kSpareFiles);
   // Acceptors always answer, so all of these come to an end, and then all of those.
   for (const int peer : peers) {
     if (peer > group_.rank) continue;
-    RETURN_IF_ERROR(Adopt(peer, DialLink(group_, peer, addresses_[peer], deadline, cancellation)));
+    RETURN_IF_ERROR(
+        Adopt(peer, link::DialLink(group_, peer, addresses_[peer], deadline, cancellation)));
   }
   for (const int peer : peers) {
     if (peer < group_.rank) continue;
@@ -73,13 +74,13 @@ absl::Status GlooMesh::Connect(const std::vector<int>& peers, absl::Time deadlin
   return absl::OkStatus();
 }
 
-absl::Status GlooMesh::Adopt(int peer, absl::StatusOr<Wire> connection) {
+absl::Status GlooMesh::Adopt(int peer, absl::StatusOr<net::Wire> connection) {
   RETURN_IF_ERROR(connection.status());
   const absl::Status adopted =
-      GlooCall([&] { AdoptConnection(*context_, peer, *std::move(connection)); });
+      link::GlooCall([&] { AdoptConnection(*context_, peer, *std::move(connection)); });
   if (adopted.ok()) return adopted;
   // The kernel knows no peer of a connection that it has closed meanwhile.
   return absl::UnavailableError(absl::StrCat("rank ", peer, " is gone: ", adopted.message()));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

@@ -17,19 +17,19 @@
 #include "gloo/transport/context.h"
 #include "gloo/transport/tcp/device.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // Makes Gloo's event loop turn quickly while a mesh goes away. Gloo waits for a turn of its loop
 // whenever it takes a socket out of it, and an idle loop turns every 10 ms: a mesh of 32 ranks
 // would need 0.3 s. While active, the loop turns every 100 us. SetActive may be called from any
 // thread.
-class LoopTicker : public gloo::transport::tcp::Handler {
+class LoopTicker : public ::gloo::transport::tcp::Handler {
  public:
   LoopTicker();
   ~LoopTicker() override;
 
   // REQUIRES: `device` is destroyed before this.
-  void Attach(gloo::transport::tcp::Device& device);
+  void Attach(::gloo::transport::tcp::Device& device);
   void SetActive(bool active);
 
  private:
@@ -66,19 +66,19 @@ class GlooMesh {
   // Has the loop turn quickly from now on. Thread-safe.
   void Hurry() { ticker_.SetActive(true); }
 
-  gloo::transport::Context& context() { return *context_; }
+  ::gloo::transport::Context& context() { return *context_; }
 
  private:
   explicit GlooMesh(const GroupInfo& group) : group_(group), addresses_(group.size) {}
-  absl::Status Adopt(int peer, absl::StatusOr<Wire> connection);
+  absl::Status Adopt(int peer, absl::StatusOr<net::Wire> connection);
 
   const GroupInfo group_;
-  std::unique_ptr<LinkAcceptor> acceptor_;
+  std::unique_ptr<link::LinkAcceptor> acceptor_;
   std::vector<std::string> addresses_;  // by rank; empty: not known
   LoopTicker ticker_;
-  std::shared_ptr<gloo::transport::Context> context_;  // owns device and pairs
+  std::shared_ptr<::gloo::transport::Context> context_;  // owns device and pairs
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_GLOO_MESH_H_

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "collectives/gloo/gloo_links.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // Shares the links. Thread-safety and errors as in GlooLinks; errors name the links' ranks.
 class GlooPeers {
@@ -68,6 +68,6 @@ class GlooPeers {
   const int rank_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_GLOO_PEERS_H_

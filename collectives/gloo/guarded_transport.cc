@@ -18,10 +18,10 @@
 #include "gloo/transport/tcp/context.h"
 #include "gloo/transport/tcp/pair.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
-namespace tcp = gloo::transport::tcp;
+namespace tcp = ::gloo::transport::tcp;
 
 // What a TLS record holds.
 constexpr size_t kRecordBytes = 16 << 10;
@@ -38,7 +38,7 @@ class GuardedPair : public tcp::Pair {
   // Gloo's constructor listens. Nobody is taken there (see handleEvents), and the door is shut
   // here at once.
   GuardedPair(tcp::Context* context, tcp::Device* device, int rank,
-              std::chrono::milliseconds timeout, Wire connection)
+              std::chrono::milliseconds timeout, net::Wire connection)
       : Pair(context, device, rank, timeout), tls_(connection.TakeTls()) {
     std::lock_guard<std::mutex> lock(m_);
     // To close a socket takes it from the loop, too. unregisterDescriptor() would also wait for the
@@ -81,10 +81,10 @@ class GuardedPair : public tcp::Pair {
   // an operation that is not, and lets no other one pass, which is what TLS wants.
   bool write(tcp::Op& op) override {
     if (tls_ == nullptr) return Pair::write(op);
-    gloo::NonOwningPtr<tcp::UnboundBuffer> buffer;
+    ::gloo::NonOwningPtr<tcp::UnboundBuffer> buffer;
     const tcp::Op::Opcode opcode = op.getOpcode();
     if (opcode == tcp::Op::SEND_UNBOUND_BUFFER) {
-      buffer = gloo::NonOwningPtr<tcp::UnboundBuffer>(op.ubuf);
+      buffer = ::gloo::NonOwningPtr<tcp::UnboundBuffer>(op.ubuf);
       if (!buffer) return false;
     }
     while (op.nwritten < op.preamble.nbytes) {
@@ -106,7 +106,7 @@ class GuardedPair : public tcp::Pair {
   bool read() override {
     if (tls_ == nullptr) return Pair::read();
     if (state_ == CLOSED) return false;
-    gloo::NonOwningPtr<tcp::UnboundBuffer> buffer;
+    ::gloo::NonOwningPtr<tcp::UnboundBuffer> buffer;
     while (true) {
       iovec part = {nullptr, 0};
       const ssize_t wanted = prepareRead(rx_, buffer, part);
@@ -151,14 +151,14 @@ class GuardedPair : public tcp::Pair {
     return tls_->unsafe() ? kUnsafe + tls_->failure() : "Connection closed by peer";
   }
 
-  const std::unique_ptr<TlsSession> tls_;  // nullptr: the bytes go as they are
+  const std::unique_ptr<net::TlsSession> tls_;  // nullptr: the bytes go as they are
 };
 
 class GuardedContext : public tcp::Context {
  public:
   using tcp::Context::Context;
 
-  void Adopt(int rank, Wire connection) {
+  void Adopt(int rank, net::Wire connection) {
     pairs_[rank] = std::make_unique<GuardedPair>(this, device_.get(), rank, getTimeout(),
                                                  std::move(connection));
   }
@@ -166,13 +166,13 @@ class GuardedContext : public tcp::Context {
 
 }  // namespace
 
-std::shared_ptr<gloo::transport::Context> MakeGuardedContext(
-    std::shared_ptr<gloo::transport::tcp::Device> device, int rank, int size) {
+std::shared_ptr<::gloo::transport::Context> MakeGuardedContext(
+    std::shared_ptr<::gloo::transport::tcp::Device> device, int rank, int size) {
   return std::make_shared<GuardedContext>(std::move(device), rank, size);
 }
 
-void AdoptConnection(gloo::transport::Context& context, int rank, Wire connection) {
+void AdoptConnection(::gloo::transport::Context& context, int rank, net::Wire connection) {
   static_cast<GuardedContext&>(context).Adopt(rank, std::move(connection));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

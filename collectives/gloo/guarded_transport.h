@@ -10,13 +10,13 @@
 #include "gloo/transport/context.h"
 #include "gloo/transport/tcp/device.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // Like device.createContext(), but an exception in the loop breaks the connection it came from and
 // nothing else: whoever uses it gets a gloo::IoException. May throw what Gloo throws. The context
 // owns the device.
-std::shared_ptr<gloo::transport::Context> MakeGuardedContext(
-    std::shared_ptr<gloo::transport::tcp::Device> device, int rank, int size);
+std::shared_ptr<::gloo::transport::Context> MakeGuardedContext(
+    std::shared_ptr<::gloo::transport::tcp::Device> device, int rank, int size);
 
 // What the message of an exception begins with whose connection was changed on the way; the rest
 // can follow a subject.
@@ -25,8 +25,8 @@ inline constexpr char kUnsafe[] = "unsafe: ";
 // Makes the pair for `rank` of a connection whose other end has proved that it is that rank: it is
 // connected from the start. May throw what Gloo throws; the connection is closed then.
 // REQUIRES: `context` was made by MakeGuardedContext; there is no pair for `rank` yet.
-void AdoptConnection(gloo::transport::Context& context, int rank, Wire connection);
+void AdoptConnection(::gloo::transport::Context& context, int rank, net::Wire connection);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_GUARDED_TRANSPORT_H_

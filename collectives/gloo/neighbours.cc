@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 std::vector<int> RingNeighbours(int rank, int size) {
   return {(rank + 1) % size, (rank - 1 + size) % size};
@@ -59,4 +59,4 @@ Doubling RecursiveDoubling(int rank, int size) {
   return doubling;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // The next and the one before.
 std::vector<int> RingNeighbours(int rank, int size);
@@ -39,6 +39,6 @@ struct Doubling {
 };
 Doubling RecursiveDoubling(int rank, int size);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_NEIGHBOURS_H_

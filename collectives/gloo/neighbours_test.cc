@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 using testing::ElementsAre;
@@ -81,4 +81,4 @@ TEST(NeighboursTest, RecursiveDoubling_OfSix) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

@@ -5,7 +5,7 @@
 #include "collectives/gloo/gloo_algorithms.h"
 #include "collectives/gloo/neighbours.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 // Small enough that what arrived is still in the cache when it is reduced, large enough that Gloo's
@@ -200,4 +200,4 @@ absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int 
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

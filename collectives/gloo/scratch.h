@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // Not safe for concurrent use.
 class Scratch {
@@ -24,6 +24,6 @@ class Scratch {
   size_t capacity_ = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_SCRATCH_H_

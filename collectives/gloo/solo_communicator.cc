@@ -6,7 +6,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 namespace {
 
 class SoloCommunicator : public Communicator {
@@ -70,4 +70,4 @@ std::unique_ptr<Communicator> MakeSoloCommunicator(const GroupInfo& group) {
   return std::make_unique<SoloCommunicator>(group.epoch);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo

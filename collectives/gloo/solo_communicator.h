@@ -6,11 +6,11 @@
 
 #include "collectives/communicator.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo {
 
 // REQUIRES: group.size == 1.
 std::unique_ptr<Communicator> MakeSoloCommunicator(const GroupInfo& group);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo
 
 #endif  // COLLECTIVES_GLOO_SOLO_COMMUNICATOR_H_

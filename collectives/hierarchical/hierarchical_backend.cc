@@ -14,7 +14,7 @@
 #include "collectives/hierarchical/host_layout.h"
 #include "collectives/hierarchical/host_reach.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 constexpr char kHostsKey[] = "hierarchical-hosts";
@@ -194,4 +194,4 @@ std::unique_ptr<Backend> MakeHierarchicalBackend(std::string host_identity,
                                                std::move(across));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

@@ -8,7 +8,7 @@
 
 #include "collectives/mesh.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 // Which operations go by hosts where a group has several hosts with several ranks. Those that are
 // switched off go over the mesh as if every rank were a host. One rank's "no" counts for all.
@@ -32,6 +32,6 @@ std::unique_ptr<Backend> MakeHierarchicalBackend(std::string host_identity,
                                                  std::unique_ptr<Backend> local,
                                                  std::unique_ptr<MeshBackend> across);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical
 
 #endif  // COLLECTIVES_HIERARCHICAL_HIERARCHICAL_BACKEND_H_

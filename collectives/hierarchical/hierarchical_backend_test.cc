@@ -10,7 +10,7 @@
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/shm/shm_backend.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 // The library has it for the other test.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendConformanceTest);
@@ -27,16 +27,16 @@ bool Mentions(const absl::Status& status, const std::string& text) {
 std::string TwoEach(int rank) { return std::to_string(rank / 2); }
 std::string OneHost(int rank) { return "host"; }
 
-std::unique_ptr<Backend> Inproc(const std::string& host) { return MakeInprocBackend(); }
+std::unique_ptr<Backend> Inproc(const std::string& host) { return inproc::MakeInprocBackend(); }
 
-std::unique_ptr<Backend> MakeShm(const std::string& host) { return MakeShmBackend(); }
-std::unique_ptr<MeshBackend> MakeInprocMesh() { return MakeInprocBackend(); }
+std::unique_ptr<Backend> MakeShm(const std::string& host) { return shm::MakeShmBackend(); }
+std::unique_ptr<MeshBackend> MakeInprocMesh() { return inproc::MakeInprocBackend(); }
 
 // A mesh that comes to be, of which rank 7 then dies before it does anything.
 class MeshOfMissing : public MeshBackend {
  public:
   explicit MeshOfMissing(Cancellation& cancellation)
-      : cancellation_(cancellation), real_(MakeInprocBackend()) {}
+      : cancellation_(cancellation), real_(inproc::MakeInprocBackend()) {}
 
   absl::string_view name() const override { return "missing"; }
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
@@ -61,7 +61,7 @@ class MeshOfMissing : public MeshBackend {
   std::unique_ptr<MeshCommunicator> kept_ ABSL_GUARDED_BY(mutex_);  // says no goodbye
 };
 
-FakeHosts TwoHosts() { return {TwoEach, Inproc, MakeGlooBackend}; }
+FakeHosts TwoHosts() { return {TwoEach, Inproc, gloo::MakeGlooBackend}; }
 
 // Connects nobody; asks for keys before it says so if it is told to.
 class UnwillingBackend : public Backend {
@@ -83,7 +83,7 @@ class UnwillingBackend : public Backend {
 };
 
 // What the ranks are connected by.
-void ExpectAllAre(RankGroup& group, const std::string& kind) {
+void ExpectAllAre(conformance::RankGroup& group, const std::string& kind) {
   group.Run([&](Communicator& c) {
     EXPECT_EQ(c.ToString().substr(0, kind.size()), kind) << c.ToString();
     int32_t one = 1;
@@ -94,27 +94,28 @@ void ExpectAllAre(RankGroup& group, const std::string& kind) {
 }
 
 TEST(HierarchicalBackendTest, Connect_OneHost_OneExchangeOfItsOwn) {
-  RankGroup group(MakeBackendOnHosts({OneHost, Inproc, MakeGlooBackend}));
+  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, gloo::MakeGlooBackend}));
   group.Connect(3);
   EXPECT_EQ(group.key_exchanges(), 3);
   ExpectAllAre(group, "inproc");
 }
 
 TEST(HierarchicalBackendTest, Connect_OneRank_NeedsNoExchange) {
-  RankGroup group(MakeBackendOnHosts({OneHost, Inproc, MakeGlooBackend}));
+  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, gloo::MakeGlooBackend}));
   group.Connect(1);
   EXPECT_EQ(group.key_exchanges(), 0);
 }
 
 TEST(HierarchicalBackendTest, Connect_NothingShared_IsTheMesh) {
-  RankGroup group(MakeBackendOnHosts({[](int) { return std::string(); }, Inproc, MakeGlooBackend}));
+  conformance::RankGroup group(
+      MakeBackendOnHosts({[](int) { return std::string(); }, Inproc, gloo::MakeGlooBackend}));
   group.Connect(3);
   EXPECT_EQ(group.key_exchanges(), 6);
   ExpectAllAre(group, "gloo");
 }
 
 TEST(HierarchicalBackendTest, Connect_SeveralHosts_BothAndNamesItself) {
-  RankGroup group(MakeBackendOnHosts(TwoHosts()));
+  conformance::RankGroup group(MakeBackendOnHosts(TwoHosts()));
   group.Connect(4);
   EXPECT_EQ(group.key_exchanges(), 16) << "hosts, mesh, one for the hosts' own use, outcome";
   ExpectAllAre(group, "hierarchical");
@@ -125,7 +126,7 @@ TEST(HierarchicalBackendTest, Connect_SeveralHosts_BothAndNamesItself) {
 TEST(HierarchicalBackendTest, Connect_LargeGroup_IsShownNoMoreThanItsHosts) {
   constexpr int kHosts = 11, kEach = 6, kRanks = kHosts * kEach;
   const auto six_each = [](int rank) { return std::to_string(rank / kEach); };
-  RankGroup group(MakeBackendOnHosts({six_each, MakeShm, MakeInprocMesh}));
+  conformance::RankGroup group(MakeBackendOnHosts({six_each, MakeShm, MakeInprocMesh}));
   group.Connect(kRanks);
   EXPECT_EQ(group.shown_keys(), size_t{kRanks * kEach});
   ExpectAllAre(group, "hierarchical");
@@ -133,7 +134,7 @@ TEST(HierarchicalBackendTest, Connect_LargeGroup_IsShownNoMoreThanItsHosts) {
 }
 
 TEST(HierarchicalBackendTest, Connect_LargeGroupOnOneHost_NeedsNoMesh) {
-  RankGroup group(MakeBackendOnHosts({OneHost, Inproc, MakeGlooBackend}));
+  conformance::RankGroup group(MakeBackendOnHosts({OneHost, Inproc, gloo::MakeGlooBackend}));
   group.Connect(66);
   EXPECT_EQ(group.shown_keys(), 66u) << "where rank 0 is";
   ExpectAllAre(group, "inproc");
@@ -142,7 +143,7 @@ TEST(HierarchicalBackendTest, Connect_LargeGroupOnOneHost_NeedsNoMesh) {
 TEST(HierarchicalBackendTest, Connect_LargeGroup_NothingShared_IsTheMesh) {
   for (const bool named : {false, true}) {
     const auto host_of = [named](int rank) { return named ? std::to_string(rank) : ""; };
-    RankGroup group(MakeBackendOnHosts({host_of, MakeShm, MakeInprocMesh}));
+    conformance::RankGroup group(MakeBackendOnHosts({host_of, MakeShm, MakeInprocMesh}));
     group.Connect(66);
     EXPECT_EQ(group.shown_keys(), 0u);
     ExpectAllAre(group, "inproc");
@@ -153,11 +154,11 @@ TEST(HierarchicalBackendTest, Connect_LargeGroup_NothingShared_IsTheMesh) {
 TEST(HierarchicalBackendTest, Connect_LargeGroup_CancelledOverTheMesh_EndsWithThatReason) {
   constexpr int kRanks = 66;
   Cancellation cancellation;
-  KeyExchangeTable keys(kRanks);
+  conformance::KeyExchangeTable keys(kRanks);
   const auto hosts = [](int rank) { return std::to_string(rank / 6); };
   const auto backend = MakeBackendOnHosts(
       {hosts, MakeShm, [&] { return std::make_unique<MeshOfMissing>(cancellation); }});
-  ForEachRank(kRanks, [&](int rank) {
+  conformance::ForEachRank(kRanks, [&](int rank) {
     const auto connected =
         backend->Connect({Epoch(1), rank, kRanks, "127.0.0.1", "secret"}, *keys.ForRank(rank),
                          {absl::InfiniteDuration(), &cancellation});
@@ -167,12 +168,12 @@ TEST(HierarchicalBackendTest, Connect_LargeGroup_CancelledOverTheMesh_EndsWithTh
 
 TEST(HierarchicalBackendTest, Connect_LocalUnimplemented_MeshAlone) {
   for (const bool asks : {false, true}) {
-    RankGroup group(MakeBackendOnHosts({OneHost,
-                                        [&](const std::string&) {
-                                          return std::make_unique<UnwillingBackend>(
-                                              absl::UnimplementedError("no"), asks);
-                                        },
-                                        MakeGlooBackend}));
+    conformance::RankGroup group(MakeBackendOnHosts({OneHost,
+                                                     [&](const std::string&) {
+                                                       return std::make_unique<UnwillingBackend>(
+                                                           absl::UnimplementedError("no"), asks);
+                                                     },
+                                                     gloo::MakeGlooBackend}));
     group.Connect(2);
     ExpectAllAre(group, "gloo");
   }
@@ -182,22 +183,22 @@ TEST(HierarchicalBackendTest, Connect_LocalFailsOnOneHost_MeshAloneForAll) {
   for (const bool asks : {false, true}) {
     FakeHosts hosts = TwoHosts();
     hosts.make_local = [&](const std::string& host) -> std::unique_ptr<Backend> {
-      if (host == "0") return MakeInprocBackend();
+      if (host == "0") return inproc::MakeInprocBackend();
       return std::make_unique<UnwillingBackend>(absl::InternalError("broken"), asks);
     };
-    RankGroup group(MakeBackendOnHosts(hosts));
+    conformance::RankGroup group(MakeBackendOnHosts(hosts));
     group.Connect(5);
     ExpectAllAre(group, "gloo");
   }
 }
 
 TEST(HierarchicalBackendTest, Connect_LocalErrorOnOneHost_IsTold) {
-  RankGroup group(MakeBackendOnHosts({OneHost,
-                                      [&](const std::string&) {
-                                        return std::make_unique<UnwillingBackend>(
-                                            absl::PermissionDeniedError("who?"), false);
-                                      },
-                                      MakeGlooBackend}));
+  conformance::RankGroup group(MakeBackendOnHosts(
+      {OneHost,
+       [&](const std::string&) {
+         return std::make_unique<UnwillingBackend>(absl::PermissionDeniedError("who?"), false);
+       },
+       gloo::MakeGlooBackend}));
   for (const absl::Status& status : group.Connect({"a", "a"})) {
     EXPECT_EQ(status, absl::PermissionDeniedError("who?"));
   }
@@ -207,7 +208,7 @@ TEST(HierarchicalBackendTest, Connect_LocalErrorOnOneHost_IsTold) {
 TEST(HierarchicalBackendTest, Options_OneRanksNoCountsForAll) {
   FakeHosts hosts = TwoHosts();
   hosts.options_of = [](int rank) { return HierarchyOptions{rank != 2, rank != 1}; };
-  RankGroup group(MakeBackendOnHosts(hosts));
+  conformance::RankGroup group(MakeBackendOnHosts(hosts));
   group.Connect(4);
   group.Run([&](Communicator& c) {
     for (int i = 0; i < 4; ++i) {
@@ -226,7 +227,7 @@ TEST(HierarchicalBackendTest, Options_OneRanksNoCountsForAll) {
 class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
  protected:
   // What the operation gives on three of four ranks, where `meanwhile` happens when they are in it.
-  std::vector<absl::Status> CallOnAllBut(int absent, const AnyOperation& operation,
+  std::vector<absl::Status> CallOnAllBut(int absent, const conformance::AnyOperation& operation,
                                          const CallOptions& options,
                                          const std::function<void()>& meanwhile) {
     std::vector<absl::Status> statuses(4);
@@ -249,11 +250,11 @@ class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
   }
 
   static std::unique_ptr<Backend> Local(const std::string& host) {
-    if (IsParam("shm and gloo")) return MakeShmBackend();
-    return MakeInprocBackend();
+    if (IsParam("shm and gloo")) return shm::MakeShmBackend();
+    return inproc::MakeInprocBackend();
   }
   static std::unique_ptr<MeshBackend> Across() {
-    return IsParam("inproc") ? MakeInprocBackend() : MakeGlooBackend();
+    return IsParam("inproc") ? inproc::MakeInprocBackend() : gloo::MakeGlooBackend();
   }
   // Over sockets the word of a rank that gave up because of `first` may be lost behind its data;
   // then that rank is named, alone or beside `first`.
@@ -264,11 +265,11 @@ class HierarchicalFailureTest : public testing::TestWithParam<const char*> {
   }
   static bool IsParam(const std::string& name) { return GetParam() == name; }
 
-  RankGroup group_{MakeBackendOnHosts({TwoEach, Local, Across})};
+  conformance::RankGroup group_{MakeBackendOnHosts({TwoEach, Local, Across})};
 };
 
 TEST_P(HierarchicalFailureTest, Abort_ReachesTheOthersWithItsName) {
-  for (const AnyOperation& operation : AllOperations()) {
+  for (const conformance::AnyOperation& operation : conformance::AllOperations()) {
     for (const int aborted : {0, 1, 3}) {
       group_.Connect(4);
       const std::vector<absl::Status> statuses =
@@ -288,7 +289,7 @@ TEST_P(HierarchicalFailureTest, Abort_ReachesTheOthersWithItsName) {
 }
 
 TEST_P(HierarchicalFailureTest, PeerLeaves_AllOthersFail) {
-  for (const AnyOperation& operation : AllOperations()) {
+  for (const conformance::AnyOperation& operation : conformance::AllOperations()) {
     group_.Connect(4);
     const std::vector<absl::Status> statuses =
         CallOnAllBut(1, operation, kPatient, [&] { group_.Destroy(1); });
@@ -300,7 +301,7 @@ TEST_P(HierarchicalFailureTest, PeerLeaves_AllOthersFail) {
 }
 
 TEST_P(HierarchicalFailureTest, Timeout_AllFail) {
-  for (const AnyOperation& operation : AllOperations()) {
+  for (const conformance::AnyOperation& operation : conformance::AllOperations()) {
     group_.Connect(4);
     const std::vector<absl::Status> statuses = CallOnAllBut(3, operation, kHasty, [] {});
     for (const int rank : {0, 1, 2}) {
@@ -312,7 +313,7 @@ TEST_P(HierarchicalFailureTest, Timeout_AllFail) {
 
 // Nobody is in an operation when it happens.
 TEST_P(HierarchicalFailureTest, Abort_BetweenOperations_LaterCallsFail) {
-  for (const AnyOperation& operation : AllOperations()) {
+  for (const conformance::AnyOperation& operation : conformance::AllOperations()) {
     group_.Connect(4);
     group_.at(0).Abort("enough");
     for (int rank = 1; rank < 4; ++rank) {
@@ -328,4 +329,4 @@ INSTANTIATE_TEST_SUITE_P(Made, HierarchicalFailureTest,
                          testing::Values("inproc", "inproc and gloo", "shm and gloo"));
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

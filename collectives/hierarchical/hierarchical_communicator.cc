@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 // How long a rank that has lost somebody in its host waits for the mesh to say who and why. A
@@ -111,4 +111,4 @@ void HierarchicalCommunicator::Abort(absl::string_view reason) {
   mesh_->Abort(reason);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

@@ -13,7 +13,7 @@
 #include "collectives/hierarchical/host_layout.h"
 #include "collectives/mesh.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 // Thread-safety and errors as in Communicator. Reductions give the same bits on all ranks.
 //
@@ -93,6 +93,6 @@ class HierarchicalCommunicator : public Communicator {
   const std::unique_ptr<Communicator> column_;  // of this rank's index, if all hosts have it
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical
 
 #endif  // COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_

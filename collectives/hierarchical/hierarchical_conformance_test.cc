@@ -4,7 +4,7 @@
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/shm/shm_backend.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 std::string OneHost(int rank) { return "host"; }
@@ -18,33 +18,35 @@ std::string Interleaved(int rank) { return std::to_string(rank % 2); }
 using HostOf = std::string (*)(int);
 using MakeMesh = std::unique_ptr<MeshBackend> (*)();
 
-std::unique_ptr<Backend> MakeInproc() { return MakeInprocBackend(); }
-std::unique_ptr<Backend> MakeShm() { return MakeShmBackend(); }
+std::unique_ptr<Backend> MakeInproc() { return inproc::MakeInprocBackend(); }
+std::unique_ptr<Backend> MakeShm() { return shm::MakeShmBackend(); }
 
-BackendCase On(const char* name, HostOf host_of, std::unique_ptr<Backend> (*local)(),
-               MakeMesh across) {
+conformance::BackendCase On(const char* name, HostOf host_of, std::unique_ptr<Backend> (*local)(),
+                            MakeMesh across) {
   return {
       name, [=] {
         return MakeBackendOnHosts({host_of, [=](const std::string&) { return local(); }, across});
       }};
 }
 
-std::string NameOf(const testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
+std::string NameOf(const testing::TestParamInfo<conformance::BackendCase>& info) {
+  return info.param.name;
+}
 
-std::unique_ptr<MeshBackend> MakeSparseGloo() { return MakeSparseGlooBackend(1); }
+std::unique_ptr<MeshBackend> MakeSparseGloo() { return gloo::MakeSparseGlooBackend(1); }
 
 INSTANTIATE_TEST_SUITE_P(
-    Hierarchical, BackendConformanceTest,
-    testing::Values(On("OneHost", OneHost, MakeShm, MakeGlooBackend),
-                    On("AllApart", AllApart, MakeInproc, MakeInprocBackend),
-                    On("SharingNothing", SharingNothing, MakeInproc, MakeInprocBackend),
-                    On("TwoEach", TwoEach, MakeShm, MakeGlooBackend),
+    Hierarchical, conformance::BackendConformanceTest,
+    testing::Values(On("OneHost", OneHost, MakeShm, gloo::MakeGlooBackend),
+                    On("AllApart", AllApart, MakeInproc, inproc::MakeInprocBackend),
+                    On("SharingNothing", SharingNothing, MakeInproc, inproc::MakeInprocBackend),
+                    On("TwoEach", TwoEach, MakeShm, gloo::MakeGlooBackend),
                     On("TwoEachOverFewLinks", TwoEach, MakeShm, MakeSparseGloo),
-                    On("TwoEachInproc", TwoEach, MakeInproc, MakeInprocBackend),
-                    On("ThreeAndOne", ThreeAndOne, MakeShm, MakeGlooBackend),
-                    On("OneAndRest", OneAndRest, MakeInproc, MakeGlooBackend),
-                    On("Interleaved", Interleaved, MakeShm, MakeGlooBackend)),
+                    On("TwoEachInproc", TwoEach, MakeInproc, inproc::MakeInprocBackend),
+                    On("ThreeAndOne", ThreeAndOne, MakeShm, gloo::MakeGlooBackend),
+                    On("OneAndRest", OneAndRest, MakeInproc, gloo::MakeGlooBackend),
+                    On("Interleaved", Interleaved, MakeShm, gloo::MakeGlooBackend)),
     NameOf);
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

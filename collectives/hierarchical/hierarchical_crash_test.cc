@@ -13,7 +13,7 @@
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 constexpr int kRanks = 4;
@@ -64,7 +64,7 @@ template <typename F>
 absl::Status ReduceUntilFailure(Shared& shared, int rank, size_t elements, F each) {
   SharedExchange keys(shared, rank);
   const auto backend = MakeHierarchicalBackend(rank < 2 ? "first" : "second", HierarchyOptions(),
-                                               MakeShmBackend(), MakeGlooBackend());
+                                               shm::MakeShmBackend(), gloo::MakeGlooBackend());
   auto connected =
       backend->Connect({Epoch(1), rank, kRanks, "127.0.0.1", "secret"}, keys, absl::Seconds(60));
   absl::Status status = connected.status();
@@ -123,4 +123,4 @@ INSTANTIATE_TEST_SUITE_P(Crashes, HierarchicalCrashTest,
                                          Crash{3, 1 << 20}, Crash{2, 1 << 20}));
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

@@ -5,7 +5,7 @@
 #include "base/status_macros.h"
 #include "collectives/hierarchical/hierarchical_communicator.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 // Up to here one rank of each host exchanges the sums; beyond, each takes its part.
@@ -155,4 +155,4 @@ absl::Status HierarchicalCommunicator::Barrier(const CallOptions& options) {
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

@@ -2,7 +2,7 @@
 
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 absl::StatusOr<std::vector<std::string>> HostExchange::AllGather(absl::string_view key,
                                                                  absl::string_view value,
@@ -18,4 +18,4 @@ absl::Status HostExchange::Finish(absl::Duration timeout) {
   return whole_.Gather(key_, "", {}, timeout).status();
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

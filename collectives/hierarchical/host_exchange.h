@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "collectives/key_exchange.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 // All ranks of the group take part in the round, hosts among themselves; so it is made on every
 // rank, whether its host needs it or not. Not safe for concurrent use.
@@ -34,6 +34,6 @@ class HostExchange : public KeyExchange {
   bool done_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical
 
 #endif  // COLLECTIVES_HIERARCHICAL_HOST_EXCHANGE_H_

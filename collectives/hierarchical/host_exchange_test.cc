@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 using testing::ElementsAre;
@@ -13,8 +13,8 @@ using testing::ElementsAre;
 constexpr absl::Duration kPatient = absl::Seconds(60);
 
 TEST(HostExchangeTest, AllGather_ShowsTheHostsOwnValues) {
-  KeyExchangeTable table(4);
-  ForEachRank(4, [&](int rank) {
+  conformance::KeyExchangeTable table(4);
+  conformance::ForEachRank(4, [&](int rank) {
     const std::unique_ptr<KeyExchange> whole = table.ForRank(rank);
     const int first = rank % 2;
     HostExchange exchange(*whole, "key", {first, first + 2});
@@ -29,8 +29,8 @@ TEST(HostExchangeTest, AllGather_ShowsTheHostsOwnValues) {
 
 // Rank 2 is alone on its host and has nobody to ask.
 TEST(HostExchangeTest, Finish_TakesPartInTheRound) {
-  KeyExchangeTable table(3);
-  ForEachRank(3, [&](int rank) {
+  conformance::KeyExchangeTable table(3);
+  conformance::ForEachRank(3, [&](int rank) {
     const std::unique_ptr<KeyExchange> whole = table.ForRank(rank);
     HostExchange exchange(*whole, "key", rank == 2 ? std::vector<int>{2} : std::vector<int>{0, 1});
     if (rank == 2) {
@@ -42,4 +42,4 @@ TEST(HostExchangeTest, Finish_TakesPartInTheRound) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 bool HostLayout::AllApart() const {
   return std::all_of(hosts.begin(), hosts.end(),
@@ -58,4 +58,4 @@ HostLayout LayOutHosts(const std::vector<std::string>& identities, int rank) {
   return layout;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

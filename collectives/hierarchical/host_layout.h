@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 // As one rank sees it. Column j is made of the j-th rank of every host, in the order of the hosts;
 // there are as many as the smallest host has ranks.
@@ -33,6 +33,6 @@ struct HostLayout {
 // identities[r] stands for rank r's host; equal ones share it, but for empty ones.
 HostLayout LayOutHosts(const std::vector<std::string>& identities, int rank);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical
 
 #endif  // COLLECTIVES_HIERARCHICAL_HOST_LAYOUT_H_

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 using testing::ElementsAre;
@@ -36,4 +36,4 @@ TEST(HostLayoutTest, IsContiguous_HostByHost) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

@@ -10,7 +10,7 @@
 #include "base/crypto.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 constexpr size_t kNameBytes = 16;  // random
@@ -59,4 +59,4 @@ absl::StatusOr<std::vector<std::string>> ReachExchange::AllGather(absl::string_v
   return values;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

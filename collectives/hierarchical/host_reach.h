@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "collectives/key_exchange.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 // A socket that processes of this kernel and network namespace can reach, as long as this object
 // lives. It takes nothing.
@@ -46,6 +46,6 @@ class ReachExchange : public KeyExchange {
   const bool reaches_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical
 
 #endif  // COLLECTIVES_HIERARCHICAL_HOST_REACH_H_

@@ -13,7 +13,7 @@
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 constexpr int kUnable = 9;
@@ -40,8 +40,9 @@ TEST(HostReachTest, CanReach_OpenDoor_UntilItIsGone) {
                     if (rank >= first_away && unshare(CLONE_NEWNET) != 0) _exit(kUnable);
                     return std::to_string(rank / ranks_of_a_host);
                   },
-                  [](const std::string&) { return MakeShmBackend(); }, MakeInprocBackend};
-  RankGroup group(MakeBackendOnHosts(std::move(hosts)));
+                  [](const std::string&) { return shm::MakeShmBackend(); },
+                  inproc::MakeInprocBackend};
+  conformance::RankGroup group(MakeBackendOnHosts(std::move(hosts)));
   group.Connect(ranks);
   bool as_wanted = !testing::Test::HasFailure();
   for (int rank = 0; rank < ranks; ++rank) {
@@ -75,4 +76,4 @@ TEST_F(HostReachDeathTest, Connect_NoCopy_SharesMemory) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

@@ -6,7 +6,7 @@
 
 #include "absl/synchronization/mutex.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 namespace {
 
 class SharedLocal : public Backend {
@@ -79,4 +79,4 @@ std::unique_ptr<Backend> MakeBackendOnHosts(FakeHosts hosts) {
   return std::make_unique<BackendOnHosts>(std::move(hosts));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical

@@ -9,7 +9,7 @@
 #include "collectives/hierarchical/hierarchical_backend.h"
 #include "collectives/mesh.h"
 
-namespace hvd {
+namespace hvd::collectives::hierarchical {
 
 struct FakeHosts {
   // The identity that a rank shows. Ranks with the same one share a `local` backend.
@@ -22,6 +22,6 @@ struct FakeHosts {
 // Behind one object what every rank would make for itself.
 std::unique_ptr<Backend> MakeBackendOnHosts(FakeHosts hosts);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::hierarchical
 
 #endif  // COLLECTIVES_HIERARCHICAL_ON_HOSTS_TESTING_H_

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::inproc {
 
 Hub::Hub(int size, std::string secret) : secret_(std::move(secret)), members_(size) {}
 
@@ -125,4 +125,4 @@ bool Hub::AllJoined() const {
   return std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.joined; });
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::inproc

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::collectives::inproc {
 
 // Safe for concurrent use. Messages of a pair arrive in order.
 class Hub {
@@ -72,6 +72,6 @@ class Hub {
       ABSL_GUARDED_BY(listeners_mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::inproc
 
 #endif  // COLLECTIVES_INPROC_HUB_H_

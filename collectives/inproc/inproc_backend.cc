@@ -11,7 +11,7 @@
 #include "collectives/inproc/hub.h"
 #include "collectives/inproc/inproc_communicator.h"
 
-namespace hvd {
+namespace hvd::collectives::inproc {
 namespace {
 
 class InprocBackend : public MeshBackend {
@@ -56,4 +56,4 @@ class InprocBackend : public MeshBackend {
 
 std::unique_ptr<MeshBackend> MakeInprocBackend() { return std::make_unique<InprocBackend>(); }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::inproc

@@ -2,11 +2,11 @@
 
 #include "collectives/conformance/conformance.h"
 
-namespace hvd {
+namespace hvd::collectives::inproc {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Inproc, BackendConformanceTest,
-                         testing::Values(BackendCase{"inproc", MakeInprocBackend}));
+INSTANTIATE_TEST_SUITE_P(Inproc, conformance::BackendConformanceTest,
+                         testing::Values(conformance::BackendCase{"inproc", MakeInprocBackend}));
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::inproc

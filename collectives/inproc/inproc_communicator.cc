@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "collectives/reduce.h"
 
-namespace hvd {
+namespace hvd::collectives::inproc {
 namespace {
 
 std::string Bytes(const void* data, size_t offset, size_t bytes) {
@@ -155,4 +155,4 @@ void InprocCommunicator::OnBroken(std::function<void(const absl::Status&)> liste
   hub_.OnBroken(self_->rank(), std::move(listener));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::inproc

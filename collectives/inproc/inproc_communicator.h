@@ -12,7 +12,7 @@
 #include "collectives/inproc/hub.h"
 #include "collectives/mesh.h"
 
-namespace hvd {
+namespace hvd::collectives::inproc {
 
 // A rank's place in a hub, which it leaves at the end.
 class HubMember {
@@ -72,6 +72,6 @@ class InprocCommunicator : public MeshCommunicator {
   const int rank_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::inproc
 
 #endif  // COLLECTIVES_INPROC_INPROC_COMMUNICATOR_H_

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // ---- NCCL ----
 
@@ -137,6 +137,6 @@ struct CudaFunctions {
   CudaResult (*copy_on_device)(CudaAddress to, CudaAddress from, size_t bytes, CudaStream* stream);
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_ABI_H_

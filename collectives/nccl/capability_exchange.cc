@@ -10,7 +10,7 @@
 #include "base/crypto.h"
 #include "collectives/nccl/library.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 constexpr char kShares = '1', kAlone = '0';
@@ -105,4 +105,4 @@ absl::StatusOr<NcclUniqueId> JudgeHellos(const GroupInfo& group,
   return id;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -12,7 +12,7 @@
 #include "collectives/nccl/abi.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 inline constexpr size_t kGpuBytes = 32;
 
@@ -37,6 +37,6 @@ std::string EncodeHello(const GroupInfo& group, const NcclHello& hello);
 absl::StatusOr<NcclUniqueId> JudgeHellos(const GroupInfo& group,
                                          absl::Span<const std::string> hellos);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_CAPABILITY_EXCHANGE_H_

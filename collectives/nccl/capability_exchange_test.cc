@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 using testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(JudgeHellos, NoId_IsABug) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

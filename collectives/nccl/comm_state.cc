@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 absl::Status NcclLife::Connected() {
   if (state_ == State::kConnecting) state_ = State::kIdle;
@@ -64,4 +64,4 @@ absl::string_view NameOf(NcclLife::State state) {
   return "closed";
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

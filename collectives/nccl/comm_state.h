@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // NCCL frees a communicator when it is aborted or destroyed, so nobody may be about to call it
 // then. A thread that calls it says so (EnterCall, LeaveCall); one other thread, the closer, ends
@@ -58,6 +58,6 @@ class NcclLife {
 
 absl::string_view NameOf(NcclLife::State state);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_COMM_STATE_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 using State = NcclLife::State;
@@ -96,4 +96,4 @@ TEST(NcclLife, States_HaveNames) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "collectives/dispatch.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 std::optional<NcclType> ToNccl(DataType type) {
@@ -93,4 +93,4 @@ absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string
   return absl::InternalError(message);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -9,7 +9,7 @@
 #include "collectives/nccl/abi.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // How NCCL is asked for a reduction. Booleans, which are bytes of 0 or 1, are reduced as such: "or"
 // is a maximum, "and" a minimum. nullopt: NCCL has no such type (int16).
@@ -36,6 +36,6 @@ absl::Status FromNccl(NcclResult result, absl::string_view what, absl::string_vi
 // The driver's word on an error.   OK for kSuccess.   ResourceExhausted: no memory.   Internal.
 absl::Status FromCuda(const CudaFunctions& cuda, CudaResult result, absl::string_view what);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_CONVERT_H_

@@ -5,7 +5,7 @@
 #include "collectives/float16.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 template <typename T>
@@ -75,4 +75,4 @@ TEST(FromNccl, TellsWhatAndWhy) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "collectives/nccl/convert.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 // As the driver deals it out, so that results of about the same size find each other's memory.
@@ -98,4 +98,4 @@ void DeviceMemory::GiveBack(CudaAddress address, size_t bytes) {
   unused_.emplace(bytes, address);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

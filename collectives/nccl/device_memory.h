@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "collectives/nccl/abi.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // Thread-safe. Keeps a little of what was given back, since taking memory from the driver and
 // freeing it stop the device. Lives as long as any of its memory; that may be longer than streams
@@ -50,6 +50,6 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
   std::multimap<size_t, CudaAddress> unused_ ABSL_GUARDED_BY(mutex_);  // by their sizes
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_DEVICE_MEMORY_H_

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 using testing::HasSubstr;
@@ -91,4 +91,4 @@ TEST_F(DeviceMemoryTest, Memory_OutlivesItsMaker) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

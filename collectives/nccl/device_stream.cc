@@ -4,7 +4,7 @@
 #include "base/status_macros.h"
 #include "collectives/nccl/convert.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 CudaAddress Address(const void* pointer) { return reinterpret_cast<CudaAddress>(pointer); }
@@ -113,4 +113,4 @@ absl::Status DeviceStream::CopyOnDevice(void* to, const void* from, size_t bytes
                "copying on the device");
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

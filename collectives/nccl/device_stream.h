@@ -12,7 +12,7 @@
 #include "collectives/nccl/abi.h"
 #include "collectives/nccl/device_memory.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // Not safe for concurrent use, except that ScopedDevice and memory() may be. Holds the device's
 // primary context, the one that frameworks use. Errors of all methods, unless they say otherwise:
@@ -83,6 +83,6 @@ class DeviceStream {
   Memory scratch_[2];  // by purpose
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_DEVICE_STREAM_H_

@@ -9,7 +9,7 @@
 #include "base/status_macros.h"
 #include "collectives/nccl/convert.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 // Polls that follow each other at once: about as long as the smallest operations take.
@@ -265,4 +265,4 @@ bool NcclSession::AwaitNoCall() {
                                          Clock::Real().Now() + limits_.stuck_call);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

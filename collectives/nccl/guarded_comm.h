@@ -13,11 +13,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
+#include "collectives/nccl/comm_state.h"
 #include "collectives/nccl/device_stream.h"
 #include "collectives/nccl/library.h"
-#include "collectives/nccl/comm_state.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // How long an ending may take.
 struct NcclBounds {
@@ -124,6 +124,6 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
   absl::Time return_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_GUARDED_COMM_H_

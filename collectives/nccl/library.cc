@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 struct Library {
@@ -164,4 +164,4 @@ std::string NcclVersionText(int version) {
   return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "collectives/nccl/abi.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // Both tables; copies may be kept for ever, since the libraries stay loaded.
 struct GpuLibraries {
@@ -38,6 +38,6 @@ std::vector<std::string> NcclFilesNear(absl::string_view own_file);
 // 22307: "2.23.7"; 2803, as it was written up to then: "2.8.3".
 std::string NcclVersionText(int version);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_LIBRARY_H_

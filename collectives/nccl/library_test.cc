@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 using testing::AllOf;
@@ -92,4 +92,4 @@ TEST(NcclVersionText, ReadsAsPeopleWriteIt) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -10,13 +10,13 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/status_macros.h"
+#include "collectives/nccl/capability_exchange.h"
 #include "collectives/nccl/convert.h"
 #include "collectives/nccl/device_stream.h"
-#include "collectives/nccl/capability_exchange.h"
 #include "collectives/nccl/nccl_communicator.h"
 #include "collectives/nccl/staged_communicator.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 absl::StatusOr<std::string> MakeId(const NcclFunctions& nccl, const DeviceStream& stream) {
@@ -125,4 +125,4 @@ int InstalledNcclVersion() {
   return libraries.ok() ? libraries->nccl_version : 0;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -7,10 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "collectives/device_communicator.h"
-#include "collectives/nccl/library.h"
 #include "collectives/nccl/guarded_comm.h"
+#include "collectives/nccl/library.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // What the environment tells NCCL that peers have to know.
 struct NcclEnvironment {
@@ -38,6 +38,6 @@ bool HasCudaDriver();
 // driver.
 int InstalledNcclVersion();
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_NCCL_BACKEND_H_

@@ -5,7 +5,7 @@
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/testing/fake_gpu.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 // As a host's backend: the fake device's memory is the host's.
@@ -75,12 +75,12 @@ class StagedBackend : public Backend {
   }
 
  private:
-  const std::unique_ptr<Backend> host_ = MakeInprocBackend();
+  const std::unique_ptr<Backend> host_ = inproc::MakeInprocBackend();
   const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), {});
 };
 
-INSTANTIATE_TEST_SUITE_P(Nccl, BackendConformanceTest,
-                         testing::Values(BackendCase{
+INSTANTIATE_TEST_SUITE_P(Nccl, conformance::BackendConformanceTest,
+                         testing::Values(conformance::BackendCase{
                              "nccl", [] { return std::make_unique<AsHostBackend>(); },
                              /*names_peers=*/false}));
 // The same library, but its calls wait for peers, whatever they were told.
@@ -101,13 +101,13 @@ class BlockingBackend : public AsHostBackend {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(BlockingNccl, BackendConformanceTest,
-                         testing::Values(BackendCase{
+INSTANTIATE_TEST_SUITE_P(BlockingNccl, conformance::BackendConformanceTest,
+                         testing::Values(conformance::BackendCase{
                              "blocking_nccl", [] { return std::make_unique<BlockingBackend>(); },
                              /*names_peers=*/false}));
-INSTANTIATE_TEST_SUITE_P(Staged, BackendConformanceTest,
-                         testing::Values(BackendCase{
+INSTANTIATE_TEST_SUITE_P(Staged, conformance::BackendConformanceTest,
+                         testing::Values(conformance::BackendCase{
                              "staged", [] { return std::make_unique<StagedBackend>(); }}));
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

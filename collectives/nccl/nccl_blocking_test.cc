@@ -4,7 +4,7 @@
 #include "collectives/nccl/testing/nccl_test_util.h"
 #include "gmock/gmock.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 using testing::HasSubstr;
@@ -86,4 +86,4 @@ TEST_F(NcclBlockingTest, Operation_AfterOthersOfMoreTime_TheDeadlineEndsIt) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "collectives/reduce.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 absl::Status CheckCounts(absl::Span<const size_t> counts, int size) {
@@ -335,4 +335,4 @@ absl::Status NcclCommunicator::ReduceScatterOnHost(const void* in, void* out,
   return session_->Synchronize();  // `host` is used again
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -11,7 +11,7 @@
 #include "collectives/nccl/convert.h"
 #include "collectives/nccl/guarded_comm.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // Thread-safety and errors as in DeviceCommunicator. NCCL does not tell which peer failed, so
 // messages don't either. int16, which NCCL lacks, is reduced on the host. 16-bit floats are added
@@ -83,6 +83,6 @@ class NcclCommunicator : public DeviceCommunicator {
   uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_

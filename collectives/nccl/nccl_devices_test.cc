@@ -9,13 +9,13 @@
 #include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/testing/nccl_test_util.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 TEST_F(NcclTest, AllReduceScaled_SeveralPiecesAreOneGroup) {
   Connect(2);
   FakeGpu::Reset();
-  ForEachRank(2, [&](int rank) {
+  conformance::ForEachRank(2, [&](int rank) {
     std::vector<float> a = {1, 2}, b = {3, 4, 5}, out(3);
     const std::vector<Piece> pieces = {
         {a.data(), a.data(), a.size()}, {nullptr, nullptr, 0}, {b.data(), out.data(), b.size()}};
@@ -77,7 +77,7 @@ TEST_F(NcclTest, ReduceScatterScaled_EvenAndNot) {
   Connect(2);
   const std::vector<size_t> layouts[] = {{2, 2}, {3, 1}, {0, 4}};
   for (const auto& counts : layouts) {
-    ForEachRank(2, [&](int rank) {
+    conformance::ForEachRank(2, [&](int rank) {
       const std::vector<float> in = {2, 4, 6, 8};
       std::vector<float> out(counts[rank]);
       EXPECT_EQ(ranks_[rank]->ReduceScatterScaled(in.data(), out.data(), counts, DataType::kFloat32,
@@ -92,7 +92,7 @@ TEST_F(NcclTest, ReduceScatterScaled_EvenAndNot) {
 }
 
 TEST_F(NcclTest, ReduceScatterScaled_ByWayOfTheHost) {
-  RankGroup hosts(MakeInprocBackend());
+  conformance::RankGroup hosts(inproc::MakeInprocBackend());
   hosts.Connect(2);
   hosts.Run([&](Communicator& host) {
     const auto staged = backend_->Stage(0, host);
@@ -168,4 +168,4 @@ TEST_F(NcclTest, ToString_SaysWhoItIs) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

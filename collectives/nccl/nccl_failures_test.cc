@@ -10,7 +10,7 @@
 #include "collectives/nccl/testing/nccl_test_util.h"
 #include "gmock/gmock.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 using testing::AllOf;
@@ -27,8 +27,8 @@ FakeGpu::Faults With(F&& change) {
 TEST_F(NcclTest, Connect_WithoutTheLibrary_AllRanksLearnWhy) {
   const absl::StatusOr<GpuLibraries> absent = absl::UnimplementedError("no libnccl.so.2 anywhere");
   const auto lacking = MakeNcclBackend(absent, {});
-  KeyExchangeTable keys(2);
-  ForEachRank(2, [&](int rank) {
+  conformance::KeyExchangeTable keys(2);
+  conformance::ForEachRank(2, [&](int rank) {
     const auto connected =
         (rank == 0 ? *backend_ : *lacking)
             .Connect({Epoch(1), rank, 2, "", "secret"}, 0, *keys.ForRank(rank), absl::Seconds(60));
@@ -49,7 +49,7 @@ TEST_F(NcclTest, Connect_NoSuchDevice_AllRanksLearnIt) {
 // One communicator a rank, by way of a host's where it must be; what is told of that, by rank.
 std::vector<std::string> ConnectByHost(DeviceBackend& backend, absl::Span<const int> devices) {
   const int size = static_cast<int>(devices.size());
-  RankGroup hosts(MakeInprocBackend());
+  conformance::RankGroup hosts(inproc::MakeInprocBackend());
   hosts.Connect(size);
   std::vector<std::string> notes(size);
   hosts.Run([&](Communicator& host) {
@@ -253,4 +253,4 @@ TEST_F(NcclTest, Abort_ThenANewEpoch) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 using testing::AllOf;
@@ -83,7 +83,7 @@ TEST_F(RealLibraryTest, WithoutADriver_DevicesGoByWayOfTheHost) {
   if (InstalledGpuLibraries().ok()) GTEST_SKIP() << "there is a driver";
   const auto backend = MakeNcclBackend(libraries_, {});
   for (const uint64_t epoch : {1, 2}) {
-    RankGroup hosts(MakeInprocBackend());
+    conformance::RankGroup hosts(inproc::MakeInprocBackend());
     hosts.Connect(2);
     std::vector<std::string> notes(2);
     hosts.Run([&](Communicator& host) {
@@ -104,4 +104,4 @@ TEST_F(RealLibraryTest, WithoutADriver_DevicesGoByWayOfTheHost) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "collectives/reduce.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 size_t Sum(absl::Span<const size_t> numbers) {
@@ -183,4 +183,4 @@ std::unique_ptr<DeviceCommunicator> MakeStagedCommunicator(std::unique_ptr<Devic
   return std::make_unique<StagedCommunicator>(std::move(stream), host);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

@@ -8,7 +8,7 @@
 #include "collectives/device_communicator.h"
 #include "collectives/nccl/device_stream.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // Every operation copies its input to the host, runs there, and copies the result back; one thread
 // at a time, as the operations of `host` itself, which must outlive it. Errors are those of `host`
@@ -16,6 +16,6 @@ namespace hvd {
 std::unique_ptr<DeviceCommunicator> MakeStagedCommunicator(std::unique_ptr<DeviceStream> stream,
                                                            Communicator& host);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_STAGED_COMMUNICATOR_H_

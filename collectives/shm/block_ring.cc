@@ -4,7 +4,7 @@
 
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 constexpr int kNobody = -1;
@@ -41,7 +41,7 @@ int BlockRing::BlocksContributing(const Progress& progress) const {
   if (progress.contributed == progress.end) return kNotYet;
   const uint64_t slots = links_.segment().geometry().slots;
   if (progress.contributed < slots) return kNobody;
-  return Behind(&RankState::drained, progress.contributed + 1 - slots);
+  return Behind(&segment::RankState::drained, progress.contributed + 1 - slots);
 }
 
 void BlockRing::Publish(Counter counter, uint64_t count) {
@@ -54,10 +54,12 @@ absl::Status BlockRing::ContributeReduceDrain(size_t blocks, Stage contribute, S
   Progress at = Begin(blocks);
   const uint64_t begin = at.drained;
   const auto draining = [&] {
-    return at.drained == at.reduced ? kNotYet : Behind(&RankState::reduced, at.drained + 1);
+    return at.drained == at.reduced ? kNotYet
+                                    : Behind(&segment::RankState::reduced, at.drained + 1);
   };
   const auto reducing = [&] {
-    return at.reduced == at.contributed ? kNotYet : Behind(&RankState::contributed, at.reduced + 1);
+    return at.reduced == at.contributed ? kNotYet
+                                        : Behind(&segment::RankState::contributed, at.reduced + 1);
   };
   const auto missing = [&] {
     return FirstToBlame({draining(), reducing(), BlocksContributing(at)});
@@ -65,13 +67,13 @@ absl::Status BlockRing::ContributeReduceDrain(size_t blocks, Stage contribute, S
   while (at.drained < at.end) {
     if (draining() == kNobody) {
       drain(at.drained - begin, at.drained);
-      Publish(&RankState::drained, ++at.drained);
+      Publish(&segment::RankState::drained, ++at.drained);
     } else if (reducing() == kNobody) {
       reduce(at.reduced - begin, at.reduced);
-      Publish(&RankState::reduced, ++at.reduced);
+      Publish(&segment::RankState::reduced, ++at.reduced);
     } else if (BlocksContributing(at) == kNobody) {
       contribute(at.contributed - begin, at.contributed);
-      Publish(&RankState::contributed, ++at.contributed);
+      Publish(&segment::RankState::contributed, ++at.contributed);
     } else {
       RETURN_IF_ERROR(links_.Await(missing, deadline));
     }
@@ -84,16 +86,17 @@ absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage d
   Progress at = Begin(blocks);
   const uint64_t begin = at.drained;
   const auto draining = [&] {
-    return at.drained == at.contributed ? kNotYet : Behind(&RankState::contributed, at.drained + 1);
+    return at.drained == at.contributed ? kNotYet
+                                        : Behind(&segment::RankState::contributed, at.drained + 1);
   };
   const auto missing = [&] { return FirstToBlame({draining(), BlocksContributing(at)}); };
   while (at.drained < at.end) {
     if (draining() == kNobody) {
       drain(at.drained - begin, at.drained);
-      Publish(&RankState::drained, ++at.drained);
+      Publish(&segment::RankState::drained, ++at.drained);
     } else if (BlocksContributing(at) == kNobody) {
       contribute(at.contributed - begin, at.contributed);
-      Publish(&RankState::contributed, ++at.contributed);
+      Publish(&segment::RankState::contributed, ++at.contributed);
     } else {
       RETURN_IF_ERROR(links_.Await(missing, deadline));
     }
@@ -101,4 +104,4 @@ absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage d
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "collectives/shm/shm_links.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // Not thread-safe; every rank makes the same calls. `links` must outlive it.
 //
@@ -34,7 +34,7 @@ class BlockRing {
   absl::Status ContributeDrain(size_t blocks, Stage contribute, Stage drain, absl::Time deadline);
 
  private:
-  using Counter = std::atomic<uint64_t> RankState::*;
+  using Counter = std::atomic<uint64_t> segment::RankState::*;
 
   // How far this rank is, in places.
   struct Progress {
@@ -51,6 +51,6 @@ class BlockRing {
   uint64_t next_ = 0;  // place
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_BLOCK_RING_H_

@@ -3,24 +3,24 @@
 #include <algorithm>
 #include <cstring>
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 // Calls copy(place in the pipe, offset, size) for the one or two stretches from `position` on.
 template <typename Copy>
 void ForStretches(uint64_t position, size_t size, Copy&& copy) {
-  const size_t at = position % kPipeBytes;
-  const size_t first = std::min(size, kPipeBytes - at);
+  const size_t at = position % segment::kPipeBytes;
+  const size_t first = std::min(size, segment::kPipeBytes - at);
   if (first > 0) copy(at, size_t{0}, first);
   if (size > first) copy(size_t{0}, first, size - first);
 }
 
 }  // namespace
 
-size_t WriteToPipe(BytePipe& pipe, const char* bytes, size_t size) {
+size_t WriteToPipe(segment::BytePipe& pipe, const char* bytes, size_t size) {
   const uint64_t written = pipe.written.load(std::memory_order_relaxed);
   const size_t used = written - pipe.read.load(std::memory_order_acquire);
-  size = std::min(size, kPipeBytes - std::min(used, kPipeBytes));
+  size = std::min(size, segment::kPipeBytes - std::min(used, segment::kPipeBytes));
   ForStretches(written, size, [&](size_t at, size_t offset, size_t count) {
     memcpy(pipe.data + at, bytes + offset, count);
   });
@@ -28,10 +28,10 @@ size_t WriteToPipe(BytePipe& pipe, const char* bytes, size_t size) {
   return size;
 }
 
-size_t ReadFromPipe(BytePipe& pipe, char* bytes, size_t size) {
+size_t ReadFromPipe(segment::BytePipe& pipe, char* bytes, size_t size) {
   const uint64_t read = pipe.read.load(std::memory_order_relaxed);
   const size_t there = pipe.written.load(std::memory_order_acquire) - read;
-  size = std::min(size, std::min(there, kPipeBytes));
+  size = std::min(size, std::min(there, segment::kPipeBytes));
   ForStretches(read, size, [&](size_t at, size_t offset, size_t count) {
     memcpy(bytes + offset, pipe.data + at, count);
   });
@@ -39,4 +39,4 @@ size_t ReadFromPipe(BytePipe& pipe, char* bytes, size_t size) {
   return size;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

@@ -6,24 +6,24 @@
 
 #include "collectives/shm/segment/segment.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // Copies as many of `bytes` as there is room for; how many. One thread of one process writes. The
 // reader is to be notified.
-size_t WriteToPipe(BytePipe& pipe, const char* bytes, size_t size);
+size_t WriteToPipe(segment::BytePipe& pipe, const char* bytes, size_t size);
 
 // Takes up to `size` bytes out; how many. One thread of one process reads. The writer is to be
 // notified.
-size_t ReadFromPipe(BytePipe& pipe, char* bytes, size_t size);
+size_t ReadFromPipe(segment::BytePipe& pipe, char* bytes, size_t size);
 
-inline bool HasRoom(const BytePipe& pipe) {
+inline bool HasRoom(const segment::BytePipe& pipe) {
   return pipe.written.load(std::memory_order_relaxed) - pipe.read.load(std::memory_order_acquire) <
-         kPipeBytes;
+         segment::kPipeBytes;
 }
-inline bool HasData(const BytePipe& pipe) {
+inline bool HasData(const segment::BytePipe& pipe) {
   return pipe.written.load(std::memory_order_acquire) != pipe.read.load(std::memory_order_relaxed);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_BYTE_PIPE_H_

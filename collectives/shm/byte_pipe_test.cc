@@ -7,18 +7,18 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 class BytePipeTest : public testing::Test {
  protected:
-  std::unique_ptr<BytePipe> pipe_ = std::make_unique<BytePipe>();
+  std::unique_ptr<segment::BytePipe> pipe_ = std::make_unique<segment::BytePipe>();
 };
 
 TEST_F(BytePipeTest, Write_TakesNoMoreThanThereIsRoomFor) {
-  const std::string much(kPipeBytes + 1, 'x');
+  const std::string much(segment::kPipeBytes + 1, 'x');
   EXPECT_FALSE(HasData(*pipe_));
-  EXPECT_EQ(WriteToPipe(*pipe_, much.data(), much.size()), kPipeBytes);
+  EXPECT_EQ(WriteToPipe(*pipe_, much.data(), much.size()), segment::kPipeBytes);
   EXPECT_FALSE(HasRoom(*pipe_));
   EXPECT_EQ(WriteToPipe(*pipe_, "y", 1), 0u);
   char byte;
@@ -33,7 +33,7 @@ TEST_F(BytePipeTest, Read_EmptyPipe) {
 }
 
 TEST_F(BytePipeTest, Stream_ArrivesInOrder) {
-  std::vector<char> sent(10 * kPipeBytes + 123), received(sent.size());
+  std::vector<char> sent(10 * segment::kPipeBytes + 123), received(sent.size());
   for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 7 + i / 1000);
   std::thread writer([&] {
     for (size_t at = 0; at < sent.size();) {
@@ -48,4 +48,4 @@ TEST_F(BytePipeTest, Stream_ArrivesInOrder) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 // The best of a few, each of several round trips, since reading the clock takes as long as one.
@@ -42,4 +42,4 @@ bool AreFarApart(absl::Duration round_trip) {
   return round_trip > kFar && round_trip < kSharedCore;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "collectives/shm/shm_links.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // The time that a cache line takes to another rank's core and back, at best; between neighbouring
 // ranks, zero for one that has none. Every rank must call it; takes some microseconds once they
@@ -17,6 +17,6 @@ absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Time dead
 // do. Much more means that the ranks share one core, and thus its caches.)
 bool AreFarApart(absl::Duration round_trip);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_CORE_DISTANCE_H_

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "collectives/communicator.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // Pure. Borrows the pieces.
 class PieceList {
@@ -51,6 +51,6 @@ class PieceList {
   size_t count_ = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_PIECE_LIST_H_

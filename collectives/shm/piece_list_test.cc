@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 // The stretches that make up [begin, end), as (first element, offset, count).
@@ -41,4 +41,4 @@ TEST(PieceListTest, ForEach_NoPieces) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

@@ -8,7 +8,7 @@
 #include "collectives/shm/shm_communicator.h"
 #include "collectives/shm/shm_links.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 absl::Status CheckGroup(const GroupInfo& group) {
@@ -38,7 +38,7 @@ class ShmBackend : public Backend {
   absl::StatusOr<std::unique_ptr<Communicator>> ConnectRanks(const GroupInfo& group,
                                                              KeyExchange& keys,
                                                              const WaitBounds& bounds) {
-    ASSIGN_OR_RETURN(Meeting meeting, Meet(group, keys, bounds));
+    ASSIGN_OR_RETURN(segment::Meeting meeting, segment::Meet(group, keys, bounds));
     ASSIGN_OR_RETURN(auto links, ShmLinks::Make(std::move(meeting), group.rank, group.size));
     return std::make_unique<ShmCommunicator>(group.epoch, std::move(links), writing_);
   }
@@ -52,4 +52,4 @@ std::unique_ptr<Backend> MakeShmBackend(ShmWriting writing) {
   return std::make_unique<ShmBackend>(writing);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

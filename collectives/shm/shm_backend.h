@@ -6,7 +6,7 @@
 
 #include "collectives/backend.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // How large data is written to shared memory.
 enum class ShmWriting {
@@ -20,6 +20,6 @@ enum class ShmWriting {
 // Reductions give the same bits on all ranks.
 std::unique_ptr<Backend> MakeShmBackend(ShmWriting writing = ShmWriting::kProbe);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_SHM_BACKEND_H_

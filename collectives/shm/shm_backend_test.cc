@@ -5,24 +5,26 @@
 #include "collectives/conformance/conformance.h"
 #include "collectives/conformance/memory_key_exchange.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(
-    Shm, BackendConformanceTest,
-    testing::Values(BackendCase{"plain", [] { return MakeShmBackend(ShmWriting::kPlain); }},
-                    BackendCase{"streaming", [] { return MakeShmBackend(ShmWriting::kStreaming); }},
-                    BackendCase{"probe", [] { return MakeShmBackend(); }}),
+    Shm, conformance::BackendConformanceTest,
+    testing::Values(conformance::BackendCase{"plain",
+                                             [] { return MakeShmBackend(ShmWriting::kPlain); }},
+                    conformance::BackendCase{"streaming",
+                                             [] { return MakeShmBackend(ShmWriting::kStreaming); }},
+                    conformance::BackendCase{"probe", [] { return MakeShmBackend(); }}),
     [](const auto& info) { return info.param.name; });
 
 TEST(ShmBackendTest, Connect_TakesOneKeyExchange) {
-  RankGroup group(MakeShmBackend());
+  conformance::RankGroup group(MakeShmBackend());
   group.Connect(4);
   EXPECT_EQ(group.key_exchanges(), 4) << "one call per rank";
 }
 
 TEST(ShmBackendTest, Connect_GroupOfOneNeedsNoKeyExchange) {
-  KeyExchangeTable keys(1);
+  conformance::KeyExchangeTable keys(1);
   const auto communicator =
       MakeShmBackend()->Connect({Epoch(1), 0, 1, "", "secret"}, *keys.ForRank(0), absl::Seconds(1));
   ASSERT_TRUE(communicator.ok()) << communicator.status();
@@ -30,4 +32,4 @@ TEST(ShmBackendTest, Connect_GroupOfOneNeedsNoKeyExchange) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

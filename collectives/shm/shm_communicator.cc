@@ -10,7 +10,7 @@
 #include "collectives/shm/core_distance.h"
 #include "collectives/shm/sizes.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 size_t RoundUp(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
@@ -74,7 +74,7 @@ absl::StatusOr<size_t> ShmCommunicator::Largest(size_t value, absl::Time deadlin
 size_t ShmCommunicator::StepBytes(size_t bytes) const {
   // In two steps even if it is not much, so that the ranks work at the same time.
   constexpr size_t kSteps = 2, kSmallestStep = 8 << 10;
-  return std::min(ChunkBytes(), RoundUp(std::max(bytes / kSteps, kSmallestStep), kApart));
+  return std::min(ChunkBytes(), RoundUp(std::max(bytes / kSteps, kSmallestStep), segment::kApart));
 }
 
 absl::Status ShmCommunicator::AllReduce(const void* in, void* out, size_t count, DataType type,
@@ -90,7 +90,7 @@ absl::Status ShmCommunicator::AllReducePieces(absl::Span<const Piece> pieces, Da
   return Run("AllReduce", options, [&](absl::Time deadline) {
     const PieceList list(pieces, SizeOf(type));
     const Reducer reducer(type, op);
-    return list.count() * SizeOf(type) <= kSmallBytes
+    return list.count() * SizeOf(type) <= segment::kSmallBytes
                ? ReduceSmall(list, reducer, finish, deadline)
                : ReduceLarge(list, reducer, finish, deadline);
   });
@@ -207,4 +207,4 @@ absl::Status ShmCommunicator::ReduceScatter(const void* in, void* out,
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

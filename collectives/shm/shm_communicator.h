@@ -20,7 +20,7 @@
 #include "collectives/shm/streaming_copy.h"
 #include "collectives/shm/stretch_list.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // Thread-safety and errors as in Communicator.
 class ShmCommunicator : public Communicator {
@@ -100,6 +100,6 @@ class ShmCommunicator : public Communicator {
   uint64_t calls_ = 0;  // the same on all ranks, so that errors of different ranks can be matched
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_SHM_COMMUNICATOR_H_

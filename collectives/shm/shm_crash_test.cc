@@ -15,7 +15,7 @@
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 constexpr int kRanks = 3;
@@ -30,12 +30,12 @@ class StarExchange : public KeyExchange {
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
                                                      absl::Duration) override {
     std::vector<std::string> values(kRanks, std::string(value));
-    if (rank_ > 0) RETURN_IF_ERROR(WriteFrame(sockets_[rank_], value));
+    if (rank_ > 0) RETURN_IF_ERROR(net::WriteFrame(sockets_[rank_], value));
     for (int rank = rank_ > 0 ? 0 : 1; rank < kRanks; ++rank) {
-      ASSIGN_OR_RETURN(values[rank], ReadFrame(sockets_[rank_ > 0 ? rank_ : rank], 1 << 20));
+      ASSIGN_OR_RETURN(values[rank], net::ReadFrame(sockets_[rank_ > 0 ? rank_ : rank], 1 << 20));
     }
     for (int peer = 1; rank_ == 0 && peer < kRanks; ++peer) {
-      for (const std::string& each : values) RETURN_IF_ERROR(WriteFrame(sockets_[peer], each));
+      for (const std::string& each : values) RETURN_IF_ERROR(net::WriteFrame(sockets_[peer], each));
     }
     return values;
   }
@@ -212,4 +212,4 @@ INSTANTIATE_TEST_SUITE_P(Operations, ShmCrashTest,
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

@@ -15,10 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/status_macros.h"
 #include "base/os/usable_cores.h"
+#include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 // Waking a sleeper takes some 30 us: looking for longer than that gains nothing.
@@ -33,7 +33,8 @@ void Pause() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(Meeting meeting, int rank, int size) {
+absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(segment::Meeting meeting, int rank,
+                                                         int size) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return absl::ErrnoToStatus(errno, "no epoll");
   std::unique_ptr<ShmLinks> links(new ShmLinks(std::move(meeting), rank, size, std::move(epoll)));
@@ -55,12 +56,12 @@ absl::StatusOr<std::unique_ptr<ShmLinks>> ShmLinks::Make(Meeting meeting, int ra
   return links;
 }
 
-ShmLinks::ShmLinks(Meeting meeting, int rank, int size, Fd epoll)
+ShmLinks::ShmLinks(segment::Meeting meeting, int rank, int size, Fd epoll)
     : meeting_(std::move(meeting)),
       rank_(rank),
       size_(size),
       epoll_(std::move(epoll)),
-      waiting_(size <= UsableCores() ? Waiting::kSpin : Waiting::kYield),
+      waiting_(size <= os::UsableCores() ? Waiting::kSpin : Waiting::kYield),
       dead_(size) {}
 
 ShmLinks::~ShmLinks() {
@@ -203,4 +204,4 @@ void ShmLinks::Break(const absl::Status& why, int cause) {
   for (int rank = 0; rank < size_; ++rank) Ring(rank);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

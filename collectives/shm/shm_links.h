@@ -13,10 +13,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/fd.h"
-#include "collectives/shm/segment/segment_setup.h"
 #include "collectives/shm/segment/segment.h"
+#include "collectives/shm/segment/segment_setup.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // One thread at a time waits and notifies; Break() may be called from any thread.
 //
@@ -33,14 +33,15 @@ class ShmLinks {
   };
 
   // ResourceExhausted, other codes of errno: no descriptor.
-  static absl::StatusOr<std::unique_ptr<ShmLinks>> Make(Meeting meeting, int rank, int size);
+  static absl::StatusOr<std::unique_ptr<ShmLinks>> Make(segment::Meeting meeting, int rank,
+                                                        int size);
   // Says that it leaves in good order, unless broken.
   ~ShmLinks();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Segment& segment() { return meeting_.segment; }
-  RankState& own_state() { return meeting_.segment.state(rank_); }
+  segment::Segment& segment() { return meeting_.segment; }
+  segment::RankState& own_state() { return meeting_.segment.state(rank_); }
   Waiting waiting() const { return waiting_; }
 
   // Who is still waited for, -1: nobody. Asked again and again: a few loads.
@@ -76,12 +77,12 @@ class ShmLinks {
   void Break(const absl::Status& why, int cause);
 
  private:
-  ShmLinks(Meeting meeting, int rank, int size, Fd epoll);
+  ShmLinks(segment::Meeting meeting, int rank, int size, Fd epoll);
 
   void HandleEvent(uint64_t tag);
   void Ring(int rank);
 
-  Meeting meeting_;
+  segment::Meeting meeting_;
   const int rank_;
   const int size_;
   const Fd epoll_;
@@ -93,6 +94,6 @@ class ShmLinks {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_SHM_LINKS_H_

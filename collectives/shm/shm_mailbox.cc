@@ -2,7 +2,7 @@
 
 #include "collectives/shm/byte_pipe.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 size_t ShmMailbox::Write(int peer, absl::string_view bytes) {
   const size_t written = WriteToPipe(Out(peer), bytes.data(), bytes.size());
@@ -11,19 +11,19 @@ size_t ShmMailbox::Write(int peer, absl::string_view bytes) {
 }
 
 size_t ShmMailbox::Read(int peer, char* buffer, size_t size) {
-  BytePipe& pipe = In(peer);
-  const bool was_full = !hvd::HasRoom(pipe);
+  segment::BytePipe& pipe = In(peer);
+  const bool was_full = !hvd::collectives::shm::HasRoom(pipe);
   const size_t read = ReadFromPipe(pipe, buffer, size);
   if (was_full && read > 0) links_.Notify(peer);
   return read;
 }
 
-bool ShmMailbox::HasData(int peer) const { return hvd::HasData(In(peer)); }
+bool ShmMailbox::HasData(int peer) const { return hvd::collectives::shm::HasData(In(peer)); }
 
-bool ShmMailbox::HasRoom(int peer) const { return hvd::HasRoom(Out(peer)); }
+bool ShmMailbox::HasRoom(int peer) const { return hvd::collectives::shm::HasRoom(Out(peer)); }
 
 Mailbox::PeerState ShmMailbox::state(int peer) const {
-  const RankState& state = links_.segment().state(peer);
+  const segment::RankState& state = links_.segment().state(peer);
   if (state.mail_closed.load(std::memory_order_acquire) != 0) return PeerState::kClosed;
   return links_.dead(peer) ? PeerState::kDead : PeerState::kThere;
 }
@@ -50,4 +50,4 @@ void ShmMailbox::Wake() {
   if (sleeping_.load()) links_.RingOwn();
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

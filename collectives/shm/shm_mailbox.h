@@ -7,7 +7,7 @@
 #include "collectives/mailbox.h"
 #include "collectives/shm/shm_links.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // `links` must outlive it. As all of ShmLinks, it learns of a death between rank 0 and the others
 // only.
@@ -30,11 +30,11 @@ class ShmMailbox : public Mailbox {
   bool TakeWake() override { return woken_.exchange(false); }
 
  private:
-  BytePipe& Out(int peer) const {
-    return links_.segment().pipe(PipeKind::kMail, links_.rank(), peer);
+  segment::BytePipe& Out(int peer) const {
+    return links_.segment().pipe(segment::PipeKind::kMail, links_.rank(), peer);
   }
-  BytePipe& In(int peer) const {
-    return links_.segment().pipe(PipeKind::kMail, peer, links_.rank());
+  segment::BytePipe& In(int peer) const {
+    return links_.segment().pipe(segment::PipeKind::kMail, peer, links_.rank());
   }
 
   ShmLinks& links_;
@@ -42,6 +42,6 @@ class ShmMailbox : public Mailbox {
   std::atomic<bool> sleeping_{false};  // or about to: Wake has to ring
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_SHM_MAILBOX_H_

@@ -8,7 +8,7 @@
 #include "collectives/shm/shm_communicator.h"
 #include "collectives/shm/sizes.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 absl::Status ShmCommunicator::AllGather(const void* in, void* out,
                                         absl::Span<const size_t> byte_counts,
@@ -18,7 +18,7 @@ absl::Status ShmCommunicator::AllGather(const void* in, void* out,
     char* const target = static_cast<char*>(out);
     char* const own = target + offsets[rank()];
     if (byte_counts[rank()] > 0 && own != in) memmove(own, in, byte_counts[rank()]);
-    if (LargestOf(byte_counts) > kSmallBytes)
+    if (LargestOf(byte_counts) > segment::kSmallBytes)
       return GatherLarge(own, target, byte_counts, deadline);
     WriteSmall(small_.Prepare(byte_counts[rank()]), own, byte_counts[rank()]);
     RETURN_IF_ERROR(small_.Exchange(deadline));
@@ -71,8 +71,8 @@ absl::Status ShmCommunicator::BroadcastStretches(absl::Span<const Stretch> stret
                                                  const CallOptions& options) {
   return Run("Broadcast", options, [&](absl::Time deadline) {
     const StretchList list(stretches);
-    return list.bytes() <= kSmallBytes ? BroadcastSmall(list, root, observe, deadline)
-                                       : BroadcastLarge(list, root, observe, deadline);
+    return list.bytes() <= segment::kSmallBytes ? BroadcastSmall(list, root, observe, deadline)
+                                                : BroadcastLarge(list, root, observe, deadline);
   });
 }
 
@@ -132,7 +132,7 @@ absl::Status ShmCommunicator::AllToAll(const void* in, absl::Span<const size_t> 
     // A rank knows its own blocks only, but the number of steps must be the same for all.
     ASSIGN_OR_RETURN(const size_t largest, Largest(LargestOf(send_bytes), deadline));
     if (largest == 0) return absl::OkStatus();
-    if (largest * size() > kSmallBytes) {
+    if (largest * size() > segment::kSmallBytes) {
       return AllToAllLarge(source, send_bytes, target, receive_bytes, largest, deadline);
     }
     const std::vector<size_t> from = Offsets(send_bytes), to = Offsets(receive_bytes);
@@ -179,8 +179,8 @@ absl::Status ShmCommunicator::AllToAllLarge(const char* in, absl::Span<const siz
 absl::Status ShmCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
                                           const CallOptions& options) {
   return Run("SendReceive", options, [&](absl::Time deadline) -> absl::Status {
-    BytePipe& there = links_->segment().pipe(PipeKind::kData, rank(), peer);
-    BytePipe& here = links_->segment().pipe(PipeKind::kData, peer, rank());
+    segment::BytePipe& there = links_->segment().pipe(segment::PipeKind::kData, rank(), peer);
+    segment::BytePipe& here = links_->segment().pipe(segment::PipeKind::kData, peer, rank());
     const char* const source = static_cast<const char*>(in);
     char* const target = static_cast<char*>(out);
     size_t sent = 0, received = 0;
@@ -207,4 +207,4 @@ absl::Status ShmCommunicator::Barrier(const CallOptions& options) {
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

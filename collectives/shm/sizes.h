@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "collectives/shm/streaming_copy.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 inline size_t BlocksFor(size_t bytes, size_t step) { return (bytes + step - 1) / step; }
 
@@ -38,6 +38,6 @@ inline size_t LargestOf(absl::Span<const size_t> sizes) {
   return sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_SIZES_H_

@@ -1,6 +1,6 @@
 #include "collectives/shm/small_exchange.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 absl::Status SmallExchange::Exchange(absl::Time deadline) {
   Slot(links_.rank(), sequence_).sequence.store(sequence_, std::memory_order_release);
@@ -16,4 +16,4 @@ absl::Status SmallExchange::Exchange(absl::Time deadline) {
   return links_.Await(missing, deadline);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

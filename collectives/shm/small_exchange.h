@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "collectives/shm/shm_links.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // Not thread-safe; every rank makes the same calls. `links` must outlive it.
 class SmallExchange {
@@ -26,7 +26,7 @@ class SmallExchange {
   const char* Of(int rank, size_t bytes) const { return Slot(rank, sequence_).Data(bytes); }
 
  private:
-  SmallSlot& Slot(int rank, uint64_t sequence) const {
+  segment::SmallSlot& Slot(int rank, uint64_t sequence) const {
     return links_.segment().small(rank, sequence);
   }
 
@@ -34,6 +34,6 @@ class SmallExchange {
   uint64_t sequence_ = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_SMALL_EXCHANGE_H_

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 #if defined(__x86_64__)
@@ -48,4 +48,4 @@ void StreamingCopy(void* to, const void* from, size_t bytes) {
   PlainCopy(to, from, bytes);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

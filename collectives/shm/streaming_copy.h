@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 using CopyFunction = void (*)(void* to, const void* from, size_t bytes);
 
@@ -16,6 +16,6 @@ void PlainCopy(void* to, const void* from, size_t bytes);
 // afterwards. As PlainCopy where the CPU has no such stores.
 void StreamingCopy(void* to, const void* from, size_t bytes);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_STREAMING_COPY_H_

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 // Every alignment, and sizes around a cache line's; what lies beside must not be touched.
@@ -24,4 +24,4 @@ TEST(StreamingCopyTest, Copy_ExactlyTheBytesThatWereAskedFor) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

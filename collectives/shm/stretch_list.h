@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "collectives/communicator.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 
 // Pure. Borrows the stretches. Each begins at a multiple of kStretchAlignment.
 class StretchList {
@@ -47,6 +47,6 @@ class StretchList {
   size_t bytes_ = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm
 
 #endif  // COLLECTIVES_SHM_STRETCH_LIST_H_

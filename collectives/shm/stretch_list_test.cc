@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::shm {
 namespace {
 
 using Parts = std::vector<std::vector<size_t>>;
@@ -39,4 +39,4 @@ TEST(StretchListTest, ForEach_NoStretches) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::shm

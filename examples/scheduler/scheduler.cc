@@ -20,7 +20,8 @@ void Say(const std::string& line) {
 
 }  // namespace
 
-Scheduler::Scheduler(hvd::EventLoop& loop, hvd::RendezvousServer& server, int slots)
+Scheduler::Scheduler(hvd::EventLoop& loop, hvd::rendezvous::server::RendezvousServer& server,
+                     int slots)
     : loop_(loop), server_(server), slots_(slots) {
   for (int i = 0; i < slots; ++i) free_.insert(absl::StrCat("slot", i));
 }
@@ -29,14 +30,14 @@ absl::Status Scheduler::Add(const JobRequest& request) {
   auto job = std::make_unique<Job>();
   Job* const self = job.get();
   job->request = request;
-  hvd::ServedJobOptions options;
+  hvd::rendezvous::server::ServedJobOptions options;
   options.job_id = request.name;
   options.spec.min_workers = request.min;
   options.spec.max_workers = request.max;
   options.spec.start_workers = request.min;
   options.spec.start_timeout = absl::Hours(24);  // it may have to wait for others
   options.spec.elastic.emplace();
-  options.start_worker = [this, self](const hvd::WorkerStart& start) {
+  options.start_worker = [this, self](const hvd::rendezvous::server::WorkerStart& start) {
     loop_.Post([this, self, start] { StartWorker(*self, start); });
   };
   options.stop_worker = [this, self](hvd::WorkerId worker, absl::Duration grace) {
@@ -45,7 +46,7 @@ absl::Status Scheduler::Add(const JobRequest& request) {
   options.on_host_free = [this, self](const std::string& slot) {
     loop_.Post([this, self, slot] { OnSlotFree(*self, slot); });
   };
-  options.on_finished = [this, self](const hvd::Verdict& verdict) {
+  options.on_finished = [this, self](const hvd::rendezvous::membership::Verdict& verdict) {
     loop_.Post([this, self, verdict] { OnFinished(*self, verdict); });
   };
   ASSIGN_OR_RETURN(job->served, server_.AddJob(std::move(options)));
@@ -109,22 +110,22 @@ void Scheduler::Resize(Job& job, int share) {
                    first ? " (starts)" : "",
                    job.offered.size() < before ? " (gives back at its next commit)" : ""));
   job.running = true;
-  std::vector<hvd::HostSlots> hosts;
+  std::vector<hvd::rendezvous::membership::HostSlots> hosts;
   for (const std::string& slot : job.offered) hosts.push_back({slot, 1});
   job.served->OfferSlots(hosts);
 }
 
-void Scheduler::StartWorker(Job& job, const hvd::WorkerStart& start) {
+void Scheduler::StartWorker(Job& job, const hvd::rendezvous::server::WorkerStart& start) {
   hvd::Environment environment = hvd::ReadEnvironment();
   for (const auto& [name, value] : start.environment) environment[name] = value;
-  hvd::SpawnOptions options;
+  hvd::os::SpawnOptions options;
   options.file = "sh";
   options.argv = {"sh", "-c", absl::StrCat("exec ", job.request.command)};
   options.environment.emplace();
   for (const auto& [name, value] : environment) {
     options.environment->push_back(absl::StrCat(name, "=", value));
   }
-  auto process = hvd::Process::Spawn(options);
+  auto process = hvd::os::Process::Spawn(options);
   const hvd::WorkerId id = start.worker;
   absl::Status status = process.status();
   if (status.ok()) {
@@ -132,7 +133,7 @@ void Scheduler::StartWorker(Job& job, const hvd::WorkerStart& start) {
                          [this, &job, id](uint32_t) { OnWorkerExit(job, id); });
   }
   if (!status.ok()) {
-    hvd::WorkerExited exit;
+    hvd::rendezvous::membership::WorkerExited exit;
     exit.worker = id;
     exit.start_error = std::string(status.message());
     return job.served->ReportExit(exit);
@@ -155,9 +156,9 @@ void Scheduler::OnWorkerExit(Job& job, hvd::WorkerId worker) {
   const auto found = job.workers.find(worker);
   loop_.Forget(found->second.process.pidfd());
   found->second.process.SignalGroup(SIGKILL);  // what it left behind
-  const hvd::ExitStatus status = found->second.process.Wait();
+  const hvd::os::ExitStatus status = found->second.process.Wait();
   job.workers.erase(found);
-  hvd::WorkerExited exit;
+  hvd::rendezvous::membership::WorkerExited exit;
   exit.worker = worker;
   exit.exit_code = status.exit_code;
   exit.signal = status.signal;
@@ -173,7 +174,7 @@ void Scheduler::OnSlotFree(Job& job, const std::string& slot) {
   Decide();
 }
 
-void Scheduler::OnFinished(Job& job, const hvd::Verdict& verdict) {
+void Scheduler::OnFinished(Job& job, const hvd::rendezvous::membership::Verdict& verdict) {
   Say(absl::StrCat(job.request.name, ": ended: ", verdict.summary));
   if (exit_code_ == 0) exit_code_ = verdict.exit_code;
   job.ended = true;

@@ -26,7 +26,7 @@ struct JobRequest {
 // of its own to its job, so that slots come and go one by one.
 class Scheduler {
  public:
-  Scheduler(hvd::EventLoop& loop, hvd::RendezvousServer& server, int slots);
+  Scheduler(hvd::EventLoop& loop, hvd::rendezvous::server::RendezvousServer& server, int slots);
 
   // Errors as RendezvousServer::AddJob.
   absl::Status Add(const JobRequest& request);
@@ -40,7 +40,7 @@ class Scheduler {
  private:
   struct Worker {
     std::string slot;
-    hvd::Process process;
+    hvd::os::Process process;
   };
   struct Job {
     JobRequest request;
@@ -50,19 +50,19 @@ class Scheduler {
     std::set<std::string> slots;    // that it holds, also those that it is leaving
     std::set<std::string> offered;  // that it may use
     std::map<hvd::WorkerId, Worker> workers;
-    std::unique_ptr<hvd::ServedJob> served;
+    std::unique_ptr<hvd::rendezvous::server::ServedJob> served;
   };
 
   void Decide();
   void Resize(Job& job, int share);
-  void StartWorker(Job& job, const hvd::WorkerStart& start);
+  void StartWorker(Job& job, const hvd::rendezvous::server::WorkerStart& start);
   void StopWorker(Job& job, hvd::WorkerId worker, absl::Duration grace);
   void OnWorkerExit(Job& job, hvd::WorkerId worker);
   void OnSlotFree(Job& job, const std::string& slot);
-  void OnFinished(Job& job, const hvd::Verdict& verdict);
+  void OnFinished(Job& job, const hvd::rendezvous::membership::Verdict& verdict);
 
   hvd::EventLoop& loop_;
-  hvd::RendezvousServer& server_;
+  hvd::rendezvous::server::RendezvousServer& server_;
   const int slots_;
   std::set<std::string> free_;
   std::vector<std::unique_ptr<Job>> jobs_;  // by priority

@@ -9,7 +9,7 @@
 #include "base/status_macros.h"
 #include "options/command_line.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 enum class Type { kText, kNumber, kSwitch };
@@ -73,7 +73,7 @@ std::string UnknownKey(const std::string& name) {
   int best = std::max<int>(1, name.size() / 3) + 1;
   absl::string_view closest;
   for (const Key& key : kKeys) {
-    const int distance = EditDistance(name, key.name);
+    const int distance = options::EditDistance(name, key.name);
     if (distance >= best) continue;
     best = distance;
     closest = key.name;
@@ -82,10 +82,10 @@ std::string UnknownKey(const std::string& name) {
                       closest.empty() ? "" : absl::StrCat("; did you mean ", closest, "?"));
 }
 
-absl::StatusOr<std::string> SwitchArgument(const Key& key, const Setting& setting) {
+absl::StatusOr<std::string> SwitchArgument(const Key& key, const options::Setting& setting) {
   // All that PyYAML, which Horovod reads its file with, takes for these.
   const auto is_one_of = [&](std::initializer_list<absl::string_view> words) {
-    return setting.kind == Setting::Kind::kPlain &&
+    return setting.kind == options::Setting::Kind::kPlain &&
            std::find(words.begin(), words.end(), setting.value) != words.end();
   };
   if (is_one_of({"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"})) {
@@ -98,7 +98,7 @@ absl::StatusOr<std::string> SwitchArgument(const Key& key, const Setting& settin
       absl::StrCat(key.name, ": '", setting.value, "' is not true or false"));
 }
 
-absl::StatusOr<std::string> ControllerArgument(const Setting& setting) {
+absl::StatusOr<std::string> ControllerArgument(const options::Setting& setting) {
   for (const char* name : {"gloo", "mpi"}) {
     if (setting.value == name) return absl::StrCat("--", name);
   }
@@ -107,21 +107,21 @@ absl::StatusOr<std::string> ControllerArgument(const Setting& setting) {
 }
 
 // Empty: it asks for nothing.
-absl::StatusOr<std::string> ArgumentOf(const Setting& setting) {
+absl::StatusOr<std::string> ArgumentOf(const options::Setting& setting) {
   const Key* key = FindKey(setting.key);
   if (key == nullptr && !IsGroup(setting.key)) {
     return absl::InvalidArgumentError(UnknownKey(setting.key));
   }
   if (key == nullptr) {
-    if (setting.kind == Setting::Kind::kEmpty) return "";
+    if (setting.kind == options::Setting::Kind::kEmpty) return "";
     return absl::InvalidArgumentError(absl::StrCat(setting.key, ": must be a group of settings"));
   }
-  if (setting.kind == Setting::Kind::kEmpty) {
+  if (setting.kind == options::Setting::Kind::kEmpty) {
     return absl::InvalidArgumentError(absl::StrCat(key->name, ": has no value"));
   }
   if (key->name == kController) return ControllerArgument(setting);
   if (key->type == Type::kSwitch) return SwitchArgument(*key, setting);
-  if (key->type == Type::kNumber && setting.kind == Setting::Kind::kQuoted) {
+  if (key->type == Type::kNumber && setting.kind == options::Setting::Kind::kQuoted) {
     return absl::InvalidArgumentError(
         absl::StrCat(key->name, ": '", setting.value, "' is a text; a number has no quotes"));
   }
@@ -130,10 +130,10 @@ absl::StatusOr<std::string> ArgumentOf(const Setting& setting) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ConfigFlag>> FlagsOfSettings(const std::vector<Setting>& settings,
-                                                        const std::string& file) {
+absl::StatusOr<std::vector<ConfigFlag>> FlagsOfSettings(
+    const std::vector<options::Setting>& settings, const std::string& file) {
   std::vector<ConfigFlag> flags;
-  for (const Setting& setting : settings) {
+  for (const options::Setting& setting : settings) {
     const std::string where = absl::StrCat(file, ":", setting.line, ": ");
     const absl::StatusOr<std::string> argument = ArgumentOf(setting);
     if (!argument.ok()) {
@@ -145,8 +145,8 @@ absl::StatusOr<std::vector<ConfigFlag>> FlagsOfSettings(const std::vector<Settin
 }
 
 absl::StatusOr<std::vector<ConfigFlag>> ReadConfigFile(const std::string& file) {
-  ASSIGN_OR_RETURN(const std::vector<Setting> settings, ReadSettings(file));
+  ASSIGN_OR_RETURN(const std::vector<options::Setting> settings, options::ReadSettings(file));
   return FlagsOfSettings(settings, file);
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

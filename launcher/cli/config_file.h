@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "options/settings_file.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 
 struct ConfigFlag {
   std::string where;     // "job.yaml:3: params.cycle_time_ms"
@@ -18,12 +18,12 @@ struct ConfigFlag {
 // `file` is its name in messages. Pure.
 //   InvalidArgument: an unknown key, a key without a value, or a value of the wrong type; one line
 //   that begins with file:line.
-absl::StatusOr<std::vector<ConfigFlag>> FlagsOfSettings(const std::vector<Setting>& settings,
-                                                        const std::string& file);
+absl::StatusOr<std::vector<ConfigFlag>> FlagsOfSettings(
+    const std::vector<options::Setting>& settings, const std::string& file);
 
 // Errors as FlagsOfSettings and ReadSettings.
 absl::StatusOr<std::vector<ConfigFlag>> ReadConfigFile(const std::string& file);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_CONFIG_FILE_H_

@@ -3,13 +3,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 using ::testing::ElementsAre;
 
 absl::StatusOr<std::vector<ConfigFlag>> Read(const std::string& text) {
-  const auto settings = ParseSettings(text, "f.yaml");
+  const auto settings = options::ParseSettings(text, "f.yaml");
   EXPECT_TRUE(settings.ok()) << settings.status();
   return FlagsOfSettings(*settings, "f.yaml");
 }
@@ -111,4 +111,4 @@ TEST(ConfigFile, Mistakes_AreNamedWithTheirLine) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

@@ -7,7 +7,7 @@
 #include "options/command_line.h"
 #include "options/flag_table.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 constexpr char kDrain[] = "drain";
@@ -29,7 +29,8 @@ class Parser {
     if (drain_) {
       flags_.Value("--grace", "SECONDS", "For the host to end its work (the job's own)",
                    [this](const std::string& text) {
-                     ASSIGN_OR_RETURN(int64_t seconds, ParseInteger("--grace", text, 1, 7 * 86400));
+                     ASSIGN_OR_RETURN(int64_t seconds,
+                                      options::ParseInteger("--grace", text, 1, 7 * 86400));
                      options_.grace = absl::Seconds(seconds);
                      return absl::OkStatus();
                    });
@@ -45,7 +46,7 @@ class Parser {
       options_.host = args[0];
       args.erase(args.begin());
     }
-    ASSIGN_OR_RETURN(FlagTable::Result result, flags_.Parse(args));
+    ASSIGN_OR_RETURN(options::FlagTable::Result result, flags_.Parse(args));
     if (result.help) {
       options_.action = ControlOptions::Action::kShowHelp;
       return std::move(options_);
@@ -86,7 +87,7 @@ class Parser {
   }
 
   const bool drain_;
-  FlagTable flags_;
+  options::FlagTable flags_;
   ControlOptions options_;
 };
 
@@ -94,7 +95,7 @@ class Parser {
 
 std::string SimilarControlCommand(const std::string& word) {
   for (const char* command : {"status", kDrain}) {
-    if (EditDistance(word, command) <= 2) return command;
+    if (options::EditDistance(word, command) <= 2) return command;
   }
   return "";
 }
@@ -109,4 +110,4 @@ absl::StatusOr<ControlOptions> ParseControlOptions(const std::vector<std::string
 
 std::string ControlHelpText(const std::string& action) { return Parser(action).Help(); }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

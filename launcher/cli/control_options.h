@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 
 struct ControlOptions {
   enum class Action { kStatus, kDrain, kShowHelp };
@@ -32,6 +32,6 @@ absl::StatusOr<ControlOptions> ParseControlOptions(const std::vector<std::string
 // `action`: "status" or "drain".
 std::string ControlHelpText(const std::string& action);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_CONTROL_OPTIONS_H_

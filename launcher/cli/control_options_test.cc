@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST(ControlHelpText, NamesWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/json.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 // Set by an agent for each of its workers. A launcher that runs inside a worker of another job must
@@ -22,7 +22,7 @@ bool StaysHere(const std::string& name) {
   if (absl::StartsWith(name, "BASH_FUNC_") || absl::EndsWith(name, "CUDA_VISIBLE_DEVICES")) {
     return true;
   }
-  if (!IsUtf8(name)) return true;  // what programs can't ask for, messages can't carry
+  if (!text::IsUtf8(name)) return true;  // what programs can't ask for, messages can't carry
   if (name == "OLDPWD" || name == "_HOROVOD_SECRET_KEY") return true;
   return std::find(std::begin(kPerWorker), std::end(kPerWorker), name) != std::end(kPerWorker);
 }
@@ -65,4 +65,4 @@ Environment WorkerEnvironment(const Environment& launcher, const std::vector<Ass
   return result;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

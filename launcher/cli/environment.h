@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/env.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 
 using Assignment = std::pair<std::string, std::string>;  // variable, value
 
@@ -22,6 +22,6 @@ absl::StatusOr<Assignment> ParseExport(const std::string& text, const Environmen
 Environment WorkerEnvironment(const Environment& launcher, const std::vector<Assignment>& tunables,
                               const std::vector<Assignment>& exports);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_ENVIRONMENT_H_

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 using ::testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST(ParseExport, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "launcher/cli/options.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 using ::testing::Contains;
@@ -151,4 +151,4 @@ TEST(HorovodFlags, LongFlags_CanBeShortened) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 constexpr int64_t kMostSamples = 1000000;
@@ -25,7 +25,7 @@ absl::Status CheckPart(const std::string& flag, const std::string& text) {
 
 }  // namespace
 
-void MeasuringFlags::Declare(FlagTable& flags) {
+void MeasuringFlags::Declare(options::FlagTable& flags) {
   DeclareAutotune(flags);
   flags.Group("Timeline");
   flags.Value("--timeline-filename", "FILE",
@@ -40,7 +40,7 @@ void MeasuringFlags::Declare(FlagTable& flags) {
   flags.Opposites("--timeline-mark-cycles", "--no-timeline-mark-cycles");
 }
 
-void MeasuringFlags::DeclareAutotune(FlagTable& flags) {
+void MeasuringFlags::DeclareAutotune(options::FlagTable& flags) {
   flags.Group("Autotune");
   flags.Flag("--autotune", "Look for the best fusion threshold and cycle time while training",
              [this] { autotune_ = true; });
@@ -54,7 +54,7 @@ void MeasuringFlags::DeclareAutotune(FlagTable& flags) {
   auto number = [&](const std::string& name, const std::string& help, const std::string& variable,
                     int64_t least) {
     flags.Value(name, "N", help, [this, name, variable, least](const std::string& text) {
-      ASSIGN_OR_RETURN(const int64_t value, ParseInteger(name, text, least, kMostSamples));
+      ASSIGN_OR_RETURN(const int64_t value, options::ParseInteger(name, text, least, kMostSamples));
       autotune_values_.emplace_back(variable, absl::StrCat(value));
       return absl::OkStatus();
     });
@@ -86,4 +86,4 @@ std::vector<Assignment> MeasuringFlags::Finish() const {
   return variables;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

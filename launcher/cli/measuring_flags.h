@@ -8,19 +8,19 @@
 #include "launcher/cli/environment.h"
 #include "options/flag_table.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 
 // Collects them while a FlagTable parses. One use; must outlive the table's Parse.
 class MeasuringFlags {
  public:
-  void Declare(FlagTable& flags);
+  void Declare(options::FlagTable& flags);
 
   // The variables of the workers' runtime that they stand for. What belongs to the timeline or to
   // autotune reaches the workers only if that is asked for.
   std::vector<Assignment> Finish() const;
 
  private:
-  void DeclareAutotune(FlagTable& flags);
+  void DeclareAutotune(options::FlagTable& flags);
 
   bool autotune_ = false;
   std::vector<Assignment> autotune_values_;
@@ -28,6 +28,6 @@ class MeasuringFlags {
   bool mark_cycles_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_MEASURING_FLAGS_H_

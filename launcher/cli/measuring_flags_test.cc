@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 using ::testing::IsEmpty;
@@ -13,7 +13,7 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 absl::StatusOr<std::vector<Assignment>> Parse(const std::string& args) {
-  FlagTable table("program", {});
+  options::FlagTable table("program", {});
   MeasuringFlags flags;
   flags.Declare(table);
   const auto result = table.Parse(absl::StrSplit(absl::StrCat(args, " cmd"), ' '));
@@ -63,4 +63,4 @@ TEST(MeasuringFlagsTest, BadValues_AreNamed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

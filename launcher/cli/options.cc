@@ -6,17 +6,17 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/net/local_network.h"
 #include "base/status_macros.h"
 #include "launcher/cli/config_file.h"
 #include "launcher/cli/control_options.h"
 #include "launcher/cli/measuring_flags.h"
-#include "base/net/local_network.h"
 #include "launcher/cli/runtime_flags.h"
 #include "launcher/cli/unavailable_flags.h"
 #include "options/elastic_options.h"
 #include "options/flag_table.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 // Horovod's flags; fills `options_` as they are met. One use.
@@ -61,15 +61,15 @@ class Parser {
     for (absl::string_view name : absl::StrSplit(list, ',')) {
       options_.networks.emplace_back(absl::StripAsciiWhitespace(name));
     }
-    return CheckNetworks(options_.networks);
+    return net::CheckNetworks(options_.networks);
   }
 
   absl::Status ReadStartTimeout();
   absl::Status Check() const;
 
   const Environment& environment_;
-  FlagTable flags_;
-  ElasticFlags elastic_{/*with_discovery=*/true};
+  options::FlagTable flags_;
+  options::ElasticFlags elastic_{/*with_discovery=*/true};
   MeasuringFlags measuring_;
   OutputFlags output_;
   RuntimeFlags runtime_;
@@ -80,7 +80,7 @@ class Parser {
 
 absl::Status ParseStartTimeout(const std::string& source, const std::string& text,
                                Options* options) {
-  ASSIGN_OR_RETURN(int64_t seconds, ParseInteger(source, text, 1, 7 * 86400));
+  ASSIGN_OR_RETURN(int64_t seconds, options::ParseInteger(source, text, 1, 7 * 86400));
   options->start_timeout = absl::Seconds(seconds);
   return absl::OkStatus();
 }
@@ -94,7 +94,7 @@ void Parser::DeclareGeneral() {
   flags_.SingleDash("--check-build", "-cb");
   flags_.Value("--num-proc", "N", "Number of processes", [this](const std::string& text) {
     has_num_proc_ = true;
-    ASSIGN_OR_RETURN(options_.num_proc, ParseInteger("-np", text, 1, 1 << 20));
+    ASSIGN_OR_RETURN(options_.num_proc, options::ParseInteger("-np", text, 1, 1 << 20));
     return absl::OkStatus();
   });
   flags_.SingleDash("--num-proc", "-np");
@@ -115,7 +115,7 @@ void Parser::DeclareGeneral() {
   flags_.Value("--handover", "FD", "For horovod.run: a socket to give out the workers' credentials",
                [this](const std::string& text) {
                  ASSIGN_OR_RETURN(options_.handover_fd,
-                                  ParseInteger("--handover", text, 3, 1 << 20));
+                                  options::ParseInteger("--handover", text, 3, 1 << 20));
                  return absl::OkStatus();
                });
   Text("--config-file", "FILE", "YAML with settings by Horovod's keys; flags win over it",
@@ -132,7 +132,8 @@ void Parser::DeclareHosts() {
   flags_.SingleDash("--hostfile", "-hostfile");
   flags_.Value("-p,--ssh-port", "PORT", "Port of sshd on the hosts (default: ssh's own)",
                [this](const std::string& text) {
-                 ASSIGN_OR_RETURN(options_.ssh_port, ParseInteger("--ssh-port", text, 1, 65535));
+                 ASSIGN_OR_RETURN(options_.ssh_port,
+                                  options::ParseInteger("--ssh-port", text, 1, 65535));
                  return absl::OkStatus();
                });
   Text("-i,--ssh-identity-file", "FILE", "Private key for ssh (default: ssh's own)",
@@ -164,7 +165,7 @@ void Parser::DeclareFooter() {
       "machine)\n\n"
       "Horovod's flags that this version refuses, each with the reason:";
   size_t column = 1000;
-  for (const FlagSpec& flag : UnavailableFlags()) {
+  for (const options::FlagSpec& flag : UnavailableFlags()) {
     if (column + flag.name.size() > 96) {
       absl::StrAppend(&text, "\n ");
       column = 1;
@@ -209,7 +210,7 @@ absl::Status Parser::Check() const {
 
 absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
                                       const std::vector<std::string>& defaults) {
-  ASSIGN_OR_RETURN(FlagTable::Result result, flags_.Parse(args, defaults));
+  ASSIGN_OR_RETURN(options::FlagTable::Result result, flags_.Parse(args, defaults));
   options_.command = std::move(result.command);
   if (result.help) options_.action = Options::Action::kShowHelp;
   if (options_.action != Options::Action::kRunJob) return std::move(options_);
@@ -258,4 +259,4 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
 
 std::string HelpText() { return Parser({}).Help(); }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

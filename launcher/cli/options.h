@@ -14,7 +14,7 @@
 #include "launcher/cli/output_flags.h"
 #include "options/elastic_options.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 
 struct Options {
   enum class Action { kRunJob, kShowHelp, kShowVersion, kCheckBuild };
@@ -28,7 +28,7 @@ struct Options {
   absl::Duration start_timeout = absl::Seconds(30);
   std::vector<std::string> networks;  // interface names and CIDRs
 
-  std::optional<ElasticOptions> elastic;  // empty: a static job
+  std::optional<options::ElasticOptions> elastic;  // empty: a static job
 
   std::string config_file;  // empty: none
   std::string event_log;    // a file; empty: none
@@ -52,6 +52,6 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
 
 std::string HelpText();
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_OPTIONS_H_

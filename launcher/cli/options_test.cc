@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "launcher/cli/unavailable_flags.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 using ::testing::ElementsAre;
@@ -158,7 +158,7 @@ TEST(ParseOptions, ContradictionsAreRefused) {
 }
 
 TEST(ParseOptions, FlagsOfFeaturesThatAreLackingAreRefused) {
-  for (const FlagSpec& flag : UnavailableFlags()) {
+  for (const options::FlagSpec& flag : UnavailableFlags()) {
     for (const std::string& spelling : flag.spellings) {
       EXPECT_THAT(Error("-np 1 " + spelling + " 3 cmd"),
                   HasSubstr(spelling + " is not available: "));
@@ -251,4 +251,4 @@ TEST(HelpText, NamesEveryGroupAndFlag) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 constexpr int64_t kMostMegabytes = 1 << 20;
@@ -12,25 +12,26 @@ constexpr int kUsualRotatedFiles = 5;
 
 }  // namespace
 
-void OutputFlags::Declare(FlagTable& flags) {
+void OutputFlags::Declare(options::FlagTable& flags) {
   flags.Value("--output-filename", "DIR", "Also write to DIR/rank.N/stdout and stderr",
               [this](const std::string& text) {
                 options_.directory = text;
                 return absl::OkStatus();
               });
-  flags.Value("--output-rotate-mb", "N",
-              "Begin a new file at N MB; the old one is stdout.1 (never)",
-              [this](const std::string& text) {
-                ASSIGN_OR_RETURN(const int64_t megabytes,
-                                 ParseInteger("--output-rotate-mb", text, 1, kMostMegabytes));
-                options_.rotate_bytes = megabytes << 20;
-                return absl::OkStatus();
-              });
+  flags.Value(
+      "--output-rotate-mb", "N", "Begin a new file at N MB; the old one is stdout.1 (never)",
+      [this](const std::string& text) {
+        ASSIGN_OR_RETURN(const int64_t megabytes,
+                         options::ParseInteger("--output-rotate-mb", text, 1, kMostMegabytes));
+        options_.rotate_bytes = megabytes << 20;
+        return absl::OkStatus();
+      });
   flags.Value("--output-rotate-files", "N", "Old files to keep of each (5)",
               [this](const std::string& text) {
                 has_count_ = true;
-                ASSIGN_OR_RETURN(options_.rotated_files,
-                                 ParseInteger("--output-rotate-files", text, 0, kMostRotatedFiles));
+                ASSIGN_OR_RETURN(
+                    options_.rotated_files,
+                    options::ParseInteger("--output-rotate-files", text, 0, kMostRotatedFiles));
                 return absl::OkStatus();
               });
   flags.Value("--output-format", "FORMAT", "text, or json: an object a line",
@@ -59,4 +60,4 @@ absl::StatusOr<OutputOptions> OutputFlags::Finish() const {
   return options;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

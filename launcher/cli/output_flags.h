@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "options/flag_table.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 
 struct OutputOptions {
   std::string directory;     // empty: no files
@@ -21,7 +21,7 @@ struct OutputOptions {
 // Collects them while a FlagTable parses. One use; must outlive the table's Parse.
 class OutputFlags {
  public:
-  void Declare(FlagTable& flags);
+  void Declare(options::FlagTable& flags);
   // InvalidArgument: flags that have no meaning together; names them.
   absl::StatusOr<OutputOptions> Finish() const;
 
@@ -30,6 +30,6 @@ class OutputFlags {
   bool has_count_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_OUTPUT_FLAGS_H_

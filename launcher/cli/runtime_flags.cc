@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 absl::Status CheckLogLevel(const std::string& level) {
@@ -32,7 +32,7 @@ absl::Status CheckCycleTime(const std::string& text) {
 
 }  // namespace
 
-void RuntimeFlags::Declare(FlagTable& flags) {
+void RuntimeFlags::Declare(options::FlagTable& flags) {
   DeclareTuneables(flags);
   DeclareLog(flags);
   flags.Group("Runtime");
@@ -60,7 +60,7 @@ void RuntimeFlags::Declare(FlagTable& flags) {
   flags.Harmless("--no-mpi-threads-disable");
 }
 
-void RuntimeFlags::DeclareTuneables(FlagTable& flags) {
+void RuntimeFlags::DeclareTuneables(options::FlagTable& flags) {
   flags.Group("Tuneable parameters");
   Tuneable(flags, "--fusion-threshold-mb", "Size of the fusion buffer in MB (128)",
            "HOROVOD_FUSION_THRESHOLD", int64_t{1} << 20);
@@ -75,7 +75,7 @@ void RuntimeFlags::DeclareTuneables(FlagTable& flags) {
   DeclareHierarchy(flags);
 }
 
-void RuntimeFlags::DeclareHierarchy(FlagTable& flags) {
+void RuntimeFlags::DeclareHierarchy(options::FlagTable& flags) {
   flags.Flag("--hierarchical-allreduce", "Sums in each host first, then across (default)",
              [this] { Set("HOROVOD_HIERARCHICAL_ALLREDUCE", "1"); });
   flags.Flag("--no-hierarchical-allreduce", "As if every process were a host",
@@ -92,7 +92,7 @@ void RuntimeFlags::DeclareHierarchy(FlagTable& flags) {
   flags.Opposites("--torus-allreduce", "--no-torus-allreduce");
 }
 
-void RuntimeFlags::DeclareLog(FlagTable& flags) {
+void RuntimeFlags::DeclareLog(options::FlagTable& flags) {
   flags.Group("Runtime's own log");
   flags.Value("--log-level", "LEVEL", "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL",
               [this](const std::string& text) {
@@ -108,13 +108,13 @@ void RuntimeFlags::DeclareLog(FlagTable& flags) {
   flags.Opposites("--log-with-timestamp", "--log-without-timestamp");
 }
 
-void RuntimeFlags::Tuneable(FlagTable& flags, const std::string& name, const std::string& help,
-                            const std::string& variable, int64_t factor) {
+void RuntimeFlags::Tuneable(options::FlagTable& flags, const std::string& name,
+                            const std::string& help, const std::string& variable, int64_t factor) {
   flags.Value(name, "N", help, [this, name, variable, factor](const std::string& text) {
-    ASSIGN_OR_RETURN(const int64_t value, ParseInteger(name, text, 0, INT32_MAX));
+    ASSIGN_OR_RETURN(const int64_t value, options::ParseInteger(name, text, 0, INT32_MAX));
     Set(variable, absl::StrCat(value * factor));
     return absl::OkStatus();
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

@@ -10,19 +10,19 @@
 #include "launcher/cli/environment.h"
 #include "options/flag_table.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 
 // Collects them while a FlagTable parses. One use; must outlive the table's Parse.
 class RuntimeFlags {
  public:
-  void Declare(FlagTable& flags);
+  void Declare(options::FlagTable& flags);
   const std::vector<Assignment>& variables() const { return variables_; }
 
  private:
-  void DeclareTuneables(FlagTable& flags);
-  void DeclareHierarchy(FlagTable& flags);
-  void DeclareLog(FlagTable& flags);
-  void Tuneable(FlagTable& flags, const std::string& name, const std::string& help,
+  void DeclareTuneables(options::FlagTable& flags);
+  void DeclareHierarchy(options::FlagTable& flags);
+  void DeclareLog(options::FlagTable& flags);
+  void Tuneable(options::FlagTable& flags, const std::string& name, const std::string& help,
                 const std::string& variable, int64_t factor = 1);
   void Set(const std::string& variable, const std::string& value) {
     variables_.emplace_back(variable, value);
@@ -31,6 +31,6 @@ class RuntimeFlags {
   std::vector<Assignment> variables_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_RUNTIME_FLAGS_H_

@@ -1,18 +1,20 @@
 #include "launcher/cli/unavailable_flags.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 namespace {
 
 constexpr char kNcclStreams[] = "NCCL has one stream here; leave it out";
 constexpr char kMpi[] = "this version has no MPI; leave it out, Gloo is used instead";
 
-FlagSpec WithValue(const char* name, const char* why) { return {name, {name}, true, why}; }
-FlagSpec WithoutValue(const char* name, const char* why) { return {name, {name}, false, why}; }
+options::FlagSpec WithValue(const char* name, const char* why) { return {name, {name}, true, why}; }
+options::FlagSpec WithoutValue(const char* name, const char* why) {
+  return {name, {name}, false, why};
+}
 
 }  // namespace
 
-const std::vector<FlagSpec>& UnavailableFlags() {
-  static const auto* const flags = new std::vector<FlagSpec>{
+const std::vector<options::FlagSpec>& UnavailableFlags() {
+  static const auto* const flags = new std::vector<options::FlagSpec>{
       WithValue("--num-nccl-streams", kNcclStreams),
       WithoutValue("--mpi", kMpi),
       WithoutValue("--mpi-threads-disable", kMpi),
@@ -24,4 +26,4 @@ const std::vector<FlagSpec>& UnavailableFlags() {
   return *flags;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli

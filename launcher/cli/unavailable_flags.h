@@ -7,10 +7,10 @@
 
 #include "options/command_line.h"
 
-namespace hvd {
+namespace hvd::launcher::cli {
 
-const std::vector<FlagSpec>& UnavailableFlags();
+const std::vector<options::FlagSpec>& UnavailableFlags();
 
-}  // namespace hvd
+}  // namespace hvd::launcher::cli
 
 #endif  // LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_

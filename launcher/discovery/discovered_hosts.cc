@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "launcher/discovery/host_list.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
 // "fd00::1" would be a host "fd00:" with one slot; an address of version 6 stands in brackets.
@@ -19,7 +19,8 @@ bool NamesSlots(absl::string_view line) {
   return absl::StrContains(line, ':') && !absl::EndsWith(line, "]");
 }
 
-absl::StatusOr<HostSlots> ParseLine(absl::string_view line, int slots_per_host) {
+absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view line,
+                                                            int slots_per_host) {
   if (NamesSlots(line)) return ParseHost(line);
   if (slots_per_host > 0) return ParseHost(absl::StrCat(line, ":", slots_per_host));
   RETURN_IF_ERROR(ParseHost(absl::StrCat(line, ":1")).status());  // not even a name
@@ -30,16 +31,16 @@ absl::StatusOr<HostSlots> ParseLine(absl::string_view line, int slots_per_host) 
 
 }  // namespace
 
-absl::StatusOr<std::vector<HostSlots>> ParseDiscoveredHosts(absl::string_view text,
-                                                            int slots_per_host) {
-  std::vector<HostSlots> hosts;
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseDiscoveredHosts(
+    absl::string_view text, int slots_per_host) {
+  std::vector<rendezvous::membership::HostSlots> hosts;
   std::map<std::string, int> seen;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     line = absl::StripAsciiWhitespace(line);
     if (line.empty()) continue;
-    absl::StatusOr<HostSlots> host = ParseLine(line, slots_per_host);
+    absl::StatusOr<rendezvous::membership::HostSlots> host = ParseLine(line, slots_per_host);
     if (!host.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("line ", number, ": ", host.status().message()));
@@ -54,4 +55,4 @@ absl::StatusOr<std::vector<HostSlots>> ParseDiscoveredHosts(absl::string_view te
   return hosts;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

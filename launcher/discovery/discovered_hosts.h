@@ -8,14 +8,14 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 
 // One host a line, "name" or "name:slots"; blank lines don't count. `slots_per_host` is for lines
 // without slots; 0: there must be none. No host at all is a list like any other.
 //   InvalidArgument: a line of another form, or a host that comes twice; says which line.
-absl::StatusOr<std::vector<HostSlots>> ParseDiscoveredHosts(absl::string_view text,
-                                                            int slots_per_host);
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseDiscoveredHosts(
+    absl::string_view text, int slots_per_host);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery
 
 #endif  // LAUNCHER_DISCOVERY_DISCOVERED_HOSTS_H_

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
 using ::testing::HasSubstr;
@@ -31,7 +31,7 @@ TEST(ParseDiscoveredHosts, GoodOutput_IsRead) {
     auto hosts = ParseDiscoveredHosts(c.text, c.slots_per_host);
     ASSERT_TRUE(hosts.ok()) << c.text << ": " << hosts.status();
     EXPECT_EQ(absl::StrJoin(*hosts, " ",
-                            [](std::string* out, const HostSlots& host) {
+                            [](std::string* out, const rendezvous::membership::HostSlots& host) {
                               absl::StrAppend(out, host.host, "=", host.slots);
                             }),
               c.hosts);
@@ -60,4 +60,4 @@ TEST(ParseDiscoveredHosts, Rubbish_IsRefusedAsAWholeAndNamed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

@@ -2,10 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 
-absl::StatusOr<std::vector<HostSlots>> EmptyLists::Judge(
-    absl::StatusOr<std::vector<HostSlots>> hosts) {
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> EmptyLists::Judge(
+    absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts) {
   if (!hosts.ok() || !hosts->empty()) {
     empty_ones_ = 0;
     had_hosts_ = had_hosts_ || hosts.ok();
@@ -20,4 +20,4 @@ absl::StatusOr<std::vector<HostSlots>> EmptyLists::Judge(
   return hosts;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

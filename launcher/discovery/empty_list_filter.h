@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 
 // Believed, an empty list ends all training at once; far more often it comes of a script that hides
 // a failure, as a pipe does. So after a list of some hosts it counts only when it has come
@@ -23,7 +23,8 @@ class EmptyLists {
 
   // Takes each result of the discovery, in order, and returns it; but NotFound for an empty list
   // that is not believed.
-  absl::StatusOr<std::vector<HostSlots>> Judge(absl::StatusOr<std::vector<HostSlots>> hosts);
+  absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> Judge(
+      absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts);
 
  private:
   const std::string who_;
@@ -31,6 +32,6 @@ class EmptyLists {
   int empty_ones_ = 0;      // since then, in a row
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery
 
 #endif  // LAUNCHER_DISCOVERY_EMPTY_LIST_FILTER_H_

@@ -2,10 +2,10 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
-using Hosts = std::vector<HostSlots>;
+using Hosts = std::vector<rendezvous::membership::HostSlots>;
 
 class EmptyListsTest : public testing::Test {
  protected:
@@ -52,4 +52,4 @@ TEST_F(EmptyListsTest, SaysWhoAndWhatWillBe) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
 // Horovod's own sentence; scripts look for it.
@@ -30,7 +30,8 @@ bool IsName(absl::string_view name, bool bracketed) {
 
 }  // namespace
 
-absl::StatusOr<HostSlots> MakeHost(absl::string_view name, absl::string_view slots) {
+absl::StatusOr<rendezvous::membership::HostSlots> MakeHost(absl::string_view name,
+                                                           absl::string_view slots) {
   const bool bracketed = name.size() > 2 && name.front() == '[' && name.back() == ']';
   if (bracketed) name = name.substr(1, name.size() - 2);
   if (!IsName(name, bracketed)) {
@@ -45,10 +46,10 @@ absl::StatusOr<HostSlots> MakeHost(absl::string_view name, absl::string_view slo
     return absl::InvalidArgumentError(
         absl::StrCat("host ", name, ": ", count, " slots; a host has 1 to ", kMaxSlots));
   }
-  return HostSlots{std::string(name), count};
+  return rendezvous::membership::HostSlots{std::string(name), count};
 }
 
-absl::StatusOr<HostSlots> ParseHost(absl::string_view entry) {
+absl::StatusOr<rendezvous::membership::HostSlots> ParseHost(absl::string_view entry) {
   entry = absl::StripAsciiWhitespace(entry);
   const size_t colon = entry.rfind(':');
   if (colon == absl::string_view::npos || (!entry.empty() && entry.back() == ']')) {
@@ -58,11 +59,12 @@ absl::StatusOr<HostSlots> ParseHost(absl::string_view entry) {
   return MakeHost(entry.substr(0, colon), entry.substr(colon + 1));
 }
 
-absl::StatusOr<std::vector<HostSlots>> ParseHostList(absl::string_view list) {
-  std::vector<HostSlots> hosts;
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostList(
+    absl::string_view list) {
+  std::vector<rendezvous::membership::HostSlots> hosts;
   std::set<std::string> names;
   for (absl::string_view entry : absl::StrSplit(list, ',')) {
-    ASSIGN_OR_RETURN(HostSlots host, ParseHost(entry));
+    ASSIGN_OR_RETURN(rendezvous::membership::HostSlots host, ParseHost(entry));
     if (!names.insert(host.host).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("host ", host.host, " is listed twice; give it all its slots in one entry"));
@@ -72,12 +74,12 @@ absl::StatusOr<std::vector<HostSlots>> ParseHostList(absl::string_view list) {
   return hosts;
 }
 
-absl::StatusOr<std::vector<HostSlots>> TakeSlots(const std::vector<HostSlots>& hosts,
-                                                 int num_proc) {
-  std::vector<HostSlots> taken;
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> TakeSlots(
+    const std::vector<rendezvous::membership::HostSlots>& hosts, int num_proc) {
+  std::vector<rendezvous::membership::HostSlots> taken;
   int64_t missing = num_proc;
   int64_t available = 0;
-  for (const HostSlots& host : hosts) {
+  for (const rendezvous::membership::HostSlots& host : hosts) {
     available += host.slots;
     if (missing == 0) continue;
     taken.push_back({host.host, static_cast<int>(std::min<int64_t>(missing, host.slots))});
@@ -91,4 +93,4 @@ absl::StatusOr<std::vector<HostSlots>> TakeSlots(const std::vector<HostSlots>& h
   return taken;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

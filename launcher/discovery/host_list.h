@@ -8,22 +8,25 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 
 // "name:slots"; a numeric IPv6 address stands in brackets, which the result's name lacks.
 //   InvalidArgument: not of this form; says in one line what is wrong with which entry.
-absl::StatusOr<HostSlots> ParseHost(absl::string_view entry);
+absl::StatusOr<rendezvous::membership::HostSlots> ParseHost(absl::string_view entry);
 
 // Makes a host of a name and a text with its number of slots; errors as for ParseHost.
-absl::StatusOr<HostSlots> MakeHost(absl::string_view name, absl::string_view slots);
+absl::StatusOr<rendezvous::membership::HostSlots> MakeHost(absl::string_view name,
+                                                           absl::string_view slots);
 
 // Entries separated by commas.   InvalidArgument: as for ParseHost, or a host that comes twice.
-absl::StatusOr<std::vector<HostSlots>> ParseHostList(absl::string_view list);
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostList(
+    absl::string_view list);
 
 // The hosts, in order, that `num_proc` processes need; the last one keeps only the slots in use.
 //   InvalidArgument: there are fewer slots than processes.
-absl::StatusOr<std::vector<HostSlots>> TakeSlots(const std::vector<HostSlots>& hosts, int num_proc);
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> TakeSlots(
+    const std::vector<rendezvous::membership::HostSlots>& hosts, int num_proc);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery
 
 #endif  // LAUNCHER_DISCOVERY_HOST_LIST_H_

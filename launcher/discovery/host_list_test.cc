@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
 using ::testing::HasSubstr;
@@ -82,4 +82,4 @@ TEST(TakeSlots, TooFewSlotsNamesBothNumbers) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

@@ -9,14 +9,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/text/duration_text.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/os/process.h"
 #include "base/status_macros.h"
+#include "base/text/duration_text.h"
 #include "launcher/discovery/discovered_hosts.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
@@ -72,13 +72,13 @@ class PolledScript : public HostScript {
   absl::Status Spawn() {
     ASSIGN_OR_RETURN(Pipe output, MakePipe());
     ASSIGN_OR_RETURN(Pipe error, MakePipe());
-    SpawnOptions options;
+    os::SpawnOptions options;
     options.file = "/bin/sh";
     // The path as $0: nothing in it means anything to the shell.
     options.argv = {"/bin/sh", "-c", "\"$0\"", options_.path};
     options.stdout_fd = output.write.get();
     options.stderr_fd = error.write.get();
-    ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+    ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
     process_.emplace(std::move(process));
     exited_ = false;
     RETURN_IF_ERROR(Listen(std::move(output.read), output_));
@@ -91,7 +91,7 @@ class PolledScript : public HostScript {
     limit_ = loop_->After(options_.time_limit, [this] {
       End();
       Tell(Code::kDeadlineExceeded,
-           absl::StrCat("has not ended within ", DurationText(options_.time_limit),
+           absl::StrCat("has not ended within ", text::DurationText(options_.time_limit),
                         " and was killed"));
     });
     return absl::OkStatus();
@@ -121,7 +121,7 @@ class PolledScript : public HostScript {
 
   void FinishWhenOver() {
     if (!exited_ || output_.fd.valid() || error_.fd.valid()) return;
-    const std::optional<ExitStatus> status = process_->PeekExit();
+    const std::optional<os::ExitStatus> status = process_->PeekExit();
     End();
     if (status->signal != 0) {
       return Tell(Code::kFailedPrecondition, absl::StrCat("was killed by signal ", status->signal));
@@ -132,7 +132,7 @@ class PolledScript : public HostScript {
                   absl::StrCat("failed with exit code ", status->exit_code,
                                said.empty() ? "" : absl::StrCat(": ", said)));
     }
-    absl::StatusOr<std::vector<HostSlots>> hosts =
+    absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts =
         ParseDiscoveredHosts(output_.text, options_.slots_per_host);
     if (!hosts.ok()) {
       return Tell(Code::kInvalidArgument,
@@ -163,7 +163,7 @@ class PolledScript : public HostScript {
   const HostScriptOptions options_;
   const OnResult on_result_;
   const std::unique_ptr<EventLoop> loop_;
-  std::optional<Process> process_;  // of the run under way
+  std::optional<os::Process> process_;  // of the run under way
   bool exited_ = false;
   Stream output_;
   Stream error_;
@@ -179,4 +179,4 @@ absl::StatusOr<std::unique_ptr<HostScript>> HostScript::Start(HostScriptOptions 
   return std::make_unique<PolledScript>(std::move(options), std::move(on_result), std::move(loop));
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 
 struct HostScriptOptions {
   std::string path;        // of an executable file
@@ -27,7 +27,8 @@ class HostScript {
   // The hosts, or in one line why there are none; the message names the script.
   //   FailedPrecondition: it failed; with the end of what it said.   DeadlineExceeded: it took too
   //   long.   InvalidArgument: it printed what is no list.   Unavailable: it can't be run.
-  using OnResult = std::function<void(absl::StatusOr<std::vector<HostSlots>>)>;
+  using OnResult =
+      std::function<void(absl::StatusOr<std::vector<rendezvous::membership::HostSlots>>)>;
 
   // `on_result` is called by the thread.   ResourceExhausted: too many open files.
   static absl::StatusOr<std::unique_ptr<HostScript>> Start(HostScriptOptions options,
@@ -36,6 +37,6 @@ class HostScript {
   virtual ~HostScript() = default;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery
 
 #endif  // LAUNCHER_DISCOVERY_HOST_SCRIPT_H_

@@ -11,11 +11,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
 using ::testing::HasSubstr;
-using Hosts = absl::StatusOr<std::vector<HostSlots>>;
+using Hosts = absl::StatusOr<std::vector<rendezvous::membership::HostSlots>>;
 
 class HostScriptTest : public ::testing::Test {
  protected:
@@ -142,4 +142,4 @@ TEST_F(HostScriptTest, Destructor_ScriptThatHangs_KillsIt) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

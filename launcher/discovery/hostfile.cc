@@ -14,10 +14,10 @@
 #include "base/status_macros.h"
 #include "launcher/discovery/host_list.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
-absl::StatusOr<HostSlots> ParseLine(absl::string_view line) {
+absl::StatusOr<rendezvous::membership::HostSlots> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t\r\v\f"), absl::SkipEmpty());
   if (words.size() == 1) return ParseHost(words[0]);
@@ -31,17 +31,17 @@ absl::StatusOr<HostSlots> ParseLine(absl::string_view line) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<HostSlots>> ParseHostfile(absl::string_view text,
-                                                     const std::string& file) {
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostfile(
+    absl::string_view text, const std::string& file) {
   absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // some editors begin a file so
-  std::vector<HostSlots> hosts;
+  std::vector<rendezvous::membership::HostSlots> hosts;
   std::map<std::string, int> seen;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     line = line.substr(0, line.find('#'));
     if (absl::StripAsciiWhitespace(line).empty()) continue;
-    absl::StatusOr<HostSlots> host = ParseLine(line);
+    absl::StatusOr<rendezvous::membership::HostSlots> host = ParseLine(line);
     if (!host.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(file, ":", number, ": ", host.status().message()));
@@ -58,7 +58,8 @@ absl::StatusOr<std::vector<HostSlots>> ParseHostfile(absl::string_view text,
   return hosts;
 }
 
-absl::StatusOr<std::vector<HostSlots>> ReadHostfile(const std::string& file) {
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ReadHostfile(
+    const std::string& file) {
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   std::stringstream text;
@@ -70,4 +71,4 @@ absl::StatusOr<std::vector<HostSlots>> ReadHostfile(const std::string& file) {
   return ParseHostfile(text.str(), file);
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::discovery {
 namespace {
 
 using ::testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST(ReadHostfile, ReadsAFile) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::discovery

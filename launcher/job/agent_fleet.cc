@@ -9,12 +9,12 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
-absl::StatusOr<size_t> AgentFleet::Start(const AgentTarget& target,
+absl::StatusOr<size_t> AgentFleet::Start(const spawn::AgentTarget& target,
                                          const pb::AgentBootstrap& bootstrap) {
   const size_t agent = next_;
-  AgentProcess::Callbacks callbacks;
+  spawn::AgentProcess::Callbacks callbacks;
   callbacks.on_ready = [this, agent](const std::string& warning) {
     events_.Post(AgentIsReady{agent, warning});
   };
@@ -24,10 +24,10 @@ absl::StatusOr<size_t> AgentFleet::Start(const AgentTarget& target,
   callbacks.on_output = [this, host = target.host](const pb::WorkerOutput& line) {
     output_.Write(line.rank(), line.is_stderr(), line.line(), host);
   };
-  callbacks.on_exit = [this, agent](const AgentExit& exit) {
+  callbacks.on_exit = [this, agent](const spawn::AgentExit& exit) {
     events_.Post(AgentHasExited{agent, exit});
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<AgentProcess> process,
+  ASSIGN_OR_RETURN(std::unique_ptr<spawn::AgentProcess> process,
                    start_(target, bootstrap, std::move(callbacks)));
   agents_[next_++] = {target, false, false, std::move(process)};
   return agent;
@@ -51,7 +51,7 @@ void AgentFleet::KillAll() {
   for (auto& [unused, agent] : agents_) agent.process->Kill();
 }
 
-std::string DescribeExit(const AgentExit& exit) {
+std::string DescribeExit(const spawn::AgentExit& exit) {
   const std::string how = exit.signal != 0 ? absl::StrCat("killed by signal ", exit.signal, " (",
                                                           strsignal(exit.signal), ")")
                                            : absl::StrCat("exit code ", exit.exit_code);
@@ -61,4 +61,4 @@ std::string DescribeExit(const AgentExit& exit) {
       how, "; it said: ", absl::StrReplaceAll(said, {{"\r\n", " | "}, {"\n", " | "}, {"\r", " "}}));
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -14,22 +14,23 @@
 #include "launcher/job/job_events.h"
 #include "launcher/spawn/agent_process.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // AgentProcess::Start, or a test's own.
-using StartAgent = std::function<absl::StatusOr<std::unique_ptr<AgentProcess>>(
-    const AgentTarget&, const pb::AgentBootstrap&, AgentProcess::Callbacks)>;
+using StartAgent = std::function<absl::StatusOr<std::unique_ptr<spawn::AgentProcess>>(
+    const spawn::AgentTarget&, const pb::AgentBootstrap&, spawn::AgentProcess::Callbacks)>;
 
 // What its agents tell goes to `events`, what workers write to `output`; both must outlive it. For
 // the loop's thread only. The destructor kills what still runs and waits for it.
 class AgentFleet {
  public:
-  AgentFleet(StartAgent start, JobEventQueue& events, OutputSink& output)
+  AgentFleet(StartAgent start, JobEventQueue& events, console::OutputSink& output)
       : start_(std::move(start)), events_(events), output_(output) {}
 
   // Starts an agent and returns its number, which is never used again: 0, 1, ... Errors as
   // AgentProcess::Start.
-  absl::StatusOr<size_t> Start(const AgentTarget& target, const pb::AgentBootstrap& bootstrap);
+  absl::StatusOr<size_t> Start(const spawn::AgentTarget& target,
+                               const pb::AgentBootstrap& bootstrap);
 
   void MarkReady(size_t agent) { agents_.at(agent).ready = true; }
   void MarkExited(size_t agent) { agents_.at(agent).exited = true; }
@@ -37,7 +38,7 @@ class AgentFleet {
   void Forget(size_t agent) { agents_.erase(agent); }
 
   std::vector<size_t> agents() const;
-  const AgentTarget& target(size_t agent) const { return agents_.at(agent).target; }
+  const spawn::AgentTarget& target(size_t agent) const { return agents_.at(agent).target; }
   bool ready(size_t agent) const { return agents_.at(agent).ready; }
   bool AllExited() const;
 
@@ -49,22 +50,22 @@ class AgentFleet {
 
  private:
   struct Agent {
-    AgentTarget target;
+    spawn::AgentTarget target;
     bool ready = false;
     bool exited = false;
-    std::unique_ptr<AgentProcess> process;
+    std::unique_ptr<spawn::AgentProcess> process;
   };
 
   const StartAgent start_;
   JobEventQueue& events_;
-  OutputSink& output_;
+  console::OutputSink& output_;
   size_t next_ = 0;
   std::map<size_t, Agent> agents_;
 };
 
 // "exit code 3" or "killed by signal 9 (Killed)", and the last line it said, if any.
-std::string DescribeExit(const AgentExit& exit);
+std::string DescribeExit(const spawn::AgentExit& exit);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_AGENT_FLEET_H_

@@ -6,14 +6,14 @@
 #include "gtest/gtest.h"
 #include "launcher/job/testing/fake_agents.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 class AgentFleetTest : public ::testing::Test {
  protected:
   AgentFleetTest() {
     for (const char* host : {"a", "b"}) {
-      AgentTarget target;
+      spawn::AgentTarget target;
       target.host = host;
       EXPECT_TRUE(fleet_.Start(target, {}).ok());
     }
@@ -24,7 +24,7 @@ class AgentFleetTest : public ::testing::Test {
   }
 
   JobEventQueue events_;
-  OutputSink output_{OutputSinkOptions{}};
+  console::OutputSink output_{console::OutputSinkOptions{}};
   FakeAgents agents_;
   AgentFleet fleet_{agents_.Starter(), events_, output_};
 };
@@ -65,7 +65,7 @@ TEST_F(AgentFleetTest, ReachesAllAgents) {
 
 TEST_F(AgentFleetTest, FailedStartAddsNoAgent) {
   agents_.FailOn("c", absl::NotFoundError("no ssh"));
-  AgentTarget target;
+  spawn::AgentTarget target;
   target.host = "c";
   EXPECT_EQ(fleet_.Start(target, {}).status().message(), "no ssh");
   EXPECT_EQ(fleet_.agents(), (std::vector<size_t>{0, 1}));
@@ -75,7 +75,7 @@ TEST_F(AgentFleetTest, ForgottenAgentsNumberIsNotUsedAgain) {
   agents_.Exit("a");
   fleet_.Forget(0);
   EXPECT_EQ(fleet_.agents(), (std::vector<size_t>{1}));
-  AgentTarget target;
+  spawn::AgentTarget target;
   target.host = "a";
   EXPECT_EQ(*fleet_.Start(target, {}), 2u);
   EXPECT_EQ(fleet_.target(2).host, "a");
@@ -88,4 +88,4 @@ TEST(DescribeExit, SaysHowAndWhatItSaid) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -8,14 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
-void ElasticFleet::SetHosts(const std::vector<PlannedHost>& hosts) {
+void ElasticFleet::SetHosts(const std::vector<plan::PlannedHost>& hosts) {
   std::vector<std::pair<std::string, int>> report;
-  std::vector<HostSlots> slots;
+  std::vector<rendezvous::membership::HostSlots> slots;
   std::vector<std::string> names;
   hosts_.clear();
-  for (const PlannedHost& host : hosts) {
+  for (const plan::PlannedHost& host : hosts) {
     report.emplace_back(host.target.host, host.slots);
     slots.push_back({host.target.host, host.slots});
     names.push_back(host.target.host);
@@ -33,7 +33,7 @@ void ElasticFleet::SetHosts(const std::vector<PlannedHost>& hosts) {
 // The daemon can't tell them that there is no more work.
 void ElasticFleet::EndUnattached(const std::vector<std::string>& hosts) {
   std::set<std::string> ending(hosts.begin(), hosts.end());
-  for (const Membership::HostView& view : server_.Describe().hosts) {
+  for (const rendezvous::membership::Membership::HostView& view : server_.Describe().hosts) {
     if (view.attached) ending.erase(view.host.host);
   }
   for (const size_t agent : agents_.agents()) {
@@ -49,7 +49,7 @@ void ElasticFleet::StartDue() {
 }
 
 void ElasticFleet::Start(const std::string& host) {
-  const PlannedHost& planned = hosts_.at(host);
+  const plan::PlannedHost& planned = hosts_.at(host);
   absl::Status status;
   const absl::StatusOr<pb::AgentBootstrap> bootstrap = make_bootstrap_(planned);
   status = bootstrap.status();
@@ -67,13 +67,14 @@ void ElasticFleet::OnRefused(size_t agent, const std::string& message) {
   refusals_[agent] = message;
 }
 
-void ElasticFleet::OnExited(size_t agent, const AgentExit& exit) {
-  const AgentTarget target = agents_.target(agent);
+void ElasticFleet::OnExited(size_t agent, const spawn::AgentExit& exit) {
+  const spawn::AgentTarget target = agents_.target(agent);
   const bool was_ready = agents_.ready(agent);
   agents_.Forget(agent);
   const auto refusal = refusals_.extract(agent);
   if (!refusal.empty()) return Fail(target.host, refusal.mapped(), /*refused=*/true);
-  if (!was_ready) return Fail(target.host, ExplainEarlyExit(target, exit), /*refused=*/false);
+  if (!was_ready)
+    return Fail(target.host, spawn::ExplainEarlyExit(target, exit), /*refused=*/false);
   if (exit.exit_code == 0 && exit.signal == 0) return roster_.Left(target.host);
   Fail(target.host, absl::StrCat(target.host, ": its agent has ended: ", DescribeExit(exit)),
        /*refused=*/false);
@@ -97,4 +98,4 @@ absl::Status ElasticFleet::Unusable() const {
   return why.empty() ? absl::OkStatus() : absl::UnavailableError(why);
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

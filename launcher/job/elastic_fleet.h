@@ -15,16 +15,17 @@
 #include "launcher/plan/plan.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // What HostRoster decides, carried out. For one thread. All that it is given must outlive it.
 class ElasticFleet {
  public:
-  using BootstrapMaker = std::function<absl::StatusOr<pb::AgentBootstrap>(const PlannedHost& host)>;
+  using BootstrapMaker =
+      std::function<absl::StatusOr<pb::AgentBootstrap>(const plan::PlannedHost& host)>;
   using Warner = std::function<void(const std::string& line)>;
 
-  ElasticFleet(AgentFleet& agents, Server& server, Clock& clock, BootstrapMaker make_bootstrap,
-               Warner warn)
+  ElasticFleet(AgentFleet& agents, rendezvous::server::Server& server, Clock& clock,
+               BootstrapMaker make_bootstrap, Warner warn)
       : agents_(agents),
         server_(server),
         clock_(clock),
@@ -33,7 +34,7 @@ class ElasticFleet {
 
   // These are the hosts that there are now: the daemon is told, and agents are started. Agents that
   // the daemon does not know yet, on hosts that are not among them any more, are ended.
-  void SetHosts(const std::vector<PlannedHost>& hosts);
+  void SetHosts(const std::vector<plan::PlannedHost>& hosts);
 
   // Tries again where it is time to; see HostRoster::NextDue.
   void StartDue();
@@ -42,7 +43,7 @@ class ElasticFleet {
   // As the agents tell. The agent that has exited is forgotten.
   void OnReady(size_t agent);
   void OnRefused(size_t agent, const std::string& message);
-  void OnExited(size_t agent, const AgentExit& exit);
+  void OnExited(size_t agent, const spawn::AgentExit& exit);
 
   // Why the job can't start now: as long as no agent was ready yet, and every host has refused.
   absl::Status Refused() const;
@@ -55,18 +56,18 @@ class ElasticFleet {
   void Fail(const std::string& host, const std::string& why, bool refused);
 
   AgentFleet& agents_;
-  Server& server_;
+  rendezvous::server::Server& server_;
   Clock& clock_;
   const BootstrapMaker make_bootstrap_;
   const Warner warn_;
   HostRoster roster_;
-  std::map<std::string, PlannedHost> hosts_;
+  std::map<std::string, plan::PlannedHost> hosts_;
   std::vector<std::pair<std::string, int>> reported_;  // to the daemon
   bool has_reported_ = false;
   std::map<size_t, std::string> refusals_;  // of agents that have not exited yet
   bool one_was_ready_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_ELASTIC_FLEET_H_

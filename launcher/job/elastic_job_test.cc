@@ -4,7 +4,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/job_test_util.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,7 +111,7 @@ TEST_F(ElasticJobTest, NoHostUsableInTime_NamesEachAndWhy) {
 
 TEST_F(ElasticJobTest, NoHostsYet_IsTold) {
   MakeElastic();
-  daemon_.view.waits_for = Membership::Wait::kHosts;
+  daemon_.view.waits_for = rendezvous::membership::Membership::Wait::kHosts;
   daemon_.view.explanation = "waiting for more hosts to attach (0 of 4 slots)";
   daemon_.view.waits_until = clock_.Now() + absl::Seconds(35);
   ThenFound({});
@@ -214,9 +214,11 @@ TEST_F(ElasticJobTest, LaterDiscoveryFails_HostsStayAndOneWarningIsGiven) {
 TEST_F(ElasticJobTest, NoticesAreToldAndSummedUp) {
   MakeElastic();
   ThenFound({"alpha"});
-  ThenNotice(Notice::Kind::kHostJoined, "host alpha joined");
-  ThenNotice(Notice::Kind::kWorldFormed, "world of 4 workers formed", -1, 4);
-  ThenNotice(Notice::Kind::kWorkerFailed, "rank 1 on host alpha failed: exit code 3", 1);
+  ThenNotice(rendezvous::membership::Notice::Kind::kHostJoined, "host alpha joined");
+  ThenNotice(rendezvous::membership::Notice::Kind::kWorldFormed, "world of 4 workers formed", -1,
+             4);
+  ThenNotice(rendezvous::membership::Notice::Kind::kWorkerFailed,
+             "rank 1 on host alpha failed: exit code 3", 1);
   ThenVerdict(Success());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);
@@ -227,4 +229,4 @@ TEST_F(ElasticJobTest, NoticesAreToldAndSummedUp) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

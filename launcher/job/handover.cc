@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/net/descriptor_passing.h"
-#include "base/text/json.h"
-#include "base/status_macros.h"
-#include "rendezvous/security/job_credentials.h"
 #include "base/net/listen_address.h"
+#include "base/status_macros.h"
+#include "base/text/json.h"
+#include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 absl::Status CheckSocket(int fd) {
@@ -26,33 +26,34 @@ absl::Status CheckSocket(int fd) {
 }
 
 // Members of a JSON object.
-std::string CredentialsText(const PeerCredentials& own) {
-  return absl::StrCat("\"ca\":", JsonString(own.ca_certificate),
-                      ",\"certificate\":", JsonString(own.certificate),
-                      ",\"key\":", JsonString(own.private_key));
+std::string CredentialsText(const rendezvous::security::PeerCredentials& own) {
+  return absl::StrCat("\"ca\":", text::JsonString(own.ca_certificate),
+                      ",\"certificate\":", text::JsonString(own.certificate),
+                      ",\"key\":", text::JsonString(own.private_key));
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> HandOver(Fd caller, const std::vector<std::string>& addresses) {
   RETURN_IF_ERROR(CheckSocket(caller.get()));
-  ASSIGN_OR_RETURN(const auto authority, JobAuthority::Create("horovod.run"));
-  ASSIGN_OR_RETURN(const PeerCredentials server, authority->IssueForDaemon());
-  ASSIGN_OR_RETURN(const PeerCredentials client, authority->IssueForHost("worker"));
+  ASSIGN_OR_RETURN(const auto authority, rendezvous::security::JobAuthority::Create("horovod.run"));
+  ASSIGN_OR_RETURN(const rendezvous::security::PeerCredentials server, authority->IssueForDaemon());
+  ASSIGN_OR_RETURN(const rendezvous::security::PeerCredentials client,
+                   authority->IssueForHost("worker"));
   std::vector<Fd> listeners;
   std::vector<int> descriptors;
   std::vector<std::string> bound;
   for (const std::string& text : addresses) {
-    ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(text));
-    ASSIGN_OR_RETURN(Fd listener, ListenOn(address));
-    bound.push_back(JsonString(address.WithPort(BoundPort(listener.get()))));
+    ASSIGN_OR_RETURN(const net::ListenAddress address, net::ParseListenAddress(text));
+    ASSIGN_OR_RETURN(Fd listener, net::ListenOn(address));
+    bound.push_back(text::JsonString(address.WithPort(net::BoundPort(listener.get()))));
     descriptors.push_back(listener.get());
     listeners.push_back(std::move(listener));
   }
-  RETURN_IF_ERROR(SendWithDescriptors(caller.get(), absl::StrCat("{", CredentialsText(server), "}"),
-                                      descriptors));
+  RETURN_IF_ERROR(net::SendWithDescriptors(
+      caller.get(), absl::StrCat("{", CredentialsText(server), "}"), descriptors));
   return absl::StrCat("{", CredentialsText(client), ",\"addresses\":[", absl::StrJoin(bound, ","),
                       "]}");
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Sends over `caller`, a unix socket, the server's side: a JSON object with the PEM texts "ca",
 // "certificate" and "key", and sockets that listen at `addresses` (numeric, with port 0). Returns
@@ -19,6 +19,6 @@ namespace hvd {
 //   listen there.   Internal: OpenSSL failed.
 absl::StatusOr<std::string> HandOver(Fd caller, const std::vector<std::string>& addresses);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_HANDOVER_H_

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/net/descriptor_passing.h"
+#include "base/net/listen_address.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "base/net/listen_address.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -31,7 +31,7 @@ struct Caller {
     while (true) {
       pollfd readable = {own.get(), POLLIN, 0};
       poll(&readable, 1, -1);
-      const auto got = ReceiveWithDescriptors(own.get(), buffer, sizeof(buffer), descriptors);
+      const auto got = net::ReceiveWithDescriptors(own.get(), buffer, sizeof(buffer), descriptors);
       if (!got.ok() || *got == 0) return text;
       text.append(buffer, *got);
     }
@@ -46,9 +46,9 @@ TEST(HandOver, CallerGetsSocketsThatListenWhereWorkersAreTold) {
   std::vector<Fd> listeners;
   const std::string callers = caller.Read(listeners);
   ASSERT_EQ(listeners.size(), 2u);
-  EXPECT_THAT(*workers,
-              HasSubstr(absl::StrCat("\"addresses\":[\"127.0.0.1:", BoundPort(listeners[0].get()),
-                                     "\",\"127.0.0.1:", BoundPort(listeners[1].get()), "\"]}")));
+  EXPECT_THAT(*workers, HasSubstr(absl::StrCat(
+                            "\"addresses\":[\"127.0.0.1:", net::BoundPort(listeners[0].get()),
+                            "\",\"127.0.0.1:", net::BoundPort(listeners[1].get()), "\"]}")));
   for (const Fd& listener : listeners) {
     int listens = 0;
     socklen_t length = sizeof(listens);
@@ -79,4 +79,4 @@ TEST(HandOver, AddressThatIsNotHereIsNamed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 std::vector<std::string> HostRoster::SetHosts(const std::vector<std::string>& hosts) {
   const std::set<std::string> listed(hosts.begin(), hosts.end());
@@ -103,4 +103,4 @@ bool HostRoster::AllRefused() const {
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

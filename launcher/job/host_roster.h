@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Every listed host has an agent, or gets one: at once when it is new, again after a growing pause
 // when that failed. A host that has left in good order gets one only when it is listed anew. Not
@@ -58,6 +58,6 @@ class HostRoster {
   std::map<std::string, Host> hosts_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_HOST_ROSTER_H_

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 using ::testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST_F(HostRosterTest, AllRefused_OnlyIfNobodyElseIsLeft) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

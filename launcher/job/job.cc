@@ -11,12 +11,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/text/duration_text.h"
 #include "base/status_macros.h"
+#include "base/text/duration_text.h"
 #include "launcher/job/job_run.h"
 #include "rendezvous/server/status_pages.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 constexpr int kUsageError = 2;
@@ -58,14 +58,14 @@ void JobRun::Start() {
   if (dependencies_.event_log != nullptr) {
     dependencies_.event_log->OnLost([this](const std::string& what) { Warn(what); });
   }
-  if (plan_.verbose) output_.Say(absl::StrCat("horovodrun: ", PlanTable(plan_)));
+  if (plan_.verbose) output_.Say(absl::StrCat("horovodrun: ", plan::PlanTable(plan_)));
   absl::StatusOr<StartedDaemon> daemon = StartDaemon(
       plan_, dependencies_.start_server,
-      [this](const Verdict& verdict) {
+      [this](const rendezvous::membership::Verdict& verdict) {
         if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(verdict);
         events_.Post(JobHasFinished{verdict});
       },
-      [this](const Notice& notice) {
+      [this](const rendezvous::membership::Notice& notice) {
         if (dependencies_.event_log != nullptr) dependencies_.event_log->Write(notice);
         events_.Post(NoticeHappened{notice, clock_.Now()});
       });
@@ -90,15 +90,16 @@ void JobRun::Start() {
 
 absl::Status JobRun::ServeMetrics() {
   if (plan_.metrics.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(metrics_, HttpListener::Start(plan_.metrics, [this](const std::string& path) {
-                     return AnswerStatusPage(path, *server_);
+  ASSIGN_OR_RETURN(metrics_,
+                   net::HttpListener::Start(plan_.metrics, [this](const std::string& path) {
+                     return rendezvous::server::AnswerStatusPage(path, *server_);
                    }));
   output_.Say(absl::StrCat("horovodrun: metrics at http://", metrics_->address(), "/metrics\n"));
   return absl::OkStatus();
 }
 
 absl::Status JobRun::StartFleet() {
-  for (const PlannedHost& host : plan_.hosts) {
+  for (const plan::PlannedHost& host : plan_.hosts) {
     ASSIGN_OR_RETURN(
         const pb::AgentBootstrap bootstrap,
         MakeBootstrap(plan_, host, *daemon_.authority, daemon_.job_id, server_->addresses()));
@@ -111,7 +112,7 @@ void JobRun::StartElasticFleet() {
   status_.emplace(output_, *server_, clock_);
   elastic_.emplace(
       fleet_, *server_, clock_,
-      [this](const PlannedHost& host) {
+      [this](const plan::PlannedHost& host) {
         return MakeBootstrap(plan_, host, *daemon_.authority, daemon_.job_id, server_->addresses());
       },
       [this](const std::string& line) { Warn(line); });
@@ -119,9 +120,10 @@ void JobRun::StartElasticFleet() {
     elastic_->SetHosts(plan_.hosts);
     return CheckRefused();
   }
-  auto search = dependencies_.search_hosts([this](absl::StatusOr<std::vector<PlannedHost>> hosts) {
-    events_.Post(HostsFound{std::move(hosts)});
-  });
+  auto search =
+      dependencies_.search_hosts([this](absl::StatusOr<std::vector<plan::PlannedHost>> hosts) {
+        events_.Post(HostsFound{std::move(hosts)});
+      });
   if (!search.ok()) return Fail(search.status().message(), kUsageError);
   search_ = *std::move(search);
 }
@@ -159,11 +161,12 @@ void JobRun::On(const AgentHasExited& event) {
     elastic_->OnExited(event.agent, event.exit);
     return CheckRefused();
   }
-  const AgentTarget& target = fleet_.target(event.agent);
-  if (!fleet_.ready(event.agent)) return Fail(ExplainEarlyExit(target, event.exit), kUsageError);
+  const spawn::AgentTarget& target = fleet_.target(event.agent);
+  if (!fleet_.ready(event.agent))
+    return Fail(spawn::ExplainEarlyExit(target, event.exit), kUsageError);
   AddLost(event);
   // The daemon sees it too and finds the verdict, unless the agent had not got so far.
-  const Membership::View view = server_->Describe();
+  const rendezvous::membership::Membership::View view = server_->Describe();
   const bool began = std::any_of(view.hosts.begin(), view.hosts.end(),
                                  [](const auto& host) { return !host.workers.empty(); });
   const absl::Duration time = began ? kVerdictTime : kUnattachedTime;
@@ -195,9 +198,10 @@ void JobRun::On(const JobHasFinished& event) {
 void JobRun::On(const NoticeHappened& event) {
   if (status_.has_value()) status_->SomethingHappened();
   waiting_.SomethingHappened(clock_.Now());
-  const JobProgress::Line line = progress_.Tell(event.notice, event.when);
+  const rendezvous::reporting::JobProgress::Line line = progress_.Tell(event.notice, event.when);
   // What else happens to a static job, its end says.
-  const bool matters = elastic_.has_value() || event.notice.kind == Notice::Kind::kStalled;
+  const bool matters =
+      elastic_.has_value() || event.notice.kind == rendezvous::membership::Notice::Kind::kStalled;
   if (line.important && matters) {
     output_.Say(absl::StrCat("horovodrun: ", line.text, "\n"));
   } else {
@@ -282,13 +286,13 @@ void JobRun::Warn(absl::string_view text) {
 
 void JobRun::Verbose(absl::string_view text) {
   if (!plan_.verbose) return;
-  output_.Say(
-      absl::StrCat("horovodrun: ", DurationText(clock_.Now() - start_time_), ": ", text, "\n"));
+  output_.Say(absl::StrCat("horovodrun: ", text::DurationText(clock_.Now() - start_time_), ": ",
+                           text, "\n"));
 }
 
-int RunJob(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
-           OutputSink& output) {
+int RunJob(const plan::JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
+           console::OutputSink& output) {
   return JobRun(plan, dependencies, events, output).Run();
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

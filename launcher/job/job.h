@@ -7,23 +7,25 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "launcher/job/agent_fleet.h"
 #include "base/console/output_sink.h"
+#include "launcher/job/agent_fleet.h"
 #include "launcher/job/host_search.h"
 #include "launcher/job/job_events.h"
 #include "launcher/plan/plan.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // What a job starts; tests have their own.
 struct JobDependencies {
-  std::function<absl::StatusOr<std::unique_ptr<Server>>(ServerOptions)> start_server;
+  std::function<absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
+      rendezvous::server::ServerOptions)>
+      start_server;
   StartAgent start_agent;
   // Needed if the plan names a script: SearchHosts for the plan, or a test's own.
-  std::function<absl::StatusOr<std::unique_ptr<HostScript>>(OnHostsFound)> search_hosts;
-  EventLog* event_log = nullptr;  // may be null
+  std::function<absl::StatusOr<std::unique_ptr<discovery::HostScript>>(OnHostsFound)> search_hosts;
+  rendezvous::reporting::EventLog* event_log = nullptr;  // may be null
 };
 
 // Runs the job to its end and returns horovodrun's exit code: the verdict's; 2 if a host could not
@@ -32,9 +34,9 @@ struct JobDependencies {
 // returns.
 //
 // `events` carries signals and broken output from outside; `output` must tell its OnBroken there.
-int RunJob(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
-           OutputSink& output);
+int RunJob(const plan::JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
+           console::OutputSink& output);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_JOB_H_

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/report/failure_report.h"
 #include "launcher/job/job_run.h"
+#include "launcher/report/failure_report.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 // What the daemon adds to a grace before it gives its verdict anyway.
@@ -76,7 +76,7 @@ void JobRun::Report() {
   if (!verdict_.has_value() || verdict_->success || (explained_ && verdict_->rank < 0)) return;
   if (explained_ && stop_signals_ == 0) return;
   for (const std::string& line : lost_) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
-  output_.Say(RootCauseBlock(*verdict_));
+  output_.Say(report::RootCauseBlock(*verdict_));
 }
 
 // All that was said gets read, unless the user does not want to wait for that.
@@ -97,10 +97,10 @@ void JobRun::Flush() {
 
 std::set<std::string> JobRun::AttachedHosts() {
   std::set<std::string> attached;
-  for (const Membership::HostView& view : server_->Describe().hosts) {
+  for (const rendezvous::membership::Membership::HostView& view : server_->Describe().hosts) {
     if (view.attached) attached.insert(view.host.host);
   }
   return attached;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

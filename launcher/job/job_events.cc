@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 void JobEventQueue::Post(JobEvent event) {
   absl::MutexLock lock(&mutex_);
@@ -19,4 +19,4 @@ std::optional<JobEvent> JobEventQueue::Next(absl::Time deadline) {
   return event;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -19,7 +19,7 @@
 #include "launcher/spawn/agent_process.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Agents go by their numbers in AgentFleet.
 struct AgentIsReady {
@@ -32,18 +32,18 @@ struct AgentHasRefused {
 };
 struct AgentHasExited {
   size_t agent;
-  AgentExit exit;
+  spawn::AgentExit exit;
 };
 struct JobHasFinished {
-  Verdict verdict;
+  rendezvous::membership::Verdict verdict;
 };
 struct NoticeHappened {
-  Notice notice;
+  rendezvous::membership::Notice notice;
   absl::Time when;
 };
 // Host discovery has found these, or says in one line why it found none; codes as HostScript's.
 struct HostsFound {
-  absl::StatusOr<std::vector<PlannedHost>> hosts;
+  absl::StatusOr<std::vector<plan::PlannedHost>> hosts;
 };
 // SIGINT, SIGTERM or SIGHUP; or 0: stdin has ended, whose other end the program that started this
 // one held.
@@ -79,6 +79,6 @@ class JobEventQueue {
   std::deque<JobEvent> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_JOB_EVENTS_H_

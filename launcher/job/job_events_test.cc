@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 TEST(JobEventQueue, KeepsOrder) {
@@ -31,4 +31,4 @@ TEST(JobEventQueue, WakesTheWaiter) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ std::vector<pb::JobFile> RunningJobs(const std::string& realm) {
   return result;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "proto/job_file.pb.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Jobs of another realm are not seen; tests have their own.
 inline constexpr char kJobRealm[] = "horovod-job";
@@ -36,6 +36,6 @@ class JobFile {
 // The jobs of this user that run, by their ids.
 std::vector<pb::JobFile> RunningJobs(const std::string& realm);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_JOB_FILE_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 std::string Realm() {
@@ -69,4 +69,4 @@ TEST(JobFileTest, RunningJobs_OtherRealms_AreNotSeen) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -11,27 +11,27 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "launcher/job/agent_fleet.h"
 #include "base/console/output_sink.h"
+#include "base/net/http_listener.h"
+#include "launcher/job/agent_fleet.h"
 #include "launcher/job/elastic_fleet.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_events.h"
 #include "launcher/job/job_start.h"
 #include "launcher/job/job_status.h"
-#include "launcher/plan/plan.h"
 #include "launcher/job/search_warnings.h"
+#include "launcher/plan/plan.h"
 #include "rendezvous/reporting/job_summary.h"
 #include "rendezvous/reporting/wait_reporter.h"
-#include "base/net/http_listener.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // One pass through the phases, in order. For one thread.
 class JobRun {
  public:
-  JobRun(const JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
-         OutputSink& output)
+  JobRun(const plan::JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
+         console::OutputSink& output)
       : plan_(plan),
         events_(events),
         output_(output),
@@ -79,7 +79,7 @@ class JobRun {
   void CheckStarted();
   absl::Status AllStarted();
   void TellWaiting();
-  void AddWhatIsKnown(Membership::View& view);
+  void AddWhatIsKnown(rendezvous::membership::Membership::View& view);
   // ---- The end: job_ending.cc
   void BeginEnd(absl::Duration time);
   void Fail(absl::string_view message, int exit_code);
@@ -97,34 +97,34 @@ class JobRun {
   void Warn(absl::string_view text);
   void Verbose(absl::string_view text);
 
-  const JobPlan& plan_;
+  const plan::JobPlan& plan_;
   JobEventQueue& events_;
-  OutputSink& output_;
+  console::OutputSink& output_;
   Clock& clock_;
   const absl::Time start_time_;
   const JobDependencies& dependencies_;
   StartedDaemon daemon_;
   std::unique_ptr<JobFile> job_file_;
-  std::unique_ptr<Server> server_;
-  std::unique_ptr<HttpListener> metrics_;
+  std::unique_ptr<rendezvous::server::Server> server_;
+  std::unique_ptr<net::HttpListener> metrics_;
   AgentFleet fleet_;                     // ends before the server
   std::optional<ElasticFleet> elastic_;  // of an elastic job, once the daemon runs
   std::optional<JobStatus> status_;      // likewise
-  std::unique_ptr<HostScript> search_;
+  std::unique_ptr<discovery::HostScript> search_;
   SearchWarnings search_warnings_;
-  JobProgress progress_;
-  WaitingNews waiting_;
+  rendezvous::reporting::JobProgress progress_;
+  rendezvous::reporting::WaitingNews waiting_;
 
   Phase phase_ = Phase::kStarting;
   absl::Time deadline_ = absl::InfiniteFuture();       // of the phase
   absl::Time lost_deadline_ = absl::InfiniteFuture();  // for the verdict on a lost agent
   std::vector<std::string> lost_;                      // agents that ended too early, and how
-  std::optional<Verdict> verdict_;
+  std::optional<rendezvous::membership::Verdict> verdict_;
   int exit_code_ = 1;
   bool explained_ = false;  // why it ends has been said
   int stop_signals_ = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_JOB_RUN_H_

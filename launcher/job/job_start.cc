@@ -8,14 +8,14 @@
 #include "base/status_macros.h"
 #include "base/version.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 // The launcher watches the start itself and knows more about it; the daemon's own limit is for the
 // case that it does not.
 constexpr absl::Duration kDaemonMargin = absl::Seconds(5);
 
-pb::Credentials ToProto(const PeerCredentials& issued) {
+pb::Credentials ToProto(const rendezvous::security::PeerCredentials& issued) {
   pb::Credentials credentials;
   credentials.set_token(issued.token);
   credentials.set_ca_certificate(issued.ca_certificate);
@@ -27,13 +27,15 @@ pb::Credentials ToProto(const PeerCredentials& issued) {
 }  // namespace
 
 absl::StatusOr<StartedDaemon> StartDaemon(
-    const JobPlan& plan,
-    const std::function<absl::StatusOr<std::unique_ptr<Server>>(ServerOptions)>& start_server,
-    std::function<void(const Verdict&)> on_finished, std::function<void(const Notice&)> on_notice) {
+    const plan::JobPlan& plan,
+    const std::function<absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
+        rendezvous::server::ServerOptions)>& start_server,
+    std::function<void(const rendezvous::membership::Verdict&)> on_finished,
+    std::function<void(const rendezvous::membership::Notice&)> on_notice) {
   StartedDaemon daemon;
-  daemon.job_id = NewJobId();
-  ASSIGN_OR_RETURN(daemon.authority, JobAuthority::Create(daemon.job_id));
-  ServerOptions options;
+  daemon.job_id = rendezvous::security::NewJobId();
+  ASSIGN_OR_RETURN(daemon.authority, rendezvous::security::JobAuthority::Create(daemon.job_id));
+  rendezvous::server::ServerOptions options;
   options.job_id = daemon.job_id;
   options.job.min_workers = plan.num_proc;
   options.job.max_workers = plan.num_proc;
@@ -43,7 +45,7 @@ absl::StatusOr<StartedDaemon> StartDaemon(
     options.job.start_workers = plan.num_proc;
     options.job.elastic = plan.elastic->spec;
   }
-  for (const PlannedHost& host : plan.hosts) {
+  for (const plan::PlannedHost& host : plan.hosts) {
     options.job.expected_hosts.push_back({host.target.host, host.slots});
   }
   options.job.start_timeout = plan.start_timeout + kDaemonMargin;
@@ -57,11 +59,13 @@ absl::StatusOr<StartedDaemon> StartDaemon(
   return daemon;
 }
 
-absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const JobPlan& plan, JobAuthority& authority,
+absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const plan::JobPlan& plan,
+                                                      rendezvous::security::JobAuthority& authority,
                                                       const std::string& job_id,
                                                       const std::vector<std::string>& addresses) {
   if (plan.job_realm.empty()) return nullptr;
-  ASSIGN_OR_RETURN(PeerCredentials issued, authority.IssueForHost("horovodrun status"));
+  ASSIGN_OR_RETURN(rendezvous::security::PeerCredentials issued,
+                   authority.IssueForHost("horovodrun status"));
   pb::JobFile job;
   job.set_job_id(job_id);
   job.set_pid(getpid());
@@ -71,10 +75,13 @@ absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const JobPlan& plan, JobAu
   return JobFile::Write(plan.job_realm, job);
 }
 
-absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const JobPlan& plan, const PlannedHost& host,
-                                                 JobAuthority& authority, const std::string& job_id,
+absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const plan::JobPlan& plan,
+                                                 const plan::PlannedHost& host,
+                                                 rendezvous::security::JobAuthority& authority,
+                                                 const std::string& job_id,
                                                  const std::vector<std::string>& addresses) {
-  ASSIGN_OR_RETURN(PeerCredentials issued, authority.IssueForHost(host.target.host));
+  ASSIGN_OR_RETURN(rendezvous::security::PeerCredentials issued,
+                   authority.IssueForHost(host.target.host));
   pb::AgentBootstrap bootstrap;
   bootstrap.set_version(kVersion);
   bootstrap.set_job_id(job_id);
@@ -91,4 +98,4 @@ absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const JobPlan& plan, const Plan
   return bootstrap;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -14,31 +14,36 @@
 #include "rendezvous/security/job_credentials.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 struct StartedDaemon {
   std::string job_id;
-  std::unique_ptr<JobAuthority> authority;
-  std::unique_ptr<Server> server;
+  std::unique_ptr<rendezvous::security::JobAuthority> authority;
+  std::unique_ptr<rendezvous::server::Server> server;
 };
 
 // Errors as JobAuthority::Create and Server::Start.
 absl::StatusOr<StartedDaemon> StartDaemon(
-    const JobPlan& plan,
-    const std::function<absl::StatusOr<std::unique_ptr<Server>>(ServerOptions)>& start_server,
-    std::function<void(const Verdict&)> on_finished, std::function<void(const Notice&)> on_notice);
+    const plan::JobPlan& plan,
+    const std::function<absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
+        rendezvous::server::ServerOptions)>& start_server,
+    std::function<void(const rendezvous::membership::Verdict&)> on_finished,
+    std::function<void(const rendezvous::membership::Notice&)> on_notice);
 
 // For `horovodrun status` and its like. Null if the plan names no directory; errors as
 // JobFile::Write and JobAuthority::IssueForHost.
-absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const JobPlan& plan, JobAuthority& authority,
+absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const plan::JobPlan& plan,
+                                                      rendezvous::security::JobAuthority& authority,
                                                       const std::string& job_id,
                                                       const std::vector<std::string>& addresses);
 
 // Errors as JobAuthority::IssueForHost.
-absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const JobPlan& plan, const PlannedHost& host,
-                                                 JobAuthority& authority, const std::string& job_id,
+absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const plan::JobPlan& plan,
+                                                 const plan::PlannedHost& host,
+                                                 rendezvous::security::JobAuthority& authority,
+                                                 const std::string& job_id,
                                                  const std::vector<std::string>& addresses);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_JOB_START_H_

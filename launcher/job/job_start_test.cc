@@ -7,14 +7,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-JobPlan TwoHosts() {
-  JobPlan plan;
+plan::JobPlan TwoHosts() {
+  plan::JobPlan plan;
   plan.num_proc = 3;
   plan.hosts.resize(2);
   plan.hosts[0].target.host = "a";
@@ -31,14 +31,15 @@ JobPlan TwoHosts() {
 }
 
 TEST(StartDaemon, AsksForExactlyThePlan) {
-  ServerOptions seen;
+  rendezvous::server::ServerOptions seen;
   auto daemon = StartDaemon(
       TwoHosts(),
-      [&](ServerOptions options) -> absl::StatusOr<std::unique_ptr<Server>> {
+      [&](rendezvous::server::ServerOptions options)
+          -> absl::StatusOr<std::unique_ptr<rendezvous::server::Server>> {
         seen = std::move(options);
         return nullptr;
       },
-      [](const Verdict&) {}, nullptr);
+      [](const rendezvous::membership::Verdict&) {}, nullptr);
   ASSERT_TRUE(daemon.ok()) << daemon.status();
   EXPECT_EQ(seen.job_id, daemon->job_id);
   EXPECT_EQ(seen.job.min_workers, 3);
@@ -54,17 +55,18 @@ TEST(StartDaemon, AsksForExactlyThePlan) {
 TEST(StartDaemon, PassesErrorsOn) {
   auto daemon = StartDaemon(
       TwoHosts(),
-      [](ServerOptions) -> absl::StatusOr<std::unique_ptr<Server>> {
+      [](rendezvous::server::ServerOptions)
+          -> absl::StatusOr<std::unique_ptr<rendezvous::server::Server>> {
         return absl::UnavailableError("can't listen");
       },
-      [](const Verdict&) {}, nullptr);
+      [](const rendezvous::membership::Verdict&) {}, nullptr);
   EXPECT_EQ(daemon.status().message(), "can't listen");
 }
 
 TEST(WriteJobFile, TellsWhereTheDaemonIs) {
-  auto authority = JobAuthority::Create("job");
+  auto authority = rendezvous::security::JobAuthority::Create("job");
   ASSERT_TRUE(authority.ok());
-  JobPlan plan = TwoHosts();
+  plan::JobPlan plan = TwoHosts();
   EXPECT_EQ(*WriteJobFile(plan, **authority, "job", {"10.0.0.1:99"}), nullptr);
   plan.job_realm = absl::StrCat("job_start_test-", getpid());
   {
@@ -80,19 +82,20 @@ TEST(WriteJobFile, TellsWhereTheDaemonIs) {
 }
 
 TEST(StartDaemon, ElasticJobHasItsBoundsAndItsRules) {
-  JobPlan plan = TwoHosts();
+  plan::JobPlan plan = TwoHosts();
   plan.elastic.emplace();
   plan.elastic->min_workers = 1;
   plan.elastic->max_workers = 8;
   plan.elastic->spec.spares = 2;
-  JobSpec seen;
+  rendezvous::membership::JobSpec seen;
   ASSERT_TRUE(StartDaemon(
                   plan,
-                  [&](ServerOptions options) -> absl::StatusOr<std::unique_ptr<Server>> {
+                  [&](rendezvous::server::ServerOptions options)
+                      -> absl::StatusOr<std::unique_ptr<rendezvous::server::Server>> {
                     seen = options.job;
                     return nullptr;
                   },
-                  [](const Verdict&) {}, nullptr)
+                  [](const rendezvous::membership::Verdict&) {}, nullptr)
                   .ok());
   EXPECT_EQ(seen.min_workers, 1);
   EXPECT_EQ(seen.start_workers, 3);
@@ -102,9 +105,9 @@ TEST(StartDaemon, ElasticJobHasItsBoundsAndItsRules) {
 }
 
 TEST(MakeBootstrap, HasAllThatAnAgentNeeds) {
-  auto authority = JobAuthority::Create("job");
+  auto authority = rendezvous::security::JobAuthority::Create("job");
   ASSERT_TRUE(authority.ok());
-  JobPlan plan = TwoHosts();
+  plan::JobPlan plan = TwoHosts();
   plan.worker_input = "words";
   auto bootstrap = MakeBootstrap(plan, plan.hosts[1], **authority, "job", {"10.0.0.1:99"});
   ASSERT_TRUE(bootstrap.ok()) << bootstrap.status();
@@ -123,4 +126,4 @@ TEST(MakeBootstrap, HasAllThatAnAgentNeeds) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

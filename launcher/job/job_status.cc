@@ -4,9 +4,9 @@
 
 #include "launcher/report/status_line.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
-JobStatus::JobStatus(OutputSink& output, Server& server, Clock& clock)
+JobStatus::JobStatus(console::OutputSink& output, rendezvous::server::Server& server, Clock& clock)
     : output_(output), server_(server), clock_(clock) {
   SomethingHappened();
 }
@@ -19,10 +19,10 @@ void JobStatus::SomethingHappened() {
 }
 
 void JobStatus::Update() {
-  const StatusLine line = MakeStatusLine(server_.Describe(), clock_.Now());
+  const report::StatusLine line = report::MakeStatusLine(server_.Describe(), clock_.Now());
   output_.SetStatus(line.text);
   updated_ = clock_.Now();
   due_ = line.settled ? absl::InfiniteFuture() : updated_ + kUnsettledPause;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -7,7 +7,7 @@
 #include "base/console/output_sink.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Asks the daemon what the job does: soon after something has happened, and every now and then
 // while things change that nobody tells of. Does nothing if the sink has no status line. For one
@@ -17,7 +17,7 @@ class JobStatus {
   static constexpr absl::Duration kLeastPause = absl::Milliseconds(250);
   static constexpr absl::Duration kUnsettledPause = absl::Seconds(1);
 
-  JobStatus(OutputSink& output, Server& server, Clock& clock);
+  JobStatus(console::OutputSink& output, rendezvous::server::Server& server, Clock& clock);
   // Takes the line away.
   ~JobStatus();
   JobStatus(const JobStatus&) = delete;
@@ -30,13 +30,13 @@ class JobStatus {
   void Update();
 
  private:
-  OutputSink& output_;
-  Server& server_;
+  console::OutputSink& output_;
+  rendezvous::server::Server& server_;
   Clock& clock_;
   absl::Time updated_ = absl::InfinitePast();
   absl::Time due_ = absl::InfiniteFuture();
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_JOB_STATUS_H_

@@ -7,18 +7,18 @@
 #include "gtest/gtest.h"
 #include "launcher/job/job_test_util.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 // A job whose stderr, a pipe, passes for a terminal.
 class JobStatusTest : public JobTest {
  protected:
   JobStatusTest() {
-    OutputSinkOptions options;
+    console::OutputSinkOptions options;
     options.stdout_fd = out_[1];
     options.stderr_fd = err_[1];
     options.has_status_line = true;
-    output_ = std::make_unique<OutputSink>(std::move(options));
+    output_ = std::make_unique<console::OutputSink>(std::move(options));
     daemon_.view.state = "running";
     daemon_.view.epoch = Epoch(1);
   }
@@ -73,7 +73,7 @@ TEST_F(JobStatusTest, NextDue_WorldIsAwaited_OnceASecond) {
 }
 
 TEST_F(JobStatusTest, NextDue_NoTerminal_Never) {
-  OutputSink plain({});
+  console::OutputSink plain({});
   JobStatus status(plain, server_, clock_);
   status.SomethingHappened();
   EXPECT_EQ(status.NextDue(), absl::InfiniteFuture());
@@ -84,7 +84,8 @@ TEST_F(JobStatusTest, ElasticJob_HasALineUntilItsLastWords) {
   ThenFound({"alpha"});
   ThenTimePasses();
   ThenShown("\rworld 1 | 0 workers on 0 hosts\x1b[J\r");
-  ThenNotice(Notice::Kind::kWorldFormed, "world of 4 workers formed", -1, 4);
+  ThenNotice(rendezvous::membership::Notice::Kind::kWorldFormed, "world of 4 workers formed", -1,
+             4);
   Then([this] { daemon_.view.epoch = Epoch(7); });
   ThenTimePasses();
   ThenShown("\rworld 7 | 0 workers on 0 hosts\x1b[J\r");
@@ -103,4 +104,4 @@ TEST_F(JobStatusTest, StaticJob_HasNone) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "launcher/job/job_test_util.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,7 +111,7 @@ TEST_F(JobTest, MetricsThatCantBeServedAreBadInput) {
 }
 
 TEST_F(JobTest, HostThatIsAwaitedIsTold) {
-  daemon_.view.waits_for = Membership::Wait::kHosts;
+  daemon_.view.waits_for = rendezvous::membership::Membership::Wait::kHosts;
   daemon_.view.explanation = "waiting for host beta to attach";
   Then([this] {
     agents_.Ready("alpha");
@@ -121,7 +121,7 @@ TEST_F(JobTest, HostThatIsAwaitedIsTold) {
   Then([this] {
     agents_.Ready("beta");
     Attach("beta");
-    daemon_.view.waits_for = Membership::Wait::kNothing;
+    daemon_.view.waits_for = rendezvous::membership::Membership::Wait::kNothing;
   });
   ThenVerdict(Success());
   ThenAgentsExit();
@@ -224,7 +224,7 @@ TEST_F(JobTest, LostAgentWithoutVerdictEndsTheJob) {
 TEST_F(JobTest, LostAgentIsToldBesideTheDaemonsVerdict) {
   ThenAllReady();
   Then([this] { agents_.Exit("beta", {255, 0, "Connection to beta closed.\n"}); });
-  Verdict lost;
+  rendezvous::membership::Verdict lost;
   lost.exit_code = 1;
   lost.host = "beta";
   lost.summary = "host beta was lost";
@@ -263,8 +263,9 @@ TEST_F(JobTest, LastOutputThatIsLostIsNoSuccess) {
 }
 
 TEST_F(JobTest, DaemonThatCantStartMeansNoAgents) {
-  dependencies_.start_server = [](ServerOptions) {
-    return absl::StatusOr<std::unique_ptr<Server>>(absl::UnavailableError("can't listen"));
+  dependencies_.start_server = [](rendezvous::server::ServerOptions) {
+    return absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
+        absl::UnavailableError("can't listen"));
   };
   EXPECT_EQ(Run(), 1);
   EXPECT_EQ(stderr_, "horovodrun: error: can't listen\n");
@@ -291,7 +292,7 @@ TEST_F(JobTest, VerboseShowsPlanAndPhases) {
 }
 
 TEST_F(JobTest, EventLogThatCantBeWrittenIsToldAndCostsNothing) {
-  auto log = EventLog::Open("/dev/full");
+  auto log = rendezvous::reporting::EventLog::Open("/dev/full");
   ASSERT_TRUE(log.ok());
   dependencies_.event_log = log->get();
   ThenAllReady();
@@ -303,12 +304,13 @@ TEST_F(JobTest, EventLogThatCantBeWrittenIsToldAndCostsNothing) {
 
 TEST_F(JobTest, NoticesOfAStaticJobAreForVerboseAndTheLogOnlyButForStalls) {
   const std::string path = ::testing::TempDir() + "/job_test_events";
-  auto log = EventLog::Open(path);
+  auto log = rendezvous::reporting::EventLog::Open(path);
   ASSERT_TRUE(log.ok());
   dependencies_.event_log = log->get();
   ThenAllReady();
-  ThenNotice(Notice::Kind::kWorldFormed, "world of 4 workers formed", -1, 4);
-  ThenNotice(Notice::Kind::kStalled, "Stalled for 1m");
+  ThenNotice(rendezvous::membership::Notice::Kind::kWorldFormed, "world of 4 workers formed", -1,
+             4);
+  ThenNotice(rendezvous::membership::Notice::Kind::kStalled, "Stalled for 1m");
   ThenVerdict(Success());
   ThenAgentsExit();
   EXPECT_EQ(Run(), 0);
@@ -321,4 +323,4 @@ TEST_F(JobTest, NoticesOfAStaticJobAreForVerboseAndTheLogOnlyButForStalls) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

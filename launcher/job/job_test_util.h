@@ -15,10 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "launcher/job/testing/fake_agents.h"
 #include "launcher/job/job.h"
+#include "launcher/job/testing/fake_agents.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Whenever the job has nothing to do, the next step of the story happens; at a null step, and after
 // the last one, time jumps to the deadline that the job waits for. So a story needs no time and no
@@ -58,16 +58,16 @@ struct StopCall {
 
 // The daemon, as far as the launcher sees it. Finishes at once when it is asked to stop.
 struct FakeJobDaemon {
-  std::function<void(const Verdict&)> on_finished;
-  std::function<void(const Notice&)> on_notice;
-  Membership::View view;
+  std::function<void(const rendezvous::membership::Verdict&)> on_finished;
+  std::function<void(const rendezvous::membership::Notice&)> on_notice;
+  rendezvous::membership::Membership::View view;
   std::vector<StopCall> stops;
-  std::vector<std::vector<HostSlots>> reports;
+  std::vector<std::vector<rendezvous::membership::HostSlots>> reports;
   bool finished = false;
   bool deaf = false;  // never finishes
 };
 
-class FakeServer : public Server {
+class FakeServer : public rendezvous::server::Server {
  public:
   explicit FakeServer(FakeJobDaemon& daemon) : daemon_(daemon) {}
   std::vector<std::string> addresses() const override { return {"127.0.0.1:4711"}; }
@@ -75,16 +75,16 @@ class FakeServer : public Server {
     daemon_.stops.push_back({exit_code, grace});
     if (daemon_.finished || daemon_.deaf) return;
     daemon_.finished = true;
-    Verdict verdict;
+    rendezvous::membership::Verdict verdict;
     verdict.exit_code = exit_code;
     verdict.summary = "stopped";
     daemon_.on_finished(verdict);
   }
-  void ReportHosts(std::vector<HostSlots> hosts) override {
+  void ReportHosts(std::vector<rendezvous::membership::HostSlots> hosts) override {
     daemon_.reports.push_back(std::move(hosts));
   }
   void Drain(std::string, absl::Duration, std::string) override {}
-  Membership::View Describe() override { return daemon_.view; }
+  rendezvous::membership::Membership::View Describe() override { return daemon_.view; }
   absl::Duration BusyFor() override { return absl::ZeroDuration(); }
   std::string Metrics() override { return ""; }
 
@@ -93,7 +93,7 @@ class FakeServer : public Server {
 };
 
 // Counts how many run.
-class FakeSearch : public HostScript {
+class FakeSearch : public discovery::HostScript {
  public:
   explicit FakeSearch(int& running) : running_(running) { ++running_; }
   ~FakeSearch() override { --running_; }
@@ -107,23 +107,24 @@ class JobTest : public ::testing::Test {
   JobTest() {
     EXPECT_EQ(pipe2(out_, O_CLOEXEC | O_NONBLOCK), 0);
     EXPECT_EQ(pipe2(err_, O_CLOEXEC | O_NONBLOCK), 0);
-    OutputSinkOptions options;
+    console::OutputSinkOptions options;
     options.stdout_fd = out_[1];
     options.stderr_fd = err_[1];
-    output_ = std::make_unique<OutputSink>(std::move(options));
+    output_ = std::make_unique<console::OutputSink>(std::move(options));
     plan_.num_proc = 4;
     plan_.start_timeout = absl::Seconds(30);
     for (const char* host : {"alpha", "beta"}) {
-      PlannedHost planned;
+      plan::PlannedHost planned;
       planned.target.host = host;
       planned.slots = 2;
       plan_.hosts.push_back(planned);
     }
     dependencies_.start_agent = agents_.Starter();
-    dependencies_.start_server = [this](ServerOptions options) {
+    dependencies_.start_server = [this](rendezvous::server::ServerOptions options) {
       daemon_.on_finished = std::move(options.on_finished);
       daemon_.on_notice = std::move(options.on_notice);
-      return absl::StatusOr<std::unique_ptr<Server>>(std::make_unique<FakeServer>(daemon_));
+      return absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
+          std::make_unique<FakeServer>(daemon_));
     };
   }
   ~JobTest() override {
@@ -140,12 +141,13 @@ class JobTest : public ::testing::Test {
     plan_.elastic->script = "/hosts.sh";
     dependencies_.search_hosts = [this](OnHostsFound found) {
       found_ = std::move(found);
-      return absl::StatusOr<std::unique_ptr<HostScript>>(std::make_unique<FakeSearch>(searches_));
+      return absl::StatusOr<std::unique_ptr<discovery::HostScript>>(
+          std::make_unique<FakeSearch>(searches_));
     };
   }
   void ThenFound(const std::vector<std::string>& hosts) {
     Then([this, hosts] {
-      std::vector<PlannedHost> found;
+      std::vector<plan::PlannedHost> found;
       for (const std::string& host : hosts) {
         found.emplace_back();
         found.back().target.host = host;
@@ -157,8 +159,9 @@ class JobTest : public ::testing::Test {
   void ThenSearchFails(absl::Status status) {
     Then([this, status] { found_(status); });
   }
-  void ThenNotice(Notice::Kind kind, const std::string& text, int rank = -1, int size = 0) {
-    Notice notice;
+  void ThenNotice(rendezvous::membership::Notice::Kind kind, const std::string& text, int rank = -1,
+                  int size = 0) {
+    rendezvous::membership::Notice notice;
     notice.kind = kind;
     notice.epoch = Epoch(7);
     notice.rank = rank;
@@ -175,13 +178,13 @@ class JobTest : public ::testing::Test {
     });
   }
   void Attach(const std::string& host) {
-    Membership::HostView view;
+    rendezvous::membership::Membership::HostView view;
     view.host = {host, 2};
     view.attached = true;
     view.workers.resize(2);
     daemon_.view.hosts.push_back(view);
   }
-  void ThenVerdict(const Verdict& verdict) {
+  void ThenVerdict(const rendezvous::membership::Verdict& verdict) {
     Then([this, verdict] {
       daemon_.finished = true;
       daemon_.on_finished(verdict);
@@ -205,13 +208,13 @@ class JobTest : public ::testing::Test {
     text.resize(std::max<ssize_t>(0, read(fd, text.data(), text.size())));
     return text;
   }
-  static Verdict Success() {
-    Verdict verdict;
+  static rendezvous::membership::Verdict Success() {
+    rendezvous::membership::Verdict verdict;
     verdict.success = true;
     return verdict;
   }
-  static Verdict Failure(int exit_code) {
-    Verdict verdict;
+  static rendezvous::membership::Verdict Failure(int exit_code) {
+    rendezvous::membership::Verdict verdict;
     verdict.exit_code = exit_code;
     verdict.rank = 3;
     verdict.host = "beta";
@@ -224,10 +227,10 @@ class JobTest : public ::testing::Test {
   int err_[2];
   StoryClock clock_;
   JobEventQueue events_{clock_};
-  std::unique_ptr<OutputSink> output_;
+  std::unique_ptr<console::OutputSink> output_;
   FakeAgents agents_;
   FakeJobDaemon daemon_;
-  JobPlan plan_;
+  plan::JobPlan plan_;
   JobDependencies dependencies_;
   OnHostsFound found_;
   int searches_ = 0;
@@ -235,6 +238,6 @@ class JobTest : public ::testing::Test {
   std::string stderr_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_JOB_TEST_UTIL_H_

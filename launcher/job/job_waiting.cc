@@ -6,7 +6,7 @@
 #include "base/text/duration_text.h"
 #include "launcher/job/job_run.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 constexpr int kUsageError = 2;
@@ -18,7 +18,7 @@ void JobRun::CheckStarted() {
   const absl::Status started = elastic_.has_value() ? elastic_->Unusable() : AllStarted();
   if (!started.ok()) {
     return Fail(
-        absl::StrCat("gave up after ", DurationText(plan_.start_timeout), " of waiting for ",
+        absl::StrCat("gave up after ", text::DurationText(plan_.start_timeout), " of waiting for ",
                      started.message(), "; --start-timeout gives more time"),
         kUsageError);
   }
@@ -30,7 +30,7 @@ absl::Status JobRun::AllStarted() {
   const std::set<std::string> attached = AttachedHosts();
   std::vector<std::string> late;
   for (const size_t i : fleet_.agents()) {
-    const AgentTarget& target = fleet_.target(i);
+    const spawn::AgentTarget& target = fleet_.target(i);
     if (attached.count(target.host) > 0) continue;
     if (fleet_.ready(i)) {
       late.push_back(absl::StrCat(
@@ -45,14 +45,14 @@ absl::Status JobRun::AllStarted() {
 }
 
 void JobRun::TellWaiting() {
-  Membership::View view = server_->Describe();
-  if (view.waits_for == Membership::Wait::kHosts) AddWhatIsKnown(view);
+  rendezvous::membership::Membership::View view = server_->Describe();
+  if (view.waits_for == rendezvous::membership::Membership::Wait::kHosts) AddWhatIsKnown(view);
   const std::string line = waiting_.Judge(view, clock_.Now());
   if (!line.empty()) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
 }
 
 // The daemon knows the hosts that have come, the launcher those that are on their way.
-void JobRun::AddWhatIsKnown(Membership::View& view) {
+void JobRun::AddWhatIsKnown(rendezvous::membership::Membership::View& view) {
   const absl::Status started = AllStarted();
   if (elastic_.has_value()) {
     const bool all_came = started.ok() && !plan_.elastic->script.empty();
@@ -65,4 +65,4 @@ void JobRun::AddWhatIsKnown(Membership::View& view) {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -5,14 +5,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 std::string SearchWarnings::JudgeSuccess(absl::Time now) {
   ever_succeeded_ = true;
   well_since_ = std::min(well_since_, now);
   if (told_.empty() || now < well_since_ + kCalm) return "";
   told_.clear();
-  return absl::StrCat("host discovery has worked again for ", DurationText(kCalm));
+  return absl::StrCat("host discovery has worked again for ", text::DurationText(kCalm));
 }
 
 std::string SearchWarnings::Judge(const absl::Status& status, absl::Time now) {
@@ -27,4 +27,4 @@ std::string SearchWarnings::Judge(const absl::Status& status, absl::Time now) {
   return absl::StrCat(text, "; the hosts known so far stay");
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

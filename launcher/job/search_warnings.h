@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Failures come in kinds, told apart by their codes (see HostScript). Each kind is told when it is
 // met first, and again when it says something else, but not more often than every kPause. It is
@@ -37,6 +37,6 @@ class SearchWarnings {
   std::map<absl::StatusCode, Told> told_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_SEARCH_WARNINGS_H_

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 const absl::Status kFailure = absl::FailedPreconditionError("exit code 1");
@@ -68,4 +68,4 @@ TEST_F(SearchWarningsTest, EverSucceeded_FirstFailure_IsTellable) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

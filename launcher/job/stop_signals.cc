@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 sigset_t StopSignals() {
@@ -97,4 +97,4 @@ StopSignalWatcher::~StopSignalWatcher() {
   thread_.join();
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job

@@ -12,7 +12,7 @@
 #include "base/event_loop.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Told in a signal's place: the stream has ended.
 inline constexpr int kStreamHasEnded = 0;
@@ -51,6 +51,6 @@ class StopSignalWatcher {
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_STOP_SIGNALS_H_

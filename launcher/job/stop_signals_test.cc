@@ -9,7 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 namespace {
 
 TEST(StopSignalWatcher, TellsOfSignalsAndOtherwiseNothingHappens) {
@@ -126,4 +126,4 @@ TEST(PrepareProcess, WritingWithoutReaderIsNoSignal) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::job

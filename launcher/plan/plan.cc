@@ -13,25 +13,27 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/os/process.h"
-#include "base/status_macros.h"
 #include "base/os/usable_cores.h"
+#include "base/status_macros.h"
 #include "launcher/discovery/host_list.h"
 #include "launcher/discovery/hostfile.h"
 
-namespace hvd {
+namespace hvd::launcher::plan {
 namespace {
 
 constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
 // Stands for no limit.
 constexpr int kVeryMany = 1 << 20;
 
-absl::StatusOr<std::vector<HostSlots>> ListedHosts(const Options& options) {
-  if (!options.hostfile.empty()) return ReadHostfile(options.hostfile);
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ListedHosts(
+    const cli::Options& options) {
+  if (!options.hostfile.empty()) return discovery::ReadHostfile(options.hostfile);
   if (options.hosts.empty()) {
     const int spares = options.elastic.has_value() ? options.elastic->spec.spares : 0;
-    return std::vector<HostSlots>{{"localhost", options.num_proc + spares}};
+    return std::vector<rendezvous::membership::HostSlots>{{"localhost", options.num_proc + spares}};
   }
-  absl::StatusOr<std::vector<HostSlots>> hosts = ParseHostList(options.hosts);
+  absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts =
+      discovery::ParseHostList(options.hosts);
   if (hosts.ok()) return hosts;
   return absl::InvalidArgumentError(absl::StrCat("-H: ", hosts.status().message()));
 }
@@ -49,8 +51,8 @@ absl::Status CheckIdentityFile(const std::string& file) {
   return absl::NotFoundError(absl::StrCat("--ssh-identity-file: can't read ", file, ": ", why));
 }
 
-SshOptions MakeSshOptions(const Options& options, absl::Duration agent_timeout) {
-  SshOptions ssh;
+spawn::SshOptions MakeSshOptions(const cli::Options& options, absl::Duration agent_timeout) {
+  spawn::SshOptions ssh;
   // An elastic job loses a host by it at most, and gets it back only after that.
   if (!options.elastic.has_value()) {
     ssh.silence_seconds =
@@ -66,13 +68,13 @@ SshOptions MakeSshOptions(const Options& options, absl::Duration agent_timeout) 
 // The script as an absolute path. Without a '/' it is looked for here, then where commands are.
 absl::StatusOr<std::string> FindScript(const std::string& script, const Environment& environment,
                                        const std::string& directory) {
-  absl::StatusOr<std::string> found = FindExecutable("./" + script, "", directory);
+  absl::StatusOr<std::string> found = os::FindExecutable("./" + script, "", directory);
   if (absl::StrContains(script, '/')) {
-    found = FindExecutable(script, "", directory);
+    found = os::FindExecutable(script, "", directory);
   } else if (!found.ok()) {
     const auto path = environment.find("PATH");
     const auto command =
-        FindExecutable(script, path == environment.end() ? "" : path->second, directory);
+        os::FindExecutable(script, path == environment.end() ? "" : path->second, directory);
     if (command.ok()) found = command;
   }
   if (found.ok()) return (std::filesystem::path(directory) / *found).lexically_normal().string();
@@ -83,7 +85,7 @@ absl::StatusOr<std::string> FindScript(const std::string& script, const Environm
                                        : " does not exist"));
 }
 
-absl::StatusOr<ElasticPlan> MakeElasticPlan(const ElasticOptions& options,
+absl::StatusOr<ElasticPlan> MakeElasticPlan(const options::ElasticOptions& options,
                                             const Environment& environment,
                                             const std::string& directory) {
   ElasticPlan plan;
@@ -98,18 +100,20 @@ absl::StatusOr<ElasticPlan> MakeElasticPlan(const ElasticOptions& options,
 }
 
 // The hosts that are known now. An elastic job has use for slots beyond -np.
-absl::StatusOr<std::vector<HostSlots>> HostsToUse(const Options& options) {
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> HostsToUse(
+    const cli::Options& options) {
   if (options.elastic.has_value() && !options.elastic->script.empty()) {
-    return std::vector<HostSlots>{};
+    return std::vector<rendezvous::membership::HostSlots>{};
   }
-  ASSIGN_OR_RETURN(std::vector<HostSlots> listed, ListedHosts(options));
-  ASSIGN_OR_RETURN(std::vector<HostSlots> needed, TakeSlots(listed, options.num_proc));
+  ASSIGN_OR_RETURN(std::vector<rendezvous::membership::HostSlots> listed, ListedHosts(options));
+  ASSIGN_OR_RETURN(std::vector<rendezvous::membership::HostSlots> needed,
+                   discovery::TakeSlots(listed, options.num_proc));
   return options.elastic.has_value() ? listed : needed;
 }
 
 // This machine's addresses on the way to the remote hosts, as far as their names are known here.
 std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
-                                         const NameTable& names, const LocalMachine& machine) {
+                                         const net::NameTable& names, const LocalMachine& machine) {
   std::vector<std::string> sources;
   for (const PlannedHost& host : hosts) {
     const auto found = names.find(host.target.host);
@@ -124,15 +128,15 @@ std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
 absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
                                                   const std::vector<std::string>& networks,
                                                   const LocalMachine& machine,
-                                                  const NameTable& names) {
+                                                  const net::NameTable& names) {
   const bool all_local = std::all_of(plan.hosts.begin(), plan.hosts.end(),
                                      [](const PlannedHost& host) { return host.target.local; });
   const bool searches = plan.elastic.has_value() && !plan.elastic->script.empty();
-  auto listen = ListenAddresses(machine.interfaces, networks, all_local && !searches,
-                                SourceAddresses(plan.hosts, names, machine));
+  auto listen = net::ListenAddresses(machine.interfaces, networks, all_local && !searches,
+                                     SourceAddresses(plan.hosts, names, machine));
   // Whatever a script finds can only be this machine if it is in no network.
   if (!listen.ok() && searches && networks.empty()) {
-    return ListenAddresses(machine.interfaces, networks, /*all_local=*/true, {});
+    return net::ListenAddresses(machine.interfaces, networks, /*all_local=*/true, {});
   }
   return listen;
 }
@@ -145,7 +149,7 @@ std::string ThreadsLine(const JobPlan& plan) {
     const int workers =
         plan.elastic.has_value() ? std::min(host.slots, plan.elastic->max_workers) : host.slots;
     absl::StrAppend(&line, ", on ", host.target.host, " ", plan.shared_cores, "/", workers, ": ",
-                    ThreadsOfWorker(plan.shared_cores, workers));
+                    os::ThreadsOfWorker(plan.shared_cores, workers));
     break;
   }
   return absl::StrCat(line, " (--no-omp-threads leaves it alone)\n");
@@ -153,19 +157,20 @@ std::string ThreadsLine(const JobPlan& plan) {
 
 }  // namespace
 
-std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const SshOptions& ssh,
-                                    const LocalMachine& machine, NameTable& names) {
+std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,
+                                    const spawn::SshOptions& ssh, const LocalMachine& machine,
+                                    net::NameTable& names) {
   std::vector<std::string> unknown;
-  for (const HostSlots& host : hosts) {
-    if (!IsLocalHost(host.host, machine.host_name, machine.interfaces, {})) {
+  for (const rendezvous::membership::HostSlots& host : hosts) {
+    if (!net::IsLocalHost(host.host, machine.host_name, machine.interfaces, {})) {
       unknown.push_back(host.host);
     }
   }
   if (!unknown.empty()) names = machine.resolve(unknown);
   std::vector<PlannedHost> placed;
   int rank = 0;
-  for (const HostSlots& host : hosts) {
-    const bool local = IsLocalHost(host.host, machine.host_name, machine.interfaces, names);
+  for (const rendezvous::membership::HostSlots& host : hosts) {
+    const bool local = net::IsLocalHost(host.host, machine.host_name, machine.interfaces, names);
     placed.push_back({{host.host, local, ssh}, host.slots, rank});
     rank += host.slots;
   }
@@ -174,27 +179,27 @@ std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const S
 
 absl::StatusOr<LocalMachine> ThisMachine() {
   LocalMachine machine;
-  machine.host_name = OwnHostName();
-  ASSIGN_OR_RETURN(machine.interfaces, ListInterfaces());
+  machine.host_name = net::OwnHostName();
+  ASSIGN_OR_RETURN(machine.interfaces, net::ListInterfaces());
   std::error_code error;
   machine.working_directory = std::filesystem::current_path(error).string();
   if (error) {
     return absl::InternalError(absl::StrCat("no working directory: ", error.message()));
   }
   machine.resolve = [](const std::vector<std::string>& names) {
-    return ResolveNames(names, kResolveTimeout);
+    return net::ResolveNames(names, kResolveTimeout);
   };
-  machine.source_towards = SourceAddressTowards;
-  machine.cores = UsableCores();
+  machine.source_towards = net::SourceAddressTowards;
+  machine.cores = os::UsableCores();
   return machine;
 }
 
-absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
+absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment& environment,
                                  const LocalMachine& machine) {
   JobPlan plan;
   RETURN_IF_ERROR(CheckIdentityFile(options.ssh_identity_file));
   plan.num_proc = options.num_proc;
-  plan.environment = WorkerEnvironment(environment, options.tunables, options.exports);
+  plan.environment = cli::WorkerEnvironment(environment, options.tunables, options.exports);
   ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(plan.environment));
   plan.agent_timeout = runtime.agent_timeout;
   plan.encrypt_data = runtime.encrypt_data;
@@ -203,8 +208,8 @@ absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& envi
     ASSIGN_OR_RETURN(plan.elastic,
                      MakeElasticPlan(*options.elastic, environment, machine.working_directory));
   }
-  ASSIGN_OR_RETURN(const std::vector<HostSlots> hosts, HostsToUse(options));
-  NameTable names;
+  ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> hosts, HostsToUse(options));
+  net::NameTable names;
   plan.hosts = PlaceHosts(hosts, plan.ssh, machine, names);
   ASSIGN_OR_RETURN(plan.listen, ListenOn(plan, options.networks, machine, names));
   plan.networks = options.networks;
@@ -218,7 +223,7 @@ absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& envi
   return plan;
 }
 
-absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& environment) {
+absl::StatusOr<JobPlan> MakePlanHere(const cli::Options& options, const Environment& environment) {
   ASSIGN_OR_RETURN(LocalMachine machine, ThisMachine());
   return MakePlan(options, environment, machine);
 }
@@ -248,4 +253,4 @@ std::string PlanTable(const JobPlan& plan) {
   return table;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::plan

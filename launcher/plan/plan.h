@@ -16,15 +16,15 @@
 #include "launcher/spawn/agent_process.h"
 #include "rendezvous/membership/membership.h"
 
-namespace hvd {
+namespace hvd::launcher::plan {
 
 // What a plan depends on beside the command line.
 struct LocalMachine {
   std::string host_name;
-  std::vector<InterfaceAddress> interfaces;
+  std::vector<net::InterfaceAddress> interfaces;
   int cores = 0;  // usable ones; 0: not known
   std::string working_directory;
-  std::function<NameTable(const std::vector<std::string>&)> resolve;
+  std::function<net::NameTable(const std::vector<std::string>&)> resolve;
   std::function<std::string(const std::string&)> source_towards;  // see SourceAddressTowards
 };
 
@@ -32,7 +32,7 @@ struct LocalMachine {
 absl::StatusOr<LocalMachine> ThisMachine();
 
 struct PlannedHost {
-  AgentTarget target;
+  spawn::AgentTarget target;
   int slots = 0;       // in use
   int first_rank = 0;  // static jobs
 };
@@ -41,7 +41,7 @@ struct PlannedHost {
 struct ElasticPlan {
   int min_workers = 0;
   int max_workers = 0;  // very many if there is no limit
-  ElasticSpec spec;
+  rendezvous::membership::ElasticSpec spec;
   std::string script;  // an absolute path; empty: the hosts are those of the plan
   int slots_per_host = 0;
 };
@@ -50,7 +50,7 @@ struct JobPlan {
   int num_proc = 0;                // elastic: of the first world
   std::vector<PlannedHost> hosts;  // in rank order
   std::optional<ElasticPlan> elastic;
-  SshOptions ssh;
+  spawn::SshOptions ssh;
   std::vector<std::string> listen;
   std::vector<std::string> networks;
   std::vector<std::string> command;
@@ -68,21 +68,22 @@ struct JobPlan {
 
 // How each host is reached. Asks the resolver for names that are not clearly this machine's own;
 // what it says goes into `names`.
-std::vector<PlannedHost> PlaceHosts(const std::vector<HostSlots>& hosts, const SshOptions& ssh,
-                                    const LocalMachine& machine, NameTable& names);
+std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,
+                                    const spawn::SshOptions& ssh, const LocalMachine& machine,
+                                    net::NameTable& names);
 
 // REQUIRES: options.action is kRunJob.
 //   InvalidArgument, NotFound: one line that says which host, file, script, network or variable is
 //   wrong.
-absl::StatusOr<JobPlan> MakePlan(const Options& options, const Environment& environment,
+absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment& environment,
                                  const LocalMachine& machine);
 
 // MakePlan on this machine.   Also Internal: as ThisMachine.
-absl::StatusOr<JobPlan> MakePlanHere(const Options& options, const Environment& environment);
+absl::StatusOr<JobPlan> MakePlanHere(const cli::Options& options, const Environment& environment);
 
 // A line for each host: its ranks and how it is reached. For --verbose.
 std::string PlanTable(const JobPlan& plan);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::plan
 
 #endif  // LAUNCHER_PLAN_PLAN_H_

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::plan {
 namespace {
 
 using ::testing::ElementsAre;
@@ -22,7 +22,7 @@ LocalMachine Box() {
                         {"ib0", "192.168.7.5", false, false, true}};
   machine.working_directory = "/home/me";
   machine.resolve = [](const std::vector<std::string>&) {
-    return NameTable{{"alias", {"10.0.0.5"}}, {"far", {"192.168.7.9"}}};
+    return net::NameTable{{"alias", {"10.0.0.5"}}, {"far", {"192.168.7.9"}}};
   };
   machine.source_towards = [](const std::string& address) {
     return address == "192.168.7.9" ? "192.168.7.5" : "";
@@ -30,15 +30,15 @@ LocalMachine Box() {
   return machine;
 }
 
-Options Ask(int num_proc, const std::string& hosts) {
-  Options options;
+cli::Options Ask(int num_proc, const std::string& hosts) {
+  cli::Options options;
   options.num_proc = num_proc;
   options.hosts = hosts;
   options.command = {"python", "train.py"};
   return options;
 }
 
-std::string Error(const Options& options) {
+std::string Error(const cli::Options& options) {
   auto plan = MakePlan(options, {}, Box());
   EXPECT_FALSE(plan.ok());
   return std::string(plan.status().message());
@@ -63,13 +63,13 @@ TEST(MakePlan, AllLocalJobDoesNotAskTheResolver) {
   LocalMachine machine = Box();
   machine.resolve = [](const std::vector<std::string>& names) {
     ADD_FAILURE() << names[0];
-    return NameTable{};
+    return net::NameTable{};
   };
   EXPECT_TRUE(MakePlan(Ask(3, "localhost:1,box:1,10.0.0.5:1"), {}, machine).ok());
 }
 
 TEST(MakePlan, AgentTimeout_HoldsForSshOfStaticJobsToo) {
-  Options options = Ask(1, "far:1");
+  cli::Options options = Ask(1, "far:1");
   options.tunables = {{"HOROVOD_AGENT_TIMEOUT_SECONDS", "90"}};
   auto plan = MakePlan(options, {}, Box());
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -83,7 +83,7 @@ TEST(MakePlan, AgentTimeout_HoldsForSshOfStaticJobsToo) {
 }
 
 TEST(MakePlan, RemoteHostsAreReachedOnTheInterfaceTowardsThem) {
-  Options options = Ask(5, "far:2,alias:2,ssh-alias:2,unused:9");
+  cli::Options options = Ask(5, "far:2,alias:2,ssh-alias:2,unused:9");
   options.ssh_port = 2222;
   options.start_timeout = absl::Seconds(4);
   auto plan = MakePlan(options, {}, Box());
@@ -103,7 +103,7 @@ TEST(MakePlan, RemoteHostsAreReachedOnTheInterfaceTowardsThem) {
 TEST(MakePlan, HostfileIsRead) {
   const std::string file = ::testing::TempDir() + "/plan_test_hosts";
   std::ofstream(file) << "localhost slots=2\n";
-  Options options = Ask(2, "");
+  cli::Options options = Ask(2, "");
   options.hostfile = file;
   auto plan = MakePlan(options, {}, Box());
   EXPECT_TRUE(plan.ok()) << plan.status();
@@ -116,7 +116,7 @@ TEST(MakePlan, MistakesAreFoundBeforeAnythingStarts) {
   EXPECT_EQ(Error(Ask(3, "a:1,b:1")),
             "Requested more processes (3) than there are available slots (2)");
   EXPECT_THAT(Error(Ask(1, "a:0")), HasSubstr("-H: host a: 0 slots"));
-  Options options = Ask(1, "");
+  cli::Options options = Ask(1, "");
   options.hostfile = "/nonexistent/hosts";
   EXPECT_THAT(Error(options), HasSubstr("can't read host file /nonexistent/hosts"));
   options = Ask(1, "");
@@ -157,8 +157,8 @@ TEST(PlanTable, SaysOnceHowManyThreadsWorkersGet) {
   }
 }
 
-Options AskElastic(int num_proc, const std::string& hosts) {
-  Options options = Ask(num_proc, hosts);
+cli::Options AskElastic(int num_proc, const std::string& hosts) {
+  cli::Options options = Ask(num_proc, hosts);
   options.elastic.emplace();
   options.elastic->min_workers = 1;
   return options;
@@ -177,7 +177,7 @@ TEST(MakePlan, ElasticJobTakesAllSlotsOfFixedHosts) {
 }
 
 TEST(MakePlan, ElasticJobOfThisMachineHasRoomForSpares) {
-  Options options = AskElastic(2, "");
+  cli::Options options = AskElastic(2, "");
   options.elastic->spec.spares = 1;
   options.elastic->max_workers = 2;
   auto plan = MakePlan(options, {}, Box());
@@ -187,7 +187,7 @@ TEST(MakePlan, ElasticJobOfThisMachineHasRoomForSpares) {
 }
 
 TEST(MakePlan, DiscoveryScriptMakesTheDaemonReachable) {
-  Options options = AskElastic(2, "");
+  cli::Options options = AskElastic(2, "");
   options.elastic->script = "/bin/true";
   auto plan = MakePlan(options, {}, Box());
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -199,7 +199,7 @@ TEST(MakePlan, DiscoveryScriptMakesTheDaemonReachable) {
 }
 
 TEST(MakePlan, DiscoveryScriptIsFoundHereOrWhereCommandsAre) {
-  Options options = AskElastic(2, "");
+  cli::Options options = AskElastic(2, "");
   options.elastic->script = "sh";
   LocalMachine machine = Box();
   EXPECT_EQ(MakePlan(options, {{"PATH", "/bin"}}, machine)->elastic->script, "/bin/sh");
@@ -208,7 +208,7 @@ TEST(MakePlan, DiscoveryScriptIsFoundHereOrWhereCommandsAre) {
 }
 
 TEST(MakePlan, DiscoveryScriptThatCantRunIsRefused) {
-  Options options = AskElastic(2, "");
+  cli::Options options = AskElastic(2, "");
   options.elastic->script = "./hosts.sh";
   EXPECT_EQ(Error(options), "--host-discovery-script: ./hosts.sh does not exist");
   options.elastic->script = "hosts.sh";
@@ -219,7 +219,7 @@ TEST(MakePlan, DiscoveryScriptThatCantRunIsRefused) {
 }
 
 TEST(PlanTable, ElasticListsSlotsAndBounds) {
-  Options options = AskElastic(3, "far:2,localhost:1");
+  cli::Options options = AskElastic(3, "far:2,localhost:1");
   options.elastic->max_workers = 8;
   EXPECT_EQ(PlanTable(*MakePlan(options, {}, Box())),
             "3 processes (at least 1, at most 8): python train.py\n"
@@ -236,4 +236,4 @@ TEST(ThisMachine, KnowsItself) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::plan

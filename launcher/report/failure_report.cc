@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 namespace {
 
 // Horovod's own words; users and scripts look for them.
@@ -34,7 +34,7 @@ std::string Tail(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::string RootCauseBlock(const Verdict& verdict) {
+std::string RootCauseBlock(const rendezvous::membership::Verdict& verdict) {
   std::string text = Rule() + "\n";
   if (verdict.rank >= 0) {
     // Others failed because it was not there any more.
@@ -55,4 +55,4 @@ std::string RootCauseBlock(const Verdict& verdict) {
   return text;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::report

@@ -6,12 +6,12 @@
 
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 
 // One block that names the first rank to fail, its host, how it ended, its exception and last
 // lines, and how many others followed; ends with a newline. REQUIRES: !verdict.success.
-std::string RootCauseBlock(const Verdict& verdict);
+std::string RootCauseBlock(const rendezvous::membership::Verdict& verdict);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::report
 
 #endif  // LAUNCHER_REPORT_FAILURE_REPORT_H_

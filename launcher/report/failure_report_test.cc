@@ -3,14 +3,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Verdict Failure() {
-  Verdict verdict;
+rendezvous::membership::Verdict Failure() {
+  rendezvous::membership::Verdict verdict;
   verdict.exit_code = 3;
   verdict.summary = "rank 1 on host b failed: ValueError: bad\nnews (exit code 3)";
   verdict.rank = 1;
@@ -39,7 +39,7 @@ TEST(RootCauseBlock, TellsEverythingAboutTheFirstRank) {
 }
 
 TEST(RootCauseBlock, WhoLeftIsNotSaidToHaveFailed) {
-  Verdict verdict = Failure();
+  rendezvous::membership::Verdict verdict = Failure();
   verdict.exit_meaning = "exit code 0";
   verdict.summary = "rank 1 on host b left first";
   verdict.stderr_tail.clear();
@@ -50,7 +50,7 @@ TEST(RootCauseBlock, WhoLeftIsNotSaidToHaveFailed) {
 }
 
 TEST(RootCauseBlock, LeavesOutWhatIsNotKnown) {
-  Verdict verdict = Failure();
+  rendezvous::membership::Verdict verdict = Failure();
   verdict.stderr_tail.clear();
   verdict.consequences = 0;
   const std::string block = RootCauseBlock(verdict);
@@ -61,7 +61,7 @@ TEST(RootCauseBlock, LeavesOutWhatIsNotKnown) {
 }
 
 TEST(RootCauseBlock, LostHostIsNamedWithItsCause) {
-  Verdict verdict;
+  rendezvous::membership::Verdict verdict;
   verdict.exit_code = 1;
   verdict.host = "b";
   verdict.summary = "host b was lost: its agent's connection ended";
@@ -72,11 +72,11 @@ TEST(RootCauseBlock, LostHostIsNamedWithItsCause) {
 }
 
 TEST(RootCauseBlock, WithoutACulpritTheSummarySpeaks) {
-  Verdict verdict;
+  rendezvous::membership::Verdict verdict;
   verdict.summary = "gave up";
   EXPECT_THAT(RootCauseBlock(verdict), HasSubstr("The job has failed.\n  Cause: gave up\n"));
   EXPECT_THAT(RootCauseBlock(verdict), Not(HasSubstr("non-zero status")));
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::report

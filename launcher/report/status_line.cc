@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "rendezvous/reporting/wait_reporter.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 namespace {
 
 std::string Count(int n, absl::string_view what) {
@@ -22,11 +22,11 @@ struct Tally {
   int asking = 0;  // members that wait for the next world
 };
 
-Tally CountWorkers(const Membership::View& view) {
+Tally CountWorkers(const rendezvous::membership::Membership::View& view) {
   Tally tally;
-  for (const Membership::HostView& host : view.hosts) {
+  for (const rendezvous::membership::Membership::HostView& host : view.hosts) {
     const int before = tally.members;
-    for (const Membership::WorkerView& worker : host.workers) {
+    for (const rendezvous::membership::Membership::WorkerView& worker : host.workers) {
       const bool joining = worker.state == "joining";
       if (worker.state == "starting") ++tally.starting;
       if (worker.state == "leaving") ++tally.leaving;
@@ -40,10 +40,10 @@ Tally CountWorkers(const Membership::View& view) {
 }
 
 // The first host with which something is the matter, and how many more there are.
-std::string Troubles(const Membership::View& view) {
+std::string Troubles(const rendezvous::membership::Membership::View& view) {
   std::string first;
   int others = 0;
-  for (const Membership::HostView& host : view.hosts) {
+  for (const rendezvous::membership::Membership::HostView& host : view.hosts) {
     if (host.condition.empty()) continue;
     if (!first.empty()) ++others;
     if (first.empty()) first = absl::StrCat(host.host.host, ": ", host.condition);
@@ -53,7 +53,7 @@ std::string Troubles(const Membership::View& view) {
 
 }  // namespace
 
-StatusLine MakeStatusLine(const Membership::View& view, absl::Time now) {
+StatusLine MakeStatusLine(const rendezvous::membership::Membership::View& view, absl::Time now) {
   const Tally tally = CountWorkers(view);
   const std::string troubles = Troubles(view);
   const bool running = view.state == "running";
@@ -66,8 +66,9 @@ StatusLine MakeStatusLine(const Membership::View& view, absl::Time now) {
     if (tally.ready > 0) parts.push_back(absl::StrCat(tally.ready, " ready to join"));
     if (tally.leaving > 0) parts.push_back(absl::StrCat(tally.leaving, " leaving"));
   } else {
-    parts.push_back(
-        absl::StrCat(view.state, ": ", WithPatience(view.explanation, view.waits_until - now)));
+    parts.push_back(absl::StrCat(
+        view.state, ": ",
+        rendezvous::reporting::WithPatience(view.explanation, view.waits_until - now)));
   }
   if (view.failures > 0) {
     parts.push_back(
@@ -80,4 +81,4 @@ StatusLine MakeStatusLine(const Membership::View& view, absl::Time now) {
   return {absl::StrJoin(parts, " | "), settled};
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::report

@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/membership.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 
 struct StatusLine {
   std::string text;  // without a newline; the most important comes first, in case it gets cut
@@ -16,8 +16,8 @@ struct StatusLine {
 };
 
 // REQUIRES: it is an elastic job.
-StatusLine MakeStatusLine(const Membership::View& view, absl::Time now);
+StatusLine MakeStatusLine(const rendezvous::membership::Membership::View& view, absl::Time now);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::report
 
 #endif  // LAUNCHER_REPORT_STATUS_LINE_H_

@@ -2,21 +2,21 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 namespace {
 
 const absl::Time kNow = absl::FromUnixSeconds(1000);
 
-using View = Membership::View;
+using View = rendezvous::membership::Membership::View;
 
 void Add(View& view, const std::string& host,
          const std::vector<std::pair<int, std::string>>& ranks_and_states,
          const std::string& condition = "") {
-  Membership::HostView added;
+  rendezvous::membership::Membership::HostView added;
   added.host = {host, 4};
   added.condition = condition;
   for (const auto& [rank, state] : ranks_and_states) {
-    Membership::WorkerView worker;
+    rendezvous::membership::Membership::WorkerView worker;
     worker.rank = rank;
     worker.state = state;
     added.workers.push_back(worker);
@@ -99,4 +99,4 @@ TEST(StatusLine, WithoutWorld_SaysWhatIsAwaited) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::report

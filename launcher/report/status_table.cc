@@ -11,7 +11,7 @@
 #include "base/text/duration_text.h"
 #include "rendezvous/reporting/wait_reporter.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 namespace {
 
 // Stands for no limit in a job's size.
@@ -44,7 +44,7 @@ std::string Count(uint64_t n, absl::string_view what) {
 
 std::string Ago(uint64_t milliseconds) {
   const absl::Duration age = absl::Trunc(absl::Milliseconds(milliseconds), absl::Seconds(1));
-  return absl::StrCat(age > absl::ZeroDuration() ? DurationText(age) : "0s", " ago");
+  return absl::StrCat(age > absl::ZeroDuration() ? text::DurationText(age) : "0s", " ago");
 }
 
 // With the time of its world, unless so much happened since that it is forgotten.
@@ -81,14 +81,14 @@ std::string ProgressText(const pb::GetStatusResponse& status) {
   if (status.lost_ms() == 0) return text;
   absl::StrAppend(&text, ", lost ");
   if (status.lost_steps() > 0) absl::StrAppend(&text, Count(status.lost_steps(), "step"), " and ");
-  absl::StrAppend(&text, DurationText(absl::Milliseconds(status.lost_ms())));
+  absl::StrAppend(&text, text::DurationText(absl::Milliseconds(status.lost_ms())));
   return text;
 }
 
 std::string Explanation(const pb::GetStatusResponse& status) {
-  return WithPatience(status.explanation(), status.has_wait_left_ms()
-                                                ? absl::Milliseconds(status.wait_left_ms())
-                                                : absl::InfiniteDuration());
+  return rendezvous::reporting::WithPatience(
+      status.explanation(), status.has_wait_left_ms() ? absl::Milliseconds(status.wait_left_ms())
+                                                      : absl::InfiniteDuration());
 }
 
 std::string HostState(const pb::HostStatus& host) {
@@ -120,4 +120,4 @@ std::string StatusTable(const pb::GetStatusResponse& status) {
   return text;
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::report

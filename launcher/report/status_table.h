@@ -6,11 +6,11 @@
 
 #include "proto/rendezvous.pb.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 
 // The job's state, a table of hosts and workers, and what happened lately; ends with a newline.
 std::string StatusTable(const pb::GetStatusResponse& status);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::report
 
 #endif  // LAUNCHER_REPORT_STATUS_TABLE_H_

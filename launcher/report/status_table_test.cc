@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::report {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST(StatusTable, AgeOfTheWorld_IsThatOfTheNewest) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::report

@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/os/process.h"
 #include "agent/protocol/agent_protocol.h"
+#include "base/os/process.h"
 #include "launcher/spawn/command.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 namespace {
 
 constexpr int kSshPauseSeconds = 5;
@@ -27,8 +27,9 @@ std::string OwnDirectory() {
 
 AgentInvocation LocalAgentCommand(const std::string& install_directory) {
   const absl::StatusOr<std::string> beside =
-      FindExecutable(absl::StrCat("./", kAgentProgram), "", install_directory);
-  return {beside.ok() ? *beside : kAgentProgram, {kAgentProgram, "--stdio"}};
+      os::FindExecutable(absl::StrCat("./", agent::protocol::kAgentProgram), "", install_directory);
+  return {beside.ok() ? *beside : agent::protocol::kAgentProgram,
+          {agent::protocol::kAgentProgram, "--stdio"}};
 }
 
 AgentInvocation SshAgentCommand(const AgentTarget& target, const std::string& install_directory) {
@@ -56,10 +57,10 @@ AgentInvocation SshAgentCommand(const AgentTarget& target, const std::string& in
   if (!install_directory.empty()) {
     script = absl::StrCat("PATH=", ShellQuote(install_directory), ":\"$PATH\"; export PATH; ");
   }
-  absl::StrAppend(&script, "exec ", kAgentProgram, " --stdio");
+  absl::StrAppend(&script, "exec ", agent::protocol::kAgentProgram, " --stdio");
   // After "--" a host name can't be an option.
   argv.insert(argv.end(), {"--", target.host, ShellJoin({"sh", "-c", script})});
   return {"ssh", argv};
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn

@@ -7,7 +7,7 @@
 
 #include "launcher/spawn/agent_process.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 
 struct AgentInvocation {
   std::string file;  // with a '/': a path; else to be looked for in PATH
@@ -25,6 +25,6 @@ AgentInvocation LocalAgentCommand(const std::string& install_directory);
 // configuration says; nothing is ever asked.
 AgentInvocation SshAgentCommand(const AgentTarget& target, const std::string& install_directory);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn
 
 #endif  // LAUNCHER_SPAWN_AGENT_COMMAND_H_

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 namespace {
 
 bool Contains(const AgentInvocation& command, const std::string& argument) {
@@ -59,4 +59,4 @@ TEST(LocalAgentCommandTest, NoAgentBeside_LooksInPath) {
 TEST(OwnDirectoryTest, OwnDirectory_Always_IsAbsolute) { EXPECT_EQ(OwnDirectory()[0], '/'); }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn

@@ -7,16 +7,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "agent/protocol/agent_frames.h"
+#include "agent/protocol/agent_protocol.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/os/process.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "launcher/spawn/agent_command.h"
-#include "agent/protocol/agent_frames.h"
-#include "agent/protocol/agent_protocol.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
@@ -48,7 +48,7 @@ class RunningAgent : public AgentProcess {
                std::unique_ptr<EventLoop> loop)
       : target_(target),
         callbacks_(std::move(callbacks)),
-        input_left_(EncodeFrame(bootstrap.SerializeAsString())),
+        input_left_(net::EncodeFrame(bootstrap.SerializeAsString())),
         loop_(std::move(loop)) {}
 
   ~RunningAgent() override {
@@ -92,15 +92,15 @@ class RunningAgent : public AgentProcess {
     const AgentInvocation command =
         target_.local ? LocalAgentCommand(directory) : SshAgentCommand(target_, directory);
     ASSIGN_OR_RETURN(StdioPipes pipes, MakeStdioPipes());
-    SpawnOptions options;
+    os::SpawnOptions options;
     options.file = command.file;
     options.argv = command.argv;
     // A session of its own: neither Ctrl-C nor a question on the terminal gets through.
-    options.group = SpawnOptions::Group::kNewSession;
+    options.group = os::SpawnOptions::Group::kNewSession;
     options.stdin_fd = pipes.input.read.get();
     options.stdout_fd = pipes.output.write.get();
     options.stderr_fd = pipes.error.write.get();
-    ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+    ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
     process_.emplace(std::move(process));
     input_ = std::move(pipes.input.write);
     output_ = std::move(pipes.output.read);
@@ -130,8 +130,9 @@ class RunningAgent : public AgentProcess {
     const absl::Status status = stream_.Append(
         {buffer, got.bytes}, [this](pb::AgentFrame&& frame) { OnFrame(std::move(frame)); });
     if (status.ok()) return;
-    Refuse(absl::StrCat(target_.host, ": what answers there is not ", kAgentProgram, " ", kVersion,
-                        " (", status.message(), "); install this version of horovod on that host"));
+    Refuse(absl::StrCat(target_.host, ": what answers there is not ",
+                        agent::protocol::kAgentProgram, " ", kVersion, " (", status.message(),
+                        "); install this version of horovod on that host"));
     Close(output_);
   }
 
@@ -152,8 +153,8 @@ class RunningAgent : public AgentProcess {
 
   void OnReady(const pb::AgentReady& ready) {
     if (ready.version() != kVersion) {
-      return Refuse(absl::StrCat(target_.host, ": ", kAgentProgram, " there is version ",
-                                 ready.version(), ", here it is ", kVersion,
+      return Refuse(absl::StrCat(target_.host, ": ", agent::protocol::kAgentProgram,
+                                 " there is version ", ready.version(), ", here it is ", kVersion,
                                  "; install the same version of horovod on every host"));
     }
     if (callbacks_.on_ready) callbacks_.on_ready(ready.warning());
@@ -175,7 +176,7 @@ class RunningAgent : public AgentProcess {
 
   void OnExit() {
     loop_->Forget(process_->pidfd());
-    const ExitStatus status = process_->Wait();
+    const os::ExitStatus status = process_->Wait();
     exit_.exit_code = status.exit_code;
     exit_.signal = status.signal;
     exited_ = true;
@@ -217,9 +218,9 @@ class RunningAgent : public AgentProcess {
   std::string input_left_;
   std::unique_ptr<EventLoop> loop_;
   Fd input_, output_, error_;
-  std::optional<Process> process_;
-  AgentFrameReader stream_;
-  TextTail error_tail_;
+  std::optional<os::Process> process_;
+  agent::protocol::AgentFrameReader stream_;
+  agent::protocol::TextTail error_tail_;
   AgentExit exit_;
   bool exited_ = false;
   bool refused_ = false;
@@ -238,4 +239,4 @@ absl::StatusOr<std::unique_ptr<AgentProcess>> AgentProcess::Start(
   return absl::Status(status.code(), absl::StrCat(target.host, ": ", status.message()));
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 
 struct SshOptions {
   int port = 0;               // 0: ssh's own choice
@@ -64,6 +64,6 @@ class AgentProcess {
 // ways of saying host key, permission, name resolution, refused connection, missing horovod-agent.
 std::string ExplainEarlyExit(const AgentTarget& target, const AgentExit& exit);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn
 
 #endif  // LAUNCHER_SPAWN_AGENT_PROCESS_H_

@@ -19,7 +19,7 @@
 #include "base/version.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 namespace {
 
 // What the callbacks have said so far.
@@ -230,4 +230,4 @@ TEST_F(AgentProcessTest, StartBySsh_NoSshHere_IsNotFound) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn

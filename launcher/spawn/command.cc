@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 namespace {
 
 // Whether no shell, csh and fish included, sees anything but itself in this character.
@@ -29,4 +29,4 @@ std::string ShellJoin(const std::vector<std::string>& arguments) {
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn

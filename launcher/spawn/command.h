@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 
 // `argument` as one word of a POSIX shell, unchanged if it needs no quoting. REQUIRES: it has no
 // zero byte.
@@ -17,6 +17,6 @@ std::string ShellQuote(absl::string_view argument);
 // The text that a shell takes apart into just these arguments.
 std::string ShellJoin(const std::vector<std::string>& arguments);
 
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn
 
 #endif  // LAUNCHER_SPAWN_COMMAND_H_

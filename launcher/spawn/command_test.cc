@@ -7,17 +7,17 @@
 #include "base/os/process.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 namespace {
 
 // The arguments as a real shell passes them on, each followed by a zero byte.
 std::string ThroughShell(const std::string& text) {
   Pipe pipe = MakePipe().value();
-  SpawnOptions options;
+  os::SpawnOptions options;
   options.file = "/bin/sh";
   options.argv = {"sh", "-c", "printf '%s\\0' " + text};
   options.stdout_fd = pipe.write.get();
-  Process process = Process::Spawn(options).value();
+  os::Process process = os::Process::Spawn(options).value();
   pipe.write.reset();
   std::string output;
   char buffer[4096];
@@ -64,4 +64,4 @@ TEST(ShellQuoteTest, ShellQuote_EveryByte_SurvivesTheShell) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn

@@ -9,10 +9,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "launcher/spawn/agent_process.h"
 #include "agent/protocol/agent_protocol.h"
+#include "launcher/spawn/agent_process.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 namespace {
 
 constexpr int kShellNotFound = 127;
@@ -63,7 +63,7 @@ std::vector<std::string> Lines(absl::string_view text) {
 std::string ExplainMissingProgram(const AgentTarget& target, const AgentExit& exit,
                                   const std::string& last_line) {
   return absl::StrCat(
-      target.host, ": ", kAgentProgram,
+      target.host, ": ", agent::protocol::kAgentProgram,
       exit.exit_code == kShellNotFound ? " was not found" : " can't be executed",
       " there; install this version of horovod on that host, in the same directory as "
       "here or on the PATH that non-interactive shells have",
@@ -94,9 +94,10 @@ std::string ExplainEarlyExit(const AgentTarget& target, const AgentExit& exit) {
       }
     }
   }
-  return absl::StrCat(target.host, ": ", target.local ? kAgentProgram : "the ssh session", " ",
+  return absl::StrCat(target.host, ": ",
+                      target.local ? agent::protocol::kAgentProgram : "the ssh session", " ",
                       HowItEnded(exit), " before the host was ready",
                       last_line.empty() ? "" : absl::StrCat(": ", last_line));
 }
 
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn

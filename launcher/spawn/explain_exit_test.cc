@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "launcher/spawn/agent_process.h"
 
-namespace hvd {
+namespace hvd::launcher::spawn {
 namespace {
 
 struct Case {
@@ -86,4 +86,4 @@ TEST(ExplainEarlyExitLocalTest, Local_SaysNothingOfSsh) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::launcher::spawn

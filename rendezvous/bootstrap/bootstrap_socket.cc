@@ -16,7 +16,7 @@
 #include "base/net/descriptor_passing.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::rendezvous::bootstrap {
 namespace {
 
 constexpr size_t kMaxHelloBytes = 256;
@@ -88,7 +88,7 @@ void BootstrapSocket::Admit(Fd fd, pid_t pid) {
   const int number = fd.get();
   if (!loop_.Watch(number, EPOLLIN, [this, number](uint32_t) { OnHello(number); }).ok()) return;
   const EventLoop::TimerId patience = loop_.After(kPatience, [this, number] { Drop(number); });
-  clients_.emplace(number, Client{std::move(fd), pid, FrameDecoder(kMaxHelloBytes), patience});
+  clients_.emplace(number, Client{std::move(fd), pid, net::FrameDecoder(kMaxHelloBytes), patience});
 }
 
 void BootstrapSocket::OnHello(int fd) {
@@ -117,7 +117,7 @@ void BootstrapSocket::Reply(int fd, Response response) {
   response.bootstrap.set_has_stack_pipe(response.stack_pipe >= 0);
   // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
   // and says so.
-  SendWithDescriptors(fd, EncodeFrame(response.bootstrap.SerializeAsString()), passed)
+  net::SendWithDescriptors(fd, net::EncodeFrame(response.bootstrap.SerializeAsString()), passed)
       .IgnoreError();
 }
 
@@ -128,4 +128,4 @@ void BootstrapSocket::Drop(int fd) {
   clients_.erase(entry);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::bootstrap

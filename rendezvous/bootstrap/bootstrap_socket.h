@@ -12,13 +12,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/net/acceptor.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
+#include "base/net/acceptor.h"
 #include "base/net/frames.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::rendezvous::bootstrap {
 
 // Answers one WorkerHello per connection. Belongs to the loop's thread. Other users' processes get
 // an error instead of an answer, and whoever says nothing sensible within kPatience is dropped;
@@ -55,7 +55,7 @@ class BootstrapSocket {
   struct Client {
     Fd fd;
     pid_t pid;
-    FrameDecoder decoder;
+    net::FrameDecoder decoder;
     EventLoop::TimerId patience;
   };
 
@@ -70,10 +70,10 @@ class BootstrapSocket {
   const uid_t user_;
   const Answer answer_;
   const std::string name_;
-  Acceptor acceptor_;
+  net::Acceptor acceptor_;
   std::map<int, Client> clients_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::bootstrap
 
 #endif  // RENDEZVOUS_BOOTSTRAP_BOOTSTRAP_SOCKET_H_

@@ -13,7 +13,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::bootstrap {
 namespace {
 
 constexpr uint64_t kKnownWorker = 5;
@@ -60,10 +60,10 @@ class BootstrapSocketTest : public testing::Test {
   static std::string Hello(uint64_t worker_id) {
     pb::WorkerHello hello;
     hello.set_worker_id(worker_id);
-    return EncodeFrame(hello.SerializeAsString());
+    return net::EncodeFrame(hello.SerializeAsString());
   }
   static absl::StatusOr<pb::WorkerBootstrap> ReadAnswer(const Fd& fd) {
-    const absl::StatusOr<std::string> payload = ReadFrame(fd.get(), kMaxFrameBytes);
+    const absl::StatusOr<std::string> payload = net::ReadFrame(fd.get(), net::kMaxFrameBytes);
     if (!payload.ok()) return payload.status();
     pb::WorkerBootstrap answer;
     EXPECT_TRUE(answer.ParseFromString(*payload));
@@ -139,4 +139,4 @@ TEST_F(BootstrapSocketTest, Name_TwoSockets_AreNotGuessable) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::bootstrap

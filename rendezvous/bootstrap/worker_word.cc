@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 
-namespace hvd {
+namespace hvd::rendezvous::bootstrap {
 namespace {
 
 constexpr size_t kRandomBytes = 16;
@@ -21,4 +21,4 @@ absl::Status CheckWorkerWord(const std::string& word, const pb::WorkerHello& hel
       "; what starts it must hand on all variables that begin with HOROVOD_"));
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::bootstrap

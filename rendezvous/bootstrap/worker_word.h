@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::rendezvous::bootstrap {
 
 // 128 random bits, for the environment variable HOROVOD_WORKER_WORD of one worker. Other containers
 // can't read that, though they find the agent's socket.
@@ -18,6 +18,6 @@ std::string NewWorkerWord();
 //   PermissionDenied: it is not `word`; says what may be the reason.
 absl::Status CheckWorkerWord(const std::string& word, const pb::WorkerHello& hello);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::bootstrap
 
 #endif  // RENDEZVOUS_BOOTSTRAP_WORKER_WORD_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::bootstrap {
 namespace {
 
 pb::WorkerHello Hello(const std::string& word) {
@@ -32,4 +32,4 @@ TEST(WorkerWordTest, CheckWorkerWord_OnlyTheWholeWord_IsTaken) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::bootstrap

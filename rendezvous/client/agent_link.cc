@@ -15,7 +15,7 @@
 #include "rendezvous/transport/connection.h"
 #include "rendezvous/transport/grpc_status.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 namespace {
 
 // Reads for ever, writes one message at a time. The hold taken in the constructor allows writes
@@ -24,11 +24,11 @@ namespace {
 class AgentLinkImpl final : public AgentLink,
                             private grpc::ClientBidiReactor<pb::AgentMessage, pb::AgentCommand> {
  public:
-  AgentLinkImpl(const std::string& address, const PeerCredentials& credentials, Callbacks callbacks,
-                absl::Duration patience)
+  AgentLinkImpl(const std::string& address, const security::PeerCredentials& credentials,
+                Callbacks callbacks, absl::Duration patience)
       : callbacks_(std::move(callbacks)),
         patience_(patience),
-        stub_(pb::Agent::NewStub(NewChannel(address, credentials, patience))) {}
+        stub_(pb::Agent::NewStub(transport::NewChannel(address, credentials, patience))) {}
 
   void Start(const pb::AgentHello& hello) {
     stub_->async()->Attach(&context_, this);
@@ -131,9 +131,9 @@ class AgentLinkImpl final : public AgentLink,
   // gRPC's own words say nothing to a user.
   absl::Status Explain(const grpc::Status& status) const {
     if (!absl::StrContains(status.error_message(), "keepalive watchdog")) {
-      return FromGrpcStatus(status);
+      return transport::FromGrpcStatus(status);
     }
-    return absl::UnavailableError(absl::StrCat("it was silent for ", DurationText(patience_),
+    return absl::UnavailableError(absl::StrCat("it was silent for ", text::DurationText(patience_),
                                                "; HOROVOD_AGENT_TIMEOUT_SECONDS allows for more"));
   }
 
@@ -157,7 +157,7 @@ class AgentLinkImpl final : public AgentLink,
 }  // namespace
 
 std::unique_ptr<AgentLink> AgentLink::Open(const std::string& address,
-                                           const PeerCredentials& credentials,
+                                           const security::PeerCredentials& credentials,
                                            const pb::AgentHello& hello, Callbacks callbacks,
                                            absl::Duration patience) {
   auto link = std::make_unique<AgentLinkImpl>(address, credentials, std::move(callbacks), patience);
@@ -165,4 +165,4 @@ std::unique_ptr<AgentLink> AgentLink::Open(const std::string& address,
   return link;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client

@@ -12,7 +12,7 @@
 #include "proto/agent.pb.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 
 // Thread-safe. The callbacks come from one of gRPC's threads, one at a time; they must not block
 // and must not destroy the link.
@@ -29,7 +29,7 @@ class AgentLink {
   // daemon takes it shows in the first command (welcome) or in on_closed with Attach's errors. A
   // daemon that is silent for longer than `patience`, while its host answers, ends the stream.
   static std::unique_ptr<AgentLink> Open(const std::string& address,
-                                         const PeerCredentials& credentials,
+                                         const security::PeerCredentials& credentials,
                                          const pb::AgentHello& hello, Callbacks callbacks,
                                          absl::Duration patience = absl::Seconds(30));
   // Closes the stream without waiting for what was not sent; no callback comes after it returns.
@@ -42,6 +42,6 @@ class AgentLink {
   virtual void Finish() = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client
 
 #endif  // RENDEZVOUS_CLIENT_AGENT_LINK_H_

@@ -15,7 +15,7 @@
 #include "rendezvous/security/tls_credentials.h"
 #include "rendezvous/transport/connection.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 namespace {
 
 using Stream = grpc::ServerReaderWriter<pb::AgentCommand, pb::AgentMessage>;
@@ -34,10 +34,10 @@ class AgentLinkTest : public testing::Test {
   void StartServer(std::function<grpc::Status(Stream&)> script) {
     service_.script = std::move(script);
     grpc::ServerBuilder builder;
-    ConfigureConnections(builder);
+    transport::ConfigureConnections(builder);
     int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", MakeServerCredentials(*authority_->IssueForDaemon()),
-                             &port);
+    builder.AddListeningPort("127.0.0.1:0",
+                             security::MakeServerCredentials(*authority_->IssueForDaemon()), &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     address_ = "127.0.0.1:" + std::to_string(port);
@@ -74,7 +74,7 @@ class AgentLinkTest : public testing::Test {
     mu_.Await(absl::Condition(&enough));
   }
 
-  const std::unique_ptr<JobAuthority> authority_ = *JobAuthority::Create("job");
+  const std::unique_ptr<security::JobAuthority> authority_ = *security::JobAuthority::Create("job");
   ScriptedService service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
@@ -211,4 +211,4 @@ TEST_F(AgentLinkTest, NobodyListens_ClosedWithUnavailable) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client

@@ -4,7 +4,7 @@
 
 #include "absl/random/uniform_real_distribution.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 
 absl::Duration BackOff::Next(absl::BitGenRef random) {
   const absl::Duration range = range_;
@@ -12,4 +12,4 @@ absl::Duration BackOff::Next(absl::BitGenRef random) {
   return range * absl::uniform_real_distribution<double>(0.5, 1.0)(random);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client

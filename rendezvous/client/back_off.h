@@ -5,7 +5,7 @@
 #include "absl/random/bit_gen_ref.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 
 // Pauses that grow from 50 ms to `longest`, each drawn from the upper half of its range, so that a
 // thousand workers that lost the daemon together do not come back together. Not thread-safe.
@@ -21,6 +21,6 @@ class BackOff {
   absl::Duration range_ = absl::Milliseconds(50);
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client
 
 #endif  // RENDEZVOUS_CLIENT_BACK_OFF_H_

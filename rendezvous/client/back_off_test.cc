@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 namespace {
 
 TEST(BackOffTest, Next_GrowsToASecondAndStaysInTheUpperHalf) {
@@ -28,4 +28,4 @@ TEST(BackOffTest, Next_TwoClients_DoNotWaitAlike) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client

@@ -9,7 +9,7 @@
 #include "rendezvous/transport/connection.h"
 #include "rendezvous/transport/grpc_status.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 namespace {
 
 template <typename Request, typename Response>
@@ -17,11 +17,12 @@ using Method = grpc::Status (pb::Rendezvous::StubInterface::*)(grpc::ClientConte
                                                                Response*);
 
 template <typename Request, typename Response>
-absl::StatusOr<Response> Call(const std::string& address, const PeerCredentials& credentials,
+absl::StatusOr<Response> Call(const std::string& address,
+                              const security::PeerCredentials& credentials,
                               Method<Request, Response> method, const Request& request,
                               absl::Duration timeout) {
   const std::unique_ptr<pb::Rendezvous::StubInterface> stub =
-      pb::Rendezvous::NewStub(NewChannel(address, credentials));
+      pb::Rendezvous::NewStub(transport::NewChannel(address, credentials));
   grpc::ClientContext context;
   context.set_deadline(gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
   Response response;
@@ -30,29 +31,30 @@ absl::StatusOr<Response> Call(const std::string& address, const PeerCredentials&
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     return absl::UnavailableError(
         absl::StrCat("the rendezvous daemon at ", address,
-                     " can't be reached: ", FromGrpcStatus(status).message()));
+                     " can't be reached: ", transport::FromGrpcStatus(status).message()));
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "the rendezvous daemon at ", address, " has not answered within ", DurationText(timeout)));
+    return absl::DeadlineExceededError(absl::StrCat("the rendezvous daemon at ", address,
+                                                    " has not answered within ",
+                                                    text::DurationText(timeout)));
   }
-  return FromGrpcStatus(status);
+  return transport::FromGrpcStatus(status);
 }
 
 }  // namespace
 
 absl::StatusOr<pb::GetStatusResponse> AskStatus(const std::string& address,
-                                                const PeerCredentials& credentials,
+                                                const security::PeerCredentials& credentials,
                                                 absl::Duration timeout) {
   return Call(address, credentials, &pb::Rendezvous::StubInterface::GetStatus,
               pb::GetStatusRequest(), timeout);
 }
 
 absl::StatusOr<pb::DrainResponse> AskToDrain(const std::string& address,
-                                             const PeerCredentials& credentials,
+                                             const security::PeerCredentials& credentials,
                                              const pb::DrainRequest& request,
                                              absl::Duration timeout) {
   return Call(address, credentials, &pb::Rendezvous::StubInterface::Drain, request, timeout);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client

@@ -9,20 +9,20 @@
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 
 // Each makes one call, without retries, to the daemon at `address` (numeric "address:port") and
 // waits for its answer. Thread-safe. Errors as in proto/rendezvous.proto, and
 //   Unavailable: nobody answers there, or somebody who is not this job's daemon; names the address.
 //   DeadlineExceeded: there is no answer within `timeout`.
 absl::StatusOr<pb::GetStatusResponse> AskStatus(const std::string& address,
-                                                const PeerCredentials& credentials,
+                                                const security::PeerCredentials& credentials,
                                                 absl::Duration timeout);
 absl::StatusOr<pb::DrainResponse> AskToDrain(const std::string& address,
-                                             const PeerCredentials& credentials,
+                                             const security::PeerCredentials& credentials,
                                              const pb::DrainRequest& request,
                                              absl::Duration timeout);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client
 
 #endif  // RENDEZVOUS_CLIENT_CONTROL_CALLS_H_

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(10);
@@ -12,22 +12,22 @@ constexpr absl::Duration kTimeout = absl::Seconds(10);
 class ControlCallsTest : public testing::Test {
  protected:
   void SetUp() override {
-    authority_ = *JobAuthority::Create("job");
-    ServerOptions options;
+    authority_ = *security::JobAuthority::Create("job");
+    server::ServerOptions options;
     options.job_id = "job";
     options.listen = {"127.0.0.1:0"};
     options.credentials = *authority_->IssueForDaemon();
-    auto server = Server::Start(options);
+    auto server = server::Server::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     address_ = server_->addresses()[0];
     credentials_ = *authority_->IssueForHost("somebody");
   }
 
-  std::unique_ptr<JobAuthority> authority_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<security::JobAuthority> authority_;
+  std::unique_ptr<server::Server> server_;
   std::string address_;
-  PeerCredentials credentials_;
+  security::PeerCredentials credentials_;
 };
 
 TEST_F(ControlCallsTest, AskStatus_RunningJob_IsDescribed) {
@@ -58,4 +58,4 @@ TEST_F(ControlCallsTest, AskStatus_WrongToken_Unauthenticated) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client

@@ -17,7 +17,7 @@
 #include "rendezvous/transport/connection.h"
 #include "rendezvous/transport/grpc_status.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 namespace {
 
 class GrpcRendezvousClient final : public RendezvousClient {
@@ -117,13 +117,13 @@ class GrpcRendezvousClient final : public RendezvousClient {
     }
     {
       absl::MutexLock lock(&mu_);
-      if (cancelled_) return ToGrpcStatus(Cancelled());
+      if (cancelled_) return transport::ToGrpcStatus(Cancelled());
       in_flight_.insert(&context);
     }
     grpc::Status status = invoke(&context);
     absl::MutexLock lock(&mu_);
     in_flight_.erase(&context);
-    return cancelled_ && !status.ok() ? ToGrpcStatus(Cancelled()) : status;
+    return cancelled_ && !status.ok() ? transport::ToGrpcStatus(Cancelled()) : status;
   }
 
   // Waits for a time, unless CancelAll comes before. Returns whether to go on.
@@ -140,14 +140,14 @@ class GrpcRendezvousClient final : public RendezvousClient {
         (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !connected());
     if (unreachable) {
       return absl::UnavailableError(absl::StrCat(name, ": ", daemon, " was not reached within ",
-                                                 DurationText(timeout), ": ",
+                                                 text::DurationText(timeout), ": ",
                                                  status.error_message()));
     }
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       return absl::DeadlineExceededError(
-          absl::StrCat(name, ": ", daemon, " had no answer within ", DurationText(timeout)));
+          absl::StrCat(name, ": ", daemon, " had no answer within ", text::DurationText(timeout)));
     }
-    return FromGrpcStatus(status);
+    return transport::FromGrpcStatus(status);
   }
 
   static absl::Status Cancelled() {
@@ -165,16 +165,17 @@ class GrpcRendezvousClient final : public RendezvousClient {
 
 }  // namespace
 
-std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& address,
-                                                          const PeerCredentials& credentials) {
+std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
+    const std::string& address, const security::PeerCredentials& credentials) {
   return GrpcRendezvousClients(address, credentials)();
 }
 
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
-    const std::string& address, const PeerCredentials& credentials, absl::Duration patience) {
-  return [address, channel = NewChannel(address, credentials, patience)] {
+    const std::string& address, const security::PeerCredentials& credentials,
+    absl::Duration patience) {
+  return [address, channel = transport::NewChannel(address, credentials, patience)] {
     return std::make_unique<GrpcRendezvousClient>(address, channel, Clock::Real());
   };
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client

@@ -10,19 +10,19 @@
 #include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 
 // `address` is numeric, "address:port". Connects lazily. Retries with jittered back-off while the
 // daemon can't be reached, never after it has answered.
-std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(const std::string& address,
-                                                          const PeerCredentials& credentials);
+std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
+    const std::string& address, const security::PeerCredentials& credentials);
 
 // Makes such clients; all of them share one connection, which ends when the daemon was silent for
 // `patience` while its host answered. Thread-safe.
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
-    const std::string& address, const PeerCredentials& credentials,
+    const std::string& address, const security::PeerCredentials& credentials,
     absl::Duration patience = absl::Seconds(30));
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client
 
 #endif  // RENDEZVOUS_CLIENT_GRPC_RENDEZVOUS_CLIENT_H_

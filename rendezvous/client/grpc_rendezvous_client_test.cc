@@ -16,7 +16,7 @@
 #include "rendezvous/security/tls_credentials.h"
 #include "rendezvous/transport/connection.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 namespace {
 
 // Answers JoinWorld as the test says; all else is UNIMPLEMENTED.
@@ -37,9 +37,10 @@ class GrpcRendezvousClientTest : public testing::Test {
 
   void StartServer(const std::string& address = "127.0.0.1:0") {
     grpc::ServerBuilder builder;
-    ConfigureConnections(builder);
+    transport::ConfigureConnections(builder);
     int port = 0;
-    builder.AddListeningPort(address, MakeServerCredentials(*authority_->IssueForDaemon()), &port);
+    builder.AddListeningPort(address,
+                             security::MakeServerCredentials(*authority_->IssueForDaemon()), &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     address_ = "127.0.0.1:" + std::to_string(port);
@@ -63,7 +64,7 @@ class GrpcRendezvousClientTest : public testing::Test {
     };
   }
 
-  const std::unique_ptr<JobAuthority> authority_ = *JobAuthority::Create("job");
+  const std::unique_ptr<security::JobAuthority> authority_ = *security::JobAuthority::Create("job");
   ScriptedService service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
@@ -198,11 +199,11 @@ TEST_F(GrpcRendezvousClientTest, CancelAll_EndsTryingAgain) {
 
 TEST_F(GrpcRendezvousClientTest, DaemonOfAnotherJob_IsNotSpokenTo) {
   StartServer();
-  const auto stranger = *JobAuthority::Create("other");
+  const auto stranger = *security::JobAuthority::Create("other");
   const auto client = NewGrpcRendezvousClient(address_, *stranger->IssueForHost("a"));
   EXPECT_EQ(client->GetStatus(absl::Milliseconds(200)).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client

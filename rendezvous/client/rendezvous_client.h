@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "proto/rendezvous.pb.h"
 
-namespace hvd {
+namespace hvd::rendezvous::client {
 
 // Blocking calls, each with its own bound; safe for concurrent use. The errors of each call are
 // listed in proto/rendezvous.proto; besides these, any call can end with
@@ -35,6 +35,6 @@ class RendezvousClient {
   virtual void CancelAll() = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::client
 
 #endif  // RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_

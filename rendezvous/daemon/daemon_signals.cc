@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 namespace {
 
 sigset_t StopSignals() {
@@ -82,4 +82,4 @@ void DaemonSignals::EndInTime(int exit_code) {
   loop_->After(kPatience, [exit_code] { _exit(exit_code); });
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

@@ -14,7 +14,7 @@
 #include "base/event_loop.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 
 // Blocks both, here and in threads started later, and makes them readable; SIGPIPE is ignored.
 //   ResourceExhausted: too many open files.
@@ -63,6 +63,6 @@ class DaemonSignals {
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon
 
 #endif  // RENDEZVOUS_DAEMON_DAEMON_SIGNALS_H_

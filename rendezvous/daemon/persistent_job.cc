@@ -7,26 +7,26 @@
 #include "base/status_macros.h"
 #include "rendezvous/journal/event_codec.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 namespace {
 
 constexpr size_t kSecretKeyBytes = 32;
 
-void Put(const PeerCredentials& from, pb::journal::Credentials& to) {
+void Put(const security::PeerCredentials& from, pb::journal::Credentials& to) {
   to.set_token(from.token);
   to.set_ca_certificate(from.ca_certificate);
   to.set_certificate(from.certificate);
   to.set_private_key(from.private_key);
 }
 
-PeerCredentials Get(const pb::journal::Credentials& from) {
+security::PeerCredentials Get(const pb::journal::Credentials& from) {
   return {from.token(), from.ca_certificate(), from.certificate(), from.private_key()};
 }
 
-pb::journal::Job ToMessage(const KeptJob& job, const JobSpec& spec) {
+pb::journal::Job ToMessage(const KeptJob& job, const membership::JobSpec& spec) {
   pb::journal::Job message;
   message.set_job_id(job.job_id);
-  *message.mutable_spec() = ToMessage(spec);
+  *message.mutable_spec() = journal::ToMessage(spec);
   Put(job.daemon, *message.mutable_daemon());
   Put(job.hosts, *message.mutable_hosts());
   message.set_secret_key(job.secret_key);
@@ -38,17 +38,18 @@ pb::journal::Job ToMessage(const KeptJob& job, const JobSpec& spec) {
 
 absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen) {
   KeptJob job;
-  job.job_id = NewJobId();
+  job.job_id = security::NewJobId();
   // The authority is gone when its two certificates are issued: nobody can make a third.
-  ASSIGN_OR_RETURN(const std::unique_ptr<JobAuthority> authority, JobAuthority::Create(job.job_id));
+  ASSIGN_OR_RETURN(const std::unique_ptr<security::JobAuthority> authority,
+                   security::JobAuthority::Create(job.job_id));
   ASSIGN_OR_RETURN(job.daemon, authority->IssueForDaemon());
-  ASSIGN_OR_RETURN(job.hosts, authority->IssueForHost(kAnyHost));
+  ASSIGN_OR_RETURN(job.hosts, authority->IssueForHost(security::kAnyHost));
   job.secret_key = RandomBytes(kSecretKeyBytes);
   job.listen = listen;
   return job;
 }
 
-absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const JobSpec& spec,
+absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const membership::JobSpec& spec,
                                     const std::vector<std::string>& listen) {
   if (!dir.job().has_value()) {
     ASSIGN_OR_RETURN(KeptJob job, NewJob(listen));
@@ -58,7 +59,7 @@ absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const JobSpec& spec,
   const pb::journal::Job& kept = *dir.job();
   const std::vector<std::string> asked_then(kept.listen().begin(), kept.listen().end());
   if (asked_then != listen ||
-      kept.spec().SerializeAsString() != ToMessage(spec).SerializeAsString()) {
+      kept.spec().SerializeAsString() != journal::ToMessage(spec).SerializeAsString()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--state-dir: ", dir.path(), " holds the job ", kept.job_id(),
                      ", which was started with other options; give the same ones, or another "
@@ -77,4 +78,4 @@ absl::Status KeepAddresses(StateDir& dir, const std::vector<std::string>& addres
   return dir.Save(job);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

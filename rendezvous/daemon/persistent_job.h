@@ -8,17 +8,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/journal.pb.h"
+#include "rendezvous/daemon/state_dir.h"
 #include "rendezvous/membership/job_spec.h"
 #include "rendezvous/security/job_credentials.h"
-#include "rendezvous/daemon/state_dir.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 
 // Identity, secrets and addresses of a job. A plain value.
 struct KeptJob {
   std::string job_id;
-  PeerCredentials daemon;  // this process's
-  PeerCredentials hosts;   // every agent's and worker's
+  security::PeerCredentials daemon;  // this process's
+  security::PeerCredentials hosts;   // every agent's and worker's
   std::string secret_key;
   std::vector<std::string> listen;  // with the ports of before, if there was one
 };
@@ -29,13 +29,13 @@ absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen);
 // The directory's job, or a new one, which is kept there before this returns.
 //   FailedPrecondition: the job there is another than `spec` and `listen` ask for.
 //   Internal: OpenSSL failed, or nothing can be written there.
-absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const JobSpec& spec,
+absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const membership::JobSpec& spec,
                                     const std::vector<std::string>& listen);
 
 // Keeps the addresses that the job is served at, so that it will be served there again.
 //   Internal: nothing can be written there.
 absl::Status KeepAddresses(StateDir& dir, const std::vector<std::string>& addresses);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon
 
 #endif  // RENDEZVOUS_DAEMON_PERSISTENT_JOB_H_

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 namespace {
 
 class KeptJobTest : public testing::Test {
@@ -24,7 +24,7 @@ class KeptJobTest : public testing::Test {
   }
 
   const std::string path_ = testing::TempDir() + "/kept_job_" + std::to_string(getpid());
-  JobSpec spec_;
+  membership::JobSpec spec_;
   std::vector<std::string> listen_ = {"127.0.0.1:0", "127.0.0.2:0"};
 };
 
@@ -61,4 +61,4 @@ TEST_F(KeptJobTest, OtherOptions_AreRefused) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

@@ -12,24 +12,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/text/duration_text.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
 #include "base/line_writer.h"
+#include "base/net/http_listener.h"
 #include "base/status_macros.h"
+#include "base/text/duration_text.h"
 #include "rendezvous/daemon/daemon_signals.h"
+#include "rendezvous/daemon/persistent_job.h"
+#include "rendezvous/daemon/state_dir.h"
 #include "rendezvous/daemon/stderr_reporter.h"
 #include "rendezvous/journal/file_journal.h"
-#include "rendezvous/daemon/persistent_job.h"
 #include "rendezvous/reporting/event_log.h"
-#include "base/net/http_listener.h"
+#include "rendezvous/security/token_file.h"
 #include "rendezvous/server/recovery.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/server/status_pages.h"
-#include "rendezvous/daemon/state_dir.h"
-#include "rendezvous/security/token_file.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 namespace {
 
 std::string Line(absl::string_view text) {
@@ -46,9 +46,9 @@ class Daemon {
     ASSIGN_OR_RETURN(Fd signals, TakeDaemonSignals());
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     RETURN_IF_ERROR(OpenJob());
-    JobTally so_far;
+    membership::JobTally so_far;
     if (journal_ != nullptr) {
-      ASSIGN_OR_RETURN(const Recovered found, Recover(options_.job, *journal_));
+      ASSIGN_OR_RETURN(const server::Recovered found, server::Recover(options_.job, *journal_));
       if (found.verdict.has_value()) {
         Say(absl::StrCat("the job of ", options_.state_dir,
                          " has ended: ", found.verdict->summary));
@@ -57,12 +57,12 @@ class Daemon {
       so_far = found.history.tally();
     }
     if (!options_.event_log.empty()) {
-      ASSIGN_OR_RETURN(event_log_, EventLog::Open(options_.event_log));
+      ASSIGN_OR_RETURN(event_log_, reporting::EventLog::Open(options_.event_log));
       event_log_->OnLost([this](const std::string& what) { Say(what); });
     }
-    teller_ = std::make_unique<JobTeller>(*loop_, Clock::Real(),
-                                          JobProgress(options_.job.min_workers, std::move(so_far)),
-                                          [this](const std::string& line) { Say(line); });
+    teller_ = std::make_unique<JobTeller>(
+        *loop_, Clock::Real(), reporting::JobProgress(options_.job.min_workers, std::move(so_far)),
+        [this](const std::string& line) { Say(line); });
     RETURN_IF_ERROR(Serve());
     ASSIGN_OR_RETURN(signals_, DaemonSignals::Start(std::move(signals), SignalActions()));
     teller_->Watch(*server_);
@@ -100,7 +100,7 @@ class Daemon {
       Say(absl::StrCat(
           "SIGTERM: leaves the job as it is, for a horovod-rendezvousd with the same "
           "options within ",
-          DurationText(options_.job.reattach_timeout), " (to end the job, send SIGINT)"));
+          text::DurationText(options_.job.reattach_timeout), " (to end the job, send SIGINT)"));
       return 128 + SIGTERM;
     }
     teller_->SumUp();
@@ -115,8 +115,8 @@ class Daemon {
     }
     ASSIGN_OR_RETURN(state_dir_, StateDir::Open(options_.state_dir));
     ASSIGN_OR_RETURN(job_, OpenKeptJob(*state_dir_, options_.job, options_.listen));
-    ASSIGN_OR_RETURN(journal_, FileJournal::Open(state_dir_->folder(), job_.job_id, options_.job,
-                                                 Clock::Real().Now()));
+    ASSIGN_OR_RETURN(journal_, journal::FileJournal::Open(state_dir_->folder(), job_.job_id,
+                                                          options_.job, Clock::Real().Now()));
     if (journal_->bytes_cut() > 0) {
       Say(absl::StrCat(state_dir_->folder().PathOf("journal"),
                        ": the last write was not complete; cut off ", journal_->bytes_cut(),
@@ -125,8 +125,8 @@ class Daemon {
     return absl::OkStatus();
   }
 
-  ServerOptions MakeServerOptions() {
-    ServerOptions made;
+  server::ServerOptions MakeServerOptions() {
+    server::ServerOptions made;
     made.job_id = job_.job_id;
     made.job = options_.job;
     made.listen = job_.listen;
@@ -134,14 +134,14 @@ class Daemon {
     made.credentials = job_.daemon;
     made.secret_key = job_.secret_key;
     made.journal = journal_.get();
-    made.on_finished = [this](const Verdict& verdict) {
+    made.on_finished = [this](const membership::Verdict& verdict) {
       if (event_log_ != nullptr) event_log_->Write(verdict);
       loop_->Post([this, verdict] {
         verdict_ = verdict;
         loop_->Stop();
       });
     };
-    made.on_notice = [this](const Notice& notice) {
+    made.on_notice = [this](const membership::Notice& notice) {
       if (event_log_ != nullptr) event_log_->Write(notice);
       loop_->Post([this, notice, now = Clock::Real().Now()] { teller_->Tell(notice, now); });
     };
@@ -155,7 +155,7 @@ class Daemon {
   }
 
   absl::Status Serve() {
-    ASSIGN_OR_RETURN(token_file_, TokenFile::Write(options_.token_file, job_.hosts));
+    ASSIGN_OR_RETURN(token_file_, security::TokenFile::Write(options_.token_file, job_.hosts));
     const absl::Status status = Listen();
     // Nothing has begun that the next daemon could not begin as well; but a job of before goes on.
     if (!status.ok() && state_dir_ != nullptr) token_file_->Keep();
@@ -163,14 +163,14 @@ class Daemon {
   }
 
   absl::Status Listen() {
-    ASSIGN_OR_RETURN(server_, Server::Start(MakeServerOptions()));
+    ASSIGN_OR_RETURN(server_, server::Server::Start(MakeServerOptions()));
     if (state_dir_ != nullptr) {
       RETURN_IF_ERROR(KeepAddresses(*state_dir_, server_->addresses()));
     }
     if (!options_.metrics.empty()) {
       ASSIGN_OR_RETURN(metrics_,
-                       HttpListener::Start(options_.metrics, [this](const std::string& path) {
-                         return AnswerStatusPage(path, *server_);
+                       net::HttpListener::Start(options_.metrics, [this](const std::string& path) {
+                         return server::AnswerStatusPage(path, *server_);
                        }));
       Say(absl::StrCat("metrics at http://", metrics_->address(), "/metrics"));
     }
@@ -187,15 +187,15 @@ class Daemon {
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<StateDir> state_dir_;
   KeptJob job_;
-  std::unique_ptr<FileJournal> journal_;
-  std::unique_ptr<EventLog> event_log_;
-  std::unique_ptr<TokenFile> token_file_;
-  Verdict verdict_;  // the loop's thread's, as the next
+  std::unique_ptr<journal::FileJournal> journal_;
+  std::unique_ptr<reporting::EventLog> event_log_;
+  std::unique_ptr<security::TokenFile> token_file_;
+  membership::Verdict verdict_;  // the loop's thread's, as the next
   absl::Status journal_error_;
   bool left_ = false;  // the job is another daemon's
   std::unique_ptr<JobTeller> teller_;
-  std::unique_ptr<Server> server_;
-  std::unique_ptr<HttpListener> metrics_;
+  std::unique_ptr<server::Server> server_;
+  std::unique_ptr<net::HttpListener> metrics_;
 };
 
 }  // namespace
@@ -204,4 +204,4 @@ absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options) {
   return Daemon(options).Run();
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "rendezvous/daemon/rendezvousd_options.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 
 // Serves one job: prints the addresses to stdout, tells on stderr what happens, waits for the
 // verdict, prints its summary and returns its exit code; that of a job which has ended before is
@@ -16,6 +16,6 @@ namespace hvd {
 //   Internal: the journal can't be written any more; the job can be taken up again.
 absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon
 
 #endif  // RENDEZVOUS_DAEMON_RENDEZVOUSD_H_

@@ -11,19 +11,20 @@
 
 namespace {
 
-absl::StatusOr<int> Run(const hvd::RendezvousdOptions& options) {
-  hvd::AllowManyFiles();
-  hvd::ForbidCoreFiles();
-  RETURN_IF_ERROR(hvd::CheckThreads());
-  return hvd::RunRendezvousd(options);
+absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& options) {
+  hvd::os::AllowManyFiles();
+  hvd::os::ForbidCoreFiles();
+  RETURN_IF_ERROR(hvd::os::CheckThreads());
+  return hvd::rendezvous::daemon::RunRendezvousd(options);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   hvd::SwitchOffMutexChecks();
-  const hvd::RendezvousdCommand command =
-      hvd::ParseRendezvousdCommand({argv + 1, argv + argc}, hvd::ReadEnvironment());
+  const hvd::rendezvous::daemon::RendezvousdCommand command =
+      hvd::rendezvous::daemon::ParseRendezvousdCommand({argv + 1, argv + argc},
+                                                       hvd::ReadEnvironment());
   if (!command.options.has_value()) {
     std::fputs(command.text.c_str(), command.exit_code == 0 ? stdout : stderr);
     return command.exit_code;

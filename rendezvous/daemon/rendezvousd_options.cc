@@ -12,7 +12,7 @@
 #include "options/elastic_options.h"
 #include "options/flag_table.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 namespace {
 
 constexpr int kMostSlots = 1 << 16;
@@ -41,12 +41,12 @@ constexpr char kFooter[] =
     "after a crash, and workers that trained on meanwhile keep their work.";
 
 // "h1:2,h2:2"
-absl::StatusOr<std::vector<HostSlots>> ParseHosts(const std::string& text) {
-  std::vector<HostSlots> hosts;
+absl::StatusOr<std::vector<membership::HostSlots>> ParseHosts(const std::string& text) {
+  std::vector<membership::HostSlots> hosts;
   std::set<std::string> names;
   for (absl::string_view entry : absl::StrSplit(text, ',')) {
     const size_t colon = entry.rfind(':');
-    HostSlots host;
+    membership::HostSlots host;
     if (colon == absl::string_view::npos || colon == 0 ||
         !absl::SimpleAtoi(entry.substr(colon + 1), &host.slots) || host.slots < 1 ||
         host.slots > kMostSlots) {
@@ -75,7 +75,7 @@ class Parser {
 
   absl::StatusOr<RendezvousdCommand> Parse(const std::vector<std::string>& args,
                                            const Environment& environment) {
-    ASSIGN_OR_RETURN(const FlagTable::Result result, flags_.Parse(args));
+    ASSIGN_OR_RETURN(const options::FlagTable::Result result, flags_.Parse(args));
     if (result.help) return RendezvousdCommand{std::nullopt, flags_.Help(), 0};
     if (version_) return RendezvousdCommand{std::nullopt, absl::StrCat(kVersion, "\n"), 0};
     if (!result.command.empty()) {
@@ -103,7 +103,7 @@ class Parser {
     flags_.Group("Job");
     flags_.Value("--np,--num-proc", "N", "How many workers the job starts with",
                  [this](const std::string& text) {
-                   ASSIGN_OR_RETURN(np_, ParseInteger("-np", text, 1, kMostWorkers));
+                   ASSIGN_OR_RETURN(np_, options::ParseInteger("-np", text, 1, kMostWorkers));
                    return absl::OkStatus();
                  });
     flags_.SingleDash("--np", "-np");
@@ -116,7 +116,7 @@ class Parser {
     flags_.Value("--start-timeout", "SECONDS", "For the first -np slots to be there (600)",
                  [this](const std::string& text) {
                    ASSIGN_OR_RETURN(options_.job.start_timeout,
-                                    ParseSeconds("--start-timeout", text, 1, kWeek));
+                                    options::ParseSeconds("--start-timeout", text, 1, kWeek));
                    return absl::OkStatus();
                  });
     options_.job.start_timeout = kStartTimeout;
@@ -140,7 +140,7 @@ class Parser {
                  [this](const std::string& text) {
                    has_reattach_timeout_ = true;
                    ASSIGN_OR_RETURN(options_.job.reattach_timeout,
-                                    ParseSeconds("--reattach-timeout", text, 0, kWeek));
+                                    options::ParseSeconds("--reattach-timeout", text, 0, kWeek));
                    return absl::OkStatus();
                  });
     Text("--metrics", "ADDR:PORT", "Serve /metrics, /healthz and /readyz by plain HTTP here",
@@ -159,7 +159,7 @@ class Parser {
       return absl::InvalidArgumentError("--token-file is missing: where to write the credentials?");
     }
     int64_t slots = 0;
-    for (const HostSlots& host : options_.job.expected_hosts) slots += host.slots;
+    for (const membership::HostSlots& host : options_.job.expected_hosts) slots += host.slots;
     if (!options_.job.expected_hosts.empty() && np_ > slots) {
       return absl::InvalidArgumentError(
           absl::StrCat("-np: ", np_, " workers, but --hosts has ", slots, " slots"));
@@ -172,9 +172,9 @@ class Parser {
   }
 
   absl::Status SetSizes(const Environment& environment) {
-    ASSIGN_OR_RETURN(const std::optional<ElasticOptions> elastic,
+    ASSIGN_OR_RETURN(const std::optional<options::ElasticOptions> elastic,
                      elastic_.Finish(np_, /*lists_hosts=*/false, environment));
-    JobSpec& job = options_.job;
+    membership::JobSpec& job = options_.job;
     job.min_workers = job.max_workers = np_;
     if (!elastic.has_value()) return absl::OkStatus();
     job.min_workers = elastic->min_workers;
@@ -184,8 +184,8 @@ class Parser {
     return absl::OkStatus();
   }
 
-  FlagTable flags_;
-  ElasticFlags elastic_{/*with_discovery=*/false};
+  options::FlagTable flags_;
+  options::ElasticFlags elastic_{/*with_discovery=*/false};
   RendezvousdOptions options_;
   int np_ = 0;
   bool has_reattach_timeout_ = false;
@@ -201,4 +201,4 @@ RendezvousdCommand ParseRendezvousdCommand(const std::vector<std::string>& args,
   return {std::nullopt, absl::StrCat("horovod-rendezvousd: ", command.status().message(), "\n"), 2};
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

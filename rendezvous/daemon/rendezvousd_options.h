@@ -9,11 +9,11 @@
 #include "base/env.h"
 #include "rendezvous/membership/job_spec.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 
 struct RendezvousdOptions {
   std::vector<std::string> listen;
-  JobSpec job;
+  membership::JobSpec job;
   absl::Duration agent_timeout = absl::Seconds(30);
   std::string token_file;
   std::string state_dir;  // empty: nothing is kept
@@ -33,6 +33,6 @@ struct RendezvousdCommand {
 RendezvousdCommand ParseRendezvousdCommand(const std::vector<std::string>& args,
                                            const Environment& environment);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon
 
 #endif  // RENDEZVOUS_DAEMON_RENDEZVOUSD_OPTIONS_H_

@@ -7,7 +7,7 @@
 #include "base/version.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 namespace {
 
 RendezvousdCommand Parse(const std::vector<const char*>& arguments,
@@ -28,7 +28,7 @@ TEST(RendezvousdOptionsTest, StaticJob) {
                               "h1:2,h2:1", "--token-file", "f"});
   ASSERT_TRUE(command.options.has_value()) << command.text;
   EXPECT_EQ(command.options->listen, (std::vector<std::string>{"10.0.0.1:0", "[::1]:7"}));
-  const JobSpec& job = command.options->job;
+  const membership::JobSpec& job = command.options->job;
   EXPECT_EQ(job.min_workers, 3);
   EXPECT_EQ(job.max_workers, 3);
   EXPECT_FALSE(job.elastic.has_value());
@@ -120,7 +120,7 @@ TEST(RendezvousdOptionsTest, ElasticJob) {
                                    "--start-timeout",
                                    "20"}));
   ASSERT_TRUE(command.options.has_value()) << command.text;
-  const JobSpec& job = command.options->job;
+  const membership::JobSpec& job = command.options->job;
   EXPECT_EQ(job.min_workers, 2);
   EXPECT_EQ(job.max_workers, 6);
   EXPECT_EQ(job.start_workers, 4);
@@ -193,4 +193,4 @@ TEST(RendezvousdOptionsTest, BadValues_AreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

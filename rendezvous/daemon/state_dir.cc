@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 namespace {
 
 constexpr uint32_t kFormat = 1;
@@ -38,7 +38,7 @@ absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& path) {
-  auto folder = PrivateFolder::Open(path);
+  auto folder = os::PrivateFolder::Open(path);
   if (!folder.ok()) return AboutFlag(folder.status());
   auto lock = (*folder)->OpenFile(kLock, O_RDWR | O_CREAT);
   if (!lock.ok()) return AboutFlag(lock.status());
@@ -86,4 +86,4 @@ absl::Status StateDir::Save(const pb::journal::Job& job) {
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

@@ -14,7 +14,7 @@
 #include "base/os/private_folder.h"
 #include "proto/journal.pb.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 
 // Holds the directory's lock while it lives. Not thread-safe.
 class StateDir {
@@ -34,19 +34,19 @@ class StateDir {
 
   const std::string& path() const { return folder_->path(); }
   // The journal's place.
-  const PrivateFolder& folder() const { return *folder_; }
+  const os::PrivateFolder& folder() const { return *folder_; }
 
  private:
-  StateDir(std::unique_ptr<PrivateFolder> folder, Fd lock)
+  StateDir(std::unique_ptr<os::PrivateFolder> folder, Fd lock)
       : folder_(std::move(folder)), lock_(std::move(lock)) {}
   std::string job_path() const { return folder_->PathOf("job.pb"); }
   absl::Status Load();
 
-  const std::unique_ptr<PrivateFolder> folder_;
+  const std::unique_ptr<os::PrivateFolder> folder_;
   const Fd lock_;
   std::optional<pb::journal::Job> job_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon
 
 #endif  // RENDEZVOUS_DAEMON_STATE_DIR_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 namespace {
 
 class StateDirTest : public testing::Test {
@@ -132,4 +132,4 @@ TEST_F(StateDirTest, Open_NoPlaceForIt_InvalidArgument) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 
-void JobTeller::Watch(Server& server) {
+void JobTeller::Watch(server::Server& server) {
   server_ = &server;
   Look();
 }
@@ -30,10 +30,10 @@ void JobTeller::Plan() {
   });
 }
 
-void JobTeller::Tell(const Notice& notice, absl::Time when) {
-  const JobProgress::Line line = progress_.Tell(notice, when);
+void JobTeller::Tell(const membership::Notice& notice, absl::Time when) {
+  const reporting::JobProgress::Line line = progress_.Tell(notice, when);
   // Nobody else says who has come.
-  if (line.important || notice.kind == Notice::Kind::kHostJoined) say_(line.text);
+  if (line.important || notice.kind == membership::Notice::Kind::kHostJoined) say_(line.text);
   if (server_ == nullptr) return;
   waiting_.SomethingHappened(clock_.Now());
   Plan();
@@ -44,4 +44,4 @@ void JobTeller::SumUp() {
   if (!summary.empty()) say_(summary);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon

@@ -14,7 +14,7 @@
 #include "rendezvous/reporting/wait_reporter.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::rendezvous::daemon {
 
 // A line for each thing that happens, one now and then for what is waited for, and a summary at the
 // end. Belongs to the loop's thread; what it is given must outlive it.
@@ -23,17 +23,17 @@ class JobTeller {
   using Say = std::function<void(const std::string& line)>;
 
   // `progress`: of a job that another daemon has led before, what it knew.
-  JobTeller(EventLoop& loop, Clock& clock, JobProgress progress, Say say)
+  JobTeller(EventLoop& loop, Clock& clock, reporting::JobProgress progress, Say say)
       : loop_(loop), clock_(clock), say_(std::move(say)), progress_(std::move(progress)) {}
   ~JobTeller() { Stop(); }
   JobTeller(const JobTeller&) = delete;
   JobTeller& operator=(const JobTeller&) = delete;
 
   // From now on looks what the job waits for, until Stop.
-  void Watch(Server& server);
+  void Watch(server::Server& server);
   void Stop();
 
-  void Tell(const Notice& notice, absl::Time when);
+  void Tell(const membership::Notice& notice, absl::Time when);
   // Says in one line how it went, if there was anything.
   void SumUp();
 
@@ -44,12 +44,12 @@ class JobTeller {
   EventLoop& loop_;
   Clock& clock_;
   const Say say_;
-  JobProgress progress_;
-  WaitingNews waiting_;
-  Server* server_ = nullptr;
+  reporting::JobProgress progress_;
+  reporting::WaitingNews waiting_;
+  server::Server* server_ = nullptr;
   std::optional<EventLoop::TimerId> timer_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::daemon
 
 #endif  // RENDEZVOUS_DAEMON_STDERR_REPORTER_H_

@@ -7,7 +7,7 @@
 #include "base/crc32c.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 namespace {
 
 constexpr unsigned char kDigitMark = 0xC0;
@@ -172,4 +172,4 @@ absl::StatusOr<BatchesRead> ReadBatches(
   return read;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal

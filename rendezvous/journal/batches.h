@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 
 // A batch: its number in the file, the length of its body, the CRC-32C of that, and the CRC-32C of
 // these three, as digits of six bits with the two highest bits set; then the body: each payload
@@ -41,6 +41,6 @@ absl::StatusOr<BatchesRead> ReadBatches(
     absl::string_view bytes, size_t begin,
     const std::function<absl::Status(absl::string_view)>& visit);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal
 
 #endif  // RENDEZVOUS_JOURNAL_BATCHES_H_

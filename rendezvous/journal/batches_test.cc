@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 namespace {
 
 using Payloads = std::vector<std::string>;
@@ -162,4 +162,4 @@ TEST_F(BatchesTest, VisitFails_ItsErrorIsReturned) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal

@@ -10,15 +10,15 @@
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/job_spec.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 
 // Everything survives the way there and back; of times and durations, whole nanoseconds.
-pb::journal::Event ToMessage(const Event& event, absl::Time time);
-pb::journal::JobSpec ToMessage(const JobSpec& spec);
+pb::journal::Event ToMessage(const membership::Event& event, absl::Time time);
+pb::journal::JobSpec ToMessage(const membership::JobSpec& spec);
 
 // nullopt: a message of no kind that is known here.
-std::optional<Event> FromMessage(const pb::journal::Event& message);
-JobSpec FromMessage(const pb::journal::JobSpec& message);
+std::optional<membership::Event> FromMessage(const pb::journal::Event& message);
+membership::JobSpec FromMessage(const pb::journal::JobSpec& message);
 
 int64_t ToNanoseconds(absl::Time time);
 absl::Time TimeFromNanoseconds(int64_t nanoseconds);
@@ -26,6 +26,6 @@ absl::Time TimeFromNanoseconds(int64_t nanoseconds);
 int64_t ToNanoseconds(absl::Duration duration);
 absl::Duration DurationFromNanoseconds(int64_t nanoseconds);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal
 
 #endif  // RENDEZVOUS_JOURNAL_EVENT_CODEC_H_

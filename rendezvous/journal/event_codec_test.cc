@@ -6,50 +6,52 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 namespace {
 
-const WorkerKey kWorker{WorkerId(3), Incarnation(0xFFFFFFFFFFFFFFFF)};
+const membership::WorkerKey kWorker{WorkerId(3), Incarnation(0xFFFFFFFFFFFFFFFF)};
 const std::string kBytes("\xFF\0 not text", 11);
 
 // One of each kind, no field as it is by default.
-std::vector<Event> AllEvents() {
-  return {HostJoined{{"h1", 4}, Incarnation(9), {WorkerId(1), WorkerId(2)}},
-          HostLost{"h1", Incarnation(9), kBytes},
-          HostsDiscovered{{{"h1", 4}, {"h2", 2}}},
-          HostDraining{"h1", absl::InfiniteDuration(), "spot"},
-          Restarted{},
-          WorkerStarted{WorkerId(3), 77},
-          WorkerDying{WorkerId(3)},
-          WorkerExited{WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why"},
-          JoinRequested{CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711, true, 12, true, kBytes, 7,
-                        absl::Milliseconds(1234)},
-          WatchRequested{CallId(8), kWorker, Epoch(2), true},
-          ExchangeRequested{CallId(8), kWorker, Epoch(2), "key", kBytes},
-          Reported{CallId(8), kWorker, Epoch(2), true, kBytes, true},
-          ProgressReported{CallId(8), kWorker, Epoch(2), 12, absl::Milliseconds(1234)},
-          StallReported{CallId(8),
-                        kWorker,
-                        Epoch(2),
-                        absl::Seconds(60),
-                        true,
-                        {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
-          WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
-          CallCancelled{CallId(8)},
-          StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
-          Tick{}};
+std::vector<membership::Event> AllEvents() {
+  return {membership::HostJoined{{"h1", 4}, Incarnation(9), {WorkerId(1), WorkerId(2)}},
+          membership::HostLost{"h1", Incarnation(9), kBytes},
+          membership::HostsDiscovered{{{"h1", 4}, {"h2", 2}}},
+          membership::HostDraining{"h1", absl::InfiniteDuration(), "spot"},
+          membership::Restarted{},
+          membership::WorkerStarted{WorkerId(3), 77},
+          membership::WorkerDying{WorkerId(3)},
+          membership::WorkerExited{
+              WorkerId(3), 5, 9, true, true, {"line", kBytes}, "no such file", "why"},
+          membership::JoinRequested{membership::CallId(8), kWorker, Epoch(2), "10.0.0.1", 4711,
+                                    true, 12, true, kBytes, 7, absl::Milliseconds(1234)},
+          membership::WatchRequested{membership::CallId(8), kWorker, Epoch(2), true},
+          membership::ExchangeRequested{membership::CallId(8), kWorker, Epoch(2), "key", kBytes},
+          membership::Reported{membership::CallId(8), kWorker, Epoch(2), true, kBytes, true},
+          membership::ProgressReported{membership::CallId(8), kWorker, Epoch(2), 12,
+                                       absl::Milliseconds(1234)},
+          membership::StallReported{membership::CallId(8),
+                                    kWorker,
+                                    Epoch(2),
+                                    absl::Seconds(60),
+                                    true,
+                                    {{"allreduce 'a'", {1, 2}}, {kBytes, {3}}}},
+          membership::WorkerSampled{WorkerId(3), "is at a.py:1 in f", {"a.py:1 in f", kBytes}},
+          membership::CallCancelled{membership::CallId(8)},
+          membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
+          membership::Tick{}};
 }
 
 TEST(EventCodecTest, EveryKind_SurvivesWithAllItsFields) {
-  const std::vector<Event> events = AllEvents();
-  ASSERT_EQ(events.size(), std::variant_size_v<Event>);
+  const std::vector<membership::Event> events = AllEvents();
+  ASSERT_EQ(events.size(), std::variant_size_v<membership::Event>);
   const absl::Time time = absl::FromUnixNanos(1600000000123456789);
   for (size_t i = 0; i < events.size(); ++i) {
     ASSERT_EQ(events[i].index(), i);
     pb::journal::Event message;
     ASSERT_TRUE(message.ParseFromString(ToMessage(events[i], time).SerializeAsString()));
     EXPECT_EQ(TimeFromNanoseconds(message.time_ns()), time);
-    const std::optional<Event> back = FromMessage(message);
+    const std::optional<membership::Event> back = FromMessage(message);
     ASSERT_TRUE(back.has_value()) << i;
     EXPECT_EQ(back->index(), i);
     // Nothing got lost on the way back, or this would not be the same.
@@ -75,7 +77,7 @@ void ExpectEveryFieldSet(const google::protobuf::Message& message) {
 }
 
 TEST(EventCodecTest, EveryField_IsWritten) {
-  for (const Event& event : AllEvents()) {
+  for (const membership::Event& event : AllEvents()) {
     const pb::journal::Event message = ToMessage(event, absl::UnixEpoch());
     const auto* const reflection = message.GetReflection();
     const auto* const kind = reflection->GetOneofFieldDescriptor(
@@ -90,8 +92,8 @@ TEST(EventCodecTest, NoKind_IsNoEvent) {
   EXPECT_FALSE(FromMessage(pb::journal::Event()).has_value());
 }
 
-JobSpec UnusualSpec() {
-  JobSpec spec;
+membership::JobSpec UnusualSpec() {
+  membership::JobSpec spec;
   spec.min_workers = 2;
   spec.max_workers = 5;
   spec.start_workers = 3;
@@ -101,7 +103,7 @@ JobSpec UnusualSpec() {
   spec.settle_time = absl::Seconds(2);
   spec.failure_grace = absl::Seconds(3);
   spec.encrypt_data = true;
-  ElasticSpec& elastic = spec.elastic.emplace();
+  membership::ElasticSpec& elastic = spec.elastic.emplace();
   elastic.spares = 1;
   elastic.elastic_timeout = absl::Seconds(4);
   elastic.rejoin_timeout = absl::Seconds(5);
@@ -110,27 +112,27 @@ JobSpec UnusualSpec() {
   elastic.budget = {8, absl::Seconds(9)};
   elastic.failures_without_progress = 10;
   elastic.reset_limit = 11;
-  elastic.cooldown = Cooldown{absl::Seconds(12), absl::Seconds(13)};
+  elastic.cooldown = membership::Cooldown{absl::Seconds(12), absl::Seconds(13)};
   return spec;
 }
 
 TEST(EventCodecTest, Spec_SurvivesWithAllItsFields) {
   const pb::journal::JobSpec message = ToMessage(UnusualSpec());
   ExpectEveryFieldSet(message);
-  const JobSpec back = FromMessage(message);
+  const membership::JobSpec back = FromMessage(message);
   EXPECT_EQ(ToMessage(back).SerializeAsString(), message.SerializeAsString());
   EXPECT_EQ(back.reattach_timeout, absl::InfiniteDuration());
 }
 
 TEST(EventCodecTest, Spec_WhatIsNotThere_StaysSo) {
-  EXPECT_FALSE(FromMessage(ToMessage(JobSpec())).elastic.has_value());
-  JobSpec spec;
+  EXPECT_FALSE(FromMessage(ToMessage(membership::JobSpec())).elastic.has_value());
+  membership::JobSpec spec;
   spec.elastic.emplace();
-  const JobSpec back = FromMessage(ToMessage(spec));
+  const membership::JobSpec back = FromMessage(ToMessage(spec));
   ASSERT_TRUE(back.elastic.has_value());
   EXPECT_FALSE(back.elastic->reset_limit.has_value());
   EXPECT_FALSE(back.elastic->cooldown.has_value());
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal

@@ -20,7 +20,7 @@
 #include "rendezvous/journal/event_codec.h"
 #include "rendezvous/journal/record_file.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 namespace {
 
 constexpr uint32_t kFormat = 3;
@@ -55,7 +55,7 @@ absl::Status Failed(const std::string& what, const std::string& path) {
 }
 
 // A file of these bytes on disk, under no name that counts yet.
-absl::StatusOr<Fd> WriteNew(const PrivateFolder& folder, const std::string& name,
+absl::StatusOr<Fd> WriteNew(const os::PrivateFolder& folder, const std::string& name,
                             const std::string& bytes) {
   ASSIGN_OR_RETURN(Fd file, folder.NewFile(name));
   if (!WriteAll(file.get(), bytes).ok() || fsync(file.get()) != 0) {
@@ -66,7 +66,7 @@ absl::StatusOr<Fd> WriteNew(const PrivateFolder& folder, const std::string& name
 
 class FileJournalImpl final : public FileJournal {
  public:
-  FileJournalImpl(const PrivateFolder& folder, pb::journal::Header header)
+  FileJournalImpl(const os::PrivateFolder& folder, pb::journal::Header header)
       : folder_(folder), header_(std::move(header)) {}
 
   // Begins the file.
@@ -107,7 +107,7 @@ class FileJournalImpl final : public FileJournal {
     return read.ok() ? absl::OkStatus() : AboutEvents(read.status());
   }
 
-  void Append(const Event& event, absl::Time time) override {
+  void Append(const membership::Event& event, absl::Time time) override {
     AddToBatch(ToMessage(event, time).SerializeAsString(), buffer_);
   }
 
@@ -222,9 +222,9 @@ class FileJournalImpl final : public FileJournal {
                      "job anew, with another one: training goes on from its checkpoint"));
   }
 
-  static absl::StatusOr<std::pair<Event, absl::Time>> Parse(absl::string_view payload) {
+  static absl::StatusOr<std::pair<membership::Event, absl::Time>> Parse(absl::string_view payload) {
     pb::journal::Event message;
-    std::optional<Event> event;
+    std::optional<membership::Event> event;
     if (message.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
       event = FromMessage(message);
     }
@@ -232,7 +232,7 @@ class FileJournalImpl final : public FileJournal {
     return std::make_pair(*std::move(event), TimeFromNanoseconds(message.time_ns()));
   }
 
-  const PrivateFolder& folder_;
+  const os::PrivateFolder& folder_;
   pb::journal::Header header_;  // as in the file
   Fd file_;
   size_t events_begin_ = 0;  // in the file, as the next
@@ -246,9 +246,9 @@ class FileJournalImpl final : public FileJournal {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const PrivateFolder& folder,
+absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const os::PrivateFolder& folder,
                                                                const std::string& job_id,
-                                                               const JobSpec& spec,
+                                                               const membership::JobSpec& spec,
                                                                absl::Time now) {
   pb::journal::Header header;
   header.set_format(kFormat);
@@ -265,4 +265,4 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const PrivateFold
   return journal;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal

@@ -11,7 +11,7 @@
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/membership/job_spec.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 
 // One file, which begins with the job and, if there is one, the snapshot; events follow, a batch
 // for each Sync. A new snapshot makes a new file that takes the old one's place at once, when it is
@@ -32,11 +32,12 @@ class FileJournal : public Journal {
   //   InvalidArgument: the file can't be opened; says why.   Internal: it can't be written.
   //   FailedPrecondition: it is another job's, or was written by another version.
   //   DataLoss: it is damaged; says where, and what can be done.
-  static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const PrivateFolder& folder,
+  static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const os::PrivateFolder& folder,
                                                            const std::string& job_id,
-                                                           const JobSpec& spec, absl::Time now);
+                                                           const membership::JobSpec& spec,
+                                                           absl::Time now);
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal
 
 #endif  // RENDEZVOUS_JOURNAL_FILE_JOURNAL_H_

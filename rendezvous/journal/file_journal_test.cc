@@ -19,7 +19,7 @@
 #include "rendezvous/journal/record_file.h"
 #include "tests/support/full_disk.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 namespace {
 
 const absl::Time kStart = absl::FromUnixNanos(1600000000123456789);
@@ -38,7 +38,8 @@ class FileJournalTest : public testing::Test {
     ASSERT_TRUE(journal.ok()) << journal.status();
     absl::Time time = kStart;
     for (const uint64_t call : calls) {
-      (*journal)->Append(CallCancelled{CallId(call)}, time += absl::Seconds(1));
+      (*journal)->Append(membership::CallCancelled{membership::CallId(call)},
+                         time += absl::Seconds(1));
     }
     ASSERT_TRUE((*journal)->Sync().ok());
   }
@@ -46,10 +47,11 @@ class FileJournalTest : public testing::Test {
   // The calls cancelled in a journal.
   static std::vector<uint64_t> Calls(FileJournal& journal) {
     std::vector<uint64_t> calls;
-    const absl::Status status = journal.Replay([&](const Event& event, absl::Time time) {
-      calls.push_back(std::get<CallCancelled>(event).call.value());
-      EXPECT_EQ(time, kStart + absl::Seconds(calls.size()));
-    });
+    const absl::Status status =
+        journal.Replay([&](const membership::Event& event, absl::Time time) {
+          calls.push_back(std::get<membership::CallCancelled>(event).call.value());
+          EXPECT_EQ(time, kStart + absl::Seconds(calls.size()));
+        });
     EXPECT_TRUE(status.ok()) << status;
     return calls;
   }
@@ -82,10 +84,10 @@ class FileJournalTest : public testing::Test {
     return EncodeBatch(number, contents);
   }
 
-  const std::unique_ptr<PrivateFolder> folder_ =
-      *PrivateFolder::Open(testing::TempDir() + "/file_journal_" + std::to_string(getpid()));
+  const std::unique_ptr<os::PrivateFolder> folder_ =
+      *os::PrivateFolder::Open(testing::TempDir() + "/file_journal_" + std::to_string(getpid()));
   const std::string path_ = folder_->PathOf("journal");
-  JobSpec spec_;
+  membership::JobSpec spec_;
 };
 
 TEST_F(FileJournalTest, Replay_GivesWhatWasSynced_InOrder_AcrossOpenings) {
@@ -93,7 +95,7 @@ TEST_F(FileJournalTest, Replay_GivesWhatWasSynced_InOrder_AcrossOpenings) {
   auto journal = Open();
   ASSERT_TRUE(journal.ok()) << journal.status();
   EXPECT_EQ(Calls(**journal), (std::vector<uint64_t>{1, 2}));
-  (*journal)->Append(CallCancelled{CallId(3)}, kStart + absl::Seconds(3));
+  (*journal)->Append(membership::CallCancelled{membership::CallId(3)}, kStart + absl::Seconds(3));
   ASSERT_TRUE((*journal)->Sync().ok());
   journal = Open();
   EXPECT_EQ(Calls(**journal), (std::vector<uint64_t>{1, 2, 3}));
@@ -103,7 +105,7 @@ TEST_F(FileJournalTest, Replay_GivesWhatWasSynced_InOrder_AcrossOpenings) {
 TEST_F(FileJournalTest, Append_WithoutSync_IsNotKept) {
   {
     auto journal = Open();
-    (*journal)->Append(CallCancelled{CallId(1)}, kStart);
+    (*journal)->Append(membership::CallCancelled{membership::CallId(1)}, kStart);
   }
   EXPECT_TRUE(Calls(**Open()).empty());
 }
@@ -133,7 +135,7 @@ TEST_F(FileJournalTest, LastSyncHasZerosInside_ItIsCutOff_AndItGoesOn) {
   ASSERT_TRUE(journal.ok()) << journal.status();
   EXPECT_EQ((*journal)->bytes_cut(), static_cast<int64_t>(torn.size() - whole.size()));
   EXPECT_EQ(Contents(), whole);
-  (*journal)->Append(CallCancelled{CallId(4)}, kStart + absl::Seconds(2));
+  (*journal)->Append(membership::CallCancelled{membership::CallId(4)}, kStart + absl::Seconds(2));
   ASSERT_TRUE((*journal)->Sync().ok());
   EXPECT_EQ(Calls(**Open()), (std::vector<uint64_t>{1, 4}));
 }
@@ -164,7 +166,7 @@ TEST_F(FileJournalTest, TornAnywhereInTheLastRecord_TheRestIsKept_AndItGoesOn) {
     ASSERT_TRUE(journal.ok()) << journal.status();
     EXPECT_EQ((*journal)->bytes_cut(), static_cast<int64_t>(size - whole));
     EXPECT_EQ(Calls(**journal), std::vector<uint64_t>{1});
-    (*journal)->Append(CallCancelled{CallId(3)}, kStart + absl::Seconds(2));
+    (*journal)->Append(membership::CallCancelled{membership::CallId(3)}, kStart + absl::Seconds(2));
     ASSERT_TRUE((*journal)->Sync().ok());
     EXPECT_EQ(Calls(**Open()), (std::vector<uint64_t>{1, 3}));
   }
@@ -245,14 +247,15 @@ TEST_F(FileJournalTest, LargeValues_Survive) {
   {
     auto journal = Open();
     for (int i = 0; i < 3; ++i) {
-      (*journal)->Append(ExchangeRequested{CallId(1), {}, Epoch(1), "key", value}, kStart);
+      (*journal)->Append(
+          membership::ExchangeRequested{membership::CallId(1), {}, Epoch(1), "key", value}, kStart);
     }
     ASSERT_TRUE((*journal)->Sync().ok());
   }
   int found = 0;
   ASSERT_TRUE((*Open())
-                  ->Replay([&](const Event& event, absl::Time) {
-                    found += std::get<ExchangeRequested>(event).value == value ? 1 : 0;
+                  ->Replay([&](const membership::Event& event, absl::Time) {
+                    found += std::get<membership::ExchangeRequested>(event).value == value ? 1 : 0;
                   })
                   .ok());
   EXPECT_EQ(found, 3);
@@ -263,7 +266,7 @@ TEST_F(FileJournalTest, Compact_TakesThePlaceOfAllEvents_AndItGoesOn) {
   auto journal = Open();
   EXPECT_EQ(State(**journal), "none");
   ASSERT_TRUE((*journal)->Compact({"state of 3", kStart + absl::Seconds(3)}).ok());
-  (*journal)->Append(CallCancelled{CallId(4)}, kStart + absl::Seconds(1));
+  (*journal)->Append(membership::CallCancelled{membership::CallId(4)}, kStart + absl::Seconds(1));
   ASSERT_TRUE((*journal)->Sync().ok());
   for (int opening = 0; opening < 2; ++opening) {
     journal = Open();
@@ -304,7 +307,7 @@ TEST_F(FileJournalTest, CutAnywhereAfterASnapshot_SnapshotAndWholeEventsAreThere
   const size_t one = Contents().size();
   {
     auto journal = Open();
-    (*journal)->Append(CallCancelled{CallId(2)}, kStart + absl::Seconds(2));
+    (*journal)->Append(membership::CallCancelled{membership::CallId(2)}, kStart + absl::Seconds(2));
     ASSERT_TRUE((*journal)->Sync().ok());
   }
   const std::string contents = Contents();
@@ -339,8 +342,10 @@ TEST_F(FileJournalTest, WantsSnapshot_KeepsTheFileBounded) {
   int compactions = 0;
   const std::string state(FileJournal::kLeastEvents, 's');
   for (int i = 0; i < 700; ++i) {
-    (*journal)->Append(ExchangeRequested{CallId(1), {}, Epoch(1), "k", std::string(20000, 'v')},
-                       kStart);
+    (*journal)->Append(
+        membership::ExchangeRequested{
+            membership::CallId(1), {}, Epoch(1), "k", std::string(20000, 'v')},
+        kStart);
     ASSERT_TRUE((*journal)->Sync().ok());
     largest = std::max(largest, Contents().size());
     if (!(*journal)->WantsSnapshot()) continue;
@@ -360,7 +365,7 @@ TEST_F(FileJournalTest, Compact_CantWrite_GoesOnAsItWas_AndTriesAgainLater) {
   rmdir((path_ + ".new").c_str());
   EXPECT_FALSE(status.ok());
   EXPECT_EQ(State(**journal), "none");
-  (*journal)->Append(CallCancelled{CallId(2)}, kStart + absl::Seconds(2));
+  (*journal)->Append(membership::CallCancelled{membership::CallId(2)}, kStart + absl::Seconds(2));
   ASSERT_TRUE((*journal)->Sync().ok());
   EXPECT_EQ(Calls(**Open()), (std::vector<uint64_t>{1, 2}));
   ASSERT_TRUE((*journal)->Compact({"state", kStart}).ok());
@@ -378,16 +383,16 @@ TEST_F(FileJournalTest, Sync_NoRoom_FailsForGood_AndWhatWasThereStays) {
   Fill({1});
   auto journal = Open();
   ASSERT_EQ(Calls(**journal).size(), 1u);
-  (*journal)->Append(CallCancelled{CallId(2)}, kStart);
+  (*journal)->Append(membership::CallCancelled{membership::CallId(2)}, kStart);
   auto disk = std::make_unique<FullDisk>(Contents().size() + 3);  // not even a whole batch
   const absl::Status full = (*journal)->Sync();
   disk.reset();
   EXPECT_EQ(full.code(), absl::StatusCode::kInternal);
   EXPECT_TRUE(absl::StrContains(full.message(), path_)) << full;
-  (*journal)->Append(CallCancelled{CallId(3)}, kStart);
+  (*journal)->Append(membership::CallCancelled{membership::CallId(3)}, kStart);
   EXPECT_EQ((*journal)->Sync(), full);
   EXPECT_EQ(Calls(**Open()), std::vector<uint64_t>{1});
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal

@@ -12,18 +12,18 @@
 #include "rendezvous/membership/archive_layout.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 
 // Not thread-safe. First snapshot and Replay, then Append, Sync and Compact.
 class Journal {
  public:
-  using Visit = std::function<void(const Event&, absl::Time)>;
+  using Visit = std::function<void(const membership::Event&, absl::Time)>;
 
   // What stands for all events up to a time; what is in it is its maker's matter.
   struct Snapshot {
     std::string state;
-    absl::Time time;                   // of the newest of the events
-    uint32_t layout = kArchiveLayout;  // of `state`
+    absl::Time time;                               // of the newest of the events
+    uint32_t layout = membership::kArchiveLayout;  // of `state`
   };
 
   virtual ~Journal() = default;
@@ -40,7 +40,7 @@ class Journal {
   virtual absl::Status Replay(const Visit& visit) = 0;
 
   // Notes an event for the next Sync.
-  virtual void Append(const Event& event, absl::Time time) = 0;
+  virtual void Append(const membership::Event& event, absl::Time time) = 0;
 
   // Returns when everything appended is where no crash can take it from.
   //   Internal, ResourceExhausted: it is not, and nothing will be from now on; says why.
@@ -55,6 +55,6 @@ class Journal {
   virtual absl::Status Compact(const Snapshot& snapshot) = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal
 
 #endif  // RENDEZVOUS_JOURNAL_JOURNAL_H_

@@ -11,12 +11,12 @@
 #include "absl/synchronization/mutex.h"
 #include "rendezvous/journal/journal.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 
 // Thread-safe, so that a test may look into it meanwhile.
 class MemoryJournal final : public Journal {
  public:
-  using Record = std::pair<Event, absl::Time>;
+  using Record = std::pair<membership::Event, absl::Time>;
 
   explicit MemoryJournal(absl::Time started) : started_(started) {}
 
@@ -32,7 +32,7 @@ class MemoryJournal final : public Journal {
     return absl::OkStatus();
   }
 
-  void Append(const Event& event, absl::Time time) override {
+  void Append(const membership::Event& event, absl::Time time) override {
     absl::MutexLock lock(&mu_);
     appended_.emplace_back(event, time);
   }
@@ -85,6 +85,6 @@ class MemoryJournal final : public Journal {
   absl::Status error_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal
 
 #endif  // RENDEZVOUS_JOURNAL_MEMORY_JOURNAL_TEST_UTIL_H_

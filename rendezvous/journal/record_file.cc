@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 namespace {
 
 void PutNumber(uint32_t number, std::string& to) {
@@ -61,4 +61,4 @@ absl::StatusOr<size_t> ReadRecords(absl::string_view bytes, size_t begin,
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal

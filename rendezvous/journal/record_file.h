@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::rendezvous::journal {
 
 inline constexpr size_t kRecordHeaderBytes = 12;
 
@@ -31,6 +31,6 @@ absl::StatusOr<std::optional<absl::string_view>> FirstRecord(absl::string_view b
 absl::StatusOr<size_t> ReadRecords(absl::string_view bytes, size_t begin,
                                    const std::function<absl::Status(absl::string_view)>& visit);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::journal
 
 #endif  // RENDEZVOUS_JOURNAL_RECORD_FILE_H_

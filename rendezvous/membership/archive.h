@@ -32,7 +32,7 @@
 #include "base/ids.h"
 #include "rendezvous/membership/archive_layout.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 template <typename T, typename Archive, typename = void>
 struct KeepsItself : std::false_type {};
@@ -235,6 +235,6 @@ class ArchiveReader : public ArchiveBase<ArchiveReader> {
   bool ok_ = true;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_ARCHIVE_H_

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // Raise it by one when something is added to what is kept.
 inline constexpr uint32_t kArchiveLayout = 2;
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_ARCHIVE_LAYOUT_H_

@@ -7,7 +7,7 @@
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/slot_plan.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 template <typename Archive>
 void KeepFields(Archive& archive, HostSlots& value) {
@@ -82,6 +82,6 @@ void KeepFields(Archive& archive, Placement& value) {
   archive(host, rank, size, local_rank, local_size, cross_rank, cross_size);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_EVENT_ARCHIVE_H_

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "base/ids.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // A parked call of a client; the shell gives the numbers and finishes the call when an effect names
 // it.
@@ -348,6 +348,6 @@ using Effect = std::variant<StartWorkerEffect, StopWorkersEffect, SampleWorkerEf
                             ReplyWorld, ReplyDeferred, ReplyReleased, ReplyWatch, ReplyExchange,
                             ReplyStatus, Notice, JobFinished>;
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_EVENTS_H_

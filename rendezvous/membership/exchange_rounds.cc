@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 ExchangeRounds::ExchangeRounds(int size) : size_(size) {}
 
@@ -78,4 +78,4 @@ void ExchangeRounds::Close(const absl::Status& status, std::vector<Effect>* effe
   rounds_.clear();
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

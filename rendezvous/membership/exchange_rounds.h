@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // A round is named by its key and is over when every rank has given a value; a key serves once. A
 // value counts only while its call waits. What was exchanged is kept, so that a call repeated after
@@ -78,6 +78,6 @@ class ExchangeRounds {
   std::map<std::string, Round> rounds_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_EXCHANGE_ROUNDS_H_

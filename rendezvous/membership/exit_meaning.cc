@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 std::string SignalMeaning(int signal) {
@@ -40,4 +40,4 @@ int FailureExitCode(const WorkerExited& exited) {
   return code >= 1 && code <= 255 ? code : 1;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -6,7 +6,7 @@
 
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // In words: "exit code 3", "killed by signal 9 (SIGKILL), out of memory", "killed by signal 11
 // (SIGSEGV), core dumped", "killed by signal 9 (SIGKILL) by its agent: ...", "could not be started:
@@ -20,6 +20,6 @@ bool ExitedWithZero(const WorkerExited& exited);
 // where it has none that a shell would take for a failure. Never 0.
 int FailureExitCode(const WorkerExited& exited);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_EXIT_MEANING_H_

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 WorkerExited Code(int code) {
@@ -73,4 +73,4 @@ TEST(ExitMeaningTest, CodesThatAShellCannotShow_BecomeOne) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

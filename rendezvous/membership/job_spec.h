@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // How many failures are forgiven: no more than `failures` within any `window`.
 struct FailureBudget {
@@ -55,6 +55,6 @@ struct JobSpec {
   bool encrypt_data = false;  // workers talk to each other under TLS; nothing is decided by it
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_JOB_SPEC_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/text/duration_text.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 std::string Count(int n, absl::string_view what) {
@@ -20,7 +20,7 @@ std::string Count(int n, absl::string_view what) {
 std::string WorkText(uint64_t steps, absl::Duration time) {
   const std::string counted =
       steps == 0 ? "" : absl::StrCat(steps, steps == 1 ? " step" : " steps", " and ");
-  return absl::StrCat(counted, DurationText(time), " of work");
+  return absl::StrCat(counted, text::DurationText(time), " of work");
 }
 
 // "rank 1 on host b failed: exit code 3" -> "exit code 3"
@@ -116,11 +116,11 @@ std::string JobTally::Summary() const {
         absl::StrCat("work since the newest commit lost ", Count(rollbacks_, "time"), lost));
   }
   if (breaks_ > 0) {
-    const auto rounded = [](absl::Duration time) { return DurationText(time); };
+    const auto rounded = [](absl::Duration time) { return text::DurationText(time); };
     parts.push_back(absl::StrCat(rounded(without_world_), " without a world (longest ",
                                  rounded(longest_break_), ")"));
   }
   return absl::StrJoin(parts, "; ");
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // "12 steps and 3.2s of work"; steps are known only where an optimizer counts them.
 std::string WorkText(uint64_t steps, absl::Duration time);
@@ -74,6 +74,6 @@ class JobTally {
   absl::Duration lost_time_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_JOB_TALLY_H_

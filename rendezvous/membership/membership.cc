@@ -7,7 +7,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 Membership::State::State(JobSpec job_spec, absl::Time now, const Looks& when_to_look)
     : spec(std::move(job_spec)),
@@ -118,4 +118,4 @@ std::optional<Verdict> Membership::Ended() const {
 
 Membership::View Membership::Describe() const { return state_->Describe(); }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

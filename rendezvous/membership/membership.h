@@ -18,7 +18,7 @@
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/job_spec.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // States: forming (hosts attach, workers start, nobody has a world yet) -> running -> done |
 // failed; running -> forming when every member asks for the next world.
@@ -111,6 +111,6 @@ class Membership {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_

@@ -5,7 +5,7 @@
 #include "rendezvous/membership/event_archive.h"
 #include "rendezvous/membership/membership_state.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 template <typename Archive>
 void Membership::State::Keep(Archive& archive) {
@@ -43,4 +43,4 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(JobSpec spec, absl:
   return machine;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

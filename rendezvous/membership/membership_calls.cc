@@ -7,7 +7,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // Of a static job, in a row.
@@ -286,4 +286,4 @@ void Membership::State::On(const CallCancelled& event, absl::Time now) {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -3,7 +3,7 @@
 #include "rendezvous/membership/membership_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 using ::testing::ElementsAre;
@@ -235,4 +235,4 @@ TEST_F(MembershipCallsTest, WorkerThatExited_HasNoSay) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -9,7 +9,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // For the others, once the first member has come after a planned change: they come at the same
@@ -94,7 +94,7 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
   if (now < together_since + spec.elastic->elastic_timeout) return;
-  GiveUp(absl::StrCat(DurationText(spec.elastic->elastic_timeout), " of ", Explain()), now);
+  GiveUp(absl::StrCat(text::DurationText(spec.elastic->elastic_timeout), " of ", Explain()), now);
 }
 
 void Membership::State::TellOfWaiting() {
@@ -115,7 +115,7 @@ void Membership::State::EvictLateSurvivors(absl::Time now) {
     if (!IsSurvivor(worker) || worker.join.has_value()) continue;
     Evict(&worker, absl::StrCat(Name(worker), " does not ask for the next world"),
           absl::StrCat("did not ask for the next world within ",
-                       DurationText(spec.elastic->rejoin_timeout)),
+                       text::DurationText(spec.elastic->rejoin_timeout)),
           now);
     if (verdict.has_value()) return;
   }
@@ -154,7 +154,7 @@ void Membership::State::StopOverdueLeavers(absl::Time now) {
   for (const auto& [index, ranks] : overdue) {
     Host& host = hosts[index];
     if (!host.drain.has_value()) continue;  // fewer slots, or the drain was taken back
-    LeaveLate(&host, absl::StrCat("after ", DurationText(now - host.drain->since), " ",
+    LeaveLate(&host, absl::StrCat("after ", text::DurationText(now - host.drain->since), " ",
                                   Ranks(ranks), ranks.size() == 1 ? " was" : " were", " stopped"));
   }
 }
@@ -326,4 +326,4 @@ absl::Time Membership::State::NextElasticDeadline() const {
   return std::min(next, together_since + spec.elastic->elastic_timeout);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -7,7 +7,7 @@
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // The most that the other end of a connection notices its silence later than this one does.
@@ -51,9 +51,9 @@ void Membership::State::TellOfCutOff(absl::Time now) {
   const absl::Time end = OldWorldEnds();
   if (end <= now) return;
   Note(Notice::Kind::kWaiting,
-       absl::StrCat("waiting for ", DurationText(end - now),
+       absl::StrCat("waiting for ", text::DurationText(end - now),
                     ": nobody of the last world is known to have ended, and it must not train on "
                     "beside the next"));
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -8,7 +8,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // How long after its grace a worker may take to be reported gone.
@@ -131,8 +131,8 @@ void Membership::State::CheckDeadlines(absl::Time now) {
     if (now < start_deadline) return;
     Verdict late;
     late.exit_code = 1;
-    late.summary = absl::StrCat("gave up after ", DurationText(start_patience), " of waiting for ",
-                                MissingText());
+    late.summary = absl::StrCat("gave up after ", text::DurationText(start_patience),
+                                " of waiting for ", MissingText());
     Conclude(std::move(late), spec.failure_grace, now);
   } else if (now >= settle_deadline) {
     Conclude(failures.Build(), spec.failure_grace, now);
@@ -228,4 +228,4 @@ void Membership::State::FinishAnyway() {
   effects.push_back(JobFinished{*verdict});
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

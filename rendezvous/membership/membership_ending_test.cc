@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/membership/membership_fixture.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 using ::testing::ElementsAre;
@@ -382,4 +382,4 @@ TEST_F(MembershipEndingTest, TwoScriptsInARow_BothMustFinish) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -9,7 +9,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // From the first sign of a process's end to its exit: some 70 ms a GB.
@@ -122,7 +122,7 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   if (rest > absl::ZeroDuration()) {
     Note(Notice::Kind::kSlotCooling,
          absl::StrCat("slot ", worker->slot, " of host ", host.slots.host, " rests for ",
-                      DurationText(rest)),
+                      text::DurationText(rest)),
          nullptr, &host);
   }
   // A newcomer that fails while the others train costs them nothing; its slot rests longer and
@@ -139,7 +139,7 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
 void Membership::State::Spend(absl::Time now) {
   if (verdict.has_value() || budget.Spend(now)) return;
   GiveUp(absl::StrCat("more than ", Count(budget.budget().failures, "failure"), " within ",
-                      DurationText(budget.budget().window)),
+                      text::DurationText(budget.budget().window)),
          now);
 }
 
@@ -222,4 +222,4 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
   Conclude(std::move(success), spec.failure_grace, now);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 void MembershipFixture::NewJob(std::vector<HostSlots> hosts) {
   int slots = 0;
@@ -105,4 +105,4 @@ int MembershipFixture::FailWith(int worker, int epoch, const std::string& failur
   return calls_;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

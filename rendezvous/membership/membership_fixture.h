@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/membership/membership.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // How calls were answered, by call number. A call that is answered twice fails the test.
 class MembershipFixture : public testing::Test {
@@ -92,6 +92,6 @@ class MembershipFixture : public testing::Test {
   std::optional<Verdict> verdict_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_FIXTURE_H_

@@ -5,7 +5,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 void Membership::State::On(const HostJoined& event, absl::Time now) {
   if (Reattach(event)) return;
@@ -137,4 +137,4 @@ std::string Membership::State::MissingText() const {
                       " attached)");
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

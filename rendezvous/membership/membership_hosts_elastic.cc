@@ -9,7 +9,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // For an agent to attach that was on its way when its host went off the list.
@@ -136,10 +136,11 @@ void Membership::State::LoseAwayHosts(absl::Time now) {
       some_away = true;
       continue;
     }
-    LoseAwayHost(&hosts[i],
-                 absl::StrCat("its agent did not come back within ",
-                              DurationText(spec.reattach_timeout), " of the daemon's restart"),
-                 now);
+    LoseAwayHost(
+        &hosts[i],
+        absl::StrCat("its agent did not come back within ",
+                     text::DurationText(spec.reattach_timeout), " of the daemon's restart"),
+        now);
   }
 }
 
@@ -291,4 +292,4 @@ void Membership::State::ForgetDepartedHosts() {
   for (Worker& worker : workers) worker.place.host = places[worker.place.host];
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -2,7 +2,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/membership/membership_fixture.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 using ::testing::IsEmpty;
@@ -177,4 +177,4 @@ TEST_F(MembershipHostsTest, ElasticJob_WorkersHearHowManyMayShareTheirHost) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

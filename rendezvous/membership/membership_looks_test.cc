@@ -2,7 +2,7 @@
 #include "gmock/gmock.h"
 #include "rendezvous/membership/membership_fixture.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 using ::testing::IsEmpty;
@@ -57,4 +57,4 @@ TEST_F(MembershipLooksTest, Apply_JobEnds_IsNotPutOff) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

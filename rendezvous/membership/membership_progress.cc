@@ -8,7 +8,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // Before the next world, after the second idle one in a row; doubles.
@@ -70,9 +70,9 @@ bool Membership::State::RestsAfterIdle(int in_a_row, absl::Time now) {
                                     : std::min(kLongestRest, kFirstRest * (1 << doublings));
     idle_until = now + rest;
     Note(Notice::Kind::kWorldIdle,
-         absl::StrCat(
-             IdleText(in_a_row), "; the next one follows ",
-             rest > absl::ZeroDuration() ? absl::StrCat("after ", DurationText(rest)) : "at once"));
+         absl::StrCat(IdleText(in_a_row), "; the next one follows ",
+                      rest > absl::ZeroDuration() ? absl::StrCat("after ", text::DurationText(rest))
+                                                  : "at once"));
   }
   return now < idle_until;
 }
@@ -112,4 +112,4 @@ void Membership::State::CountLoss(uint64_t commit) {
   lost_time += left.lost_time;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/text/duration_text.h"
 #include "base/status_macros.h"
+#include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // For an agent to say what its worker is doing.
@@ -30,7 +30,7 @@ std::vector<int> MissingRanks(const StallReported& report) {
 
 std::string Text(absl::Duration waited) {
   const absl::Duration unit = waited < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Seconds(1);
-  return DurationText(absl::Trunc(waited, unit));
+  return text::DurationText(absl::Trunc(waited, unit));
 }
 
 }  // namespace
@@ -163,4 +163,4 @@ void Membership::State::FailForStall(const Stall& stall, absl::Time now) {
   Conclude(std::move(failure), spec.failure_grace, now);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -24,7 +24,7 @@
 #include "rendezvous/membership/slot_plan.h"
 #include "rendezvous/membership/world_plan.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // Invariants: a parked call is in exactly one of Worker::join, watches and rounds, and leaves it
 // together with the effect that answers it.
@@ -397,6 +397,6 @@ struct Membership::State {
   std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, host
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_

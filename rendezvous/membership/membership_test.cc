@@ -2,7 +2,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/membership/membership_fixture.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 using ::testing::IsEmpty;
@@ -33,4 +33,4 @@ TEST_F(MembershipTest, Tick_BeforeTheDeadline_ChangesNothing) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -6,7 +6,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 std::string RanksRun(size_t count) {
@@ -208,4 +208,4 @@ std::string Membership::State::StateName(const Worker& worker) const {
   return worker.last_world == Epoch(0) ? "starting" : "finished";
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

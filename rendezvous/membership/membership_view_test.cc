@@ -2,7 +2,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/membership/membership_fixture.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 using ::testing::ElementsAre;
@@ -123,4 +123,4 @@ TEST_F(MembershipViewTest, Describe_Done) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

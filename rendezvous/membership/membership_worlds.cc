@@ -6,7 +6,7 @@
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // Whether a call for the next world has got its answer already.
 bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& event) {
@@ -250,4 +250,4 @@ void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -1,6 +1,6 @@
 #include "rendezvous/membership/parked_watches.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 void ParkedWatches::Add(const WatchRequested& watch) {
   by_call_[watch.call] = watch;
@@ -44,4 +44,4 @@ std::vector<WatchRequested> ParkedWatches::TakeAll() {
   return taken;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -11,7 +11,7 @@
 #include "rendezvous/membership/event_archive.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // Found by call and by worker, each in logarithmic time; taken out in the order of the calls'
 // numbers. Not thread-safe.
@@ -37,6 +37,6 @@ class ParkedWatches {
   std::set<std::pair<WorkerId, CallId>> by_worker_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_PARKED_WATCHES_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 WatchRequested Watch(uint64_t call, uint64_t worker, bool knows = false) {
@@ -46,4 +46,4 @@ TEST_F(ParkedWatchesTest, TakeUnaware_LeavesThoseThatKnow) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -8,7 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 // Enough to see a pattern; a job of thousands must still explain itself in one line.
@@ -43,4 +43,4 @@ std::string OneLine(absl::string_view text) {
                              {{"\r\n", " "}, {"\n", " "}, {"\r", " "}});
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // "rank 3 on host b"
 std::string RankOnHost(int rank, absl::string_view host);
@@ -25,6 +25,6 @@ std::string Count(int count, absl::string_view noun);
 // trimmed.
 std::string OneLine(absl::string_view text);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_PHRASES_H_

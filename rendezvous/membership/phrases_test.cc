@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 TEST(PhrasesTest, RankOnHost) { EXPECT_EQ(RankOnHost(3, "b"), "rank 3 on host b"); }
@@ -30,4 +30,4 @@ TEST(PhrasesTest, OneLine_HasNoBreaks) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 bool RestartBudget::Spend(absl::Time now) {
   while (!spent_.empty() && now - spent_.front() >= budget_.window) spent_.pop_front();
@@ -42,4 +42,4 @@ absl::Time SlotHealth::RestsUntil(const std::string& host, int slot, absl::Time 
   return health->second.rests_until;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/job_spec.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // Counts failures within a moving window. Not thread-safe.
 class RestartBudget {
@@ -82,6 +82,6 @@ class SlotHealth {
   std::map<std::pair<std::string, int>, Slot> slots_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 constexpr absl::Time kStart = absl::UnixEpoch();
@@ -63,4 +63,4 @@ TEST(SlotHealthTest, Failed_WithACooldown_RestsFromTheFirst) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -7,7 +7,7 @@
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 RootCause::Failure& RootCause::Of(int rank, const std::string& host) {
   for (Failure& failure : failures_) {
@@ -136,4 +136,4 @@ Verdict RootCause::Build() const {
   return verdict;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // Collects the failures of a job and chooses the root cause: the earliest that is not a mere
 // consequence (the worker said that a peer was to blame), else the worker that left in good order
@@ -85,6 +85,6 @@ class RootCause {
   std::vector<Failure> left_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_

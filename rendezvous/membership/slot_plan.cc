@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers) {
   std::vector<Placement> plan;
@@ -31,4 +31,4 @@ std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_wo
   return plan;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

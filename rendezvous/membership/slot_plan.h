@@ -6,7 +6,7 @@
 
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // One worker's place. The cross ranks number the hosts that have this local rank, in host order.
 struct Placement {
@@ -24,6 +24,6 @@ struct Placement {
 // negative number of) slots gets no worker.
 std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_SLOT_PLAN_H_

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 using ::testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(SlotPlanTest, HostsWithoutSlots_AreSkipped) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 constexpr int kNoRank = 1 << 30;  // sorts after every rank
@@ -98,4 +98,4 @@ std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, i
   return members;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

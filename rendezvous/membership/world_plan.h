@@ -8,7 +8,7 @@
 
 #include "rendezvous/membership/slot_plan.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 
 // A worker that could be in the next world.
 struct Candidate {
@@ -35,6 +35,6 @@ struct PlannedMember {
 //   rank, and with it its device, while the survivors keep theirs.
 std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, int max_workers);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership
 
 #endif  // RENDEZVOUS_MEMBERSHIP_WORLD_PLAN_H_

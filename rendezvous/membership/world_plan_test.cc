@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::membership {
 namespace {
 
 using ::testing::ElementsAre;
@@ -60,4 +60,4 @@ TEST(WorldPlanTest, HostsWithoutSurvivors_ComeLast) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::membership

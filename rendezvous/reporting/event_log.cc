@@ -10,80 +10,81 @@
 #include "base/clock.h"
 #include "base/text/json.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 namespace {
 
 std::string Opening(absl::Time wall_time, absl::string_view kind) {
-  return absl::StrCat("{\"time\":", JsonTime(wall_time), ",\"kind\":\"", kind, "\"");
+  return absl::StrCat("{\"time\":", text::JsonTime(wall_time), ",\"kind\":\"", kind, "\"");
 }
 
 }  // namespace
 
-absl::string_view NoticeKindName(Notice::Kind kind) {
+absl::string_view NoticeKindName(membership::Notice::Kind kind) {
   switch (kind) {
-    case Notice::Kind::kHostJoined:
+    case membership::Notice::Kind::kHostJoined:
       return "host_joined";
-    case Notice::Kind::kHostLost:
+    case membership::Notice::Kind::kHostLost:
       return "host_lost";
-    case Notice::Kind::kHostDraining:
+    case membership::Notice::Kind::kHostDraining:
       return "host_draining";
-    case Notice::Kind::kHostLeft:
+    case membership::Notice::Kind::kHostLeft:
       return "host_left";
-    case Notice::Kind::kDrainOverran:
+    case membership::Notice::Kind::kDrainOverran:
       return "drain_overran";
-    case Notice::Kind::kWorkerStarted:
+    case membership::Notice::Kind::kWorkerStarted:
       return "worker_started";
-    case Notice::Kind::kWorkerFailed:
+    case membership::Notice::Kind::kWorkerFailed:
       return "worker_failed";
-    case Notice::Kind::kWorkerLeft:
+    case membership::Notice::Kind::kWorkerLeft:
       return "worker_left";
-    case Notice::Kind::kEpochBroken:
+    case membership::Notice::Kind::kEpochBroken:
       return "world_broken";
-    case Notice::Kind::kEpochChanging:
+    case membership::Notice::Kind::kEpochChanging:
       return "world_changing";
-    case Notice::Kind::kWorldIdle:
+    case membership::Notice::Kind::kWorldIdle:
       return "world_idle";
-    case Notice::Kind::kWorldFormed:
+    case membership::Notice::Kind::kWorldFormed:
       return "world_formed";
-    case Notice::Kind::kWaiting:
+    case membership::Notice::Kind::kWaiting:
       return "waiting";
-    case Notice::Kind::kSlotCooling:
+    case membership::Notice::Kind::kSlotCooling:
       return "slot_cooling";
-    case Notice::Kind::kStalled:
+    case membership::Notice::Kind::kStalled:
       return "stalled";
-    case Notice::Kind::kStack:
+    case membership::Notice::Kind::kStack:
       return "stack";
-    case Notice::Kind::kRestarted:
+    case membership::Notice::Kind::kRestarted:
       return "daemon_restarted";
-    case Notice::Kind::kHostBack:
+    case membership::Notice::Kind::kHostBack:
       return "host_back";
   }
   return "unknown";
 }
 
-std::string EventLogLine(const Notice& notice, absl::Time wall_time) {
+std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time) {
   std::string line = Opening(wall_time, NoticeKindName(notice.kind));
   absl::StrAppend(&line, ",\"world\":", notice.epoch.value());
-  if (!notice.host.empty()) absl::StrAppend(&line, ",\"host\":", JsonString(notice.host));
+  if (!notice.host.empty()) absl::StrAppend(&line, ",\"host\":", text::JsonString(notice.host));
   if (notice.worker.value() != 0) absl::StrAppend(&line, ",\"worker\":", notice.worker.value());
   if (notice.rank >= 0) absl::StrAppend(&line, ",\"rank\":", notice.rank);
-  if (notice.kind == Notice::Kind::kWorldFormed) {
+  if (notice.kind == membership::Notice::Kind::kWorldFormed) {
     absl::StrAppend(&line, ",\"size\":", notice.size, ",\"commit\":", notice.commit,
                     ",\"lost_steps\":", notice.lost_steps,
                     ",\"lost_seconds\":", absl::ToDoubleSeconds(notice.lost_time));
   }
-  absl::StrAppend(&line, ",\"text\":", JsonString(notice.text), "}\n");
+  absl::StrAppend(&line, ",\"text\":", text::JsonString(notice.text), "}\n");
   return line;
 }
 
-std::string EventLogLine(const Verdict& verdict, absl::Time wall_time) {
+std::string EventLogLine(const membership::Verdict& verdict, absl::Time wall_time) {
   std::string line = Opening(wall_time, "job_finished");
   absl::StrAppend(&line, ",\"success\":", verdict.success ? "true" : "false",
                   ",\"exit_code\":", verdict.exit_code);
   if (verdict.rank >= 0) {
-    absl::StrAppend(&line, ",\"host\":", JsonString(verdict.host), ",\"rank\":", verdict.rank);
+    absl::StrAppend(&line, ",\"host\":", text::JsonString(verdict.host),
+                    ",\"rank\":", verdict.rank);
   }
-  absl::StrAppend(&line, ",\"text\":", JsonString(verdict.summary), "}\n");
+  absl::StrAppend(&line, ",\"text\":", text::JsonString(verdict.summary), "}\n");
   return line;
 }
 
@@ -117,8 +118,12 @@ void EventLog::OnLost(std::function<void(const std::string& what)> callback) {
   });
 }
 
-void EventLog::Write(const Notice& notice) { writer_.Write(EventLogLine(notice, WallNow())); }
+void EventLog::Write(const membership::Notice& notice) {
+  writer_.Write(EventLogLine(notice, WallNow()));
+}
 
-void EventLog::Write(const Verdict& verdict) { writer_.Write(EventLogLine(verdict, WallNow())); }
+void EventLog::Write(const membership::Verdict& verdict) {
+  writer_.Write(EventLogLine(verdict, WallNow()));
+}
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting

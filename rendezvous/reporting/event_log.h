@@ -14,18 +14,18 @@
 #include "base/line_writer.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 
 // The kind as the log has it: "host_joined".
-absl::string_view NoticeKindName(Notice::Kind kind);
+absl::string_view NoticeKindName(membership::Notice::Kind kind);
 
 // One line, with its '\n'. Fields, in this order: "time" (RFC 3339, UTC, microseconds), "kind",
 // "epoch"; those of "host", "worker", "rank", "size", "commit" that the notice has; "text".
-std::string EventLogLine(const Notice& notice, absl::Time wall_time);
+std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time);
 
 // The last line of a job: "time", kind "job_finished", "success", "exit_code"; "host" and "rank" if
 // a worker is to blame; "text" (the verdict's summary).
-std::string EventLogLine(const Verdict& verdict, absl::Time wall_time);
+std::string EventLogLine(const membership::Verdict& verdict, absl::Time wall_time);
 
 // The line in the place of so many others: "time", kind "lines_dropped", "count", "text".
 std::string EventLogDroppedLine(uint64_t count, absl::Time wall_time);
@@ -43,8 +43,8 @@ class EventLog {
   void OnLost(std::function<void(const std::string& what)> callback);
 
   // Stamped with the present wall time. Never waits.
-  void Write(const Notice& notice);
-  void Write(const Verdict& verdict);
+  void Write(const membership::Notice& notice);
+  void Write(const membership::Verdict& verdict);
 
  private:
   EventLog(std::string path, Fd file);
@@ -53,6 +53,6 @@ class EventLog {
   LineWriter writer_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting
 
 #endif  // RENDEZVOUS_REPORTING_EVENT_LOG_H_

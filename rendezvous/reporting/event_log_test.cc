@@ -10,14 +10,14 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 namespace {
 
 constexpr int64_t kMicros = 1600000000123456;  // 2020-09-13 12:26:40.123456
 
 TEST(EventLogTest, Line_WorldFormed_HasEverythingThatItSays) {
-  Notice notice;
-  notice.kind = Notice::Kind::kWorldFormed;
+  membership::Notice notice;
+  notice.kind = membership::Notice::Kind::kWorldFormed;
   notice.epoch = Epoch(3);
   notice.size = 4;
   notice.commit = 17;
@@ -31,8 +31,8 @@ TEST(EventLogTest, Line_WorldFormed_HasEverythingThatItSays) {
 }
 
 TEST(EventLogTest, Line_WorkerFailed_NamesHostWorkerAndRank) {
-  Notice notice;
-  notice.kind = Notice::Kind::kWorkerFailed;
+  membership::Notice notice;
+  notice.kind = membership::Notice::Kind::kWorkerFailed;
   notice.host = "h1";
   notice.worker = WorkerId(7);
   notice.rank = 0;
@@ -43,7 +43,7 @@ TEST(EventLogTest, Line_WorkerFailed_NamesHostWorkerAndRank) {
 }
 
 TEST(EventLogTest, Line_Verdict) {
-  Verdict verdict;
+  membership::Verdict verdict;
   verdict.exit_code = 3;
   verdict.rank = 1;
   verdict.host = "h2";
@@ -54,8 +54,8 @@ TEST(EventLogTest, Line_Verdict) {
 }
 
 std::string TextOf(const std::string& text) {
-  Notice notice;
-  notice.kind = Notice::Kind::kWaiting;
+  membership::Notice notice;
+  notice.kind = membership::Notice::Kind::kWaiting;
   notice.text = text;
   const std::string line = EventLogLine(notice, absl::UnixEpoch());
   const size_t start = line.find("\"text\":") + 7;
@@ -76,8 +76,8 @@ TEST(EventLogTest, Write_Appends) {
   for (const char* text : {"one", "two"}) {
     auto log = EventLog::Open(path);
     ASSERT_TRUE(log.ok()) << log.status();
-    Notice notice;
-    notice.kind = Notice::Kind::kWaiting;
+    membership::Notice notice;
+    notice.kind = membership::Notice::Kind::kWaiting;
     notice.text = text;
     (*log)->Write(notice);
   }
@@ -95,8 +95,8 @@ TEST(EventLogTest, Write_DiskIsFull_IsToldOnce) {
   ASSERT_TRUE(log.ok()) << log.status();
   std::vector<std::string> told;
   (*log)->OnLost([&told](const std::string& what) { told.push_back(what); });
-  (*log)->Write(Notice());
-  (*log)->Write(Verdict());
+  (*log)->Write(membership::Notice());
+  (*log)->Write(membership::Verdict());
   log->reset();  // all is written, or given up
   EXPECT_EQ(told, std::vector<std::string>{"can't write the event log /dev/full: No space left on "
                                            "device; lines are missing there"});
@@ -124,4 +124,4 @@ TEST(EventLogTest, Open_NoSuchDirectory_SaysWhy) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting

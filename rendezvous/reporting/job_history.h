@@ -14,7 +14,7 @@
 #include "rendezvous/membership/job_tally.h"
 #include "rendezvous/membership/membership.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 
 // A plain value. Pure.
 class JobHistory {
@@ -23,7 +23,7 @@ class JobHistory {
   static constexpr size_t kRecent = 20;
 
   struct Entry {
-    Notice notice;
+    membership::Notice notice;
     absl::Time time;
 
     template <typename Archive>
@@ -32,14 +32,14 @@ class JobHistory {
     }
   };
 
-  void Observe(const Notice& notice, absl::Time time);
+  void Observe(const membership::Notice& notice, absl::Time time);
 
-  uint64_t count(Notice::Kind kind) const { return counts_[static_cast<size_t>(kind)]; }
+  uint64_t count(membership::Notice::Kind kind) const { return counts_[static_cast<size_t>(kind)]; }
   // When the newest world formed.
   std::optional<absl::Time> newest_world() const { return newest_world_; }
   const std::deque<Entry>& recent() const { return recent_; }  // oldest first
 
-  const JobTally& tally() const { return tally_; }
+  const membership::JobTally& tally() const { return tally_; }
 
   // See rendezvous/membership/archive.h.
   template <typename Archive>
@@ -52,17 +52,17 @@ class JobHistory {
   std::array<uint64_t, 32> counts_{};  // by kind; there are fewer kinds
   std::optional<absl::Time> newest_world_;
   std::deque<Entry> recent_;
-  JobTally tally_;
+  membership::JobTally tally_;
 };
 
 // A job at one moment.
 struct JobReport {
   std::string job_id;
-  Membership::View view;
+  membership::Membership::View view;
   JobHistory history;
   absl::Time now;  // on the time line of `history`
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting
 
 #endif  // RENDEZVOUS_REPORTING_JOB_HISTORY_H_

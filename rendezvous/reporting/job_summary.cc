@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 namespace {
 
 // The same failure: from then on it is likely to go on so.
@@ -19,10 +19,10 @@ std::string Ordinal(int n) {
   return absl::StrCat(n, ending);
 }
 
-std::string FormedText(const Notice& notice) {
+std::string FormedText(const membership::Notice& notice) {
   std::string text = absl::StrCat(notice.text, " (world ", notice.epoch.value(), ")");
   if (notice.lost_time <= absl::ZeroDuration()) return text;
-  absl::StrAppend(&text, "; ", WorkText(notice.lost_steps, notice.lost_time), " since ",
+  absl::StrAppend(&text, "; ", membership::WorkText(notice.lost_steps, notice.lost_time), " since ",
                   notice.commit > 0 ? absl::StrCat("commit ", notice.commit) : "the start",
                   " lost");
   return text;
@@ -30,40 +30,40 @@ std::string FormedText(const Notice& notice) {
 
 }  // namespace
 
-JobProgress::Line JobProgress::Tell(const Notice& notice, absl::Time now) {
+JobProgress::Line JobProgress::Tell(const membership::Notice& notice, absl::Time now) {
   const int before = tally_.remaining();
   tally_.Observe(notice, now);
   switch (notice.kind) {
-    case Notice::Kind::kHostJoined:
+    case membership::Notice::Kind::kHostJoined:
       return {notice.text, tally_.worlds() > 0};
-    case Notice::Kind::kWorkerFailed:
+    case membership::Notice::Kind::kWorkerFailed:
       return Failed(notice, before);
-    case Notice::Kind::kEpochBroken:
+    case membership::Notice::Kind::kEpochBroken:
       return {absl::StrCat("world ", notice.epoch.value(), " is broken: ", notice.text), false};
-    case Notice::Kind::kEpochChanging:
+    case membership::Notice::Kind::kEpochChanging:
       return {absl::StrCat("another world is wanted: ", notice.text), false};
-    case Notice::Kind::kWorldFormed:
+    case membership::Notice::Kind::kWorldFormed:
       return {FormedText(notice), true};
-    case Notice::Kind::kHostLost:
-    case Notice::Kind::kHostLeft:
-    case Notice::Kind::kDrainOverran:
-    case Notice::Kind::kWaiting:
-    case Notice::Kind::kHostDraining:
-    case Notice::Kind::kWorldIdle:
-    case Notice::Kind::kSlotCooling:
-    case Notice::Kind::kStalled:
-    case Notice::Kind::kRestarted:
-    case Notice::Kind::kHostBack:
+    case membership::Notice::Kind::kHostLost:
+    case membership::Notice::Kind::kHostLeft:
+    case membership::Notice::Kind::kDrainOverran:
+    case membership::Notice::Kind::kWaiting:
+    case membership::Notice::Kind::kHostDraining:
+    case membership::Notice::Kind::kWorldIdle:
+    case membership::Notice::Kind::kSlotCooling:
+    case membership::Notice::Kind::kStalled:
+    case membership::Notice::Kind::kRestarted:
+    case membership::Notice::Kind::kHostBack:
       return {notice.text, true};
-    case Notice::Kind::kWorkerStarted:
-    case Notice::Kind::kWorkerLeft:
-    case Notice::Kind::kStack:
+    case membership::Notice::Kind::kWorkerStarted:
+    case membership::Notice::Kind::kWorkerLeft:
+    case membership::Notice::Kind::kStack:
       return {notice.text, false};
   }
   return {notice.text, false};
 }
 
-JobProgress::Line JobProgress::Failed(const Notice& notice, int before) const {
+JobProgress::Line JobProgress::Failed(const membership::Notice& notice, int before) const {
   const std::string text = FailedText(notice);
   const int remaining = tally_.remaining();
   if (remaining == before) return {text, true};
@@ -76,8 +76,8 @@ JobProgress::Line JobProgress::Failed(const Notice& notice, int before) const {
 }
 
 // What was there in full before is folded.
-std::string JobProgress::FailedText(const Notice& notice) const {
-  const std::string cause = JobTally::CauseOf(notice.text);
+std::string JobProgress::FailedText(const membership::Notice& notice) const {
+  const std::string cause = membership::JobTally::CauseOf(notice.text);
   const int times = tally_.failures_by(cause);
   // "exit code 3" is no longer than that it is the same.
   const bool says_much =
@@ -91,4 +91,4 @@ std::string JobProgress::FailedText(const Notice& notice) const {
   return text;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting

@@ -10,14 +10,14 @@
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/job_tally.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 
 // Not thread-safe.
 class JobProgress {
  public:
   // `min_workers`: with fewer than these a job can't go on.   `so_far`: of a job that another
   // daemon has led before.
-  explicit JobProgress(int min_workers, JobTally so_far = {})
+  explicit JobProgress(int min_workers, membership::JobTally so_far = {})
       : min_workers_(min_workers), tally_(std::move(so_far)) {}
 
   struct Line {
@@ -25,20 +25,20 @@ class JobProgress {
     bool important = false;  // for everybody, not only for those who want to know all
   };
   // Takes note of it.
-  Line Tell(const Notice& notice, absl::Time now);
+  Line Tell(const membership::Notice& notice, absl::Time now);
 
   // As JobTally's.
   std::string Summary() const { return tally_.Summary(); }
 
  private:
   // `before`: what remained of the world.
-  Line Failed(const Notice& notice, int before) const;
-  std::string FailedText(const Notice& notice) const;
+  Line Failed(const membership::Notice& notice, int before) const;
+  std::string FailedText(const membership::Notice& notice) const;
 
   const int min_workers_;
-  JobTally tally_;
+  membership::JobTally tally_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting
 
 #endif  // RENDEZVOUS_REPORTING_JOB_SUMMARY_H_

@@ -3,14 +3,14 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 namespace {
 
-using Kind = Notice::Kind;
+using Kind = membership::Notice::Kind;
 
-Notice Make(Notice::Kind kind, uint64_t epoch, const std::string& host = "", uint64_t worker = 0,
-            int rank = -1) {
-  Notice notice;
+membership::Notice Make(membership::Notice::Kind kind, uint64_t epoch, const std::string& host = "",
+                        uint64_t worker = 0, int rank = -1) {
+  membership::Notice notice;
   notice.kind = kind;
   notice.epoch = Epoch(epoch);
   notice.host = host;
@@ -21,24 +21,24 @@ Notice Make(Notice::Kind kind, uint64_t epoch, const std::string& host = "", uin
 
 class JobProgressTest : public ::testing::Test {
  protected:
-  std::string Say(const Notice& notice) {
+  std::string Say(const membership::Notice& notice) {
     const JobProgress::Line line = progress_.Tell(notice, now_);
     return line.important ? line.text : "(" + line.text + ")";
   }
   std::string World(uint64_t epoch, int size) {
-    Notice notice = Make(Kind::kWorldFormed, epoch);
+    membership::Notice notice = Make(Kind::kWorldFormed, epoch);
     notice.size = size;
     notice.text = absl::StrCat("world of ", size, " workers formed");
     return Say(notice);
   }
   std::string Failed(int rank, const std::string& how, uint64_t epoch = 1) {
-    Notice notice = Make(Kind::kWorkerFailed, epoch, "b", 9, rank);
+    membership::Notice notice = Make(Kind::kWorkerFailed, epoch, "b", 9, rank);
     notice.text = absl::StrCat(rank >= 0 ? absl::StrCat("rank ", rank) : "worker 9",
                                " on host b failed: ", how);
     return Say(notice);
   }
   std::string Say(Kind kind, const std::string& text, uint64_t epoch = 1) {
-    Notice notice = Make(kind, epoch, "c");
+    membership::Notice notice = Make(kind, epoch, "c");
     notice.text = text;
     return Say(notice);
   }
@@ -105,7 +105,7 @@ TEST_F(JobProgressTest, Tell_SameException_IsFolded) {
 
 TEST_F(JobProgressTest, Formed_AfterAFailure_SaysWhatIsLost) {
   World(1, 4);
-  Notice notice = Make(Kind::kWorldFormed, 2);
+  membership::Notice notice = Make(Kind::kWorldFormed, 2);
   notice.size = 3;
   notice.text = "world of 3 workers formed";
   notice.commit = 40;
@@ -179,4 +179,4 @@ TEST_F(JobProgressTest, Summary_AllHostsLeft_TimeIsWithoutAWorld_NothingIsLost) 
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting

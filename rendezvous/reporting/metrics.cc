@@ -10,10 +10,10 @@
 #include "absl/strings/str_replace.h"
 #include "rendezvous/reporting/event_log.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 namespace {
 
-using Kind = Notice::Kind;
+using Kind = membership::Notice::Kind;
 
 constexpr Kind kKinds[] = {
     Kind::kHostJoined,   Kind::kHostLost,      Kind::kHostDraining, Kind::kHostLeft,
@@ -59,22 +59,23 @@ class Page {
 
 void AddWorkers(const JobReport& job, const Page::AddSample& add) {
   std::map<std::string, int> by_state;
-  for (const Membership::HostView& host : job.view.hosts) {
-    for (const Membership::WorkerView& worker : host.workers) ++by_state[worker.state];
+  for (const membership::Membership::HostView& host : job.view.hosts) {
+    for (const membership::Membership::WorkerView& worker : host.workers) ++by_state[worker.state];
   }
   for (const auto& [state, count] : by_state) add("state", state, count);
 }
 
 void AddHosts(const JobReport& job, const Page::AddSample& add) {
   int attached = 0;
-  for (const Membership::HostView& host : job.view.hosts) attached += host.attached ? 1 : 0;
+  for (const membership::Membership::HostView& host : job.view.hosts)
+    attached += host.attached ? 1 : 0;
   add("attached", "true", attached);
   add("attached", "false", static_cast<int>(job.view.hosts.size()) - attached);
 }
 
 double Slots(const JobReport& job) {
   int slots = 0;
-  for (const Membership::HostView& host : job.view.hosts) {
+  for (const membership::Membership::HostView& host : job.view.hosts) {
     if (host.attached) slots += host.host.slots;
   }
   return slots;
@@ -146,4 +147,4 @@ std::string RenderMetrics(const std::vector<JobReport>& jobs) {
   return page.Take();
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting

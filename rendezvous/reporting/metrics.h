@@ -7,7 +7,7 @@
 
 #include "rendezvous/reporting/job_history.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -31,6 +31,6 @@ inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charse
 //   horovod_events_total{kind}            by kind, as in the event log (event_log.h)
 std::string RenderMetrics(const std::vector<JobReport>& jobs);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting
 
 #endif  // RENDEZVOUS_REPORTING_METRICS_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 namespace {
 
 JobReport Report(const std::string& id) {
@@ -55,10 +55,10 @@ TEST(MetricsTest, Job_IsDescribed) {
 
 TEST(MetricsTest, History_IsCounted) {
   JobReport report = Report("j");
-  Notice notice;
-  notice.kind = Notice::Kind::kWorldFormed;
+  membership::Notice notice;
+  notice.kind = membership::Notice::Kind::kWorldFormed;
   report.history.Observe(notice, absl::FromUnixSeconds(90));
-  notice.kind = Notice::Kind::kWorkerFailed;
+  notice.kind = membership::Notice::Kind::kWorkerFailed;
   report.history.Observe(notice, absl::FromUnixSeconds(95));
   const std::string text = RenderMetrics({report});
   ExpectLine(text, "horovod_worlds_formed_total{job=\"j\"} 1");
@@ -98,4 +98,4 @@ TEST(MetricsTest, LabelsAreEscaped) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting

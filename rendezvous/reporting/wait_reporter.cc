@@ -8,7 +8,7 @@
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/phrases.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 namespace {
 
 struct Tally {
@@ -16,10 +16,10 @@ struct Tally {
   std::vector<std::pair<int, std::string>> running;  // rank and host
 };
 
-Tally CountMembers(const Membership::View& view) {
+Tally CountMembers(const membership::Membership::View& view) {
   Tally tally;
-  for (const Membership::HostView& host : view.hosts) {
-    for (const Membership::WorkerView& worker : host.workers) {
+  for (const membership::Membership::HostView& host : view.hosts) {
+    for (const membership::Membership::WorkerView& worker : host.workers) {
       if (worker.state == "finished") ++tally.finished;
       if (worker.state == "running") tally.running.emplace_back(worker.rank, host.host.host);
     }
@@ -28,19 +28,20 @@ Tally CountMembers(const Membership::View& view) {
 }
 
 // Who runs on although others have finished; empty: nobody has, or nobody does.
-std::string LastOnes(const Membership::View& view) {
+std::string LastOnes(const membership::Membership::View& view) {
   const Tally tally = CountMembers(view);
   if (view.state != "running" || tally.finished == 0 || tally.running.empty()) return "";
   std::string who;
   if (tally.running.size() == 1) {
-    who = absl::StrCat(RankOnHost(tally.running[0].first, tally.running[0].second), " still runs");
+    who = absl::StrCat(membership::RankOnHost(tally.running[0].first, tally.running[0].second),
+                       " still runs");
   } else {
     std::vector<int> ranks;
     for (const auto& [rank, host] : tally.running) ranks.push_back(rank);
     std::sort(ranks.begin(), ranks.end());
-    who = absl::StrCat(Ranks(ranks), " still run");
+    who = absl::StrCat(membership::Ranks(ranks), " still run");
   }
-  return absl::StrCat(who, ", and the job waits: ", Count(tally.finished, "rank"),
+  return absl::StrCat(who, ", and the job waits: ", membership::Count(tally.finished, "rank"),
                       tally.finished == 1 ? " has" : " have", " finished");
 }
 
@@ -51,10 +52,10 @@ std::string WithPatience(absl::string_view explanation, absl::Duration left) {
   const absl::Duration seconds =
       std::max(absl::Trunc(left, absl::Seconds(1)), absl::ZeroDuration());
   return absl::StrCat(explanation, "; for up to ",
-                      seconds > absl::ZeroDuration() ? DurationText(seconds) : "1s", " more");
+                      seconds > absl::ZeroDuration() ? text::DurationText(seconds) : "1s", " more");
 }
 
-WaitingNews::Waiting WaitingNews::Find(const Membership::View& view) {
+WaitingNews::Waiting WaitingNews::Find(const membership::Membership::View& view) {
   if (view.waits_for != Wait::kNothing) return {view.waits_for, false, view.explanation};
   std::string last = LastOnes(view);
   const bool some = !last.empty();
@@ -83,7 +84,7 @@ bool WaitingNews::IsDue(const Waiting& waiting, absl::Time now) const {
   return waiting.text != waiting_.text && now >= told_ + kChangePause;
 }
 
-std::string WaitingNews::Judge(const Membership::View& view, absl::Time now) {
+std::string WaitingNews::Judge(const membership::Membership::View& view, absl::Time now) {
   Waiting found = Find(view);
   due_ = now + (found.text.empty() ? kIdleLook : kLook);
   if (found.kind != waiting_.kind || found.last_ones != waiting_.last_ones) {
@@ -99,4 +100,4 @@ std::string WaitingNews::Judge(const Membership::View& view, absl::Time now) {
   return WithPatience(waiting_.text, view.waits_until - now);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/membership.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 
 // "waiting for host b to attach; for up to 25s more". `left`: InfiniteDuration if there is no
 // limit.
@@ -29,7 +29,7 @@ class WaitingNews {
   static constexpr absl::Duration kChangePause = absl::Seconds(10);   // if the text is another one
 
   // Takes a look at the job and returns a line to say, or nothing.
-  std::string Judge(const Membership::View& view, absl::Time now);
+  std::string Judge(const membership::Membership::View& view, absl::Time now);
 
   // The next look is due soon.
   void SomethingHappened(absl::Time now) { due_ = std::min(due_, now + kLook); }
@@ -38,14 +38,14 @@ class WaitingNews {
   absl::Time NextDue() const { return due_; }
 
  private:
-  using Wait = Membership::Wait;
+  using Wait = membership::Membership::Wait;
   struct Waiting {
     Wait kind = Wait::kNothing;
     bool last_ones = false;  // kind is kNothing, but somebody runs on alone
     std::string text;
   };
 
-  static Waiting Find(const Membership::View& view);
+  static Waiting Find(const membership::Membership::View& view);
   static absl::Duration Patience(const Waiting& waiting);
   bool IsDue(const Waiting& waiting, absl::Time now) const;
 
@@ -56,6 +56,6 @@ class WaitingNews {
   absl::Time due_ = absl::InfinitePast();
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting
 
 #endif  // RENDEZVOUS_REPORTING_WAIT_REPORTER_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::reporting {
 namespace {
 
 class WaitingNewsTest : public testing::Test {
@@ -17,7 +17,8 @@ class WaitingNewsTest : public testing::Test {
     }
     return lines;
   }
-  void WaitFor(Membership::Wait what, const std::string& explanation, absl::Duration limit) {
+  void WaitFor(membership::Membership::Wait what, const std::string& explanation,
+               absl::Duration limit) {
     view_.waits_for = what;
     view_.explanation = explanation;
     view_.waits_until = now_ + limit;
@@ -34,12 +35,12 @@ class WaitingNewsTest : public testing::Test {
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1000);
-  Membership::View view_;
+  membership::Membership::View view_;
   WaitingNews news_;
 };
 
 TEST_F(WaitingNewsTest, Judge_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRarely) {
-  WaitFor(Membership::Wait::kHosts, "waiting for more hosts to attach (1 of 2 slots)",
+  WaitFor(membership::Membership::Wait::kHosts, "waiting for more hosts to attach (1 of 2 slots)",
           absl::Minutes(10));
   EXPECT_EQ(Pass(absl::Seconds(3)), std::vector<std::string>());
   EXPECT_EQ(Pass(absl::Seconds(3)),
@@ -49,30 +50,32 @@ TEST_F(WaitingNewsTest, Judge_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRar
 }
 
 TEST_F(WaitingNewsTest, Judge_OtherHostsMissing_IsToldSoon) {
-  WaitFor(Membership::Wait::kHosts, "waiting for hosts a, b to attach", absl::Minutes(1));
+  WaitFor(membership::Membership::Wait::kHosts, "waiting for hosts a, b to attach",
+          absl::Minutes(1));
   EXPECT_EQ(Pass(absl::Seconds(7)).size(), 1u);
-  WaitFor(Membership::Wait::kHosts, "waiting for host b to attach", absl::Minutes(1));
+  WaitFor(membership::Membership::Wait::kHosts, "waiting for host b to attach", absl::Minutes(1));
   EXPECT_EQ(Pass(absl::Seconds(12)).size(), 1u);
 }
 
 TEST_F(WaitingNewsTest, Judge_StartThatIsQuick_IsNotTold) {
-  WaitFor(Membership::Wait::kHosts, "waiting for hosts a, b to attach", absl::Minutes(1));
-  Pass(absl::Seconds(2));
-  WaitFor(Membership::Wait::kWorkers, "waiting for 2 workers: none is ready, 2 are starting",
+  WaitFor(membership::Membership::Wait::kHosts, "waiting for hosts a, b to attach",
           absl::Minutes(1));
+  Pass(absl::Seconds(2));
+  WaitFor(membership::Membership::Wait::kWorkers,
+          "waiting for 2 workers: none is ready, 2 are starting", absl::Minutes(1));
   EXPECT_EQ(Pass(absl::Seconds(14)), std::vector<std::string>());
   EXPECT_EQ(Pass(absl::Seconds(6)).size(), 1u);
 }
 
 TEST_F(WaitingNewsTest, Judge_MemberThatDoesNotAsk_IsToldAfterSeconds) {
-  WaitFor(Membership::Wait::kMembers, "waiting for rank 1 to ask for the next world",
+  WaitFor(membership::Membership::Wait::kMembers, "waiting for rank 1 to ask for the next world",
           absl::Minutes(1));
   EXPECT_EQ(Pass(absl::Seconds(9)),
             std::vector<std::string>({view_.explanation + "; for up to 54s more"}));
 }
 
 TEST_F(WaitingNewsTest, Judge_MemberWithoutInit_IsToldWithoutLimit) {
-  WaitFor(Membership::Wait::kInit, "waiting for rank 1 to call hvd.init() (1 of 2)",
+  WaitFor(membership::Membership::Wait::kInit, "waiting for rank 1 to call hvd.init() (1 of 2)",
           absl::InfiniteDuration());
   EXPECT_EQ(Pass(absl::Seconds(65)), std::vector<std::string>({view_.explanation}));
 }
@@ -96,4 +99,4 @@ TEST_F(WaitingNewsTest, Judge_JobThatRuns_IsNoNews) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::reporting

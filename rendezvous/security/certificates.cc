@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 constexpr size_t kLongestCommonName = 64;  // X.520's upper bound; OpenSSL refuses more
@@ -165,4 +165,4 @@ absl::Status CheckPem(const std::string& authority, const std::string& certifica
   return wrong == nullptr ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 
 struct KeyDeleter {
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
@@ -46,6 +46,6 @@ absl::StatusOr<std::string> PrivateKeyPem(const CertifiedKey& certified);
 absl::Status CheckPem(const std::string& authority, const std::string& certificate,
                       const std::string& key);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security
 
 #endif  // RENDEZVOUS_SECURITY_CERTIFICATES_H_

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 class CertificatesTest : public testing::Test {
@@ -116,4 +116,4 @@ TEST_F(CertificatesTest, CheckPem_SaysWhichTextIsWrong) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "rendezvous/security/certificates.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 // Immutable after Create, hence thread-safe: OpenSSL allows concurrent use of one key for signing.
@@ -56,4 +56,4 @@ absl::StatusOr<std::unique_ptr<JobAuthority>> JobAuthority::Create(absl::string_
 
 std::string NewJobId() { return absl::BytesToHexString(RandomBytes(16)); }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 
 // What a process needs to take part in a job's control calls. PEM texts.
 struct PeerCredentials {
@@ -44,6 +44,6 @@ class JobAuthority {
 // 16 random bytes as hex; from the kernel's generator.
 std::string NewJobId();
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security
 
 #endif  // RENDEZVOUS_SECURITY_JOB_CREDENTIALS_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 TEST(JobAuthorityTest, Issued_ShareTokenAndCa_AndHaveOwnKeys) {
@@ -59,4 +59,4 @@ TEST(NewJobIdTest, Is32HexDigitsAndNew) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

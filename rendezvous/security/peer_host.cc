@@ -6,7 +6,7 @@
 #include "grpc/grpc_security_constants.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 constexpr size_t kMostNameBytes = 64;  // a common name has room for no more; see Certify
@@ -28,4 +28,4 @@ absl::Status CheckPeerHost(absl::string_view peer_host, absl::string_view host) 
       absl::StrCat("its certificate is host ", peer_host, "'s, and not host ", host, "'s"));
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "grpcpp/security/auth_context.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 
 // What was given to JobAuthority::IssueForHost, as far as a certificate can hold it; kAnyHost for a
 // peer that shows no certificate, which only a server without TLS lets in.
@@ -18,6 +18,6 @@ std::string PeerHost(const grpc::AuthContext& context);
 //   PermissionDenied: it may not; names both.
 absl::Status CheckPeerHost(absl::string_view peer_host, absl::string_view host);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security
 
 #endif  // RENDEZVOUS_SECURITY_PEER_HOST_H_

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 TEST(PeerHostTest, CheckPeerHost_OwnHostOrAny_IsAllowed) {
@@ -23,4 +23,4 @@ TEST(PeerHostTest, CheckPeerHost_OtherHost_IsDeniedAndNamesBoth) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -12,7 +12,7 @@
 #include "grpc/support/log.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 class TokenCheck : public grpc::AuthMetadataProcessor {
@@ -105,4 +105,4 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
       grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenSource>(credentials.token)));
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -10,7 +10,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 
 // The metadata key of the token. Services must not let it slip.
 inline constexpr char kTokenMetadataKey[] = "x-horovod-token";
@@ -31,6 +31,6 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
     const PeerCredentials& credentials);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security
 
 #endif  // RENDEZVOUS_SECURITY_TLS_CREDENTIALS_H_

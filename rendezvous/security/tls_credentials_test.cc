@@ -10,7 +10,7 @@
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 // A server without any service: UNIMPLEMENTED shows that a call got past the door.
@@ -95,4 +95,4 @@ TEST_F(TlsCredentialsTest, HostsCertificateAsAServers_NoConnection) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

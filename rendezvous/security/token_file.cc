@@ -14,7 +14,7 @@
 #include "google/protobuf/text_format.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 absl::StatusOr<std::string> Print(const PeerCredentials& credentials) {
@@ -69,4 +69,4 @@ TokenFile::~TokenFile() {
   if (!keep_) unlink(path_.c_str());
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 
 // Owns the file: the destructor removes it. The contents are a message hvd.pb.Credentials in
 // Protobuf's text format. Not thread-safe.
@@ -33,6 +33,6 @@ class TokenFile {
   bool keep_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security
 
 #endif  // RENDEZVOUS_SECURITY_TOKEN_FILE_H_

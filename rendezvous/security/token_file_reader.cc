@@ -12,13 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
-#include "base/text/duration_text.h"
 #include "base/fd.h"
 #include "base/status_macros.h"
+#include "base/text/duration_text.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 // Far more than any credentials.
@@ -95,7 +95,7 @@ absl::StatusOr<pb::Credentials> AwaitTokenFile(const std::string& path, absl::Du
     if (!absl::IsNotFound(credentials.status())) return credentials;
     if (waited >= timeout) {
       return absl::NotFoundError(absl::StrCat(credentials.status().message(),
-                                              "; waited for it for ", DurationText(timeout)));
+                                              "; waited for it for ", text::DurationText(timeout)));
     }
     if (waited >= kMoments && !std::exchange(told, true)) on_wait();
     absl::Mutex nobodys;
@@ -106,4 +106,4 @@ absl::StatusOr<pb::Credentials> AwaitTokenFile(const std::string& path, absl::Du
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 
 // Reads a message hvd.pb.Credentials in Protobuf's text format.
 //   NotFound: it is not there, or empty.   InvalidArgument: it can't be read, is another user's
@@ -24,6 +24,6 @@ absl::StatusOr<pb::Credentials> AwaitTokenFile(const std::string& path, absl::Du
                                                const std::function<void()>& on_wait,
                                                Clock& clock = Clock::Real());
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security
 
 #endif  // RENDEZVOUS_SECURITY_TOKEN_FILE_READER_H_

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 constexpr char kComplete[] =
@@ -136,4 +136,4 @@ TEST_F(TokenFileTest, Read_NoRegularFile_IsRefused) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::rendezvous::security {
 namespace {
 
 class TokenFileTest : public testing::Test {
@@ -87,4 +87,4 @@ TEST_F(TokenFileTest, NoSuchDirectory_SaysWhy) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::security

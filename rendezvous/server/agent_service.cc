@@ -10,7 +10,7 @@
 #include "rendezvous/security/peer_host.h"
 #include "rendezvous/server/agent_stream.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 // Far beyond any host; keeps what one hello can make the daemon plan for within bounds.
@@ -40,8 +40,8 @@ absl::Status CheckHello(const pb::AgentHello& hello) {
   return absl::OkStatus();
 }
 
-WorkerExited ToEvent(const pb::WorkerExited& exited) {
-  WorkerExited event;
+membership::WorkerExited ToEvent(const pb::WorkerExited& exited) {
+  membership::WorkerExited event;
   event.worker = WorkerId(exited.worker_id());
   event.exit_code = exited.exit_code();
   event.signal = exited.signal();
@@ -53,7 +53,7 @@ WorkerExited ToEvent(const pb::WorkerExited& exited) {
   return event;
 }
 
-WorkerSampled ToEvent(const pb::WorkerSampled& sampled) {
+membership::WorkerSampled ToEvent(const pb::WorkerSampled& sampled) {
   return {WorkerId(sampled.worker_id()),
           sampled.doing(),
           {sampled.stack().begin(), sampled.stack().end()}};
@@ -81,7 +81,7 @@ AgentService::AgentService(AgentServiceOptions options) : options_(std::move(opt
 
 grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attach(
     grpc::CallbackServerContext* context) {
-  auto stream = std::make_shared<AgentStream>(*this, PeerHost(*context->auth_context()));
+  auto stream = std::make_shared<AgentStream>(*this, security::PeerHost(*context->auth_context()));
   absl::Status closed;
   {
     absl::MutexLock lock(&mu_);
@@ -95,7 +95,8 @@ grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* AgentService::Attac
 
 absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr& stream) {
   if (absl::Status status = CheckHello(hello); !status.ok()) return status;
-  if (absl::Status status = CheckPeerHost(stream->peer_host(), hello.host()); !status.ok()) {
+  if (absl::Status status = security::CheckPeerHost(stream->peer_host(), hello.host());
+      !status.ok()) {
     return status;
   }
   StreamPtr replaced;
@@ -106,7 +107,7 @@ absl::Status AgentService::Welcome(const pb::AgentHello& hello, const StreamPtr&
   pb::AgentCommand command;
   *command.mutable_welcome() = options_.welcome;
   stream->Send(std::move(command));
-  HostJoined joined;
+  membership::HostJoined joined;
   joined.host = {hello.host(), static_cast<int>(hello.slots())};
   joined.agent = Incarnation(hello.incarnation());
   for (const uint64_t worker : hello.known_workers()) {
@@ -142,15 +143,15 @@ void AgentService::Received(const AgentStream& stream, const std::string& host,
   }
   switch (message.message_case()) {
     case pb::AgentMessage::kStarted:
-      return options_.post(
-          WorkerStarted{WorkerId(message.started().worker_id()), message.started().pid()});
+      return options_.post(membership::WorkerStarted{WorkerId(message.started().worker_id()),
+                                                     message.started().pid()});
     case pb::AgentMessage::kExited:
       return options_.post(ToEvent(message.exited()));
     case pb::AgentMessage::kDying:
-      return options_.post(WorkerDying{WorkerId(message.dying().worker_id())});
+      return options_.post(membership::WorkerDying{WorkerId(message.dying().worker_id())});
     case pb::AgentMessage::kDraining:
-      return options_.post(HostDraining{host, absl::Milliseconds(message.draining().grace_ms()),
-                                        message.draining().reason()});
+      return options_.post(membership::HostDraining{
+          host, absl::Milliseconds(message.draining().grace_ms()), message.draining().reason()});
     case pb::AgentMessage::kSampled:
       return options_.post(ToEvent(message.sampled()));
     case pb::AgentMessage::kHello:
@@ -179,7 +180,7 @@ void AgentService::Left(const AgentStream& stream, const std::string& host,
     agent = found->second.agent;
     attached_.erase(found);
   }
-  options_.post(HostLost{host, agent, reason});
+  options_.post(membership::HostLost{host, agent, reason});
 }
 
 bool AgentService::busy() {
@@ -192,7 +193,7 @@ void AgentService::Forget(const StreamPtr& stream) {
   streams_.erase(stream);
 }
 
-void AgentService::Handle(const StartWorkerEffect& effect) {
+void AgentService::Handle(const membership::StartWorkerEffect& effect) {
   pb::AgentCommand command;
   pb::StartWorker& start = *command.mutable_start();
   start.set_worker_id(effect.worker.value());
@@ -211,7 +212,7 @@ void AgentService::Handle(const StartWorkerEffect& effect) {
   Send(effect.host, effect.agent, std::move(command));
 }
 
-void AgentService::Handle(const StopWorkersEffect& effect) {
+void AgentService::Handle(const membership::StopWorkersEffect& effect) {
   pb::AgentCommand command;
   for (const WorkerId worker : effect.workers) {
     command.mutable_stop()->add_worker_ids(worker.value());
@@ -220,13 +221,13 @@ void AgentService::Handle(const StopWorkersEffect& effect) {
   Send(effect.host, effect.agent, std::move(command));
 }
 
-void AgentService::Handle(const SampleWorkerEffect& effect) {
+void AgentService::Handle(const membership::SampleWorkerEffect& effect) {
   pb::AgentCommand command;
   command.mutable_sample()->set_worker_id(effect.worker.value());
   Send(effect.host, effect.agent, std::move(command));
 }
 
-void AgentService::Handle(const EndJobEffect& effect) {
+void AgentService::Handle(const membership::EndJobEffect& effect) {
   pb::AgentCommand command;
   command.mutable_end()->set_grace_ms(ToMilliseconds(effect.grace));
   command.mutable_end()->set_exit_code(effect.exit_code);
@@ -260,4 +261,4 @@ void AgentService::Close(const absl::Status& status) {
   for (const StreamPtr& stream : streams) stream->Close(status, AgentStream::Queued::kSend);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

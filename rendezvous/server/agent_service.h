@@ -14,13 +14,14 @@
 #include "proto/agent.grpc.pb.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 class AgentStream;
 
 struct AgentServiceOptions {
-  pb::AgentWelcome welcome;         // for every agent that is taken in
-  std::function<void(Event)> post;  // to the machine; from any of gRPC's threads; must not block
+  pb::AgentWelcome welcome;  // for every agent that is taken in
+  std::function<void(membership::Event)>
+      post;  // to the machine; from any of gRPC's threads; must not block
 };
 
 // Knows which agents are attached and translates between agent.proto and events.h. Thread-safe.
@@ -33,10 +34,10 @@ class AgentService final : public pb::Agent::CallbackService {
       grpc::CallbackServerContext* context) override;
 
   // Carry an effect out. One for an agent that is gone is ignored: the machine is being told.
-  void Handle(const StartWorkerEffect& effect);
-  void Handle(const StopWorkersEffect& effect);
-  void Handle(const SampleWorkerEffect& effect);
-  void Handle(const EndJobEffect& effect);
+  void Handle(const membership::StartWorkerEffect& effect);
+  void Handle(const membership::StopWorkersEffect& effect);
+  void Handle(const membership::SampleWorkerEffect& effect);
+  void Handle(const membership::EndJobEffect& effect);
 
   // From now on nobody can attach.
   void JobOver();
@@ -83,6 +84,6 @@ class AgentService final : public pb::Agent::CallbackService {
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_AGENT_SERVICE_H_

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/server/in_process_test_util.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 // An agent as gRPC's blocking stream.
@@ -67,7 +67,7 @@ class AgentServiceTest : public testing::Test {
   void Attach(TestAgent& agent, const std::string& host, uint64_t incarnation) {
     agent.Hello(host, incarnation);
     EXPECT_EQ(agent.Next().welcome().job_id(), "job");
-    EXPECT_EQ(NextEvent<HostJoined>(events_).host.host, host);
+    EXPECT_EQ(NextEvent<membership::HostJoined>(events_).host.host, host);
   }
 
   AgentServiceOptions Options() {
@@ -75,11 +75,11 @@ class AgentServiceTest : public testing::Test {
     options.welcome.set_job_id("job");
     options.welcome.set_elastic(true);
     options.welcome.set_reattach_ms(30000);
-    options.post = [this](Event event) { events_.Put(std::move(event)); };
+    options.post = [this](membership::Event event) { events_.Put(std::move(event)); };
     return options;
   }
 
-  Inbox<Event> events_;
+  Inbox<membership::Event> events_;
   AgentService service_{Options()};
   InProcessServer server_{&service_};
   std::unique_ptr<pb::Agent::Stub> stub_ = pb::Agent::NewStub(server_.channel());
@@ -90,7 +90,7 @@ TEST_F(AgentServiceTest, Hello_IsWelcomedAndAnnounced) {
   agent.Hello("a", 9, 4);
   EXPECT_EQ(agent.Next().ShortDebugString(),
             "welcome { job_id: \"job\" elastic: true reattach_ms: 30000 }");
-  const auto event = NextEvent<HostJoined>(events_);
+  const auto event = NextEvent<membership::HostJoined>(events_);
   EXPECT_EQ(event.host.host, "a");
   EXPECT_EQ(event.host.slots, 4);
   EXPECT_EQ(event.agent, Incarnation(9));
@@ -126,7 +126,7 @@ TEST_F(AgentServiceTest, SecondAgentOfAHost_IsRefused_AndTheFirstStays) {
   Attach(first, "a", 9);
   EXPECT_EQ(RefusalOf("a", 10, 1, kVersion), grpc::StatusCode::ALREADY_EXISTS);
   EXPECT_TRUE(events_.empty());
-  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
+  service_.Handle(membership::EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
   EXPECT_TRUE(first.Next().has_end());
 }
 
@@ -136,12 +136,12 @@ TEST_F(AgentServiceTest, SameAgentAgain_TakesItsOwnPlace_AndNoHostIsLost) {
   TestAgent second(*stub_);
   second.Hello("a", 9);
   EXPECT_TRUE(second.Next().has_welcome());
-  EXPECT_EQ(NextEvent<HostJoined>(events_).agent, Incarnation(9));
+  EXPECT_EQ(NextEvent<membership::HostJoined>(events_).agent, Incarnation(9));
   EXPECT_EQ(first.End().error_code(), grpc::StatusCode::ABORTED);
-  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
+  service_.Handle(membership::EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
   EXPECT_TRUE(second.Next().has_end());
   second.HangUp();
-  EXPECT_EQ(NextEvent<HostLost>(events_).agent, Incarnation(9));
+  EXPECT_EQ(NextEvent<membership::HostLost>(events_).agent, Incarnation(9));
   EXPECT_TRUE(events_.empty());
 }
 
@@ -154,7 +154,8 @@ TEST_F(AgentServiceTest, KnownWorkers_AreAnnounced) {
   message.mutable_hello()->set_incarnation(9);
   message.mutable_hello()->add_known_workers(4);
   agent.Send(message);
-  EXPECT_EQ(NextEvent<HostJoined>(events_).known_workers, std::vector<WorkerId>{WorkerId(4)});
+  EXPECT_EQ(NextEvent<membership::HostJoined>(events_).known_workers,
+            std::vector<WorkerId>{WorkerId(4)});
 }
 
 TEST_F(AgentServiceTest, DyingAndDraining_BecomeEvents) {
@@ -163,11 +164,11 @@ TEST_F(AgentServiceTest, DyingAndDraining_BecomeEvents) {
   pb::AgentMessage message;
   message.mutable_dying()->set_worker_id(3);
   agent.Send(message);
-  EXPECT_EQ(NextEvent<WorkerDying>(events_).worker, WorkerId(3));
+  EXPECT_EQ(NextEvent<membership::WorkerDying>(events_).worker, WorkerId(3));
   message.mutable_draining()->set_grace_ms(1500);
   message.mutable_draining()->set_reason("spot");
   agent.Send(message);
-  const auto draining = NextEvent<HostDraining>(events_);
+  const auto draining = NextEvent<membership::HostDraining>(events_);
   EXPECT_EQ(draining.host, "a");
   EXPECT_EQ(draining.grace, absl::Milliseconds(1500));
   EXPECT_EQ(draining.reason, "spot");
@@ -176,14 +177,14 @@ TEST_F(AgentServiceTest, DyingAndDraining_BecomeEvents) {
 TEST_F(AgentServiceTest, Sample_IsAskedForAndAnswered) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
-  service_.Handle(SampleWorkerEffect{Incarnation(9), "a", WorkerId(3)});
+  service_.Handle(membership::SampleWorkerEffect{Incarnation(9), "a", WorkerId(3)});
   EXPECT_EQ(agent.Next().sample().worker_id(), 3u);
   pb::AgentMessage message;
   message.mutable_sampled()->set_worker_id(3);
   message.mutable_sampled()->set_doing("is at a.py:1 in f");
   message.mutable_sampled()->add_stack("a.py:1 in f");
   agent.Send(message);
-  const auto sampled = NextEvent<WorkerSampled>(events_);
+  const auto sampled = NextEvent<membership::WorkerSampled>(events_);
   EXPECT_EQ(sampled.worker, WorkerId(3));
   EXPECT_EQ(sampled.doing, "is at a.py:1 in f");
   EXPECT_EQ(sampled.stack, std::vector<std::string>{"a.py:1 in f"});
@@ -210,8 +211,8 @@ TEST_F(AgentServiceTest, Messages_BecomeEventsInOrder) {
   exited.add_stderr_tail("line");
   exited.set_start_error("no such file");
   agent.Send(message);
-  EXPECT_EQ(NextEvent<WorkerStarted>(events_).pid, 77);
-  const auto event = NextEvent<WorkerExited>(events_);
+  EXPECT_EQ(NextEvent<membership::WorkerStarted>(events_).pid, 77);
+  const auto event = NextEvent<membership::WorkerExited>(events_);
   EXPECT_EQ(event.worker, WorkerId(1));
   EXPECT_EQ(event.exit_code, 3);
   EXPECT_EQ(event.signal, 9);
@@ -224,7 +225,8 @@ TEST_F(AgentServiceTest, MessageAboutAnotherHostsWorker_IsIgnored) {
   TestAgent one(*stub_), other(*stub_);
   Attach(one, "a", 9);
   Attach(other, "b", 10);
-  service_.Handle(StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 0, 2, 0, 1, 0, 2, 0});
+  service_.Handle(
+      membership::StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 0, 2, 0, 1, 0, 2, 0});
   pb::AgentMessage message;
   message.mutable_dying()->set_worker_id(1);
   other.Send(message);
@@ -236,18 +238,21 @@ TEST_F(AgentServiceTest, MessageAboutAnotherHostsWorker_IsIgnored) {
   other.Send(message);
   message.mutable_exited()->set_worker_id(2);  // of whom nothing is known
   other.Send(message);
-  EXPECT_EQ(NextEvent<WorkerExited>(events_).worker, WorkerId(2));
+  EXPECT_EQ(NextEvent<membership::WorkerExited>(events_).worker, WorkerId(2));
   message.mutable_exited()->set_worker_id(1);
   one.Send(message);
-  EXPECT_EQ(NextEvent<WorkerExited>(events_).worker, WorkerId(1));
+  EXPECT_EQ(NextEvent<membership::WorkerExited>(events_).worker, WorkerId(1));
 }
 
 TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
-  service_.Handle(StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 2, 8, 1, 4, 0, 2, 3});
-  service_.Handle(StopWorkersEffect{Incarnation(9), "a", {WorkerId(1)}, absl::Seconds(2)});
-  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::InfiniteDuration(), 7, "why"});
+  service_.Handle(
+      membership::StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 2, 8, 1, 4, 0, 2, 3});
+  service_.Handle(
+      membership::StopWorkersEffect{Incarnation(9), "a", {WorkerId(1)}, absl::Seconds(2)});
+  service_.Handle(
+      membership::EndJobEffect{Incarnation(9), "a", absl::InfiniteDuration(), 7, "why"});
   EXPECT_EQ(
       agent.Next().ShortDebugString(),
       "start { worker_id: 1 rank: 2 size: 8 local_rank: 1 local_size: 4 cross_size: 2 slot: 3 "
@@ -260,9 +265,9 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
 TEST_F(AgentServiceTest, EffectForAnAgentOfBefore_IsNotSentToTheOneOfNow) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
-  service_.Handle(EndJobEffect{Incarnation(8), "a", absl::ZeroDuration(), 7, "why"});
-  service_.Handle(EndJobEffect{Incarnation(9), "b", absl::ZeroDuration(), 7, "why"});
-  service_.Handle(StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
+  service_.Handle(membership::EndJobEffect{Incarnation(8), "a", absl::ZeroDuration(), 7, "why"});
+  service_.Handle(membership::EndJobEffect{Incarnation(9), "b", absl::ZeroDuration(), 7, "why"});
+  service_.Handle(membership::StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
   EXPECT_TRUE(agent.Next().has_stop());
 }
 
@@ -270,7 +275,7 @@ TEST_F(AgentServiceTest, AgentHangsUp_HostIsLost_AndMayComeAgain) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
   agent.HangUp();
-  const auto lost = NextEvent<HostLost>(events_);
+  const auto lost = NextEvent<membership::HostLost>(events_);
   EXPECT_EQ(lost.host, "a");
   EXPECT_EQ(lost.agent, Incarnation(9));
   EXPECT_FALSE(lost.reason.empty());
@@ -283,7 +288,7 @@ TEST_F(AgentServiceTest, AgentDies_HostIsLostOnce) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
   agent.Cancel();
-  NextEvent<HostLost>(events_);
+  NextEvent<membership::HostLost>(events_);
   TestAgent again(*stub_);
   Attach(again, "a", 10);
   EXPECT_TRUE(events_.empty());
@@ -293,9 +298,9 @@ TEST_F(AgentServiceTest, Close_SendsWhatIsQueuedThenEndsTheStream) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
   for (int i = 0; i < 50; ++i) {
-    service_.Handle(StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
+    service_.Handle(membership::StopWorkersEffect{Incarnation(9), "a", {}, absl::ZeroDuration()});
   }
-  service_.Handle(EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
+  service_.Handle(membership::EndJobEffect{Incarnation(9), "a", absl::ZeroDuration(), 7, "why"});
   service_.Close(absl::OkStatus());
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(agent.Next().has_stop());
   EXPECT_TRUE(agent.Next().has_end());
@@ -311,4 +316,4 @@ TEST_F(AgentServiceTest, Close_EndsStreamsWithoutHelloAndLaterOnes) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

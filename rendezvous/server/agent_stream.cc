@@ -4,7 +4,7 @@
 
 #include "rendezvous/transport/grpc_status.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 // gRPC does not tell why.
@@ -68,7 +68,7 @@ void AgentStream::WriteOrFinish() {
   if (write) {
     StartWrite(&outgoing_);
   } else {
-    Finish(ToGrpcStatus(status));
+    Finish(transport::ToGrpcStatus(status));
   }
 }
 
@@ -117,4 +117,4 @@ void AgentStream::OnDone() {
   service_.Forget(self);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -14,7 +14,7 @@
 #include "proto/agent.pb.h"
 #include "rendezvous/server/agent_service.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // Reads for ever, writes one command at a time. Thread-safe. Lives until gRPC is done with it and
 // nobody else holds it.
@@ -67,6 +67,6 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
   absl::optional<absl::Status> closed_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_AGENT_STREAM_H_

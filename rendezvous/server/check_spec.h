@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/job_spec.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // InvalidArgument: says what contradicts what.
-inline absl::Status CheckSpec(const JobSpec& spec) {
+inline absl::Status CheckSpec(const membership::JobSpec& spec) {
   if (spec.min_workers < 1 || spec.max_workers < spec.min_workers) {
     return absl::InvalidArgumentError(absl::StrCat("a job can't have from ", spec.min_workers,
                                                    " to ", spec.max_workers, " workers"));
@@ -21,6 +21,6 @@ inline absl::Status CheckSpec(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_CHECK_SPEC_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 Driver::Driver(StateMachine machine, EffectHandler handler, Clock& clock)
     : machine_(std::move(machine)),
@@ -13,7 +13,7 @@ Driver::Driver(StateMachine machine, EffectHandler handler, Clock& clock)
 
 Driver::~Driver() { Stop(); }
 
-void Driver::Post(Event event) { Enqueue(std::move(event)); }
+void Driver::Post(membership::Event event) { Enqueue(std::move(event)); }
 
 void Driver::Run(std::function<void()> task) {
   if (IsLoop()) return task();
@@ -44,21 +44,22 @@ void Driver::Loop() {
     batch.clear();
     // Also after a batch, or a busy queue would hold up time.
     const absl::Time now = clock_.Now();
-    const Event tick = Tick{};
+    const membership::Event tick = membership::Tick{};
     if (now >= NextDeadline() && Record({&tick}, now)) Apply(tick, now);
   }
 }
 
 void Driver::Work(std::vector<Item>& batch) {
   const absl::Time now = clock_.Now();
-  std::vector<const Event*> events;
+  std::vector<const membership::Event*> events;
   for (const Item& item : batch) {
-    if (const Event* event = std::get_if<Event>(&item)) events.push_back(event);
+    if (const membership::Event* event = std::get_if<membership::Event>(&item))
+      events.push_back(event);
   }
   const bool safe = Record(events, now);
   for (Item& item : batch) {
     if (stopping()) return;
-    const Event* event = std::get_if<Event>(&item);
+    const membership::Event* event = std::get_if<membership::Event>(&item);
     if (event == nullptr) {
       std::get<std::function<void()>>(item)();
     } else if (safe) {
@@ -67,7 +68,7 @@ void Driver::Work(std::vector<Item>& batch) {
   }
 }
 
-bool Driver::Record(const std::vector<const Event*>& events, absl::Time now) {
+bool Driver::Record(const std::vector<const membership::Event*>& events, absl::Time now) {
   if (!unsafe_ && machine_.record && !events.empty()) unsafe_ = !machine_.record(events, now);
   return !unsafe_;
 }
@@ -103,8 +104,8 @@ bool Driver::IsLoop() const {
   return loop_ == std::this_thread::get_id();
 }
 
-void Driver::Apply(const Event& event, absl::Time now) {
-  for (Effect& effect : machine_.apply(event, now)) handler_(std::move(effect));
+void Driver::Apply(const membership::Event& event, absl::Time now) {
+  for (membership::Effect& effect : machine_.apply(event, now)) handler_(std::move(effect));
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

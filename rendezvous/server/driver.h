@@ -13,16 +13,16 @@
 #include "base/clock.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // What the driver drives: Membership's two functions, or a script in tests. Only the driver's
 // thread calls them.
 struct StateMachine {
-  std::function<std::vector<Effect>(const Event&, absl::Time)> apply;
+  std::function<std::vector<membership::Effect>(const membership::Event&, absl::Time)> apply;
   std::function<absl::Time()> next_deadline;
   // Makes events safe from a crash before they are applied, all that are at hand at a time; null:
   // nothing is kept. False: it can't, and no event is applied any more.
-  std::function<bool(const std::vector<const Event*>&, absl::Time)> record = nullptr;
+  std::function<bool(const std::vector<const membership::Event*>&, absl::Time)> record = nullptr;
 };
 
 // Thread-safe. Its thread applies the posted events in their order, those at hand as of one time,
@@ -30,7 +30,7 @@ struct StateMachine {
 // deadline has passed it applies a Tick. Neither function nor handler is called under a lock.
 class Driver {
  public:
-  using EffectHandler = std::function<void(Effect)>;
+  using EffectHandler = std::function<void(membership::Effect)>;
 
   // Starts the thread. `handler` must not block; it may post.
   Driver(StateMachine machine, EffectHandler handler, Clock& clock);
@@ -40,7 +40,7 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   // Queues an event. Dropped once the driver has stopped.
-  void Post(Event event);
+  void Post(membership::Event event);
 
   // Queues something to be done between two events, by the thread that owns the machine; at once if
   // that is the caller. Dropped once the driver has stopped.
@@ -55,7 +55,7 @@ class Driver {
   void Stop();
 
  private:
-  using Item = std::variant<Event, std::function<void()>>;
+  using Item = std::variant<membership::Event, std::function<void()>>;
 
   void Enqueue(Item item);
   void Loop();
@@ -65,9 +65,9 @@ class Driver {
   bool stopping() const;
   bool IsLoop() const;
   // False: nothing is to be applied any more.
-  bool Record(const std::vector<const Event*>& events, absl::Time now);
+  bool Record(const std::vector<const membership::Event*>& events, absl::Time now);
   void Work(std::vector<Item>& batch);
-  void Apply(const Event& event, absl::Time now);
+  void Apply(const membership::Event& event, absl::Time now);
   absl::Time NextDeadline() const;
 
   const StateMachine machine_;
@@ -82,6 +82,6 @@ class Driver {
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_DRIVER_H_

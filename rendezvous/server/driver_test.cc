@@ -10,7 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 // Goes on by command only.
@@ -41,26 +41,28 @@ class ManualClock : public Clock {
 class DriverTest : public testing::Test {
  protected:
   StateMachine Script() {
-    return {[this](const Event& event, absl::Time) { return Apply(event); },
+    return {[this](const membership::Event& event, absl::Time) { return Apply(event); },
             [this] { return deadline_; }};
   }
 
-  std::vector<Effect> Apply(const Event& event) {
-    if (std::holds_alternative<Tick>(event)) {
+  std::vector<membership::Effect> Apply(const membership::Event& event) {
+    if (std::holds_alternative<membership::Tick>(event)) {
       deadline_ = absl::InfiniteFuture();
-      return {ReplyStatus{CallId(1000), absl::OkStatus()}};
+      return {membership::ReplyStatus{membership::CallId(1000), absl::OkStatus()}};
     }
-    const CallId call = std::get<CallCancelled>(event).call;
-    return {ReplyStatus{call, absl::OkStatus()}, ReplyStatus{call, absl::OkStatus()}};
+    const membership::CallId call = std::get<membership::CallCancelled>(event).call;
+    return {membership::ReplyStatus{call, absl::OkStatus()},
+            membership::ReplyStatus{call, absl::OkStatus()}};
   }
 
   // Notes the calls that are recorded, and says whether that worked.
   StateMachine Recording(bool works) {
     StateMachine machine = Script();
-    machine.record = [this, works](const std::vector<const Event*>& events, absl::Time) {
+    machine.record = [this, works](const std::vector<const membership::Event*>& events,
+                                   absl::Time) {
       EXPECT_FALSE(events.empty());
-      for (const Event* event : events) {
-        const auto* cancelled = std::get_if<CallCancelled>(event);
+      for (const membership::Event* event : events) {
+        const auto* cancelled = std::get_if<membership::CallCancelled>(event);
         recorded_.push_back(cancelled == nullptr ? 1000 : cancelled->call.value());
       }
       ++records_;
@@ -70,8 +72,8 @@ class DriverTest : public testing::Test {
   }
 
   Driver::EffectHandler Collect(size_t expected) {
-    return [this, expected](Effect effect) {
-      seen_.push_back(std::get<ReplyStatus>(effect).call.value());
+    return [this, expected](membership::Effect effect) {
+      seen_.push_back(std::get<membership::ReplyStatus>(effect).call.value());
       if (seen_.size() == expected) enough_.Notify();
     };
   }
@@ -86,7 +88,7 @@ class DriverTest : public testing::Test {
 
 TEST_F(DriverTest, Post_EventsInOrder_EffectsInOrder) {
   Driver driver(Script(), Collect(6), clock_);
-  for (uint64_t i = 1; i <= 3; ++i) driver.Post(CallCancelled{CallId(i)});
+  for (uint64_t i = 1; i <= 3; ++i) driver.Post(membership::CallCancelled{membership::CallId(i)});
   enough_.WaitForNotification();
   EXPECT_EQ(seen_, (std::vector<uint64_t>{1, 1, 2, 2, 3, 3}));
 }
@@ -96,7 +98,8 @@ TEST_F(DriverTest, Post_FromManyThreads_NothingIsLost) {
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&driver, t] {
-      for (uint64_t i = 0; i < 50; ++i) driver.Post(CallCancelled{CallId(100 * t + i)});
+      for (uint64_t i = 0; i < 50; ++i)
+        driver.Post(membership::CallCancelled{membership::CallId(100 * t + i)});
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -109,16 +112,16 @@ TEST_F(DriverTest, HandlerMayPost_TheEventComesAfterTheOneAtHand) {
   absl::Notification ready;
   Driver driver(
       Script(),
-      [&](Effect effect) {
+      [&](membership::Effect effect) {
         ready.WaitForNotification();
-        seen_.push_back(std::get<ReplyStatus>(effect).call.value());
-        if (seen_.size() == 1) self->Post(CallCancelled{CallId(2)});
+        seen_.push_back(std::get<membership::ReplyStatus>(effect).call.value());
+        if (seen_.size() == 1) self->Post(membership::CallCancelled{membership::CallId(2)});
         if (seen_.size() == 4) enough_.Notify();
       },
       clock_);
   self = &driver;
   ready.Notify();
-  driver.Post(CallCancelled{CallId(1)});
+  driver.Post(membership::CallCancelled{membership::CallId(1)});
   enough_.WaitForNotification();
   EXPECT_EQ(seen_, (std::vector<uint64_t>{1, 1, 2, 2}));
 }
@@ -126,13 +129,13 @@ TEST_F(DriverTest, HandlerMayPost_TheEventComesAfterTheOneAtHand) {
 TEST_F(DriverTest, BusyFor_SaysHowLongAWriteHangs_NotHowLongNothingComes) {
   absl::Notification begun, goes_on;
   StateMachine machine = Script();
-  machine.record = [&](const std::vector<const Event*>&, absl::Time) {
+  machine.record = [&](const std::vector<const membership::Event*>&, absl::Time) {
     begun.Notify();
     goes_on.WaitForNotification();
     return true;
   };
   Driver driver(std::move(machine), Collect(2), clock_);
-  driver.Post(CallCancelled{CallId(1)});
+  driver.Post(membership::CallCancelled{membership::CallId(1)});
   begun.WaitForNotification();
   clock_.Advance(absl::Seconds(12));
   EXPECT_EQ(driver.BusyFor(), absl::Seconds(12));
@@ -149,7 +152,7 @@ TEST_F(DriverTest, DeadlinePassed_TicksOnce) {
   driver.Run([&] { started.Notify(); });
   started.WaitForNotification();
   clock_.Advance(absl::Seconds(31));
-  driver.Post(CallCancelled{CallId(1)});
+  driver.Post(membership::CallCancelled{membership::CallId(1)});
   enough_.WaitForNotification();
   EXPECT_EQ(std::count(seen_.begin(), seen_.end(), 1000u), 1);
 }
@@ -158,7 +161,7 @@ TEST_F(DriverTest, DeadlineNotYetPassed_NoTick) {
   deadline_ = clock_.Now() + absl::Seconds(30);
   Driver driver(Script(), Collect(2), clock_);
   clock_.Advance(absl::Seconds(29));
-  driver.Post(CallCancelled{CallId(1)});
+  driver.Post(membership::CallCancelled{membership::CallId(1)});
   enough_.WaitForNotification();
   EXPECT_EQ(seen_, (std::vector<uint64_t>{1, 1}));
 }
@@ -169,17 +172,18 @@ TEST_F(DriverTest, BusyQueue_TimePassesAllTheSame) {
   absl::Notification ready;
   Driver driver(
       Script(),
-      [&](Effect effect) {
+      [&](membership::Effect effect) {
         ready.WaitForNotification();
-        const uint64_t call = std::get<ReplyStatus>(effect).call.value();
+        const uint64_t call = std::get<membership::ReplyStatus>(effect).call.value();
         if (call == 1000) return enough_.Notify();
         clock_.Advance(absl::Seconds(1));
-        self->Post(CallCancelled{CallId(call)});  // the queue never runs dry
+        self->Post(
+            membership::CallCancelled{membership::CallId(call)});  // the queue never runs dry
       },
       clock_);
   self = &driver;
   ready.Notify();
-  driver.Post(CallCancelled{CallId(1)});
+  driver.Post(membership::CallCancelled{membership::CallId(1)});
   enough_.WaitForNotification();
 }
 
@@ -188,9 +192,9 @@ TEST_F(DriverTest, Record_WholeBatchOnce_BeforeAnyOfItIsApplied) {
   absl::Notification posted;
   Driver driver(
       Recording(true),
-      [&](Effect effect) {
+      [&](membership::Effect effect) {
         EXPECT_EQ(recorded_, (std::vector<uint64_t>{1, 2, 3}));
-        seen_.push_back(std::get<ReplyStatus>(effect).call.value());
+        seen_.push_back(std::get<membership::ReplyStatus>(effect).call.value());
         if (seen_.size() == 6) enough_.Notify();
       },
       clock_);
@@ -199,7 +203,7 @@ TEST_F(DriverTest, Record_WholeBatchOnce_BeforeAnyOfItIsApplied) {
     posted.WaitForNotification();
   });
   inside.WaitForNotification();
-  for (uint64_t i = 1; i <= 3; ++i) driver.Post(CallCancelled{CallId(i)});
+  for (uint64_t i = 1; i <= 3; ++i) driver.Post(membership::CallCancelled{membership::CallId(i)});
   posted.Notify();
   enough_.WaitForNotification();
   EXPECT_EQ(records_, 1);
@@ -216,14 +220,14 @@ TEST_F(DriverTest, Record_Ticks) {
 TEST_F(DriverTest, Record_Fails_NothingIsAppliedAnyMore_ButTasksAreDone) {
   deadline_ = clock_.Now() + absl::Seconds(1);
   Driver driver(
-      Recording(false), [](Effect) { ADD_FAILURE(); }, clock_);
-  driver.Post(CallCancelled{CallId(1)});
-  driver.Post(CallCancelled{CallId(2)});
+      Recording(false), [](membership::Effect) { ADD_FAILURE(); }, clock_);
+  driver.Post(membership::CallCancelled{membership::CallId(1)});
+  driver.Post(membership::CallCancelled{membership::CallId(2)});
   absl::Notification first;
   driver.Run([&] { first.Notify(); });
   first.WaitForNotification();
   clock_.Advance(absl::Seconds(2));
-  driver.Post(CallCancelled{CallId(3)});
+  driver.Post(membership::CallCancelled{membership::CallId(3)});
   driver.Run([&] { enough_.Notify(); });
   enough_.WaitForNotification();
   EXPECT_EQ(records_, 1);
@@ -251,15 +255,15 @@ TEST_F(DriverTest, Stop_DropsWhatIsQueuedAndWhatComesLater) {
     go_on.WaitForNotification();
   });
   inside.WaitForNotification();
-  driver.Post(CallCancelled{CallId(1)});
+  driver.Post(membership::CallCancelled{membership::CallId(1)});
   std::thread stop([&] { driver.Stop(); });
   go_on.Notify();
   stop.join();
   const size_t seen = seen_.size();
-  driver.Post(CallCancelled{CallId(2)});
+  driver.Post(membership::CallCancelled{membership::CallId(2)});
   driver.Stop();
   EXPECT_EQ(seen_.size(), seen);
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -19,13 +19,13 @@
 #include "rendezvous/journal/record_file.h"
 #include "rendezvous/server/recovery.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 const absl::Time kStart = absl::FromUnixNanos(1600000000123456789);
 
-JobSpec Spec() {
-  JobSpec spec;
+membership::JobSpec Spec() {
+  membership::JobSpec spec;
   spec.min_workers = 1;
   spec.max_workers = 3;
   spec.start_workers = 3;
@@ -41,17 +41,17 @@ std::string Read(const std::string& path) {
 
 // A daemon takes up a job of its own version only.
 std::string OfThisVersion(const std::string& journal) {
-  const auto payload = FirstRecord(journal);
+  const auto payload = journal::FirstRecord(journal);
   pb::journal::Header header;
   EXPECT_TRUE(payload.ok() && payload->has_value());
   EXPECT_TRUE(header.ParseFromArray((*payload)->data(), static_cast<int>((*payload)->size())));
   header.set_version(kVersion);
-  return EncodeRecord(header.SerializeAsString()) +
-         journal.substr(kRecordHeaderBytes + (*payload)->size());
+  return journal::EncodeRecord(header.SerializeAsString()) +
+         journal.substr(journal::kRecordHeaderBytes + (*payload)->size());
 }
 
 std::string Describe(const Recovered& job) {
-  const Membership::View view = job.machine->Describe();
+  const membership::Membership::View view = job.machine->Describe();
   std::string text = absl::StrCat("epoch ", view.epoch.value(), ", ", view.state, ", failures ",
                                   view.failures, "\n");
   for (const auto& host : view.hosts) {
@@ -62,13 +62,13 @@ std::string Describe(const Recovered& job) {
                       worker.pid, " ", worker.state, "\n");
     }
   }
-  for (const WorldMember& member : job.machine->world()->members) {
+  for (const membership::WorldMember& member : job.machine->world()->members) {
     absl::StrAppend(&text, "member ", member.worker.id.value(), " ", member.host, " ",
                     member.address, ":", member.control_port, " commit ", member.commit, "\n");
   }
-  absl::StrAppend(&text, "worlds ", job.history.count(Notice::Kind::kWorldFormed), ", failed ",
-                  job.history.count(Notice::Kind::kWorkerFailed), ", started ",
-                  job.history.count(Notice::Kind::kWorkerStarted), "\n");
+  absl::StrAppend(&text, "worlds ", job.history.count(membership::Notice::Kind::kWorldFormed),
+                  ", failed ", job.history.count(membership::Notice::Kind::kWorkerFailed),
+                  ", started ", job.history.count(membership::Notice::Kind::kWorkerStarted), "\n");
   return text;
 }
 
@@ -76,12 +76,12 @@ class GoldenTest : public testing::TestWithParam<const char*> {
  protected:
   ~GoldenTest() override { std::filesystem::remove_all(folder_->path()); }
 
-  absl::StatusOr<std::unique_ptr<FileJournal>> Open() {
-    return FileJournal::Open(*folder_, "golden", Spec(), kStart);
+  absl::StatusOr<std::unique_ptr<journal::FileJournal>> Open() {
+    return journal::FileJournal::Open(*folder_, "golden", Spec(), kStart);
   }
 
-  const std::unique_ptr<PrivateFolder> folder_ =
-      *PrivateFolder::Open(absl::StrCat(testing::TempDir(), "/golden_", getpid()));
+  const std::unique_ptr<os::PrivateFolder> folder_ =
+      *os::PrivateFolder::Open(absl::StrCat(testing::TempDir(), "/golden_", getpid()));
 };
 
 TEST_P(GoldenTest, IsRead_AndGoesOnInTheNewFormat) {
@@ -112,4 +112,4 @@ INSTANTIATE_TEST_SUITE_P(Files, GoldenTest,
                          testing::Values("journal_format_2", "journal_format_2_snapshot"));
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

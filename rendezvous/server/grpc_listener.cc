@@ -6,11 +6,11 @@
 
 #include <utility>
 
-#include "base/status_macros.h"
 #include "base/net/listen_address.h"
+#include "base/status_macros.h"
 #include "rendezvous/transport/connection.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     const std::vector<std::string>& listen) {
@@ -18,12 +18,12 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
   std::unique_ptr<GrpcListener> listener(new GrpcListener(std::move(loop)));
   GrpcListener* const self = listener.get();
   for (const std::string& text : listen) {
-    ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(text));
-    ASSIGN_OR_RETURN(Fd socket, ListenOn(address));
-    listener->addresses_.push_back(address.WithPort(BoundPort(socket.get())));
-    listener->acceptors_.push_back(
-        std::make_unique<Acceptor>(*listener->loop_, std::move(socket),
-                                   [self](Fd connection) { self->Pass(std::move(connection)); }));
+    ASSIGN_OR_RETURN(const net::ListenAddress address, net::ParseListenAddress(text));
+    ASSIGN_OR_RETURN(Fd socket, net::ListenOn(address));
+    listener->addresses_.push_back(address.WithPort(net::BoundPort(socket.get())));
+    listener->acceptors_.push_back(std::make_unique<net::Acceptor>(
+        *listener->loop_, std::move(socket),
+        [self](Fd connection) { self->Pass(std::move(connection)); }));
     RETURN_IF_ERROR(listener->acceptors_.back()->Begin());
   }
   return listener;
@@ -44,11 +44,11 @@ void GrpcListener::Begin(std::unique_ptr<Door> door) {
 void GrpcListener::Pass(Fd connection) {
   const int at_once = 1;
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
-  setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kHostSilenceMs,
-             sizeof(kHostSilenceMs));
+  setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &transport::kHostSilenceMs,
+             sizeof(transport::kHostSilenceMs));
   Door::NewConnectionParameters parameters;
   parameters.fd = connection.release();
   door_->HandleNewConnection(&parameters);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/net/acceptor.h"
 #include "base/event_loop.h"
+#include "base/net/acceptor.h"
 #include "grpcpp/server_builder.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // Accepts connections in gRPC's stead, which never accepts another one on a port where it once
 // could not, for lack of files. Owns its sockets and a thread. Not thread-safe.
@@ -40,11 +40,11 @@ class GrpcListener {
 
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
-  std::vector<std::unique_ptr<Acceptor>> acceptors_;  // the thread's, as the next
+  std::vector<std::unique_ptr<net::Acceptor>> acceptors_;  // the thread's, as the next
   std::unique_ptr<Door> door_;
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_GRPC_LISTENER_H_

@@ -15,7 +15,7 @@
 #include "grpcpp/server_builder.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // Values that one thread puts in and another waits for. Thread-safe.
 template <typename T>
@@ -47,7 +47,7 @@ class Inbox {
 
 // The next event, which must be of this kind.
 template <typename Kind>
-Kind NextEvent(Inbox<Event>& events) {
+Kind NextEvent(Inbox<membership::Event>& events) {
   return std::get<Kind>(events.Next());
 }
 
@@ -71,6 +71,6 @@ class InProcessServer {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_IN_PROCESS_TEST_UTIL_H_

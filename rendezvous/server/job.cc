@@ -10,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 uint32_t ToMilliseconds(absl::Duration duration) {
@@ -22,7 +22,7 @@ uint32_t ToMilliseconds(absl::Duration duration) {
 class ReportAnswer {
  public:
   // Null: there is none. The first call counts.
-  void End(std::shared_ptr<const JobReport> report) {
+  void End(std::shared_ptr<const reporting::JobReport> report) {
     absl::MutexLock lock(&mu_);
     if (!std::exchange(over_, true)) report_ = std::move(report);
   }
@@ -34,7 +34,7 @@ class ReportAnswer {
     return clock.AwaitWithDeadline(mu_, absl::Condition(&over_), clock.Now() + patience);
   }
 
-  std::shared_ptr<const JobReport> report() {
+  std::shared_ptr<const reporting::JobReport> report() {
     absl::MutexLock lock(&mu_);
     return report_;
   }
@@ -42,7 +42,7 @@ class ReportAnswer {
  private:
   absl::Mutex mu_;
   bool over_ ABSL_GUARDED_BY(mu_) = false;
-  std::shared_ptr<const JobReport> report_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const reporting::JobReport> report_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& cloc
   if (options.journal == nullptr) {
     options.spec.reattach_timeout = absl::ZeroDuration();  // no daemon comes back
     recovered.newest = clock.Now();
-    recovered.machine = std::make_unique<Membership>(options.spec, recovered.newest);
+    recovered.machine = std::make_unique<membership::Membership>(options.spec, recovered.newest);
   } else {
     ASSIGN_OR_RETURN(recovered, Recover(options.spec, *options.journal));
   }
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Create(JobOptions options, Clock& cloc
   }
   const bool again = recovered.had_events;
   std::unique_ptr<Job> job(new Job(std::move(options), std::move(recovered), clock));
-  if (again) job->Post(Restarted{});
+  if (again) job->Post(membership::Restarted{});
   return job;
 }
 
@@ -77,7 +77,9 @@ Job::Job(JobOptions options, Recovered recovered, Clock& clock)
       agents_(MakeAgentOptions()),
       driver_(
           MakeMachine(),
-          [this](Effect effect) { std::visit([this](auto& each) { CarryOut(each); }, effect); },
+          [this](membership::Effect effect) {
+            std::visit([this](auto& each) { CarryOut(each); }, effect);
+          },
           clock) {}
 
 Job::~Job() { Close(); }
@@ -88,11 +90,13 @@ RendezvousServiceOptions Job::MakeRendezvousOptions() {
   made.elastic = options_.spec.elastic.has_value();
   made.encrypt_data = options_.spec.encrypt_data;
   made.tells = options_.on_notice != nullptr;
-  made.post = [this](Event event) { Post(std::move(event)); };
-  made.world = [this](const std::function<void(const WorldPtr&)>& use) {
+  made.post = [this](membership::Event event) { Post(std::move(event)); };
+  made.world = [this](const std::function<void(const membership::WorldPtr&)>& use) {
     driver_.Run([this, use] { use(machine_->world()); });
   };
-  made.report = [this](const std::function<void(const JobReport&)>& use) { Report(use); };
+  made.report = [this](const std::function<void(const reporting::JobReport&)>& use) {
+    Report(use);
+  };
   return made;
 }
 
@@ -106,33 +110,33 @@ AgentServiceOptions Job::MakeAgentOptions() {
     made.welcome.set_elastic(true);
     made.welcome.set_drain_grace_ms(ToMilliseconds(options_.spec.elastic->drain_grace));
   }
-  made.post = [this](Event event) { Post(std::move(event)); };
+  made.post = [this](membership::Event event) { Post(std::move(event)); };
   return made;
 }
 
 StateMachine Job::MakeMachine() {
   StateMachine made;
-  made.apply = [this](const Event& event, absl::Time now) {
+  made.apply = [this](const membership::Event& event, absl::Time now) {
     return machine_->Apply(event, now + shift_);
   };
   made.next_deadline = [this] { return machine_->NextDeadline() - shift_; };
   if (options_.journal != nullptr) {
-    made.record = [this](const std::vector<const Event*>& events, absl::Time now) {
+    made.record = [this](const std::vector<const membership::Event*>& events, absl::Time now) {
       return Record(events, now + shift_);
     };
   }
   return made;
 }
 
-bool Job::Record(const std::vector<const Event*>& events, absl::Time now) {
+bool Job::Record(const std::vector<const membership::Event*>& events, absl::Time now) {
   // Whatever is in the journal has been applied by now. If it fails, the journal stays long.
   if (options_.journal->WantsSnapshot()) {
     (void)options_.journal->Compact({SaveJob(*machine_, history_), now});
   }
   bool any = false;
-  for (const Event* event : events) {
+  for (const membership::Event* event : events) {
     // A watch that is parked changes nothing, and its caller asks again.
-    if (std::holds_alternative<WatchRequested>(*event)) continue;
+    if (std::holds_alternative<membership::WatchRequested>(*event)) continue;
     options_.journal->Append(*event, now);
     any = true;
   }
@@ -142,43 +146,43 @@ bool Job::Record(const std::vector<const Event*>& events, absl::Time now) {
   return status.ok();
 }
 
-void Job::Post(Event event) { driver_.Post(std::move(event)); }
+void Job::Post(membership::Event event) { driver_.Post(std::move(event)); }
 
-void Job::Report(const std::function<void(const JobReport&)>& use) {
+void Job::Report(const std::function<void(const reporting::JobReport&)>& use) {
   driver_.Run([this, use] {
-    use(JobReport{options_.job_id, machine_->Describe(), history_, Now()});
+    use(reporting::JobReport{options_.job_id, machine_->Describe(), history_, Now()});
   });
 }
 
-std::optional<JobReport> Job::Report() {
+std::optional<reporting::JobReport> Job::Report() {
   const auto answer = std::make_shared<ReportAnswer>();
   // A task that is dropped, since the job is closed meanwhile, is an answer as well.
   std::shared_ptr<ReportAnswer> asked(answer.get(),
                                       [answer](ReportAnswer*) { answer->End(nullptr); });
-  Report([asked = std::move(asked)](const JobReport& report) {
-    asked->End(std::make_shared<const JobReport>(report));
+  Report([asked = std::move(asked)](const reporting::JobReport& report) {
+    asked->End(std::make_shared<const reporting::JobReport>(report));
   });
   const bool hangs = BusyFor() >= kPatience;
   const bool answered = answer->Await(hangs ? absl::ZeroDuration() : kPatience);
   absl::MutexLock lock(&mu_);
-  std::shared_ptr<const JobReport> report = answer->report();
+  std::shared_ptr<const reporting::JobReport> report = answer->report();
   if (report != nullptr) newest_report_ = report;
   if (!answered) report = newest_report_;
   return report == nullptr ? std::nullopt : std::make_optional(*report);
 }
 
-Membership::View Job::Describe() {
-  Membership::View view = Report().value_or(JobReport{}).view;
+membership::Membership::View Job::Describe() {
+  membership::Membership::View view = Report().value_or(reporting::JobReport{}).view;
   view.waits_until -= shift_;
   return view;
 }
 
-void Job::CarryOut(const Notice& notice) {
+void Job::CarryOut(const membership::Notice& notice) {
   history_.Observe(notice, Now());
   if (options_.on_notice) options_.on_notice(notice);
 }
 
-void Job::CarryOut(const JobFinished& effect) {
+void Job::CarryOut(const membership::JobFinished& effect) {
   over_ = true;
   agents_.JobOver();
   if (options_.on_finished) options_.on_finished(effect.verdict);
@@ -206,4 +210,4 @@ void Job::Close() {
 
 bool Job::busy() { return rendezvous_.busy() || agents_.busy(); }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -12,26 +12,26 @@
 #include "base/clock.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/membership/membership.h"
+#include "rendezvous/reporting/job_history.h"
 #include "rendezvous/server/agent_service.h"
 #include "rendezvous/server/driver.h"
-#include "rendezvous/reporting/job_history.h"
 #include "rendezvous/server/recovery.h"
 #include "rendezvous/server/rendezvous_service.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 struct JobOptions {
   std::string job_id;
-  JobSpec spec;
-  std::string secret_key;      // the epochs' secrets are made of it
-  Journal* journal = nullptr;  // borrowed; null: nothing is kept
+  membership::JobSpec spec;
+  std::string secret_key;               // the epochs' secrets are made of it
+  journal::Journal* journal = nullptr;  // borrowed; null: nothing is kept
   // Who carries these out instead of agents; all or none.
-  std::function<void(const StartWorkerEffect&)> start_worker;
-  std::function<void(const StopWorkersEffect&)> stop_workers;
-  std::function<void(const EndJobEffect&)> end_host;
+  std::function<void(const membership::StartWorkerEffect&)> start_worker;
+  std::function<void(const membership::StopWorkersEffect&)> stop_workers;
+  std::function<void(const membership::EndJobEffect&)> end_host;
   // From the job's thread, as those above; must not block; may be null.
-  std::function<void(const Verdict&)> on_finished;
-  std::function<void(const Notice&)> on_notice;
+  std::function<void(const membership::Verdict&)> on_finished;
+  std::function<void(const membership::Notice&)> on_notice;
   std::function<void(const absl::Status&)> on_journal_error;  // nothing is decided any more
 };
 
@@ -49,15 +49,15 @@ class Job {
   AgentService& agents() { return agents_; }
 
   // Queues an event for the machine.
-  void Post(Event event);
+  void Post(membership::Event event);
 
   // Calls `use` between two events, from the job's thread, or at once if that is the caller's.
-  void Report(const std::function<void(const JobReport&)>& use);
+  void Report(const std::function<void(const reporting::JobReport&)>& use);
   // None: the job was closed before it could be asked. One that does not answer within kPatience is
   // told as it was when it last did.
-  std::optional<JobReport> Report();
+  std::optional<reporting::JobReport> Report();
   // Its times are those of the clock. Empty if there is no report.
-  Membership::View Describe();
+  membership::Membership::View Describe();
 
   // See Driver.
   absl::Duration BusyFor() { return driver_.BusyFor(); }
@@ -77,42 +77,42 @@ class Job {
   AgentServiceOptions MakeAgentOptions();
   StateMachine MakeMachine();
   absl::Time Now() const { return clock_.Now() + shift_; }
-  bool Record(const std::vector<const Event*>& events, absl::Time now);
+  bool Record(const std::vector<const membership::Event*>& events, absl::Time now);
   absl::Status EndStatus() const;
 
-  void CarryOut(const StartWorkerEffect& effect) {
+  void CarryOut(const membership::StartWorkerEffect& effect) {
     options_.start_worker ? options_.start_worker(effect) : agents_.Handle(effect);
   }
-  void CarryOut(const StopWorkersEffect& effect) {
+  void CarryOut(const membership::StopWorkersEffect& effect) {
     options_.stop_workers ? options_.stop_workers(effect) : agents_.Handle(effect);
   }
-  void CarryOut(const SampleWorkerEffect& effect) { agents_.Handle(effect); }
-  void CarryOut(const EndJobEffect& effect) {
+  void CarryOut(const membership::SampleWorkerEffect& effect) { agents_.Handle(effect); }
+  void CarryOut(const membership::EndJobEffect& effect) {
     options_.end_host ? options_.end_host(effect) : agents_.Handle(effect);
   }
-  void CarryOut(const ReplyWorld& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const ReplyDeferred& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const ReplyReleased& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const ReplyWatch& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const ReplyExchange& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const ReplyStatus& effect) { rendezvous_.Handle(effect); }
-  void CarryOut(const Notice& notice);
-  void CarryOut(const JobFinished& effect);
+  void CarryOut(const membership::ReplyWorld& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const membership::ReplyDeferred& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const membership::ReplyReleased& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const membership::ReplyWatch& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const membership::ReplyExchange& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const membership::ReplyStatus& effect) { rendezvous_.Handle(effect); }
+  void CarryOut(const membership::Notice& notice);
+  void CarryOut(const membership::JobFinished& effect);
 
   const JobOptions options_;
   Clock& clock_;
-  const absl::Duration shift_;                 // from the clock's time line to the journal's
-  const std::unique_ptr<Membership> machine_;  // the driver's thread's, as the next two
-  JobHistory history_;
+  const absl::Duration shift_;  // from the clock's time line to the journal's
+  const std::unique_ptr<membership::Membership> machine_;  // the driver's thread's, as the next two
+  reporting::JobHistory history_;
   bool over_ = false;
   RendezvousService rendezvous_;
   AgentService agents_;
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  std::shared_ptr<const JobReport> newest_report_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const reporting::JobReport> newest_report_ ABSL_GUARDED_BY(mu_);
   Driver driver_;  // last: its thread uses the others
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_JOB_H_

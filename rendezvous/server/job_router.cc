@@ -13,7 +13,7 @@
 #include "rendezvous/security/tls_credentials.h"
 #include "rendezvous/transport/connection.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 // For replies and last commands to go out when the door closes; what has not gone by then is
@@ -123,19 +123,20 @@ FrontDoor::~FrontDoor() {
 }
 
 absl::Status FrontDoor::Listen(const std::vector<std::string>& listen,
-                               const PeerCredentials& credentials, absl::Duration patience) {
+                               const security::PeerCredentials& credentials,
+                               absl::Duration patience) {
   // gRPC's switch for its own health service; it is the same for all servers of a process.
   static std::once_flag health;
   std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
-  RETURN_IF_ERROR(
-      CheckPem(credentials.ca_certificate, credentials.certificate, credentials.private_key));
+  RETURN_IF_ERROR(security::CheckPem(credentials.ca_certificate, credentials.certificate,
+                                     credentials.private_key));
   ASSIGN_OR_RETURN(listener_, GrpcListener::Open(listen));
   grpc::ServerBuilder builder;
-  ConfigureConnections(builder, patience);
+  transport::ConfigureConnections(builder, patience);
   auto door = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      MakeServerCredentials(credentials,
-                            [this](absl::string_view token) { return Find(token) != nullptr; }));
+      security::MakeServerCredentials(
+          credentials, [this](absl::string_view token) { return Find(token) != nullptr; }));
   builder.RegisterService(rendezvous_.get());
   builder.RegisterService(agents_.get());
   grpc_ = builder.BuildAndStart();
@@ -183,7 +184,7 @@ std::shared_ptr<Job> FrontDoor::Find(absl::string_view token) {
 }
 
 std::shared_ptr<Job> FrontDoor::JobOf(const grpc::CallbackServerContext& context) {
-  const auto token = context.client_metadata().find(kTokenMetadataKey);
+  const auto token = context.client_metadata().find(security::kTokenMetadataKey);
   if (token == context.client_metadata().end()) return nullptr;
   return Find({token->second.data(), token->second.size()});
 }
@@ -194,4 +195,4 @@ void FrontDoor::Sweep() {
       [](const std::shared_ptr<Job>& job) { return job.use_count() == 1 && !job->busy(); });
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

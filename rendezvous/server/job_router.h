@@ -18,7 +18,7 @@
 #include "rendezvous/server/grpc_listener.h"
 #include "rendezvous/server/job.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // Thread-safe.
 class FrontDoor {
@@ -30,8 +30,8 @@ class FrontDoor {
   // Serves at `listen` (numeric "address:port"), with this certificate. Once.
   //   InvalidArgument: that can't work.   Unavailable: an address can't be listened on; says which
   //   and why.
-  absl::Status Listen(const std::vector<std::string>& listen, const PeerCredentials& credentials,
-                      absl::Duration patience);
+  absl::Status Listen(const std::vector<std::string>& listen,
+                      const security::PeerCredentials& credentials, absl::Duration patience);
 
   // With their real ports, in the order asked for. REQUIRES: Listen has succeeded.
   const std::vector<std::string>& addresses() const { return listener_->addresses(); }
@@ -66,6 +66,6 @@ class FrontDoor {
   std::unique_ptr<GrpcListener> listener_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_JOB_ROUTER_H_

@@ -10,7 +10,7 @@
 #include "rendezvous/journal/memory_journal_test_util.h"
 #include "rendezvous/server/in_process_test_util.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 // Stands still until it is set.
@@ -36,7 +36,7 @@ class JobTest : public testing::Test {
     options.spec.expected_hosts = {{"a", 1}};
     options.secret_key = "key";
     options.journal = &journal_;
-    options.on_finished = [this](const Verdict& verdict) { verdicts_.Put(verdict); };
+    options.on_finished = [this](const membership::Verdict& verdict) { verdicts_.Put(verdict); };
     options.on_journal_error = [this](const absl::Status& status) { errors_.Put(status); };
     return options;
   }
@@ -57,25 +57,26 @@ class JobTest : public testing::Test {
   }
 
   SetClock clock_;
-  MemoryJournal journal_{absl::FromUnixSeconds(1000)};
-  Inbox<Verdict> verdicts_;
+  journal::MemoryJournal journal_{absl::FromUnixSeconds(1000)};
+  Inbox<membership::Verdict> verdicts_;
   Inbox<absl::Status> errors_;
 };
 
-const HostJoined kHostA{{"a", 1}, Incarnation(9), {}};
+const membership::HostJoined kHostA{{"a", 1}, Incarnation(9), {}};
 
 TEST_F(JobTest, NewJournal_JobBegins_WithoutARestart) {
   EXPECT_EQ(Start()->Report()->view.state, "forming");
-  EXPECT_EQ(Count<Restarted>(), 0);
+  EXPECT_EQ(Count<membership::Restarted>(), 0);
 }
 
 TEST_F(JobTest, EventsAreJournaled_ExceptWatches) {
   const auto job = Start();
   job->Post(kHostA);
-  job->Post(WatchRequested{CallId(1), {WorkerId(1), Incarnation(1)}, Epoch(1)});
+  job->Post(
+      membership::WatchRequested{membership::CallId(1), {WorkerId(1), Incarnation(1)}, Epoch(1)});
   job->Report();
-  EXPECT_EQ(Count<HostJoined>(), 1);
-  EXPECT_EQ(Count<WatchRequested>(), 0);
+  EXPECT_EQ(Count<membership::HostJoined>(), 1);
+  EXPECT_EQ(Count<membership::WatchRequested>(), 0);
 }
 
 TEST_F(JobTest, OldJournal_JobGoesOnWhereItWas) {
@@ -87,14 +88,14 @@ TEST_F(JobTest, OldJournal_JobGoesOnWhereItWas) {
   }
   const auto job = Start();
   EXPECT_EQ(job->Report()->view.hosts.at(0).workers.size(), 1u);
-  EXPECT_EQ(Count<Restarted>(), 1);
-  EXPECT_EQ(Count<HostJoined>(), 1);
+  EXPECT_EQ(Count<membership::Restarted>(), 1);
+  EXPECT_EQ(Count<membership::HostJoined>(), 1);
 }
 
 TEST_F(JobTest, OldJournal_OfAJobThatEnded_IsRefusedAndSaysHow) {
   {
     const auto job = Start();
-    job->Post(StopRequested{"enough", 3, absl::ZeroDuration()});
+    job->Post(membership::StopRequested{"enough", 3, absl::ZeroDuration()});
     verdicts_.Next();
   }
   const auto again = Job::Create(Options(), clock_);
@@ -107,9 +108,9 @@ TEST_F(JobTest, LongJournal_IsReplacedByASnapshot_AndTheJobGoesOnWhereItWas) {
   {
     const auto job = Start();
     for (int i = 0; i < 5; ++i) {
-      job->Post(HostJoined{{"a", 1}, Incarnation(9), {}});
+      job->Post(membership::HostJoined{{"a", 1}, Incarnation(9), {}});
       job->Report();
-      job->Post(WorkerStarted{WorkerId(1), 100 + i});
+      job->Post(membership::WorkerStarted{WorkerId(1), 100 + i});
       job->Report();
     }
     EXPECT_LE(journal_.records().size(), 3u);
@@ -119,14 +120,14 @@ TEST_F(JobTest, LongJournal_IsReplacedByASnapshot_AndTheJobGoesOnWhereItWas) {
   {
     const auto job = Start();
     EXPECT_EQ(job->Report()->view.hosts.at(0).workers.at(0).pid, 104);
-    job->Post(StopRequested{"enough", 3, absl::ZeroDuration()});
-    WorkerExited exited;
+    job->Post(membership::StopRequested{"enough", 3, absl::ZeroDuration()});
+    membership::WorkerExited exited;
     exited.worker = WorkerId(1);
     job->Post(exited);
-    job->Post(HostLost{"a", Incarnation(9), "gone"});
+    job->Post(membership::HostLost{"a", Incarnation(9), "gone"});
     verdicts_.Next();
     job->Report();
-    job->Post(Tick{});
+    job->Post(membership::Tick{});
     job->Report();
   }
   const auto again = Job::Create(Options(), clock_);
@@ -143,7 +144,7 @@ TEST_F(JobTest, JournalBreaks_NothingIsDecidedAnyMore) {
   const auto job = Start();
   journal_.Break(absl::ResourceExhaustedError("full"));
   job->Post(kHostA);
-  job->Post(StopRequested{"enough", 3, absl::ZeroDuration()});
+  job->Post(membership::StopRequested{"enough", 3, absl::ZeroDuration()});
   EXPECT_EQ(errors_.Next().message(), "full");
   EXPECT_EQ(job->Report()->view.state, "forming");
   EXPECT_TRUE(verdicts_.empty());
@@ -159,7 +160,7 @@ TEST_F(JobTest, ClockWasSetBack_TheJobsTimeGoesOn) {
   }
   clock_.Set(4000);
   const auto job = Start();
-  job->Post(HostLost{"a", Incarnation(9), "gone"});
+  job->Post(membership::HostLost{"a", Incarnation(9), "gone"});
   job->Report();
   absl::Time last = absl::InfinitePast();
   for (const auto& record : journal_.records()) {
@@ -193,4 +194,4 @@ TEST_F(JobTest, Close_WithoutAJournal_IsTheEnd) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

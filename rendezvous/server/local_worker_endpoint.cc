@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "rendezvous/bootstrap/worker_word.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
     pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying) {
@@ -16,10 +16,10 @@ absl::StatusOr<std::unique_ptr<WorkerDoor>> WorkerDoor::Open(
   ASSIGN_OR_RETURN(door->loop_, EventLoop::Create());
   WorkerDoor* const self = door.get();
   ASSIGN_OR_RETURN(door->socket_,
-                   BootstrapSocket::Create(*door->loop_, geteuid(),
-                                           [self](const pb::WorkerHello& hello, pid_t asker) {
-                                             return self->Answer(hello, asker);
-                                           }));
+                   bootstrap::BootstrapSocket::Create(
+                       *door->loop_, geteuid(), [self](const pb::WorkerHello& hello, pid_t asker) {
+                         return self->Answer(hello, asker);
+                       }));
   door->thread_ = std::thread([self] { self->loop_->Run(); });
   return door;
 }
@@ -30,8 +30,8 @@ WorkerDoor::~WorkerDoor() {
   thread_.join();
 }
 
-Environment WorkerDoor::Expect(const StartWorkerEffect& start) {
-  const std::string word = NewWorkerWord();
+Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
+  const std::string word = bootstrap::NewWorkerWord();
   {
     absl::MutexLock lock(&mu_);
     Expected& expected = expected_[start.worker.value()];
@@ -68,13 +68,13 @@ void WorkerDoor::Forget(WorkerId worker) {
 
 absl::Status WorkerDoor::Check(const pb::WorkerHello& hello) const {
   const auto found = expected_.find(hello.worker_id());
-  if (found != expected_.end()) return CheckWorkerWord(found->second.word, hello);
+  if (found != expected_.end()) return bootstrap::CheckWorkerWord(found->second.word, hello);
   return absl::PermissionDeniedError(
       absl::StrCat("no worker ", hello.worker_id(), " is to run here"));
 }
 
-BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& hello, pid_t asker) {
-  BootstrapSocket::Response response;
+bootstrap::BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& hello, pid_t asker) {
+  bootstrap::BootstrapSocket::Response response;
   absl::MutexLock lock(&mu_);
   const absl::Status checked = Check(hello);
   if (!checked.ok()) {
@@ -91,9 +91,9 @@ BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& hello, pid_t
     return response;
   }
   // Without one its death is noticed later.
-  auto watch = LivenessWatch::Start([this, worker] { on_dying_(WorkerId(worker)); });
+  auto watch = os::LivenessWatch::Start([this, worker] { on_dying_(WorkerId(worker)); });
   if (!watch.ok()) return response;
-  auto process = OtherProcess::Open(asker);
+  auto process = os::OtherProcess::Open(asker);
   expected.asker.reset();
   if (process.ok()) expected.asker.emplace(*std::move(process));
   expected.watch = *std::move(watch);
@@ -101,4 +101,4 @@ BootstrapSocket::Response WorkerDoor::Answer(const pb::WorkerHello& hello, pid_t
   return response;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -20,7 +20,7 @@
 #include "rendezvous/bootstrap/bootstrap_socket.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // Serves one job's workers on this machine, of this process's user, on a thread of its own. Whoever
 // has what Expect has returned is let in: who starts workers, and in which container, is the
@@ -35,7 +35,7 @@ class WorkerDoor {
   ~WorkerDoor();
 
   // Lets the worker in from now on. Returns what it must find in its environment.
-  Environment Expect(const StartWorkerEffect& start);
+  Environment Expect(const membership::StartWorkerEffect& start);
 
   // Lets it in no more.
   void Forget(WorkerId worker);
@@ -44,13 +44,13 @@ class WorkerDoor {
   struct Expected {
     std::string host;
     std::string word;
-    std::optional<OtherProcess> asker;     // whose death counts; none: it can't be seen from here
-    std::shared_ptr<LivenessWatch> watch;  // of that one
+    std::optional<os::OtherProcess> asker;  // whose death counts; none: it can't be seen from here
+    std::shared_ptr<os::LivenessWatch> watch;  // of that one
   };
 
   WorkerDoor(pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying)
       : bootstrap_(std::move(bootstrap)), on_dying_(std::move(on_dying)) {}
-  BootstrapSocket::Response Answer(const pb::WorkerHello& hello, pid_t asker);
+  bootstrap::BootstrapSocket::Response Answer(const pb::WorkerHello& hello, pid_t asker);
   absl::Status Check(const pb::WorkerHello& hello) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const pb::WorkerBootstrap bootstrap_;
@@ -58,10 +58,10 @@ class WorkerDoor {
   absl::Mutex mu_;
   std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<EventLoop> loop_;
-  std::unique_ptr<BootstrapSocket> socket_;
+  std::unique_ptr<bootstrap::BootstrapSocket> socket_;
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_LOCAL_WORKER_ENDPOINT_H_

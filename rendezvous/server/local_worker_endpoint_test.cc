@@ -16,7 +16,7 @@
 #include "base/os/liveness_page.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 Fd Connect(const std::string& name) {
@@ -60,8 +60,8 @@ void BeWorker(const Fd& place, const Fd& ready) {
   pb::WorkerHello hello;
   hello.set_worker_id(7);
   hello.set_word(told.substr(0, kWordBytes));
-  if (!fd.valid() || !WriteFrame(fd.get(), hello.SerializeAsString()).ok()) _exit(1);
-  absl::StatusOr<LivenessPage> page = LivenessPage::Map(PeekDescriptor(fd));
+  if (!fd.valid() || !net::WriteFrame(fd.get(), hello.SerializeAsString()).ok()) _exit(1);
+  absl::StatusOr<os::LivenessPage> page = os::LivenessPage::Map(PeekDescriptor(fd));
   if (!page.ok() || !page->HoldForever().ok()) _exit(2);
   (void)!write(ready.get(), "x", 1);
   for (;;) pause();
@@ -79,7 +79,7 @@ TEST(WorkerDoorTest, WorkerKilled_IsSaidToBeDying) {
     dying.Notify();
   });
   ASSERT_TRUE(door.ok()) << door.status();
-  StartWorkerEffect start;
+  membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
   const Environment environment = (*door)->Expect(start);
   ASSERT_TRUE(WriteAll(place.write.get(), environment.at("HOROVOD_WORKER_WORD") +
@@ -99,9 +99,9 @@ pb::WorkerBootstrap Ask(const Environment& environment, const std::string& word)
   pb::WorkerHello hello;
   hello.set_worker_id(7);
   hello.set_word(word);
-  EXPECT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
+  EXPECT_TRUE(net::WriteFrame(fd.get(), hello.SerializeAsString()).ok());
   pb::WorkerBootstrap answer;
-  EXPECT_TRUE(answer.ParseFromString(ReadFrame(fd.get(), kMaxFrameBytes).value()));
+  EXPECT_TRUE(answer.ParseFromString(net::ReadFrame(fd.get(), net::kMaxFrameBytes).value()));
   return answer;
 }
 
@@ -110,7 +110,7 @@ TEST(WorkerDoorTest, WithoutTheWord_GetsNothing) {
   secret.mutable_credentials()->set_token("secret");
   const auto door =
       WorkerDoor::Open(secret, [](WorkerId) { ADD_FAILURE() << "nobody died"; }).value();
-  StartWorkerEffect start;
+  membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
   const Environment environment = door->Expect(start);
   for (const char* word : {"", "00000000000000000000000000000000"}) {
@@ -127,7 +127,7 @@ TEST(WorkerDoorTest, LaterAsker_TheFirstLives_GetsNoPage) {
   const auto door = WorkerDoor::Open(pb::WorkerBootstrap(), [](WorkerId) {
                       ADD_FAILURE() << "nobody died";
                     }).value();
-  StartWorkerEffect start;
+  membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
   const Environment environment = door->Expect(start);
   const std::string word = environment.at("HOROVOD_WORKER_WORD");
@@ -144,7 +144,7 @@ TEST(WorkerDoorTest, Forget_NobodyIsLetInOrWatched) {
   const auto door =
       WorkerDoor::Open(pb::WorkerBootstrap(), [](WorkerId) { ADD_FAILURE() << "nobody died"; });
   ASSERT_TRUE(door.ok()) << door.status();
-  StartWorkerEffect start;
+  membership::StartWorkerEffect start;
   start.worker = WorkerId(7);
   const Environment environment = (*door)->Expect(start);
   for (const bool expected : {true, false}) {
@@ -156,4 +156,4 @@ TEST(WorkerDoorTest, Forget_NobodyIsLetInOrWatched) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -5,12 +5,12 @@
 
 #include "rendezvous/transport/grpc_status.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
-ParkedCalls::ParkedCalls(std::function<void(CallId)> on_cancelled)
+ParkedCalls::ParkedCalls(std::function<void(membership::CallId)> on_cancelled)
     : on_cancelled_(std::move(on_cancelled)) {}
 
-void ParkedCalls::Finish(CallId id, const absl::Status& status) {
+void ParkedCalls::Finish(membership::CallId id, const absl::Status& status) {
   if (ParkedCall* const call = Take(id)) End(*call, status);
 }
 
@@ -40,7 +40,7 @@ ParkedCall* ParkedCalls::Add(ResponsePtr response) {
   {
     absl::MutexLock lock(&mu_);
     ++alive_;
-    call = new ParkedCall(*this, CallId(++last_id_), response);
+    call = new ParkedCall(*this, membership::CallId(++last_id_), response);
     closed = closed_;
     if (closed.ok()) calls_.emplace(call->id().value(), call);
   }
@@ -48,7 +48,7 @@ ParkedCall* ParkedCalls::Add(ResponsePtr response) {
   return call;
 }
 
-ParkedCall* ParkedCalls::Take(CallId id) {
+ParkedCall* ParkedCalls::Take(membership::CallId id) {
   absl::MutexLock lock(&mu_);
   const auto found = calls_.find(id.value());
   if (found == calls_.end()) return nullptr;
@@ -57,7 +57,7 @@ ParkedCall* ParkedCalls::Take(CallId id) {
   return call;
 }
 
-void ParkedCalls::Cancelled(CallId id) {
+void ParkedCalls::Cancelled(membership::CallId id) {
   ParkedCall* const call = Take(id);
   if (call == nullptr) return;
   on_cancelled_(id);
@@ -67,7 +67,7 @@ void ParkedCalls::Cancelled(CallId id) {
 ParkedCalls::ResponsePtr ParkedCalls::ResponseOf(const ParkedCall& call) { return call.response_; }
 
 void ParkedCalls::End(ParkedCall& call, const absl::Status& status) {
-  call.grpc::ServerUnaryReactor::Finish(ToGrpcStatus(status));
+  call.grpc::ServerUnaryReactor::Finish(transport::ToGrpcStatus(status));
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

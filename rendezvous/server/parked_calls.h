@@ -14,7 +14,7 @@
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 class ParkedCall;
 
@@ -23,7 +23,7 @@ class ParkedCall;
 class ParkedCalls {
  public:
   // `on_cancelled` is told of each call whose client gave up before there was an answer.
-  explicit ParkedCalls(std::function<void(CallId)> on_cancelled);
+  explicit ParkedCalls(std::function<void(membership::CallId)> on_cancelled);
 
   // A new call whose answer goes to `response`. gRPC must be given the result. REQUIRES: Response
   // is one of rendezvous.proto's.
@@ -35,10 +35,10 @@ class ParkedCalls {
   // Ends a call with an answer, which `fill` writes. Ignored if the call has ended already;
   // INTERNAL if it expects another kind.
   template <typename Response>
-  void Answer(CallId id, const std::function<void(Response&)>& fill);
+  void Answer(membership::CallId id, const std::function<void(Response&)>& fill);
 
   // Ends a call without an answer; its response is empty. Ignored if it has ended already.
-  void Finish(CallId id, const absl::Status& status);
+  void Finish(membership::CallId id, const absl::Status& status);
 
   // Ends all calls, and every later one, with `status`.
   void Close(const absl::Status& status);
@@ -55,13 +55,13 @@ class ParkedCalls {
 
   ParkedCall* Add(ResponsePtr response);
   // The call, which now is the caller's to end; null if it has ended already.
-  ParkedCall* Take(CallId id);
-  void Cancelled(CallId id);
+  ParkedCall* Take(membership::CallId id);
+  void Cancelled(membership::CallId id);
   void Gone();
   static ResponsePtr ResponseOf(const ParkedCall& call);
   static void End(ParkedCall& call, const absl::Status& status);
 
-  const std::function<void(CallId)> on_cancelled_;
+  const std::function<void(membership::CallId)> on_cancelled_;
   absl::Mutex mu_;
   std::unordered_map<uint64_t, ParkedCall*> calls_ ABSL_GUARDED_BY(mu_);
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
@@ -72,10 +72,10 @@ class ParkedCalls {
 // One of them. gRPC owns it until it is done.
 class ParkedCall final : public grpc::ServerUnaryReactor {
  public:
-  ParkedCall(ParkedCalls& table, CallId id, ParkedCalls::ResponsePtr response)
+  ParkedCall(ParkedCalls& table, membership::CallId id, ParkedCalls::ResponsePtr response)
       : table_(table), id_(id), response_(response) {}
 
-  CallId id() const { return id_; }
+  membership::CallId id() const { return id_; }
 
   void OnCancel() override { table_.Cancelled(id_); }
   void OnDone() override {
@@ -87,12 +87,12 @@ class ParkedCall final : public grpc::ServerUnaryReactor {
  private:
   friend class ParkedCalls;
   ParkedCalls& table_;
-  const CallId id_;
+  const membership::CallId id_;
   const ParkedCalls::ResponsePtr response_;
 };
 
 template <typename Response>
-void ParkedCalls::Answer(CallId id, const std::function<void(Response&)>& fill) {
+void ParkedCalls::Answer(membership::CallId id, const std::function<void(Response&)>& fill) {
   ParkedCall* const call = Take(id);
   if (call == nullptr) return;
   const ResponsePtr response = ResponseOf(*call);
@@ -104,6 +104,6 @@ void ParkedCalls::Answer(CallId id, const std::function<void(Response&)>& fill) 
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_PARKED_CALLS_H_

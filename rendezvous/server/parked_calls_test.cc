@@ -7,7 +7,7 @@
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/server/in_process_test_util.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 // A service whose calls all park.
@@ -20,9 +20,9 @@ class ParkingService final : public pb::Rendezvous::CallbackService {
     return call;
   }
 
-  Inbox<CallId> parked;
-  Inbox<CallId> cancelled;
-  ParkedCalls calls{[this](CallId id) { cancelled.Put(id); }};
+  Inbox<membership::CallId> parked;
+  Inbox<membership::CallId> cancelled;
+  ParkedCalls calls{[this](membership::CallId id) { cancelled.Put(id); }};
 };
 
 class ParkedCallsTest : public testing::Test {
@@ -74,7 +74,7 @@ TEST_F(ParkedCallsTest, Finish_EndsTheCallWithTheStatus) {
 
 TEST_F(ParkedCallsTest, EndedTwice_TheFirstCounts) {
   auto outcome = CallAsync(&context_);
-  const CallId id = service_.parked.Next();
+  const membership::CallId id = service_.parked.Next();
   service_.calls.Finish(id, absl::NotFoundError(""));
   service_.calls.Finish(id, absl::OkStatus());
   service_.calls.Answer<pb::JoinWorldResponse>(id, SetEpochSeven);
@@ -83,7 +83,7 @@ TEST_F(ParkedCallsTest, EndedTwice_TheFirstCounts) {
 
 TEST_F(ParkedCallsTest, ClientCancels_IsToldAndCanBeAnsweredNoMore) {
   auto outcome = CallAsync(&context_);
-  const CallId id = service_.parked.Next();
+  const membership::CallId id = service_.parked.Next();
   context_.TryCancel();
   EXPECT_EQ(service_.cancelled.Next(), id);
   EXPECT_EQ(outcome.get().status.error_code(), grpc::StatusCode::CANCELLED);
@@ -101,4 +101,4 @@ TEST_F(ParkedCallsTest, Close_EndsParkedAndLaterCalls) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -6,35 +6,36 @@
 #include "base/status_macros.h"
 #include "rendezvous/membership/archive.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
-absl::Status LoadJob(const JobSpec& spec, const Journal::Snapshot& saved, Recovered* job) {
+absl::Status LoadJob(const membership::JobSpec& spec, const journal::Journal::Snapshot& saved,
+                     Recovered* job) {
   std::string machine;
-  ArchiveReader reader(saved.state, saved.layout);
+  membership::ArchiveReader reader(saved.state, saved.layout);
   reader(machine, job->history);
   if (!reader.complete()) return absl::DataLossError("the journal's snapshot is damaged");
-  ASSIGN_OR_RETURN(job->machine, Membership::Load(spec, machine, saved.layout));
+  ASSIGN_OR_RETURN(job->machine, membership::Membership::Load(spec, machine, saved.layout));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<Recovered> Recover(const JobSpec& spec, Journal& journal) {
+absl::StatusOr<Recovered> Recover(const membership::JobSpec& spec, journal::Journal& journal) {
   Recovered result;
   result.newest = journal.started();
-  if (const std::optional<Journal::Snapshot> snapshot = journal.snapshot()) {
+  if (const std::optional<journal::Journal::Snapshot> snapshot = journal.snapshot()) {
     RETURN_IF_ERROR(LoadJob(spec, *snapshot, &result));
     result.newest = snapshot->time;
     result.had_events = true;
   } else {
-    result.machine = std::make_unique<Membership>(spec, journal.started());
+    result.machine = std::make_unique<membership::Membership>(spec, journal.started());
   }
-  RETURN_IF_ERROR(journal.Replay([&](const Event& event, absl::Time time) {
+  RETURN_IF_ERROR(journal.Replay([&](const membership::Event& event, absl::Time time) {
     result.had_events = true;
     result.newest = time;
-    for (const Effect& effect : result.machine->Apply(event, time)) {
-      const auto* notice = std::get_if<Notice>(&effect);
+    for (const membership::Effect& effect : result.machine->Apply(event, time)) {
+      const auto* notice = std::get_if<membership::Notice>(&effect);
       if (notice != nullptr) result.history.Observe(*notice, time);
     }
   }));
@@ -42,12 +43,12 @@ absl::StatusOr<Recovered> Recover(const JobSpec& spec, Journal& journal) {
   return result;
 }
 
-std::string SaveJob(const Membership& machine, const JobHistory& history) {
+std::string SaveJob(const membership::Membership& machine, const reporting::JobHistory& history) {
   std::string machine_bytes = machine.Save();
-  JobHistory copy = history;
-  ArchiveWriter writer;
+  reporting::JobHistory copy = history;
+  membership::ArchiveWriter writer;
   writer(machine_bytes, copy);
   return writer.Take();
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

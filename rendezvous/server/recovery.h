@@ -12,24 +12,24 @@
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/reporting/job_history.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 struct Recovered {
-  std::unique_ptr<Membership> machine;  // as it was after the newest event
-  JobHistory history;                   // likewise
-  bool had_events = false;              // else the job has just begun
-  absl::Time newest;                    // event's time, or the job's start
-  std::optional<Verdict> verdict;       // the job has ended
+  std::unique_ptr<membership::Membership> machine;  // as it was after the newest event
+  reporting::JobHistory history;                    // likewise
+  bool had_events = false;                          // else the job has just begun
+  absl::Time newest;                                // event's time, or the job's start
+  std::optional<membership::Verdict> verdict;       // the job has ended
 };
 
 // Loads what the journal holds into a new machine. Effects have been carried out before, or are
 // made up for by Restarted, and so come to nothing but history.
 //   DataLoss: the snapshot is none of such a job.   Others as Journal::Replay.
-absl::StatusOr<Recovered> Recover(const JobSpec& spec, Journal& journal);
+absl::StatusOr<Recovered> Recover(const membership::JobSpec& spec, journal::Journal& journal);
 
 // What goes into the journal's snapshots.
-std::string SaveJob(const Membership& machine, const JobHistory& history);
+std::string SaveJob(const membership::Membership& machine, const reporting::JobHistory& history);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_RECOVERY_H_

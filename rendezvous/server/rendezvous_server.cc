@@ -9,15 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 #include "base/status_macros.h"
-#include "rendezvous/server/check_spec.h"
-#include "rendezvous/server/job_router.h"
-#include "rendezvous/server/job.h"
 #include "rendezvous/reporting/metrics.h"
-#include "rendezvous/server/server.h"
+#include "rendezvous/server/check_spec.h"
+#include "rendezvous/server/job.h"
+#include "rendezvous/server/job_router.h"
 #include "rendezvous/server/local_worker_endpoint.h"
+#include "rendezvous/server/server.h"
 #include "rendezvous/transport/connection.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 constexpr size_t kRandomBytes = 32;
@@ -39,7 +39,7 @@ std::string HostOf(const std::string& address) {
 
 class ServedJobImpl final : public ServedJob {
  public:
-  ServedJobImpl(ServedJobOptions options, PeerCredentials credentials, FrontDoor& door)
+  ServedJobImpl(ServedJobOptions options, security::PeerCredentials credentials, FrontDoor& door)
       : options_(std::move(options)), credentials_(std::move(credentials)), door_(door) {}
 
   ~ServedJobImpl() override {
@@ -51,7 +51,7 @@ class ServedJobImpl final : public ServedJob {
   absl::Status Begin(Clock& clock) {
     if (options_.start_worker) {
       ASSIGN_OR_RETURN(worker_door_, WorkerDoor::Open(MakeBootstrap(), [this](WorkerId worker) {
-                         job_->Post(WorkerDying{worker});
+                         job_->Post(membership::WorkerDying{worker});
                        }));
     }
     ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(MakeJobOptions(), clock));
@@ -60,37 +60,39 @@ class ServedJobImpl final : public ServedJob {
   }
 
   const std::string& id() const override { return options_.job_id; }
-  const PeerCredentials& credentials() const override { return credentials_; }
+  const security::PeerCredentials& credentials() const override { return credentials_; }
 
-  void OfferSlots(const std::vector<HostSlots>& hosts) override {
+  void OfferSlots(const std::vector<membership::HostSlots>& hosts) override {
     absl::MutexLock lock(&mu_);  // two offers must not cross
-    if (options_.spec.elastic.has_value()) job_->Post(HostsDiscovered{hosts});
+    if (options_.spec.elastic.has_value()) job_->Post(membership::HostsDiscovered{hosts});
     offered_.clear();
-    for (const HostSlots& host : hosts) {
+    for (const membership::HostSlots& host : hosts) {
       offered_[host.host] = host.slots;
       JoinIfNew(host.host);
     }
   }
 
   void ReportStarted(WorkerId worker, int64_t pid) override {
-    job_->Post(WorkerStarted{worker, pid});
+    job_->Post(membership::WorkerStarted{worker, pid});
   }
 
-  void ReportExit(WorkerExited exit) override {
+  void ReportExit(membership::WorkerExited exit) override {
     if (worker_door_ != nullptr) worker_door_->Forget(exit.worker);
     job_->Post(std::move(exit));
   }
 
   void Drain(std::string host, absl::Duration grace, std::string reason) override {
-    job_->Post(HostDraining{std::move(host), grace, std::move(reason)});
+    job_->Post(membership::HostDraining{std::move(host), grace, std::move(reason)});
   }
 
   void RequestStop(std::string reason, int exit_code, absl::Duration grace) override {
-    job_->Post(StopRequested{std::move(reason), exit_code, grace});
+    job_->Post(membership::StopRequested{std::move(reason), exit_code, grace});
   }
 
-  Membership::View Describe() override { return job_->Describe(); }
-  std::string Metrics() override { return RenderMetrics({job_->Report().value_or(JobReport{})}); }
+  membership::Membership::View Describe() override { return job_->Describe(); }
+  std::string Metrics() override {
+    return reporting::RenderMetrics({job_->Report().value_or(reporting::JobReport{})});
+  }
 
  private:
   pb::WorkerBootstrap MakeBootstrap() const {
@@ -115,13 +117,13 @@ class ServedJobImpl final : public ServedJob {
     made.on_finished = options_.on_finished;
     made.on_notice = options_.on_notice;
     if (!options_.start_worker) return made;
-    made.start_worker = [this](const StartWorkerEffect& effect) {
+    made.start_worker = [this](const membership::StartWorkerEffect& effect) {
       options_.start_worker({effect.worker, effect.host, worker_door_->Expect(effect)});
     };
-    made.stop_workers = [this](const StopWorkersEffect& effect) {
+    made.stop_workers = [this](const membership::StopWorkersEffect& effect) {
       for (const WorkerId worker : effect.workers) options_.stop_worker(worker, effect.grace);
     };
-    made.end_host = [this](const EndJobEffect& effect) { OnHostFree(effect); };
+    made.end_host = [this](const membership::EndJobEffect& effect) { OnHostFree(effect); };
     return made;
   }
 
@@ -130,25 +132,25 @@ class ServedJobImpl final : public ServedJob {
     const auto [place, is_new] = joined_.try_emplace(host, Incarnation(last_incarnation_ + 1));
     if (!is_new) return;
     ++last_incarnation_;
-    HostJoined event;
+    membership::HostJoined event;
     event.host = {host, offered_.at(host)};
     event.agent = place->second;
     job_->Post(std::move(event));
   }
 
-  void OnHostFree(const EndJobEffect& effect) {
+  void OnHostFree(const membership::EndJobEffect& effect) {
     {
       absl::MutexLock lock(&mu_);
       const auto found = joined_.find(effect.host);
       if (found == joined_.end() || found->second != effect.agent) return;
       joined_.erase(found);
     }
-    job_->Post(HostLost{effect.host, effect.agent, "its slots were given back"});
+    job_->Post(membership::HostLost{effect.host, effect.agent, "its slots were given back"});
     if (options_.on_host_free) options_.on_host_free(effect.host);
   }
 
   const ServedJobOptions options_;
-  const PeerCredentials credentials_;
+  const security::PeerCredentials credentials_;
   FrontDoor& door_;
   std::unique_ptr<WorkerDoor> worker_door_;
   std::shared_ptr<Job> job_;
@@ -165,9 +167,9 @@ class RendezvousServerImpl final : public RendezvousServer {
   // Errors as Start.
   absl::Status Begin(const std::vector<std::string>& listen) {
     if (listen.empty()) return absl::InvalidArgumentError("no address to listen on");
-    ASSIGN_OR_RETURN(authority_, JobAuthority::Create(NewJobId()));
-    ASSIGN_OR_RETURN(const PeerCredentials own, authority_->IssueForDaemon());
-    return door_.Listen(listen, own, kProcessPatience);
+    ASSIGN_OR_RETURN(authority_, security::JobAuthority::Create(security::NewJobId()));
+    ASSIGN_OR_RETURN(const security::PeerCredentials own, authority_->IssueForDaemon());
+    return door_.Listen(listen, own, transport::kProcessPatience);
   }
 
   const std::vector<std::string>& addresses() const override { return door_.addresses(); }
@@ -177,13 +179,14 @@ class RendezvousServerImpl final : public RendezvousServer {
     if (static_cast<bool>(options.start_worker) != static_cast<bool>(options.stop_worker)) {
       return absl::InvalidArgumentError("who starts workers must stop them, and the other way");
     }
-    if (options.job_id.empty()) options.job_id = NewJobId();
+    if (options.job_id.empty()) options.job_id = security::NewJobId();
     absl::MutexLock lock(&mu_);  // or two jobs of one id could come in side by side
     for (const std::shared_ptr<Job>& job : door_.jobs()) {
       if (job->id() != options.job_id) continue;
       return absl::AlreadyExistsError(absl::StrCat("there is a job ", options.job_id));
     }
-    ASSIGN_OR_RETURN(PeerCredentials credentials, authority_->IssueForHost(kAnyHost));
+    ASSIGN_OR_RETURN(security::PeerCredentials credentials,
+                     authority_->IssueForHost(security::kAnyHost));
     credentials.token = absl::BytesToHexString(RandomBytes(kRandomBytes));
     auto job = std::make_unique<ServedJobImpl>(std::move(options), std::move(credentials), door_);
     RETURN_IF_ERROR(job->Begin(clock_));
@@ -191,17 +194,17 @@ class RendezvousServerImpl final : public RendezvousServer {
   }
 
   std::string Metrics() override {
-    std::vector<JobReport> reports;
+    std::vector<reporting::JobReport> reports;
     for (const std::shared_ptr<Job>& job : door_.jobs()) {
       // It may end just now.
       if (auto report = job->Report()) reports.push_back(*std::move(report));
     }
-    return RenderMetrics(reports);
+    return reporting::RenderMetrics(reports);
   }
 
  private:
   Clock& clock_;
-  std::unique_ptr<JobAuthority> authority_;
+  std::unique_ptr<security::JobAuthority> authority_;
   absl::Mutex mu_;
   FrontDoor door_;
 };
@@ -215,4 +218,4 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
   return server;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -19,7 +19,7 @@
 #include "rendezvous/server/in_process_test_util.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 // What a job asks of its scheduler.
@@ -27,7 +27,7 @@ struct Scheduler {
   Inbox<WorkerStart> starts;
   Inbox<WorkerId> stops;
   Inbox<std::string> free_hosts;
-  Inbox<Verdict> verdicts;
+  Inbox<membership::Verdict> verdicts;
 
   ServedJobOptions Options(int min, int max) {
     ServedJobOptions options;
@@ -38,7 +38,7 @@ struct Scheduler {
     options.start_worker = [this](const WorkerStart& start) { starts.Put(start); };
     options.stop_worker = [this](WorkerId worker, absl::Duration) { stops.Put(worker); };
     options.on_host_free = [this](const std::string& host) { free_hosts.Put(host); };
-    options.on_finished = [this](const Verdict& verdict) { verdicts.Put(verdict); };
+    options.on_finished = [this](const membership::Verdict& verdict) { verdicts.Put(verdict); };
     return options;
   }
 };
@@ -57,8 +57,8 @@ class RendezvousServerTest : public testing::Test {
     return std::move(job).value();
   }
 
-  absl::StatusOr<pb::GetStatusResponse> StatusBy(const PeerCredentials& credentials) {
-    return NewGrpcRendezvousClient(server_->addresses()[0], credentials)
+  absl::StatusOr<pb::GetStatusResponse> StatusBy(const security::PeerCredentials& credentials) {
+    return client::NewGrpcRendezvousClient(server_->addresses()[0], credentials)
         ->GetStatus(absl::InfiniteDuration());
   }
 
@@ -74,9 +74,9 @@ class RendezvousServerTest : public testing::Test {
     pb::WorkerHello hello;
     hello.set_worker_id(std::stoull(environment.at("HOROVOD_WORKER_ID")));
     hello.set_word(environment.at("HOROVOD_WORKER_WORD"));
-    EXPECT_TRUE(WriteFrame(fd.get(), hello.SerializeAsString()).ok());
+    EXPECT_TRUE(net::WriteFrame(fd.get(), hello.SerializeAsString()).ok());
     pb::WorkerBootstrap answer;
-    const auto frame = ReadFrame(fd.get(), kMaxFrameBytes);
+    const auto frame = net::ReadFrame(fd.get(), net::kMaxFrameBytes);
     EXPECT_TRUE(frame.ok() && answer.ParseFromString(*frame)) << frame.status();
     return answer;
   }
@@ -85,7 +85,7 @@ class RendezvousServerTest : public testing::Test {
   static std::future<absl::StatusOr<pb::JoinWorldResponse>> Join(const pb::WorkerBootstrap& told) {
     return std::async(std::launch::async, [told] {
       const pb::Credentials& given = told.credentials();
-      const auto client = NewGrpcRendezvousClient(
+      const auto client = client::NewGrpcRendezvousClient(
           told.daemon_address(),
           {given.token(), given.ca_certificate(), given.certificate(), given.private_key()});
       pb::JoinWorldRequest request;
@@ -109,7 +109,7 @@ TEST_F(RendezvousServerTest, TokenSelectsTheJob) {
   const auto two = Add(options);
   EXPECT_EQ(StatusBy(one->credentials())->job_id(), "one");
   EXPECT_EQ(StatusBy(two->credentials())->job_id(), "two");
-  PeerCredentials mixed = one->credentials();  // any of the server's certificates will do
+  security::PeerCredentials mixed = one->credentials();  // any of the server's certificates will do
   mixed.token = two->credentials().token;
   EXPECT_EQ(StatusBy(mixed)->job_id(), "two");
   mixed.token.back() = mixed.token.back() == '0' ? '1' : '0';
@@ -120,7 +120,7 @@ TEST_F(RendezvousServerTest, JobThatIsGone_LetsNobodyIn_AndTheOthersStay) {
   Scheduler scheduler;
   auto one = Add(scheduler.Options(1, 1));
   const auto two = Add(scheduler.Options(1, 1));
-  const PeerCredentials credentials = one->credentials();
+  const security::PeerCredentials credentials = one->credentials();
   one.reset();
   EXPECT_EQ(StatusBy(credentials).status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_TRUE(StatusBy(two->credentials()).ok());
@@ -167,7 +167,7 @@ TEST_F(RendezvousServerTest, RequestStop_StopsWorkers_ThenSlotsAreFree_ThenTheVe
   job->ReportStarted(worker, 4711);
   job->RequestStop("enough", 3, absl::Seconds(5));
   EXPECT_EQ(scheduler.stops.Next(), worker);
-  WorkerExited exit;
+  membership::WorkerExited exit;
   exit.worker = worker;
   exit.signal = 15;
   job->ReportExit(exit);
@@ -189,7 +189,7 @@ TEST_F(RendezvousServerTest, WithdrawnHost_IsFreed_AndJoinsAgainWhenOfferedAgain
   const auto answer = Join(told).get();
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->has_released()) << answer->ShortDebugString();
-  WorkerExited exit;
+  membership::WorkerExited exit;
   exit.worker = second.worker;
   job->ReportExit(exit);
   EXPECT_EQ(scheduler.free_hosts.Next(), "b");
@@ -235,4 +235,4 @@ TEST_F(RendezvousServerTest, AddJob_TwiceAtOnce_OneIsRefused) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -11,16 +11,16 @@
 #include "base/text/duration_text.h"
 #include "rendezvous/reporting/event_log.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 constexpr size_t kLargestValue = 1 << 20;
 
-WorkerKey ToKey(const pb::WorkerIdentity& worker) {
+membership::WorkerKey ToKey(const pb::WorkerIdentity& worker) {
   return {WorkerId(worker.worker_id()), Incarnation(worker.incarnation())};
 }
 
-void ToProto(const WorldMember& member, pb::Member& proto) {
+void ToProto(const membership::WorldMember& member, pb::Member& proto) {
   proto.mutable_worker()->set_worker_id(member.worker.id.value());
   proto.mutable_worker()->set_incarnation(member.worker.incarnation.value());
   proto.set_host(member.host);
@@ -34,13 +34,13 @@ void ToProto(const WorldMember& member, pb::Member& proto) {
   proto.set_commit(member.commit);
 }
 
-pb::WatchEpochResponse::Change ToProto(EpochChange change) {
+pb::WatchEpochResponse::Change ToProto(membership::EpochChange change) {
   switch (change) {
-    case EpochChange::kBroken:
+    case membership::EpochChange::kBroken:
       return pb::WatchEpochResponse::EPOCH_BROKEN;
-    case EpochChange::kChanging:
+    case membership::EpochChange::kChanging:
       return pb::WatchEpochResponse::EPOCH_CHANGING;
-    case EpochChange::kJobOver:
+    case membership::EpochChange::kJobOver:
       return pb::WatchEpochResponse::JOB_OVER;
   }
   return pb::WatchEpochResponse::CHANGE_UNSPECIFIED;
@@ -50,7 +50,7 @@ uint64_t Milliseconds(absl::Duration duration) {
   return static_cast<uint64_t>(std::max<int64_t>(absl::ToInt64Milliseconds(duration), 0));
 }
 
-void ToProto(const Membership::HostView& view, absl::Time now, pb::HostStatus& proto) {
+void ToProto(const membership::Membership::HostView& view, absl::Time now, pb::HostStatus& proto) {
   proto.set_host(view.host.host);
   proto.set_slots(static_cast<uint32_t>(view.host.slots));
   proto.set_attached(view.attached);
@@ -58,10 +58,10 @@ void ToProto(const Membership::HostView& view, absl::Time now, pb::HostStatus& p
   if (view.leaves_at != absl::InfiniteFuture()) {
     proto.set_condition(
         absl::StrCat(view.condition, "; what is left is stopped in ",
-                     DurationText(absl::Ceil(std::max(view.leaves_at - now, absl::ZeroDuration()),
-                                             absl::Seconds(1)))));
+                     text::DurationText(absl::Ceil(
+                         std::max(view.leaves_at - now, absl::ZeroDuration()), absl::Seconds(1)))));
   }
-  for (const Membership::WorkerView& worker : view.workers) {
+  for (const membership::Membership::WorkerView& worker : view.workers) {
     pb::WorkerStatus& added = *proto.add_workers();
     added.set_worker_id(worker.id.value());
     added.set_rank(worker.rank);
@@ -70,17 +70,18 @@ void ToProto(const Membership::HostView& view, absl::Time now, pb::HostStatus& p
   }
 }
 
-void ToProto(const JobReport& report, pb::GetStatusResponse& proto) {
-  const Membership::View& view = report.view;
+void ToProto(const reporting::JobReport& report, pb::GetStatusResponse& proto) {
+  const membership::Membership::View& view = report.view;
   proto.set_job_id(report.job_id);
   proto.set_epoch(view.epoch.value());
   proto.set_state(view.state);
   proto.set_explanation(view.explanation);
-  for (const Membership::HostView& host : view.hosts) ToProto(host, report.now, *proto.add_hosts());
+  for (const membership::Membership::HostView& host : view.hosts)
+    ToProto(host, report.now, *proto.add_hosts());
   proto.set_min_workers(view.min_workers);
   proto.set_max_workers(view.max_workers);
   proto.set_size(view.size);
-  proto.set_worlds(report.history.count(Notice::Kind::kWorldFormed));
+  proto.set_worlds(report.history.count(membership::Notice::Kind::kWorldFormed));
   proto.set_failures(view.failures);
   proto.set_failures_left(view.failures_left);
   if (view.waits_until != absl::InfiniteFuture()) {
@@ -92,9 +93,9 @@ void ToProto(const JobReport& report, pb::GetStatusResponse& proto) {
   }
   proto.set_lost_steps(view.lost_steps);
   proto.set_lost_ms(Milliseconds(view.lost_time));
-  for (const JobHistory::Entry& entry : report.history.recent()) {
+  for (const reporting::JobHistory::Entry& entry : report.history.recent()) {
     pb::Happening& happening = *proto.add_recent();
-    happening.set_kind(std::string(NoticeKindName(entry.notice.kind)));
+    happening.set_kind(std::string(reporting::NoticeKindName(entry.notice.kind)));
     happening.set_text(entry.notice.text);
     happening.set_age_ms(Milliseconds(report.now - entry.time));
   }
@@ -104,17 +105,17 @@ void ToProto(const JobReport& report, pb::GetStatusResponse& proto) {
 
 RendezvousService::RendezvousService(RendezvousServiceOptions options)
     : options_(std::move(options)),
-      calls_([this](CallId call) { options_.post(CallCancelled{call}); }) {}
+      calls_([this](membership::CallId call) { options_.post(membership::CallCancelled{call}); }) {}
 
 grpc::ServerUnaryReactor* RendezvousService::JoinWorld(grpc::CallbackServerContext*,
                                                        const pb::JoinWorldRequest* request,
                                                        pb::JoinWorldResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  options_.post(JoinRequested{call->id(), ToKey(request->worker()), Epoch(request->last_epoch()),
-                              request->address(), static_cast<int>(request->control_port()),
-                              request->may_defer(), request->commit(), request->worked(),
-                              request->left_for(), request->lost_steps(),
-                              absl::Milliseconds(request->lost_ms())});
+  options_.post(membership::JoinRequested{
+      call->id(), ToKey(request->worker()), Epoch(request->last_epoch()), request->address(),
+      static_cast<int>(request->control_port()), request->may_defer(), request->commit(),
+      request->worked(), request->left_for(), request->lost_steps(),
+      absl::Milliseconds(request->lost_ms())});
   return call;
 }
 
@@ -122,16 +123,18 @@ grpc::ServerUnaryReactor* RendezvousService::GetMembers(grpc::CallbackServerCont
                                                         const pb::GetMembersRequest* request,
                                                         pb::GetMembersResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  options_.world([this, id = call->id(), epoch = Epoch(request->epoch())](const WorldPtr& world) {
-    if (world->epoch != epoch) {
-      return calls_.Finish(id, absl::FailedPreconditionError(absl::StrCat(
-                                   "world ", epoch.value(), " is not the newest one, which is ",
-                                   world->epoch.value())));
-    }
-    calls_.Answer<pb::GetMembersResponse>(id, [&](pb::GetMembersResponse& response) {
-      for (const WorldMember& member : world->members) ToProto(member, *response.add_members());
-    });
-  });
+  options_.world(
+      [this, id = call->id(), epoch = Epoch(request->epoch())](const membership::WorldPtr& world) {
+        if (world->epoch != epoch) {
+          return calls_.Finish(id, absl::FailedPreconditionError(absl::StrCat(
+                                       "world ", epoch.value(), " is not the newest one, which is ",
+                                       world->epoch.value())));
+        }
+        calls_.Answer<pb::GetMembersResponse>(id, [&](pb::GetMembersResponse& response) {
+          for (const membership::WorldMember& member : world->members)
+            ToProto(member, *response.add_members());
+        });
+      });
   return call;
 }
 
@@ -139,8 +142,8 @@ grpc::ServerUnaryReactor* RendezvousService::WatchEpoch(grpc::CallbackServerCont
                                                         const pb::WatchEpochRequest* request,
                                                         pb::WatchEpochResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  options_.post(WatchRequested{call->id(), ToKey(request->worker()), Epoch(request->epoch()),
-                               request->knows_of_change()});
+  options_.post(membership::WatchRequested{call->id(), ToKey(request->worker()),
+                                           Epoch(request->epoch()), request->knows_of_change()});
   return call;
 }
 
@@ -156,8 +159,9 @@ grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContex
                                   "the value for \"", request->key(), "\" has ",
                                   request->value().size(), " bytes, more than 1 MiB")));
   } else {
-    options_.post(ExchangeRequested{call->id(), ToKey(request->worker()), Epoch(request->epoch()),
-                                    request->key(), request->value()});
+    options_.post(membership::ExchangeRequested{call->id(), ToKey(request->worker()),
+                                                Epoch(request->epoch()), request->key(),
+                                                request->value()});
   }
   return call;
 }
@@ -166,7 +170,7 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
                                                     const pb::ReportRequest* request,
                                                     pb::ReportResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  Reported reported;
+  membership::Reported reported;
   reported.call = call->id();
   reported.worker = ToKey(request->worker());
   reported.epoch = Epoch(request->epoch());
@@ -179,9 +183,9 @@ grpc::ServerUnaryReactor* RendezvousService::Report(grpc::CallbackServerContext*
       reported.caused_by_peer = request->failure().caused_by_peer();
       break;
     case pb::ReportRequest::kProgress:
-      options_.post(ProgressReported{call->id(), reported.worker, reported.epoch,
-                                     request->progress().commit(),
-                                     absl::Milliseconds(request->progress().commit_age_ms())});
+      options_.post(membership::ProgressReported{
+          call->id(), reported.worker, reported.epoch, request->progress().commit(),
+          absl::Milliseconds(request->progress().commit_age_ms())});
       return call;
     case pb::ReportRequest::WORD_NOT_SET:
       calls_.Finish(call->id(), absl::InvalidArgumentError("a report needs a word"));
@@ -199,7 +203,7 @@ grpc::ServerUnaryReactor* RendezvousService::ReportStall(grpc::CallbackServerCon
     calls_.Finish(call->id(), absl::FailedPreconditionError("nobody would be told"));
     return call;
   }
-  StallReported reported;
+  membership::StallReported reported;
   reported.call = call->id();
   reported.worker = ToKey(request->worker());
   reported.epoch = Epoch(request->epoch());
@@ -217,7 +221,7 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
                                                        const pb::GetStatusRequest*,
                                                        pb::GetStatusResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  options_.report([this, id = call->id()](const JobReport& report) {
+  options_.report([this, id = call->id()](const reporting::JobReport& report) {
     calls_.Answer<pb::GetStatusResponse>(
         id, [&](pb::GetStatusResponse& response) { ToProto(report, response); });
   });
@@ -228,9 +232,9 @@ grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext*,
                                                    const pb::DrainRequest* request,
                                                    pb::DrainResponse* response) {
   ParkedCall* const call = calls_.Park(response);
-  HostDraining draining{request->host(), absl::Milliseconds(request->grace_ms()),
-                        "it was asked to"};
-  options_.report([this, id = call->id(), draining](const JobReport& report) {
+  membership::HostDraining draining{request->host(), absl::Milliseconds(request->grace_ms()),
+                                    "it was asked to"};
+  options_.report([this, id = call->id(), draining](const reporting::JobReport& report) {
     const absl::Status status = CheckDrain(draining.host, report.view);
     if (status.ok()) options_.post(draining);
     calls_.Finish(id, status);
@@ -239,7 +243,7 @@ grpc::ServerUnaryReactor* RendezvousService::Drain(grpc::CallbackServerContext*,
 }
 
 absl::Status RendezvousService::CheckDrain(const std::string& host,
-                                           const Membership::View& view) const {
+                                           const membership::Membership::View& view) const {
   if (!options_.elastic) {
     return absl::FailedPreconditionError(
         "the job is not elastic: it can't go on without one of its hosts");
@@ -247,16 +251,16 @@ absl::Status RendezvousService::CheckDrain(const std::string& host,
   if (view.state == "done" || view.state == "failed") {
     return absl::FailedPreconditionError("the job is over");
   }
-  for (const Membership::HostView& each : view.hosts) {
+  for (const membership::Membership::HostView& each : view.hosts) {
     if (each.host.host == host) return absl::OkStatus();
   }
   return absl::NotFoundError(absl::StrCat("no host \"", host, "\" takes part in the job"));
 }
 
-void RendezvousService::Handle(const ReplyWorld& effect) {
+void RendezvousService::Handle(const membership::ReplyWorld& effect) {
   calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
     pb::World& world = *response.mutable_world();
-    const std::vector<WorldMember>& members = effect.world->members;
+    const std::vector<membership::WorldMember>& members = effect.world->members;
     world.set_epoch(effect.world->epoch.value());
     world.set_sync_state(effect.world->sync_state);
     world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world->epoch.value())));
@@ -264,7 +268,7 @@ void RendezvousService::Handle(const ReplyWorld& effect) {
     world.set_homogeneous(effect.world->homogeneous);
     world.set_encrypt_data(options_.encrypt_data);
     if (members.size() <= kMostMembersTold) {
-      for (const WorldMember& member : members) ToProto(member, *world.add_members());
+      for (const membership::WorldMember& member : members) ToProto(member, *world.add_members());
       return;
     }
     ToProto(members.front(), *world.add_members());
@@ -272,27 +276,27 @@ void RendezvousService::Handle(const ReplyWorld& effect) {
   });
 }
 
-void RendezvousService::Handle(const ReplyDeferred& effect) {
+void RendezvousService::Handle(const membership::ReplyDeferred& effect) {
   calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
     ToProto(effect.place, *response.mutable_deferred()->mutable_place());
     response.mutable_deferred()->set_size(effect.size);
   });
 }
 
-void RendezvousService::Handle(const ReplyReleased& effect) {
+void RendezvousService::Handle(const membership::ReplyReleased& effect) {
   calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
     response.mutable_released()->set_reason(effect.reason);
   });
 }
 
-void RendezvousService::Handle(const ReplyWatch& effect) {
+void RendezvousService::Handle(const membership::ReplyWatch& effect) {
   calls_.Answer<pb::WatchEpochResponse>(effect.call, [&](pb::WatchEpochResponse& response) {
     response.set_change(ToProto(effect.change));
     response.set_reason(effect.reason);
   });
 }
 
-void RendezvousService::Handle(const ReplyExchange& effect) {
+void RendezvousService::Handle(const membership::ReplyExchange& effect) {
   const std::vector<std::string>& values = *effect.values;
   // Once for all members' answers.
   if (effect.values != last_exchange_) {
@@ -311,10 +315,10 @@ void RendezvousService::Handle(const ReplyExchange& effect) {
   });
 }
 
-void RendezvousService::Handle(const ReplyStatus& effect) {
+void RendezvousService::Handle(const membership::ReplyStatus& effect) {
   calls_.Finish(effect.call, effect.status);
 }
 
 void RendezvousService::Close(const absl::Status& status) { calls_.Close(status); }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

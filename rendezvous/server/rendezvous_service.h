@@ -13,20 +13,20 @@
 #include "rendezvous/reporting/job_history.h"
 #include "rendezvous/server/parked_calls.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // What the service is made of. The functions may be called from any of gRPC's threads and must not
 // block.
 struct RendezvousServiceOptions {
-  std::string secret_key;           // an epoch's secret is made of this and the epoch
-  bool elastic = false;             // hosts may be drained
-  bool encrypt_data = false;        // as in World
-  bool tells = false;               // somebody takes notices
-  std::function<void(Event)> post;  // to the machine
+  std::string secret_key;                       // an epoch's secret is made of this and the epoch
+  bool elastic = false;                         // hosts may be drained
+  bool encrypt_data = false;                    // as in World
+  bool tells = false;                           // somebody takes notices
+  std::function<void(membership::Event)> post;  // to the machine
   // Calls its argument with the job as it is, sometime, from any thread.
-  std::function<void(const std::function<void(const JobReport&)>&)> report;
+  std::function<void(const std::function<void(const reporting::JobReport&)>&)> report;
   // The same with the newest world.
-  std::function<void(const std::function<void(const WorldPtr&)>&)> world;
+  std::function<void(const std::function<void(const membership::WorldPtr&)>&)> world;
 };
 
 // Translates between rendezvous.proto and events.h and decides nothing. Thread-safe. Must outlive
@@ -64,12 +64,12 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
                                   pb::DrainResponse* response) override;
 
   // Carry an effect out. One that names a call which has ended is ignored.
-  void Handle(const ReplyWorld& effect);
-  void Handle(const ReplyDeferred& effect);
-  void Handle(const ReplyReleased& effect);
-  void Handle(const ReplyWatch& effect);
-  void Handle(const ReplyExchange& effect);
-  void Handle(const ReplyStatus& effect);
+  void Handle(const membership::ReplyWorld& effect);
+  void Handle(const membership::ReplyDeferred& effect);
+  void Handle(const membership::ReplyReleased& effect);
+  void Handle(const membership::ReplyWatch& effect);
+  void Handle(const membership::ReplyExchange& effect);
+  void Handle(const membership::ReplyStatus& effect);
 
   // Ends all parked calls, and every later one, with `status`.
   void Close(const absl::Status& status);
@@ -79,7 +79,7 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
 
  private:
   // Why the host can't be drained.
-  absl::Status CheckDrain(const std::string& host, const Membership::View& view) const;
+  absl::Status CheckDrain(const std::string& host, const membership::Membership::View& view) const;
 
   const RendezvousServiceOptions options_;
   ParkedCalls calls_;
@@ -89,6 +89,6 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   bool last_all_equal_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/server/in_process_test_util.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 class RendezvousServiceTest : public testing::Test {
@@ -40,8 +40,8 @@ class RendezvousServiceTest : public testing::Test {
     return request;
   }
 
-  static WorldMember Member() {
-    WorldMember member;
+  static membership::WorldMember Member() {
+    membership::WorldMember member;
     member.worker = {WorkerId(5), Incarnation(6)};
     member.host = "a";
     member.address = "10.0.0.1";
@@ -57,12 +57,14 @@ class RendezvousServiceTest : public testing::Test {
   static std::shared_ptr<const std::vector<std::string>> Values(std::vector<std::string> values) {
     return std::make_shared<const std::vector<std::string>>(std::move(values));
   }
-  static WorldPtr WorldOf(uint64_t epoch, std::vector<WorldMember> members) {
-    return std::make_shared<const World>(World{Epoch(epoch), std::move(members)});
+  static membership::WorldPtr WorldOf(uint64_t epoch,
+                                      std::vector<membership::WorldMember> members) {
+    return std::make_shared<const membership::World>(
+        membership::World{Epoch(epoch), std::move(members)});
   }
   // With one member more than are told of.
-  static WorldPtr LargeWorld() {
-    std::vector<WorldMember> members(RendezvousService::kMostMembersTold + 1);
+  static membership::WorldPtr LargeWorld() {
+    std::vector<membership::WorldMember> members(RendezvousService::kMostMembersTold + 1);
     for (size_t rank = 0; rank < members.size(); ++rank) {
       members[rank].rank = static_cast<int>(rank);
     }
@@ -73,9 +75,13 @@ class RendezvousServiceTest : public testing::Test {
     RendezvousServiceOptions options;
     options.secret_key = "key";
     options.elastic = true;
-    options.post = [this](Event event) { events_.Put(std::move(event)); };
-    options.world = [this](const std::function<void(const WorldPtr&)>& use) { use(world_); };
-    options.report = [this](const std::function<void(const JobReport&)>& use) { use(report_); };
+    options.post = [this](membership::Event event) { events_.Put(std::move(event)); };
+    options.world = [this](const std::function<void(const membership::WorldPtr&)>& use) {
+      use(world_);
+    };
+    options.report = [this](const std::function<void(const reporting::JobReport&)>& use) {
+      use(report_);
+    };
     return options;
   }
 
@@ -86,9 +92,9 @@ class RendezvousServiceTest : public testing::Test {
     return request;
   }
 
-  Inbox<Event> events_;
-  JobReport report_;
-  WorldPtr world_;
+  Inbox<membership::Event> events_;
+  reporting::JobReport report_;
+  membership::WorldPtr world_;
   RendezvousService service_{Options()};
   InProcessServer server_{&service_};
   std::unique_ptr<pb::Rendezvous::Stub> stub_ = pb::Rendezvous::NewStub(server_.channel());
@@ -100,19 +106,20 @@ TEST_F(RendezvousServiceTest, JoinWorld_BecomesAnEvent_AndTheEffectItsAnswer) {
   request.set_address("10.0.0.1");
   request.set_control_port(4000);
   auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, request);
-  const auto event = NextEvent<JoinRequested>(events_);
+  const auto event = NextEvent<membership::JoinRequested>(events_);
   EXPECT_EQ(event.worker.id, WorkerId(5));
   EXPECT_EQ(event.worker.incarnation, Incarnation(6));
   EXPECT_EQ(event.last_epoch, Epoch(3));
   EXPECT_EQ(event.address, "10.0.0.1");
   EXPECT_EQ(event.control_port, 4000);
-  service_.Handle(ReplyWorld{event.call, WorldOf(4, {Member()})});
+  service_.Handle(membership::ReplyWorld{event.call, WorldOf(4, {Member()})});
   EXPECT_EQ(outcome.get().response.world().epoch(), 4u);
 }
 
 TEST_F(RendezvousServiceTest, ReplyWorld_CarriesEveryFieldOfAMember) {
   auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
-  service_.Handle(ReplyWorld{NextEvent<JoinRequested>(events_).call, WorldOf(4, {Member()})});
+  service_.Handle(membership::ReplyWorld{NextEvent<membership::JoinRequested>(events_).call,
+                                         WorldOf(4, {Member()})});
   const pb::World world = outcome.get().response.world();
   ASSERT_EQ(world.members_size(), 1);
   EXPECT_EQ(world.members(0).ShortDebugString(),
@@ -123,7 +130,8 @@ TEST_F(RendezvousServiceTest, ReplyWorld_CarriesEveryFieldOfAMember) {
 TEST_F(RendezvousServiceTest, ReplyWorld_OfALargeWorld_NamesTheFirstAndTheCaller) {
   for (const int rank : {0, 7}) {
     auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
-    service_.Handle(ReplyWorld{NextEvent<JoinRequested>(events_).call, LargeWorld(), rank});
+    service_.Handle(membership::ReplyWorld{NextEvent<membership::JoinRequested>(events_).call,
+                                           LargeWorld(), rank});
     const pb::World world = outcome.get().response.world();
     EXPECT_EQ(world.size(), static_cast<int>(RendezvousService::kMostMembersTold) + 1);
     ASSERT_EQ(world.members_size(), rank == 0 ? 1 : 2);
@@ -155,7 +163,8 @@ TEST_F(RendezvousServiceTest, ReplyWorld_SecretIsOfTheEpoch) {
   std::set<std::string> secrets;
   for (const uint64_t epoch : {1, 1, 2}) {
     auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, From<pb::JoinWorldRequest>(5, 6));
-    service_.Handle(ReplyWorld{NextEvent<JoinRequested>(events_).call, WorldOf(epoch, {})});
+    service_.Handle(membership::ReplyWorld{NextEvent<membership::JoinRequested>(events_).call,
+                                           WorldOf(epoch, {})});
     const std::string secret = outcome.get().response.world().secret();
     EXPECT_EQ(secret.size(), 32u);
     secrets.insert(secret);
@@ -164,21 +173,21 @@ TEST_F(RendezvousServiceTest, ReplyWorld_SecretIsOfTheEpoch) {
 }
 
 TEST_F(RendezvousServiceTest, WatchEpoch_BecomesAnEvent_AndTheEffectItsAnswer) {
-  const std::pair<EpochChange, pb::WatchEpochResponse::Change> changes[] = {
-      {EpochChange::kBroken, pb::WatchEpochResponse::EPOCH_BROKEN},
-      {EpochChange::kChanging, pb::WatchEpochResponse::EPOCH_CHANGING},
-      {EpochChange::kJobOver, pb::WatchEpochResponse::JOB_OVER},
+  const std::pair<membership::EpochChange, pb::WatchEpochResponse::Change> changes[] = {
+      {membership::EpochChange::kBroken, pb::WatchEpochResponse::EPOCH_BROKEN},
+      {membership::EpochChange::kChanging, pb::WatchEpochResponse::EPOCH_CHANGING},
+      {membership::EpochChange::kJobOver, pb::WatchEpochResponse::JOB_OVER},
   };
   for (const auto& [change, expected] : changes) {
     auto request = From<pb::WatchEpochRequest>(5, 6);
     request.set_epoch(2);
-    request.set_knows_of_change(change == EpochChange::kBroken);
+    request.set_knows_of_change(change == membership::EpochChange::kBroken);
     auto outcome = Call(&pb::Rendezvous::Stub::WatchEpoch, request);
-    const auto event = NextEvent<WatchRequested>(events_);
+    const auto event = NextEvent<membership::WatchRequested>(events_);
     EXPECT_EQ(event.worker.id, WorkerId(5));
     EXPECT_EQ(event.epoch, Epoch(2));
-    EXPECT_EQ(event.knows_of_change, change == EpochChange::kBroken);
-    service_.Handle(ReplyWatch{event.call, change, "why"});
+    EXPECT_EQ(event.knows_of_change, change == membership::EpochChange::kBroken);
+    service_.Handle(membership::ReplyWatch{event.call, change, "why"});
     const auto got = outcome.get();
     EXPECT_EQ(got.response.change(), expected);
     EXPECT_EQ(got.response.reason(), "why");
@@ -190,15 +199,16 @@ TEST_F(RendezvousServiceTest, JoinWorld_MayBeDeferredOrReleased) {
   request.set_may_defer(true);
   request.set_commit(12);
   auto deferred = Call(&pb::Rendezvous::Stub::JoinWorld, request);
-  const auto event = NextEvent<JoinRequested>(events_);
+  const auto event = NextEvent<membership::JoinRequested>(events_);
   EXPECT_TRUE(event.may_defer);
   EXPECT_EQ(event.commit, 12u);
-  service_.Handle(ReplyDeferred{event.call, Member(), 9});
+  service_.Handle(membership::ReplyDeferred{event.call, Member(), 9});
   const auto got = deferred.get();
   EXPECT_EQ(got.response.deferred().place().rank(), 1);
   EXPECT_EQ(got.response.deferred().size(), 9);
   auto released = Call(&pb::Rendezvous::Stub::JoinWorld, request);
-  service_.Handle(ReplyReleased{NextEvent<JoinRequested>(events_).call, "drained"});
+  service_.Handle(
+      membership::ReplyReleased{NextEvent<membership::JoinRequested>(events_).call, "drained"});
   EXPECT_EQ(released.get().response.released().reason(), "drained");
 }
 
@@ -208,11 +218,11 @@ TEST_F(RendezvousServiceTest, Exchange_BecomesAnEvent_AndTheEffectItsAnswer) {
   request.set_key("k");
   request.set_value(std::string("\0v", 2));
   auto outcome = Call(&pb::Rendezvous::Stub::Exchange, request);
-  const auto event = NextEvent<ExchangeRequested>(events_);
+  const auto event = NextEvent<membership::ExchangeRequested>(events_);
   EXPECT_EQ(event.key, "k");
   EXPECT_EQ(event.value, std::string("\0v", 2));
   EXPECT_EQ(event.epoch, Epoch(2));
-  service_.Handle(ReplyExchange{event.call, Values({"x", "y"})});
+  service_.Handle(membership::ReplyExchange{event.call, Values({"x", "y"})});
   const auto got = outcome.get();
   ASSERT_EQ(got.response.values_size(), 2);
   EXPECT_EQ(got.response.values(1), "y");
@@ -224,8 +234,8 @@ TEST_F(RendezvousServiceTest, Exchange_WithASelection_AnswersWithItAlone) {
   request.set_key("k");
   for (const uint32_t rank : {2, 0, 9}) request.mutable_selection()->add_ranks(rank);
   auto outcome = Call(&pb::Rendezvous::Stub::Exchange, request);
-  service_.Handle(
-      ReplyExchange{NextEvent<ExchangeRequested>(events_).call, Values({"x", "y", "z"})});
+  service_.Handle(membership::ReplyExchange{NextEvent<membership::ExchangeRequested>(events_).call,
+                                            Values({"x", "y", "z"})});
   const auto got = outcome.get();
   ASSERT_EQ(got.response.values_size(), 2);
   EXPECT_EQ(got.response.values(0), "z");
@@ -241,7 +251,8 @@ TEST_F(RendezvousServiceTest, Exchange_ForNobodysValue_SaysWhetherAllAreTheSame)
     request.set_key("k");
     request.mutable_selection();
     auto outcome = Call(&pb::Rendezvous::Stub::Exchange, request);
-    service_.Handle(ReplyExchange{NextEvent<ExchangeRequested>(events_).call, Values(values)});
+    service_.Handle(membership::ReplyExchange{
+        NextEvent<membership::ExchangeRequested>(events_).call, Values(values)});
     const auto got = outcome.get();
     EXPECT_EQ(got.response.values_size(), 0);
     EXPECT_EQ(got.response.all_equal(), all_equal) << values.size();
@@ -253,7 +264,8 @@ TEST_F(RendezvousServiceTest, Exchange_ValueOfAMebibytePasses_LargerIsRefused) {
   request.set_key("k");
   request.set_value(std::string(1 << 20, 'x'));
   auto fits = Call(&pb::Rendezvous::Stub::Exchange, request);
-  service_.Handle(ReplyExchange{NextEvent<ExchangeRequested>(events_).call, Values({})});
+  service_.Handle(membership::ReplyExchange{NextEvent<membership::ExchangeRequested>(events_).call,
+                                            Values({})});
   EXPECT_TRUE(fits.get().status.ok());
   request.mutable_value()->push_back('x');
   const auto refused = Call(&pb::Rendezvous::Stub::Exchange, request).get();
@@ -272,10 +284,10 @@ TEST_F(RendezvousServiceTest, Report_Finished_IsAnsweredByStatus) {
   request.set_epoch(2);
   request.mutable_finished();
   auto outcome = Call(&pb::Rendezvous::Stub::Report, request);
-  const auto event = NextEvent<Reported>(events_);
+  const auto event = NextEvent<membership::Reported>(events_);
   EXPECT_TRUE(event.finished);
   EXPECT_EQ(event.epoch, Epoch(2));
-  service_.Handle(ReplyStatus{event.call, absl::OkStatus()});
+  service_.Handle(membership::ReplyStatus{event.call, absl::OkStatus()});
   EXPECT_TRUE(outcome.get().status.ok());
 }
 
@@ -284,11 +296,11 @@ TEST_F(RendezvousServiceTest, Report_Failure_KeepsItsWords) {
   request.mutable_failure()->set_message("ValueError: x");
   request.mutable_failure()->set_caused_by_peer(true);
   auto outcome = Call(&pb::Rendezvous::Stub::Report, request);
-  const auto event = NextEvent<Reported>(events_);
+  const auto event = NextEvent<membership::Reported>(events_);
   EXPECT_FALSE(event.finished);
   EXPECT_EQ(event.failure, "ValueError: x");
   EXPECT_TRUE(event.caused_by_peer);
-  service_.Handle(ReplyStatus{event.call, absl::NotFoundError("no worker 5")});
+  service_.Handle(membership::ReplyStatus{event.call, absl::NotFoundError("no worker 5")});
   EXPECT_EQ(outcome.get().status.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
@@ -300,9 +312,9 @@ TEST_F(RendezvousServiceTest, Report_WithoutAWord_IsRefused) {
 
 TEST_F(RendezvousServiceTest, NoWorkerNamed_IsTheMachinesToJudge) {
   auto outcome = Call(&pb::Rendezvous::Stub::JoinWorld, pb::JoinWorldRequest());
-  const auto event = NextEvent<JoinRequested>(events_);
+  const auto event = NextEvent<membership::JoinRequested>(events_);
   EXPECT_EQ(event.worker.id, WorkerId(0));
-  service_.Handle(ReplyStatus{event.call, absl::NotFoundError("")});
+  service_.Handle(membership::ReplyStatus{event.call, absl::NotFoundError("")});
   EXPECT_EQ(outcome.get().status.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
@@ -318,8 +330,8 @@ TEST_F(RendezvousServiceTest, GetStatus_ShowsTheReport) {
   report_.view.failures_left = 6;
   report_.view.hosts = {
       {{"a", 2}, true, "draining", absl::FromUnixMillis(14001), {{WorkerId(1), 0, 77, "running"}}}};
-  Notice notice;
-  notice.kind = Notice::Kind::kWorldFormed;
+  membership::Notice notice;
+  notice.kind = membership::Notice::Kind::kWorldFormed;
   notice.text = "2 workers";
   report_.history.Observe(notice, absl::FromUnixSeconds(1));
   report_.now = absl::FromUnixSeconds(3);
@@ -336,7 +348,7 @@ TEST_F(RendezvousServiceTest, GetStatus_ShowsTheReport) {
 TEST_F(RendezvousServiceTest, Drain_OfAHostThatTakesPart_BecomesAnEvent) {
   report_.view.hosts = {{{"a", 2}, true, "", absl::InfiniteFuture(), {}}};
   EXPECT_TRUE(Call(&pb::Rendezvous::Stub::Drain, DrainOf("a")).get().status.ok());
-  const auto event = NextEvent<HostDraining>(events_);
+  const auto event = NextEvent<membership::HostDraining>(events_);
   EXPECT_EQ(event.host, "a");
   EXPECT_EQ(event.grace, absl::Milliseconds(1500));
   EXPECT_EQ(event.reason, "it was asked to");
@@ -365,4 +377,4 @@ TEST_F(RendezvousServiceTest, Drain_OfAStaticJob_IsRefused) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -4,16 +4,16 @@
 
 #include "base/crypto.h"
 #include "base/status_macros.h"
-#include "rendezvous/server/check_spec.h"
-#include "rendezvous/server/job_router.h"
-#include "rendezvous/server/job.h"
 #include "rendezvous/reporting/metrics.h"
+#include "rendezvous/server/check_spec.h"
+#include "rendezvous/server/job.h"
+#include "rendezvous/server/job_router.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 absl::Status CheckOptions(const ServerOptions& options) {
-  const PeerCredentials& credentials = options.credentials;
+  const security::PeerCredentials& credentials = options.credentials;
   if (options.job_id.empty()) return absl::InvalidArgumentError("the job has no id");
   if (credentials.token.empty() || credentials.ca_certificate.empty() ||
       credentials.certificate.empty() || credentials.private_key.empty()) {
@@ -47,22 +47,24 @@ class ServerImpl final : public Server {
   std::vector<std::string> addresses() const override { return door_.addresses(); }
 
   void RequestStop(std::string reason, int exit_code, absl::Duration grace) override {
-    job_->Post(StopRequested{std::move(reason), exit_code, grace});
+    job_->Post(membership::StopRequested{std::move(reason), exit_code, grace});
   }
 
-  void ReportHosts(std::vector<HostSlots> hosts) override {
-    job_->Post(HostsDiscovered{std::move(hosts)});
+  void ReportHosts(std::vector<membership::HostSlots> hosts) override {
+    job_->Post(membership::HostsDiscovered{std::move(hosts)});
   }
 
   void Drain(std::string host, absl::Duration grace, std::string reason) override {
-    job_->Post(HostDraining{std::move(host), grace, std::move(reason)});
+    job_->Post(membership::HostDraining{std::move(host), grace, std::move(reason)});
   }
 
-  Membership::View Describe() override { return job_->Describe(); }
+  membership::Membership::View Describe() override { return job_->Describe(); }
 
   absl::Duration BusyFor() override { return job_->BusyFor(); }
 
-  std::string Metrics() override { return RenderMetrics({job_->Report().value_or(JobReport{})}); }
+  std::string Metrics() override {
+    return reporting::RenderMetrics({job_->Report().value_or(reporting::JobReport{})});
+  }
 
  private:
   std::shared_ptr<Job> job_;
@@ -78,4 +80,4 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options, Clo
   return server;
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

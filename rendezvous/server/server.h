@@ -29,28 +29,28 @@
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 struct ServerOptions {
   std::string job_id;
-  JobSpec job;
+  membership::JobSpec job;
   // Numeric "address:port"; port 0 lets the kernel choose. At least one.
   std::vector<std::string> listen;
   // How long an agent, or a worker, may be silent while its host answers: stopped, or starved.
   absl::Duration agent_timeout = absl::Seconds(30);
   // As issued by JobAuthority::IssueForDaemon. Every call needs its token and a certificate of its
   // CA.
-  PeerCredentials credentials;
+  security::PeerCredentials credentials;
   // What epochs' secrets are made of. Empty: something random.
   std::string secret_key;
   // Borrowed; the job is taken up from it, and from then on survives this process: agents keep
   // their workers for a while when the server goes. Null: nothing is kept.
-  Journal* journal = nullptr;
+  journal::Journal* journal = nullptr;
   // Called once, from the server's loop thread, when the job has ended; must not block.
-  std::function<void(const Verdict&)> on_finished;
+  std::function<void(const membership::Verdict&)> on_finished;
   // The same for everything that people want to know meanwhile, in the order of happening. May be
   // null.
-  std::function<void(const Notice&)> on_notice;
+  std::function<void(const membership::Notice&)> on_notice;
   // The journal can't be written: from now on nothing is decided. May be null.
   std::function<void(const absl::Status&)> on_journal_error;
 };
@@ -75,13 +75,13 @@ class Server {
   virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;
 
   // Elastic jobs: these are the hosts that there are now, all of them.
-  virtual void ReportHosts(std::vector<HostSlots> hosts) = 0;
+  virtual void ReportHosts(std::vector<membership::HostSlots> hosts) = 0;
 
   // Elastic jobs: has the host leave in good order, within `grace`.
   virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
 
   // As of now, or as it was when the job last answered, if it hangs.
-  virtual Membership::View Describe() = 0;
+  virtual membership::Membership::View Describe() = 0;
 
   // How long the job's thread has been at what it does now; more than moments: it hangs, on a disk.
   virtual absl::Duration BusyFor() = 0;
@@ -98,8 +98,8 @@ struct WorkerStart {
 };
 
 struct ServedJobOptions {
-  std::string job_id;  // empty: a random one
-  JobSpec spec;        // `expected_hosts` stays empty: they are offered
+  std::string job_id;        // empty: a random one
+  membership::JobSpec spec;  // `expected_hosts` stays empty: they are offered
 
   // Who starts processes. Either the scheduler does, on the machine and as the user that this
   // process runs on: then both are set. Or agents do, on any machine, which the scheduler starts as
@@ -113,8 +113,8 @@ struct ServedJobOptions {
   std::function<void(const std::string& host)> on_host_free;
 
   // Once, at the end. May be null, as the next.
-  std::function<void(const Verdict&)> on_finished;
-  std::function<void(const Notice&)> on_notice;
+  std::function<void(const membership::Verdict&)> on_finished;
+  std::function<void(const membership::Notice&)> on_notice;
 };
 
 // A job on a RendezvousServer, which must outlive it. The destructor takes the job off the server;
@@ -126,22 +126,22 @@ class ServedJob {
   virtual const std::string& id() const = 0;
 
   // What agents and workers need to take part in this job, and a secret.
-  virtual const PeerCredentials& credentials() const = 0;
+  virtual const security::PeerCredentials& credentials() const = 0;
 
   // The hosts and slots that the job may use now, all of them. A host that is named for the first
   // time, or again after it was free, joins; one that is not named any more is drained. Only for
   // jobs with start_worker; in a job that is not elastic hosts can't be withdrawn.
-  virtual void OfferSlots(const std::vector<HostSlots>& hosts) = 0;
+  virtual void OfferSlots(const std::vector<membership::HostSlots>& hosts) = 0;
 
   // What became of a process that start_worker asked for. That it dies is noticed before that, at
   // once however much memory it has, if it has called hvd.init(): the others go on meanwhile.
   virtual void ReportStarted(WorkerId worker, int64_t pid) = 0;
-  virtual void ReportExit(WorkerExited exit) = 0;
+  virtual void ReportExit(membership::WorkerExited exit) = 0;
 
   // As Server's.
   virtual void Drain(std::string host, absl::Duration grace, std::string reason) = 0;
   virtual void RequestStop(std::string reason, int exit_code, absl::Duration grace) = 0;
-  virtual Membership::View Describe() = 0;
+  virtual membership::Membership::View Describe() = 0;
 
   // As RendezvousServer's, of this job alone.
   virtual std::string Metrics() = 0;
@@ -173,6 +173,6 @@ class RendezvousServer {
   virtual std::string Metrics() = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_SERVER_H_

@@ -4,13 +4,13 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 class ServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto authority = JobAuthority::Create("job");
+    auto authority = security::JobAuthority::Create("job");
     ASSERT_TRUE(authority.ok());
     options_.job_id = "job";
     options_.listen = {"127.0.0.1:0"};
@@ -68,9 +68,9 @@ TEST_F(ServerTest, Addresses_HaveTheirRealPortsInTheOptionsOrder) {
 }
 
 TEST_F(ServerTest, RequestStop_EndsTheJobWithItsCode) {
-  Verdict verdict;
+  membership::Verdict verdict;
   absl::Notification finished;
-  options_.on_finished = [&](const Verdict& v) {
+  options_.on_finished = [&](const membership::Verdict& v) {
     verdict = v;
     finished.Notify();
   };
@@ -88,7 +88,7 @@ TEST_F(ServerTest, Describe_FromOnFinished_DoesNotDeadlock) {
   absl::Notification finished;
   absl::Notification assigned;
   std::unique_ptr<Server> server;
-  options_.on_finished = [&](const Verdict&) {
+  options_.on_finished = [&](const membership::Verdict&) {
     assigned.WaitForNotification();
     state = server->Describe().state;
     finished.Notify();
@@ -101,4 +101,4 @@ TEST_F(ServerTest, Describe_FromOnFinished_DoesNotDeadlock) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -5,27 +5,27 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/reporting/metrics.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 namespace {
 
-HttpResponse Metrics(Server& server) {
-  HttpResponse response;
-  response.content_type = kMetricsContentType;
+net::HttpResponse Metrics(Server& server) {
+  net::HttpResponse response;
+  response.content_type = reporting::kMetricsContentType;
   response.body = server.Metrics();
   return response;
 }
 
-HttpResponse Readiness(Server& server) {
-  HttpResponse response;
-  const Membership::View view = server.Describe();
+net::HttpResponse Readiness(Server& server) {
+  net::HttpResponse response;
+  const membership::Membership::View view = server.Describe();
   if (view.state == "done" || view.state == "failed") response.code = 503;
   response.body = absl::StrCat(view.state, ": ", view.explanation, "\n");
   return response;
 }
 
-HttpResponse Plain(int code, std::string body) {
-  HttpResponse response;
+net::HttpResponse Plain(int code, std::string body) {
+  net::HttpResponse response;
   response.code = code;
   response.body = std::move(body);
   return response;
@@ -33,7 +33,7 @@ HttpResponse Plain(int code, std::string body) {
 
 }  // namespace
 
-HttpResponse AnswerStatusPage(const std::string& path, Server& server) {
+net::HttpResponse AnswerStatusPage(const std::string& path, Server& server) {
   const bool asks = path == "/metrics" || path == "/readyz";
   if (!asks && path != "/healthz") {
     return Plain(404, "there are /metrics, /healthz and /readyz\n");
@@ -47,4 +47,4 @@ HttpResponse AnswerStatusPage(const std::string& path, Server& server) {
   return asks ? Readiness(server) : Plain(200, "ok\n");
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -7,7 +7,7 @@
 #include "base/net/http_listener.h"
 #include "rendezvous/server/server.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 
 // /metrics: the job in Prometheus' text format; /healthz: "ok", 503 if the job has decided nothing
 // for kHealthPatience although there was something to decide; /readyz: the job's state and what it
@@ -15,8 +15,8 @@ namespace hvd {
 // asked: 503.
 inline constexpr absl::Duration kHealthPatience = absl::Seconds(10);
 inline constexpr absl::Duration kAnswerPatience = absl::Seconds(2);
-HttpResponse AnswerStatusPage(const std::string& path, Server& server);
+net::HttpResponse AnswerStatusPage(const std::string& path, Server& server);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server
 
 #endif  // RENDEZVOUS_SERVER_STATUS_PAGES_H_

@@ -2,20 +2,20 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::server {
 namespace {
 
 class FakeServer : public Server {
  public:
   std::vector<std::string> addresses() const override { return {}; }
   void RequestStop(std::string, int, absl::Duration) override {}
-  void ReportHosts(std::vector<HostSlots>) override {}
+  void ReportHosts(std::vector<membership::HostSlots>) override {}
   void Drain(std::string, absl::Duration, std::string) override {}
-  Membership::View Describe() override { return view; }
+  membership::Membership::View Describe() override { return view; }
   absl::Duration BusyFor() override { return busy; }
   std::string Metrics() override { return "figures\n"; }
 
-  Membership::View view;
+  membership::Membership::View view;
   absl::Duration busy;
 };
 
@@ -49,4 +49,4 @@ TEST(AnswerStatusPage, OtherPages) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::server

@@ -15,7 +15,7 @@
 #include "rendezvous/security/tls_credentials.h"
 #include "rendezvous/transport/tcp_user_timeout.h"
 
-namespace hvd {
+namespace hvd::rendezvous::transport {
 namespace {
 
 constexpr int kFirstReconnectMs = 100;
@@ -59,11 +59,11 @@ class ServerPatience final : public grpc::ServerBuilderOption {
 }  // namespace
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
-                                          const PeerCredentials& credentials,
+                                          const security::PeerCredentials& credentials,
                                           absl::Duration process_patience) {
   grpc::ChannelArguments arguments;
   SetPatience(arguments, process_patience);
-  arguments.SetSslTargetNameOverride(kDaemonTlsName);
+  arguments.SetSslTargetNameOverride(security::kDaemonTlsName);
   arguments.SetMaxReceiveMessageSize(kLargestResponseBytes);
   // gRPC takes the least back-off for the connect timeout. A host that is not there ends the
   // attempt long before.
@@ -73,7 +73,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kLeastTimeBetweenLookupsMs);
-  return grpc::CreateCustomChannel(Target(address), MakeChannelCredentials(credentials), arguments);
+  return grpc::CreateCustomChannel(Target(address), security::MakeChannelCredentials(credentials),
+                                   arguments);
 }
 
 void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_patience) {
@@ -89,4 +90,4 @@ void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_p
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::transport

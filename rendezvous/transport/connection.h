@@ -10,7 +10,7 @@
 #include "grpcpp/server_builder.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::transport {
 
 // A pause of this length is followed by a ping, and one that the other host's kernel does not take
 // within as long again ends the connection: a host that is dead or cut off is noticed within 5 s by
@@ -32,13 +32,13 @@ inline constexpr int kLargestResponseBytes = 512 << 20;
 // "name:port", where the name is looked up again whenever it has to connect anew. Connects with the
 // first call; the environment's proxies are not used. Thread-safe.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
-                                          const PeerCredentials& credentials,
+                                          const security::PeerCredentials& credentials,
                                           absl::Duration process_patience = kProcessPatience);
 
 // Sets the server's side of the same.
 void ConfigureConnections(grpc::ServerBuilder& builder,
                           absl::Duration process_patience = kProcessPatience);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::transport
 
 #endif  // RENDEZVOUS_TRANSPORT_CONNECTION_H_

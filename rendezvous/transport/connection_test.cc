@@ -16,15 +16,15 @@
 #include "gtest/gtest.h"
 #include "rendezvous/security/tls_credentials.h"
 
-namespace hvd {
+namespace hvd::rendezvous::transport {
 namespace {
 
 // A server without services at one address.
 class Listener {
  public:
-  Listener(const std::string& address, const PeerCredentials& credentials) {
+  Listener(const std::string& address, const security::PeerCredentials& credentials) {
     ConfigureConnections(builder_);
-    builder_.AddListeningPort(address, MakeServerCredentials(credentials), &port_);
+    builder_.AddListeningPort(address, security::MakeServerCredentials(credentials), &port_);
     builder_.RegisterCallbackGenericService(&service_);
     server_ = builder_.BuildAndStart();
   }
@@ -77,9 +77,9 @@ std::vector<int> UserTimeoutsOfConnections() {
 
 class ConnectionTest : public testing::Test {
  protected:
-  const std::unique_ptr<JobAuthority> authority_ = *JobAuthority::Create("job");
-  const PeerCredentials daemon_ = *authority_->IssueForDaemon();
-  const PeerCredentials host_ = *authority_->IssueForHost("a");
+  const std::unique_ptr<security::JobAuthority> authority_ = *security::JobAuthority::Create("job");
+  const security::PeerCredentials daemon_ = *authority_->IssueForDaemon();
+  const security::PeerCredentials host_ = *authority_->IssueForHost("a");
 };
 
 TEST_F(ConnectionTest, NewChannel_ReachesNumericAddresses) {
@@ -131,4 +131,4 @@ TEST_F(ConnectionTest, ConfigureConnections_NoSecondServerOnThePort) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::transport

@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 
-namespace hvd {
+namespace hvd::rendezvous::transport {
 namespace {
 constexpr size_t kLongestMessage = 4096;
 // OpenSSL's words, which gRPC passes on.
@@ -27,4 +27,4 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   return absl::Status(code, status.error_message());
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::transport

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "grpcpp/support/status.h"
 
-namespace hvd {
+namespace hvd::rendezvous::transport {
 
 // A message longer than 4 KiB is cut: a status travels in trailers, and trailers that are too large
 // fail the call.
@@ -14,6 +14,6 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 // A certificate that was not accepted is explained.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::transport
 
 #endif  // RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_

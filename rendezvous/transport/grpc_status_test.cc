@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::rendezvous::transport {
 namespace {
 
 TEST(GrpcStatusTest, RoundTrip_KeepsCodeAndMessage) {
@@ -30,4 +30,4 @@ TEST(GrpcStatusTest, StrangeCertificate_IsExplained) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::rendezvous::transport

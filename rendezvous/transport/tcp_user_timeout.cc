@@ -6,7 +6,7 @@
 
 #include "third_party/shims/grpc/socket_mutator.h"
 
-namespace hvd {
+namespace hvd::rendezvous::transport {
 namespace {
 
 struct TimeoutMutator : grpc_socket_mutator {
@@ -40,4 +40,4 @@ void EndWhenHostIsSilent(grpc::ChannelArguments& arguments, int timeout_ms) {
   arguments.SetSocketMutator(mutator);
 }
 
-}  // namespace hvd
+}  // namespace hvd::rendezvous::transport

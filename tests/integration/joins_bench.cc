@@ -101,22 +101,22 @@ class Bench {
   Bench(const BenchOptions& options, int workers) : options_(options), workers_(workers) {}
 
   absl::Status Run() {
-    ASSIGN_OR_RETURN(const auto authority, JobAuthority::Create("bench"));
-    ASSIGN_OR_RETURN(credentials_, authority->IssueForHost(kAnyHost));
-    ServerOptions server;
+    ASSIGN_OR_RETURN(const auto authority, rendezvous::security::JobAuthority::Create("bench"));
+    ASSIGN_OR_RETURN(credentials_, authority->IssueForHost(rendezvous::security::kAnyHost));
+    rendezvous::server::ServerOptions server;
     server.job_id = "bench";
     server.listen = {kDaemonAddress};
     server.job = Spec();
     ASSIGN_OR_RETURN(server.credentials, authority->IssueForDaemon());
-    server.on_finished = [this](const Verdict& verdict) {
+    server.on_finished = [this](const rendezvous::membership::Verdict& verdict) {
       summary_ = verdict.summary;
       ended_.Down();
     };
-    ASSIGN_OR_RETURN(server_, Server::Start(std::move(server)));
+    ASSIGN_OR_RETURN(server_, rendezvous::server::Server::Start(std::move(server)));
     std::printf("%d workers, %d a host, %s\n", workers_, options_.slots,
                 options_.elastic ? "elastic" : "static");
     for (int i = 0; i < kConnections; ++i) {
-      channels_.push_back(NewChannel(server_->addresses()[0], credentials_));
+      channels_.push_back(rendezvous::transport::NewChannel(server_->addresses()[0], credentials_));
       channels_.back()->WaitForConnected(gpr_inf_future(GPR_CLOCK_REALTIME));
       stubs_.push_back(pb::Rendezvous::NewStub(channels_.back()));
     }
@@ -130,8 +130,8 @@ class Bench {
   }
 
  private:
-  JobSpec Spec() const {
-    JobSpec spec;
+  rendezvous::membership::JobSpec Spec() const {
+    rendezvous::membership::JobSpec spec;
     spec.min_workers = spec.max_workers = workers_;
     spec.start_timeout = absl::Minutes(10);
     if (options_.elastic) spec.elastic.emplace();
@@ -157,7 +157,7 @@ class Bench {
       hello.set_host(absl::StrCat("host-", host, ".example"));
       hello.set_slots(std::min(options_.slots, workers_ - host * options_.slots));
       hello.set_incarnation(static_cast<uint64_t>(host) + 1);
-      AgentLink::Callbacks callbacks;
+      rendezvous::client::AgentLink::Callbacks callbacks;
       callbacks.on_command = [this, host](const pb::AgentCommand& command) {
         if (command.has_start()) {
           host_of_[command.start().worker_id() - 1] = host;
@@ -166,8 +166,8 @@ class Bench {
         if (command.has_end()) ends_.Down();
       };
       callbacks.on_closed = [](absl::Status) {};
-      links_[host] =
-          AgentLink::Open(server_->addresses()[0], credentials_, hello, std::move(callbacks));
+      links_[host] = rendezvous::client::AgentLink::Open(server_->addresses()[0], credentials_,
+                                                         hello, std::move(callbacks));
     }
     pending_.Await();
     for (int worker = 0; worker < workers_; ++worker) {
@@ -304,13 +304,13 @@ class Bench {
 
   const BenchOptions options_;
   const int workers_;
-  PeerCredentials credentials_;
+  rendezvous::security::PeerCredentials credentials_;
   Countdown pending_, watched_, ended_, ends_;
   std::string summary_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<rendezvous::server::Server> server_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::vector<std::unique_ptr<pb::Rendezvous::Stub>> stubs_;
-  std::vector<std::unique_ptr<AgentLink>> links_;
+  std::vector<std::unique_ptr<rendezvous::client::AgentLink>> links_;
   std::vector<int> host_of_;  // by worker: whose agent was told to start it
   uint64_t epoch_ = 0;
 };

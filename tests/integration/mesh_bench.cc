@@ -40,8 +40,8 @@ namespace {
 
 constexpr int kMostRanks = 10000;
 constexpr size_t kMostValue = 256;
-const CallOptions kPatient = {absl::Minutes(10)};
-const GroupInfo kGroup = {Epoch(1), 0, 0, "127.0.0.1", "secret"};
+const collectives::CallOptions kPatient = {absl::Minutes(10)};
+const collectives::GroupInfo kGroup = {Epoch(1), 0, 0, "127.0.0.1", "secret"};
 
 const pid_t kParent = getpid();
 
@@ -82,7 +82,7 @@ struct Shared {
   std::atomic<int> most;         // that one rank has accepted
 };
 
-class SharedKeyExchange : public KeyExchange {
+class SharedKeyExchange : public collectives::KeyExchange {
  public:
   SharedKeyExchange(Shared& shared, int rank, int size)
       : shared_(shared), rank_(rank), size_(size) {}
@@ -133,20 +133,21 @@ void CountConnections(Shared* shared) {
   }
 }
 
-void Reduce(Communicator& c, size_t count) {
+void Reduce(collectives::Communicator& c, size_t count) {
   std::vector<float> data(count, 1);
-  Check(c.AllReduce(data.data(), data.data(), count, DataType::kFloat32, ReduceOp::kSum, kPatient));
+  Check(c.AllReduce(data.data(), data.data(), count, collectives::DataType::kFloat32,
+                    collectives::ReduceOp::kSum, kPatient));
   const auto right = [&](float sum) { return sum == static_cast<float>(c.size()); };
   if (!std::all_of(data.begin(), data.end(), right)) Check(absl::DataLossError("a wrong sum"));
 }
 
-void Broadcast(Communicator& c, int root) {
+void Broadcast(collectives::Communicator& c, int root) {
   std::vector<char> data(4096, static_cast<char>(c.rank() == root));
   Check(c.Broadcast(data.data(), data.size(), root, kPatient));
   if (data.back() != 1) Check(absl::DataLossError("not what was sent"));
 }
 
-void Gather(Communicator& c) {
+void Gather(collectives::Communicator& c) {
   const std::vector<size_t> bytes(c.size(), 64);
   const std::vector<char> own(64, static_cast<char>(c.rank()));
   std::vector<char> all(64 * c.size());
@@ -156,28 +157,29 @@ void Gather(Communicator& c) {
   }
 }
 
-void ReduceScatter(Communicator& c) {
+void ReduceScatter(collectives::Communicator& c) {
   const std::vector<size_t> counts(c.size(), 16);
   std::vector<float> in(16 * c.size(), 1), out(16);
-  Check(
-      c.ReduceScatter(in.data(), out.data(), counts, DataType::kFloat32, ReduceOp::kSum, kPatient));
+  Check(c.ReduceScatter(in.data(), out.data(), counts, collectives::DataType::kFloat32,
+                        collectives::ReduceOp::kSum, kPatient));
   if (out.back() != static_cast<float>(c.size())) Check(absl::DataLossError("a wrong sum"));
 }
 
 struct Step {
   const char* name;
-  std::function<void(Communicator&)> work;
+  std::function<void(collectives::Communicator&)> work;
 };
 
 std::vector<Step> Steps() {
-  return {{"allreduce of 4 B", [](Communicator& c) { Reduce(c, 1); }},
-          {"the same again", [](Communicator& c) { Reduce(c, 1); }},
-          {"allreduce of 1 MB", [](Communicator& c) { Reduce(c, 1 << 18); }},
-          {"broadcast of 4 KB", [](Communicator& c) { Broadcast(c, 0); }},
-          {"broadcast from the last", [](Communicator& c) { Broadcast(c, c.size() - 1); }},
-          {"allgather of 64 B each", Gather},
-          {"reducescatter of 64 B each", ReduceScatter},
-          {"barrier", [](Communicator& c) { Check(c.Barrier(kPatient)); }}};
+  return {
+      {"allreduce of 4 B", [](collectives::Communicator& c) { Reduce(c, 1); }},
+      {"the same again", [](collectives::Communicator& c) { Reduce(c, 1); }},
+      {"allreduce of 1 MB", [](collectives::Communicator& c) { Reduce(c, 1 << 18); }},
+      {"broadcast of 4 KB", [](collectives::Communicator& c) { Broadcast(c, 0); }},
+      {"broadcast from the last", [](collectives::Communicator& c) { Broadcast(c, c.size() - 1); }},
+      {"allgather of 64 B each", Gather},
+      {"reducescatter of 64 B each", ReduceScatter},
+      {"barrier", [](collectives::Communicator& c) { Check(c.Barrier(kPatient)); }}};
 }
 
 struct Layout {
@@ -188,31 +190,31 @@ struct Layout {
   int FirstOf(int host) const { return static_cast<int>(int64_t{ranks} * host / hosts); }
 };
 
-std::unique_ptr<Backend> MakeBackend(const Layout& layout, int host) {
-  if (layout.flat) return MakeGlooBackend();
-  FakeHosts fake;
+std::unique_ptr<collectives::Backend> MakeBackend(const Layout& layout, int host) {
+  if (layout.flat) return collectives::gloo::MakeGlooBackend();
+  collectives::hierarchical::FakeHosts fake;
   fake.host_of = [host](int rank) { return absl::StrCat("mesh_bench host ", host); };
-  fake.make_local = [](const std::string&) { return MakeShmBackend(); };
-  fake.make_across = MakeGlooBackend;
-  return MakeBackendOnHosts(std::move(fake));
+  fake.make_local = [](const std::string&) { return collectives::shm::MakeShmBackend(); };
+  fake.make_across = collectives::gloo::MakeGlooBackend;
+  return collectives::hierarchical::MakeBackendOnHosts(std::move(fake));
 }
 
 // The process of a host.
 void RunHost(const Layout& layout, int host, Shared* shared) {
   const int first = layout.FirstOf(host), local = layout.FirstOf(host + 1) - first;
-  const std::unique_ptr<Backend> backend = MakeBackend(layout, host);
-  std::vector<std::unique_ptr<Communicator>> communicators(local);
+  const std::unique_ptr<collectives::Backend> backend = MakeBackend(layout, host);
+  std::vector<std::unique_ptr<collectives::Communicator>> communicators(local);
   const auto measured = [&](const auto& work) {
     shared->of_processes.Wait();
     const int64_t before = CpuMicroseconds();
-    ForEachRank(local, work);
+    collectives::conformance::ForEachRank(local, work);
     shared->cpu_us += CpuMicroseconds() - before;
     shared->of_processes.Wait();
     CountConnections(shared);
     shared->of_processes.Wait();
   };
   measured([&](int i) {
-    GroupInfo group = kGroup;
+    collectives::GroupInfo group = kGroup;
     group.rank = first + i;
     group.size = layout.ranks;
     SharedKeyExchange keys(*shared, group.rank, group.size);

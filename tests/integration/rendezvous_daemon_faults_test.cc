@@ -107,7 +107,7 @@ TEST_F(RendezvousDaemonFaultsTest, EventLogAndStderrHang_TheJobGoesOn_AndSigintE
   const std::string address = daemon.Line();
   PlayedAgent agent(address, Credentials(), "a", 1);
   EXPECT_EQ(agent.WaitForStarts(1).size(), 1u);
-  EXPECT_TRUE(AskStatus(address, Credentials(), absl::Seconds(30)).ok());
+  EXPECT_TRUE(rendezvous::client::AskStatus(address, Credentials(), absl::Seconds(30)).ok());
   daemon.Signal(SIGINT);
   agent.WaitForEndOfJob();
   agent.Die();
@@ -137,7 +137,8 @@ TEST_F(RendezvousDaemonFaultsTest, DiskHangs_SigtermLeavesTheJobToTheNextDaemon)
     address = daemon.Line();
     faults_->sync_hangs = 1;
     PlayedAgent agent(address, Credentials(), "a", 1);
-    while (AskStatus(address, Credentials(), absl::Seconds(1)).ok()) continue;  // not yet hung
+    while (rendezvous::client::AskStatus(address, Credentials(), absl::Seconds(1)).ok())
+      continue;  // not yet hung
     daemon.Signal(SIGTERM);
     EXPECT_EQ(daemon.Wait().exit_code, 143);
   }
@@ -157,15 +158,15 @@ TEST_F(RendezvousDaemonFaultsTest, ClockIsSetBack_ADrainIsDecidedInTime) {
   Daemon daemon({"--listen", "127.0.0.1:0", "-np", "2", "--min-np", "1", "--token-file", file_},
                 WithFaults());
   const std::string address = daemon.Line();
-  const PeerCredentials credentials = Credentials();
+  const rendezvous::security::PeerCredentials credentials = Credentials();
   PlayedAgent first(address, credentials, "a", 1);
   PlayedAgent second(address, credentials, "b", 1);
   std::vector<std::thread> workers;
   for (PlayedAgent* agent : {&first, &second}) {
     const uint64_t worker = *agent->WaitForStarts(1).begin();
     workers.emplace_back([address, credentials, worker] {
-      const auto world =
-          NewGrpcRendezvousClient(address, credentials)->JoinWorld(Join(worker), absl::Minutes(1));
+      const auto world = rendezvous::client::NewGrpcRendezvousClient(address, credentials)
+                             ->JoinWorld(Join(worker), absl::Minutes(1));
       EXPECT_TRUE(world.ok()) << world.status();
     });
   }
@@ -173,7 +174,7 @@ TEST_F(RendezvousDaemonFaultsTest, ClockIsSetBack_ADrainIsDecidedInTime) {
   pb::DrainRequest drain;
   drain.set_host("b");
   drain.set_grace_ms(4000);  // after what else wakes the daemon
-  const auto asked = AskToDrain(address, credentials, drain, absl::Minutes(1));
+  const auto asked = rendezvous::client::AskToDrain(address, credentials, drain, absl::Minutes(1));
   ASSERT_TRUE(asked.ok()) << asked.status();
   second.WaitForStop(*second.WaitForStarts(1).begin());
   daemon.Signal(SIGKILL);
@@ -185,15 +186,15 @@ TEST_F(RendezvousDaemonFaultsTest, StartedAgain_SaysSo_AndSumsUpTheWholeJob) {
       "--listen",     "127.0.0.1:0", "-np",         "1",  "--min-np",    "1",
       "--token-file", file_,         "--state-dir", dir_, "--event-log", event_log_};
   std::string address;
-  PeerCredentials credentials;
+  rendezvous::security::PeerCredentials credentials;
   {
     Daemon daemon(arguments);
     address = daemon.Line();
     credentials = Credentials();
     PlayedAgent agent(address, credentials, "a", 1);
     ASSERT_EQ(*agent.WaitForStarts(1).begin(), 1u);
-    const auto world =
-        NewGrpcRendezvousClient(address, credentials)->JoinWorld(Join(1), absl::Minutes(1));
+    const auto world = rendezvous::client::NewGrpcRendezvousClient(address, credentials)
+                           ->JoinWorld(Join(1), absl::Minutes(1));
     ASSERT_TRUE(world.ok()) << world.status();
     daemon.Signal(SIGKILL);
     daemon.Wait();

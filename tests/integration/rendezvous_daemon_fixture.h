@@ -31,7 +31,7 @@ class Daemon {
   explicit Daemon(std::vector<std::string> arguments, const std::string& before = "") {
     Pipe out = *MakePipe();
     Pipe err = *MakePipe();
-    SpawnOptions options;
+    os::SpawnOptions options;
     options.file = "rendezvous/daemon/horovod-rendezvousd";
     options.argv = std::move(arguments);
     options.argv.insert(options.argv.begin(), "horovod-rendezvousd");
@@ -43,7 +43,7 @@ class Daemon {
     }
     options.stdout_fd = out.write.get();
     options.stderr_fd = err.write.get();
-    process_ = std::make_unique<Process>(*Process::Spawn(options));
+    process_ = std::make_unique<os::Process>(*os::Process::Spawn(options));
     out_ = std::move(out.read);
     err_ = std::move(err.read);
   }
@@ -64,7 +64,7 @@ class Daemon {
     return count;
   }
   void Signal(int signal) { process_->Signal(signal); }
-  ExitStatus Wait() { return process_->Wait(); }
+  os::ExitStatus Wait() { return process_->Wait(); }
 
   static std::string ReadAll(const Fd& fd) {
     std::string text;
@@ -83,7 +83,7 @@ class Daemon {
     return line;
   }
 
-  std::unique_ptr<Process> process_;
+  std::unique_ptr<os::Process> process_;
   Fd out_;
   Fd err_;
 };
@@ -116,7 +116,7 @@ class RendezvousDaemonTest : public testing::Test {
     return {"--listen", listen, "--np", "1", "--hosts", "a:1", "--token-file", file_};
   }
 
-  PeerCredentials Credentials() const {
+  rendezvous::security::PeerCredentials Credentials() const {
     std::ostringstream text;
     text << std::ifstream(file_).rdbuf();
     pb::Credentials message;

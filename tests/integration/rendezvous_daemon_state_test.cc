@@ -13,23 +13,24 @@ using RendezvousDaemonStateTest = RendezvousDaemonTest;
 TEST_F(RendezvousDaemonStateTest, KilledAndStartedAgain_SameJobSameAddressSameCredentials) {
   uint64_t worker = 0;
   std::string address;
-  PeerCredentials credentials;
+  rendezvous::security::PeerCredentials credentials;
   {
     Daemon daemon(WithStateDir());
     address = daemon.Line();
     credentials = Credentials();
     absl::Notification started;
     absl::Notification closed;
-    const auto link = AgentLink::Open(address, credentials, Hello(),
-                                      {[&](const pb::AgentCommand& command) {
-                                         if (command.has_welcome()) {
-                                           EXPECT_EQ(command.welcome().reattach_ms(), 30000u);
-                                         }
-                                         if (!command.has_start()) return;
-                                         worker = command.start().worker_id();
-                                         started.Notify();
-                                       },
-                                       [&](absl::Status) { closed.Notify(); }});
+    const auto link =
+        rendezvous::client::AgentLink::Open(address, credentials, Hello(),
+                                            {[&](const pb::AgentCommand& command) {
+                                               if (command.has_welcome()) {
+                                                 EXPECT_EQ(command.welcome().reattach_ms(), 30000u);
+                                               }
+                                               if (!command.has_start()) return;
+                                               worker = command.start().worker_id();
+                                               started.Notify();
+                                             },
+                                             [&](absl::Status) { closed.Notify(); }});
     started.WaitForNotification();
     daemon.Signal(SIGKILL);
     daemon.Wait();
@@ -41,26 +42,27 @@ TEST_F(RendezvousDaemonStateTest, KilledAndStartedAgain_SameJobSameAddressSameCr
     EXPECT_EQ(daemon.Line(), address);
     EXPECT_EQ(Credentials().token, credentials.token);
     EXPECT_EQ(Credentials().private_key, credentials.private_key);
-    const auto status =
-        NewGrpcRendezvousClient(address, credentials)->GetStatus(absl::InfiniteDuration());
+    const auto status = rendezvous::client::NewGrpcRendezvousClient(address, credentials)
+                            ->GetStatus(absl::InfiniteDuration());
     ASSERT_TRUE(status.ok()) << status.status();
     ASSERT_EQ(status->hosts_size(), 1);
     ASSERT_EQ(status->hosts(0).workers_size(), 1);
     EXPECT_EQ(status->hosts(0).workers(0).worker_id(), worker);
     absl::Notification opened;
     absl::Notification closed;
-    std::unique_ptr<AgentLink> link;
-    link = AgentLink::Open(address, credentials, Hello({worker}),
-                           {[&](const pb::AgentCommand& command) {
-                              EXPECT_FALSE(command.has_start()) << "it is running";
-                              if (!command.has_welcome()) return;
-                              opened.WaitForNotification();
-                              pb::AgentMessage message;
-                              message.mutable_exited()->set_worker_id(worker);
-                              message.mutable_exited()->set_exit_code(7);
-                              link->Send(message);
-                            },
-                            [&](absl::Status) { closed.Notify(); }});
+    std::unique_ptr<rendezvous::client::AgentLink> link;
+    link = rendezvous::client::AgentLink::Open(address, credentials, Hello({worker}),
+                                               {[&](const pb::AgentCommand& command) {
+                                                  EXPECT_FALSE(command.has_start())
+                                                      << "it is running";
+                                                  if (!command.has_welcome()) return;
+                                                  opened.WaitForNotification();
+                                                  pb::AgentMessage message;
+                                                  message.mutable_exited()->set_worker_id(worker);
+                                                  message.mutable_exited()->set_exit_code(7);
+                                                  link->Send(message);
+                                                },
+                                                [&](absl::Status) { closed.Notify(); }});
     opened.Notify();
     EXPECT_EQ(daemon.Wait().exit_code, 7) << daemon.Errors();
     closed.WaitForNotification();
@@ -79,15 +81,16 @@ TEST_F(RendezvousDaemonStateTest, Sigterm_WithStateDir_LeavesTheJobToTheNextDaem
     absl::Notification started;
     absl::Notification closed;
     absl::Status why;
-    const auto link = AgentLink::Open(address, Credentials(), Hello(),
-                                      {[&](const pb::AgentCommand& command) {
-                                         if (command.has_start()) started.Notify();
-                                         EXPECT_FALSE(command.has_end());
-                                       },
-                                       [&](absl::Status status) {
-                                         why = status;
-                                         closed.Notify();
-                                       }});
+    const auto link = rendezvous::client::AgentLink::Open(address, Credentials(), Hello(),
+                                                          {[&](const pb::AgentCommand& command) {
+                                                             if (command.has_start())
+                                                               started.Notify();
+                                                             EXPECT_FALSE(command.has_end());
+                                                           },
+                                                           [&](absl::Status status) {
+                                                             why = status;
+                                                             closed.Notify();
+                                                           }});
     started.WaitForNotification();
     daemon.Signal(SIGTERM);
     EXPECT_EQ(daemon.Wait().exit_code, 143);
@@ -98,8 +101,8 @@ TEST_F(RendezvousDaemonStateTest, Sigterm_WithStateDir_LeavesTheJobToTheNextDaem
   EXPECT_TRUE(FileExists());
   Daemon next(WithStateDir());
   EXPECT_EQ(next.Line(), address);
-  const auto status =
-      NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::InfiniteDuration());
+  const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
+                          ->GetStatus(absl::InfiniteDuration());
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_EQ(status->hosts(0).workers_size(), 1);
   next.Signal(SIGINT);

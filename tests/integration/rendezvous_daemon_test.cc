@@ -17,8 +17,8 @@ namespace {
 TEST_F(RendezvousDaemonTest, ServesWhoeverHasItsFile_UntilSigterm) {
   Daemon daemon(Arguments());
   const std::string address = daemon.Line();
-  const auto status =
-      NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::InfiniteDuration());
+  const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
+                          ->GetStatus(absl::InfiniteDuration());
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_EQ(status->state(), "forming");
   daemon.Signal(SIGTERM);
@@ -40,17 +40,18 @@ TEST_F(RendezvousDaemonTest, EndsWithTheJobsVerdict) {
     const std::string address = daemon.Line();
     absl::Notification opened;
     absl::Notification closed;
-    std::unique_ptr<AgentLink> link;
-    link = AgentLink::Open(address, Credentials(), Hello(),
-                           {[&](const pb::AgentCommand& command) {
-                              if (!command.has_start()) return;
-                              opened.WaitForNotification();
-                              pb::AgentMessage message;
-                              message.mutable_exited()->set_worker_id(command.start().worker_id());
-                              message.mutable_exited()->set_exit_code(code);
-                              link->Send(message);
-                            },
-                            [&](absl::Status) { closed.Notify(); }});
+    std::unique_ptr<rendezvous::client::AgentLink> link;
+    link = rendezvous::client::AgentLink::Open(
+        address, Credentials(), Hello(),
+        {[&](const pb::AgentCommand& command) {
+           if (!command.has_start()) return;
+           opened.WaitForNotification();
+           pb::AgentMessage message;
+           message.mutable_exited()->set_worker_id(command.start().worker_id());
+           message.mutable_exited()->set_exit_code(code);
+           link->Send(message);
+         },
+         [&](absl::Status) { closed.Notify(); }});
     opened.Notify();
     EXPECT_EQ(daemon.Wait().exit_code, code) << daemon.Errors();
     closed.WaitForNotification();
@@ -75,8 +76,9 @@ TEST_F(RendezvousDaemonTest, TwoAddresses_AreBothServed) {
   arguments.insert(arguments.end(), {"--listen", "127.0.0.2:0"});
   Daemon daemon(arguments);
   for (const std::string& address : {daemon.Line(), daemon.Line()}) {
-    EXPECT_TRUE(
-        NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::InfiniteDuration()).ok())
+    EXPECT_TRUE(rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
+                    ->GetStatus(absl::InfiniteDuration())
+                    .ok())
         << address;
   }
   daemon.Signal(SIGTERM);
@@ -110,7 +112,8 @@ TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
   while (daemon.Files() < kLimit && Clock::Real().Now() < deadline) sched_yield();
   ASSERT_EQ(daemon.Files(), kLimit);
   strangers.clear();
-  const auto status = NewGrpcRendezvousClient(address, Credentials())->GetStatus(absl::Seconds(30));
+  const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
+                          ->GetStatus(absl::Seconds(30));
   EXPECT_TRUE(status.ok()) << status.status();
   daemon.Signal(SIGTERM);
   daemon.Wait();
@@ -120,8 +123,8 @@ TEST_F(RendezvousDaemonTest, TellsWhatItWaitsFor) {
   Daemon daemon({"--listen", "127.0.0.1:0", "-np", "2", "--min-np", "1", "--token-file", file_});
   const std::string address = daemon.Line();
   absl::Notification opened;
-  const auto link = AgentLink::Open(address, Credentials(), Hello(),
-                                    {[&](const pb::AgentCommand&) {}, [](absl::Status) {}});
+  const auto link = rendezvous::client::AgentLink::Open(
+      address, Credentials(), Hello(), {[&](const pb::AgentCommand&) {}, [](absl::Status) {}});
   EXPECT_EQ(daemon.ErrorLine(), "horovod-rendezvousd: host a joined with 1 slot");
   const std::string line = daemon.ErrorLine();
   EXPECT_TRUE(absl::StrContains(

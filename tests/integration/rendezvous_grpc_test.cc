@@ -35,20 +35,20 @@ class RendezvousGrpcTest : public testing::Test {
     return results;
   }
 
-  static auto Join(RendezvousClient& client, uint64_t worker) {
+  static auto Join(rendezvous::client::RendezvousClient& client, uint64_t worker) {
     auto request = From<pb::JoinWorldRequest>(worker);
     request.set_address(absl::StrCat("10.0.0.", worker));
     request.set_control_port(static_cast<uint32_t>(worker));
     return client.JoinWorld(request, absl::InfiniteDuration());
   }
 
-  static auto Watch(RendezvousClient& client, uint64_t worker) {
+  static auto Watch(rendezvous::client::RendezvousClient& client, uint64_t worker) {
     auto request = From<pb::WatchEpochRequest>(worker);
     request.set_epoch(1);
     return client.WatchEpoch(request, absl::InfiniteDuration());
   }
 
-  static auto Finish(RendezvousClient& client, uint64_t worker) {
+  static auto Finish(rendezvous::client::RendezvousClient& client, uint64_t worker) {
     auto request = From<pb::ReportRequest>(worker);
     request.set_epoch(1);
     request.mutable_finished();
@@ -80,7 +80,7 @@ TEST_F(RendezvousGrpcTest, JoinWorld_AllAreToldTheSame) {
 
 TEST_F(RendezvousGrpcTest, Exchange_EachGetsAllValuesInRankOrder) {
   AllAtOnce(Join);
-  const auto rounds = AllAtOnce([](RendezvousClient& client, uint64_t worker) {
+  const auto rounds = AllAtOnce([](rendezvous::client::RendezvousClient& client, uint64_t worker) {
     auto request = From<pb::ExchangeRequest>(worker);
     request.set_epoch(1);
     request.set_key("key");
@@ -111,7 +111,7 @@ TEST_F(RendezvousGrpcTest, WorkerExits_AllThatWatchAreToldWho) {
   }
   for (const uint64_t worker : {1, 2}) a_.SayExited(worker, 143);
   b_.SayExited(3, 143);
-  const Verdict verdict = job_.WaitForVerdict();
+  const rendezvous::membership::Verdict verdict = job_.WaitForVerdict();
   EXPECT_EQ(verdict.exit_code, 3);
   EXPECT_EQ(verdict.rank, 3);
   a_.WaitForEndOfJob();
@@ -139,7 +139,7 @@ TEST_F(RendezvousGrpcTest, AgentDies_ItsHostIsLostAndTheJobFails) {
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_TRUE(absl::StrContains(told->reason(), "host b")) << told->reason();
   for (const uint64_t worker : {1, 2}) a_.SayExited(worker, 143);
-  const Verdict verdict = job_.WaitForVerdict();
+  const rendezvous::membership::Verdict verdict = job_.WaitForVerdict();
   EXPECT_FALSE(verdict.success);
   EXPECT_TRUE(absl::StrContains(verdict.summary, "b")) << verdict.summary;
 }

@@ -8,9 +8,10 @@
 
 namespace hvd {
 
-RendezvousJob::RendezvousJob(int np, std::vector<HostSlots> hosts, absl::Duration agent_timeout)
-    : authority_(*JobAuthority::Create("the-job")) {
-  ServerOptions options;
+RendezvousJob::RendezvousJob(int np, std::vector<rendezvous::membership::HostSlots> hosts,
+                             absl::Duration agent_timeout)
+    : authority_(*rendezvous::security::JobAuthority::Create("the-job")) {
+  rendezvous::server::ServerOptions options;
   options.job_id = "the-job";
   options.job.min_workers = np;
   options.job.max_workers = np;
@@ -19,19 +20,19 @@ RendezvousJob::RendezvousJob(int np, std::vector<HostSlots> hosts, absl::Duratio
   options.listen = {"127.0.0.1:0"};
   options.agent_timeout = agent_timeout;
   options.credentials = *authority_->IssueForDaemon();
-  options.on_finished = [this](const Verdict& verdict) {
+  options.on_finished = [this](const rendezvous::membership::Verdict& verdict) {
     verdict_ = verdict;
     finished_.Notify();
   };
-  server_ = *Server::Start(std::move(options));
+  server_ = *rendezvous::server::Server::Start(std::move(options));
   address_ = server_->addresses()[0];
 }
 
-std::unique_ptr<RendezvousClient> RendezvousJob::NewClient() const {
-  return NewGrpcRendezvousClient(address_, host_credentials());
+std::unique_ptr<rendezvous::client::RendezvousClient> RendezvousJob::NewClient() const {
+  return rendezvous::client::NewGrpcRendezvousClient(address_, host_credentials());
 }
 
-Verdict RendezvousJob::WaitForVerdict() {
+rendezvous::membership::Verdict RendezvousJob::WaitForVerdict() {
   finished_.WaitForNotification();
   return verdict_;
 }
@@ -49,7 +50,8 @@ void RendezvousJob::AskUntilJoining(int workers) {
   }
 }
 
-PlayedAgent::PlayedAgent(const std::string& address, const PeerCredentials& credentials,
+PlayedAgent::PlayedAgent(const std::string& address,
+                         const rendezvous::security::PeerCredentials& credentials,
                          const std::string& host, int slots, absl::Duration patience,
                          const std::set<uint64_t>& known_workers) {
   pb::AgentHello hello;
@@ -58,13 +60,14 @@ PlayedAgent::PlayedAgent(const std::string& address, const PeerCredentials& cred
   hello.set_slots(static_cast<uint32_t>(slots));
   hello.set_incarnation(1);
   for (const uint64_t worker : known_workers) hello.add_known_workers(worker);
-  link_ = AgentLink::Open(address, credentials, hello,
-                          {[this](const pb::AgentCommand& command) { OnCommand(command); },
-                           [this](absl::Status status) {
-                             status_ = std::move(status);
-                             closed_.Notify();
-                           }},
-                          patience);
+  link_ = rendezvous::client::AgentLink::Open(
+      address, credentials, hello,
+      {[this](const pb::AgentCommand& command) { OnCommand(command); },
+       [this](absl::Status status) {
+         status_ = std::move(status);
+         closed_.Notify();
+       }},
+      patience);
 }
 
 void PlayedAgent::OnCommand(const pb::AgentCommand& command) {

@@ -22,31 +22,33 @@ namespace hvd {
 class RendezvousJob {
  public:
   // `hosts` are expected; without any, whoever comes.
-  explicit RendezvousJob(int np, std::vector<HostSlots> hosts = {},
+  explicit RendezvousJob(int np, std::vector<rendezvous::membership::HostSlots> hosts = {},
                          absl::Duration agent_timeout = absl::Seconds(30));
 
-  Server& server() { return *server_; }
+  rendezvous::server::Server& server() { return *server_; }
   void StopServer() { server_.reset(); }
 
   std::string address() const { return address_; }
-  PeerCredentials host_credentials() const { return *authority_->IssueForHost(kAnyHost); }
-  PeerCredentials credentials_of(const std::string& host) const {
+  rendezvous::security::PeerCredentials host_credentials() const {
+    return *authority_->IssueForHost(rendezvous::security::kAnyHost);
+  }
+  rendezvous::security::PeerCredentials credentials_of(const std::string& host) const {
     return *authority_->IssueForHost(host);
   }
-  std::unique_ptr<RendezvousClient> NewClient() const;
+  std::unique_ptr<rendezvous::client::RendezvousClient> NewClient() const;
 
   // Waits for the end.
-  Verdict WaitForVerdict();
+  rendezvous::membership::Verdict WaitForVerdict();
 
   // Asks for the job's status again and again until so many workers wait for a world: there is no
   // event for that.
   void AskUntilJoining(int workers);
 
  private:
-  const std::unique_ptr<JobAuthority> authority_;
-  Verdict verdict_;
+  const std::unique_ptr<rendezvous::security::JobAuthority> authority_;
+  rendezvous::membership::Verdict verdict_;
   absl::Notification finished_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<rendezvous::server::Server> server_;
   std::string address_;
 };
 
@@ -55,7 +57,7 @@ class PlayedAgent {
  public:
   PlayedAgent(const RendezvousJob& job, const std::string& host, int slots)
       : PlayedAgent(job.address(), job.host_credentials(), host, slots) {}
-  PlayedAgent(const std::string& address, const PeerCredentials& credentials,
+  PlayedAgent(const std::string& address, const rendezvous::security::PeerCredentials& credentials,
               const std::string& host, int slots, absl::Duration patience = absl::Seconds(30),
               const std::set<uint64_t>& known_workers = {});
 
@@ -81,7 +83,7 @@ class PlayedAgent {
   absl::Notification end_of_job_;
   absl::Notification closed_;
   absl::Status status_;
-  std::unique_ptr<AgentLink> link_;  // last: its callbacks use the others
+  std::unique_ptr<rendezvous::client::AgentLink> link_;  // last: its callbacks use the others
 };
 
 // A request of the worker, whose incarnation is its id + 1000.

@@ -87,7 +87,7 @@ TEST(RendezvousKeepaliveTest, SilentAgent_IsLostOncePatienceHasPassed) {
   PlayedAgent agent(line.address(), job.host_credentials(), "a", 1);
   agent.WaitForStarts(1);
   line.FallSilent();
-  const Verdict verdict = job.WaitForVerdict();
+  const rendezvous::membership::Verdict verdict = job.WaitForVerdict();
   EXPECT_TRUE(absl::StrContains(verdict.summary, "host a")) << verdict.summary;
   EXPECT_TRUE(absl::StrContains(verdict.summary, "HOROVOD_AGENT_TIMEOUT_SECONDS"))
       << verdict.summary;

@@ -51,8 +51,8 @@ class RendezvousLifetimeTest : public testing::Test {
 
   RendezvousJob job_{kWorkers};
   PlayedAgent agent_{job_, "a", kWorkers};
-  std::unique_ptr<pb::Rendezvous::Stub> stub_ =
-      pb::Rendezvous::NewStub(NewChannel(job_.address(), job_.host_credentials()));
+  std::unique_ptr<pb::Rendezvous::Stub> stub_ = pb::Rendezvous::NewStub(
+      rendezvous::transport::NewChannel(job_.address(), job_.host_credentials()));
   std::vector<std::unique_ptr<AsyncJoin>> joins_;
   absl::BlockingCounter ended_{kWorkers};
 };

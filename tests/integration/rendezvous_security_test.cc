@@ -69,7 +69,7 @@ class RendezvousSecurityTest : public testing::Test {
   std::shared_ptr<grpc::Channel> ChannelWith(
       const std::shared_ptr<grpc::ChannelCredentials>& credentials) const {
     grpc::ChannelArguments arguments;
-    arguments.SetSslTargetNameOverride(kDaemonTlsName);
+    arguments.SetSslTargetNameOverride(rendezvous::security::kDaemonTlsName);
     return grpc::CreateCustomChannel("ipv4:" + job_.address(), credentials, arguments);
   }
 
@@ -96,7 +96,7 @@ class RendezvousSecurityTest : public testing::Test {
   }
 
   RendezvousJob job_{1};
-  const PeerCredentials host_ = job_.host_credentials();
+  const rendezvous::security::PeerCredentials host_ = job_.host_credentials();
 };
 
 TEST_F(RendezvousSecurityTest, NoToken) {
@@ -107,14 +107,15 @@ TEST_F(RendezvousSecurityTest, WrongToken) {
   const std::string right = host_.token;
   for (const std::string& token :
        {std::string(), right.substr(1), right + "0", std::string(right.size(), '0')}) {
-    PeerCredentials wrong = host_;
+    rendezvous::security::PeerCredentials wrong = host_;
     wrong.token = token;
-    ExpectRefused(ChannelWith(MakeChannelCredentials(wrong)), grpc::StatusCode::UNAUTHENTICATED);
+    ExpectRefused(ChannelWith(rendezvous::security::MakeChannelCredentials(wrong)),
+                  grpc::StatusCode::UNAUTHENTICATED);
   }
 }
 
 TEST_F(RendezvousSecurityTest, TwoTokens_EvenIfOneIsRight) {
-  PeerCredentials wrong = host_;
+  rendezvous::security::PeerCredentials wrong = host_;
   wrong.token = "wrong";
   class Right : public grpc::MetadataCredentialsPlugin {
    public:
@@ -122,7 +123,7 @@ TEST_F(RendezvousSecurityTest, TwoTokens_EvenIfOneIsRight) {
     bool IsBlocking() const override { return false; }
     grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
                              std::multimap<std::string, std::string>* metadata) override {
-      metadata->emplace(kTokenMetadataKey, token_);
+      metadata->emplace(rendezvous::security::kTokenMetadataKey, token_);
       return grpc::Status::OK;
     }
 
@@ -130,24 +131,26 @@ TEST_F(RendezvousSecurityTest, TwoTokens_EvenIfOneIsRight) {
     const std::string token_;
   };
   ExpectRefused(ChannelWith(grpc::CompositeChannelCredentials(
-                    MakeChannelCredentials(wrong),
+                    rendezvous::security::MakeChannelCredentials(wrong),
                     grpc::MetadataCredentialsFromPlugin(std::make_unique<Right>(host_.token)))),
                 grpc::StatusCode::UNAUTHENTICATED);
 }
 
 TEST_F(RendezvousSecurityTest, OtherJobsCertificate_EvenWithTheRightToken) {
-  const auto other_job = *JobAuthority::Create("the-job");
-  PeerCredentials other = *other_job->IssueForHost("host");
+  const auto other_job = *rendezvous::security::JobAuthority::Create("the-job");
+  rendezvous::security::PeerCredentials other = *other_job->IssueForHost("host");
   other.token = host_.token;
   other.ca_certificate = host_.ca_certificate;
-  ExpectRefused(ChannelWith(MakeChannelCredentials(other)), grpc::StatusCode::UNAVAILABLE);
+  ExpectRefused(ChannelWith(rendezvous::security::MakeChannelCredentials(other)),
+                grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(RendezvousSecurityTest, TlsWithoutClientCertificate_EvenWithTheRightToken) {
-  PeerCredentials bare = host_;
+  rendezvous::security::PeerCredentials bare = host_;
   bare.certificate.clear();
   bare.private_key.clear();
-  ExpectRefused(ChannelWith(MakeChannelCredentials(bare)), grpc::StatusCode::UNAVAILABLE);
+  ExpectRefused(ChannelWith(rendezvous::security::MakeChannelCredentials(bare)),
+                grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(RendezvousSecurityTest, PlainText) {
@@ -155,7 +158,7 @@ TEST_F(RendezvousSecurityTest, PlainText) {
 }
 
 TEST_F(RendezvousSecurityTest, MemberOfTheJob_GetsAnswers) {
-  const auto channel = ChannelWith(MakeChannelCredentials(host_));
+  const auto channel = ChannelWith(rendezvous::security::MakeChannelCredentials(host_));
   const Answer health = Call(channel, kHealthCheck, "");
   EXPECT_TRUE(health.status.ok()) << health.status.error_message();
   EXPECT_EQ(health.bytes, "\x08\x01");  // SERVING
@@ -177,14 +180,14 @@ TEST_F(RendezvousSecurityTest, AgentWithAnotherHostsCertificate_IsRefused) {
 }
 
 TEST_F(RendezvousSecurityTest, NoReflection) {
-  const auto channel = ChannelWith(MakeChannelCredentials(host_));
+  const auto channel = ChannelWith(rendezvous::security::MakeChannelCredentials(host_));
   EXPECT_EQ(Call(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "")
                 .status.error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
 TEST_F(RendezvousSecurityTest, BytesThatAreNoMessage_AreRefusedAndDoNoHarm) {
-  const auto channel = ChannelWith(MakeChannelCredentials(host_));
+  const auto channel = ChannelWith(rendezvous::security::MakeChannelCredentials(host_));
   for (const std::string& method : AllMethods()) {
     EXPECT_FALSE(Call(channel, method, std::string("\xff\xff\xff", 3)).status.ok()) << method;
   }
@@ -192,8 +195,9 @@ TEST_F(RendezvousSecurityTest, BytesThatAreNoMessage_AreRefusedAndDoNoHarm) {
 }
 
 TEST_F(RendezvousSecurityTest, RequestThatIsTooLarge_IsRefused) {
-  const auto channel = ChannelWith(MakeChannelCredentials(host_));
-  const Answer answer = Call(channel, kGetStatus, std::string(kLargestRequestBytes + 1, '\0'));
+  const auto channel = ChannelWith(rendezvous::security::MakeChannelCredentials(host_));
+  const Answer answer =
+      Call(channel, kGetStatus, std::string(rendezvous::transport::kLargestRequestBytes + 1, '\0'));
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 

@@ -24,8 +24,8 @@ std::vector<int> ParseWorkers(const std::string& text) {
 }
 
 // "a:2,b:1"; empty if it is malformed.
-std::optional<std::vector<HostSlots>> ParseHosts(const std::string& text) {
-  std::vector<HostSlots> hosts;
+std::optional<std::vector<rendezvous::membership::HostSlots>> ParseHosts(const std::string& text) {
+  std::vector<rendezvous::membership::HostSlots> hosts;
   for (const absl::string_view host : absl::StrSplit(text, ',', absl::SkipEmpty())) {
     const std::vector<std::string> parts = absl::StrSplit(host, ':');
     int slots = 0;
@@ -36,8 +36,8 @@ std::optional<std::vector<HostSlots>> ParseHosts(const std::string& text) {
 }
 
 // Asks for every knob, so that a misspelt one shows.
-ElasticSpec ParseElastic(Command& command) {
-  ElasticSpec spec;
+rendezvous::membership::ElasticSpec ParseElastic(Command& command) {
+  rendezvous::membership::ElasticSpec spec;
   spec.spares = static_cast<int>(command.Number("spares"));
   spec.elastic_timeout = command.Time("elastic-timeout", spec.elastic_timeout);
   spec.rejoin_timeout = command.Time("rejoin", spec.rejoin_timeout);
@@ -51,7 +51,7 @@ ElasticSpec ParseElastic(Command& command) {
     spec.reset_limit = static_cast<int>(command.Number("reset-limit"));
   }
   const std::vector<std::string> rests = absl::StrSplit(command.Text("cooldown"), ',');
-  Cooldown cooldown;
+  rendezvous::membership::Cooldown cooldown;
   if (rests.size() == 2 && absl::ParseDuration(rests[0], &cooldown.shortest) &&
       absl::ParseDuration(rests[1], &cooldown.longest)) {
     spec.cooldown = cooldown;
@@ -84,12 +84,12 @@ std::string ClusterSim::Run(Command& command) {
     if (command.positional().empty() || !absl::SimpleAtoi(command.positional()[0], &call)) {
       return "error: which call?";
     }
-    return Apply(CallCancelled{CallId(call)});
+    return Apply(rendezvous::membership::CallCancelled{rendezvous::membership::CallId(call)});
   }
   if (name == "stop") {
-    return Apply(StopRequested{command.Text("reason", "Ctrl-C"),
-                               static_cast<int>(command.Number("code", 130)),
-                               command.Time("grace", absl::Seconds(5))});
+    return Apply(rendezvous::membership::StopRequested{
+        command.Text("reason", "Ctrl-C"), static_cast<int>(command.Number("code", 130)),
+        command.Time("grace", absl::Seconds(5))});
   }
   if (name == "exit" || name == "started" || name == "dying" || name == "sampled" || IsCall(name))
     return Workers(command);
@@ -97,13 +97,14 @@ std::string ClusterSim::Run(Command& command) {
 }
 
 std::string ClusterSim::NewJob(Command& command) {
-  JobSpec spec;
-  const std::optional<std::vector<HostSlots>> hosts = ParseHosts(command.Text("hosts"));
+  rendezvous::membership::JobSpec spec;
+  const std::optional<std::vector<rendezvous::membership::HostSlots>> hosts =
+      ParseHosts(command.Text("hosts"));
   if (!hosts.has_value()) return "error: hosts=HOST:SLOTS,...";
   spec.expected_hosts = *hosts;
   slots_.clear();
   int all_slots = 0;
-  for (const HostSlots& host : *hosts) {
+  for (const rendezvous::membership::HostSlots& host : *hosts) {
     slots_[host.host] = host.slots;
     all_slots += host.slots;
   }
@@ -119,7 +120,7 @@ std::string ClusterSim::NewJob(Command& command) {
   spec.start_timeout = command.Time("start-timeout", spec.start_timeout);
   spec.settle_time = command.Time("settle", spec.settle_time);
   spec.failure_grace = command.Time("grace", spec.failure_grace);
-  machine_ = std::make_unique<Membership>(spec, now_);
+  machine_ = std::make_unique<rendezvous::membership::Membership>(spec, now_);
   calls_.clear();
   last_world_.clear();
   return "";
@@ -127,16 +128,16 @@ std::string ClusterSim::NewJob(Command& command) {
 
 // What comes from outside the job.
 std::string ClusterSim::Outside(Command& command) {
-  if (command.name() == "restart") return Apply(Restarted{});
+  if (command.name() == "restart") return Apply(rendezvous::membership::Restarted{});
   const std::string subject = command.positional().empty() ? "" : command.positional()[0];
   if (command.name() == "drain") {
-    return Apply(
-        HostDraining{subject, command.Time("grace", absl::ZeroDuration()), command.Text("reason")});
+    return Apply(rendezvous::membership::HostDraining{
+        subject, command.Time("grace", absl::ZeroDuration()), command.Text("reason")});
   }
-  const std::optional<std::vector<HostSlots>> hosts = ParseHosts(subject);
+  const std::optional<std::vector<rendezvous::membership::HostSlots>> hosts = ParseHosts(subject);
   if (!hosts.has_value()) return "error: discover HOST:SLOTS,...";
-  for (const HostSlots& host : *hosts) slots_[host.host] = host.slots;
-  return Apply(HostsDiscovered{*hosts});
+  for (const rendezvous::membership::HostSlots& host : *hosts) slots_[host.host] = host.slots;
+  return Apply(rendezvous::membership::HostsDiscovered{*hosts});
 }
 
 std::string ClusterSim::Hosts(Command& command) {
@@ -152,9 +153,10 @@ std::string ClusterSim::Hosts(Command& command) {
     const Incarnation agent(command.Number("agent", host[0]));
     if (command.name() == "attach") {
       const int slots = static_cast<int>(command.Number("slots", slots_[host]));
-      output += Apply(HostJoined{{host, slots}, agent, known});
+      output += Apply(rendezvous::membership::HostJoined{{host, slots}, agent, known});
     } else {
-      output += Apply(HostLost{host, agent, command.Text("reason", "connection closed")});
+      output += Apply(rendezvous::membership::HostLost{
+          host, agent, command.Text("reason", "connection closed")});
     }
   }
   return output;
@@ -169,19 +171,21 @@ std::string ClusterSim::Workers(Command& command) {
   return output;
 }
 
-Event ClusterSim::WorkerEvent(Command& command, int worker) {
+rendezvous::membership::Event ClusterSim::WorkerEvent(Command& command, int worker) {
   if (command.name() == "exit") return ExitEvent(command, worker);
-  if (command.name() == "dying") return WorkerDying{WorkerId(worker)};
+  if (command.name() == "dying") return rendezvous::membership::WorkerDying{WorkerId(worker)};
   if (command.name() == "sampled") {
-    return WorkerSampled{WorkerId(worker), command.Text("doing"),
-                         absl::StrSplit(command.Text("stack"), '|', absl::SkipEmpty())};
+    return rendezvous::membership::WorkerSampled{
+        WorkerId(worker), command.Text("doing"),
+        absl::StrSplit(command.Text("stack"), '|', absl::SkipEmpty())};
   }
-  if (command.name() == "started") return WorkerStarted{WorkerId(worker), command.Number("pid")};
+  if (command.name() == "started")
+    return rendezvous::membership::WorkerStarted{WorkerId(worker), command.Number("pid")};
   return CallEvent(command, worker);
 }
 
-Event ClusterSim::ExitEvent(Command& command, int worker) {
-  WorkerExited exited;
+rendezvous::membership::Event ClusterSim::ExitEvent(Command& command, int worker) {
+  rendezvous::membership::WorkerExited exited;
   exited.worker = WorkerId(worker);
   exited.exit_code = static_cast<int>(command.Number("code"));
   exited.signal = static_cast<int>(command.Number("signal"));
@@ -192,39 +196,42 @@ Event ClusterSim::ExitEvent(Command& command, int worker) {
   return exited;
 }
 
-Event ClusterSim::CallEvent(Command& command, int worker) {
+rendezvous::membership::Event ClusterSim::CallEvent(Command& command, int worker) {
   const std::string& name = command.name();
-  const CallId call(calls_.size() + 1);
+  const rendezvous::membership::CallId call(calls_.size() + 1);
   calls_[call] = absl::StrCat(name, " ", worker);
-  const WorkerKey key{WorkerId(worker), Incarnation(command.Number("inc", 100 * worker))};
+  const rendezvous::membership::WorkerKey key{WorkerId(worker),
+                                              Incarnation(command.Number("inc", 100 * worker))};
   if (name == "join") {
-    return JoinRequested{call,
-                         key,
-                         Epoch(command.Number("last")),
-                         absl::StrCat("10.0.0.", worker),
-                         4000 + worker,
-                         command.Has("defer"),
-                         static_cast<uint64_t>(command.Number("commit")),
-                         command.Has("worked"),
-                         command.Text("left-for"),
-                         static_cast<uint64_t>(command.Number("lost-steps")),
-                         command.Time("lost", absl::ZeroDuration())};
+    return rendezvous::membership::JoinRequested{
+        call,
+        key,
+        Epoch(command.Number("last")),
+        absl::StrCat("10.0.0.", worker),
+        4000 + worker,
+        command.Has("defer"),
+        static_cast<uint64_t>(command.Number("commit")),
+        command.Has("worked"),
+        command.Text("left-for"),
+        static_cast<uint64_t>(command.Number("lost-steps")),
+        command.Time("lost", absl::ZeroDuration())};
   }
   if (name == "progress") {
-    return ProgressReported{call, key, Epoch(command.Number("epoch")),
-                            static_cast<uint64_t>(command.Number("commit")),
-                            command.Time("age", absl::ZeroDuration())};
+    return rendezvous::membership::ProgressReported{call, key, Epoch(command.Number("epoch")),
+                                                    static_cast<uint64_t>(command.Number("commit")),
+                                                    command.Time("age", absl::ZeroDuration())};
   }
   if (name == "watch") {
-    return WatchRequested{call, key, Epoch(command.Number("epoch")), command.Has("knows")};
+    return rendezvous::membership::WatchRequested{call, key, Epoch(command.Number("epoch")),
+                                                  command.Has("knows")};
   }
   if (name == "stall") {
-    StallReported report{call,
-                         key,
-                         Epoch(command.Number("epoch")),
-                         command.Time("waited", absl::Seconds(60)),
-                         command.Has("give-up"),
-                         {}};
+    rendezvous::membership::StallReported report{call,
+                                                 key,
+                                                 Epoch(command.Number("epoch")),
+                                                 command.Time("waited", absl::Seconds(60)),
+                                                 command.Has("give-up"),
+                                                 {}};
     const std::string missing = command.Text("missing");
     report.waiting = {{command.Text("what", "allreduce 'a'"), ParseWorkers(missing)}};
     return report;
@@ -232,15 +239,18 @@ Event ClusterSim::CallEvent(Command& command, int worker) {
   if (name != "exchange") return ReportEvent(command, key);
   const int64_t bytes = command.Number("bytes");
   const std::string value = command.Text("value", absl::StrCat("from-", worker));
-  return ExchangeRequested{call, key, Epoch(command.Number("epoch")), command.Text("key"),
-                           bytes == 0 ? value : std::string(bytes, 'x')};
+  return rendezvous::membership::ExchangeRequested{call, key, Epoch(command.Number("epoch")),
+                                                   command.Text("key"),
+                                                   bytes == 0 ? value : std::string(bytes, 'x')};
 }
 
-Event ClusterSim::ReportEvent(Command& command, const WorkerKey& key) {
-  const CallId call(calls_.size());
+rendezvous::membership::Event ClusterSim::ReportEvent(
+    Command& command, const rendezvous::membership::WorkerKey& key) {
+  const rendezvous::membership::CallId call(calls_.size());
   const Epoch epoch(command.Number("epoch"));
-  if (command.name() == "finish") return Reported{call, key, epoch, true, "", false};
-  return Reported{
+  if (command.name() == "finish")
+    return rendezvous::membership::Reported{call, key, epoch, true, "", false};
+  return rendezvous::membership::Reported{
       call, key, epoch, false, command.Text("message", "Error"), command.Has("by-peer")};
 }
 
@@ -256,24 +266,25 @@ std::string ClusterSim::Advance(Command& command) {
     absl::StrAppend(&output, "after ", absl::FormatDuration(machine_->NextDeadline() - now_),
                     ":\n");
     now_ = machine_->NextDeadline();
-    output += Apply(Tick{});
+    output += Apply(rendezvous::membership::Tick{});
     if (machine_->NextDeadline() <= now_) return output + "error: the deadline does not move\n";
   }
   now_ = end;
-  return output + Apply(Tick{});
+  return output + Apply(rendezvous::membership::Tick{});
 }
 
-std::string ClusterSim::Apply(const Event& event) {
+std::string ClusterSim::Apply(const rendezvous::membership::Event& event) {
   std::string output;
-  for (const Effect& effect : machine_->Apply(event, now_)) output += Show(effect);
+  for (const rendezvous::membership::Effect& effect : machine_->Apply(event, now_))
+    output += Show(effect);
   return output;
 }
 
-std::string ClusterSim::Show(const Effect& effect) {
-  const std::optional<CallId> call = AnsweredCall(effect);
+std::string ClusterSim::Show(const rendezvous::membership::Effect& effect) {
+  const std::optional<rendezvous::membership::CallId> call = AnsweredCall(effect);
   std::string text = ToText(effect);
   if (!call.has_value()) return absl::StrCat(text, "\n");
-  if (std::holds_alternative<ReplyWorld>(effect)) {
+  if (std::holds_alternative<rendezvous::membership::ReplyWorld>(effect)) {
     if (std::exchange(last_world_, text) == text) text = "the same world";
   }
   return absl::StrCat("call ", call->value(), " (", calls_[*call],

@@ -43,17 +43,18 @@ class ClusterSim {
   std::string Hosts(Command& command);
   std::string Workers(Command& command);
   std::string Advance(Command& command);
-  std::string Apply(const Event& event);
-  std::string Show(const Effect& effect);
-  Event WorkerEvent(Command& command, int worker);
-  Event CallEvent(Command& command, int worker);
-  Event ExitEvent(Command& command, int worker);
-  Event ReportEvent(Command& command, const WorkerKey& key);
+  std::string Apply(const rendezvous::membership::Event& event);
+  std::string Show(const rendezvous::membership::Effect& effect);
+  rendezvous::membership::Event WorkerEvent(Command& command, int worker);
+  rendezvous::membership::Event CallEvent(Command& command, int worker);
+  rendezvous::membership::Event ExitEvent(Command& command, int worker);
+  rendezvous::membership::Event ReportEvent(Command& command,
+                                            const rendezvous::membership::WorkerKey& key);
 
   absl::Time now_ = absl::UnixEpoch();
-  std::unique_ptr<Membership> machine_;
+  std::unique_ptr<rendezvous::membership::Membership> machine_;
   std::map<std::string, int> slots_;
-  std::map<CallId, std::string> calls_;  // what each call was
+  std::map<rendezvous::membership::CallId, std::string> calls_;  // what each call was
   std::string last_world_;
 };
 

@@ -42,7 +42,7 @@ void ControlPlane::SetUp() {
     looks_ = {dice_.Between(1, 4), absl::Milliseconds(dice_.Between(1, 100))};
     tally_.crowded = 1;
   }
-  machine_ = std::make_unique<Membership>(spec_, Time(), looks_);
+  machine_ = std::make_unique<rendezvous::membership::Membership>(spec_, Time(), looks_);
   Log("job of ", spec_.start_workers, " workers, ", spec_.min_workers, " to ", spec_.max_workers,
       ", ", spec_.elastic->spares, " spares, ", goal_, " commits; ",
       gentle_      ? "gentle"
@@ -57,8 +57,8 @@ void ControlPlane::SetUp() {
   PlanFaults();
 }
 
-JobSpec ControlPlane::MakeSpec() {
-  JobSpec spec;
+rendezvous::membership::JobSpec ControlPlane::MakeSpec() {
+  rendezvous::membership::JobSpec spec;
   int slots = 0;
   for (const Machine& machine : machines_) {
     slots += machine.slots;
@@ -67,7 +67,7 @@ JobSpec ControlPlane::MakeSpec() {
   spec.start_workers = static_cast<int>(dice_.Between(1, slots));
   spec.min_workers = static_cast<int>(dice_.Between(1, spec.start_workers));
   spec.max_workers = static_cast<int>(dice_.Between(spec.start_workers, slots + 1));
-  ElasticSpec elastic;
+  rendezvous::membership::ElasticSpec elastic;
   elastic.spares = dice_.Chance(20) ? 1 : 0;
   elastic.elastic_timeout = absl::Minutes(5);
   elastic.rejoin_timeout = absl::Seconds(dice_.Between(10, 60));
@@ -79,7 +79,7 @@ JobSpec ControlPlane::MakeSpec() {
   } else {
     elastic.budget.failures = static_cast<int>(dice_.Between(1, 20));
     if (dice_.Chance(10)) elastic.reset_limit = static_cast<int>(dice_.Between(1, 5));
-    if (dice_.Chance(20)) elastic.cooldown = Cooldown();
+    if (dice_.Chance(20)) elastic.cooldown = rendezvous::membership::Cooldown();
   }
   spec.elastic = elastic;
   return spec;
@@ -116,7 +116,7 @@ std::string ControlPlane::CheckEnd() const {
 bool ControlPlane::EndedInTheMiddleOfFinishing() const {
   bool some_finished = false, some_failed = false;
   if (!newest_world_.has_value()) return false;
-  for (const WorldMember& member : newest_world_->members) {
+  for (const rendezvous::membership::WorldMember& member : newest_world_->members) {
     const Process* process = FindProcess(member.worker.id);
     const bool finished = process->said_finished && process->exit_code == 0 && process->signal == 0;
     some_finished = some_finished || process->said_finished;
@@ -126,12 +126,12 @@ bool ControlPlane::EndedInTheMiddleOfFinishing() const {
 }
 
 // The daemon's loop around the machine. What happens is journaled first.
-void ControlPlane::Apply(const Event& event) {
+void ControlPlane::Apply(const rendezvous::membership::Event& event) {
   NoteEvent(event);
   ++tally_.events;
   journal_.emplace_back(event, Time());
-  const std::vector<Effect> effects = ApplyToBoth(event);
-  for (const Effect& effect : effects) {
+  const std::vector<rendezvous::membership::Effect> effects = ApplyToBoth(event);
+  for (const rendezvous::membership::Effect& effect : effects) {
     if (traced_) Log("    ", ToText(effect));
     Carry(effect);
   }
@@ -141,13 +141,15 @@ void ControlPlane::Apply(const Event& event) {
   ArmTick();
 }
 
-std::vector<Effect> ControlPlane::ApplyToBoth(const Event& event) {
-  std::vector<Effect> effects = machine_->Apply(event, Time());
+std::vector<rendezvous::membership::Effect> ControlPlane::ApplyToBoth(
+    const rendezvous::membership::Event& event) {
+  std::vector<rendezvous::membership::Effect> effects = machine_->Apply(event, Time());
   if (twin_ == nullptr) return effects;
-  const std::vector<Effect> twins = twin_->Apply(event, Time());
+  const std::vector<rendezvous::membership::Effect> twins = twin_->Apply(event, Time());
   const bool same =
       std::equal(effects.begin(), effects.end(), twins.begin(), twins.end(),
-                 [](const Effect& a, const Effect& b) { return ToText(a) == ToText(b); });
+                 [](const rendezvous::membership::Effect& a,
+                    const rendezvous::membership::Effect& b) { return ToText(a) == ToText(b); });
   if (!same || twin_->NextDeadline() != machine_->NextDeadline()) {
     Fail("a machine that was saved and loaded does something else");
   }
@@ -160,7 +162,7 @@ void ControlPlane::SaveAndLoad() {
   journal_.clear();
   if (twin_ != nullptr && twin_->Save() != snapshot_) Fail("a twin has come to another state");
   if (!has_twins_) return;
-  auto loaded = Membership::Load(spec_, snapshot_, looks_);
+  auto loaded = rendezvous::membership::Membership::Load(spec_, snapshot_, looks_);
   if (!loaded.ok()) return Fail(loaded.status().ToString());
   twin_ = *std::move(loaded);
   if (twin_->Save() != snapshot_) Fail("what was loaded is not what was saved");
@@ -168,18 +170,19 @@ void ControlPlane::SaveAndLoad() {
 
 void ControlPlane::ProbeEarlyTick() {
   const absl::Time deadline = machine_->NextDeadline();
-  journal_.emplace_back(Tick{}, Time());
-  if (!ApplyToBoth(Tick{}).empty()) Fail("a tick before its time had effects");
+  journal_.emplace_back(rendezvous::membership::Tick{}, Time());
+  if (!ApplyToBoth(rendezvous::membership::Tick{}).empty())
+    Fail("a tick before its time had effects");
   if (machine_->NextDeadline() != deadline) Fail("a tick before its time moved the deadline");
 }
 
 // What the checks want to know of it.
-void ControlPlane::NoteEvent(const Event& event) {
-  if (const auto* lost = std::get_if<HostLost>(&event)) {
+void ControlPlane::NoteEvent(const rendezvous::membership::Event& event) {
+  if (const auto* lost = std::get_if<rendezvous::membership::HostLost>(&event)) {
     for (Process& process : processes_) {
       if (agents_[process.agent].incarnation == lost->agent) process.seen_gone = true;
     }
-  } else if (const auto* joined = std::get_if<HostJoined>(&event)) {
+  } else if (const auto* joined = std::get_if<rendezvous::membership::HostJoined>(&event)) {
     Machine& machine = machines_[FindHost(joined->host.host)];
     if (machine.heard_of != joined->agent) {
       machine.drained = false;
@@ -190,11 +193,11 @@ void ControlPlane::NoteEvent(const Event& event) {
       }
     }
     machine.heard_of = joined->agent;
-  } else if (const auto* exited = std::get_if<WorkerExited>(&event)) {
+  } else if (const auto* exited = std::get_if<rendezvous::membership::WorkerExited>(&event)) {
     if (Process* process = FindProcess(exited->worker)) process->seen_gone = true;
-  } else if (const auto* dying = std::get_if<WorkerDying>(&event)) {
+  } else if (const auto* dying = std::get_if<rendezvous::membership::WorkerDying>(&event)) {
     if (Process* process = FindProcess(dying->worker)) process->seen_dying = true;
-  } else if (const auto* said = std::get_if<Reported>(&event)) {
+  } else if (const auto* said = std::get_if<rendezvous::membership::Reported>(&event)) {
     Process* process = FindProcess(said->worker.id);
     if (process == nullptr || process->incarnation != said->worker.incarnation) return;
     if (process->seen_gone || verdict_.has_value()) return;
@@ -214,56 +217,59 @@ void ControlPlane::ArmTick() {
     if (!daemon_alive_ || life != daemon_life_ || armed_ != deadline) return;
     armed_ = absl::InfiniteFuture();
     Log("tick");
-    Apply(Tick{});
+    Apply(rendezvous::membership::Tick{});
   });
 }
 
-void ControlPlane::Carry(const Effect& effect) {
-  if (const auto* start = std::get_if<StartWorkerEffect>(&effect)) return CarryStart(*start);
-  if (const auto* stop = std::get_if<StopWorkersEffect>(&effect)) return CarryStop(*stop);
-  if (const auto* end = std::get_if<EndJobEffect>(&effect)) {
+void ControlPlane::Carry(const rendezvous::membership::Effect& effect) {
+  if (const auto* start = std::get_if<rendezvous::membership::StartWorkerEffect>(&effect))
+    return CarryStart(*start);
+  if (const auto* stop = std::get_if<rendezvous::membership::StopWorkersEffect>(&effect))
+    return CarryStop(*stop);
+  if (const auto* end = std::get_if<rendezvous::membership::EndJobEffect>(&effect)) {
     CheckAgentOf(end->host, end->agent);
     if (!wrong_.empty()) return;
     const int stream = attached_[end->host];
     const Micros grace = absl::ToInt64Microseconds(end->grace);
     SendDown(stream, [this, stream, grace] { EndAgent(streams_[stream].agent, grace); });
-  } else if (const auto* world = std::get_if<ReplyWorld>(&effect)) {
+  } else if (const auto* world = std::get_if<rendezvous::membership::ReplyWorld>(&effect)) {
     CheckNewWorld(*world->world);
     Answer(world->call, CallKind::kJoin, [this, epoch = world->world->epoch.value()](int process) {
       Enter(process, groups_[epoch].world);
     });
-  } else if (const auto* deferred = std::get_if<ReplyDeferred>(&effect)) {
+  } else if (const auto* deferred = std::get_if<rendezvous::membership::ReplyDeferred>(&effect)) {
     Answer(deferred->call, CallKind::kJoin, [this](int process) {
       processes_[process].phase = Phase::kStarting;
       Later(process, dice_.Between(50 * kMilli, 2 * kSecond),
             [this, process] { Join(process, false); });
     });
-  } else if (const auto* released = std::get_if<ReplyReleased>(&effect)) {
+  } else if (const auto* released = std::get_if<rendezvous::membership::ReplyReleased>(&effect)) {
     ++tally_.released;
     processes_[calls_[released->call.value() - 1].process].released = true;
     Answer(released->call, CallKind::kJoin, [this](int process) {
       processes_[process].phase = Phase::kEnding;
       Later(process, dice_.Between(kMilli, 500 * kMilli), [this, process] { Die(process, 0, 0); });
     });
-  } else if (const auto* watch = std::get_if<ReplyWatch>(&effect)) {
+  } else if (const auto* watch = std::get_if<rendezvous::membership::ReplyWatch>(&effect)) {
     Answer(watch->call, CallKind::kWatch,
            [this, reply = *watch](int process) { Hear(process, reply); });
-  } else if (const auto* exchange = std::get_if<ReplyExchange>(&effect)) {
+  } else if (const auto* exchange = std::get_if<rendezvous::membership::ReplyExchange>(&effect)) {
     Answer(exchange->call, CallKind::kExchange,
            [this](int process) { Submit(process, Operation::kConnect); });
-  } else if (const auto* status = std::get_if<ReplyStatus>(&effect)) {
+  } else if (const auto* status = std::get_if<rendezvous::membership::ReplyStatus>(&effect)) {
     const CallKind kind = calls_[status->call.value() - 1].kind;
     if (kind == CallKind::kProgress && status->status.ok()) CheckConfirmed(status->call.value());
     Answer(status->call, kind,
            [this, kind, text = status->status](int process) { HearStatus(process, kind, text); });
-  } else if (const auto* finished = std::get_if<JobFinished>(&effect)) {
+  } else if (const auto* finished = std::get_if<rendezvous::membership::JobFinished>(&effect)) {
     Finish(finished->verdict);
-  } else if (const auto* notice = std::get_if<Notice>(&effect)) {
-    if (notice->kind == Notice::Kind::kEpochChanging) ++tally_.planned_changes;
+  } else if (const auto* notice = std::get_if<rendezvous::membership::Notice>(&effect)) {
+    if (notice->kind == rendezvous::membership::Notice::Kind::kEpochChanging)
+      ++tally_.planned_changes;
   }
 }
 
-void ControlPlane::CarryStart(const StartWorkerEffect& effect) {
+void ControlPlane::CarryStart(const rendezvous::membership::StartWorkerEffect& effect) {
   CheckAgentOf(effect.host, effect.agent);
   if (!wrong_.empty()) return;
   const int stream = attached_[effect.host];
@@ -272,7 +278,7 @@ void ControlPlane::CarryStart(const StartWorkerEffect& effect) {
   });
 }
 
-void ControlPlane::CarryStop(const StopWorkersEffect& effect) {
+void ControlPlane::CarryStop(const rendezvous::membership::StopWorkersEffect& effect) {
   CheckAgentOf(effect.host, effect.agent);
   if (!wrong_.empty()) return;
   hurried_ = true;
@@ -309,9 +315,10 @@ void ControlPlane::KillDaemon(Micros away) {
 }
 
 void ControlPlane::RestartDaemon() {
-  auto again = std::make_unique<Membership>(spec_, absl::UnixEpoch(), looks_);
+  auto again =
+      std::make_unique<rendezvous::membership::Membership>(spec_, absl::UnixEpoch(), looks_);
   if (!snapshot_.empty()) {
-    auto loaded = Membership::Load(spec_, snapshot_, looks_);
+    auto loaded = rendezvous::membership::Membership::Load(spec_, snapshot_, looks_);
     if (!loaded.ok()) return Fail(loaded.status().ToString());
     again = *std::move(loaded);
   }
@@ -325,13 +332,13 @@ void ControlPlane::RestartDaemon() {
   armed_ = absl::InfiniteFuture();
   last_fault_ = std::max(last_fault_, time_.now());
   Log("the daemon is started again");
-  Apply(Restarted{});
+  Apply(rendezvous::membership::Restarted{});
   if (discovery_) Discover();
 }
 
 void ControlPlane::Discover() {
   if (!daemon_alive_) return;
-  HostsDiscovered event;
+  rendezvous::membership::HostsDiscovered event;
   std::string text;
   for (Machine& machine : machines_) {
     const bool listed = listed_.count(machine.name) > 0;
@@ -344,7 +351,7 @@ void ControlPlane::Discover() {
   Apply(event);
 }
 
-void ControlPlane::Finish(const Verdict& verdict) {
+void ControlPlane::Finish(const rendezvous::membership::Verdict& verdict) {
   if (verdict_.has_value()) return Fail("the job finished twice");
   verdict_ = verdict;
   last_fault_ = time_.now();
@@ -360,7 +367,7 @@ void ControlPlane::Finish(const Verdict& verdict) {
   if (!verdict.success) return;
   ++tally_.successes;
   if (!newest_world_.has_value()) return Fail("success without a world");
-  for (const WorldMember& member : newest_world_->members) {
+  for (const rendezvous::membership::WorldMember& member : newest_world_->members) {
     const Process* process = FindProcess(member.worker.id);
     if (process == nullptr || !process->said_finished) {
       return Fail(absl::StrCat("success, but rank ", member.rank, " never finished"));

@@ -149,7 +149,7 @@ class ControlPlane {
   };
 
   struct Group {  // a world, as its members see it
-    World world;
+    rendezvous::membership::World world;
     std::vector<int> processes;  // by rank
     std::vector<bool> acting;
     bool broken = false;
@@ -162,20 +162,21 @@ class ControlPlane {
 
   // control_plane.cc: the run and the daemon
   void SetUp();
-  JobSpec MakeSpec();
-  void Apply(const Event& event);
-  void NoteEvent(const Event& event);
+  rendezvous::membership::JobSpec MakeSpec();
+  void Apply(const rendezvous::membership::Event& event);
+  void NoteEvent(const rendezvous::membership::Event& event);
   void ArmTick();
   void ProbeEarlyTick();
-  std::vector<Effect> ApplyToBoth(const Event& event);
+  std::vector<rendezvous::membership::Effect> ApplyToBoth(
+      const rendezvous::membership::Event& event);
   void SaveAndLoad();
-  void Carry(const Effect& effect);
-  void CarryStart(const StartWorkerEffect& effect);
-  void CarryStop(const StopWorkersEffect& effect);
+  void Carry(const rendezvous::membership::Effect& effect);
+  void CarryStart(const rendezvous::membership::StartWorkerEffect& effect);
+  void CarryStop(const rendezvous::membership::StopWorkersEffect& effect);
   void KillDaemon(Micros away);
   void RestartDaemon();
   void Discover();
-  void Finish(const Verdict& verdict);
+  void Finish(const rendezvous::membership::Verdict& verdict);
   std::string CheckEnd() const;
   bool EndedInTheMiddleOfFinishing() const;
   absl::Time Time() const { return absl::UnixEpoch() + absl::Microseconds(time_.now()); }
@@ -203,16 +204,17 @@ class ControlPlane {
   void FailCallsOf(int host);
 
   // control_plane_workers.cc: workers and their collectives
-  void Ask(int process, CallKind kind, std::function<Event(CallId)> event);
+  void Ask(int process, CallKind kind,
+           std::function<rendezvous::membership::Event(rendezvous::membership::CallId)> event);
   void FailCall(uint64_t call);
-  void Answer(CallId call, CallKind kind, std::function<void(int)> action);
+  void Answer(rendezvous::membership::CallId call, CallKind kind, std::function<void(int)> action);
   void DropCalls(int process, bool host_gone);
   void Later(int process, Micros delay, std::function<void()> action);
   void Join(int process, bool may_defer);
   void Watch(int process);
-  void Enter(int process, const World& world);
+  void Enter(int process, const rendezvous::membership::World& world);
   void ExchangeAddresses(int process);
-  void Hear(int process, const ReplyWatch& reply);
+  void Hear(int process, const rendezvous::membership::ReplyWatch& reply);
   void HearStatus(int process, CallKind kind, const absl::Status& status);
   void Submit(int process, Operation kind);
   void TryComplete(Group* group);
@@ -239,11 +241,11 @@ class ControlPlane {
 
   // control_plane_checks.cc
   void Fail(const std::string& what);
-  void CheckNewWorld(const World& world);
-  void CheckPlaces(const World& world);
-  void CheckSlot(const WorldMember& member, Process* process);
-  void CheckOrder(const World& world);
-  void CheckSurvivors(const World& world);
+  void CheckNewWorld(const rendezvous::membership::World& world);
+  void CheckPlaces(const rendezvous::membership::World& world);
+  void CheckSlot(const rendezvous::membership::WorldMember& member, Process* process);
+  void CheckOrder(const rendezvous::membership::World& world);
+  void CheckSurvivors(const rendezvous::membership::World& world);
   void CheckWorldBeforeHasEnded();
   void CheckConfirmed(uint64_t call);
   void CheckAnswered(uint64_t call, CallKind kind);
@@ -277,7 +279,7 @@ class ControlPlane {
   uint64_t goal_ = 10;  // commits
   Micros step_time_ = kSecond;
   Micros last_fault_ = 0;
-  JobSpec spec_;
+  rendezvous::membership::JobSpec spec_;
 
   std::deque<Machine> machines_;
   std::deque<Stream> streams_;
@@ -290,19 +292,20 @@ class ControlPlane {
   uint64_t next_incarnation_ = 1000;
 
   // The daemon.
-  Membership::Looks looks_;
-  std::unique_ptr<Membership> machine_;
+  rendezvous::membership::Membership::Looks looks_;
+  std::unique_ptr<rendezvous::membership::Membership> machine_;
   bool daemon_alive_ = true;
   uint64_t daemon_life_ = 1;
   std::string snapshot_;  // what the journal goes on from; empty: the job's start
-  std::vector<std::pair<Event, absl::Time>> journal_;
-  std::unique_ptr<Membership> twin_;  // loaded from what machine_ was once; it hears all the same
+  std::vector<std::pair<rendezvous::membership::Event, absl::Time>> journal_;
+  std::unique_ptr<rendezvous::membership::Membership>
+      twin_;  // loaded from what machine_ was once; it hears all the same
   absl::Time armed_ = absl::InfiniteFuture();
   std::map<std::string, int> attached_;  // host to stream
-  std::optional<World> newest_world_;
+  std::optional<rendezvous::membership::World> newest_world_;
   bool stop_requested_ = false;
   bool hurried_ = false;  // some were stopped before they could leave by themselves
-  std::optional<Verdict> verdict_;
+  std::optional<rendezvous::membership::Verdict> verdict_;
 };
 
 }  // namespace hvd

@@ -64,7 +64,7 @@ void ControlPlane::Attach(int index) {
 void ControlPlane::Admit(int stream) {
   const int index = streams_[stream].agent;
   const Agent& agent = agents_[index];
-  HostJoined joined;
+  rendezvous::membership::HostJoined joined;
   joined.host = {machines_[agent.host].name, machines_[agent.host].slots};
   joined.agent = agent.incarnation;
   for (const int process : agent.processes) joined.known_workers.push_back(processes_[process].id);
@@ -77,7 +77,7 @@ void ControlPlane::Admit(int stream) {
 void ControlPlane::TellAgain(int index) {
   for (const int process : agents_[index].processes) {
     SendUp(agents_[index].stream, [this, process] {
-      Apply(WorkerStarted{processes_[process].id, 1});
+      Apply(rendezvous::membership::WorkerStarted{processes_[process].id, 1});
     });
     if (processes_[process].exit_told) TellExit(process);
   }
@@ -120,7 +120,7 @@ void ControlPlane::EndAtDaemon(int index, const std::string& reason) {
   const Machine& machine = machines_[agent.host];
   attached_.erase(machine.name);
   Log("the daemon loses host ", machine.name, ": ", reason);
-  Apply(HostLost{machine.name, agent.incarnation, reason});
+  Apply(rendezvous::membership::HostLost{machine.name, agent.incarnation, reason});
   if (machine.cut_down) return;  // it will notice by itself
   time_.After(Delay(), [this, index] { EndAtAgent(index); });
 }
@@ -155,7 +155,7 @@ void ControlPlane::StartProcess(int agent_index, WorkerId worker) {
   processes_.push_back(process);
   by_worker_[worker.value()] = index;
   agent.processes.push_back(index);
-  SendUp(agent.stream, [this, worker] { Apply(WorkerStarted{worker, 1}); });
+  SendUp(agent.stream, [this, worker] { Apply(rendezvous::membership::WorkerStarted{worker, 1}); });
   Later(index, dice_.Between(100 * kMilli, 3 * kSecond), [this, index] { Join(index, true); });
 }
 
@@ -220,7 +220,7 @@ void ControlPlane::Die(int index, int exit_code, int signal) {
   if (dice_.Chance(80) && process.phase != Phase::kEnding) {
     SendUp(agents_[agent].stream, [this, id = process.id] {
       Log("worker ", id.value(), " is dying");
-      Apply(WorkerDying{id});
+      Apply(rendezvous::membership::WorkerDying{id});
     });
   }
   time_.After(dice_.Between(kMilli, 300 * kMilli), [this, index, agent] {
@@ -233,7 +233,7 @@ void ControlPlane::Die(int index, int exit_code, int signal) {
 
 void ControlPlane::TellExit(int index) {
   const Process& process = processes_[index];
-  WorkerExited exited;
+  rendezvous::membership::WorkerExited exited;
   exited.worker = process.id;
   exited.exit_code = process.exit_code;
   exited.signal = process.signal;

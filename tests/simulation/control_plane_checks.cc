@@ -62,11 +62,11 @@ bool ControlPlane::InGoodStanding(const Process& process) const {
          attached != attached_.end() && streams_[attached->second].agent == process.agent;
 }
 
-void ControlPlane::CheckNewWorld(const World& world) {
+void ControlPlane::CheckNewWorld(const rendezvous::membership::World& world) {
   const uint64_t epoch = world.epoch.value();
   const auto known = groups_.find(epoch);
   if (known != groups_.end()) {
-    const World& first = known->second.world;
+    const rendezvous::membership::World& first = known->second.world;
     const bool same = first.sync_state == world.sync_state &&
                       std::equal(first.members.begin(), first.members.end(), world.members.begin(),
                                  world.members.end(), [](const auto& a, const auto& b) {
@@ -118,12 +118,12 @@ void ControlPlane::CheckConfirmed(uint64_t call) {
   if (!over && newest_world_->epoch.value() != process.epoch) Fail("an old world is confirmed");
 }
 
-void ControlPlane::CheckPlaces(const World& world) {
+void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
   std::map<std::string, std::set<int>> local_ranks;
   std::string host;
   std::set<std::string> hosts;
   for (size_t rank = 0; rank < world.members.size(); ++rank) {
-    const WorldMember& member = world.members[rank];
+    const rendezvous::membership::WorldMember& member = world.members[rank];
     if (member.rank != static_cast<int>(rank)) Fail("ranks are not in order");
     if (!local_ranks[member.host].insert(member.local_rank).second) Fail("a local rank held twice");
     if (member.host != host && !hosts.insert(member.host).second) Fail("a host's ranks are apart");
@@ -138,7 +138,7 @@ void ControlPlane::CheckPlaces(const World& world) {
     CheckSlot(member, process);
     if (machines_[process->host].name != member.host) Fail("a rank on another host than its own");
   }
-  for (const WorldMember& member : world.members) {
+  for (const rendezvous::membership::WorldMember& member : world.members) {
     const std::set<int>& local = local_ranks[member.host];
     const int size = static_cast<int>(local.size());
     if (*local.begin() != 0 || *local.rbegin() != size - 1 || member.local_size != size) {
@@ -148,7 +148,7 @@ void ControlPlane::CheckPlaces(const World& world) {
 }
 
 // A worker keeps its slot, and on a host that is full it shows: local ranks are the slots.
-void ControlPlane::CheckSlot(const WorldMember& member, Process* process) {
+void ControlPlane::CheckSlot(const rendezvous::membership::WorldMember& member, Process* process) {
   const Machine& machine = machines_[process->host];
   if (machine.resized || member.local_size != machine.slots) return;
   if (process->slot < 0) process->slot = member.local_rank;
@@ -157,17 +157,17 @@ void ControlPlane::CheckSlot(const WorldMember& member, Process* process) {
   }
 }
 
-void ControlPlane::CheckSurvivors(const World& world) {
-  std::map<uint64_t, const WorldMember*> members;
+void ControlPlane::CheckSurvivors(const rendezvous::membership::World& world) {
+  std::map<uint64_t, const rendezvous::membership::WorldMember*> members;
   const uint64_t newest = world.members[0].commit;
-  for (const WorldMember& member : world.members) {
+  for (const rendezvous::membership::WorldMember& member : world.members) {
     members[member.worker.id.value()] = &member;
     if (member.commit > newest) Fail("rank 0 does not hold the newest commit");
     if (!world.sync_state && member.commit != newest)
       Fail("a rank lacks a state that nobody gives");
   }
   if (!newest_world_.has_value()) return;
-  for (const WorldMember& member : newest_world_->members) {
+  for (const rendezvous::membership::WorldMember& member : newest_world_->members) {
     const Process* process = FindProcess(member.worker.id);
     if (process == nullptr || !InGoodStanding(*process)) continue;
     const bool stays = members.count(member.worker.id.value()) > 0;
@@ -182,15 +182,15 @@ void ControlPlane::CheckSurvivors(const World& world) {
 
 // Those who were in the world before keep their order, except that rank 0's host comes first, and
 // rank 0 first of it.
-void ControlPlane::CheckOrder(const World& world) {
-  std::map<uint64_t, const WorldMember*> before;
-  for (const WorldMember& member : newest_world_->members) {
+void ControlPlane::CheckOrder(const rendezvous::membership::World& world) {
+  std::map<uint64_t, const rendezvous::membership::WorldMember*> before;
+  for (const rendezvous::membership::WorldMember& member : newest_world_->members) {
     before[member.worker.id.value()] = &member;
   }
   const std::string& leading = world.members[0].host;
   int newest_there = -1, newest_elsewhere = -1;
   std::map<std::string, std::map<int, int>> local_ranks;  // by host: before to now
-  for (const WorldMember& member : world.members) {
+  for (const rendezvous::membership::WorldMember& member : world.members) {
     const auto was = before.find(member.worker.id.value());
     if (was == before.end()) continue;
     local_ranks[member.host][was->second->local_rank] = member.local_rank;

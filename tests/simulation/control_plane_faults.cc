@@ -37,7 +37,7 @@ void ControlPlane::StrikeOnce() {
   if (die < 98 || !daemon_alive_) return StrikePlanned();
   stop_requested_ = true;
   Log("stop");
-  Apply(StopRequested{"Ctrl-C", 130, absl::Seconds(dice_.Between(0, 5))});
+  Apply(rendezvous::membership::StopRequested{"Ctrl-C", 130, absl::Seconds(dice_.Between(0, 5))});
 }
 
 int ControlPlane::RandomProcess() {
@@ -126,7 +126,8 @@ void ControlPlane::StrikePlanned() {
     Machine& leaving = machines_[host];
     Log("host ", leaving.name, " is drained");
     leaving.drained = leaving.leaving = true;
-    Apply(HostDraining{leaving.name, absl::Microseconds(grace), "spot instance reclaimed"});
+    Apply(rendezvous::membership::HostDraining{leaving.name, absl::Microseconds(grace),
+                                               "spot instance reclaimed"});
   });
 }
 

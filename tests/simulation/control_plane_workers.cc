@@ -14,7 +14,9 @@ constexpr Micros kProgressPause = 2 * kSecond;
 
 }  // namespace
 
-void ControlPlane::Ask(int index, CallKind kind, std::function<Event(CallId)> event) {
+void ControlPlane::Ask(
+    int index, CallKind kind,
+    std::function<rendezvous::membership::Event(rendezvous::membership::CallId)> event) {
   Process& process = processes_[index];
   calls_.emplace_back();
   const uint64_t id = calls_.size();
@@ -34,7 +36,7 @@ void ControlPlane::Ask(int index, CallKind kind, std::function<Event(CallId)> ev
       call.at_daemon = true;
       call.life = daemon_life_;
       Log("worker ", processes_[call.process].id.value(), " calls (", id, ")");
-      Apply(event(CallId(id)));
+      Apply(event(rendezvous::membership::CallId(id)));
     }
   });
 }
@@ -52,7 +54,7 @@ void ControlPlane::FailCall(uint64_t id) {
     time_.After(Delay(), [this, id] {
       const Call& known = calls_[id - 1];
       if (daemon_alive_ && known.life == daemon_life_ && !known.answered) {
-        Apply(CallCancelled{CallId(id)});
+        Apply(rendezvous::membership::CallCancelled{rendezvous::membership::CallId(id)});
       }
     });
   }
@@ -66,7 +68,8 @@ void ControlPlane::FailCall(uint64_t id) {
   });
 }
 
-void ControlPlane::Answer(CallId call, CallKind kind, std::function<void(int)> action) {
+void ControlPlane::Answer(rendezvous::membership::CallId call, CallKind kind,
+                          std::function<void(int)> action) {
   const uint64_t id = call.value();
   CheckAnswered(id, kind);
   if (!wrong_.empty()) return;
@@ -94,7 +97,7 @@ void ControlPlane::DropCalls(int index, bool host_gone) {
     time_.After(host_gone ? 10 * kSecond : Delay(), [this, id] {
       const Call& known = calls_[id - 1];
       if (daemon_alive_ && known.life == daemon_life_ && !known.answered) {
-        Apply(CallCancelled{CallId(id)});
+        Apply(rendezvous::membership::CallCancelled{rendezvous::membership::CallId(id)});
       }
     });
   }
@@ -112,32 +115,32 @@ void ControlPlane::Join(int index, bool may_defer) {
   Process& process = processes_[index];
   process.phase = Phase::kJoining;
   process.defers = may_defer;
-  Ask(index, CallKind::kJoin, [this, index, may_defer](CallId call) {
+  Ask(index, CallKind::kJoin, [this, index, may_defer](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
-    return JoinRequested{call,
-                         {asking.id, asking.incarnation},
-                         Epoch(asking.epoch),
-                         "10.0.0.1",
-                         4000,
-                         may_defer,
-                         asking.commit,
-                         asking.worked,
-                         asking.gave_up ? "collectives hang" : "",
-                         asking.in_step ? 1U : 0U,
-                         absl::Microseconds(step_time_)};
+    return rendezvous::membership::JoinRequested{call,
+                                                 {asking.id, asking.incarnation},
+                                                 Epoch(asking.epoch),
+                                                 "10.0.0.1",
+                                                 4000,
+                                                 may_defer,
+                                                 asking.commit,
+                                                 asking.worked,
+                                                 asking.gave_up ? "collectives hang" : "",
+                                                 asking.in_step ? 1U : 0U,
+                                                 absl::Microseconds(step_time_)};
   });
 }
 
 void ControlPlane::Watch(int index) {
-  Ask(index, CallKind::kWatch, [this, index](CallId call) {
+  Ask(index, CallKind::kWatch, [this, index](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
-    return WatchRequested{
+    return rendezvous::membership::WatchRequested{
         call, {asking.id, asking.incarnation}, Epoch(asking.epoch), asking.knows_of_change};
   });
 }
 
 // It has got its world.
-void ControlPlane::Enter(int index, const World& world) {
+void ControlPlane::Enter(int index, const rendezvous::membership::World& world) {
   Process& process = processes_[index];
   ++process.turn;
   const bool is_new = process.epoch == 0;
@@ -146,7 +149,7 @@ void ControlPlane::Enter(int index, const World& world) {
   process.operation = 0;
   process.phase = Phase::kConnecting;
   Group& group = groups_[process.epoch];
-  for (const WorldMember& member : world.members) {
+  for (const rendezvous::membership::WorldMember& member : world.members) {
     if (member.worker.id != process.id) continue;
     process.rank = member.rank;
     if (member.worker.incarnation != process.incarnation) Fail("a world for another process");
@@ -167,21 +170,21 @@ void ControlPlane::Enter(int index, const World& world) {
 }
 
 void ControlPlane::ExchangeAddresses(int index) {
-  Ask(index, CallKind::kExchange, [this, index](CallId call) {
+  Ask(index, CallKind::kExchange, [this, index](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
-    return ExchangeRequested{
+    return rendezvous::membership::ExchangeRequested{
         call, {asking.id, asking.incarnation}, Epoch(asking.epoch), "mesh", "x"};
   });
 }
 
-void ControlPlane::Hear(int index, const ReplyWatch& reply) {
+void ControlPlane::Hear(int index, const rendezvous::membership::ReplyWatch& reply) {
   Process& process = processes_[index];
   if (process.phase != Phase::kConnecting && process.phase != Phase::kTraining) return;
-  if (reply.change == EpochChange::kChanging) {
+  if (reply.change == rendezvous::membership::EpochChange::kChanging) {
     process.knows_of_change = true;
     return Watch(index);
   }
-  if (reply.change == EpochChange::kBroken) return Abort(index);
+  if (reply.change == rendezvous::membership::EpochChange::kBroken) return Abort(index);
   ++process.turn;
   process.phase = Phase::kEnding;
   Later(index, dice_.Between(100 * kMilli, kSecond),
@@ -313,9 +316,10 @@ void ControlPlane::BreakGroup(uint64_t epoch, int except) {
 }
 
 void ControlPlane::ReportFinished(int index) {
-  Ask(index, CallKind::kReport, [this, index](CallId call) {
+  Ask(index, CallKind::kReport, [this, index](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
-    return Reported{call, {asking.id, asking.incarnation}, Epoch(asking.epoch), true, "", false};
+    return rendezvous::membership::Reported{
+        call, {asking.id, asking.incarnation}, Epoch(asking.epoch), true, "", false};
   });
 }
 
@@ -323,13 +327,13 @@ void ControlPlane::ReportFinished(int index) {
 void ControlPlane::ReportProgress(int index) {
   const Phase phase = processes_[index].phase;
   if (phase != Phase::kConnecting && phase != Phase::kTraining) return;
-  Ask(index, CallKind::kProgress, [this, index](CallId call) {
+  Ask(index, CallKind::kProgress, [this, index](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
-    return ProgressReported{call,
-                            {asking.id, asking.incarnation},
-                            Epoch(asking.epoch),
-                            asking.commit,
-                            absl::Seconds(1)};
+    return rendezvous::membership::ProgressReported{call,
+                                                    {asking.id, asking.incarnation},
+                                                    Epoch(asking.epoch),
+                                                    asking.commit,
+                                                    absl::Seconds(1)};
   });
   Later(index, kProgressPause, [this, index] { ReportProgress(index); });
 }
@@ -344,9 +348,10 @@ void ControlPlane::ThrowException(int index, const std::string& text) {
   ++process.turn;
   process.phase = Phase::kEnding;
   process.threw = true;
-  Ask(index, CallKind::kReport, [this, index, text](CallId call) {
+  Ask(index, CallKind::kReport, [this, index, text](rendezvous::membership::CallId call) {
     const Process& asking = processes_[index];
-    return Reported{call, {asking.id, asking.incarnation}, Epoch(asking.epoch), false, text, false};
+    return rendezvous::membership::Reported{
+        call, {asking.id, asking.incarnation}, Epoch(asking.epoch), false, text, false};
   });
   if (may_hang && dice_.Chance(10)) return;  // its end does, and the others see to it
   Later(index, dice_.Between(10 * kMilli, 500 * kMilli),

@@ -27,9 +27,9 @@ RandomSchedule::RandomSchedule(uint32_t seed) : rng_(seed) {
   machine_.emplace(spec_, now_);
   // In some schedules everything goes well at first, or else few would come far.
   if (Chance(20)) return;
-  for (const HostSlots& host : spec_.expected_hosts) {
+  for (const rendezvous::membership::HostSlots& host : spec_.expected_hosts) {
     attached_[host.host] = Incarnation(++next_incarnation_);
-    Apply(HostJoined{host, attached_[host.host]});
+    Apply(rendezvous::membership::HostJoined{host, attached_[host.host]});
   }
 }
 
@@ -44,11 +44,11 @@ void RandomSchedule::Step() {
   if (dice < 3) return HostStep();
   if (dice < 8) return TimeStep();
   if (dice < 9 && Chance(30)) {
-    return Apply(StopRequested{"stop", Roll(3), absl::Seconds(Roll(4))});
+    return Apply(rendezvous::membership::StopRequested{"stop", Roll(3), absl::Seconds(Roll(4))});
   }
   if (dice < 14 && !calls_.empty()) {
-    const CallId call(1 + Roll(static_cast<int>(calls_.size()) + 1));
-    return Apply(CallCancelled{call});
+    const rendezvous::membership::CallId call(1 + Roll(static_cast<int>(calls_.size()) + 1));
+    return Apply(rendezvous::membership::CallCancelled{call});
   }
   if (dice < 15 && Chance(50)) return BreakdownStep();
   if (dice < 16) return ExitStep(1 + Roll(spec_.max_workers + 1), Roll(3), Chance(20) ? 9 : 0);
@@ -63,7 +63,7 @@ void RandomSchedule::HostStep() {
     const Incarnation agent(++next_incarnation_);
     // An agent whose name is taken is turned away by the service; here it only must not matter.
     if (!is_attached) attached_[host] = agent;
-    return Apply(HostJoined{{host, 1 + Roll(3)}, agent});
+    return Apply(rendezvous::membership::HostJoined{{host, 1 + Roll(3)}, agent});
   }
   const Incarnation lost = Chance(20) ? Incarnation(7) : attached_[host];
   if (lost == attached_[host]) {
@@ -72,7 +72,7 @@ void RandomSchedule::HostStep() {
     }
     attached_.erase(host);
   }
-  Apply(HostLost{host, lost, "cut"});
+  Apply(rendezvous::membership::HostLost{host, lost, "cut"});
 }
 
 // What a well-behaved worker would do next.
@@ -82,8 +82,8 @@ void RandomSchedule::OrderlyStep() {
   const Process& process = processes_[worker];
   if (process.gone) return;
   if (process.incarnation == 0 || (process.finished && Chance(60))) {
-    return Apply(JoinRequested{NewCall(CallKind::kJoin), KeyOf(worker), Epoch(process.epoch),
-                               "10.0.0.1", 4000});
+    return Apply(rendezvous::membership::JoinRequested{NewCall(CallKind::kJoin), KeyOf(worker),
+                                                       Epoch(process.epoch), "10.0.0.1", 4000});
   }
   if (process.finished) return ExitStep(worker, 0, 0);
   ReportStep(worker, KeyOf(worker));
@@ -94,8 +94,9 @@ void RandomSchedule::BreakdownStep() {
   for (int victims = 1 + Roll(4); victims > 0 && !processes_.empty(); --victims) {
     const uint64_t worker = 1 + Roll(static_cast<int>(processes_.size()));
     if (processes_[worker].gone) continue;
-    Apply(Reported{NewCall(CallKind::kReport), KeyOf(worker), Epoch(processes_[worker].epoch),
-                   false, "lost a peer", Chance(80)});
+    Apply(rendezvous::membership::Reported{NewCall(CallKind::kReport), KeyOf(worker),
+                                           Epoch(processes_[worker].epoch), false, "lost a peer",
+                                           Chance(80)});
     if (Chance(70)) ExitStep(worker, 1, 0);
     if (Chance(20)) TimeStep();
   }
@@ -105,37 +106,40 @@ void RandomSchedule::CallStep() {
   const uint64_t worker = Roll(spec_.max_workers + 2);  // 0 and the last are nobody
   const bool exists = processes_.count(worker) > 0;
   if (exists && Chance(2)) processes_[worker].incarnation = ++next_incarnation_;
-  WorkerKey key = exists ? KeyOf(worker) : WorkerKey{WorkerId(worker), Incarnation(5)};
+  rendezvous::membership::WorkerKey key =
+      exists ? KeyOf(worker) : rendezvous::membership::WorkerKey{WorkerId(worker), Incarnation(5)};
   if (Chance(5)) key.incarnation = Incarnation(1 + Roll(static_cast<int>(next_incarnation_)));
   const uint64_t epoch = exists && Chance(80) ? processes_[worker].epoch : Roll(4);
   switch (Roll(5)) {
     case 0:
-      return Apply(JoinRequested{NewCall(CallKind::kJoin), key, Epoch(Roll(3)), "10.0.0.1", 4000});
+      return Apply(rendezvous::membership::JoinRequested{NewCall(CallKind::kJoin), key,
+                                                         Epoch(Roll(3)), "10.0.0.1", 4000});
     case 1:
-      return Apply(WatchRequested{NewCall(CallKind::kWatch), key, Epoch(epoch)});
+      return Apply(
+          rendezvous::membership::WatchRequested{NewCall(CallKind::kWatch), key, Epoch(epoch)});
     case 2:
     case 3:
-      return Apply(ExchangeRequested{NewCall(CallKind::kExchange), key, Epoch(epoch),
-                                     Chance(90) ? std::string(1, 'k' + Roll(3)) : "",
-                                     absl::StrCat("from-", worker)});
+      return Apply(rendezvous::membership::ExchangeRequested{
+          NewCall(CallKind::kExchange), key, Epoch(epoch),
+          Chance(90) ? std::string(1, 'k' + Roll(3)) : "", absl::StrCat("from-", worker)});
     default:
       return Chance(20) ? ReportStep(worker, key) : OrderlyStep();
   }
 }
 
-void RandomSchedule::ReportStep(uint64_t worker, WorkerKey key) {
+void RandomSchedule::ReportStep(uint64_t worker, rendezvous::membership::WorkerKey key) {
   const auto process = processes_.find(worker);
   const uint64_t epoch = process == processes_.end() ? 1 : process->second.epoch;
   const bool finished = Chance(85);
-  Apply(Reported{NewCall(CallKind::kReport), key, Epoch(epoch), finished,
-                 finished ? "" : "ValueError", Chance(50)});
+  Apply(rendezvous::membership::Reported{NewCall(CallKind::kReport), key, Epoch(epoch), finished,
+                                         finished ? "" : "ValueError", Chance(50)});
   if (process == processes_.end() || !finished) return;
   if (process->second.member == key.incarnation.value()) process->second.finished = true;
 }
 
 void RandomSchedule::ExitStep(uint64_t worker, int code, int signal) {
   const auto process = processes_.find(worker);
-  WorkerExited exited;
+  rendezvous::membership::WorkerExited exited;
   exited.worker = WorkerId(worker);
   exited.exit_code = code;
   exited.signal = signal;
@@ -155,14 +159,14 @@ void RandomSchedule::TimeStep() {
     now_ += step;
     const std::string before = ToText(machine_->Describe());
     const size_t effects = trace_.size();
-    Apply(Tick{});
+    Apply(rendezvous::membership::Tick{});
     EXPECT_EQ(trace_.size(), effects) << "a tick before the deadline had effects";
     EXPECT_EQ(ToText(machine_->Describe()), before);
     EXPECT_EQ(machine_->NextDeadline(), deadline);
     return;
   }
   now_ = deadline;
-  Apply(Tick{});
+  Apply(rendezvous::membership::Tick{});
   EXPECT_GT(machine_->NextDeadline(), deadline) << "the deadline does not move";
 }
 
@@ -176,7 +180,7 @@ void RandomSchedule::WindUp() {
     const absl::Time deadline = machine_->NextDeadline();
     ASSERT_NE(deadline, absl::InfiniteFuture()) << machine_->Explain();
     now_ = std::max(now_, deadline);
-    Apply(Tick{});
+    Apply(rendezvous::membership::Tick{});
   }
   ASSERT_TRUE(verdict_.has_value()) << "the job does not end: " << machine_->Explain();
   EXPECT_EQ(machine_->NextDeadline(), absl::InfiniteFuture());
@@ -185,20 +189,20 @@ void RandomSchedule::WindUp() {
   }
 }
 
-CallId RandomSchedule::NewCall(CallKind kind) {
+rendezvous::membership::CallId RandomSchedule::NewCall(CallKind kind) {
   calls_.push_back(Call{kind});
-  return CallId(calls_.size());
+  return rendezvous::membership::CallId(calls_.size());
 }
 
-WorkerKey RandomSchedule::KeyOf(uint64_t worker) {
+rendezvous::membership::WorkerKey RandomSchedule::KeyOf(uint64_t worker) {
   Process& process = processes_[worker];
   if (process.incarnation == 0) process.incarnation = ++next_incarnation_;
   return {WorkerId(worker), Incarnation(process.incarnation)};
 }
 
-void RandomSchedule::Apply(const Event& event) {
+void RandomSchedule::Apply(const rendezvous::membership::Event& event) {
   events_.emplace_back(event, now_);
-  for (const Effect& effect : machine_->Apply(event, now_)) {
+  for (const rendezvous::membership::Effect& effect : machine_->Apply(event, now_)) {
     trace_.push_back(ToText(effect));
     CheckEffect(effect);
   }
@@ -207,8 +211,9 @@ void RandomSchedule::Apply(const Event& event) {
   EXPECT_EQ(explanation.find('\n'), std::string::npos);
 }
 
-void RandomSchedule::CheckEffect(const Effect& effect) {
-  if (const std::optional<CallId> id = AnsweredCall(effect); id.has_value()) {
+void RandomSchedule::CheckEffect(const rendezvous::membership::Effect& effect) {
+  if (const std::optional<rendezvous::membership::CallId> id = AnsweredCall(effect);
+      id.has_value()) {
     ASSERT_LE(id->value(), calls_.size());
     Call& call = calls_[id->value() - 1];
     EXPECT_FALSE(call.answered) << "call " << *id << " is answered twice";
@@ -216,22 +221,23 @@ void RandomSchedule::CheckEffect(const Effect& effect) {
     const auto is = [&effect](auto reply) {
       return std::holds_alternative<decltype(reply)>(effect);
     };
-    EXPECT_TRUE(is(ReplyStatus()) || (call.kind == CallKind::kJoin && is(ReplyWorld())) ||
-                (call.kind == CallKind::kWatch && is(ReplyWatch())) ||
-                (call.kind == CallKind::kExchange && is(ReplyExchange())));
+    EXPECT_TRUE(is(rendezvous::membership::ReplyStatus()) ||
+                (call.kind == CallKind::kJoin && is(rendezvous::membership::ReplyWorld())) ||
+                (call.kind == CallKind::kWatch && is(rendezvous::membership::ReplyWatch())) ||
+                (call.kind == CallKind::kExchange && is(rendezvous::membership::ReplyExchange())));
   }
-  if (const auto* start = std::get_if<StartWorkerEffect>(&effect)) {
+  if (const auto* start = std::get_if<rendezvous::membership::StartWorkerEffect>(&effect)) {
     CheckAgent(start->host, start->agent);
     EXPECT_EQ(processes_.count(start->worker.value()), 0u) << "started twice";
     processes_[start->worker.value()].host = start->host;
-  } else if (const auto* stop = std::get_if<StopWorkersEffect>(&effect)) {
+  } else if (const auto* stop = std::get_if<rendezvous::membership::StopWorkersEffect>(&effect)) {
     CheckAgent(stop->host, stop->agent);
     for (const WorkerId worker : stop->workers) {
       EXPECT_FALSE(processes_[worker.value()].gone) << "worker " << worker << " has gone";
     }
-  } else if (const auto* reply = std::get_if<ReplyWorld>(&effect)) {
+  } else if (const auto* reply = std::get_if<rendezvous::membership::ReplyWorld>(&effect)) {
     CheckWorld(*reply->world);
-  } else if (const auto* finished = std::get_if<JobFinished>(&effect)) {
+  } else if (const auto* finished = std::get_if<rendezvous::membership::JobFinished>(&effect)) {
     CheckVerdict(finished->verdict);
   }
 }
@@ -241,8 +247,10 @@ void RandomSchedule::CheckAgent(const std::string& host, Incarnation agent) {
   EXPECT_EQ(attached_[host], agent) << "host " << host << " has another agent";
 }
 
-void RandomSchedule::CheckWorld(const World& world) {
-  const std::string text = ToText(ReplyWorld{CallId(0), std::make_shared<const World>(world)});
+void RandomSchedule::CheckWorld(const rendezvous::membership::World& world) {
+  const std::string text = ToText(rendezvous::membership::ReplyWorld{
+      rendezvous::membership::CallId(0),
+      std::make_shared<const rendezvous::membership::World>(world)});
   const auto [known, is_new] = world_texts_.emplace(world.epoch.value(), text);
   EXPECT_EQ(known->second, text) << "two worlds in one epoch";
   EXPECT_EQ(world_texts_.rbegin()->first, world.epoch.value()) << "an old world";
@@ -250,7 +258,7 @@ void RandomSchedule::CheckWorld(const World& world) {
   ASSERT_EQ(world.members.size(), static_cast<size_t>(spec_.max_workers));
   std::map<std::string, int> local;  // next local rank
   for (size_t rank = 0; rank < world.members.size(); ++rank) {
-    const WorldMember& member = world.members[rank];
+    const rendezvous::membership::WorldMember& member = world.members[rank];
     EXPECT_EQ(member.rank, static_cast<int>(rank));
     EXPECT_EQ(member.local_rank, local[member.host]++);
     Process& process = processes_[member.worker.id.value()];
@@ -260,12 +268,12 @@ void RandomSchedule::CheckWorld(const World& world) {
     process.epoch = world.epoch.value();
     process.member = member.worker.incarnation.value();
   }
-  for (const WorldMember& member : world.members) {
+  for (const rendezvous::membership::WorldMember& member : world.members) {
     EXPECT_EQ(member.local_size, local[member.host]);
   }
 }
 
-void RandomSchedule::CheckVerdict(const Verdict& verdict) {
+void RandomSchedule::CheckVerdict(const rendezvous::membership::Verdict& verdict) {
   EXPECT_FALSE(verdict_.has_value()) << "the job finished twice";
   verdict_ = verdict;
   EXPECT_FALSE(verdict.summary.empty());
@@ -279,10 +287,11 @@ void RandomSchedule::CheckVerdict(const Verdict& verdict) {
 }
 
 void RandomSchedule::CheckReplay() {
-  Membership again(spec_, absl::UnixEpoch());
+  rendezvous::membership::Membership again(spec_, absl::UnixEpoch());
   std::vector<std::string> trace;
   for (const auto& [event, now] : events_) {
-    for (const Effect& effect : again.Apply(event, now)) trace.push_back(ToText(effect));
+    for (const rendezvous::membership::Effect& effect : again.Apply(event, now))
+      trace.push_back(ToText(effect));
   }
   EXPECT_EQ(trace, trace_) << "the same events had other effects";
 }

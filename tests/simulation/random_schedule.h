@@ -33,7 +33,7 @@ class RandomSchedule {
   void Run();
 
   // How the job ended; for checking that the schedules reach what they should. Empty before Run.
-  const std::optional<Verdict>& verdict() const { return verdict_; }
+  const std::optional<rendezvous::membership::Verdict>& verdict() const { return verdict_; }
   uint64_t epochs() const { return world_texts_.size(); }
 
  private:
@@ -58,27 +58,27 @@ class RandomSchedule {
   void Step();
   void HostStep();
   void CallStep();
-  void ReportStep(uint64_t worker, WorkerKey key);
+  void ReportStep(uint64_t worker, rendezvous::membership::WorkerKey key);
   void OrderlyStep();
   void BreakdownStep();
   void ExitStep(uint64_t worker, int code, int signal);
   void TimeStep();
   void WindUp();
-  CallId NewCall(CallKind kind);
-  WorkerKey KeyOf(uint64_t worker);
+  rendezvous::membership::CallId NewCall(CallKind kind);
+  rendezvous::membership::WorkerKey KeyOf(uint64_t worker);
 
-  void Apply(const Event& event);
-  void CheckEffect(const Effect& effect);
-  void CheckWorld(const World& world);
+  void Apply(const rendezvous::membership::Event& event);
+  void CheckEffect(const rendezvous::membership::Effect& effect);
+  void CheckWorld(const rendezvous::membership::World& world);
   void CheckAgent(const std::string& host, Incarnation agent);
-  void CheckVerdict(const Verdict& verdict);
+  void CheckVerdict(const rendezvous::membership::Verdict& verdict);
   void CheckReplay();
 
   std::mt19937 rng_;
-  JobSpec spec_;
+  rendezvous::membership::JobSpec spec_;
   absl::Time now_ = absl::UnixEpoch();
-  std::optional<Membership> machine_;
-  std::vector<std::pair<Event, absl::Time>> events_;
+  std::optional<rendezvous::membership::Membership> machine_;
+  std::vector<std::pair<rendezvous::membership::Event, absl::Time>> events_;
   std::vector<std::string> trace_;
 
   std::map<std::string, Incarnation> attached_;
@@ -86,7 +86,7 @@ class RandomSchedule {
   std::map<uint64_t, Process> processes_;  // by worker id
   std::vector<Call> calls_;
   std::map<uint64_t, std::string> world_texts_;  // by epoch
-  std::optional<Verdict> verdict_;
+  std::optional<rendezvous::membership::Verdict> verdict_;
 };
 
 }  // namespace hvd

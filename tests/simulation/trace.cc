@@ -10,19 +10,37 @@ namespace hvd {
 namespace {
 
 struct CallOf {
-  std::optional<CallId> operator()(const ReplyWorld& reply) { return reply.call; }
-  std::optional<CallId> operator()(const ReplyDeferred& reply) { return reply.call; }
-  std::optional<CallId> operator()(const ReplyReleased& reply) { return reply.call; }
-  std::optional<CallId> operator()(const ReplyWatch& reply) { return reply.call; }
-  std::optional<CallId> operator()(const ReplyExchange& reply) { return reply.call; }
-  std::optional<CallId> operator()(const ReplyStatus& reply) { return reply.call; }
+  std::optional<rendezvous::membership::CallId> operator()(
+      const rendezvous::membership::ReplyWorld& reply) {
+    return reply.call;
+  }
+  std::optional<rendezvous::membership::CallId> operator()(
+      const rendezvous::membership::ReplyDeferred& reply) {
+    return reply.call;
+  }
+  std::optional<rendezvous::membership::CallId> operator()(
+      const rendezvous::membership::ReplyReleased& reply) {
+    return reply.call;
+  }
+  std::optional<rendezvous::membership::CallId> operator()(
+      const rendezvous::membership::ReplyWatch& reply) {
+    return reply.call;
+  }
+  std::optional<rendezvous::membership::CallId> operator()(
+      const rendezvous::membership::ReplyExchange& reply) {
+    return reply.call;
+  }
+  std::optional<rendezvous::membership::CallId> operator()(
+      const rendezvous::membership::ReplyStatus& reply) {
+    return reply.call;
+  }
   template <typename Other>
-  std::optional<CallId> operator()(const Other&) {
+  std::optional<rendezvous::membership::CallId> operator()(const Other&) {
     return std::nullopt;
   }
 };
 
-std::string MemberText(const WorldMember& m) {
+std::string MemberText(const rendezvous::membership::WorldMember& m) {
   return absl::StrCat("  rank ", m.rank, ": worker ", m.worker.id.value(), ".",
                       m.worker.incarnation.value(), " on ", m.host, " at ", m.address, ":",
                       m.control_port, ", local ", m.local_rank, "/", m.local_size, ", cross ",
@@ -31,50 +49,57 @@ std::string MemberText(const WorldMember& m) {
 }
 
 struct Text {
-  std::string operator()(const StartWorkerEffect& e) {
+  std::string operator()(const rendezvous::membership::StartWorkerEffect& e) {
     return absl::StrCat("start worker ", e.worker.value(), " on ", e.host, ": rank ", e.rank, "/",
                         e.size, ", local ", e.local_rank, "/", e.local_size, ", cross ",
                         e.cross_rank, "/", e.cross_size);
   }
-  std::string operator()(const StopWorkersEffect& e) {
+  std::string operator()(const rendezvous::membership::StopWorkersEffect& e) {
     const auto id = [](std::string* out, WorkerId worker) { absl::StrAppend(out, worker.value()); };
     return absl::StrCat("stop on ", e.host, ": workers ", absl::StrJoin(e.workers, ", ", id),
                         ", grace ", absl::FormatDuration(e.grace));
   }
-  std::string operator()(const SampleWorkerEffect& e) {
+  std::string operator()(const rendezvous::membership::SampleWorkerEffect& e) {
     return absl::StrCat("sample worker ", e.worker.value(), " on ", e.host);
   }
-  std::string operator()(const EndJobEffect& e) {
+  std::string operator()(const rendezvous::membership::EndJobEffect& e) {
     return absl::StrCat("end job on ", e.host, ", grace ", absl::FormatDuration(e.grace));
   }
-  std::string operator()(const ReplyWorld& e) {
+  std::string operator()(const rendezvous::membership::ReplyWorld& e) {
     std::string text = absl::StrCat("world of epoch ", e.world->epoch.value(),
                                     e.world->sync_state ? "" : ", all have its state", "\n");
-    for (const WorldMember& member : e.world->members) text += MemberText(member);
+    for (const rendezvous::membership::WorldMember& member : e.world->members)
+      text += MemberText(member);
     return text;
   }
-  std::string operator()(const ReplyDeferred& e) {
+  std::string operator()(const rendezvous::membership::ReplyDeferred& e) {
     return absl::StrCat("deferred, of ", e.size, "\n", MemberText(e.place));
   }
-  std::string operator()(const ReplyReleased& e) { return absl::StrCat("released: ", e.reason); }
-  std::string operator()(const Notice& e) { return absl::StrCat("notice: ", e.text); }
-  std::string operator()(const ReplyWatch& e) {
+  std::string operator()(const rendezvous::membership::ReplyReleased& e) {
+    return absl::StrCat("released: ", e.reason);
+  }
+  std::string operator()(const rendezvous::membership::Notice& e) {
+    return absl::StrCat("notice: ", e.text);
+  }
+  std::string operator()(const rendezvous::membership::ReplyWatch& e) {
     switch (e.change) {
-      case EpochChange::kBroken:
+      case rendezvous::membership::EpochChange::kBroken:
         return absl::StrCat("epoch broken: ", e.reason);
-      case EpochChange::kChanging:
+      case rendezvous::membership::EpochChange::kChanging:
         return absl::StrCat("epoch changing: ", e.reason);
-      case EpochChange::kJobOver:
+      case rendezvous::membership::EpochChange::kJobOver:
         return absl::StrCat("job over: ", e.reason);
     }
     return "unknown change";
   }
-  std::string operator()(const ReplyExchange& e) {
+  std::string operator()(const rendezvous::membership::ReplyExchange& e) {
     return absl::StrCat("values ", absl::StrJoin(*e.values, ", "));
   }
-  std::string operator()(const ReplyStatus& e) { return e.status.ToString(); }
-  std::string operator()(const JobFinished& e) {
-    const Verdict& v = e.verdict;
+  std::string operator()(const rendezvous::membership::ReplyStatus& e) {
+    return e.status.ToString();
+  }
+  std::string operator()(const rendezvous::membership::JobFinished& e) {
+    const rendezvous::membership::Verdict& v = e.verdict;
     std::string text = absl::StrCat("JOB FINISHED: ", v.success ? "success" : "failure",
                                     ", exit code ", v.exit_code, ": ", v.summary);
     if (v.rank >= 0) {
@@ -90,11 +115,16 @@ struct Text {
 
 }  // namespace
 
-std::optional<CallId> AnsweredCall(const Effect& effect) { return std::visit(CallOf(), effect); }
+std::optional<rendezvous::membership::CallId> AnsweredCall(
+    const rendezvous::membership::Effect& effect) {
+  return std::visit(CallOf(), effect);
+}
 
-std::string ToText(const Effect& effect) { return std::visit(Text(), effect); }
+std::string ToText(const rendezvous::membership::Effect& effect) {
+  return std::visit(Text(), effect);
+}
 
-std::string ToText(const Membership::View& view) {
+std::string ToText(const rendezvous::membership::Membership::View& view) {
   std::string text =
       absl::StrCat(view.state, ", epoch ", view.epoch.value(), ": ", view.explanation, "\n");
   if (view.commit > 0) absl::StrAppend(&text, "  commit ", view.commit, "\n");
@@ -102,11 +132,11 @@ std::string ToText(const Membership::View& view) {
     absl::StrAppend(&text, "  lost ", view.lost_steps, " steps, ",
                     absl::FormatDuration(view.lost_time), "\n");
   }
-  for (const Membership::HostView& host : view.hosts) {
+  for (const rendezvous::membership::Membership::HostView& host : view.hosts) {
     absl::StrAppend(&text, "  host ", host.host.host, ", slots ", host.host.slots,
                     host.attached ? ", attached" : ", not attached",
                     host.condition.empty() ? "" : absl::StrCat(", ", host.condition), "\n");
-    for (const Membership::WorkerView& worker : host.workers) {
+    for (const rendezvous::membership::Membership::WorkerView& worker : host.workers) {
       absl::StrAppend(&text, "    worker ", worker.id.value(), ", rank ", worker.rank, ", pid ",
                       worker.pid, ", ", worker.state, "\n");
     }

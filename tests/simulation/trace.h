@@ -11,13 +11,14 @@
 namespace hvd {
 
 // The call that the effect answers, if it answers one.
-std::optional<CallId> AnsweredCall(const Effect& effect);
+std::optional<rendezvous::membership::CallId> AnsweredCall(
+    const rendezvous::membership::Effect& effect);
 
 // For replies without the call, for others with the host and worker they are for.
-std::string ToText(const Effect& effect);
+std::string ToText(const rendezvous::membership::Effect& effect);
 
 // Several lines.
-std::string ToText(const Membership::View& view);
+std::string ToText(const rendezvous::membership::Membership::View& view);
 
 }  // namespace hvd
 

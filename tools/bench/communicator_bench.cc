@@ -30,20 +30,23 @@ namespace {
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
 // Null for a name that is unknown.
-std::unique_ptr<Backend> MakeBackend(absl::string_view name) {
-  if (name == "gloo") return MakeGlooBackend();
-  if (name == "shm") return MakeShmBackend();
-  if (name == "shm-plain") return MakeShmBackend(ShmWriting::kPlain);
-  if (name == "shm-streaming") return MakeShmBackend(ShmWriting::kStreaming);
+std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
+  if (name == "gloo") return collectives::gloo::MakeGlooBackend();
+  if (name == "shm") return collectives::shm::MakeShmBackend();
+  if (name == "shm-plain")
+    return collectives::shm::MakeShmBackend(collectives::shm::ShmWriting::kPlain);
+  if (name == "shm-streaming")
+    return collectives::shm::MakeShmBackend(collectives::shm::ShmWriting::kStreaming);
   if (name == "hierarchical") {
-    return MakeHierarchicalBackend(HostIdentity(), HierarchyOptions(), MakeShmBackend(),
-                                   MakeGlooBackend());
+    return collectives::hierarchical::MakeHierarchicalBackend(
+        os::HostIdentity(), collectives::hierarchical::HierarchyOptions(),
+        collectives::shm::MakeShmBackend(), collectives::gloo::MakeGlooBackend());
   }
   return nullptr;
 }
 
 // Among processes that one has forked since it made this: a table in memory that they share.
-class ForkedKeyExchange : public KeyExchange {
+class ForkedKeyExchange : public collectives::KeyExchange {
  public:
   explicit ForkedKeyExchange(int size) : size_(size) {
     void* memory = mmap(nullptr, sizeof(Shared) + size * sizeof(Slot), PROT_READ | PROT_WRITE,
@@ -88,18 +91,19 @@ class ForkedKeyExchange : public KeyExchange {
 
 // One operation on buffers of one size, called again and again.
 struct Call {
-  Communicator* communicator;
+  collectives::Communicator* communicator;
   std::string operation;
-  DataType type;
+  collectives::DataType type;
   std::vector<char> in, out;  // of the same size
   size_t count;               // elements in each
 
   absl::Status Run() {
     const size_t size = communicator->size(), block = count / size;
-    const std::vector<size_t> bytes(size, block * SizeOf(type)), counts(size, block);
-    const CallOptions options{kTimeout};
+    const std::vector<size_t> bytes(size, block * collectives::SizeOf(type)), counts(size, block);
+    const collectives::CallOptions options{kTimeout};
     if (operation == "allreduce") {
-      return communicator->AllReduce(out.data(), out.data(), count, type, ReduceOp::kSum, options);
+      return communicator->AllReduce(out.data(), out.data(), count, type,
+                                     collectives::ReduceOp::kSum, options);
     }
     if (operation == "allgather") {
       return communicator->AllGather(in.data(), out.data(), bytes, options);
@@ -110,8 +114,8 @@ struct Call {
     if (operation == "alltoall") {
       return communicator->AllToAll(in.data(), bytes, out.data(), bytes, options);
     }
-    return communicator->ReduceScatter(in.data(), out.data(), counts, type, ReduceOp::kSum,
-                                       options);
+    return communicator->ReduceScatter(in.data(), out.data(), counts, type,
+                                       collectives::ReduceOp::kSum, options);
   }
 };
 
@@ -123,21 +127,22 @@ int RunCall(void* call) {
 
 double Now() { return absl::ToDoubleSeconds(Clock::Real().Now() - absl::UnixEpoch()); }
 
-absl::Status Serve(const GroupInfo& group, Backend& backend, KeyExchange& keys, const char* socket,
-                   const char* name) {
+absl::Status Serve(const collectives::GroupInfo& group, collectives::Backend& backend,
+                   collectives::KeyExchange& keys, const char* socket, const char* name) {
   ASSIGN_OR_RETURN(const auto communicator, backend.Connect(group, keys, kTimeout));
   const int referee = ConnectToReferee(socket, name, group.rank);
   if (referee < 0) return absl::UnavailableError(socket);
-  const std::map<std::string, DataType> types = {{"float32", DataType::kFloat32},
-                                                 {"float16", DataType::kFloat16},
-                                                 {"bfloat16", DataType::kBfloat16}};
+  const std::map<std::string, collectives::DataType> types = {
+      {"float32", collectives::DataType::kFloat32},
+      {"float16", collectives::DataType::kFloat16},
+      {"bfloat16", collectives::DataType::kBfloat16}};
   Call call;
   Case next;
   while (NextCase(referee, &next)) {
     call.communicator = communicator.get();
     call.operation = next.operation;
     call.type = types.at(next.type);
-    call.count = next.bytes / SizeOf(call.type);
+    call.count = next.bytes / collectives::SizeOf(call.type);
     call.in.resize(next.bytes);
     call.out.resize(next.bytes);
     RETURN_IF_ERROR(communicator->Barrier({kTimeout}));
@@ -156,13 +161,13 @@ absl::StatusOr<std::string> EnterHost(const std::string& host) {
   return parts.second;
 }
 
-absl::Status Work(const char* name_of_backend, int rank, int size, KeyExchange& keys,
+absl::Status Work(const char* name_of_backend, int rank, int size, collectives::KeyExchange& keys,
                   const std::vector<std::string>& hosts, const char* socket, const char* name) {
-  GroupInfo group{Epoch(1), rank, size, "127.0.0.1", "secret"};
+  collectives::GroupInfo group{Epoch(1), rank, size, "127.0.0.1", "secret"};
   if (!hosts.empty()) {
     ASSIGN_OR_RETURN(group.address, EnterHost(hosts[rank * hosts.size() / size]));
   }
-  const std::unique_ptr<Backend> backend = MakeBackend(name_of_backend);
+  const std::unique_ptr<collectives::Backend> backend = MakeBackend(name_of_backend);
   if (backend == nullptr) return absl::InvalidArgumentError("no such backend");
   return Serve(group, *backend, keys, socket, name);
 }

@@ -8,17 +8,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/logging.h"
-#include "base/status_macros.h"
 #include "base/net/tls_session.h"
+#include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 // What a gradient is kept back for at most, so that some go together.
 constexpr absl::Duration kGatherTime = absl::Milliseconds(1);
 
 // For a world of one, where there is nobody to exchange with.
-class LoneKeyExchange : public KeyExchange {
+class LoneKeyExchange : public collectives::KeyExchange {
  public:
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
                                                      absl::Duration) override {
@@ -26,13 +26,13 @@ class LoneKeyExchange : public KeyExchange {
   }
 };
 
-std::shared_ptr<spdlog::logger> LoggerOf(const RuntimeEnv& env, const WorkerWorld& world) {
+std::shared_ptr<spdlog::logger> LoggerOf(const RuntimeEnv& env, const session::WorkerWorld& world) {
   return MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level, env.log_hide_time);
 }
 
 // nullopt: there is nothing to tune.
-std::optional<TunerOptions> ToTunerOptions(const RuntimeEnv& env) {
-  TunerOptions options;
+std::optional<negotiation::tuning::TunerOptions> ToTunerOptions(const RuntimeEnv& env) {
+  negotiation::tuning::TunerOptions options;
   options.warmup_samples = static_cast<int>(env.autotune.warmup_samples);
   options.steps_per_sample = static_cast<int>(env.autotune.steps_per_sample);
   options.max_samples = static_cast<int>(env.autotune.max_samples);
@@ -43,13 +43,13 @@ std::optional<TunerOptions> ToTunerOptions(const RuntimeEnv& env) {
   return options;
 }
 
-absl::string_view NameOf(EpochEvent change) {
+absl::string_view NameOf(session::EpochEvent change) {
   switch (change) {
-    case EpochEvent::kChanging:
+    case session::EpochEvent::kChanging:
       return "changing";
-    case EpochEvent::kBroken:
+    case session::EpochEvent::kBroken:
       return "broken";
-    case EpochEvent::kOver:
+    case session::EpochEvent::kOver:
       return "over";
   }
   return "unknown";
@@ -57,23 +57,23 @@ absl::string_view NameOf(EpochEvent change) {
 
 // What the world's connections go under; nullptr: nothing. The daemon's word counts, so that all
 // ranks do the same.
-absl::StatusOr<std::shared_ptr<const TlsContext>> TlsOf(const RuntimeEnv& env,
-                                                        const WorkerWorld& world,
-                                                        const Session* session) {
+absl::StatusOr<std::shared_ptr<const net::TlsContext>> TlsOf(const RuntimeEnv& env,
+                                                             const session::WorkerWorld& world,
+                                                             const session::Session* session) {
   if (session != nullptr && env.encrypt_data && !world.encrypt_data) {
     return absl::InvalidArgumentError(
         "HOROVOD_ENCRYPT_DATA=1 is set for this worker, but its job does not encrypt: give "
         "--encrypt-data to horovodrun or horovod-rendezvousd");
   }
   if (!world.encrypt_data) return nullptr;
-  return TlsContext::Create(session->standing().identity);
+  return net::TlsContext::Create(session->standing().identity);
 }
 
-bool IsFirst(const WorkerWorld& world) { return world.epoch <= Epoch(1); }
+bool IsFirst(const session::WorkerWorld& world) { return world.epoch <= Epoch(1); }
 
-EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
-                              std::shared_ptr<spdlog::logger> logger) {
-  EngineOptions options;
+engine::EngineOptions ToEngineOptions(const RuntimeEnv& env, const session::WorkerWorld& world,
+                                      std::shared_ptr<spdlog::logger> logger) {
+  engine::EngineOptions options;
   options.fusion_threshold_bytes = env.fusion_threshold_bytes;
   options.cycle_time = env.cycle_time;
   options.gather_time =
@@ -96,15 +96,17 @@ EngineOptions ToEngineOptions(const RuntimeEnv& env, const WorkerWorld& world,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
-    const RuntimeEnv& env, WorkerWorld world, ControlListener& listener, Backend& backend,
-    std::shared_ptr<DeviceBackend> devices, Session* session) {
+    const RuntimeEnv& env, session::WorkerWorld world, control::ControlListener& listener,
+    collectives::Backend& backend, std::shared_ptr<collectives::DeviceBackend> devices,
+    session::Session* session) {
   auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(env, std::move(world)));
   result->Trace(absl::StrCat("has ", result->world_.size(), " ranks"));
   if (session != nullptr) {
-    result->watch_ = session->Watch(
-        result->world_.epoch, [raw = result.get()](EpochEvent change, const std::string& reason) {
-          raw->OnChange(change, reason);
-        });
+    result->watch_ =
+        session->Watch(result->world_.epoch,
+                       [raw = result.get()](session::EpochEvent change, const std::string& reason) {
+                         raw->OnChange(change, reason);
+                       });
   }
   const absl::Status connected =
       result->ConnectPlanes(env, listener, backend, std::move(devices), session);
@@ -116,13 +118,14 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
   return cause.ok() ? connected : cause;
 }
 
-absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& listener,
-                                        Backend& backend, std::shared_ptr<DeviceBackend> devices,
-                                        Session* session) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const TlsContext> tls, TlsOf(env, world_, session));
-  const GroupInfo group{world_.epoch,          world_.rank,   world_.size(),
-                        world_.self().address, world_.secret, tls};
-  std::unique_ptr<KeyExchange> keys;
+absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, control::ControlListener& listener,
+                                        collectives::Backend& backend,
+                                        std::shared_ptr<collectives::DeviceBackend> devices,
+                                        session::Session* session) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const net::TlsContext> tls, TlsOf(env, world_, session));
+  const collectives::GroupInfo group{world_.epoch,          world_.rank,   world_.size(),
+                                     world_.self().address, world_.secret, tls};
+  std::unique_ptr<collectives::KeyExchange> keys;
   WaitBounds bounds(env.gloo_timeout, broken_.get());
   if (session != nullptr) {
     keys = session->NewKeyExchange(world_.epoch);
@@ -131,16 +134,16 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   } else {
     keys = std::make_unique<LoneKeyExchange>();
   }
-  const Peer& root = world_.root;
+  const session::Peer& root = world_.root;
   ASSIGN_OR_RETURN(group_, ConnectedGroup::Connect(group, backend, *keys, listener,
                                                    {root.address, root.control_port}, bounds));
-  EngineOptions options = ToEngineOptions(env, world_, logger_);
+  engine::EngineOptions options = ToEngineOptions(env, world_, logger_);
   timeline_.Equip(options);
   if (session != nullptr) {
     session_ = session;
     stalls_ = session->NewStallReporter(
-        [this](const StallReporter::Report& report) { OnUntoldStall(report); });
-    options.on_stall = [this](const StallReport& report) { OnStall(report); };
+        [this](const session::StallReporter::Report& report) { OnUntoldStall(report); });
+    options.on_stall = [this](const negotiation::StallReport& report) { OnStall(report); };
   }
   sets_ = std::make_unique<ProcessSets>(ProcessSets::Surroundings{
       world_, *group_, backend, devices, options, tls, WaitBounds(env.gloo_timeout, broken_.get()),
@@ -169,7 +172,7 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, ControlListener& 
   return absl::OkStatus();
 }
 
-ActiveWorld::ActiveWorld(const RuntimeEnv& env, WorkerWorld world)
+ActiveWorld::ActiveWorld(const RuntimeEnv& env, session::WorkerWorld world)
     : world_(std::move(world)),
       logger_(LoggerOf(env, world_)),
       seals_(world_.epoch, world_.secret),
@@ -182,7 +185,7 @@ absl::Status ActiveWorld::OpenSealed(const ObjectOperation& operation,
   return opened;
 }
 
-absl::Status ActiveWorld::StartMeasuring(const RuntimeEnv& env, EngineOptions& options) {
+absl::Status ActiveWorld::StartMeasuring(const RuntimeEnv& env, engine::EngineOptions& options) {
   for (const std::string& note : env.notes) logger_->warn(note);
   if (!env.autotune.enabled) return absl::OkStatus();
   options.tuner = ToTunerOptions(env);
@@ -195,7 +198,8 @@ absl::Status ActiveWorld::StartMeasuring(const RuntimeEnv& env, EngineOptions& o
   if (!env.autotune.log.empty()) {
     ASSIGN_OR_RETURN(tuning_log_, TuningLog::Open(env.autotune.log, !IsFirst(world_)));
   }
-  options.on_tuning_sample = [this, cache = env.cache_capacity > 0](const TuningSample& sample) {
+  options.on_tuning_sample = [this, cache = env.cache_capacity >
+                                            0](const negotiation::tuning::TuningSample& sample) {
     if (tuning_log_ != nullptr) tuning_log_->Add(sample, cache);
     if (!sample.is_best) return;
     logger_->info(absl::StrCat("autotune: fusion threshold ",
@@ -220,7 +224,7 @@ void ActiveWorld::Trace(absl::string_view text) {
 }
 
 absl::Status ActiveWorld::CheckLease() {
-  std::shared_ptr<WorldLease> lease;
+  std::shared_ptr<session::WorldLease> lease;
   {
     absl::MutexLock lock(&mutex_);
     lease = lease_;
@@ -228,11 +232,12 @@ absl::Status ActiveWorld::CheckLease() {
   return lease == nullptr ? absl::OkStatus() : lease->Check();
 }
 
-void ActiveWorld::OnStall(const StallReport& report) {
-  StallReporter::Report told{session_->StallRequest(world_.epoch), StallText(report)};
+void ActiveWorld::OnStall(const negotiation::StallReport& report) {
+  session::StallReporter::Report told{session_->StallRequest(world_.epoch),
+                                      negotiation::StallText(report)};
   told.request.set_waited_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(report.waited)));
   told.request.set_give_up(report.give_up);
-  for (const StalledGroup& group : report.waiting) {
+  for (const negotiation::StalledGroup& group : report.waiting) {
     pb::StalledOperations& waiting = *told.request.add_waiting();
     waiting.set_what(group.what);
     *waiting.mutable_missing() = {group.missing.begin(), group.missing.end()};
@@ -240,18 +245,18 @@ void ActiveWorld::OnStall(const StallReport& report) {
   stalls_->Tell(std::move(told));
 }
 
-void ActiveWorld::OnUntoldStall(const StallReporter::Report& report) {
+void ActiveWorld::OnUntoldStall(const session::StallReporter::Report& report) {
   if (report.request.give_up()) return engine()->Abort(absl::DeadlineExceededError(report.text));
   logger_->warn(report.text);
 }
 
-void ActiveWorld::OnChange(EpochEvent change, const std::string& reason) {
+void ActiveWorld::OnChange(session::EpochEvent change, const std::string& reason) {
   Trace(absl::StrCat(NameOf(change), ": ", reason));
   absl::MutexLock lock(&mutex_);
   changing_.store(true, std::memory_order_relaxed);
-  if (change != EpochEvent::kChanging) broken_->Cancel(absl::AbortedError(reason));
+  if (change != session::EpochEvent::kChanging) broken_->Cancel(absl::AbortedError(reason));
   if (!engine_is_up_) return;
-  if (change == EpochEvent::kChanging) {
+  if (change == session::EpochEvent::kChanging) {
     engine()->SetWorldChanging();
   } else {
     engine()->Abort(broken_->status());
@@ -266,7 +271,7 @@ void ActiveWorld::Shutdown() {
     (void)watch_.release();
     (void)stalls_.release();
     // Not even its lock is to be trusted.
-    (void)new std::shared_ptr<WorldLease>(std::move(lease_));
+    (void)new std::shared_ptr<session::WorldLease>(std::move(lease_));
     (void)sets_.release();
     (void)group_.release();
     return;
@@ -277,7 +282,7 @@ void ActiveWorld::Shutdown() {
   if (sets_ != nullptr) sets_->Close();
   stalls_.reset();
   watch_.reset();
-  std::shared_ptr<WorldLease> lease;
+  std::shared_ptr<session::WorldLease> lease;
   {
     absl::MutexLock lock(&mutex_);
     lease.swap(lease_);
@@ -295,4 +300,4 @@ void ActiveWorld::LeaveForNext() {
   Shutdown();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

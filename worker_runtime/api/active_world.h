@@ -28,7 +28,7 @@
 #include "worker_runtime/session/rendezvous_session.h"
 #include "worker_runtime/session/world.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // Everything that lives as long as one world: its engine and those of its process sets, which fail
 // together. Thread-safe. Once it was left no thread and no descriptor of it is there any more.
@@ -41,13 +41,14 @@ class ActiveWorld {
   // Backend::Connect and ControlChannel::Connect. `session` is nullptr in
   // a world of one that no daemon knows of; else it must outlive the world.
   static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(
-      const RuntimeEnv& env, WorkerWorld world, ControlListener& listener, Backend& backend,
-      std::shared_ptr<DeviceBackend> devices, Session* session);
+      const RuntimeEnv& env, session::WorkerWorld world, control::ControlListener& listener,
+      collectives::Backend& backend, std::shared_ptr<collectives::DeviceBackend> devices,
+      session::Session* session);
   ~ActiveWorld();
 
-  const WorkerWorld& world() const { return world_; }
+  const session::WorkerWorld& world() const { return world_; }
   // Who holds an engine has the results of its handles, also when the world was left.
-  const std::shared_ptr<Engine>& engine() const { return group_->engine(); }
+  const std::shared_ptr<engine::Engine>& engine() const { return group_->engine(); }
   ProcessSets& process_sets() { return *sets_; }
   const ObjectSeals& seals() const { return seals_; }
   // ObjectSeals::Open; what was changed on the way ends the epoch.
@@ -59,7 +60,7 @@ class ActiveWorld {
     return timeline_.Start(*engine(), path, mark_cycles, /*of_job=*/false);
   }
   absl::Status StopTimeline() { return timeline_.Stop(*engine()); }
-  std::optional<TimelineOrder> wanted_timeline() const { return timeline_.wanted(); }
+  std::optional<negotiation::TimelineOrder> wanted_timeline() const { return timeline_.wanted(); }
 
   // Whether the epoch is over or another one is wanted, as far as this rank was told. A few loads.
   bool changing() const { return changing_.load(std::memory_order_relaxed); }
@@ -75,23 +76,25 @@ class ActiveWorld {
   void LeaveForNext();
 
  private:
-  ActiveWorld(const RuntimeEnv& env, WorkerWorld world);
+  ActiveWorld(const RuntimeEnv& env, session::WorkerWorld world);
 
-  absl::Status ConnectPlanes(const RuntimeEnv& env, ControlListener& listener, Backend& backend,
-                             std::shared_ptr<DeviceBackend> devices, Session* session);
+  absl::Status ConnectPlanes(const RuntimeEnv& env, control::ControlListener& listener,
+                             collectives::Backend& backend,
+                             std::shared_ptr<collectives::DeviceBackend> devices,
+                             session::Session* session);
   // On rank 0.
-  absl::Status StartMeasuring(const RuntimeEnv& env, EngineOptions& options);
+  absl::Status StartMeasuring(const RuntimeEnv& env, engine::EngineOptions& options);
   absl::Status StartTimelineOf(const RuntimeEnv& env);
   // A line of the log at level debug: what has just become of this world.
   void Trace(absl::string_view text);
   // What an engine's thread has found; the ranks are the world's.
-  void OnStall(const StallReport& report);
+  void OnStall(const negotiation::StallReport& report);
   // The daemon did not take it.
-  void OnUntoldStall(const StallReporter::Report& report);
+  void OnUntoldStall(const session::StallReporter::Report& report);
   // What the watch's thread hears.
-  void OnChange(EpochEvent change, const std::string& reason);
+  void OnChange(session::EpochEvent change, const std::string& reason);
 
-  const WorkerWorld world_;
+  const session::WorkerWorld world_;
   const std::shared_ptr<spdlog::logger> logger_;
   const pid_t process_ = getpid();
   ObjectSeals seals_;
@@ -104,12 +107,13 @@ class ActiveWorld {
   bool engine_is_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<ConnectedGroup> group_;  // all ranks; set once
   std::unique_ptr<ProcessSets> sets_;      // set once
-  Session* session_ = nullptr;
-  std::unique_ptr<StallReporter> stalls_;  // nullptr if no daemon knows of this world
-  std::shared_ptr<WorldLease> lease_ ABSL_GUARDED_BY(mutex_);  // on rank 0 of an elastic job
-  std::unique_ptr<EpochWatch> watch_;                          // last: its callback uses the rest
+  session::Session* session_ = nullptr;
+  std::unique_ptr<session::StallReporter> stalls_;  // nullptr if no daemon knows of this world
+  std::shared_ptr<session::WorldLease> lease_
+      ABSL_GUARDED_BY(mutex_);                  // on rank 0 of an elastic job
+  std::unique_ptr<session::EpochWatch> watch_;  // last: its callback uses the rest
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_ACTIVE_WORLD_H_

@@ -6,37 +6,39 @@
 #include "base/status_macros.h"
 #include "worker_runtime/control/mail_control_channel.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 absl::StatusOr<std::unique_ptr<ConnectedGroup>> ConnectedGroup::Connect(
-    const GroupInfo& group, Backend& backend, KeyExchange& keys, ControlListener& listener,
-    const ControlRoot& root, const WaitBounds& bounds) {
+    const collectives::GroupInfo& group, collectives::Backend& backend,
+    collectives::KeyExchange& keys, control::ControlListener& listener, const ControlRoot& root,
+    const WaitBounds& bounds) {
   std::unique_ptr<ConnectedGroup> result(new ConnectedGroup(group));
   ASSIGN_OR_RETURN(result->communicator_, backend.Connect(group, keys, bounds));
-  if (Mailbox* const mailbox = result->communicator_->mailbox()) {
-    result->control_ = MakeMailControlChannel(*mailbox, group.rank, group.size);
+  if (collectives::Mailbox* const mailbox = result->communicator_->mailbox()) {
+    result->control_ = control::MakeMailControlChannel(*mailbox, group.rank, group.size);
     return result;
   }
-  ASSIGN_OR_RETURN(result->control_,
-                   ControlChannel::Connect(group, listener, root.address, root.port, bounds));
+  ASSIGN_OR_RETURN(result->control_, control::ControlChannel::Connect(group, listener, root.address,
+                                                                      root.port, bounds));
   return result;
 }
 
-void ConnectedGroup::Start(const EngineOptions& options, std::shared_ptr<DeviceBackend> devices) {
-  EngineOptions complete = options;
+void ConnectedGroup::Start(const engine::EngineOptions& options,
+                           std::shared_ptr<collectives::DeviceBackend> devices) {
+  engine::EngineOptions complete = options;
   if (devices != nullptr) {
     complete.connect_devices = [this, devices = std::move(devices), warn = options.on_warning](
                                    int device, const WaitBounds& bounds) {
       std::string why_staged;
-      auto connected =
-          ConnectDevices(*devices, group_, device, *communicator_, bounds, &why_staged);
+      auto connected = collectives::ConnectDevices(*devices, group_, device, *communicator_, bounds,
+                                                   &why_staged);
       if (!why_staged.empty() && group_.rank == 0 && warn != nullptr) {
         warn(absl::StrCat("CUDA tensors go through host memory: ", why_staged));
       }
       return connected;
     };
   }
-  engine_ = Engine::Start(complete, *communicator_, std::move(control_));
+  engine_ = engine::Engine::Start(complete, *communicator_, std::move(control_));
 }
 
 void ConnectedGroup::Shutdown() {
@@ -49,4 +51,4 @@ void ConnectedGroup::Shutdown() {
   communicator_.reset();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

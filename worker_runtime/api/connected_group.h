@@ -17,7 +17,7 @@
 #include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // Where rank 0 takes control connections.
 struct ControlRoot {
@@ -30,29 +30,31 @@ class ConnectedGroup {
  public:
   // Every rank of the group must call it. Errors as Backend::Connect and ControlChannel::Connect.
   static absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(
-      const GroupInfo& group, Backend& backend, KeyExchange& keys, ControlListener& listener,
-      const ControlRoot& root, const WaitBounds& bounds);
+      const collectives::GroupInfo& group, collectives::Backend& backend,
+      collectives::KeyExchange& keys, control::ControlListener& listener, const ControlRoot& root,
+      const WaitBounds& bounds);
   ~ConnectedGroup() { Shutdown(); }
 
   // Puts the engine to work, on tensors of `devices`, too; nullptr: there are none. Call it once.
-  void Start(const EngineOptions& options, std::shared_ptr<DeviceBackend> devices);
+  void Start(const engine::EngineOptions& options,
+             std::shared_ptr<collectives::DeviceBackend> devices);
 
   // REQUIRES: Start. Who holds it after the group's end has the results of its handles.
-  const std::shared_ptr<Engine>& engine() const { return engine_; }
+  const std::shared_ptr<engine::Engine>& engine() const { return engine_; }
 
   // Leaves in good order. No thread and no descriptor is there any more. Idempotent.
   void Shutdown();
 
  private:
-  explicit ConnectedGroup(const GroupInfo& group) : group_(group) {}
+  explicit ConnectedGroup(const collectives::GroupInfo& group) : group_(group) {}
 
-  const GroupInfo group_;
+  const collectives::GroupInfo group_;
   const pid_t process_ = getpid();
-  std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<ControlChannel> control_;  // until Start
-  std::shared_ptr<Engine> engine_;
+  std::unique_ptr<collectives::Communicator> communicator_;
+  std::unique_ptr<control::ControlChannel> control_;  // until Start
+  std::shared_ptr<engine::Engine> engine_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_CONNECTED_GROUP_H_

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // What one user of the daemon holds; CancelAll ends its calls only.
-class FakeDaemonClient : public RendezvousClient {
+class FakeDaemonClient : public rendezvous::client::RendezvousClient {
  public:
   explicit FakeDaemonClient(FakeDaemon& daemon) : daemon_(daemon) {}
 
@@ -45,7 +45,7 @@ class FakeDaemonClient : public RendezvousClient {
   bool cancelled_ = false;  // under the daemon's lock
 };
 
-ClientFactory FakeDaemon::NewClients() {
+session::ClientFactory FakeDaemon::NewClients() {
   return [this] { return std::make_unique<FakeDaemonClient>(*this); };
 }
 
@@ -225,4 +225,4 @@ void FakeDaemon::Cancel(bool& cancelled) {
   cancelled = true;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

@@ -16,7 +16,7 @@
 #include "rendezvous/client/rendezvous_client.h"
 #include "worker_runtime/session/rendezvous_session.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // Thread-safe; must outlive its clients.
 class FakeDaemon {
@@ -24,7 +24,7 @@ class FakeDaemon {
   // Worlds form when `size` workers have asked; ranks in order of the workers' ids.
   explicit FakeDaemon(int size) : size_(size) {}
 
-  ClientFactory NewClients();
+  session::ClientFactory NewClients();
 
   // What a worker's next JoinWorld is answered, instead of a world.
   void AnswerNextJoin(uint64_t worker, pb::JoinWorldResponse answer);
@@ -76,6 +76,6 @@ class FakeDaemon {
   std::vector<pb::ReportStallRequest> stalls_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_FAKE_DAEMON_H_

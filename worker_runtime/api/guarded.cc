@@ -5,7 +5,7 @@
 #include "base/mutex_checks.h"
 #include "worker_runtime/api/hvd_c_api.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 thread_local std::string last_error;
@@ -29,4 +29,4 @@ int32_t ToCode(const absl::Status& status) {
 
 const char* LastError() { return last_error.c_str(); }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "worker_runtime/api/runtime.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // The one process-wide object. Never destroyed: worker threads of the host language may still be in
 // a call at exit. Thread-safe.
@@ -29,6 +29,6 @@ int32_t Guarded(Function function) {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_GUARDED_H_

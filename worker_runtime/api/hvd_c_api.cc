@@ -14,19 +14,21 @@
 #include "worker_runtime/api/runtime.h"
 #include "worker_runtime/api/with_world.h"
 
+namespace runtime = hvd::worker_runtime;
+
 namespace {
 
-using hvd::ActiveWorld;
-using hvd::Guarded;
-using hvd::Runtime;
-using Place = hvd::Runtime::Place;
-using hvd::SignaturePtr;
-using hvd::TensorMemory;
-using hvd::TensorRequest;
-using hvd::TensorResult;
-using hvd::TensorSignature;
-using hvd::TheRuntime;
-using hvd::WithWorld;
+using runtime::api::ActiveWorld;
+using runtime::api::Guarded;
+using runtime::api::Runtime;
+using Place = runtime::api::Runtime::Place;
+using runtime::api::TheRuntime;
+using runtime::api::WithWorld;
+using runtime::engine::TensorMemory;
+using runtime::engine::TensorRequest;
+using runtime::engine::TensorResult;
+using runtime::negotiation::SignaturePtr;
+using runtime::negotiation::TensorSignature;
 
 static_assert(HVD_FIRST_HANDLE == Runtime::kFirstHandle);
 
@@ -66,12 +68,12 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   }
   TensorRequest to;
   to.name = from.name;
-  to.op = static_cast<hvd::OpKind>(from.op);
-  to.type = static_cast<hvd::DataType>(from.dtype);
+  to.op = static_cast<runtime::negotiation::OpKind>(from.op);
+  to.type = static_cast<hvd::collectives::DataType>(from.dtype);
   to.shape.assign(from.shape, from.shape + from.ndim);
   to.input = from.input;
   to.output = from.output;
-  to.reduction = static_cast<hvd::Reduction>(from.reduction);
+  to.reduction = static_cast<runtime::negotiation::Reduction>(from.reduction);
   to.prescale = from.prescale;
   to.postscale = from.postscale;
   to.root_rank = from.root_rank;
@@ -128,7 +130,7 @@ void FromResult(const TensorResult& from, hvd_tensor* to) {
 
 int32_t hvd_abi_version(void) { return HVD_ABI_VERSION; }
 const char* hvd_version(void) { return hvd::kVersion; }
-const char* hvd_last_error(void) { return hvd::LastError(); }
+const char* hvd_last_error(void) { return runtime::api::LastError(); }
 
 int32_t hvd_init(void) {
   return Guarded([] { return TheRuntime().Init(); });
@@ -217,11 +219,11 @@ int32_t hvd_remove_process_set(int32_t id) {
 
 int32_t hvd_member(int32_t rank, uint64_t* worker, uint64_t* incarnation) {
   return WithWorld([&](ActiveWorld& active) -> absl::Status {
-    const hvd::WorkerWorld& world = active.world();
+    const runtime::session::WorkerWorld& world = active.world();
     if (rank < 0 || rank >= world.size()) {
       return absl::NotFoundError(absl::StrCat("there is no rank ", rank));
     }
-    ASSIGN_OR_RETURN(const std::vector<hvd::Peer> peers, world.members->Get());
+    ASSIGN_OR_RETURN(const std::vector<runtime::session::Peer> peers, world.members->Get());
     *worker = peers[rank].worker.value();
     *incarnation = peers[rank].incarnation.value();
     return absl::OkStatus();
@@ -246,7 +248,7 @@ int32_t hvd_prepare(const hvd_request* requests, int32_t count, hvd_prepared** p
     ASSIGN_OR_RETURN(std::vector<TensorRequest> group, ToRequests(requests, count));
     auto made = std::make_unique<hvd_prepared>();
     std::vector<TensorMemory> none;
-    SplitRequests(std::move(group), made->signatures, none);
+    runtime::engine::SplitRequests(std::move(group), made->signatures, none);
     *prepared = made.release();
     return absl::OkStatus();
   });
@@ -368,8 +370,8 @@ int32_t hvd_confirm_world(void) {
 
 int32_t hvd_built(const char* what) {
   const absl::string_view name = what == nullptr ? "" : what;
-  if (name == "nccl") return hvd::InstalledNcclVersion();
-  if (name == "cuda") return hvd::HasCudaDriver() ? 1 : 0;
+  if (name == "nccl") return hvd::collectives::nccl::InstalledNcclVersion();
+  if (name == "cuda") return hvd::collectives::nccl::HasCudaDriver() ? 1 : 0;
   return name == "gloo" ? 1 : 0;
 }
 

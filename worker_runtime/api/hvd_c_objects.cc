@@ -8,7 +8,8 @@
 #include "worker_runtime/api/object_seals.h"
 #include "worker_runtime/api/with_world.h"
 
-static_assert(HVD_SEAL_BYTES == hvd::kSealBytes, "the C ABI and its library differ");
+static_assert(HVD_SEAL_BYTES == hvd::worker_runtime::api::kSealBytes,
+              "the C ABI and its library differ");
 
 namespace {
 
@@ -19,7 +20,7 @@ absl::string_view View(const void* bytes, int64_t count) {
 }  // namespace
 
 int32_t hvd_seal(const char* name, int32_t process_set, void* object, int64_t bytes) {
-  return hvd::WithWorld([&](hvd::ActiveWorld& active) {
+  return hvd::worker_runtime::api::WithWorld([&](hvd::worker_runtime::api::ActiveWorld& active) {
     const absl::string_view content = View(object, bytes);
     const std::string seal = active.seals().Seal({process_set, name}, active.world().rank, content);
     std::copy(seal.begin(), seal.end(), static_cast<char*>(object) + content.size());
@@ -29,8 +30,8 @@ int32_t hvd_seal(const char* name, int32_t process_set, void* object, int64_t by
 
 int32_t hvd_open(const char* name, int32_t process_set, const int32_t* senders,
                  const void* const* objects, const int64_t* bytes, int32_t count) {
-  return hvd::WithWorld([&](hvd::ActiveWorld& active) {
-    std::vector<hvd::ObjectSeals::Sealed> sealed;
+  return hvd::worker_runtime::api::WithWorld([&](hvd::worker_runtime::api::ActiveWorld& active) {
+    std::vector<hvd::worker_runtime::api::ObjectSeals::Sealed> sealed;
     for (int32_t i = 0; i < count; ++i) sealed.push_back({senders[i], View(objects[i], bytes[i])});
     return active.OpenSealed({process_set, name}, sealed);
   });

@@ -9,20 +9,22 @@
 #include "worker_runtime/api/hvd_c_api.h"
 #include "worker_runtime/api/runtime.h"
 
+namespace runtime = hvd::worker_runtime;
+
 namespace {
 
 // Calls function(store).
 template <typename Function>
 int32_t WithStore(Function function) {
-  return hvd::Guarded([&]() -> absl::Status {
-    hvd::CommitArena* const store = hvd::TheRuntime().store();
+  return runtime::api::Guarded([&]() -> absl::Status {
+    runtime::commit_store::CommitArena* const store = runtime::api::TheRuntime().store();
     if (store == nullptr) return absl::UnimplementedError("commits end with this process");
     return function(*store);
   });
 }
 
 // Appends what is broadcast.
-void AppendTo(hvd::CommitArena& store, const void* bytes, size_t count) {
+void AppendTo(runtime::commit_store::CommitArena& store, const void* bytes, size_t count) {
   // If it fails the commit is given up, so that it can't be sealed.
   store.Append(absl::string_view(static_cast<const char*>(bytes), count)).IgnoreError();
 }
@@ -30,7 +32,7 @@ void AppendTo(hvd::CommitArena& store, const void* bytes, size_t count) {
 }  // namespace
 
 int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory) {
-  return WithStore([&](hvd::CommitArena& store) -> absl::Status {
+  return WithStore([&](runtime::commit_store::CommitArena& store) -> absl::Status {
     if (bytes < 0) return absl::InvalidArgumentError("a commit has no negative size");
     ASSIGN_OR_RETURN(*memory, store.Begin(static_cast<size_t>(bytes), keep));
     return absl::OkStatus();
@@ -38,7 +40,7 @@ int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory) {
 }
 
 int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count) {
-  return WithStore([&](hvd::CommitArena& store) -> absl::Status {
+  return WithStore([&](runtime::commit_store::CommitArena& store) -> absl::Status {
     for (int32_t i = 0; i < count; ++i) {
       RETURN_IF_ERROR(store.Append(
           absl::string_view(static_cast<const char*>(parts[i]), static_cast<size_t>(bytes[i]))));
@@ -48,21 +50,23 @@ int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t
 }
 
 int32_t hvd_store_seal(int64_t number) {
-  return WithStore(
-      [&](hvd::CommitArena& store) { return store.Seal(static_cast<uint64_t>(number)); });
+  return WithStore([&](runtime::commit_store::CommitArena& store) {
+    return store.Seal(static_cast<uint64_t>(number));
+  });
 }
 
 int32_t hvd_store_compare(void) {
-  return WithStore([](hvd::CommitArena& store) { return store.BeginComparison(); });
+  return WithStore(
+      [](runtime::commit_store::CommitArena& store) { return store.BeginComparison(); });
 }
 
 int32_t hvd_store_is_same(void) {
-  hvd::CommitArena* const store = hvd::TheRuntime().store();
+  runtime::commit_store::CommitArena* const store = runtime::api::TheRuntime().store();
   return store != nullptr && store->EndComparison() ? 1 : 0;
 }
 
 int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number) {
-  return WithStore([&](hvd::CommitArena& store) -> absl::Status {
+  return WithStore([&](runtime::commit_store::CommitArena& store) -> absl::Status {
     const auto newest = store.Newest();
     if (!newest.has_value()) return absl::NotFoundError("there is no commit yet");
     *memory = newest->contents.data();
@@ -75,8 +79,8 @@ int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t* number) {
 int32_t hvd_broadcast_stretches(const char* name, void* const* stretches, const int64_t* bytes,
                                 int32_t count, int32_t root_rank, int32_t process_set,
                                 int32_t append, int64_t* handle) {
-  return hvd::Guarded([&]() -> absl::Status {
-    auto scattered = std::make_shared<hvd::ScatteredTensor>();
+  return runtime::api::Guarded([&]() -> absl::Status {
+    auto scattered = std::make_shared<runtime::engine::ScatteredTensor>();
     int64_t total = 0;
     for (int32_t i = 0; i < count; ++i) {
       scattered->stretches.push_back({stretches[i], static_cast<size_t>(bytes[i])});
@@ -84,20 +88,20 @@ int32_t hvd_broadcast_stretches(const char* name, void* const* stretches, const 
     }
     scattered->observe = [](const void*, size_t) {};
     if (append != 0) {
-      hvd::CommitArena* const store = hvd::TheRuntime().store();
+      runtime::commit_store::CommitArena* const store = runtime::api::TheRuntime().store();
       if (store == nullptr) return absl::UnimplementedError("commits end with this process");
       scattered->observe = [store](const void* data, size_t size) { AppendTo(*store, data, size); };
     }
-    hvd::TensorRequest request;
+    runtime::engine::TensorRequest request;
     request.name = name;
-    request.op = hvd::OpKind::kBroadcast;
-    request.type = hvd::DataType::kUint8;
+    request.op = runtime::negotiation::OpKind::kBroadcast;
+    request.type = hvd::collectives::DataType::kUint8;
     request.shape = {total};
     request.root_rank = root_rank;
     request.scattered = std::move(scattered);
-    std::vector<hvd::TensorRequest> group;
+    std::vector<runtime::engine::TensorRequest> group;
     group.push_back(std::move(request));
-    ASSIGN_OR_RETURN(*handle, hvd::TheRuntime().Submit(std::move(group), process_set));
+    ASSIGN_OR_RETURN(*handle, runtime::api::TheRuntime().Submit(std::move(group), process_set));
     return absl::OkStatus();
   });
 }

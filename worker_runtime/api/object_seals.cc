@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 ObjectSeals::ObjectSeals(Epoch epoch, absl::string_view secret)
     : epoch_(epoch), key_(HmacSha256(secret, "hvd objects")) {}
@@ -45,4 +45,4 @@ absl::Status ObjectSeals::Open(const ObjectOperation& operation, absl::Span<cons
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

@@ -16,7 +16,7 @@
 #include "base/crypto.h"
 #include "base/ids.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 inline constexpr size_t kSealBytes = kHmacSha256Bytes;
 
@@ -58,6 +58,6 @@ class ObjectSeals {
   std::map<Key, uint64_t> opened_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_OBJECT_SEALS_H_

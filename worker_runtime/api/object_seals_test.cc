@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 constexpr ObjectOperation kOperation{0, "weights"};
@@ -90,4 +90,4 @@ TEST_F(ObjectSealsTest, OneBadAmongMany_IsRefused) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

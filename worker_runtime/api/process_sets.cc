@@ -13,7 +13,7 @@
 #include "worker_runtime/negotiation/stall.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 std::string ListText(const std::vector<int>& ranks) {
@@ -32,23 +32,24 @@ std::string WhoWantsWhat(const std::vector<std::string>& wishes) {
   constexpr size_t kMostVariants = 8;
   variants.resize(std::min(variants.size(), kMostVariants));
   return absl::StrJoin(variants, ", ", [](std::string* out, const auto& variant) {
-    absl::StrAppend(out, RanksText(variant.second),
+    absl::StrAppend(out, negotiation::RanksText(variant.second),
                     variant.second.size() == 1 ? " wants to " : " want to ", variant.first);
   });
 }
 
 // As Horovod's users know them: "Allreduce".
-std::string Capitalized(OpKind op) {
-  std::string name(NameOf(op));
+std::string Capitalized(negotiation::OpKind op) {
+  std::string name(negotiation::NameOf(op));
   name[0] = absl::ascii_toupper(static_cast<unsigned char>(name[0]));
   return name;
 }
 
 // Reports of a process set's engine as the world's engine would make them.
-std::function<void(const StallReport&)> InTheWorld(
-    int32_t id, std::vector<int> ranks, std::function<void(const StallReport&)> on_stall) {
-  return [=](StallReport report) {
-    for (StalledGroup& group : report.waiting) {
+std::function<void(const negotiation::StallReport&)> InTheWorld(
+    int32_t id, std::vector<int> ranks,
+    std::function<void(const negotiation::StallReport&)> on_stall) {
+  return [=](negotiation::StallReport report) {
+    for (negotiation::StalledGroup& group : report.waiting) {
       absl::StrAppend(&group.what, " of process set ", id);
       for (int& rank : group.missing) rank = ranks[rank];
     }
@@ -125,24 +126,22 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(int32_t id,
-                                                                     const std::vector<int>& ranks,
-                                                                     int own_rank,
-                                                                     KeyExchange& keys) {
-  const WorkerWorld& world = around_.world;
-  const GroupInfo group{world.epoch,
-                        own_rank,
-                        static_cast<int>(ranks.size()),
-                        world.self().address,
-                        HmacSha256(world.secret, absl::StrCat("process set ", id)),
-                        around_.tls};
+absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(
+    int32_t id, const std::vector<int>& ranks, int own_rank, collectives::KeyExchange& keys) {
+  const session::WorkerWorld& world = around_.world;
+  const collectives::GroupInfo group{world.epoch,
+                                     own_rank,
+                                     static_cast<int>(ranks.size()),
+                                     world.self().address,
+                                     HmacSha256(world.secret, absl::StrCat("process set ", id)),
+                                     around_.tls};
   // Those who can't listen have to say so in the same round.
-  auto listener = ControlListener::Open(group.address);
+  auto listener = control::ControlListener::Open(group.address);
   const std::string port = listener.ok() ? absl::StrCat((*listener)->port()) : "";
   ASSIGN_OR_RETURN(const std::vector<std::string> ports,
                    keys.AllGather("control-port", port, around_.bounds.timeout));
   RETURN_IF_ERROR(listener.status());
-  ASSIGN_OR_RETURN(const std::vector<Peer> peers, world.members->Get());
+  ASSIGN_OR_RETURN(const std::vector<session::Peer> peers, world.members->Get());
   ControlRoot root{peers[ranks.front()].address, 0};
   if (!absl::SimpleAtoi(ports.front(), &root.port)) {
     return absl::UnavailableError(absl::StrCat("rank ", ranks.front(), " can't listen"));
@@ -150,10 +149,10 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(int32_t id,
   return ConnectedGroup::Connect(group, around_.backend, keys, **listener, root, around_.bounds);
 }
 
-EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>& ranks) const {
-  EngineOptions options = around_.options;
+engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>& ranks) const {
+  engine::EngineOptions options = around_.options;
   options.ranks_note = absl::StrCat(" (ranks of process set ", id, ", which has the world's ",
-                                    RanksText(ranks), ")");
+                                    negotiation::RanksText(ranks), ")");
   options.on_end = [on_broken = around_.on_broken](const absl::Status& why, bool left) {
     // Who leaves a set removes it, or leaves the world and says so there.
     if (!left) on_broken(why);
@@ -180,8 +179,8 @@ absl::Status ProcessSets::Remove(int32_t id) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Engine>> ProcessSets::Prepare(
-    int32_t id, std::vector<SignaturePtr>& requests) const {
+absl::StatusOr<std::shared_ptr<engine::Engine>> ProcessSets::Prepare(
+    int32_t id, std::vector<negotiation::SignaturePtr>& requests) const {
   if (requests.empty()) return absl::InvalidArgumentError("there is nothing to submit");
   const std::string op = Capitalized(requests.front()->op);
   absl::MutexLock lock(&mutex_);
@@ -195,20 +194,20 @@ absl::StatusOr<std::shared_ptr<Engine>> ProcessSets::Prepare(
     return absl::InvalidArgumentError(absl::StrCat(
         op, ": Rank ", around_.world.rank, " is not a member of the provided process set."));
   }
-  for (SignaturePtr& request : requests) {
-    if (request->op == OpKind::kJoin || request->op == OpKind::kCommit) {
+  for (negotiation::SignaturePtr& request : requests) {
+    if (request->op == negotiation::OpKind::kJoin || request->op == negotiation::OpKind::kCommit) {
       return absl::InvalidArgumentError(absl::StrCat(op, " is for the global process set only."));
     }
-    if (request->op != OpKind::kBroadcast) continue;
+    if (request->op != negotiation::OpKind::kBroadcast) continue;
     const int root = IndexOf(set.ranks, request->root_rank);
     if (root < 0) {
       return absl::InvalidArgumentError(absl::StrCat("broadcast received invalid root rank ",
                                                      request->root_rank,
                                                      " for provided process set"));
     }
-    TensorSignature translated = *request;
+    negotiation::TensorSignature translated = *request;
     translated.root_rank = root;
-    request = std::make_shared<const TensorSignature>(std::move(translated));
+    request = std::make_shared<const negotiation::TensorSignature>(std::move(translated));
   }
   return set.group->engine();
 }
@@ -230,4 +229,4 @@ void ProcessSets::Close() {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

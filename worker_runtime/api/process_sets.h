@@ -20,7 +20,7 @@
 #include "worker_runtime/engine/request.h"
 #include "worker_runtime/session/world.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // A set's members have an engine of their own for it, so that operations of different sets don't
 // wait for each other; names count within a set. Sets come and go by operations that all ranks of
@@ -32,13 +32,13 @@ class ProcessSets {
  public:
   // What sets need of their world. What is borrowed must outlive this object.
   struct Surroundings {
-    const WorkerWorld& world;
+    const session::WorkerWorld& world;
     ConnectedGroup& group;  // the world's; at work before the first Add
-    Backend& backend;
-    std::shared_ptr<DeviceBackend> devices;  // see ConnectedGroup::Start
-    EngineOptions options;  // of the sets' engines; what differs between sets is filled in
-    std::shared_ptr<const TlsContext> tls;  // see GroupInfo
-    WaitBounds bounds;                      // for connecting
+    collectives::Backend& backend;
+    std::shared_ptr<collectives::DeviceBackend> devices;  // see ConnectedGroup::Start
+    engine::EngineOptions options;  // of the sets' engines; what differs between sets is filled in
+    std::shared_ptr<const net::TlsContext> tls;  // see GroupInfo
+    WaitBounds bounds;                           // for connecting
     // A set's engine has failed. Called on that engine's thread; must not block.
     std::function<void(const absl::Status&)> on_broken;
   };
@@ -65,8 +65,8 @@ class ProcessSets {
   // of the world to ranks of the set.
   //   InvalidArgument: no such set, or this rank is not in it, or a root is not; or the operation
   //   is for the whole world only.
-  absl::StatusOr<std::shared_ptr<Engine>> Prepare(int32_t id,
-                                                  std::vector<SignaturePtr>& requests) const;
+  absl::StatusOr<std::shared_ptr<engine::Engine>> Prepare(
+      int32_t id, std::vector<negotiation::SignaturePtr>& requests) const;
 
   // The world is over: so are all sets, now and later. Does not block.
   void Abort(const absl::Status& why);
@@ -87,8 +87,9 @@ class ProcessSets {
   // The set of these ranks; -1: there is none.
   int32_t Find(const std::vector<int>& ranks) const;
   absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(int32_t id, const std::vector<int>& ranks,
-                                                          int own_rank, KeyExchange& keys);
-  EngineOptions OptionsOf(int32_t id, const std::vector<int>& ranks) const;
+                                                          int own_rank,
+                                                          collectives::KeyExchange& keys);
+  engine::EngineOptions OptionsOf(int32_t id, const std::vector<int>& ranks) const;
 
   const Surroundings around_;
   absl::Mutex registration_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one at a time
@@ -98,6 +99,6 @@ class ProcessSets {
   absl::Status over_ ABSL_GUARDED_BY(mutex_);  // not OK: Abort was called
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_PROCESS_SETS_H_

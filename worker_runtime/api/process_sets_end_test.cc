@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/api/process_sets_fixture.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 using ::testing::HasSubstr;
@@ -19,8 +19,8 @@ TEST_F(ProcessSetsTest, Remove_FailsWhatIsInFlightThereOnlyAndGivesNoIdAgain) {
   const int32_t set = AddOnAll({0}), other = AddOnAll({1});
   OnEach([&](int rank, Runtime& worker) {
     // Waits for nobody but may not have begun.
-    const auto handle =
-        rank == 0 ? worker.Submit({Bare(OpKind::kBarrier)}, set) : absl::StatusOr<int64_t>(0);
+    const auto handle = rank == 0 ? worker.Submit({Bare(negotiation::OpKind::kBarrier)}, set)
+                                  : absl::StatusOr<int64_t>(0);
     ASSERT_TRUE(handle.ok());
     ProcessSets& sets = worker.active()->process_sets();
     EXPECT_EQ(
@@ -31,7 +31,7 @@ TEST_F(ProcessSetsTest, Remove_FailsWhatIsInFlightThereOnlyAndGivesNoIdAgain) {
     if (rank == 0) {
       worker.Wait(*handle).IgnoreError();
       worker.Release(*handle);
-      EXPECT_EQ(RunOn(worker, set, Bare(OpKind::kBarrier)).code(),
+      EXPECT_EQ(RunOn(worker, set, Bare(negotiation::OpKind::kBarrier)).code(),
                 absl::StatusCode::kInvalidArgument);
     } else {
       EXPECT_EQ(SumOfRanks(worker, other), 1);
@@ -71,11 +71,12 @@ TEST_F(ProcessSetsTest, Submit_ASetBreaks_EverythingOnAllRanksFailsForTheSameRea
     ASSERT_TRUE(in_world.ok() && in_set.ok());
     if (all_wait->Block()) delete all_wait;
     if (rank == 1) {
-      std::vector<SignaturePtr> requests{
-          std::make_shared<const TensorSignature>(Bare(OpKind::kBarrier))};
+      std::vector<negotiation::SignaturePtr> requests{
+          std::make_shared<const negotiation::TensorSignature>(
+              Bare(negotiation::OpKind::kBarrier))};
       (*worker.active()->process_sets().Prepare(broken, requests))
           ->Abort(absl::UnavailableError("the cable was cut"));
-      EXPECT_THAT(Message(RunOn(worker, broken, Bare(OpKind::kBarrier))),
+      EXPECT_THAT(Message(RunOn(worker, broken, Bare(negotiation::OpKind::kBarrier))),
                   HasSubstr("the cable was cut"));
       return;
     }
@@ -117,7 +118,7 @@ TEST_F(ProcessSetsTest, Shutdown_AfterABarrier_BreaksNobodysBarrier) {
       if (rank != 2) {
         EXPECT_EQ(SumOfRanks(worker, other), 1);
       }
-      EXPECT_EQ(RunOn(worker, 0, Bare(OpKind::kBarrier)), absl::OkStatus());
+      EXPECT_EQ(RunOn(worker, 0, Bare(negotiation::OpKind::kBarrier)), absl::OkStatus());
       EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
     });
   }
@@ -142,9 +143,9 @@ TEST_F(ProcessSetsTest, Reset_WithSets_LeavesNothingAndTheNextWorldHasNone) {
     if (i % 3 == 0) daemon_.Break("test");
     if (i % 3 == 1) daemon_.Change("test");
     OnEach([](int rank, Runtime& worker) {
-      worker.Submit({Bare(OpKind::kBarrier)}, rank + 1).IgnoreError();
+      worker.Submit({Bare(negotiation::OpKind::kBarrier)}, rank + 1).IgnoreError();
       ASSERT_EQ(worker.Reset(), absl::OkStatus());
-      EXPECT_EQ(RunOn(worker, 1, Bare(OpKind::kBarrier)).code(),
+      EXPECT_EQ(RunOn(worker, 1, Bare(negotiation::OpKind::kBarrier)).code(),
                 absl::StatusCode::kInvalidArgument);
       EXPECT_EQ(SumOfRanks(worker, 0), 1);
     });
@@ -154,4 +155,4 @@ TEST_F(ProcessSetsTest, Reset_WithSets_LeavesNothingAndTheNextWorldHasNone) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

@@ -16,24 +16,24 @@
 #include "worker_runtime/api/process_sets.h"
 #include "worker_runtime/api/runtime.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
-inline TensorRequest AllReduceOf(std::vector<float>& data, const std::string& name = "x") {
-  TensorRequest request;
+inline engine::TensorRequest AllReduceOf(std::vector<float>& data, const std::string& name = "x") {
+  engine::TensorRequest request;
   request.name = name;
   request.shape = {static_cast<int64_t>(data.size())};
   request.input = request.output = data.data();
   return request;
 }
 
-inline TensorRequest Bare(OpKind op) {
-  TensorRequest request;
+inline engine::TensorRequest Bare(negotiation::OpKind op) {
+  engine::TensorRequest request;
   request.name = "bare";
   request.op = op;
   return request;
 }
 
-inline absl::Status RunOn(Runtime& worker, int32_t set, TensorRequest request) {
+inline absl::Status RunOn(Runtime& worker, int32_t set, engine::TensorRequest request) {
   const auto handle = worker.Submit({std::move(request)}, set);
   if (!handle.ok()) return handle.status();
   const absl::Status status = worker.Wait(*handle);
@@ -61,12 +61,12 @@ class ProcessSetsTest : public ::testing::Test {
   void Start(int size) {
     daemon_.SetSize(size);
     for (int i = 0; i < size; ++i) {
-      const WorkerStanding standing{WorkerId(i + 10), "127.0.0.1", /*elastic=*/true,
-                                    absl::Seconds(1)};
+      const session::WorkerStanding standing{WorkerId(i + 10), "127.0.0.1", /*elastic=*/true,
+                                             absl::Seconds(1)};
       workers_.push_back(std::make_unique<Runtime>(
           RuntimeEnv(),
-          std::make_shared<Session>(standing, Incarnation(i + 20), daemon_.NewClients()),
-          MakeGlooBackend()));
+          std::make_shared<session::Session>(standing, Incarnation(i + 20), daemon_.NewClients()),
+          collectives::gloo::MakeGlooBackend()));
     }
     OnEach([](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   }
@@ -95,6 +95,6 @@ class ProcessSetsTest : public ::testing::Test {
   std::vector<std::unique_ptr<Runtime>> workers_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_PROCESS_SETS_FIXTURE_H_

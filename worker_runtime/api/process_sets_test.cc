@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/api/process_sets_fixture.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,14 +93,14 @@ TEST_F(ProcessSetsTest, Submit_NotAMemberOrNoSuchSet_IsInvalidArgument) {
   EXPECT_EQ(
       RunOn(worker, set, AllReduceOf(data)),
       absl::InvalidArgumentError("Allreduce: Rank 0 is not a member of the provided process set."));
-  EXPECT_EQ(RunOn(worker, 7, Bare(OpKind::kBarrier)),
+  EXPECT_EQ(RunOn(worker, 7, Bare(negotiation::OpKind::kBarrier)),
             absl::InvalidArgumentError(
                 "Barrier: Process set provided does not exist, or has not been registered."));
   Runtime& member = *workers_[1];
-  EXPECT_EQ(RunOn(member, set, Bare(OpKind::kJoin)),
+  EXPECT_EQ(RunOn(member, set, Bare(negotiation::OpKind::kJoin)),
             absl::InvalidArgumentError("Join is for the global process set only."));
-  TensorRequest broadcast = AllReduceOf(data);
-  broadcast.op = OpKind::kBroadcast;
+  engine::TensorRequest broadcast = AllReduceOf(data);
+  broadcast.op = negotiation::OpKind::kBroadcast;
   EXPECT_EQ(RunOn(member, set, broadcast),
             absl::InvalidArgumentError(
                 "broadcast received invalid root rank 0 for provided process set"));
@@ -112,8 +112,8 @@ TEST_F(ProcessSetsTest, Submit_Broadcast_RootIsARankOfTheWorld) {
   OnEach([&](int rank, Runtime& worker) {
     if (rank == 0) return;
     std::vector<float> data{static_cast<float>(rank)};
-    TensorRequest request = AllReduceOf(data);
-    request.op = OpKind::kBroadcast;
+    engine::TensorRequest request = AllReduceOf(data);
+    request.op = negotiation::OpKind::kBroadcast;
     request.root_rank = 2;
     EXPECT_EQ(RunOn(worker, set, request), absl::OkStatus());
     EXPECT_EQ(data[0], 2);
@@ -137,19 +137,20 @@ TEST_F(ProcessSetsTest, Submit_Mismatch_SaysWhichRanksTheSetHasAndAllGoesOn) {
 }
 
 // Can't connect when told so.
-class FlakyBackend : public Backend {
+class FlakyBackend : public collectives::Backend {
  public:
   explicit FlakyBackend(const std::atomic<bool>& fails) : fails_(fails) {}
   absl::string_view name() const override { return "flaky"; }
-  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group, KeyExchange& keys,
-                                                        const WaitBounds& bounds) override {
+  absl::StatusOr<std::unique_ptr<collectives::Communicator>> Connect(
+      const collectives::GroupInfo& group, collectives::KeyExchange& keys,
+      const WaitBounds& bounds) override {
     if (fails_) return absl::UnavailableError("no descriptors left");
     return real_->Connect(group, keys, bounds);
   }
 
  private:
   const std::atomic<bool>& fails_;
-  const std::unique_ptr<Backend> real_ = MakeGlooBackend();
+  const std::unique_ptr<collectives::Backend> real_ = collectives::gloo::MakeGlooBackend();
 };
 
 TEST_F(ProcessSetsTest, Add_AMemberCannotConnect_FailsOnAllRanksAndTheWorldGoesOn) {
@@ -157,8 +158,9 @@ TEST_F(ProcessSetsTest, Add_AMemberCannotConnect_FailsOnAllRanksAndTheWorldGoesO
   std::atomic<bool> fails{false};
   workers_[1] = std::make_unique<Runtime>(
       RuntimeEnv(),
-      std::make_shared<Session>(WorkerStanding{WorkerId(11), "127.0.0.1", true, absl::Seconds(1)},
-                                Incarnation(99), daemon_.NewClients()),
+      std::make_shared<session::Session>(
+          session::WorkerStanding{WorkerId(11), "127.0.0.1", true, absl::Seconds(1)},
+          Incarnation(99), daemon_.NewClients()),
       std::make_unique<FlakyBackend>(fails));
   OnEach([](int, Runtime& worker) { ASSERT_EQ(worker.Reset(), absl::OkStatus()); });
   fails = true;
@@ -175,4 +177,4 @@ TEST_F(ProcessSetsTest, Add_AMemberCannotConnect_FailsOnAllRanksAndTheWorldGoesO
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

@@ -9,14 +9,14 @@
 #include "base/net/frames.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 constexpr char kName[] = "horovod.process_sets";
 
 // One frame of each rank, one after another.
 absl::StatusOr<std::vector<std::string>> SplitFrames(absl::string_view bytes, size_t count) {
-  FrameDecoder decoder(kMaxFrameBytes);
+  net::FrameDecoder decoder(net::kMaxFrameBytes);
   decoder.Append(bytes);
   std::vector<std::string> texts;
   while (texts.size() < count) {
@@ -30,18 +30,18 @@ absl::StatusOr<std::vector<std::string>> SplitFrames(absl::string_view bytes, si
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> GatherTexts(Engine& world, int world_size,
+absl::StatusOr<std::vector<std::string>> GatherTexts(engine::Engine& world, int world_size,
                                                      absl::string_view text) {
-  const std::string frame = EncodeFrame(text);
-  TensorRequest request;
+  const std::string frame = net::EncodeFrame(text);
+  engine::TensorRequest request;
   request.name = kName;
-  request.op = OpKind::kAllGather;
-  request.type = DataType::kUint8;
+  request.op = negotiation::OpKind::kAllGather;
+  request.type = collectives::DataType::kUint8;
   request.shape = {static_cast<int64_t>(frame.size())};
   request.input = frame.data();
-  ASSIGN_OR_RETURN(const Engine::Handle handle, world.Submit({std::move(request)}));
+  ASSIGN_OR_RETURN(const engine::Engine::Handle handle, world.Submit({std::move(request)}));
   RETURN_IF_ERROR(world.Wait(handle));
-  const TensorResult& result = handle->results.front();
+  const engine::TensorResult& result = handle->results.front();
   const absl::string_view bytes(static_cast<const char*>(result.data),
                                 static_cast<size_t>(result.shape.front()));
   return SplitFrames(bytes, static_cast<size_t>(world_size));
@@ -55,8 +55,8 @@ struct RegistrationRounds::Word {
   std::string value;  // or the message
 
   std::string Encode() const {
-    return absl::StrCat(EncodeFrame(absl::StrCat(static_cast<int>(kind))), EncodeFrame(key),
-                        EncodeFrame(value));
+    return absl::StrCat(net::EncodeFrame(absl::StrCat(static_cast<int>(kind))),
+                        net::EncodeFrame(key), net::EncodeFrame(value));
   }
 
   static absl::StatusOr<Word> Decode(const std::string& bytes) {
@@ -122,4 +122,4 @@ absl::Status RegistrationRounds::Finish(const absl::Status& own) {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

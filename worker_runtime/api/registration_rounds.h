@@ -13,20 +13,20 @@
 #include "collectives/key_exchange.h"
 #include "worker_runtime/engine/engine.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // Every rank of the world calls it, at the same point of its registrations. Returns all texts in
 // rank order. Blocks until all have called, as any operation of the world does.
 //   InvalidArgument: the ranks wait for different operations.   Otherwise as Engine::Wait.
-absl::StatusOr<std::vector<std::string>> GatherTexts(Engine& world, int world_size,
+absl::StatusOr<std::vector<std::string>> GatherTexts(engine::Engine& world, int world_size,
                                                      absl::string_view text);
 
 // The key exchange of the future members of a set, in which all other ranks of the world take part
 // with empty hands: by Finish. One for each registration; not thread-safe.
-class RegistrationRounds : public KeyExchange {
+class RegistrationRounds : public collectives::KeyExchange {
  public:
   // `members`: ranks of the world, sorted. `world` must outlive this.
-  RegistrationRounds(Engine& world, int world_size, std::vector<int> members)
+  RegistrationRounds(engine::Engine& world, int world_size, std::vector<int> members)
       : world_(world), world_size_(world_size), members_(std::move(members)) {}
 
   // For members, with the same keys in the same order. The values are the members'. `timeout`
@@ -46,11 +46,11 @@ class RegistrationRounds : public KeyExchange {
   // The first error among what those say who have finished.
   absl::Status FirstError(const std::vector<Word>& words) const;
 
-  Engine& world_;
+  engine::Engine& world_;
   const int world_size_;
   const std::vector<int> members_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_REGISTRATION_ROUNDS_H_

@@ -13,7 +13,7 @@
 #include "worker_runtime/api/fake_daemon.h"
 #include "worker_runtime/api/runtime.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 using Workers = std::vector<std::unique_ptr<Runtime>>;
@@ -37,10 +37,12 @@ void Run(int size) {
   FakeDaemon daemon(size);
   Workers workers;
   for (int i = 0; i < size; ++i) {
-    const WorkerStanding standing{WorkerId(i + 1), "127.0.0.1", true, absl::ZeroDuration()};
+    const session::WorkerStanding standing{WorkerId(i + 1), "127.0.0.1", true,
+                                           absl::ZeroDuration()};
     workers.push_back(std::make_unique<Runtime>(
-        RuntimeEnv(), std::make_shared<Session>(standing, Incarnation(1), daemon.NewClients()),
-        MakeGlooBackend()));
+        RuntimeEnv(),
+        std::make_shared<session::Session>(standing, Incarnation(1), daemon.NewClients()),
+        collectives::gloo::MakeGlooBackend()));
   }
   Time(workers, &Runtime::Init);
   for (const bool planned : {false, true}) {
@@ -61,6 +63,6 @@ void Run(int size) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 int main(int argc, char** argv) { hvd::Run(argc > 1 ? std::atoi(argv[1]) : 2); }

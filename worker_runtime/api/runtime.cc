@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/os/boot_time.h"
 #include "base/crypto.h"
+#include "base/os/boot_time.h"
 #include "base/os/host_identity.h"
 #include "base/os/liveness_page.h"
 #include "base/status_macros.h"
@@ -17,7 +17,7 @@
 #include "rendezvous/client/grpc_rendezvous_client.h"
 #include "worker_runtime/session/bootstrap.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 // Ranks may come minutes apart (imports from a slow file system); the daemon names whom it waits
@@ -42,39 +42,41 @@ Incarnation NewIncarnation() {
 // this one has started, and that takes part in its place, finds the page taken.
 void ShowLiveness(Fd fd) {
   if (!fd.valid()) return;
-  absl::StatusOr<LivenessPage> page = LivenessPage::Map(std::move(fd));
+  absl::StatusOr<os::LivenessPage> page = os::LivenessPage::Map(std::move(fd));
   if (page.ok()) page->HoldForever().IgnoreError();
 }
 
 // Best effort: without it this worker's commits end with it, as those of a process that this one
 // has started do.
-std::unique_ptr<CommitArena> OpenStore(Fd fd, const std::string& job) {
+std::unique_ptr<commit_store::CommitArena> OpenStore(Fd fd, const std::string& job) {
   if (!fd.valid()) return nullptr;
-  absl::StatusOr<std::unique_ptr<CommitArena>> arena = CommitArena::Open(std::move(fd), job);
+  absl::StatusOr<std::unique_ptr<commit_store::CommitArena>> arena =
+      commit_store::CommitArena::Open(std::move(fd), job);
   return arena.ok() ? *std::move(arena) : nullptr;
 }
 
-std::shared_ptr<Session> OpenSession(const pb::WorkerBootstrap& bootstrap,
-                                     absl::Duration patience) {
-  const PeerCredentials credentials{
+std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstrap,
+                                              absl::Duration patience) {
+  const rendezvous::security::PeerCredentials credentials{
       bootstrap.credentials().token(), bootstrap.credentials().ca_certificate(),
       bootstrap.credentials().certificate(), bootstrap.credentials().private_key()};
-  const WorkerStanding standing{
+  const session::WorkerStanding standing{
       WorkerId(bootstrap.worker_id()),
       bootstrap.advertise_address(),
       bootstrap.elastic(),
       absl::Milliseconds(bootstrap.reattach_ms()),
       {credentials.ca_certificate, credentials.certificate, credentials.private_key}};
-  return std::make_shared<Session>(
+  return std::make_shared<session::Session>(
       standing, NewIncarnation(),
-      GrpcRendezvousClients(bootstrap.daemon_address(), credentials, patience));
+      rendezvous::client::GrpcRendezvousClients(bootstrap.daemon_address(), credentials, patience));
 }
 
 // Shared memory in a host, TCP across hosts.
-std::unique_ptr<Backend> MakeBackend(const RuntimeEnv& env) {
-  return MakeHierarchicalBackend(env.shared_memory ? HostIdentity() : "",
-                                 {env.hierarchical_allreduce, env.hierarchical_allgather},
-                                 MakeShmBackend(), MakeGlooBackend());
+std::unique_ptr<collectives::Backend> MakeBackend(const RuntimeEnv& env) {
+  return collectives::hierarchical::MakeHierarchicalBackend(
+      env.shared_memory ? os::HostIdentity() : "",
+      {env.hierarchical_allreduce, env.hierarchical_allgather}, collectives::shm::MakeShmBackend(),
+      collectives::gloo::MakeGlooBackend());
 }
 
 absl::Status NotInitialized() {
@@ -104,7 +106,8 @@ bool IsReleased(const absl::Status& status) {
   return status.GetPayload(kReleasedPayload).has_value();
 }
 
-Runtime::Runtime(RuntimeEnv env, std::shared_ptr<Session> session, std::unique_ptr<Backend> backend)
+Runtime::Runtime(RuntimeEnv env, std::shared_ptr<session::Session> session,
+                 std::unique_ptr<collectives::Backend> backend)
     : prepared_(true),
       env_(std::move(env)),
       backend_(std::move(backend)),
@@ -114,15 +117,15 @@ absl::Status Runtime::Prepare() {
   if (prepared_) return released_;
   ASSIGN_OR_RETURN(env_, ParseRuntimeEnv(ReadRuntimeVariables()));
   if (env_.agent_socket.empty()) {
-    backend_ = MakeInprocBackend();
+    backend_ = collectives::inproc::MakeInprocBackend();
   } else {
     RETURN_IF_ERROR(MeetAgent());
     backend_ = MakeBackend(env_);
   }
   // Looks for NCCL when there is a tensor on a device, not before.
   if (env_.gpu_operations) {
-    devices_ =
-        MakeInstalledNcclBackend({env_.nccl_host_id, env_.nccl_shares_gpus, env_.nccl_is_only_way});
+    devices_ = collectives::nccl::MakeInstalledNcclBackend(
+        {env_.nccl_host_id, env_.nccl_shares_gpus, env_.nccl_is_only_way});
   }
   prepared_ = true;
   was_read_ = true;
@@ -131,18 +134,20 @@ absl::Status Runtime::Prepare() {
 
 bool Runtime::TakesDeviceTensors() {
   absl::MutexLock lock(&init_mutex_);
-  return devices_ != nullptr && HasCudaDriver();
+  return devices_ != nullptr && collectives::nccl::HasCudaDriver();
 }
 
 absl::Status Runtime::MeetAgent() {
-  ASSIGN_OR_RETURN(AgentAnswer answer, FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id),
-                                                      env_.worker_word, env_.agent_timeout));
+  ASSIGN_OR_RETURN(session::AgentAnswer answer,
+                   session::FetchBootstrap(env_.agent_socket, WorkerId(env_.worker_id),
+                                           env_.worker_word, env_.agent_timeout));
   ShowLiveness(std::move(answer.liveness_page));
-  std::unique_ptr<CommitArena> store =
+  std::unique_ptr<commit_store::CommitArena> store =
       OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
   // So that the world's rank 0 is one who has the newest.
-  if (store != nullptr) commit_ = store->Newest().value_or(CommitArena::Commit()).number;
-  std::shared_ptr<Session> session = OpenSession(answer.bootstrap, env_.agent_timeout);
+  if (store != nullptr)
+    commit_ = store->Newest().value_or(commit_store::CommitArena::Commit()).number;
+  std::shared_ptr<session::Session> session = OpenSession(answer.bootstrap, env_.agent_timeout);
   absl::MutexLock lock(&mutex_);
   job_id_ = answer.bootstrap.job_id();
   store_ = std::move(store);
@@ -152,7 +157,7 @@ absl::Status Runtime::MeetAgent() {
   return absl::OkStatus();
 }
 
-CommitArena* Runtime::store() const {
+commit_store::CommitArena* Runtime::store() const {
   absl::MutexLock lock(&mutex_);
   return store_.get();
 }
@@ -168,29 +173,30 @@ std::optional<Runtime::StackRequest> Runtime::stack_request() const {
   return StackRequest{stack_pipe_.get(), stack_signal_};
 }
 
-absl::StatusOr<JoinAnswer> Runtime::Ask(const ControlListener& listener, bool may_defer) {
-  const std::shared_ptr<Session> session = this->session();
+absl::StatusOr<session::JoinAnswer> Runtime::Ask(const control::ControlListener& listener,
+                                                 bool may_defer) {
+  const std::shared_ptr<session::Session> session = this->session();
   if (session != nullptr) {
-    Session::JoinRequest request = TakeWord();
+    session::Session::JoinRequest request = TakeWord();
     request.control_port = listener.port();
     request.may_defer = may_defer;
     return session->JoinNextWorld(request);
   }
-  WorkerWorld world;
+  session::WorkerWorld world;
   world.epoch = Epoch(++lone_epoch_);
   world.own = world.root = {"localhost", kLoneAddress, listener.port()};
-  world.members = std::make_shared<Members>(std::vector<Peer>{world.own});
+  world.members = std::make_shared<session::Members>(std::vector<session::Peer>{world.own});
   return world;
 }
 
-Session::JoinRequest Runtime::TakeWord() {
-  Session::JoinRequest request;
+session::Session::JoinRequest Runtime::TakeWord() {
+  session::Session::JoinRequest request;
   request.commit = commit_.load();
   request.timeout = kJoinTimeout;
   request.worked = worked_.exchange(false);
   request.lost_steps = steps_.exchange(0);
   const int64_t since = steps_since_.exchange(0);
-  if (since > 0) request.lost_time = ReadBootTime().since_boot - absl::Nanoseconds(since);
+  if (since > 0) request.lost_time = os::ReadBootTime().since_boot - absl::Nanoseconds(since);
   absl::MutexLock lock(&mutex_);
   request.left_for = std::exchange(error_, "");
   return request;
@@ -200,14 +206,15 @@ void Runtime::SetCommit(uint64_t number) {
   commit_.store(number);
   if (number == 0) return;
   steps_.store(0);
-  steps_since_.store(absl::ToInt64Nanoseconds(ReadBootTime().since_boot));
-  if (const std::shared_ptr<Session> session = this->session()) session->NoteCommit(number);
+  steps_since_.store(absl::ToInt64Nanoseconds(os::ReadBootTime().since_boot));
+  if (const std::shared_ptr<session::Session> session = this->session())
+    session->NoteCommit(number);
 }
 
 void Runtime::BeginTraining() {
   worked_.store(false);
   steps_.store(0);
-  steps_since_.store(absl::ToInt64Nanoseconds(ReadBootTime().since_boot));
+  steps_since_.store(absl::ToInt64Nanoseconds(os::ReadBootTime().since_boot));
 }
 
 void Runtime::NoteError(const std::string& text) {
@@ -221,7 +228,7 @@ absl::Status Runtime::CheckWorld() {
 }
 
 absl::Status Runtime::ConfirmWorld() {
-  const std::shared_ptr<Session> session = this->session();
+  const std::shared_ptr<session::Session> session = this->session();
   if (session == nullptr) return absl::OkStatus();
   const std::shared_ptr<ActiveWorld> world = active();
   const Epoch epoch = world == nullptr ? session->last_epoch() : world->world().epoch;
@@ -237,21 +244,22 @@ absl::Status Runtime::ConfirmWorld() {
 }
 
 absl::Status Runtime::Join(bool may_defer) {
-  const std::shared_ptr<Session> session = this->session();
+  const std::shared_ptr<session::Session> session = this->session();
   const std::string address =
       session == nullptr ? kLoneAddress : session->standing().advertise_address;
   for (int failures = 0;;) {
-    ASSIGN_OR_RETURN(std::unique_ptr<ControlListener> listener, ControlListener::Open(address));
-    ASSIGN_OR_RETURN(JoinAnswer answer, Ask(*listener, may_defer));
-    if (const auto* released = std::get_if<ReleasedFromJob>(&answer)) {
+    ASSIGN_OR_RETURN(std::unique_ptr<control::ControlListener> listener,
+                     control::ControlListener::Open(address));
+    ASSIGN_OR_RETURN(session::JoinAnswer answer, Ask(*listener, may_defer));
+    if (const auto* released = std::get_if<session::ReleasedFromJob>(&answer)) {
       return released_ = ReleasedError(released->reason);
     }
-    if (auto* place = std::get_if<DeferredPlace>(&answer)) {
+    if (auto* place = std::get_if<session::DeferredPlace>(&answer)) {
       absl::MutexLock lock(&mutex_);
       deferred_ = std::move(*place);
       return absl::OkStatus();
     }
-    auto world = ActiveWorld::Connect(env_, *std::get_if<WorkerWorld>(&answer), *listener,
+    auto world = ActiveWorld::Connect(env_, *std::get_if<session::WorkerWorld>(&answer), *listener,
                                       *backend_, devices_, session.get());
     if (world.ok()) {
       env_.notes.clear();  // told
@@ -296,7 +304,7 @@ absl::Status Runtime::Init() {
   const bool reads_again = was_read_;
   RETURN_IF_ERROR(Prepare());
   if (reads_again) RETURN_IF_ERROR(ReadVariablesAgain());
-  const std::shared_ptr<Session> session = this->session();
+  const std::shared_ptr<session::Session> session = this->session();
   // Who was in a world has nothing to get ready.
   const bool may_defer =
       session != nullptr && session->standing().elastic && session->last_epoch() == Epoch(0);
@@ -323,7 +331,7 @@ absl::Status Runtime::Reset() {
 
 // What was ordered at run time holds in the next world, too, whoever is rank 0 there.
 void Runtime::KeepTimeline(const ActiveWorld& world) {
-  const std::optional<TimelineOrder> wanted = world.wanted_timeline();
+  const std::optional<negotiation::TimelineOrder> wanted = world.wanted_timeline();
   if (!wanted.has_value()) return;
   env_.timeline = wanted->path.empty() ? std::string(kDynamicTimeline) : wanted->path;
   env_.timeline_mark_cycles = wanted->mark_cycles;
@@ -354,7 +362,7 @@ absl::Status Runtime::Shutdown() {
   if (!place.has_value()) return absl::OkStatus();
   const std::shared_ptr<ActiveWorld> world = TakeActive();
   if (world != nullptr) world->Shutdown();
-  const std::shared_ptr<Session> session = this->session();
+  const std::shared_ptr<session::Session> session = this->session();
   if (session == nullptr) return absl::OkStatus();
   // A worker leaves for good only when the daemon has heard so.
   absl::Status told =
@@ -372,7 +380,7 @@ std::shared_ptr<ActiveWorld> Runtime::TakeActive() {
   return std::exchange(active_, nullptr);
 }
 
-std::shared_ptr<Session> Runtime::session() const {
+std::shared_ptr<session::Session> Runtime::session() const {
   absl::MutexLock lock(&mutex_);
   return session_;
 }
@@ -380,7 +388,7 @@ std::shared_ptr<Session> Runtime::session() const {
 std::optional<Runtime::Place> Runtime::place() const {
   absl::MutexLock lock(&mutex_);
   if (active_ != nullptr) {
-    const WorkerWorld& world = active_->world();
+    const session::WorkerWorld& world = active_->world();
     return Place{world.self(), world.rank, world.size(), world.IsHomogeneous(), false};
   }
   if (!deferred_.has_value()) return std::nullopt;
@@ -392,8 +400,8 @@ std::shared_ptr<ActiveWorld> Runtime::active() const {
   return active_;
 }
 
-absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<SignaturePtr> signatures,
-                                                std::vector<TensorMemory> memory,
+absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<negotiation::SignaturePtr> signatures,
+                                                std::vector<engine::TensorMemory> memory,
                                                 int32_t process_set, bool waits) {
   std::shared_ptr<ActiveWorld> world = active();
   if (world == nullptr) {
@@ -401,17 +409,17 @@ absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<SignaturePtr> signat
     world = active();
     if (world == nullptr) return NotInitialized();  // shut down at this moment
   }
-  std::shared_ptr<Engine> engine = world->engine();
+  std::shared_ptr<engine::Engine> engine = world->engine();
   if (process_set != 0) {
     ASSIGN_OR_RETURN(engine, world->process_sets().Prepare(process_set, signatures));
   }
-  ASSIGN_OR_RETURN(Engine::Handle operation,
+  ASSIGN_OR_RETURN(engine::Engine::Handle operation,
                    engine->Submit(std::move(signatures), std::move(memory), waits));
   return Pending{std::move(engine), std::move(operation)};
 }
 
-absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<SignaturePtr> signatures,
-                                                std::vector<TensorMemory> memory,
+absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<negotiation::SignaturePtr> signatures,
+                                                std::vector<engine::TensorMemory> memory,
                                                 int32_t process_set, bool waits) {
   ASSIGN_OR_RETURN(Pending pending,
                    Start(std::move(signatures), std::move(memory), process_set, waits));
@@ -425,11 +433,11 @@ Runtime::Handle Runtime::Keep(Pending pending) {
   return next_handle_++;
 }
 
-absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<TensorRequest> requests,
+absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<engine::TensorRequest> requests,
                                                 int32_t process_set, bool waits) {
-  std::vector<SignaturePtr> signatures;
-  std::vector<TensorMemory> memory;
-  SplitRequests(std::move(requests), signatures, memory);
+  std::vector<negotiation::SignaturePtr> signatures;
+  std::vector<engine::TensorMemory> memory;
+  engine::SplitRequests(std::move(requests), signatures, memory);
   return Submit(std::move(signatures), std::move(memory), process_set, waits);
 }
 
@@ -466,7 +474,7 @@ absl::StatusOr<bool> Runtime::WaitAWhile(Handle handle) {
   return pending.WaitAWhile();
 }
 
-absl::StatusOr<const std::vector<TensorResult>*> Runtime::Results(Handle handle) {
+absl::StatusOr<const std::vector<engine::TensorResult>*> Runtime::Results(Handle handle) {
   ASSIGN_OR_RETURN(const Pending pending, Find(handle));
   return &pending.operation->results;
 }
@@ -482,7 +490,7 @@ absl::Status Runtime::Finish(absl::Span<const Handle> handles) {
 }
 
 void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {
-  std::shared_ptr<Session> session;
+  std::shared_ptr<session::Session> session;
   Epoch epoch;
   {
     absl::MutexLock lock(&mutex_);
@@ -494,4 +502,4 @@ void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {
   session->ReportFailure(epoch, message, caused_by_peer, kReportTimeout).IgnoreError();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

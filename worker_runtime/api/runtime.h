@@ -19,11 +19,11 @@
 #include "base/fd.h"
 #include "collectives/backend.h"
 #include "worker_runtime/api/active_world.h"
+#include "worker_runtime/commit_store/commit_arena.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/rendezvous_session.h"
-#include "worker_runtime/commit_store/commit_arena.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // The error of a worker that is not wanted any more and is to exit with 0.
 absl::Status ReleasedError(absl::string_view reason);
@@ -39,7 +39,8 @@ class Runtime {
   Runtime() = default;
   // For tests: with what Init would find out from the environment and the agent. `session` may be
   // nullptr: a worker without a daemon.
-  Runtime(RuntimeEnv env, std::shared_ptr<Session> session, std::unique_ptr<Backend> backend);
+  Runtime(RuntimeEnv env, std::shared_ptr<session::Session> session,
+          std::unique_ptr<collectives::Backend> backend);
 
   // See hvd_init. Besides the errors of joining and connecting:   InvalidArgument: an environment
   // variable has a bad value.   IsReleased, here and in the next three.
@@ -65,7 +66,7 @@ class Runtime {
 
   // Where this worker's commits outlive it, and those of its predecessors are found; nullptr: they
   // don't. Borrowed; there from Init on.
-  CommitArena* store() const;
+  commit_store::CommitArena* store() const;
 
   // The job's id, there from Init on; "" in a process without an agent.
   std::string job_id() const;
@@ -83,7 +84,7 @@ class Runtime {
 
   // Where this process stands, or is going to once it has joined; nullopt: not initialized.
   struct Place {
-    Peer self;
+    session::Peer self;
     int rank = 0;
     int size = 1;
     bool is_homogeneous = true;
@@ -93,8 +94,8 @@ class Runtime {
 
   // What was submitted, and to whom.
   struct Pending {
-    std::shared_ptr<Engine> engine;
-    Engine::Handle operation;
+    std::shared_ptr<engine::Engine> engine;
+    engine::Engine::Handle operation;
 
     absl::Status Wait() const { return engine->Wait(operation); }
     bool WaitAWhile() const { return engine->WaitAWhile(operation); }
@@ -103,15 +104,16 @@ class Runtime {
   // Engine::Submit on the world that is up, or on one of its process sets (see
   // ProcessSets::Prepare). Joins first if that was deferred. `waits`: Wait follows at once.
   //   FailedPrecondition: there is no world.
-  absl::StatusOr<Pending> Start(std::vector<SignaturePtr> signatures,
-                                std::vector<TensorMemory> memory, int32_t process_set, bool waits);
+  absl::StatusOr<Pending> Start(std::vector<negotiation::SignaturePtr> signatures,
+                                std::vector<engine::TensorMemory> memory, int32_t process_set,
+                                bool waits);
 
   // The same, known by a number until it is released. `waits`: first waits a while for it.
-  absl::StatusOr<Handle> Submit(std::vector<SignaturePtr> signatures,
-                                std::vector<TensorMemory> memory, int32_t process_set,
+  absl::StatusOr<Handle> Submit(std::vector<negotiation::SignaturePtr> signatures,
+                                std::vector<engine::TensorMemory> memory, int32_t process_set,
                                 bool waits = false);
-  absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests, int32_t process_set = 0,
-                                bool waits = false);
+  absl::StatusOr<Handle> Submit(std::vector<engine::TensorRequest> requests,
+                                int32_t process_set = 0, bool waits = false);
   // Whether Wait would return at once.   NotFound, here and in the next two: no such handle.
   absl::StatusOr<bool> Poll(Handle handle);
   // See Engine::Wait.
@@ -121,7 +123,7 @@ class Runtime {
   // Makes a handle of what Start returned.
   Handle Keep(Pending pending);
   // One entry a tensor; valid until Release.   REQUIRES: Wait(handle) returned OK.
-  absl::StatusOr<const std::vector<TensorResult>*> Results(Handle handle);
+  absl::StatusOr<const std::vector<engine::TensorResult>*> Results(Handle handle);
   // Waits for all of them, and forgets them. The first error, in their order; those of Wait.
   absl::Status Finish(absl::Span<const Handle> handles);
   // The same for one. Unknown handles are ignored.
@@ -146,16 +148,16 @@ class Runtime {
   // Asks for the next world until one is connected, and makes it, or the place that was given
   // instead, the current one.
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  absl::StatusOr<JoinAnswer> Ask(const ControlListener& listener, bool may_defer)
+  absl::StatusOr<session::JoinAnswer> Ask(const control::ControlListener& listener, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // What is said of the world that was left, once.
-  Session::JoinRequest TakeWord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  session::Session::JoinRequest TakeWord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Leaves no world behind.
   std::shared_ptr<ActiveWorld> TakeActive();
   absl::StatusOr<Pending> Find(Handle handle) const;
   absl::StatusOr<Pending> Take(Handle handle);
-  std::shared_ptr<Session> session() const;
+  std::shared_ptr<session::Session> session() const;
 
   // Held while a world is made or left, which blocks; `mutex_` never is held that long.
   absl::Mutex init_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
@@ -164,9 +166,9 @@ class Runtime {
   RuntimeEnv env_ ABSL_GUARDED_BY(init_mutex_);
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
   absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for good, once it is not OK
-  std::unique_ptr<Backend> backend_ ABSL_GUARDED_BY(init_mutex_);
+  std::unique_ptr<collectives::Backend> backend_ ABSL_GUARDED_BY(init_mutex_);
   // nullptr: tensors on devices are not for the runtime
-  std::shared_ptr<DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
+  std::shared_ptr<collectives::DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
 
   std::atomic<uint64_t> commit_{0};
   std::atomic<bool> left_well_{false};   // the newest world, and the daemon knows
@@ -176,18 +178,18 @@ class Runtime {
 
   mutable absl::Mutex mutex_;
   // Made once; stays. nullptr in a process without an agent.
-  std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<session::Session> session_ ABSL_GUARDED_BY(mutex_);
   std::string job_id_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<CommitArena> store_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<commit_store::CommitArena> store_ ABSL_GUARDED_BY(mutex_);
   Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);
   int stack_signal_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string error_ ABSL_GUARDED_BY(mutex_);  // for which the world is about to be left
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);
-  std::optional<DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
+  std::optional<session::DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Handle, Pending> pending_ ABSL_GUARDED_BY(mutex_);
   Handle next_handle_ ABSL_GUARDED_BY(mutex_) = kFirstHandle;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_RUNTIME_H_

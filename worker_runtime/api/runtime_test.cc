@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/api/fake_daemon.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 constexpr uint64_t kFirstWorker = 10;
@@ -25,10 +25,11 @@ constexpr uint64_t kFirstWorker = 10;
 class RuntimeTest : public ::testing::Test {
  protected:
   std::unique_ptr<Runtime> NewWorker(uint64_t id) {
-    const WorkerStanding standing{WorkerId(id), "127.0.0.1", /*elastic=*/true, absl::Seconds(1)};
+    const session::WorkerStanding standing{WorkerId(id), "127.0.0.1", /*elastic=*/true,
+                                           absl::Seconds(1)};
     return std::make_unique<Runtime>(
-        env_, std::make_shared<Session>(standing, Incarnation(id), daemon_.NewClients()),
-        MakeGlooBackend());
+        env_, std::make_shared<session::Session>(standing, Incarnation(id), daemon_.NewClients()),
+        collectives::gloo::MakeGlooBackend());
   }
 
   // Calls f for the first `count` workers, each in a thread of its own.
@@ -46,8 +47,9 @@ class RuntimeTest : public ::testing::Test {
   std::vector<std::unique_ptr<Runtime>> workers_;
 };
 
-TensorRequest Request(OpKind op, const std::string& name, std::vector<float>* data = nullptr) {
-  TensorRequest request;
+engine::TensorRequest Request(negotiation::OpKind op, const std::string& name,
+                              std::vector<float>* data = nullptr) {
+  engine::TensorRequest request;
   request.op = op;
   request.name = name;
   if (data == nullptr) return request;
@@ -56,7 +58,8 @@ TensorRequest Request(OpKind op, const std::string& name, std::vector<float>* da
   return request;
 }
 
-absl::Status RunOn(Runtime& worker, TensorRequest request, bool* world_is_changing = nullptr) {
+absl::Status RunOn(Runtime& worker, engine::TensorRequest request,
+                   bool* world_is_changing = nullptr) {
   const auto handle = worker.Submit({std::move(request)});
   if (!handle.ok()) return handle.status();
   const absl::Status status = worker.Wait(*handle);
@@ -70,7 +73,7 @@ absl::Status RunOn(Runtime& worker, TensorRequest request, bool* world_is_changi
 // What an all-reduce of ones gives; 0 if it fails.
 float CountRanks(Runtime& worker) {
   std::vector<float> ones{1};
-  return RunOn(worker, Request(OpKind::kAllReduce, "ones", &ones)).ok() ? ones[0] : 0;
+  return RunOn(worker, Request(negotiation::OpKind::kAllReduce, "ones", &ones)).ok() ? ones[0] : 0;
 }
 
 int CountEntries(const char* directory) {
@@ -133,7 +136,7 @@ RuntimeEnv DebugEnv() {
 }
 
 TEST_F(RuntimeTest, Reset_AtLevelDebug_SaysWhatBecomesOfTheWorlds) {
-  Runtime worker(DebugEnv(), nullptr, MakeInprocBackend());
+  Runtime worker(DebugEnv(), nullptr, collectives::inproc::MakeInprocBackend());
   testing::internal::CaptureStderr();
   ASSERT_EQ(worker.Init(), absl::OkStatus());
   ASSERT_EQ(worker.Reset(), absl::OkStatus());
@@ -147,14 +150,15 @@ TEST_F(RuntimeTest, Reset_AtLevelDebug_SaysWhatBecomesOfTheWorlds) {
 
 TEST_F(RuntimeTest, Submit_EpochBrokenAtLevelDebug_WasSaidBeforeItFails) {
   daemon_.SetSize(1);
-  const WorkerStanding standing{WorkerId(kFirstWorker), "127.0.0.1", true, absl::Seconds(1)};
+  const session::WorkerStanding standing{WorkerId(kFirstWorker), "127.0.0.1", true,
+                                         absl::Seconds(1)};
   Runtime worker(DebugEnv(),
-                 std::make_shared<Session>(standing, Incarnation(1), daemon_.NewClients()),
-                 MakeInprocBackend());
+                 std::make_shared<session::Session>(standing, Incarnation(1), daemon_.NewClients()),
+                 collectives::inproc::MakeInprocBackend());
   testing::internal::CaptureStderr();
   ASSERT_EQ(worker.Init(), absl::OkStatus());
   daemon_.Break("host b was lost");
-  while (RunOn(worker, Request(OpKind::kBarrier, "b")).ok()) {
+  while (RunOn(worker, Request(negotiation::OpKind::kBarrier, "b")).ok()) {
   }
   EXPECT_TRUE(absl::StrContains(testing::internal::GetCapturedStderr(),
                                 "horovod[0] debug: world 1: broken: host b was lost\n"));
@@ -170,7 +174,8 @@ TEST_F(RuntimeTest, Commit_WorldIsChanging_AllHearItAtTheSameCommitAndNothingFai
       int commit = 0;
       for (bool changing = false; !changing; ++commit) {
         ASSERT_EQ(CountRanks(worker), 2);
-        ASSERT_EQ(RunOn(worker, Request(OpKind::kCommit, "commit"), &changing), absl::OkStatus());
+        ASSERT_EQ(RunOn(worker, Request(negotiation::OpKind::kCommit, "commit"), &changing),
+                  absl::OkStatus());
       }
       EXPECT_TRUE(worker.active()->changing());
       commits[rank].push_back(commit);
@@ -206,19 +211,19 @@ TEST_F(RuntimeTest, Init_MemberDiesWhileOthersConnect_TheyAreInTheNextWorld) {
 // the kernel is busy freeing its memory.
 TEST_F(RuntimeTest, Reset_DeadMembersConnectionsAreStillOpen_NobodyWaitsForThem) {
   daemon_.SetSize(3);
-  std::unique_ptr<Backend> backend = MakeGlooBackend();
-  std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<ControlChannel> control;
+  std::unique_ptr<collectives::Backend> backend = collectives::gloo::MakeGlooBackend();
+  std::unique_ptr<collectives::Communicator> communicator;
+  std::unique_ptr<control::ControlChannel> control;
   std::thread dying([&] {
-    Session session({WorkerId(kFirstWorker + 2), "127.0.0.1", true, absl::ZeroDuration()},
-                    Incarnation(1), daemon_.NewClients());
-    const auto listener = *ControlListener::Open("127.0.0.1");
+    session::Session session({WorkerId(kFirstWorker + 2), "127.0.0.1", true, absl::ZeroDuration()},
+                             Incarnation(1), daemon_.NewClients());
+    const auto listener = *control::ControlListener::Open("127.0.0.1");
     const auto answer = session.JoinNextWorld({listener->port(), true, 0, absl::Minutes(1)});
-    const auto world = std::get<WorkerWorld>(*answer);
-    const GroupInfo group{world.epoch, world.rank, 3, "127.0.0.1", world.secret};
+    const auto world = std::get<session::WorkerWorld>(*answer);
+    const collectives::GroupInfo group{world.epoch, world.rank, 3, "127.0.0.1", world.secret};
     communicator = *backend->Connect(group, *session.NewKeyExchange(world.epoch), absl::Minutes(1));
-    control = *ControlChannel::Connect(group, *listener, "127.0.0.1", world.root.control_port,
-                                       absl::Minutes(1));
+    control = *control::ControlChannel::Connect(group, *listener, "127.0.0.1",
+                                                world.root.control_port, absl::Minutes(1));
   });
   OnEach(2, [](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
   dying.join();
@@ -269,7 +274,7 @@ TEST_F(RuntimeTest, Released_IsToldOnceAndForAll) {
     EXPECT_TRUE(absl::StrContains(status.message(), "host b leaves"));
     EXPECT_TRUE(IsReleased(worker.Init()));
     EXPECT_TRUE(IsReleased(worker.JoinWorld()));
-    EXPECT_TRUE(IsReleased(worker.Submit({Request(OpKind::kBarrier, "b")}).status()));
+    EXPECT_TRUE(IsReleased(worker.Submit({Request(negotiation::OpKind::kBarrier, "b")}).status()));
     EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
   });
   EXPECT_TRUE(daemon_.reports().empty());
@@ -282,7 +287,7 @@ TEST_F(RuntimeTest, Finish_SeveralHandles_WaitsForAllAndForgetsThem) {
     std::vector<Runtime::Handle> handles;
     for (auto* data : {&a, &b, &c}) {
       const std::string name = absl::StrCat("t", handles.size());
-      handles.push_back(*worker.Submit({Request(OpKind::kAllReduce, name, data)}));
+      handles.push_back(*worker.Submit({Request(negotiation::OpKind::kAllReduce, name, data)}));
     }
     const absl::Status status = worker.Finish(handles);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;  // the shapes of b
@@ -326,7 +331,8 @@ TEST_F(RuntimeTest, Submit_MemberOfASetIsMissing_ReportHasItsRankOfTheWorld) {
     }
     if (rank > 0) {
       std::vector<float> ones{1};
-      const auto handle = worker.Submit({Request(OpKind::kAllReduce, "ones", &ones)}, id);
+      const auto handle =
+          worker.Submit({Request(negotiation::OpKind::kAllReduce, "ones", &ones)}, id);
       ASSERT_EQ(handle.status(), absl::OkStatus());
       EXPECT_EQ(worker.Wait(*handle), absl::OkStatus());
       worker.Release(*handle);
@@ -337,9 +343,9 @@ TEST_F(RuntimeTest, Submit_MemberOfASetIsMissing_ReportHasItsRankOfTheWorld) {
 }
 
 TEST_F(RuntimeTest, JoinWorld_NotInitialized_IsFailedPrecondition) {
-  Runtime worker(RuntimeEnv(), nullptr, MakeInprocBackend());
+  Runtime worker(RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend());
   EXPECT_EQ(worker.JoinWorld().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(worker.Submit({Request(OpKind::kBarrier, "b")}).status().code(),
+  EXPECT_EQ(worker.Submit({Request(negotiation::OpKind::kBarrier, "b")}).status().code(),
             absl::StatusCode::kFailedPrecondition);
   ASSERT_EQ(worker.Init(), absl::OkStatus());
   EXPECT_EQ(CountRanks(worker), 1);
@@ -356,7 +362,8 @@ TEST_F(RuntimeTest, Reset_ManyTimes_LeavesNoThreadAndNoDescriptor) {
     if (i % 3 == 0) daemon_.Break("test");
     OnEach(2, [](int rank, Runtime& worker) {
       // Rank 1 never submits it.
-      if (rank == 0) worker.Submit({Request(OpKind::kBarrier, "forgotten")}).IgnoreError();
+      if (rank == 0)
+        worker.Submit({Request(negotiation::OpKind::kBarrier, "forgotten")}).IgnoreError();
       ASSERT_EQ(worker.Reset(), absl::OkStatus());
       ASSERT_EQ(CountRanks(worker), 2);
     });
@@ -366,4 +373,4 @@ TEST_F(RuntimeTest, Reset_ManyTimes_LeavesNoThreadAndNoDescriptor) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 absl::StatusOr<std::unique_ptr<TuningLog>> TuningLog::Open(const std::string& path, bool append) {
   const int how = append ? O_APPEND : O_TRUNC;
@@ -19,12 +19,12 @@ absl::StatusOr<std::unique_ptr<TuningLog>> TuningLog::Open(const std::string& pa
                      "': must be a file that can be written: ", strerror(errno)));
   }
   std::unique_ptr<TuningLog> log(new TuningLog(std::move(fd)));
-  if (!append) log->WriteLine(std::string(kTuningLogHeader));
+  if (!append) log->WriteLine(std::string(negotiation::tuning::kTuningLogHeader));
   return log;
 }
 
-void TuningLog::Add(const TuningSample& sample, bool cache_enabled) {
-  WriteLine(TuningLogLine(sample, cache_enabled));
+void TuningLog::Add(const negotiation::tuning::TuningSample& sample, bool cache_enabled) {
+  WriteLine(negotiation::tuning::TuningLogLine(sample, cache_enabled));
 }
 
 void TuningLog::WriteLine(const std::string& line) {
@@ -32,4 +32,4 @@ void TuningLog::WriteLine(const std::string& line) {
   [[maybe_unused]] const ssize_t written = write(fd_.get(), text.data(), text.size());
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "worker_runtime/negotiation/tuning/tuner.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // A CSV file: kTuningLogHeader, then a line for each sample. Best effort once it is open. Used by
 // one thread.
@@ -20,7 +20,7 @@ class TuningLog {
   //   InvalidArgument: it can't be written; names it and says why.
   static absl::StatusOr<std::unique_ptr<TuningLog>> Open(const std::string& path, bool append);
 
-  void Add(const TuningSample& sample, bool cache_enabled);
+  void Add(const negotiation::tuning::TuningSample& sample, bool cache_enabled);
 
  private:
   explicit TuningLog(Fd fd) : fd_(std::move(fd)) {}
@@ -29,6 +29,6 @@ class TuningLog {
   Fd fd_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_TUNING_LOG_H_

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 using ::testing::HasSubstr;
@@ -21,16 +21,16 @@ std::string Read(const std::string& path) {
 
 TEST(TuningLogTest, Add_WritesALineBelowTheHeader_AndLaterWorldsAppend) {
   const std::string path = ::testing::TempDir() + "autotune.csv";
-  const TuningSample sample{{1 << 20, absl::Milliseconds(1)}, 5, false};
-  const std::string line = TuningLogLine(sample, true) + "\n";
+  const negotiation::tuning::TuningSample sample{{1 << 20, absl::Milliseconds(1)}, 5, false};
+  const std::string line = negotiation::tuning::TuningLogLine(sample, true) + "\n";
   for (const bool append : {false, true}) {
     auto log = TuningLog::Open(path, append);
     ASSERT_TRUE(log.ok()) << log.status();
     (*log)->Add(sample, true);
   }
-  EXPECT_EQ(Read(path), absl::StrCat(kTuningLogHeader, "\n", line, line));
+  EXPECT_EQ(Read(path), absl::StrCat(negotiation::tuning::kTuningLogHeader, "\n", line, line));
   ASSERT_TRUE(TuningLog::Open(path, false).ok());
-  EXPECT_EQ(Read(path), absl::StrCat(kTuningLogHeader, "\n"));
+  EXPECT_EQ(Read(path), absl::StrCat(negotiation::tuning::kTuningLogHeader, "\n"));
 }
 
 TEST(TuningLogTest, Open_InNoDirectory_FailsNamingVariableAndFile) {
@@ -41,4 +41,4 @@ TEST(TuningLogTest, Open_InNoDirectory_FailsNamingVariableAndFile) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

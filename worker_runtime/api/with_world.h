@@ -8,7 +8,7 @@
 #include "worker_runtime/api/guarded.h"
 #include "worker_runtime/api/runtime.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // Guarded: function(world) if there is one, else FailedPrecondition.
 template <typename Function>
@@ -22,6 +22,6 @@ int32_t WithWorld(Function function) {
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_WITH_WORLD_H_

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 // Every rank's engine answers at once unless it is in a long collective.
@@ -14,32 +14,32 @@ constexpr absl::Duration kStopTimeout = absl::Seconds(30);
 
 }  // namespace
 
-void WorldTimeline::Equip(EngineOptions& options) {
+void WorldTimeline::Equip(engine::EngineOptions& options) {
   options.recorder = recorder_;
-  options.on_timeline_order = [this](const TimelineOrder& order) {
+  options.on_timeline_order = [this](const negotiation::TimelineOrder& order) {
     absl::MutexLock lock(&mutex_);
     wanted_ = order;
   };
 }
 
-absl::Status WorldTimeline::Start(Engine& engine, const std::string& path, bool mark_cycles,
+absl::Status WorldTimeline::Start(engine::Engine& engine, const std::string& path, bool mark_cycles,
                                   bool of_job) {
   if (path.empty()) return absl::InvalidArgumentError("The timeline needs the name of a file.");
   if (world_.rank != 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::vector<Peer> peers, world_.members->Get());
+  ASSIGN_OR_RETURN(const std::vector<session::Peer> peers, world_.members->Get());
   std::vector<std::string> hosts;
-  for (const Peer& peer : peers) hosts.push_back(peer.host);
-  const std::string own = of_job ? TracePathOf(path, world_.epoch.value()) : path;
-  ASSIGN_OR_RETURN(std::shared_ptr<TraceFile> file,
-                   TraceFile::Open(own, std::move(hosts), Clock::Real().Now()));
+  for (const session::Peer& peer : peers) hosts.push_back(peer.host);
+  const std::string own = of_job ? timeline::TracePathOf(path, world_.epoch.value()) : path;
+  ASSIGN_OR_RETURN(std::shared_ptr<timeline::TraceFile> file,
+                   timeline::TraceFile::Open(own, std::move(hosts), Clock::Real().Now()));
   absl::MutexLock lock(&order_mutex_);
   file_ = file;
   engine.OrderTimeline({0, path, mark_cycles}, std::move(file));
   return absl::OkStatus();
 }
 
-absl::Status WorldTimeline::Stop(Engine& engine) {
-  std::shared_ptr<TraceFile> file;
+absl::Status WorldTimeline::Stop(engine::Engine& engine) {
+  std::shared_ptr<timeline::TraceFile> file;
   {
     absl::MutexLock lock(&order_mutex_);
     file = std::exchange(file_, nullptr);
@@ -49,9 +49,9 @@ absl::Status WorldTimeline::Stop(Engine& engine) {
   return file->AwaitClosed(kStopTimeout);
 }
 
-std::optional<TimelineOrder> WorldTimeline::wanted() const {
+std::optional<negotiation::TimelineOrder> WorldTimeline::wanted() const {
   absl::MutexLock lock(&mutex_);
   return wanted_;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

@@ -12,39 +12,41 @@
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/world.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 
 // Rank 0 decides for all ranks when events are recorded, and writes the file. Thread-safe. `world`
 // must outlive it, and it the engines.
 class WorldTimeline {
  public:
-  explicit WorldTimeline(const WorkerWorld& world) : world_(world) {}
+  explicit WorldTimeline(const session::WorkerWorld& world) : world_(world) {}
 
   // What the world's engine needs; those of its process sets get the same recorder.
-  void Equip(EngineOptions& options);
+  void Equip(engine::EngineOptions& options);
 
   // On rank 0: makes all ranks record from now on, for this file, or with `of_job` for this world's
   // one of a job's files (TracePathOf). What was recorded for another one until now goes there.
   // Does nothing on other ranks.
   //   InvalidArgument: the file can't be written; names it and says why.
-  absl::Status Start(Engine& engine, const std::string& path, bool mark_cycles, bool of_job);
+  absl::Status Start(engine::Engine& engine, const std::string& path, bool mark_cycles,
+                     bool of_job);
 
   // On rank 0: ends that and waits until the file is complete. Does nothing on other ranks, or if
   // there is none.   DeadlineExceeded: it is not.   ResourceExhausted: it could not be written.
-  absl::Status Stop(Engine& engine);
+  absl::Status Stop(engine::Engine& engine);
 
   // What rank 0 wanted last; nullopt: nothing was wanted. Known on all ranks.
-  std::optional<TimelineOrder> wanted() const;
+  std::optional<negotiation::TimelineOrder> wanted() const;
 
  private:
-  const WorkerWorld& world_;
-  const std::shared_ptr<Recorder> recorder_ = std::make_shared<Recorder>();
+  const session::WorkerWorld& world_;
+  const std::shared_ptr<timeline::Recorder> recorder_ = std::make_shared<timeline::Recorder>();
   absl::Mutex order_mutex_;  // held while the engine is given an order
-  std::shared_ptr<TraceFile> file_ ABSL_GUARDED_BY(order_mutex_);  // on rank 0, while there is one
-  mutable absl::Mutex mutex_;  // the engine carries out an order under locks of its own
-  std::optional<TimelineOrder> wanted_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<timeline::TraceFile> file_
+      ABSL_GUARDED_BY(order_mutex_);  // on rank 0, while there is one
+  mutable absl::Mutex mutex_;         // the engine carries out an order under locks of its own
+  std::optional<negotiation::TimelineOrder> wanted_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api
 
 #endif  // WORKER_RUNTIME_API_WORLD_TIMELINE_H_

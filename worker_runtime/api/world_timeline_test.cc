@@ -16,7 +16,7 @@
 #include "worker_runtime/api/runtime.h"
 #include "worker_runtime/timeline/timeline_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::api {
 namespace {
 
 using ::testing::HasSubstr;
@@ -32,7 +32,7 @@ std::string Read(const std::string& path) {
 
 void Reduce(Runtime& worker, const std::string& name) {
   std::vector<float> data{1};
-  TensorRequest request;
+  engine::TensorRequest request;
   request.name = name;
   request.shape = {1};
   request.input = request.output = data.data();
@@ -46,13 +46,14 @@ class WorldTimelineTest : public ::testing::Test {
  protected:
   WorldTimelineTest() {
     for (int i = 0; i < 2; ++i) {
-      const WorkerStanding standing{WorkerId(10 + i), "127.0.0.1", /*elastic=*/true,
-                                    absl::Seconds(1)};
+      const session::WorkerStanding standing{WorkerId(10 + i), "127.0.0.1", /*elastic=*/true,
+                                             absl::Seconds(1)};
       RuntimeEnv env;
       env.timeline = std::string(kDynamicTimeline);
       workers_.push_back(std::make_unique<Runtime>(
-          env, std::make_shared<Session>(standing, Incarnation(10 + i), daemon_.NewClients()),
-          MakeGlooBackend()));
+          env,
+          std::make_shared<session::Session>(standing, Incarnation(10 + i), daemon_.NewClients()),
+          collectives::gloo::MakeGlooBackend()));
     }
   }
 
@@ -82,22 +83,22 @@ TEST_F(WorldTimelineTest, StartTimeline_AtRunTime_GoesOnInTheNextWorld) {
   const std::string other = ::testing::TempDir() + "exactly.json";
   EXPECT_EQ(workers_[0]->StartTimeline(other, false), absl::OkStatus());
   EXPECT_EQ(workers_[0]->StopTimeline(), absl::OkStatus());
-  EXPECT_THAT(ParseTrace(Read(other)), Not(IsEmpty()));
+  EXPECT_THAT(timeline::ParseTrace(Read(other)), Not(IsEmpty()));
   OnEach([](int, Runtime& worker) {
     Reduce(worker, "third");
     EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
   });
   const std::string first = Read(path_), second = Read(::testing::TempDir() + "world.epoch2.json");
-  EXPECT_THAT(ParseTrace(first), Not(IsEmpty()));
+  EXPECT_THAT(timeline::ParseTrace(first), Not(IsEmpty()));
   EXPECT_THAT(first, HasSubstr("\"names\":[\"first\"]"));
   EXPECT_THAT(first, Not(HasSubstr("second")));
-  EXPECT_THAT(ParseTrace(second), Not(IsEmpty()));
+  EXPECT_THAT(timeline::ParseTrace(second), Not(IsEmpty()));
   EXPECT_THAT(second, HasSubstr("\"names\":[\"second\"]"));
   EXPECT_THAT(second, Not(HasSubstr("third")));
 }
 
 TEST_F(WorldTimelineTest, StartTimeline_WithoutAWorldOrTheVariable_Fails) {
-  Runtime worker(RuntimeEnv(), nullptr, MakeInprocBackend());
+  Runtime worker(RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend());
   EXPECT_EQ(worker.StartTimeline(path_, false).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(worker.StopTimeline().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_EQ(worker.Init(), absl::OkStatus());
@@ -111,9 +112,11 @@ TEST_F(WorldTimelineTest, Init_WithATimelineThatCannotBeWritten_Fails) {
   RuntimeEnv env;
   env.timeline = "/nowhere/at/all.json";
   daemon_.SetSize(1);
-  const WorkerStanding standing{WorkerId(20), "127.0.0.1", /*elastic=*/true, absl::Seconds(1)};
-  Runtime worker(env, std::make_shared<Session>(standing, Incarnation(20), daemon_.NewClients()),
-                 MakeInprocBackend());
+  const session::WorkerStanding standing{WorkerId(20), "127.0.0.1", /*elastic=*/true,
+                                         absl::Seconds(1)};
+  Runtime worker(
+      env, std::make_shared<session::Session>(standing, Incarnation(20), daemon_.NewClients()),
+      collectives::inproc::MakeInprocBackend());
   const absl::Status status = worker.Init();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/at/all.json"));
@@ -123,7 +126,7 @@ TEST_F(WorldTimelineTest, Init_WithATimelineThatCannotBeWritten_Fails) {
 TEST_F(WorldTimelineTest, Init_WithNotes_SaysThemOnce) {
   RuntimeEnv env;
   env.notes = {"this has no meaning here"};
-  Runtime worker(env, nullptr, MakeInprocBackend());
+  Runtime worker(env, nullptr, collectives::inproc::MakeInprocBackend());
   testing::internal::CaptureStderr();
   ASSERT_EQ(worker.Init(), absl::OkStatus());
   ASSERT_EQ(worker.Reset(), absl::OkStatus());
@@ -137,7 +140,7 @@ TEST_F(WorldTimelineTest, Init_WithAutotune_WritesTheLog) {
   const std::string log = ::testing::TempDir() + "tuned.csv";
   RuntimeEnv env;
   env.autotune = {true, log, /*warmup_samples=*/0, /*steps_per_sample=*/2, /*max_samples=*/3, 0.8};
-  Runtime worker(env, nullptr, MakeInprocBackend());
+  Runtime worker(env, nullptr, collectives::inproc::MakeInprocBackend());
   ASSERT_EQ(worker.Init(), absl::OkStatus());
   for (int step = 0; step < 10; ++step) Reduce(worker, "x");
   EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
@@ -146,4 +149,4 @@ TEST_F(WorldTimelineTest, Init_WithAutotune_WritesTheLog) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::api

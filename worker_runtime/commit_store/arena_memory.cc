@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace hvd {
+namespace hvd::worker_runtime::commit_store {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
@@ -55,4 +55,4 @@ char* MapHugePages(int fd, off_t offset, size_t bytes) {
   return start;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::commit_store

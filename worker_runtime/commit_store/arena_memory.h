@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace hvd {
+namespace hvd::worker_runtime::commit_store {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
@@ -25,6 +25,6 @@ bool TakePages(int fd, off_t offset, void* memory, size_t bytes);
 // as long. For what MapHugePages has given.
 bool TakeHugePages(int fd, off_t offset, char* memory, size_t bytes);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::commit_store
 
 #endif  // WORKER_RUNTIME_COMMIT_STORE_ARENA_MEMORY_H_

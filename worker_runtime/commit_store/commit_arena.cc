@@ -17,7 +17,7 @@
 #include "base/status_macros.h"
 #include "worker_runtime/commit_store/arena_memory.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::commit_store {
 namespace {
 
 constexpr uint64_t kMagic = 0x414e455241445648;  // "HVDARENA"
@@ -240,4 +240,4 @@ std::optional<CommitArena::Commit> CommitArena::Newest() {
   return std::nullopt;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::commit_store

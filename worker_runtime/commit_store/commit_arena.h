@@ -17,7 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::commit_store {
 
 // Takes a commit (Begin, Append, ..., Seal) without touching the one before, which stays whole
 // whenever this process dies. Memory that was handed out stays mapped for this process's life, but
@@ -97,6 +97,6 @@ class CommitArena {
   std::optional<Pending> pending_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::commit_store
 
 #endif  // WORKER_RUNTIME_COMMIT_STORE_COMMIT_ARENA_H_

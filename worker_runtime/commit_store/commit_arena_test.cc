@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/commit_store/arena_memory.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::commit_store {
 namespace {
 
 using Arena = std::unique_ptr<CommitArena>;
@@ -285,4 +285,4 @@ TEST_F(CommitArenaTest, Open_UsedByAnotherProcess_FailedPrecondition) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::commit_store

@@ -13,13 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
 #include "worker_runtime/control/control_connect.h"
 #include "worker_runtime/control/handshake.h"
 #include "worker_runtime/control/handshake_io.h"
-#include "base/net/tcp_socket.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 // Room for all members at once, and so many more.
@@ -37,10 +37,10 @@ constexpr int kMostAtOnce = 64;
 // Members alone are never too many, and one who lost its place to a stranger comes again.
 class Acceptor {
  public:
-  Acceptor(const GroupInfo& group, int listener, Fd epoll)
+  Acceptor(const collectives::GroupInfo& group, int listener, Fd epoll)
       : group_(group), listener_(listener), epoll_(std::move(epoll)), members_(group.size) {}
 
-  absl::StatusOr<std::vector<Wire>> Run(const WaitBounds& bounds) {
+  absl::StatusOr<std::vector<net::Wire>> Run(const WaitBounds& bounds) {
     const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
     RETURN_IF_ERROR(Watch(listener_, kListener));
     if (bounds.cancellation != nullptr && bounds.cancellation->fd() >= 0) {
@@ -49,7 +49,7 @@ class Acceptor {
     while (missing_ > 0) {
       std::array<epoll_event, kMostAtOnce> events;
       const int count = epoll_wait(epoll_.get(), events.data(), kMostAtOnce,
-                                   TimeoutUntil(std::min(deadline, accepts_again_)));
+                                   net::TimeoutUntil(std::min(deadline, accepts_again_)));
       if (count < 0 && errno != EINTR) return Failed("epoll_wait");
       const absl::Time now = Clock::Real().Now();
       if (bounds.cancellation != nullptr) RETURN_IF_ERROR(bounds.cancellation->status());
@@ -71,7 +71,7 @@ class Acceptor {
   struct Stranger;
   using Strangers = std::list<Stranger>;
   struct Stranger {
-    Wire wire;
+    net::Wire wire;
     std::optional<RootHandshake> handshake;  // none: the wire is not open yet
     std::string buffer;
     absl::Time since;            // it is among those where it is
@@ -118,8 +118,8 @@ class Acceptor {
     if (silent_.size() + named_.size() >= members_.size() + kMostStrangers) {
       Dismiss(silent_.empty() ? named_.front() : silent_.front());
     }
-    Stranger& added = silent_.emplace_back(
-        Stranger{Wire(std::move(fd), group_.tls, TlsEnd::kAccepts), std::nullopt, "", now});
+    Stranger& added = silent_.emplace_back(Stranger{
+        net::Wire(std::move(fd), group_.tls, net::TlsEnd::kAccepts), std::nullopt, "", now});
     added.self = std::prev(silent_.end());
     if (!Watch(added.wire.fd(), &added).ok()) return Dismiss(added);
     Serve(added, now);  // its name may be here, and then it is not taken for a silent one
@@ -145,10 +145,10 @@ class Acceptor {
 
   void Serve(Stranger& stranger, absl::Time now) {
     if (!stranger.handshake.has_value()) {
-      const Opening opening = stranger.wire.Open();
-      if (opening == Opening::kWantsToRead) return;
+      const net::Opening opening = stranger.wire.Open();
+      if (opening == net::Opening::kWantsToRead) return;
       // What it writes is far smaller than a fresh socket's buffer.
-      if (opening != Opening::kDone) return Dismiss(stranger);
+      if (opening != net::Opening::kDone) return Dismiss(stranger);
       stranger.handshake.emplace(group_, stranger.wire.Binding());
     }
     const size_t wanted = stranger.handshake->wanted();
@@ -165,9 +165,9 @@ class Acceptor {
   }
 
   void Admit(Stranger& stranger, const std::string& welcome) {
-    Wire& member = members_[stranger.handshake->peer_rank()];
+    net::Wire& member = members_[stranger.handshake->peer_rank()];
     // The first of a rank stays.
-    if (member.valid() || !TuneForMessages(stranger.wire.fd()).ok() ||
+    if (member.valid() || !net::TuneForMessages(stranger.wire.fd()).ok() ||
         !SendAll(stranger.wire, welcome)) {
       return Dismiss(stranger);
     }
@@ -189,10 +189,10 @@ class Acceptor {
     return absl::DeadlineExceededError(text);
   }
 
-  const GroupInfo& group_;
+  const collectives::GroupInfo& group_;
   const int listener_;
   const Fd epoll_;
-  std::vector<Wire> members_;
+  std::vector<net::Wire> members_;
   int missing_ = group_.size - 1;
   Strangers silent_;                                   // oldest first
   Strangers named_;                                    // oldest first; they have yet to prove it
@@ -202,8 +202,8 @@ class Acceptor {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Wire>> AcceptMembers(const GroupInfo& group, int listener,
-                                                const WaitBounds& bounds) {
+absl::StatusOr<std::vector<net::Wire>> AcceptMembers(const collectives::GroupInfo& group,
+                                                     int listener, const WaitBounds& bounds) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) {
     return absl::UnavailableError(absl::StrCat("epoll_create1: ", strerror(errno)));
@@ -211,4 +211,4 @@ absl::StatusOr<std::vector<Wire>> AcceptMembers(const GroupInfo& group, int list
   return Acceptor(group, listener, std::move(epoll)).Run(bounds);
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

@@ -11,13 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/status_macros.h"
+#include "base/net/tcp_socket.h"
 #include "base/net/wire.h"
+#include "base/status_macros.h"
 #include "worker_runtime/control/control_connect.h"
 #include "worker_runtime/control/control_messages.h"
-#include "base/net/tcp_socket.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 class TcpControlListener : public ControlListener {
@@ -33,7 +33,7 @@ class TcpControlListener : public ControlListener {
 
 // One end of a link.
 struct Peer {
-  Wire wire;
+  net::Wire wire;
   MessageDecoder decoder;
   std::string unsent;
   size_t unsent_from = 0;
@@ -44,7 +44,8 @@ struct Peer {
 class TcpControlChannel : public ControlChannel {
  public:
   // `wires` has one entry a rank; those that this rank has no link to are empty.
-  TcpControlChannel(const GroupInfo& group, std::vector<Wire> wires, Fd epoll, Fd wake)
+  TcpControlChannel(const collectives::GroupInfo& group, std::vector<net::Wire> wires, Fd epoll,
+                    Fd wake)
       : rank_(group.rank),
         size_(group.size),
         peers_(wires.size()),
@@ -180,7 +181,7 @@ absl::StatusOr<std::vector<ControlChannel::Message>> TcpControlChannel::Receive(
 absl::Status TcpControlChannel::HandleEvents(absl::Time deadline) {
   constexpr int kMostEvents = 64;
   epoll_event events[kMostEvents];
-  const int count = epoll_wait(epoll_.get(), events, kMostEvents, TimeoutUntil(deadline));
+  const int count = epoll_wait(epoll_.get(), events, kMostEvents, net::TimeoutUntil(deadline));
   if (count < 0 && errno != EINTR) {
     return absl::InternalError(absl::StrCat("epoll_wait: ", strerror(errno)));
   }
@@ -199,7 +200,7 @@ void TcpControlChannel::AwaitWake(absl::Duration timeout) {
   const absl::Time deadline =
       timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : Clock::Real().Now() + timeout;
   epoll_event event;
-  epoll_wait(epoll_.get(), &event, 1, TimeoutUntil(deadline));
+  epoll_wait(epoll_.get(), &event, 1, net::TimeoutUntil(deadline));
 }
 
 void TcpControlChannel::HandlePeer(int rank, uint32_t events) {
@@ -275,24 +276,24 @@ void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()>
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ControlListener>> ControlListener::Open(const std::string& address) {
-  ASSIGN_OR_RETURN(Fd fd, ListenOn(address));
-  ASSIGN_OR_RETURN(const int port, PortOf(fd.get()));
+  ASSIGN_OR_RETURN(Fd fd, net::ListenOnAnyPort(address));
+  ASSIGN_OR_RETURN(const int port, net::PortOf(fd.get()));
   return std::make_unique<TcpControlListener>(std::move(fd), port);
 }
 
 absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
-    const GroupInfo& group, ControlListener& listener, const std::string& root_address,
+    const collectives::GroupInfo& group, ControlListener& listener, const std::string& root_address,
     int root_port, const WaitBounds& bounds) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   Fd wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!epoll.valid() || !wake.valid()) {
     return absl::UnavailableError(absl::StrCat("no control channel: ", strerror(errno)));
   }
-  std::vector<Wire> wires;
+  std::vector<net::Wire> wires;
   if (group.rank == 0) {
     ASSIGN_OR_RETURN(wires, AcceptMembers(group, listener.fd(), bounds));
   } else {
-    ASSIGN_OR_RETURN(Wire root, ConnectToRoot(group, root_address, root_port, bounds));
+    ASSIGN_OR_RETURN(net::Wire root, ConnectToRoot(group, root_address, root_port, bounds));
     wires.push_back(std::move(root));
   }
   auto channel = std::make_unique<TcpControlChannel>(group, std::move(wires), std::move(epoll),
@@ -301,4 +302,4 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> ControlChannel::Connect(
   return channel;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

@@ -14,7 +14,7 @@
 #include "base/cancellation.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 
 // A listening socket on `address` with a port chosen by the kernel, made before the world is known
 // so that the port can be announced.
@@ -41,11 +41,9 @@ class ControlChannel {
   //   job.   Unavailable: rank 0 can't be
   //   reached, or hung up.   InvalidArgument: not a numeric address.   The cancellation's status:
   //   bounds.cancellation was cancelled.
-  static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(const GroupInfo& group,
-                                                                 ControlListener& listener,
-                                                                 const std::string& root_address,
-                                                                 int root_port,
-                                                                 const WaitBounds& bounds);
+  static absl::StatusOr<std::unique_ptr<ControlChannel>> Connect(
+      const collectives::GroupInfo& group, ControlListener& listener,
+      const std::string& root_address, int root_port, const WaitBounds& bounds);
   virtual ~ControlChannel() = default;
 
   virtual int rank() const = 0;
@@ -95,6 +93,6 @@ class ControlChannel {
   static void Drop(Message) {}
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control
 
 #endif  // WORKER_RUNTIME_CONTROL_CONTROL_CHANNEL_H_

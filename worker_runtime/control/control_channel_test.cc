@@ -10,15 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/net/tcp_socket.h"
 #include "base/net/tls_session.h"
 #include "collectives/conformance/rank_group.h"
 #include "collectives/shm/shm_backend.h"
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
 #include "worker_runtime/control/mail_control_channel.h"
-#include "base/net/tcp_socket.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 constexpr char kAddress[] = "127.0.0.1";
@@ -27,9 +27,10 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 enum class Under { kTcp, kTls, kSharedMemory };
 
 // As the workers of one job have it.
-std::shared_ptr<const TlsContext> NewTls() {
-  const PeerCredentials issued = *(*JobAuthority::Create("job"))->IssueForHost("any host");
-  return *TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
+std::shared_ptr<const net::TlsContext> NewTls() {
+  const rendezvous::security::PeerCredentials issued =
+      *(*rendezvous::security::JobAuthority::Create("job"))->IssueForHost("any host");
+  return *net::TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
 }
 
 // `size` channels that are connected with each other, made in as many threads.
@@ -64,9 +65,9 @@ class Star {
   std::unique_ptr<ControlChannel>& operator[](int rank) { return channels_[rank]; }
 
  private:
-  const std::shared_ptr<const TlsContext> tls_;
+  const std::shared_ptr<const net::TlsContext> tls_;
   std::unique_ptr<ControlListener> listener_;
-  RankGroup memory_{MakeShmBackend()};
+  collectives::conformance::RankGroup memory_{collectives::shm::MakeShmBackend()};
   std::vector<std::unique_ptr<ControlChannel>> channels_;
 };
 
@@ -179,8 +180,8 @@ TEST(TcpControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
   absl::StatusOr<std::unique_ptr<ControlChannel>> root;
   std::thread accept([&] { root = connect(0, "secret", kLong); });
   const absl::Time deadline = Clock::Real().Now() + kLong;
-  Fd silent = *ConnectTo(kAddress, listener->port(), deadline);
-  Fd rude = *ConnectTo(kAddress, listener->port(), deadline);
+  Fd silent = *net::ConnectTo(kAddress, listener->port(), deadline);
+  Fd rude = *net::ConnectTo(kAddress, listener->port(), deadline);
   const std::string noise(100, 'x');
   ASSERT_EQ(send(rude.get(), noise.data(), noise.size(), MSG_NOSIGNAL), 100);
   EXPECT_EQ(connect(1, "wrong", kLong).status().code(), absl::StatusCode::kPermissionDenied);
@@ -193,7 +194,8 @@ TEST(TcpControlChannelTest, Connect_StrangersAreDroppedAndMembersComeIn) {
 TEST(TcpControlChannelTest, Connect_UnderTls_OthersAreRefused) {
   auto listener = *ControlListener::Open(kAddress);
   const auto tls = NewTls();
-  auto connect = [&](int rank, const std::shared_ptr<const TlsContext>& own, WaitBounds bounds) {
+  auto connect = [&](int rank, const std::shared_ptr<const net::TlsContext>& own,
+                     WaitBounds bounds) {
     return ControlChannel::Connect({Epoch(1), rank, 2, kAddress, "secret", own}, *listener,
                                    kAddress, listener->port(), bounds);
   };
@@ -263,7 +265,7 @@ TEST(TcpControlChannelTest, Connect_NobodyListens_IsUnavailable) {
   ASSERT_EQ(bind(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   auto own = *ControlListener::Open(kAddress);
   const auto member = ControlChannel::Connect({Epoch(1), 1, 2, kAddress, "secret"}, *own, kAddress,
-                                              *PortOf(silent.get()), kLong);
+                                              *net::PortOf(silent.get()), kLong);
   EXPECT_EQ(member.status().code(), absl::StatusCode::kUnavailable);
 }
 
@@ -272,4 +274,4 @@ TEST(ControlListenerTest, Open_NotANumericAddress_IsRefused) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

@@ -7,33 +7,33 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
 #include "worker_runtime/control/handshake.h"
 #include "worker_runtime/control/handshake_io.h"
-#include "base/net/tcp_socket.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 constexpr absl::Duration kShortestPause = absl::Milliseconds(10);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 
-absl::Status HungUp(const Wire& wire) {
+absl::Status HungUp(const net::Wire& wire) {
   if (wire.unsafe()) return absl::PermissionDeniedError(wire.failure());
   return absl::UnavailableError("rank 0 hung up before it knew who we are");
 }
 
-absl::Status OpenWire(Wire& wire, absl::Time deadline, const Cancellation* cancellation) {
+absl::Status OpenWire(net::Wire& wire, absl::Time deadline, const Cancellation* cancellation) {
   while (true) {
-    const Opening opening = wire.Open();
-    if (opening == Opening::kDone) return absl::OkStatus();
-    if (opening == Opening::kFailed) return HungUp(wire);
-    const short wanted = opening == Opening::kWantsToRead ? POLLIN : POLLOUT;
-    RETURN_IF_ERROR(AwaitReady(wire.fd(), wanted, deadline, cancellation));
+    const net::Opening opening = wire.Open();
+    if (opening == net::Opening::kDone) return absl::OkStatus();
+    if (opening == net::Opening::kFailed) return HungUp(wire);
+    const short wanted = opening == net::Opening::kWantsToRead ? POLLIN : POLLOUT;
+    RETURN_IF_ERROR(net::AwaitReady(wire.fd(), wanted, deadline, cancellation));
   }
 }
 
-absl::StatusOr<std::string> ReadWhole(Wire& wire, size_t wanted, absl::Time deadline,
+absl::StatusOr<std::string> ReadWhole(net::Wire& wire, size_t wanted, absl::Time deadline,
                                       const Cancellation* cancellation) {
   std::string buffer;
   while (true) {
@@ -45,13 +45,13 @@ absl::StatusOr<std::string> ReadWhole(Wire& wire, size_t wanted, absl::Time dead
       case ReadOutcome::kPartial:
         break;
     }
-    RETURN_IF_ERROR(AwaitReady(wire.fd(), POLLIN, deadline, cancellation));
+    RETURN_IF_ERROR(net::AwaitReady(wire.fd(), POLLIN, deadline, cancellation));
   }
 }
 
-absl::Status RunMemberHandshake(const GroupInfo& group, Wire& wire, absl::Time deadline,
-                                const Cancellation* cancellation) {
-  RETURN_IF_ERROR(TuneForMessages(wire.fd()));
+absl::Status RunMemberHandshake(const collectives::GroupInfo& group, net::Wire& wire,
+                                absl::Time deadline, const Cancellation* cancellation) {
+  RETURN_IF_ERROR(net::TuneForMessages(wire.fd()));
   RETURN_IF_ERROR(OpenWire(wire, deadline, cancellation));
   MemberHandshake handshake(group, wire.Binding());
   ASSIGN_OR_RETURN(std::string answer, handshake.Start());
@@ -64,19 +64,19 @@ absl::Status RunMemberHandshake(const GroupInfo& group, Wire& wire, absl::Time d
   }
 }
 
-absl::StatusOr<Wire> Connect(const GroupInfo& group, const std::string& address, int port,
-                             absl::Time deadline, const Cancellation* cancellation) {
+absl::StatusOr<net::Wire> Connect(const collectives::GroupInfo& group, const std::string& address,
+                                  int port, absl::Time deadline, const Cancellation* cancellation) {
   absl::Duration pause = kShortestPause;
   while (true) {
-    ASSIGN_OR_RETURN(Fd fd, ConnectTo(address, port, deadline, cancellation));
-    Wire wire(std::move(fd), group.tls, TlsEnd::kConnects);
+    ASSIGN_OR_RETURN(Fd fd, net::ConnectTo(address, port, deadline, cancellation));
+    net::Wire wire(std::move(fd), group.tls, net::TlsEnd::kConnects);
     absl::Status told = RunMemberHandshake(group, wire, deadline, cancellation);
     if (told.ok()) return wire;
     // Rank 0 may have too many at once, and hangs up on those whom it knows least of.
     if (!absl::IsUnavailable(told)) return told;
     const absl::Time again = Clock::Real().Now() + pause;
     if (again >= deadline) return told;
-    absl::Status paused = AwaitReady(/*fd=*/-1, 0, again, cancellation);
+    absl::Status paused = net::AwaitReady(/*fd=*/-1, 0, again, cancellation);
     if (!absl::IsDeadlineExceeded(paused)) return paused;
     pause = std::min(2 * pause, kLongestPause);
   }
@@ -84,9 +84,10 @@ absl::StatusOr<Wire> Connect(const GroupInfo& group, const std::string& address,
 
 }  // namespace
 
-absl::StatusOr<Wire> ConnectToRoot(const GroupInfo& group, const std::string& address, int port,
-                                   const WaitBounds& bounds) {
-  absl::StatusOr<Wire> wire =
+absl::StatusOr<net::Wire> ConnectToRoot(const collectives::GroupInfo& group,
+                                        const std::string& address, int port,
+                                        const WaitBounds& bounds) {
+  absl::StatusOr<net::Wire> wire =
       Connect(group, address, port, Clock::Real().Now() + bounds.timeout, bounds.cancellation);
   if (wire.ok()) return wire;
   return absl::Status(wire.status().code(),
@@ -94,4 +95,4 @@ absl::StatusOr<Wire> ConnectToRoot(const GroupInfo& group, const std::string& ad
                                    address, " port ", port, ": ", wire.status().message()));
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

@@ -11,20 +11,21 @@
 #include "base/net/wire.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 
 // Rank 0: waits for all members; returns their wires by rank, none at 0. Who can't prove that it
 // belongs here is dropped, and the waiting goes on; strangers, however many, don't take a member's
 // room.   DeadlineExceeded: names the ranks that have not come.   The cancellation's status:
 // bounds.cancellation was cancelled.   Unavailable: the kernel refuses.
-absl::StatusOr<std::vector<Wire>> AcceptMembers(const GroupInfo& group, int listener,
-                                                const WaitBounds& bounds);
+absl::StatusOr<std::vector<net::Wire>> AcceptMembers(const collectives::GroupInfo& group,
+                                                     int listener, const WaitBounds& bounds);
 
 // The others. If rank 0 hangs up, tries again for as long as it may. Errors: those of
 // ControlChannel::Connect.
-absl::StatusOr<Wire> ConnectToRoot(const GroupInfo& group, const std::string& address, int port,
-                                   const WaitBounds& bounds);
+absl::StatusOr<net::Wire> ConnectToRoot(const collectives::GroupInfo& group,
+                                        const std::string& address, int port,
+                                        const WaitBounds& bounds);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control
 
 #endif  // WORKER_RUNTIME_CONTROL_CONTROL_CONNECT_H_

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/net/tcp_socket.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/control/handshake.h"
-#include "base/net/tcp_socket.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 constexpr char kAddress[] = "127.0.0.1";
@@ -43,8 +43,8 @@ class FileLimit {
 // A member that does one step of its handshake at a time.
 class SlowMember {
  public:
-  SlowMember(GroupInfo group, int port)
-      : group_(std::move(group)), fd_(*ConnectTo(kAddress, port, Soon())) {}
+  SlowMember(collectives::GroupInfo group, int port)
+      : group_(std::move(group)), fd_(*net::ConnectTo(kAddress, port, Soon())) {}
 
   void TellName() { Send(*handshake_.Start()); }
   void TakeChallenge() {
@@ -67,7 +67,7 @@ class SlowMember {
   std::string Read() {
     std::string bytes(handshake_.wanted(), '\0');
     size_t got = 0;
-    while (got < bytes.size() && AwaitReady(fd_.get(), POLLIN, Soon()).ok()) {
+    while (got < bytes.size() && net::AwaitReady(fd_.get(), POLLIN, Soon()).ok()) {
       const ssize_t more = recv(fd_.get(), &bytes[got], bytes.size() - got, 0);
       if (more <= 0) break;
       got += static_cast<size_t>(more);
@@ -76,7 +76,7 @@ class SlowMember {
     return bytes;
   }
 
-  const GroupInfo group_;
+  const collectives::GroupInfo group_;
   const Fd fd_;
   MemberHandshake handshake_{group_, ""};
   std::string proof_;
@@ -84,7 +84,7 @@ class SlowMember {
 
 class ControlConnectTest : public testing::Test {
  protected:
-  static GroupInfo Group(int rank, int size) {
+  static collectives::GroupInfo Group(int rank, int size) {
     return {Epoch(1), rank, size, kAddress, "the secret"};
   }
 
@@ -97,10 +97,10 @@ class ControlConnectTest : public testing::Test {
     EXPECT_TRUE(accepted_->ok()) << accepted_->status();
   }
 
-  const Fd listener_ = *ListenOn(kAddress);
-  const int port_ = *PortOf(listener_.get());
+  const Fd listener_ = *net::ListenOnAnyPort(kAddress);
+  const int port_ = *net::PortOf(listener_.get());
   std::thread root_;
-  std::optional<absl::StatusOr<std::vector<Wire>>> accepted_;
+  std::optional<absl::StatusOr<std::vector<net::Wire>>> accepted_;
 };
 
 TEST_F(ControlConnectTest, ManyMembersAtTheSameStep_AllComeIn) {
@@ -128,7 +128,8 @@ TEST_F(ControlConnectTest, SilentStrangers_DoNotTakeAMembersRoom) {
   StartRoot(3);
   slow.TakeChallenge();
   std::vector<Fd> strangers;
-  while (strangers.size() < kStrangers) strangers.push_back(*ConnectTo(kAddress, port_, Soon()));
+  while (strangers.size() < kStrangers)
+    strangers.push_back(*net::ConnectTo(kAddress, port_, Soon()));
   // One that comes after them all, and one that was there before.
   EXPECT_TRUE(ConnectToRoot(Group(2, 3), kAddress, port_, kLong).ok());
   slow.Prove();
@@ -143,7 +144,7 @@ TEST_F(ControlConnectTest, StrangersWhoTellAName_DoNotKeepAMemberOut) {
   StartRoot(2);
   std::vector<std::unique_ptr<SlowMember>> strangers;
   while (strangers.size() < kStrangers) {
-    GroupInfo stranger = Group(1, 2);
+    collectives::GroupInfo stranger = Group(1, 2);
     stranger.secret = "another secret";
     strangers.push_back(std::make_unique<SlowMember>(std::move(stranger), port_));
     strangers.back()->TellName();
@@ -159,7 +160,7 @@ TEST_F(ControlConnectTest, StrangersWhoTellAName_DoNotKeepAMemberOut) {
 
 TEST_F(ControlConnectTest, HungUpOn_ComesAgain) {
   std::thread busy_root([this] {
-    ASSERT_TRUE(AwaitReady(listener_.get(), POLLIN, Soon()).ok());
+    ASSERT_TRUE(net::AwaitReady(listener_.get(), POLLIN, Soon()).ok());
     Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
     StartRoot(2);
   });
@@ -172,7 +173,7 @@ TEST_F(ControlConnectTest, HungUpOn_ComesAgain) {
 TEST_F(ControlConnectTest, HungUpOnAgainAndAgain_GivesUpInTime) {
   std::thread rude_root([this] {
     while (true) {
-      ASSERT_TRUE(AwaitReady(listener_.get(), POLLIN, Soon()).ok());
+      ASSERT_TRUE(net::AwaitReady(listener_.get(), POLLIN, Soon()).ok());
       const Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       char last = 0;
       if (recv(fd.get(), &last, 1, MSG_WAITALL) == 1 && last == 'x') return;
@@ -180,7 +181,7 @@ TEST_F(ControlConnectTest, HungUpOnAgainAndAgain_GivesUpInTime) {
   });
   const auto member = ConnectToRoot(Group(1, 2), kAddress, port_, absl::Milliseconds(50));
   EXPECT_FALSE(member.ok());
-  const Fd done = *ConnectTo(kAddress, port_, Soon());
+  const Fd done = *net::ConnectTo(kAddress, port_, Soon());
   EXPECT_EQ(send(done.get(), "x", 1, MSG_NOSIGNAL), 1);
   rude_root.join();
 }
@@ -198,7 +199,7 @@ void AwaitOpened(int file) {
 }
 
 TEST_F(ControlConnectTest, NoFileLeft_WaitsWithoutTurningRoundAndRound) {
-  const Fd waiting = *ConnectTo(kAddress, port_, Soon());
+  const Fd waiting = *net::ConnectTo(kAddress, port_, Soon());
   FileLimit limit;
   AllowOneFile(limit);
   rusage before{}, after{};
@@ -230,4 +231,4 @@ TEST_F(ControlConnectTest, NoFileLeft_GoesOnWhenThereIsOne) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

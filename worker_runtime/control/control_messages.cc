@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 // The first byte of a frame: whether its message goes on in the next one.
@@ -23,10 +23,10 @@ absl::StatusOr<std::string> EncodeMessage(absl::string_view message) {
   RETURN_IF_ERROR(CheckLength(message.size(), kMostMessageBytes));
   std::string frames;
   do {
-    const absl::string_view piece = message.substr(0, kMaxFrameBytes - 1);
+    const absl::string_view piece = message.substr(0, net::kMaxFrameBytes - 1);
     message.remove_prefix(piece.size());
     const char head = message.empty() ? kLast : kMore;
-    frames += EncodeFrame(absl::StrCat(absl::string_view(&head, 1), piece));
+    frames += net::EncodeFrame(absl::StrCat(absl::string_view(&head, 1), piece));
   } while (!message.empty());
   return frames;
 }
@@ -42,4 +42,4 @@ absl::StatusOr<std::optional<std::string>> MessageDecoder::Next() {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

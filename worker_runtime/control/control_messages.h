@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/net/frames.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 
 // More than any message takes whose parts were checked when they were submitted.
 inline constexpr size_t kMostMessageBytes = size_t{256} << 20;
@@ -32,10 +32,10 @@ class MessageDecoder {
 
  private:
   const size_t max_bytes_;
-  FrameDecoder frames_{kMaxFrameBytes};
+  net::FrameDecoder frames_{net::kMaxFrameBytes};
   std::string begun_;  // the message that is not whole yet
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control
 
 #endif  // WORKER_RUNTIME_CONTROL_CONTROL_MESSAGES_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 std::string Text(size_t bytes) {
@@ -13,8 +13,8 @@ std::string Text(size_t bytes) {
 
 TEST(ControlMessagesTest, ComeBackAsTheyWere_WhateverTheirLength) {
   MessageDecoder decoder;
-  for (size_t bytes : {size_t{0}, size_t{1}, kMaxFrameBytes - 1, kMaxFrameBytes,
-                       2 * kMaxFrameBytes - 2, 2 * kMaxFrameBytes + 77}) {
+  for (size_t bytes : {size_t{0}, size_t{1}, net::kMaxFrameBytes - 1, net::kMaxFrameBytes,
+                       2 * net::kMaxFrameBytes - 2, 2 * net::kMaxFrameBytes + 77}) {
     const auto frames = EncodeMessage(Text(bytes));
     ASSERT_TRUE(frames.ok()) << frames.status();
     decoder.Append(*frames);
@@ -44,9 +44,9 @@ TEST(ControlMessagesTest, InPieces_AreWholeAtTheLast) {
 TEST(ControlMessagesTest, TooLong_IsRefusedOnBothSides) {
   MessageDecoder decoder(10);
   const std::string more("\1abcd");  // says that more follows
-  decoder.Append(EncodeFrame(more) + EncodeFrame(more));
+  decoder.Append(net::EncodeFrame(more) + net::EncodeFrame(more));
   EXPECT_FALSE((*decoder.Next()).has_value());
-  decoder.Append(EncodeFrame(more));
+  decoder.Append(net::EncodeFrame(more));
   EXPECT_EQ(decoder.Next().status(),
             absl::InvalidArgumentError("a control message of 12 bytes is too long: at most 10 "
                                        "are taken"));
@@ -57,9 +57,9 @@ TEST(ControlMessagesTest, TooLong_IsRefusedOnBothSides) {
 
 TEST(ControlMessagesTest, EmptyFrame_IsRefused) {
   MessageDecoder decoder;
-  decoder.Append(EncodeFrame(""));
+  decoder.Append(net::EncodeFrame(""));
   EXPECT_EQ(decoder.Next().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 constexpr absl::string_view kMagic("hvdctl1\n", 8);
@@ -28,13 +28,13 @@ uint64_t FromBigEndian(absl::string_view bytes) {
 }
 
 // The transcript is longer than any binding, and has one length: no two subjects give one text.
-std::string Proof(const GroupInfo& group, absl::string_view label, absl::string_view transcript,
-                  absl::string_view binding) {
+std::string Proof(const collectives::GroupInfo& group, absl::string_view label,
+                  absl::string_view transcript, absl::string_view binding) {
   return HmacSha256(group.secret, absl::StrCat(label, transcript, binding));
 }
 
 // All of the hello but the rank and the nonce.
-std::string HelloPrefix(const GroupInfo& group) {
+std::string HelloPrefix(const collectives::GroupInfo& group) {
   return absl::StrCat(kMagic, BigEndian(group.epoch.value(), 8), BigEndian(group.size, 4));
 }
 
@@ -103,4 +103,4 @@ absl::StatusOr<std::string> MemberHandshake::OnChallenge(absl::string_view chall
   return Proof(group_, "member", transcript_, binding_);
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

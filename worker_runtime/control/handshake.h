@@ -22,12 +22,12 @@
 #include "absl/strings/string_view.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 
 // Rank 0's end. Pure but for the nonce; not thread-safe.
 class RootHandshake {
  public:
-  RootHandshake(const GroupInfo& group, std::string binding)
+  RootHandshake(const collectives::GroupInfo& group, std::string binding)
       : group_(group), binding_(std::move(binding)) {}
 
   // How many bytes the next Step takes; 0: the peer has proved that it is `peer_rank()`.
@@ -40,7 +40,7 @@ class RootHandshake {
   absl::StatusOr<std::string> OnHello(absl::string_view hello);
   absl::StatusOr<std::string> OnProof(absl::string_view proof);
 
-  const GroupInfo& group_;
+  const collectives::GroupInfo& group_;
   const std::string binding_;
   int peer_rank_ = -1;
   std::string transcript_;  // hello and both nonces
@@ -50,7 +50,7 @@ class RootHandshake {
 // A member's end. Pure but for the nonce; not thread-safe.
 class MemberHandshake {
  public:
-  MemberHandshake(const GroupInfo& group, std::string binding)
+  MemberHandshake(const collectives::GroupInfo& group, std::string binding)
       : group_(group), binding_(std::move(binding)) {}
 
   // The first bytes to send.
@@ -62,13 +62,13 @@ class MemberHandshake {
  private:
   absl::StatusOr<std::string> OnChallenge(absl::string_view challenge);
 
-  const GroupInfo& group_;
+  const collectives::GroupInfo& group_;
   const std::string binding_;
   std::string transcript_;
   bool challenged_ = false;
   bool done_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control
 
 #endif  // WORKER_RUNTIME_CONTROL_HANDSHAKE_H_

@@ -1,12 +1,12 @@
 #include "worker_runtime/control/handshake_io.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 
-bool SendAll(Wire& wire, absl::string_view bytes) {
+bool SendAll(net::Wire& wire, absl::string_view bytes) {
   return bytes.empty() || wire.Write(bytes).bytes == bytes.size();
 }
 
-ReadOutcome ReadTowards(Wire& wire, size_t wanted, std::string& buffer) {
+ReadOutcome ReadTowards(net::Wire& wire, size_t wanted, std::string& buffer) {
   const size_t had = buffer.size();
   buffer.resize(wanted);
   const IoResult got = wire.Read(&buffer[had], wanted - had);
@@ -15,4 +15,4 @@ ReadOutcome ReadTowards(Wire& wire, size_t wanted, std::string& buffer) {
   return got.end ? ReadOutcome::kEnd : ReadOutcome::kPartial;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

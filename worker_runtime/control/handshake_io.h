@@ -8,17 +8,17 @@
 #include "absl/strings/string_view.h"
 #include "base/net/wire.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 
 // A handshake's parts are far smaller than a fresh socket's buffer: one that does not take them is
 // gone.
-bool SendAll(Wire& wire, absl::string_view bytes);
+bool SendAll(net::Wire& wire, absl::string_view bytes);
 
 enum class ReadOutcome { kWhole, kPartial, kEnd };
 
 // Reads towards `wanted` bytes and never past them.
-ReadOutcome ReadTowards(Wire& wire, size_t wanted, std::string& buffer);
+ReadOutcome ReadTowards(net::Wire& wire, size_t wanted, std::string& buffer);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control
 
 #endif  // WORKER_RUNTIME_CONTROL_HANDSHAKE_IO_H_

@@ -2,15 +2,15 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
-GroupInfo Group(int rank, const std::string& secret = "secret", uint64_t epoch = 5) {
+collectives::GroupInfo Group(int rank, const std::string& secret = "secret", uint64_t epoch = 5) {
   return {Epoch(epoch), rank, 3, "127.0.0.1", secret};
 }
 
 TEST(HandshakeTest, BothKnowTheSecret_BothAreSure) {
-  const GroupInfo root_group = Group(0), member_group = Group(2);
+  const collectives::GroupInfo root_group = Group(0), member_group = Group(2);
   RootHandshake root(root_group, "");
   MemberHandshake member(member_group, "");
   const std::string hello = *member.Start();
@@ -28,7 +28,7 @@ TEST(HandshakeTest, BothKnowTheSecret_BothAreSure) {
 }
 
 TEST(HandshakeTest, RootWithoutTheSecret_IsFoundOut) {
-  const GroupInfo root_group = Group(0, "guess"), member_group = Group(1);
+  const collectives::GroupInfo root_group = Group(0, "guess"), member_group = Group(1);
   RootHandshake root(root_group, "");
   MemberHandshake member(member_group, "");
   const std::string challenge = *root.Step(*member.Start());
@@ -37,7 +37,7 @@ TEST(HandshakeTest, RootWithoutTheSecret_IsFoundOut) {
 
 // Someone in between with a session to each end, who hands on what they say.
 TEST(HandshakeTest, OtherSession_IsFoundOut) {
-  const GroupInfo root_group = Group(0), member_group = Group(1);
+  const collectives::GroupInfo root_group = Group(0), member_group = Group(1);
   RootHandshake root(root_group, "one session");
   MemberHandshake member(member_group, "another session");
   EXPECT_TRUE(absl::IsPermissionDenied(member.Step(*root.Step(*member.Start())).status()));
@@ -45,7 +45,7 @@ TEST(HandshakeTest, OtherSession_IsFoundOut) {
 
 // It can't compute the proof; sending back what it got does not help.
 TEST(HandshakeTest, MemberWithoutTheSecret_IsFoundOut) {
-  const GroupInfo root_group = Group(0), member_group = Group(1, "guess");
+  const collectives::GroupInfo root_group = Group(0), member_group = Group(1, "guess");
   RootHandshake root(root_group, "");
   MemberHandshake member(member_group, "");
   const std::string challenge = *root.Step(*member.Start());
@@ -54,8 +54,8 @@ TEST(HandshakeTest, MemberWithoutTheSecret_IsFoundOut) {
 }
 
 TEST(HandshakeTest, OtherEpochRankOrNoise_IsRefused) {
-  const GroupInfo root_group = Group(0);
-  for (const GroupInfo& group : {Group(1, "secret", 4), Group(0), Group(3)}) {
+  const collectives::GroupInfo root_group = Group(0);
+  for (const collectives::GroupInfo& group : {Group(1, "secret", 4), Group(0), Group(3)}) {
     EXPECT_EQ(
         RootHandshake(root_group, "").Step(*MemberHandshake(group, "").Start()).status().code(),
         absl::StatusCode::kPermissionDenied);
@@ -65,9 +65,9 @@ TEST(HandshakeTest, OtherEpochRankOrNoise_IsRefused) {
 }
 
 TEST(HandshakeTest, Hello_NeverRepeats) {
-  const GroupInfo group = Group(1);
+  const collectives::GroupInfo group = Group(1);
   EXPECT_NE(*MemberHandshake(group, "").Start(), *MemberHandshake(group, "").Start());
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

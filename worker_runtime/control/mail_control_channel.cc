@@ -9,12 +9,12 @@
 #include "base/status_macros.h"
 #include "worker_runtime/control/control_messages.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 namespace {
 
 class MailControlChannel : public ControlChannel {
  public:
-  MailControlChannel(Mailbox& mailbox, int rank, int size)
+  MailControlChannel(collectives::Mailbox& mailbox, int rank, int size)
       : mailbox_(mailbox), rank_(rank), size_(size) {
     if (rank > 0) {
       peers_.emplace_back(0);
@@ -65,7 +65,7 @@ class MailControlChannel : public ControlChannel {
   bool IsAnyThere() const;
   const Peer* FindUnsent() const;
 
-  Mailbox& mailbox_;
+  collectives::Mailbox& mailbox_;
   const int rank_;
   const int size_;
   std::vector<Peer> peers_;
@@ -94,7 +94,7 @@ void MailControlChannel::WriteTo(Peer& peer) {
 
 void MailControlChannel::ReadFrom(Peer& peer) {
   // Asked first: what it has said before is there then.
-  const Mailbox::PeerState state = mailbox_.state(peer.rank);
+  const collectives::Mailbox::PeerState state = mailbox_.state(peer.rank);
   char buffer[4096];
   while (const size_t got = mailbox_.Read(peer.rank, buffer, sizeof(buffer))) {
     peer.decoder.Append(absl::string_view(buffer, got));
@@ -107,8 +107,9 @@ void MailControlChannel::ReadFrom(Peer& peer) {
   }
   // Its last words first: what they say counts for more than that it has gone.
   if (!received_.empty()) return;
-  if (state == Mailbox::PeerState::kClosed) Lose(peer, "it closed its control connection");
-  if (state == Mailbox::PeerState::kDead) Lose(peer, "its process has ended");
+  if (state == collectives::Mailbox::PeerState::kClosed)
+    Lose(peer, "it closed its control connection");
+  if (state == collectives::Mailbox::PeerState::kDead) Lose(peer, "its process has ended");
 }
 
 void MailControlChannel::Lose(Peer& peer, absl::string_view why) {
@@ -121,7 +122,8 @@ void MailControlChannel::Lose(Peer& peer, absl::string_view why) {
 bool MailControlChannel::HasNews() const {
   for (const Peer& peer : peers_) {
     if (!peer.gone.ok()) continue;
-    if (mailbox_.HasData(peer.rank) || mailbox_.state(peer.rank) != Mailbox::PeerState::kThere ||
+    if (mailbox_.HasData(peer.rank) ||
+        mailbox_.state(peer.rank) != collectives::Mailbox::PeerState::kThere ||
         (!peer.unsent.empty() && mailbox_.HasRoom(peer.rank))) {
       return true;
     }
@@ -211,8 +213,9 @@ void MailControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()
 
 }  // namespace
 
-std::unique_ptr<ControlChannel> MakeMailControlChannel(Mailbox& mailbox, int rank, int size) {
+std::unique_ptr<ControlChannel> MakeMailControlChannel(collectives::Mailbox& mailbox, int rank,
+                                                       int size) {
   return std::make_unique<MailControlChannel>(mailbox, rank, size);
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control

@@ -7,11 +7,12 @@
 #include "collectives/mailbox.h"
 #include "worker_runtime/control/control_channel.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::control {
 
 // `mailbox` must outlive it.
-std::unique_ptr<ControlChannel> MakeMailControlChannel(Mailbox& mailbox, int rank, int size);
+std::unique_ptr<ControlChannel> MakeMailControlChannel(collectives::Mailbox& mailbox, int rank,
+                                                       int size);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::control
 
 #endif  // WORKER_RUNTIME_CONTROL_MAIL_CONTROL_CHANNEL_H_

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 bool BlockedWaits::Add(OperationPtr operation) {
   absl::MutexLock lock(&mutex_);
@@ -25,4 +25,4 @@ BlockedWaits::Snapshot BlockedWaits::Get() const {
   return snapshot;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "worker_runtime/engine/operation.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Thread-safe. An operation that several threads wait for counts once, until the first of them is
 // through.
@@ -37,6 +37,6 @@ class BlockedWaits {
   absl::flat_hash_set<OperationPtr> operations_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_BLOCKED_WAITS_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 TEST(BlockedWaitsTest, Get_NamesWhatIsNotDone) {
@@ -10,9 +10,10 @@ TEST(BlockedWaitsTest, Get_NamesWhatIsNotDone) {
   EXPECT_TRUE(waits.Get().names.empty());
   const OperationPtr operation = std::make_shared<Operation>();
   for (const char* name : {"a", "of the same group"}) {
-    TensorSignature signature;
+    negotiation::TensorSignature signature;
     signature.name = name;
-    operation->signatures.push_back(std::make_shared<const TensorSignature>(signature));
+    operation->signatures.push_back(
+        std::make_shared<const negotiation::TensorSignature>(signature));
   }
   EXPECT_TRUE(waits.Add(operation));
   EXPECT_FALSE(waits.Add(operation));
@@ -28,4 +29,4 @@ TEST(BlockedWaitsTest, Get_NamesWhatIsNotDone) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

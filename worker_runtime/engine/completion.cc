@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 // Whether a signal interrupted it; all other reasons to return look alike to the callers, who look
@@ -59,4 +59,4 @@ Completion::Woken Completion::Await(absl::Duration timeout, bool until_signal) {
   return Woken::kDone;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

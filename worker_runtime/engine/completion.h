@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Thread-safe. Asking costs one load; setting it costs a system call only if somebody sleeps. What
 // happened before Notify is visible to whoever has seen done(), WaitFor or Wait.
@@ -29,6 +29,6 @@ class Completion {
   std::atomic<uint32_t> word_{kPending};
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_COMPLETION_H_

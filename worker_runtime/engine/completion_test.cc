@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 TEST(CompletionTest, WaitFor_NotNotified_TimesOut) {
@@ -62,4 +62,4 @@ TEST(CompletionTest, WaitForOrSignal_ReturnsWhenThisThreadTakesASignal) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -7,61 +7,61 @@
 #include "worker_runtime/engine/reduction_math.h"
 #include "worker_runtime/engine/result_layout.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using Parts = absl::Span<const std::optional<OperationTensor>>;
 
-size_t Count(const TensorSignature& signature) {
-  return static_cast<size_t>(ElementCount(signature.shape));
+size_t Count(const negotiation::TensorSignature& signature) {
+  return static_cast<size_t>(negotiation::ElementCount(signature.shape));
 }
 
 // What all elements are multiplied by: an average is a scaled sum.
-double FactorOf(const TensorSignature& signature, int ranks) {
+double FactorOf(const negotiation::TensorSignature& signature, int ranks) {
   const double scale = signature.prescale * signature.postscale;
-  return signature.reduction == Reduction::kAverage ? scale / ranks : scale;
+  return signature.reduction == negotiation::Reduction::kAverage ? scale / ranks : scale;
 }
 
-bool CanReduce(const TensorSignature& signature) {
-  if (signature.reduction == Reduction::kAdasum) return false;
-  const bool is_sum = signature.reduction == Reduction::kSum;
-  const bool is_average = signature.reduction == Reduction::kAverage;
+bool CanReduce(const negotiation::TensorSignature& signature) {
+  if (signature.reduction == negotiation::Reduction::kAdasum) return false;
+  const bool is_sum = signature.reduction == negotiation::Reduction::kSum;
+  const bool is_average = signature.reduction == negotiation::Reduction::kAverage;
   const bool is_scaled = is_average || signature.prescale != 1.0 || signature.postscale != 1.0;
-  return !is_scaled || ((is_sum || is_average) && IsFloating(signature.type));
+  return !is_scaled || ((is_sum || is_average) && collectives::IsFloating(signature.type));
 }
 
 }  // namespace
 
-bool IsForDevices(const TensorSignature& signature) {
+bool IsForDevices(const negotiation::TensorSignature& signature) {
   switch (signature.op) {
-    case OpKind::kBroadcast:
-    case OpKind::kAllGather:
-    case OpKind::kAllToAll:
+    case negotiation::OpKind::kBroadcast:
+    case negotiation::OpKind::kAllGather:
+    case negotiation::OpKind::kAllToAll:
       return true;
-    case OpKind::kAllReduce:
-    case OpKind::kReduceScatter:
+    case negotiation::OpKind::kAllReduce:
+    case negotiation::OpKind::kReduceScatter:
       return CanReduce(signature);
-    case OpKind::kBarrier:
-    case OpKind::kJoin:
-    case OpKind::kCommit:
+    case negotiation::OpKind::kBarrier:
+    case negotiation::OpKind::kJoin:
+    case negotiation::OpKind::kCommit:
       break;
   }
   return false;
 }
 
 DeviceExecutor::DeviceExecutor(DeviceConnector connect, int usual_device, absl::Duration timeout,
-                               Recorder& recorder, int process_set)
+                               timeline::Recorder& recorder, int process_set)
     : connect_(std::move(connect)),
       options_{timeout},
       recorder_(recorder),
       process_set_(process_set),
       device_(usual_device) {}
 
-absl::Status DeviceExecutor::Run(const Batch& batch, Parts parts) {
-  const TensorSignature& first = *batch.front().signature;
+absl::Status DeviceExecutor::Run(const negotiation::Batch& batch, Parts parts) {
+  const negotiation::TensorSignature& first = *batch.front().signature;
   if (!IsForDevices(first)) {
-    return absl::UnimplementedError(
-        absl::StrCat("no device can do this ", NameOf(first.op), " of '", first.name, "'"));
+    return absl::UnimplementedError(absl::StrCat(
+        "no device can do this ", negotiation::NameOf(first.op), " of '", first.name, "'"));
   }
   for (const auto& part : parts) {
     if (part.has_value()) device_ = part->request().device;
@@ -71,16 +71,16 @@ absl::Status DeviceExecutor::Run(const Batch& batch, Parts parts) {
     if (!part.has_value() || part->request().ready_event == nullptr) continue;
     RETURN_IF_ERROR(communicator_->WaitFor(part->request().ready_event));
   }
-  if (first.op == OpKind::kAllReduce) return AllReduce(batch, parts);
+  if (first.op == negotiation::OpKind::kAllReduce) return AllReduce(batch, parts);
   if (batch.size() > 1 || !parts[0].has_value()) {
     return absl::InternalError(absl::StrCat("an impossible plan for '", first.name, "'"));
   }
   switch (first.op) {
-    case OpKind::kAllGather:
+    case negotiation::OpKind::kAllGather:
       return AllGather(batch.front(), *parts[0]);
-    case OpKind::kAllToAll:
+    case negotiation::OpKind::kAllToAll:
       return AllToAll(batch.front(), *parts[0]);
-    case OpKind::kReduceScatter:
+    case negotiation::OpKind::kReduceScatter:
       return ReduceScatter(batch.front(), *parts[0]);
     default:
       return Broadcast(batch.front(), *parts[0]);
@@ -99,7 +99,7 @@ absl::Status DeviceExecutor::Connect(int device) {
   if (connect_ == nullptr) {
     return refusal_ = absl::UnimplementedError("tensors on devices are not for this process");
   }
-  const ActivityScope activity(recorder_, process_set_, "", "INIT_NCCL");
+  const timeline::ActivityScope activity(recorder_, process_set_, "", "INIT_NCCL");
   auto connected = connect_(device, WaitBounds(options_.timeout, &cancellation_));
   if (absl::IsUnimplemented(connected.status())) refusal_ = connected.status();
   RETURN_IF_ERROR(cancellation_.status());
@@ -118,47 +118,48 @@ void DeviceExecutor::Abort(absl::string_view reason) {
   if (communicator_ != nullptr) communicator_->Abort(reason);
 }
 
-absl::Status DeviceExecutor::AllReduce(const Batch& batch, Parts parts) {
-  const TensorSignature& first = *batch.front().signature;
+absl::Status DeviceExecutor::AllReduce(const negotiation::Batch& batch, Parts parts) {
+  const negotiation::TensorSignature& first = *batch.front().signature;
   ASSIGN_OR_RETURN(char* neutral, Neutral(batch, parts));
-  std::vector<Piece> pieces;
+  std::vector<collectives::Piece> pieces;
   for (size_t i = 0; i < batch.size(); ++i) {
-    const TensorSignature& signature = *batch[i].signature;
+    const negotiation::TensorSignature& signature = *batch[i].signature;
     const size_t count = Count(signature);
     if (parts[i].has_value()) {
-      ASSIGN_OR_RETURN(void* const out, parts[i]->PrepareOutput(ByteCount(signature)));
+      ASSIGN_OR_RETURN(void* const out, parts[i]->PrepareOutput(negotiation::ByteCount(signature)));
       parts[i]->result().shape = signature.shape;
-      pieces.push_back(Piece{parts[i]->request().input, out, count});
+      pieces.push_back(collectives::Piece{parts[i]->request().input, out, count});
     } else {
-      pieces.push_back(Piece{neutral, neutral, count});
-      neutral += ByteCount(signature);
+      pieces.push_back(collectives::Piece{neutral, neutral, count});
+      neutral += negotiation::ByteCount(signature);
     }
   }
-  const ActivityScope activity = Calling("ALLREDUCE");
+  const timeline::ActivityScope activity = Calling("ALLREDUCE");
   return communicator_->AllReduceScaled(pieces, first.type, ToReduceOp(first.reduction),
                                         FactorOf(first, communicator_->size()), options_);
 }
 
-absl::StatusOr<char*> DeviceExecutor::Neutral(const Batch& batch, Parts parts) {
+absl::StatusOr<char*> DeviceExecutor::Neutral(const negotiation::Batch& batch, Parts parts) {
   size_t count = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
     if (!parts[i].has_value()) count += Count(*batch[i].signature);
   }
   if (count == 0) return nullptr;
-  const TensorSignature& first = *batch.front().signature;
-  std::vector<char> on_host(count * SizeOf(first.type));
+  const negotiation::TensorSignature& first = *batch.front().signature;
+  std::vector<char> on_host(count * collectives::SizeOf(first.type));
   FillNeutral(on_host.data(), count, first.type, first.reduction);
   ASSIGN_OR_RETURN(void* const memory, communicator_->Reserve(on_host.size()));
   RETURN_IF_ERROR(communicator_->CopyFromHost(memory, on_host.data(), on_host.size(), options_));
   return static_cast<char*>(memory);
 }
 
-absl::Status DeviceExecutor::Broadcast(const PlannedTensor& planned, const OperationTensor& part) {
-  const TensorSignature& signature = *planned.signature;
-  const size_t bytes = ByteCount(signature);
+absl::Status DeviceExecutor::Broadcast(const negotiation::PlannedTensor& planned,
+                                       const OperationTensor& part) {
+  const negotiation::TensorSignature& signature = *planned.signature;
+  const size_t bytes = negotiation::ByteCount(signature);
   ASSIGN_OR_RETURN(void* const out, part.PrepareOutput(bytes));
   part.result().shape = signature.shape;
-  const ActivityScope activity = Calling("BROADCAST");
+  const timeline::ActivityScope activity = Calling("BROADCAST");
   const void* const in = part.request().input;
   if (communicator_->rank() == signature.root_rank && in != nullptr) {
     RETURN_IF_ERROR(communicator_->CopyOnDevice(out, in, bytes, options_));
@@ -178,37 +179,39 @@ absl::StatusOr<void*> DeviceExecutor::PrepareOutput(const OperationTensor& part,
   return result.data;
 }
 
-absl::Status DeviceExecutor::AllGather(const PlannedTensor& planned, const OperationTensor& part) {
+absl::Status DeviceExecutor::AllGather(const negotiation::PlannedTensor& planned,
+                                       const OperationTensor& part) {
   const std::vector<size_t> bytes = GatherLayout(planned, part.result());
   const size_t total = SumOf(bytes);
   const size_t expected = bytes[communicator_->rank()] * bytes.size();
   ASSIGN_OR_RETURN(void* const out, PrepareOutput(part, total, expected));
   if (total == 0) return absl::OkStatus();
-  const ActivityScope activity = Calling("ALLGATHER");
+  const timeline::ActivityScope activity = Calling("ALLGATHER");
   return communicator_->AllGather(part.request().input, out, bytes, options_);
 }
 
-absl::Status DeviceExecutor::AllToAll(const PlannedTensor& planned, const OperationTensor& part) {
+absl::Status DeviceExecutor::AllToAll(const negotiation::PlannedTensor& planned,
+                                      const OperationTensor& part) {
   const ExchangeLayout layout = MakeExchangeLayout(planned, part.signature(), part.result());
   const size_t total = SumOf(layout.receive);
   ASSIGN_OR_RETURN(void* const out, PrepareOutput(part, total, SumOf(layout.send)));
   if (layout.is_empty) return absl::OkStatus();
-  const ActivityScope activity = Calling("ALLTOALL");
+  const timeline::ActivityScope activity = Calling("ALLTOALL");
   return communicator_->AllToAll(part.request().input, layout.send, out, layout.receive, options_);
 }
 
-absl::Status DeviceExecutor::ReduceScatter(const PlannedTensor& planned,
+absl::Status DeviceExecutor::ReduceScatter(const negotiation::PlannedTensor& planned,
                                            const OperationTensor& part) {
-  const TensorSignature& signature = *planned.signature;
+  const negotiation::TensorSignature& signature = *planned.signature;
   const int size = communicator_->size(), rank = communicator_->rank();
   const std::vector<size_t> counts = ScatterLayout(signature, rank, size, part.result());
-  const size_t bytes = counts[rank] * SizeOf(signature.type);
+  const size_t bytes = counts[rank] * collectives::SizeOf(signature.type);
   ASSIGN_OR_RETURN(void* const out, PrepareOutput(part, bytes, bytes));
   if (Count(signature) == 0) return absl::OkStatus();
-  const ActivityScope activity = Calling("REDUCESCATTER");
+  const timeline::ActivityScope activity = Calling("REDUCESCATTER");
   return communicator_->ReduceScatterScaled(part.request().input, out, counts, signature.type,
                                             ToReduceOp(signature.reduction),
                                             FactorOf(signature, size), options_);
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -18,16 +18,17 @@
 #include "worker_runtime/negotiation/messages.h"
 #include "worker_runtime/timeline/recorder.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Connects the ranks' devices; every rank calls it, at the same point of its plans. Unimplemented:
 // some rank has none, on all ranks alike.   Otherwise as DeviceBackend::Connect.
-using DeviceConnector = std::function<absl::StatusOr<std::unique_ptr<DeviceCommunicator>>(
-    int device, const WaitBounds& bounds)>;
+using DeviceConnector =
+    std::function<absl::StatusOr<std::unique_ptr<collectives::DeviceCommunicator>>(
+        int device, const WaitBounds& bounds)>;
 
 // Whether a device can do it without the host; the same on all ranks. Scaled reductions other than
 // sums of floats, averages of integers, Adasum, and what moves no data are not for it. Pure.
-bool IsForDevices(const TensorSignature& signature);
+bool IsForDevices(const negotiation::TensorSignature& signature);
 
 // Run() is for the engine, one call at a time; Abort() may be called from any thread at any time.
 class DeviceExecutor {
@@ -35,43 +36,45 @@ class DeviceExecutor {
   // Opens nothing before the first batch. `connect` may be empty: no rank has devices. A rank that
   // has joined without ever having had a tensor on a device takes part with `usual_device`.
   DeviceExecutor(DeviceConnector connect, int usual_device, absl::Duration timeout,
-                 Recorder& recorder, int process_set);
+                 timeline::Recorder& recorder, int process_set);
 
   // As Executor::Run.
-  absl::Status Run(const Batch& batch, absl::Span<const std::optional<OperationTensor>> parts);
+  absl::Status Run(const negotiation::Batch& batch,
+                   absl::Span<const std::optional<OperationTensor>> parts);
 
   // Ends a running and every later Run with Aborted(reason), soon. Does not block.
   void Abort(absl::string_view reason);
 
  private:
   absl::Status Connect(int device);
-  absl::Status AllReduce(const Batch& batch,
+  absl::Status AllReduce(const negotiation::Batch& batch,
                          absl::Span<const std::optional<OperationTensor>> parts);
-  absl::Status AllGather(const PlannedTensor& planned, const OperationTensor& part);
-  absl::Status Broadcast(const PlannedTensor& planned, const OperationTensor& part);
-  absl::Status AllToAll(const PlannedTensor& planned, const OperationTensor& part);
-  absl::Status ReduceScatter(const PlannedTensor& planned, const OperationTensor& part);
+  absl::Status AllGather(const negotiation::PlannedTensor& planned, const OperationTensor& part);
+  absl::Status Broadcast(const negotiation::PlannedTensor& planned, const OperationTensor& part);
+  absl::Status AllToAll(const negotiation::PlannedTensor& planned, const OperationTensor& part);
+  absl::Status ReduceScatter(const negotiation::PlannedTensor& planned,
+                             const OperationTensor& part);
   // As OperationTensor's, but the memory is the device's.
   absl::StatusOr<void*> PrepareOutput(const OperationTensor& part, size_t bytes, size_t expected);
-  ActivityScope Calling(const char* operation) const {
-    return ActivityScope(recorder_, process_set_, "NCCL_", operation);
+  timeline::ActivityScope Calling(const char* operation) const {
+    return timeline::ActivityScope(recorder_, process_set_, "NCCL_", operation);
   }
   // Device memory that leaves others' contributions to the batch as they are, where this rank has
   // none.
-  absl::StatusOr<char*> Neutral(const Batch& batch,
+  absl::StatusOr<char*> Neutral(const negotiation::Batch& batch,
                                 absl::Span<const std::optional<OperationTensor>> parts);
 
   const DeviceConnector connect_;
-  const CallOptions options_;
-  Recorder& recorder_;
+  const collectives::CallOptions options_;
+  timeline::Recorder& recorder_;
   const int process_set_;
   int device_;
   absl::Status refusal_;  // Unimplemented: this group has no devices
   Cancellation cancellation_;
   absl::Mutex mutex_;
-  std::unique_ptr<DeviceCommunicator> communicator_;  // written under the lock, by Run
+  std::unique_ptr<collectives::DeviceCommunicator> communicator_;  // written under the lock, by Run
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_DEVICE_EXECUTOR_H_

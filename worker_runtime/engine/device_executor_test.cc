@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/security/job_credentials.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using testing::Each;
@@ -22,7 +22,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Parts = std::vector<std::optional<OperationTensor>>;
 
-TensorRequest Request(Reduction reduction = Reduction::kSum, OpKind op = OpKind::kAllReduce) {
+TensorRequest Request(negotiation::Reduction reduction = negotiation::Reduction::kSum,
+                      negotiation::OpKind op = negotiation::OpKind::kAllReduce) {
   TensorRequest request;
   request.name = "x";
   request.op = op;
@@ -42,7 +43,7 @@ struct Tensor {
     request.device = rank;
     request.input = in.data();
     request.output = out.empty() ? nullptr : out.data();
-    planned.signature = std::make_shared<const TensorSignature>(request);
+    planned.signature = std::make_shared<const negotiation::TensorSignature>(request);
     operation->signatures = {planned.signature};
     operation->requests = {request};
     operation->results.resize(1);
@@ -57,26 +58,26 @@ struct Tensor {
 
   std::vector<float> in, out;
   OperationPtr operation;
-  PlannedTensor planned;
+  negotiation::PlannedTensor planned;
 };
 
 class DeviceExecutorTest : public testing::Test {
  protected:
   void SetUp() override {
-    FakeGpu::Reset();
+    collectives::nccl::FakeGpu::Reset();
     hosts_.Connect(2);
     for (int rank = 0; rank < 2; ++rank) Make(rank, Connector(rank));
   }
   void TearDown() override {
-    FakeGpu::Reset();
+    collectives::nccl::FakeGpu::Reset();
     for (auto& executor : executors_) executor.reset();
-    FakeGpu::AwaitNothingLeft();
+    collectives::nccl::FakeGpu::AwaitNothingLeft();
   }
 
   DeviceConnector Connector(int rank) {
     return [this, rank](int device, const WaitBounds& bounds) {
-      return ConnectDevices(*backend_, {Epoch(1), rank, 2, "", "secret", tls_}, device,
-                            hosts_.at(rank), bounds, &why_staged_[rank]);
+      return collectives::ConnectDevices(*backend_, {Epoch(1), rank, 2, "", "secret", tls_}, device,
+                                         hosts_.at(rank), bounds, &why_staged_[rank]);
     };
   }
   void Make(int rank, DeviceConnector connect) {
@@ -88,8 +89,8 @@ class DeviceExecutorTest : public testing::Test {
   std::vector<absl::Status> Run(std::vector<Tensor>& mine, std::vector<Tensor>& theirs,
                                 const std::vector<bool>& absent = {}) {
     std::vector<absl::Status> statuses(2);
-    ForEachRank(2, [&](int rank) {
-      Batch batch;
+    collectives::conformance::ForEachRank(2, [&](int rank) {
+      negotiation::Batch batch;
       Parts parts;
       std::vector<Tensor>& tensors = rank == 0 ? mine : theirs;
       for (size_t i = 0; i < tensors.size(); ++i) {
@@ -109,16 +110,17 @@ class DeviceExecutorTest : public testing::Test {
     return Run(mine, theirs);
   }
 
-  Recorder recorder_;
-  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), {});
-  RankGroup hosts_{MakeInprocBackend()};
-  std::shared_ptr<const TlsContext> tls_;
+  timeline::Recorder recorder_;
+  const std::unique_ptr<collectives::DeviceBackend> backend_ =
+      collectives::nccl::MakeNcclBackend(collectives::nccl::FakeGpu::Libraries(), {});
+  collectives::conformance::RankGroup hosts_{collectives::inproc::MakeInprocBackend()};
+  std::shared_ptr<const net::TlsContext> tls_;
   std::string why_staged_[2];
   std::unique_ptr<DeviceExecutor> executors_[2];
 };
 
 TEST_F(DeviceExecutorTest, AllReduce_FusedAverage_IsOneScaledGroup) {
-  TensorRequest request = Request(Reduction::kAverage);
+  TensorRequest request = Request(negotiation::Reduction::kAverage);
   request.prescale = 3;
   request.postscale = 2;
   std::vector<Tensor> mine, theirs;
@@ -134,24 +136,27 @@ TEST_F(DeviceExecutorTest, AllReduce_FusedAverage_IsOneScaledGroup) {
     EXPECT_EQ((*tensors)[0].operation->results[0].data, (*tensors)[0].out.data());
   }
   EXPECT_THAT(mine[0].in, ElementsAre(1, 2)) << "the input stays";
-  EXPECT_EQ(FakeGpu::calls("ncclRedOpCreatePreMulSum"), 2);
+  EXPECT_EQ(collectives::nccl::FakeGpu::calls("ncclRedOpCreatePreMulSum"), 2);
 }
 
 TEST_F(DeviceExecutorTest, UnderTls_GoesThroughTheHostsWithoutNccl) {
-  const PeerCredentials issued = *(*JobAuthority::Create("job"))->IssueForHost("any host");
-  tls_ = *TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
+  const rendezvous::security::PeerCredentials issued =
+      *(*rendezvous::security::JobAuthority::Create("job"))->IssueForHost("any host");
+  tls_ = *net::TlsContext::Create({issued.ca_certificate, issued.certificate, issued.private_key});
   std::vector<Tensor> mine, theirs;
   mine.emplace_back(0, std::vector<float>{1}, Request());
   theirs.emplace_back(1, std::vector<float>{2}, Request());
   EXPECT_THAT(Run(mine, theirs), Each(absl::OkStatus()));
   EXPECT_THAT(mine[0].out, ElementsAre(3));
   EXPECT_THAT(why_staged_, Each("--encrypt-data, and NCCL does not encrypt"));
-  EXPECT_EQ(FakeGpu::calls("ncclAllReduce"), 0);
+  EXPECT_EQ(collectives::nccl::FakeGpu::calls("ncclAllReduce"), 0);
 }
 
 TEST_F(DeviceExecutorTest, AllReduce_RankThatHasJoined_ChangesNothing) {
-  const std::pair<Reduction, float> cases[] = {
-      {Reduction::kSum, 3}, {Reduction::kMin, 3}, {Reduction::kMax, -5}, {Reduction::kProduct, 3}};
+  const std::pair<negotiation::Reduction, float> cases[] = {{negotiation::Reduction::kSum, 3},
+                                                            {negotiation::Reduction::kMin, 3},
+                                                            {negotiation::Reduction::kMax, -5},
+                                                            {negotiation::Reduction::kProduct, 3}};
   for (const auto& [reduction, value] : cases) {
     std::vector<Tensor> mine, theirs;
     for (const bool with_value : {true, false}) {
@@ -161,13 +166,13 @@ TEST_F(DeviceExecutorTest, AllReduce_RankThatHasJoined_ChangesNothing) {
     for (const absl::Status& status : Run(mine, theirs, {true, true})) {
       EXPECT_EQ(status, absl::OkStatus());
     }
-    EXPECT_THAT(mine[0].out, ElementsAre(value, 1)) << NameOf(reduction);
+    EXPECT_THAT(mine[0].out, ElementsAre(value, 1)) << negotiation::NameOf(reduction);
     EXPECT_THAT(theirs[0].out, ElementsAre(-1, -1));
   }
 }
 
 TEST_F(DeviceExecutorTest, Broadcast_FromTheRootsInput) {
-  TensorRequest request = Request(Reduction::kSum, OpKind::kBroadcast);
+  TensorRequest request = Request(negotiation::Reduction::kSum, negotiation::OpKind::kBroadcast);
   request.root_rank = 1;
   std::vector<Tensor> mine, theirs;
   mine.emplace_back(0, std::vector<float>{1, 2}, request);
@@ -179,8 +184,10 @@ TEST_F(DeviceExecutorTest, Broadcast_FromTheRootsInput) {
 
 TEST_F(DeviceExecutorTest, AllGather_AsManyRowsFromAll_GoesIntoTheOutput) {
   std::vector<Tensor> mine, theirs;
-  mine.emplace_back(0, std::vector<float>{1, 2}, Request(Reduction::kSum, OpKind::kAllGather), 4);
-  theirs.emplace_back(1, std::vector<float>{3, 4}, Request(Reduction::kSum, OpKind::kAllGather), 4);
+  mine.emplace_back(0, std::vector<float>{1, 2},
+                    Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllGather), 4);
+  theirs.emplace_back(1, std::vector<float>{3, 4},
+                      Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllGather), 4);
   mine[0].planned.first_dims = theirs[0].planned.first_dims = {2, 2};
   for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
   for (const Tensor* tensor : {&mine[0], &theirs[0]}) {
@@ -193,9 +200,10 @@ TEST_F(DeviceExecutorTest, AllGather_AsManyRowsFromAll_GoesIntoTheOutput) {
 TEST_F(DeviceExecutorTest, AllGather_OtherwiseIntoNewMemory) {
   std::vector<Tensor> mine, theirs;
   // With and without a place, which is for two.
-  mine.emplace_back(0, std::vector<float>{1}, Request(Reduction::kSum, OpKind::kAllGather), 4);
-  theirs.emplace_back(1, std::vector<float>{3, 4, 5}, Request(Reduction::kSum, OpKind::kAllGather),
-                      0);
+  mine.emplace_back(0, std::vector<float>{1},
+                    Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllGather), 4);
+  theirs.emplace_back(1, std::vector<float>{3, 4, 5},
+                      Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllGather), 0);
   mine[0].planned.first_dims = theirs[0].planned.first_dims = {1, 3};
   for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
   EXPECT_THAT(mine[0].out, Each(-1));
@@ -209,8 +217,10 @@ TEST_F(DeviceExecutorTest, AllGather_OtherwiseIntoNewMemory) {
 
 TEST_F(DeviceExecutorTest, AllGather_OfNothing) {
   std::vector<Tensor> mine, theirs;
-  mine.emplace_back(0, std::vector<float>{}, Request(Reduction::kSum, OpKind::kAllGather), 0);
-  theirs.emplace_back(1, std::vector<float>{}, Request(Reduction::kSum, OpKind::kAllGather), 0);
+  mine.emplace_back(0, std::vector<float>{},
+                    Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllGather), 0);
+  theirs.emplace_back(1, std::vector<float>{},
+                      Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllGather), 0);
   mine[0].planned.first_dims = theirs[0].planned.first_dims = {0, 0};
   for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
   EXPECT_THAT(mine[0].result().shape, ElementsAre(0));
@@ -218,11 +228,12 @@ TEST_F(DeviceExecutorTest, AllGather_OfNothing) {
 }
 
 TEST_F(DeviceExecutorTest, AllGather_DeviceIsFull) {
-  FakeGpu::Faults faults;
+  collectives::nccl::FakeGpu::Faults faults;
   faults.memory_is_full = true;
-  FakeGpu::Set(faults);
+  collectives::nccl::FakeGpu::Set(faults);
   std::vector<Tensor> mine, theirs;
-  const TensorRequest request = Request(Reduction::kSum, OpKind::kAllGather);
+  const TensorRequest request =
+      Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllGather);
   mine.emplace_back(0, std::vector<float>{1}, request, 0);
   theirs.emplace_back(1, std::vector<float>{1, 2, 3}, request, 0);
   mine[0].planned.first_dims = theirs[0].planned.first_dims = {1, 3};
@@ -244,7 +255,7 @@ TEST_F(DeviceExecutorTest, AllToAll_IntoTheOutputIfAsMuchComesAsGoes) {
   };
   for (const auto& c : cases) {
     std::vector<Tensor> mine, theirs;
-    TensorRequest request = Request(Reduction::kSum, OpKind::kAllToAll);
+    TensorRequest request = Request(negotiation::Reduction::kSum, negotiation::OpKind::kAllToAll);
     request.splits = {c.splits[0], c.splits[1]};
     mine.emplace_back(0, std::vector<float>{1, 2}, request, 4);
     request.splits = {c.splits[2], c.splits[3]};
@@ -260,7 +271,8 @@ TEST_F(DeviceExecutorTest, AllToAll_IntoTheOutputIfAsMuchComesAsGoes) {
 }
 
 TEST_F(DeviceExecutorTest, ReduceScatter_ScaledAverage) {
-  TensorRequest request = Request(Reduction::kAverage, OpKind::kReduceScatter);
+  TensorRequest request =
+      Request(negotiation::Reduction::kAverage, negotiation::OpKind::kReduceScatter);
   request.prescale = 3;
   request.postscale = 0.5;
   std::vector<Tensor> mine, theirs;
@@ -276,7 +288,8 @@ TEST_F(DeviceExecutorTest, ReduceScatter_ScaledAverage) {
 
 TEST_F(DeviceExecutorTest, ReduceScatter_FewerRowsThanRanks) {
   std::vector<Tensor> mine, theirs;
-  const TensorRequest request = Request(Reduction::kMax, OpKind::kReduceScatter);
+  const TensorRequest request =
+      Request(negotiation::Reduction::kMax, negotiation::OpKind::kReduceScatter);
   mine.emplace_back(0, std::vector<float>{1}, request, 1);
   theirs.emplace_back(1, std::vector<float>{3}, request, 0);
   for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
@@ -285,7 +298,7 @@ TEST_F(DeviceExecutorTest, ReduceScatter_FewerRowsThanRanks) {
 }
 
 TEST_F(DeviceExecutorTest, ReadyEvent_IsWaitedFor) {
-  CudaEvent* const produced = FakeGpu::NewEvent();
+  collectives::nccl::CudaEvent* const produced = collectives::nccl::FakeGpu::NewEvent();
   TensorRequest request = Request();
   request.ready_event = produced;
   std::vector<Tensor> mine, theirs;
@@ -293,7 +306,7 @@ TEST_F(DeviceExecutorTest, ReadyEvent_IsWaitedFor) {
   theirs.emplace_back(1, std::vector<float>{1}, Request());
   std::thread producer([&] {
     mine[0].in[0] = 5;
-    FakeGpu::Happen(produced);
+    collectives::nccl::FakeGpu::Happen(produced);
   });
   for (const absl::Status& status : Run(mine, theirs)) EXPECT_EQ(status, absl::OkStatus());
   producer.join();
@@ -301,7 +314,7 @@ TEST_F(DeviceExecutorTest, ReadyEvent_IsWaitedFor) {
 }
 
 TEST_F(DeviceExecutorTest, NotForDevices_BreaksNothing) {
-  for (const absl::Status& status : RunOne(Request(Reduction::kAdasum))) {
+  for (const absl::Status& status : RunOne(Request(negotiation::Reduction::kAdasum))) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   }
   for (const absl::Status& status : RunOne(Request())) EXPECT_EQ(status, absl::OkStatus());
@@ -333,9 +346,9 @@ TEST_F(DeviceExecutorTest, Abort_BeforeTheFirstBatch) {
 }
 
 TEST_F(DeviceExecutorTest, Abort_WhileItRuns) {
-  FakeGpu::Faults faults;
+  collectives::nccl::FakeGpu::Faults faults;
   faults.operations_never_end = true;
-  FakeGpu::Set(faults);
+  collectives::nccl::FakeGpu::Set(faults);
   std::thread aborter([&] {
     for (auto& executor : executors_) executor->Abort("enough");
   });
@@ -346,28 +359,34 @@ TEST_F(DeviceExecutorTest, Abort_WhileItRuns) {
 }
 
 TEST(IsForDevices, WhatNcclCanDo) {
-  const auto can = [](Reduction reduction, DataType type, double prescale,
-                      OpKind op = OpKind::kAllReduce) {
+  const auto can = [](negotiation::Reduction reduction, collectives::DataType type, double prescale,
+                      negotiation::OpKind op = negotiation::OpKind::kAllReduce) {
     TensorRequest request = Request(reduction, op);
     request.type = type;
     request.prescale = prescale;
     return IsForDevices(request);
   };
-  EXPECT_TRUE(can(Reduction::kSum, DataType::kInt16, 1));
-  EXPECT_TRUE(can(Reduction::kAverage, DataType::kBfloat16, 0.5));
-  EXPECT_TRUE(can(Reduction::kSum, DataType::kFloat64, 0.5));
-  EXPECT_TRUE(can(Reduction::kMax, DataType::kFloat32, 1));
-  EXPECT_TRUE(can(Reduction::kAdasum, DataType::kInt8, 2, OpKind::kBroadcast));
-  EXPECT_FALSE(can(Reduction::kAverage, DataType::kInt32, 1));
-  EXPECT_FALSE(can(Reduction::kSum, DataType::kInt32, 0.5));
-  EXPECT_FALSE(can(Reduction::kMax, DataType::kFloat32, 0.5));
-  EXPECT_FALSE(can(Reduction::kAdasum, DataType::kFloat32, 1));
-  EXPECT_TRUE(can(Reduction::kSum, DataType::kInt16, 1, OpKind::kAllGather));
-  EXPECT_TRUE(can(Reduction::kSum, DataType::kBool, 1, OpKind::kAllToAll));
-  EXPECT_TRUE(can(Reduction::kAverage, DataType::kFloat16, 1, OpKind::kReduceScatter));
-  EXPECT_FALSE(can(Reduction::kAverage, DataType::kInt64, 1, OpKind::kReduceScatter));
-  EXPECT_FALSE(can(Reduction::kSum, DataType::kFloat32, 1, OpKind::kBarrier));
+  EXPECT_TRUE(can(negotiation::Reduction::kSum, collectives::DataType::kInt16, 1));
+  EXPECT_TRUE(can(negotiation::Reduction::kAverage, collectives::DataType::kBfloat16, 0.5));
+  EXPECT_TRUE(can(negotiation::Reduction::kSum, collectives::DataType::kFloat64, 0.5));
+  EXPECT_TRUE(can(negotiation::Reduction::kMax, collectives::DataType::kFloat32, 1));
+  EXPECT_TRUE(can(negotiation::Reduction::kAdasum, collectives::DataType::kInt8, 2,
+                  negotiation::OpKind::kBroadcast));
+  EXPECT_FALSE(can(negotiation::Reduction::kAverage, collectives::DataType::kInt32, 1));
+  EXPECT_FALSE(can(negotiation::Reduction::kSum, collectives::DataType::kInt32, 0.5));
+  EXPECT_FALSE(can(negotiation::Reduction::kMax, collectives::DataType::kFloat32, 0.5));
+  EXPECT_FALSE(can(negotiation::Reduction::kAdasum, collectives::DataType::kFloat32, 1));
+  EXPECT_TRUE(can(negotiation::Reduction::kSum, collectives::DataType::kInt16, 1,
+                  negotiation::OpKind::kAllGather));
+  EXPECT_TRUE(can(negotiation::Reduction::kSum, collectives::DataType::kBool, 1,
+                  negotiation::OpKind::kAllToAll));
+  EXPECT_TRUE(can(negotiation::Reduction::kAverage, collectives::DataType::kFloat16, 1,
+                  negotiation::OpKind::kReduceScatter));
+  EXPECT_FALSE(can(negotiation::Reduction::kAverage, collectives::DataType::kInt64, 1,
+                   negotiation::OpKind::kReduceScatter));
+  EXPECT_FALSE(can(negotiation::Reduction::kSum, collectives::DataType::kFloat32, 1,
+                   negotiation::OpKind::kBarrier));
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

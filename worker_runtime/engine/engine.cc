@@ -15,7 +15,7 @@
 #include "worker_runtime/engine/engine_loop.h"
 #include "worker_runtime/negotiation/message_sizes.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 // A wait that takes this long is told to rank 0; see DeadlockDetector.
@@ -43,8 +43,8 @@ void Pin(std::thread& thread, const EngineOptions& options) {
 
 class EngineImpl : public Engine {
  public:
-  EngineImpl(const EngineOptions& options, Communicator& communicator,
-             std::unique_ptr<ControlChannel> control)
+  EngineImpl(const EngineOptions& options, collectives::Communicator& communicator,
+             std::unique_ptr<control::ControlChannel> control)
       : size_(communicator.size()),
         process_set_(options.process_set),
         recorder_(options.recorder),
@@ -56,13 +56,13 @@ class EngineImpl : public Engine {
 
   ~EngineImpl() override { Shutdown(); }
 
-  absl::StatusOr<Handle> Submit(std::vector<SignaturePtr> signatures,
+  absl::StatusOr<Handle> Submit(std::vector<negotiation::SignaturePtr> signatures,
                                 std::vector<TensorMemory> memory, bool waits) override {
     if (signatures.empty()) return absl::InvalidArgumentError("there is nothing to submit");
     for (size_t i = 0; i < signatures.size(); ++i) {
       RETURN_IF_ERROR(CheckRequest(*signatures[i], memory[i], size_));
     }
-    RETURN_IF_ERROR(CheckSize(signatures));
+    RETURN_IF_ERROR(negotiation::CheckSize(signatures));
     auto operation = std::make_shared<Operation>();
     operation->unfinished = signatures.size();
     operation->results.resize(signatures.size());
@@ -118,7 +118,8 @@ class EngineImpl : public Engine {
     loop_.reset();
   }
 
-  void OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file) override {
+  void OrderTimeline(negotiation::TimelineOrder order,
+                     std::shared_ptr<timeline::TraceFile> file) override {
     absl::ReaderMutexLock lock(&loop_mutex_);
     if (loop_ != nullptr) {
       loop_->OrderTimeline(std::move(order), std::move(file));
@@ -161,7 +162,7 @@ class EngineImpl : public Engine {
 
   const int size_;
   const int process_set_;
-  const std::shared_ptr<Recorder> recorder_;
+  const std::shared_ptr<timeline::Recorder> recorder_;
   const pid_t process_ = getpid();
   TensorQueue queue_;
   BlockedWaits blocked_;
@@ -176,17 +177,18 @@ class EngineImpl : public Engine {
 }  // namespace
 
 absl::StatusOr<Engine::Handle> Engine::Submit(std::vector<TensorRequest> requests) {
-  std::vector<SignaturePtr> signatures;
+  std::vector<negotiation::SignaturePtr> signatures;
   std::vector<TensorMemory> memory;
   SplitRequests(std::move(requests), signatures, memory);
   return Submit(std::move(signatures), std::move(memory), /*waits=*/false);
 }
 
-std::unique_ptr<Engine> Engine::Start(const EngineOptions& options, Communicator& communicator,
-                                      std::unique_ptr<ControlChannel> control) {
+std::unique_ptr<Engine> Engine::Start(const EngineOptions& options,
+                                      collectives::Communicator& communicator,
+                                      std::unique_ptr<control::ControlChannel> control) {
   EngineOptions complete = options;
-  if (complete.recorder == nullptr) complete.recorder = std::make_shared<Recorder>();
+  if (complete.recorder == nullptr) complete.recorder = std::make_shared<timeline::Recorder>();
   return std::make_unique<EngineImpl>(complete, communicator, std::move(control));
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -26,7 +26,7 @@
 #include "worker_runtime/timeline/recorder.h"
 #include "worker_runtime/timeline/trace_file.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 struct EngineOptions {
   size_t fusion_threshold_bytes = size_t{128} << 20;  // 0: no fusion
@@ -51,12 +51,12 @@ struct EngineOptions {
   // these operations fail.
   absl::Duration deadlock_time = absl::Seconds(5);
   // Looks for a better fusion threshold and cycle time than the above; nullopt: they stay.
-  std::optional<TunerOptions> tuner;
+  std::optional<negotiation::tuning::TunerOptions> tuner;
   // Takes what was measured meanwhile; called on the engine's thread. May be empty.
-  std::function<void(const TuningSample&)> on_tuning_sample;
+  std::function<void(const negotiation::tuning::TuningSample&)> on_tuning_sample;
   // Takes what is told of such waits; called on the engine's thread. Who is told that it is given
   // up has to break the epoch. Empty: then it breaks by itself, and nothing else is told.
-  std::function<void(const StallReport&)> on_stall;
+  std::function<void(const negotiation::StallReport&)> on_stall;
   // Takes warnings for people; called on the engine's thread. Empty: they are dropped.
   std::function<void(const std::string&)> on_warning;
 
@@ -69,11 +69,11 @@ struct EngineOptions {
   std::function<void(const absl::Status& why, bool left)> on_end;
 
   // Where the engine records what it does; nullptr: nowhere. Engines of one process share one.
-  std::shared_ptr<Recorder> recorder;
+  std::shared_ptr<timeline::Recorder> recorder;
   int process_set = 0;  // whose operations they are, for the recorder
   // Called on the engine's thread when the timeline has been ordered to start or to stop. May be
   // empty.
-  std::function<void(const TimelineOrder&)> on_timeline_order;
+  std::function<void(const negotiation::TimelineOrder&)> on_timeline_order;
 
   // Called on the engine's thread when a commit tells that the world is about to change, before the
   // commit is done. May be empty.
@@ -91,8 +91,9 @@ class Engine {
   using Handle = OperationPtr;
 
   // `control` connects this rank to the others; see control_channel.h.
-  static std::unique_ptr<Engine> Start(const EngineOptions& options, Communicator& communicator,
-                                       std::unique_ptr<ControlChannel> control);
+  static std::unique_ptr<Engine> Start(const EngineOptions& options,
+                                       collectives::Communicator& communicator,
+                                       std::unique_ptr<control::ControlChannel> control);
   // Shutdown() if that was not done.
   virtual ~Engine() = default;
 
@@ -101,7 +102,7 @@ class Engine {
   //   was queued. Unavailable, Aborted, DeadlineExceeded: the epoch is broken, as described above.
   // `waits`: the caller is about to call Wait, and may do the engine's work there, so that no
   // thread need be woken.
-  virtual absl::StatusOr<Handle> Submit(std::vector<SignaturePtr> signatures,
+  virtual absl::StatusOr<Handle> Submit(std::vector<negotiation::SignaturePtr> signatures,
                                         std::vector<TensorMemory> memory, bool waits) = 0;
   absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests);
 
@@ -123,7 +124,8 @@ class Engine {
   // On rank 0: makes all ranks record from the same point on what they do, for `file`, or no longer
   // do so (nullptr, and order.path empty). The file is closed when all ranks' events are there or
   // the epoch has ended. Does not block.
-  virtual void OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file) = 0;
+  virtual void OrderTimeline(negotiation::TimelineOrder order,
+                             std::shared_ptr<timeline::TraceFile> file) = 0;
 
   // From now on commits say that the world is about to change, on every rank, whichever was told.
   // Does not block.
@@ -133,6 +135,6 @@ class Engine {
   virtual void Abort(absl::Status reason) = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_ENGINE_H_

@@ -18,21 +18,21 @@
 #include "collectives/gloo/gloo_backend.h"
 #include "worker_runtime/engine/engine.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 constexpr char kAddress[] = "127.0.0.1";
 constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 // Two processes with a socket between them.
-class PairKeyExchange : public KeyExchange {
+class PairKeyExchange : public collectives::KeyExchange {
  public:
   PairKeyExchange(int rank, int socket) : rank_(rank), socket_(socket) {}
 
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
                                                      absl::Duration) override {
-    RETURN_IF_ERROR(WriteFrame(socket_, value));
-    ASSIGN_OR_RETURN(std::string other, ReadFrame(socket_, kMaxFrameBytes));
+    RETURN_IF_ERROR(net::WriteFrame(socket_, value));
+    ASSIGN_OR_RETURN(std::string other, net::ReadFrame(socket_, net::kMaxFrameBytes));
     if (rank_ == 0) return std::vector<std::string>{std::string(value), other};
     return std::vector<std::string>{other, std::string(value)};
   }
@@ -62,23 +62,24 @@ void Report(int rank, const char* what, const std::function<absl::Status()>& ste
               microseconds[kSteps / 2], microseconds[kSteps / 10], microseconds[kSteps * 9 / 10]);
 }
 
-absl::Status Bench(int rank, int socket, ControlListener& listener, int root_port) {
+absl::Status Bench(int rank, int socket, control::ControlListener& listener, int root_port) {
   PairKeyExchange keys(rank, socket);
-  const GroupInfo group{Epoch(1), rank, 2, kAddress, "secret"};
-  const std::unique_ptr<Backend> backend = MakeGlooBackend();
+  const collectives::GroupInfo group{Epoch(1), rank, 2, kAddress, "secret"};
+  const std::unique_ptr<collectives::Backend> backend = collectives::gloo::MakeGlooBackend();
   ASSIGN_OR_RETURN(const auto communicator, backend->Connect(group, keys, kTimeout));
   float data = 1;
   Report(rank, "4 B, bare communicator:", [&] {
-    return communicator->AllReduce(&data, &data, 1, DataType::kFloat32, ReduceOp::kMax, {});
+    return communicator->AllReduce(&data, &data, 1, collectives::DataType::kFloat32,
+                                   collectives::ReduceOp::kMax, {});
   });
-  ASSIGN_OR_RETURN(auto control,
-                   ControlChannel::Connect(group, listener, kAddress, root_port, kTimeout));
+  ASSIGN_OR_RETURN(auto control, control::ControlChannel::Connect(group, listener, kAddress,
+                                                                  root_port, kTimeout));
   const auto engine = Engine::Start({}, *communicator, std::move(control));
   TensorRequest request;
   request.name = "x";
   request.shape = {1};
   request.input = request.output = &data;
-  request.reduction = Reduction::kMax;
+  request.reduction = negotiation::Reduction::kMax;
   Report(rank, "4 B, through the engine:", [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const Engine::Handle handle, engine->Submit({request}));
     return engine->Wait(handle);
@@ -89,7 +90,7 @@ absl::Status Bench(int rank, int socket, ControlListener& listener, int root_por
 
 int Main() {
   int sockets[2];
-  auto listener = ControlListener::Open(kAddress);
+  auto listener = control::ControlListener::Open(kAddress);
   if (!listener.ok() || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
   const int port = (*listener)->port();
   const pid_t child = fork();
@@ -101,6 +102,6 @@ int Main() {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
-int main() { return hvd::Main(); }
+int main() { return hvd::worker_runtime::engine::Main(); }

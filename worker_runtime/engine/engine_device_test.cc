@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/engine/engine_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using testing::AllOf;
@@ -22,15 +22,15 @@ using Floats = std::vector<float>;
 
 constexpr int kRanks = 3;
 
-FakeGpu::Faults With(bool FakeGpu::Faults::*fault) {
-  FakeGpu::Faults faults;
+collectives::nccl::FakeGpu::Faults With(bool FakeGpu::Faults::*fault) {
+  collectives::nccl::FakeGpu::Faults faults;
   faults.*fault = true;
   return faults;
 }
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-TensorRequest Of(OpKind op, const std::string& name, int rank, const Floats& in) {
+TensorRequest Of(negotiation::OpKind op, const std::string& name, int rank, const Floats& in) {
   TensorRequest request;
   request.name = name;
   request.op = op;
@@ -57,11 +57,11 @@ Floats Rows(int rank) { return Floats(rank + 1, rank + 1.0f); }
 
 class EngineDeviceTest : public testing::Test {
  protected:
-  void SetUp() override { FakeGpu::Reset(); }
+  void SetUp() override { collectives::nccl::FakeGpu::Reset(); }
   void TearDown() override {
-    FakeGpu::Reset();
+    collectives::nccl::FakeGpu::Reset();
     world_.reset();
-    FakeGpu::AwaitNothingLeft();
+    collectives::nccl::FakeGpu::AwaitNothingLeft();
   }
   void Start(int size = kRanks) {
     world_ = std::make_unique<TestWorld>(size, EngineOptions{}, -1, backend_.get());
@@ -71,7 +71,7 @@ class EngineDeviceTest : public testing::Test {
     std::vector<absl::Status> statuses(world_->size());
     world_->OnEach([&](int rank, Engine& engine) {
       const Floats in = Rows(rank);
-      statuses[rank] = RunAndCheck(engine, {Of(OpKind::kAllGather, name, rank, in)},
+      statuses[rank] = RunAndCheck(engine, {Of(negotiation::OpKind::kAllGather, name, rank, in)},
                                    [&](const std::vector<TensorResult>& results) {
                                      Floats all;
                                      for (int r = 0; r < world_->size(); ++r) {
@@ -87,7 +87,8 @@ class EngineDeviceTest : public testing::Test {
     for (const absl::Status& status : GatherRows(name)) EXPECT_EQ(status, absl::OkStatus());
   }
 
-  const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), {});
+  const std::unique_ptr<collectives::DeviceBackend> backend_ =
+      collectives::nccl::MakeNcclBackend(collectives::nccl::FakeGpu::Libraries(), {});
   std::unique_ptr<TestWorld> world_;
 };
 
@@ -101,7 +102,7 @@ TEST_F(EngineDeviceTest, AllToAll_OfDifferingSplits) {
   world_->OnEach([&](int rank, Engine& engine) {
     // Rank r sends r rows to rank 0, r + 1 to rank 1, r + 2 to rank 2.
     const Floats in(3 * rank + 3, rank);
-    TensorRequest request = Of(OpKind::kAllToAll, "exchanged", rank, in);
+    TensorRequest request = Of(negotiation::OpKind::kAllToAll, "exchanged", rank, in);
     request.splits = {rank, rank + 1, rank + 2};
     EXPECT_EQ(RunAndCheck(engine, {request},
                           [&](const std::vector<TensorResult>& results) {
@@ -120,8 +121,8 @@ TEST_F(EngineDeviceTest, ReduceScatter_Average) {
   Start();
   world_->OnEach([&](int rank, Engine& engine) {
     const Floats in = {1.0f * rank, 2.0f * rank, 3.0f * rank, 4.0f * rank};
-    TensorRequest request = Of(OpKind::kReduceScatter, "scattered", rank, in);
-    request.reduction = Reduction::kAverage;
+    TensorRequest request = Of(negotiation::OpKind::kReduceScatter, "scattered", rank, in);
+    request.reduction = negotiation::Reduction::kAverage;
     EXPECT_EQ(RunAndCheck(engine, {request},
                           [&](const std::vector<TensorResult>& results) {
                             const Floats expected[] = {{1, 2}, {3}, {4}};
@@ -139,10 +140,10 @@ TEST_F(EngineDeviceTest, Group_OfSeveralOperationsInFlight) {
   world_->OnEach([&](int rank, Engine& engine) {
     const Floats in = Rows(rank);
     Floats sum = {1, 2};
-    TensorRequest reduced = Of(OpKind::kAllReduce, "reduced", rank, sum);
+    TensorRequest reduced = Of(negotiation::OpKind::kAllReduce, "reduced", rank, sum);
     reduced.output = sum.data();
-    auto gathered = engine.Submit(
-        {Of(OpKind::kAllGather, "a", rank, in), Of(OpKind::kAllGather, "b", rank, in)});
+    auto gathered = engine.Submit({Of(negotiation::OpKind::kAllGather, "a", rank, in),
+                                   Of(negotiation::OpKind::kAllGather, "b", rank, in)});
     auto summed = engine.Submit({reduced});
     ASSERT_TRUE(gathered.ok() && summed.ok());
     EXPECT_EQ(engine.Wait(*summed), absl::OkStatus());
@@ -159,13 +160,13 @@ TEST_F(EngineDeviceTest, Result_OutlivesTheEngine) {
   Engine::Handle kept[2];
   world_->OnEach([&](int rank, Engine& engine) {
     const Floats in = Rows(rank);
-    auto handle = engine.Submit({Of(OpKind::kAllGather, "gathered", rank, in)});
+    auto handle = engine.Submit({Of(negotiation::OpKind::kAllGather, "gathered", rank, in)});
     ASSERT_TRUE(handle.ok()) << handle.status();
     EXPECT_EQ(engine.Wait(*handle), absl::OkStatus());
     kept[rank] = *handle;
   });
   world_.reset();
-  FakeGpu::AwaitNothingLeft();
+  collectives::nccl::FakeGpu::AwaitNothingLeft();
   for (const Engine::Handle& handle : kept) {
     EXPECT_EQ(Elements(handle->results[0]), Floats({1, 2, 2}));
   }
@@ -173,30 +174,36 @@ TEST_F(EngineDeviceTest, Result_OutlivesTheEngine) {
 
 TEST_F(EngineDeviceTest, HostOnSomeRanks_AllLearnWhoAndGoOn) {
   Start();
-  const OpKind ops[] = {OpKind::kAllGather, OpKind::kAllToAll, OpKind::kReduceScatter,
-                        OpKind::kBroadcast, OpKind::kAllReduce};
-  for (const OpKind op : ops) {
+  const negotiation::OpKind ops[] = {
+      negotiation::OpKind::kAllGather, negotiation::OpKind::kAllToAll,
+      negotiation::OpKind::kReduceScatter, negotiation::OpKind::kBroadcast,
+      negotiation::OpKind::kAllReduce};
+  for (const negotiation::OpKind op : ops) {
     world_->OnEach([&](int rank, Engine& engine) {
       Floats in(kRanks, 1);
-      TensorRequest request = Of(op, absl::StrCat("a ", NameOf(op)), rank, in);
+      TensorRequest request = Of(op, absl::StrCat("a ", negotiation::NameOf(op)), rank, in);
       request.output = in.data();
       if (rank == 1) request = OnHost(request);
       const absl::Status status = RunOn(engine, {request});
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-      EXPECT_THAT(Text(status), AllOf(StartsWith(absl::StrCat("Mismatched ", NameOf(op))),
-                                      HasSubstr("ranks 0 and 2 sent float32 [3] on a GPU"),
-                                      HasSubstr("rank 1 sent float32 [3] on the host")));
+      EXPECT_THAT(Text(status),
+                  AllOf(StartsWith(absl::StrCat("Mismatched ", negotiation::NameOf(op))),
+                        HasSubstr("ranks 0 and 2 sent float32 [3] on a GPU"),
+                        HasSubstr("rank 1 sent float32 [3] on the host")));
     });
   }
   ExpectGathers("after that");
 }
 
 TEST_F(EngineDeviceTest, Abort_InTheMiddle_EndsAllRanks) {
-  const OpKind ops[] = {OpKind::kAllGather, OpKind::kAllToAll, OpKind::kReduceScatter};
-  for (const OpKind op : ops) {
+  const negotiation::OpKind ops[] = {negotiation::OpKind::kAllGather,
+                                     negotiation::OpKind::kAllToAll,
+                                     negotiation::OpKind::kReduceScatter};
+  for (const negotiation::OpKind op : ops) {
     Start();
     ExpectGathers("before");
-    FakeGpu::Set(With(&FakeGpu::Faults::operations_never_end));
+    collectives::nccl::FakeGpu::Set(
+        With(&collectives::nccl::FakeGpu::Faults::operations_never_end));
     std::atomic<int> submitted{0};
     world_->OnEach([&](int rank, Engine& engine) {
       const Floats in(kRanks, 1);
@@ -208,18 +215,18 @@ TEST_F(EngineDeviceTest, Abort_InTheMiddle_EndsAllRanks) {
       EXPECT_NE(status.code(), absl::StatusCode::kInvalidArgument) << status;
       EXPECT_EQ(engine.Submit({Of(op, "later", rank, in)}).status(), status) << "and stays";
     });
-    FakeGpu::Reset();
+    collectives::nccl::FakeGpu::Reset();
     world_.reset();
   }
 }
 
 TEST_F(EngineDeviceTest, FullDevice_EndsTheWorldOnAllRanks) {
   Start();
-  FakeGpu::Set(With(&FakeGpu::Faults::memory_is_full));
+  collectives::nccl::FakeGpu::Set(With(&collectives::nccl::FakeGpu::Faults::memory_is_full));
   std::vector<absl::Status> statuses(kRanks);
   world_->OnEach([&](int rank, Engine& engine) {
     const Floats in(size_t{1} << 20, rank);
-    statuses[rank] = RunOn(engine, {Of(OpKind::kAllGather, "too large", rank, in)});
+    statuses[rank] = RunOn(engine, {Of(negotiation::OpKind::kAllGather, "too large", rank, in)});
   });
   for (const absl::Status& status : statuses) {
     EXPECT_THAT(Text(status), HasSubstr("bytes of memory for a result on CUDA device"));
@@ -229,10 +236,10 @@ TEST_F(EngineDeviceTest, FullDevice_EndsTheWorldOnAllRanks) {
 TEST_F(EngineDeviceTest, LibraryFails_EndsTheWorldOnAllRanks) {
   Start();
   ExpectGathers("before");
-  FakeGpu::Faults faults;
+  collectives::nccl::FakeGpu::Faults faults;
   faults.operations_never_end = true;
-  faults.async_error = NcclResult::kRemoteError;
-  FakeGpu::Set(faults);
+  faults.async_error = collectives::nccl::NcclResult::kRemoteError;
+  collectives::nccl::FakeGpu::Set(faults);
   for (const absl::Status& status : GatherRows("fails")) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_THAT(Text(status), HasSubstr("a fake error"));
@@ -240,4 +247,4 @@ TEST_F(EngineDeviceTest, LibraryFails_EndsTheWorldOnAllRanks) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

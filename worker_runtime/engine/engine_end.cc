@@ -7,7 +7,7 @@
 #include "worker_runtime/engine/engine_loop.h"
 #include "worker_runtime/negotiation/message_codec.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 // How long to look for the cause of a failed collective. Members wait for rank 0, which looks
@@ -26,7 +26,7 @@ absl::Status LeftWorldError(int rank) {
 
 bool EngineLoop::HasLeft() const {
   if (aborted_.load()) return false;
-  return leaving_.load() || (end_.has_value() && end_->kind == EndKind::kLeft);
+  return leaving_.load() || (end_.has_value() && end_->kind == negotiation::EndKind::kLeft);
 }
 
 absl::Status EngineLoop::WithRanksNote(const absl::Status& status) const {
@@ -36,7 +36,7 @@ absl::Status EngineLoop::WithRanksNote(const absl::Status& status) const {
 
 absl::Status EngineLoop::Conclude(absl::Status status) {
   // A plan that everyone gets has said it.
-  if (end_.has_value() && end_->kind == EndKind::kLeft) return status;
+  if (end_.has_value() && end_->kind == negotiation::EndKind::kLeft) return status;
   if (aborted_.load()) {
     absl::MutexLock lock(&mutex_);
     status = abort_reason_;
@@ -66,34 +66,38 @@ void EngineLoop::SendLastEvents() {
       timeline_.Receive(rank_, *std::move(part));
       continue;
     }
-    Announcement announcement;
+    negotiation::Announcement announcement;
     announcement.seen_sequence = seen_sequence_;
     announcement.timeline = *std::move(part);
-    control_->Send(0, Encode(announcement)).IgnoreError();
+    control_->Send(0, negotiation::Encode(announcement)).IgnoreError();
   }
   for (; !inbox_.empty(); inbox_.pop_front()) TakeLastEvents(inbox_.front());
 }
 
-void EngineLoop::TakeLastEvents(const ControlChannel::Message& message) {
+void EngineLoop::TakeLastEvents(const control::ControlChannel::Message& message) {
   if (!is_root()) return;
-  absl::StatusOr<Announcement> announcement = DecodeAnnouncement(message.bytes, size_);
+  absl::StatusOr<negotiation::Announcement> announcement =
+      negotiation::DecodeAnnouncement(message.bytes, size_);
   if (!announcement.ok() || !announcement->timeline.has_value()) return;
   timeline_.Receive(message.peer, *std::move(announcement->timeline));
 }
 
 void EngineLoop::TellMembers(const absl::Status& status) {
-  const Announcement announcement{seen_sequence_, {}, {}, EpochEnd{rank_, status}};
+  const negotiation::Announcement announcement{
+      seen_sequence_, {}, {}, negotiation::EpochEnd{rank_, status}};
   coordinator_->Announce(rank_, announcement, Clock::Real().Now()).IgnoreError();
-  const std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
+  const std::optional<negotiation::Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
   if (!plan.has_value()) return;
   SendPlan(*plan).IgnoreError();  // those who are gone need not be told
 }
 
 void EngineLoop::TellRoot(const absl::Status& status) {
   const bool consequence = collective_failed_ && !aborted_.load();
-  const EndKind kind = consequence ? EndKind::kCollectiveFailed : EndKind::kBroken;
-  const Announcement announcement{seen_sequence_, {}, {}, EpochEnd{rank_, status, kind}};
-  control_->Send(0, Encode(announcement)).IgnoreError();
+  const negotiation::EndKind kind =
+      consequence ? negotiation::EndKind::kCollectiveFailed : negotiation::EndKind::kBroken;
+  const negotiation::Announcement announcement{
+      seen_sequence_, {}, {}, negotiation::EpochEnd{rank_, status, kind}};
+  control_->Send(0, negotiation::Encode(announcement)).IgnoreError();
 }
 
 absl::Status EngineLoop::LookForCause(const absl::Status& own) {
@@ -116,21 +120,23 @@ absl::Status EngineLoop::LookForCause(const absl::Status& own) {
   return own;
 }
 
-std::optional<absl::Status> EngineLoop::FindCause(const ControlChannel::Message& message) {
+std::optional<absl::Status> EngineLoop::FindCause(const control::ControlChannel::Message& message) {
   if (!is_root()) {
-    const absl::StatusOr<Plan> plan = DecodePlan(message.bytes, size_, known_);
+    const absl::StatusOr<negotiation::Plan> plan =
+        negotiation::DecodePlan(message.bytes, size_, known_);
     if (!plan.ok()) return plan.status();
     known_.Apply(*plan);
     if (plan->end.has_value()) return plan->end->status;
     return std::nullopt;
   }
-  const absl::StatusOr<Announcement> announcement = DecodeAnnouncement(message.bytes, size_);
+  const absl::StatusOr<negotiation::Announcement> announcement =
+      negotiation::DecodeAnnouncement(message.bytes, size_);
   // That its collective failed, too, is no news; that it left, was told to stop, or saw nonsense
   // is.
   const bool tells_why = announcement.ok() && announcement->end.has_value() &&
-                         announcement->end->kind != EndKind::kCollectiveFailed;
+                         announcement->end->kind != negotiation::EndKind::kCollectiveFailed;
   if (tells_why) return announcement->end->status;
   return std::nullopt;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -15,7 +15,7 @@
 #include "worker_runtime/engine/engine_test_util.h"
 #include "worker_runtime/negotiation/message_codec.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using ::testing::HasSubstr;
@@ -45,7 +45,8 @@ TEST(EngineFailureTest, MismatchInAGroup_FailsTheWholeGroup) {
   TestWorld world(2);
   world.OnEach([](int rank, Engine& engine) {
     std::vector<float> a(2, 1), b(2, 1);
-    const Reduction reduction = rank == 0 ? Reduction::kSum : Reduction::kMax;
+    const negotiation::Reduction reduction =
+        rank == 0 ? negotiation::Reduction::kSum : negotiation::Reduction::kMax;
     const absl::Status status =
         RunOn(engine, {AllReduceOf("a", a), AllReduceOf("b", b, reduction)});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -59,14 +60,14 @@ TEST(EngineFailureTest, GatherWhileJoined_FailsOnTheOthers) {
   world.OnEach([](int rank, Engine& engine) {
     if (rank == 0) {
       std::vector<float> data(2, 1);
-      TensorRequest gather = Bare("g", OpKind::kAllGather);
+      TensorRequest gather = Bare("g", negotiation::OpKind::kAllGather);
       gather.shape = {2};
       gather.input = data.data();
       const absl::Status status = RunOn(engine, {gather});
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(Message(status), HasSubstr("rank 1 has joined"));
     }
-    EXPECT_EQ(RunOn(engine, {Bare("join", OpKind::kJoin)}), absl::OkStatus());
+    EXPECT_EQ(RunOn(engine, {Bare("join", negotiation::OpKind::kJoin)}), absl::OkStatus());
   });
 }
 
@@ -88,10 +89,10 @@ TEST(EngineFailureTest, DifferentOrder_IsRecognisedAndTheEngineGoesOn) {
 
 TEST(EngineFailureTest, Stall_IsToldOnRankZero) {
   absl::Mutex mutex;
-  std::vector<StallReport> reports;
+  std::vector<negotiation::StallReport> reports;
   EngineOptions options;
   options.stall_warning_time = absl::Milliseconds(1);
-  options.on_stall = [&](const StallReport& report) {
+  options.on_stall = [&](const negotiation::StallReport& report) {
     absl::MutexLock lock(&mutex);
     reports.push_back(report);
   };
@@ -101,7 +102,7 @@ TEST(EngineFailureTest, Stall_IsToldOnRankZero) {
   {
     absl::MutexLock lock(&mutex);
     mutex.Await(absl::Condition(
-        +[](std::vector<StallReport>* r) { return !r->empty(); }, &reports));
+        +[](std::vector<negotiation::StallReport>* r) { return !r->empty(); }, &reports));
     ASSERT_EQ(reports[0].waiting.size(), 1u);
     EXPECT_EQ(reports[0].waiting[0].what, "allreduce 'late'");
     EXPECT_EQ(reports[0].waiting[0].missing, std::vector<int>{0});
@@ -116,7 +117,7 @@ TEST(EngineFailureTest, Shutdown_FailsWhatIsInFlightEverywhere) {
     TestWorld world(3);
     world.OnEach([&](int rank, Engine& engine) {
       std::vector<float> data{1};
-      EXPECT_EQ(RunOn(engine, {Bare("start", OpKind::kBarrier)}), absl::OkStatus());
+      EXPECT_EQ(RunOn(engine, {Bare("start", negotiation::OpKind::kBarrier)}), absl::OkStatus());
       if (rank == leaver) return engine.Shutdown();
       const absl::Status status = RunOn(engine, {AllReduceOf("a", data)});
       EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
@@ -224,12 +225,13 @@ TEST(EngineFailureTest, PeerGone_IsNamedOnEveryRank) {
 TEST(EngineFailureTest, PeerDiesInACollective_TheCauseIsFoundOnEveryRank) {
   for (int victim : {1, 2}) {
     TestWorld world(3, {}, victim);
-    Announcement announcement;
-    TensorSignature signature;
+    negotiation::Announcement announcement;
+    negotiation::TensorSignature signature;
     signature.name = "a";
     signature.shape = {1};
-    announcement.groups = {{{kNoSignatureId, std::make_shared<TensorSignature>(signature)}}};
-    ASSERT_TRUE(world.channel(victim).Send(0, Encode(announcement)).ok());
+    announcement.groups = {
+        {{negotiation::kNoSignatureId, std::make_shared<negotiation::TensorSignature>(signature)}}};
+    ASSERT_TRUE(world.channel(victim).Send(0, negotiation::Encode(announcement)).ok());
     std::thread dying([&] {
       auto plan = world.channel(victim).Receive(absl::Seconds(60));
       EXPECT_TRUE(plan.ok() && plan->size() == 1);
@@ -252,8 +254,8 @@ TEST(EngineFailureTest, NoMemoryForAResult_IsToldOnEveryRank) {
     TestWorld world(3);
     world.OnEach([poor](int rank, Engine& engine) {
       char place = 0;
-      TensorRequest request = Bare("vast", OpKind::kBroadcast);
-      request.type = DataType::kUint8;
+      TensorRequest request = Bare("vast", negotiation::OpKind::kBroadcast);
+      request.type = collectives::DataType::kUint8;
       request.shape = {int64_t{1} << 50};
       request.root_rank = poor;
       if (rank != poor) request.output = &place;
@@ -275,4 +277,4 @@ TEST(EngineFailureTest, NonsenseFromAPeer_BreaksTheEpoch) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

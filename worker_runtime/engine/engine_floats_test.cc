@@ -9,7 +9,7 @@
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/engine/engine_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 #if defined(__x86_64__)
@@ -46,4 +46,4 @@ TEST(EngineFloatsTest, AllReduce_CallerFlushesDenormals_TheyAreAddedAllTheSame) 
 #endif
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "worker_runtime/engine/float_mode_guard.h"
-#include "worker_runtime/negotiation/message_sizes.h"
 #include "worker_runtime/negotiation/message_codec.h"
+#include "worker_runtime/negotiation/message_sizes.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 // Rank 0 answers at once unless it is stuck; then we leave without its blessing.
@@ -21,9 +21,9 @@ constexpr int kMostUnacknowledgedEvictions = 64;
 // So often the engine's thread looks while others take turns.
 constexpr absl::Duration kWatchTime = absl::Milliseconds(2);
 
-CoordinatorOptions ToCoordinatorOptions(const EngineOptions& options,
-                                        const Communicator& communicator) {
-  CoordinatorOptions result;
+negotiation::CoordinatorOptions ToCoordinatorOptions(
+    const EngineOptions& options, const collectives::Communicator& communicator) {
+  negotiation::CoordinatorOptions result;
   result.size = communicator.size();
   result.fusion_copies = !communicator.TakesPieces();
   result.tunables = {options.fusion_threshold_bytes, options.cycle_time};
@@ -41,15 +41,15 @@ bool FailsOnlyTheOperation(const absl::Status& status) {
   return absl::IsUnimplemented(status) || absl::IsInvalidArgument(status);
 }
 
-bool IsAbsent(const PlannedTensor& tensor, int rank) {
+bool IsAbsent(const negotiation::PlannedTensor& tensor, int rank) {
   return std::find(tensor.absent_ranks.begin(), tensor.absent_ranks.end(), rank) !=
          tensor.absent_ranks.end();
 }
 
 }  // namespace
 
-EngineLoop::EngineLoop(const EngineOptions& options, Communicator& communicator,
-                       std::unique_ptr<ControlChannel> control, TensorQueue& queue,
+EngineLoop::EngineLoop(const EngineOptions& options, collectives::Communicator& communicator,
+                       std::unique_ptr<control::ControlChannel> control, TensorQueue& queue,
                        BlockedWaits& blocked)
     : options_(options),
       rank_(communicator.rank()),
@@ -63,11 +63,13 @@ EngineLoop::EngineLoop(const EngineOptions& options, Communicator& communicator,
       devices_(options.connect_devices, options.local_rank, options.collective_timeout,
                *options_.recorder, options.process_set) {
   if (rank_ == 0) {
-    coordinator_ = std::make_unique<Coordinator>(ToCoordinatorOptions(options, communicator));
+    coordinator_ =
+        std::make_unique<negotiation::Coordinator>(ToCoordinatorOptions(options, communicator));
   }
 }
 
-void EngineLoop::OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file) {
+void EngineLoop::OrderTimeline(negotiation::TimelineOrder order,
+                               std::shared_ptr<timeline::TraceFile> file) {
   timeline_.Order(std::move(order), std::move(file));
   Wake();
 }
@@ -173,7 +175,7 @@ void EngineLoop::End(absl::Status status) {
   control_->Finish(
       awaits_events ? kBrokenTimelinePatience : kFinishPatience,
       [this] { return aborted_.load() && !timeline_.AwaitsParts(); },
-      [this](const ControlChannel::Message& message) { TakeLastEvents(message); });
+      [this](const control::ControlChannel::Message& message) { TakeLastEvents(message); });
   timeline_.CloseFiles();
 }
 
@@ -207,7 +209,7 @@ absl::Status EngineLoop::CheckOrders() {
 }
 
 absl::Status EngineLoop::AnnounceNew() {
-  Announcement announcement;
+  negotiation::Announcement announcement;
   if (!FillAnnouncement(announcement)) return absl::OkStatus();
   unacknowledged_evictions_ = 0;
   announced_sequence_ = seen_sequence_;
@@ -215,17 +217,18 @@ absl::Status EngineLoop::AnnounceNew() {
 }
 
 // Whether there is anything to say.
-bool EngineLoop::FillAnnouncement(Announcement& announcement) {
+bool EngineLoop::FillAnnouncement(negotiation::Announcement& announcement) {
   announcement.seen_sequence = seen_sequence_;
   const absl::Time now = Clock::Real().Now();
   const bool must_go = somebody_waits_.exchange(false) || leaving_.load() ||
                        now >= queue_.TakeNewBy(options_.gather_time);
   for (const OperationPtr& operation : must_go ? queue_.TakeNew() : std::vector<OperationPtr>()) {
     auto& group = announcement.groups.emplace_back();
-    for (const SignaturePtr& signature : operation->signatures) {
-      const SignatureId id = known_.Find(*signature);
-      group.push_back(id == kNoSignatureId ? AnnouncedTensor{id, signature}
-                                           : AnnouncedTensor{id, nullptr});
+    for (const negotiation::SignaturePtr& signature : operation->signatures) {
+      const negotiation::SignatureId id = known_.Find(*signature);
+      group.push_back(id == negotiation::kNoSignatureId
+                          ? negotiation::AnnouncedTensor{id, signature}
+                          : negotiation::AnnouncedTensor{id, nullptr});
     }
   }
   BlockedWaits::Snapshot blocked = blocked_.Get();
@@ -242,7 +245,8 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
   const bool leaves = leaving_.load() && leave_by_ == absl::InfiniteFuture();
   if (leaves) {
     leave_by_ = now + kLeavePatience;
-    announcement.end.emplace(EpochEnd{rank_, WithRanksNote(LeftWorldError(rank_)), EndKind::kLeft});
+    announcement.end.emplace(negotiation::EpochEnd{rank_, WithRanksNote(LeftWorldError(rank_)),
+                                                   negotiation::EndKind::kLeft});
   }
   announcement.timeline = timeline_.NextPart(now);
   return !announcement.groups.empty() || blocked_anew || changes || leaves ||
@@ -250,26 +254,26 @@ bool EngineLoop::FillAnnouncement(Announcement& announcement) {
          unacknowledged_evictions_ >= kMostUnacknowledgedEvictions;
 }
 
-absl::Status EngineLoop::Announce(Announcement announcement) {
+absl::Status EngineLoop::Announce(negotiation::Announcement announcement) {
   if (is_root()) return Heard(rank_, std::move(announcement));
-  for (const Announcement& part : Split(std::move(announcement))) {
-    RETURN_IF_ERROR(control_->Send(0, Encode(part)));
+  for (const negotiation::Announcement& part : negotiation::Split(std::move(announcement))) {
+    RETURN_IF_ERROR(control_->Send(0, negotiation::Encode(part)));
   }
   return absl::OkStatus();
 }
 
-absl::Status EngineLoop::SendPlan(const Plan& plan) {
-  const bool is_alike = IsAlikeForAll(plan);
+absl::Status EngineLoop::SendPlan(const negotiation::Plan& plan) {
+  const bool is_alike = negotiation::IsAlikeForAll(plan);
   absl::Status status;
   std::string bytes;
   for (int peer = 1; peer < size_; ++peer) {
-    if (peer == 1 || !is_alike) bytes = Encode(plan, peer);
+    if (peer == 1 || !is_alike) bytes = negotiation::Encode(plan, peer);
     status.Update(control_->Send(peer, bytes));
   }
   return status;
 }
 
-absl::Status EngineLoop::Heard(int rank, Announcement announcement) {
+absl::Status EngineLoop::Heard(int rank, negotiation::Announcement announcement) {
   if (announcement.timeline.has_value()) {
     timeline_.Receive(rank, *std::move(announcement.timeline));
   }
@@ -277,7 +281,8 @@ absl::Status EngineLoop::Heard(int rank, Announcement announcement) {
 }
 
 absl::Status EngineLoop::FillInbox(absl::Duration timeout) {
-  ASSIGN_OR_RETURN(std::vector<ControlChannel::Message> messages, control_->Receive(timeout));
+  ASSIGN_OR_RETURN(std::vector<control::ControlChannel::Message> messages,
+                   control_->Receive(timeout));
   std::move(messages.begin(), messages.end(), std::back_inserter(inbox_));
   return absl::OkStatus();
 }
@@ -285,21 +290,24 @@ absl::Status EngineLoop::FillInbox(absl::Duration timeout) {
 absl::Status EngineLoop::HandleInbox() {
   while (!inbox_.empty()) {
     // Taken out first: if it ends the epoch, the rest may tell why.
-    const ControlChannel::Message message = std::move(inbox_.front());
+    const control::ControlChannel::Message message = std::move(inbox_.front());
     inbox_.pop_front();
     if (is_root()) {
       RETURN_IF_ERROR(HandleAnnouncement(message));
     } else {
-      ASSIGN_OR_RETURN(const Plan plan, DecodePlan(message.bytes, size_, known_));
+      ASSIGN_OR_RETURN(const negotiation::Plan plan,
+                       negotiation::DecodePlan(message.bytes, size_, known_));
       RETURN_IF_ERROR(CarryOut(plan));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status EngineLoop::HandleAnnouncement(const ControlChannel::Message& message) {
-  ASSIGN_OR_RETURN(Announcement announcement, DecodeAnnouncement(message.bytes, size_));
-  if (announcement.end.has_value() && announcement.end->kind == EndKind::kCollectiveFailed) {
+absl::Status EngineLoop::HandleAnnouncement(const control::ControlChannel::Message& message) {
+  ASSIGN_OR_RETURN(negotiation::Announcement announcement,
+                   negotiation::DecodeAnnouncement(message.bytes, size_));
+  if (announcement.end.has_value() &&
+      announcement.end->kind == negotiation::EndKind::kCollectiveFailed) {
     collective_failed_ = true;
     return announcement.end->status;
   }
@@ -309,9 +317,9 @@ absl::Status EngineLoop::HandleAnnouncement(const ControlChannel::Message& messa
 absl::Status EngineLoop::RunNextPlan() {
   if (!is_root()) return absl::OkStatus();
   if (auto order = timeline_.TakeOrder()) coordinator_->OrderTimeline(*std::move(order));
-  std::optional<Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
+  std::optional<negotiation::Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
   const absl::Status stalled = TellOfStall();
-  for (const TuningSample& sample : coordinator_->TakeTuningSamples()) {
+  for (const negotiation::tuning::TuningSample& sample : coordinator_->TakeTuningSamples()) {
     if (options_.on_tuning_sample) options_.on_tuning_sample(sample);
   }
   if (!plan.has_value()) return stalled;
@@ -325,34 +333,35 @@ absl::Status EngineLoop::RunNextPlan() {
 }
 
 absl::Status EngineLoop::TellOfStall() {
-  const std::optional<StallReport> report = coordinator_->TakeStall();
+  const std::optional<negotiation::StallReport> report = coordinator_->TakeStall();
   if (!report.has_value()) return absl::OkStatus();
   if (options_.on_stall) {
     options_.on_stall(*report);
     return absl::OkStatus();
   }
-  return report->give_up ? absl::DeadlineExceededError(StallText(*report)) : absl::OkStatus();
+  return report->give_up ? absl::DeadlineExceededError(negotiation::StallText(*report))
+                         : absl::OkStatus();
 }
 
-absl::Status EngineLoop::CarryOut(const Plan& plan) {
+absl::Status EngineLoop::CarryOut(const negotiation::Plan& plan) {
   known_.Apply(plan);
   if (!plan.evicted_ids.empty()) ++unacknowledged_evictions_;
   if (plan.timeline.has_value()) {
     RETURN_IF_ERROR(timeline_.CarryOut(*plan.timeline));
     if (options_.on_timeline_order) options_.on_timeline_order(*plan.timeline);
   }
-  for (const Failure& failure : plan.failures) Deliver(failure);
-  for (const Batch& batch : plan.batches) RETURN_IF_ERROR(RunBatch(batch));
+  for (const negotiation::Failure& failure : plan.failures) Deliver(failure);
+  for (const negotiation::Batch& batch : plan.batches) RETURN_IF_ERROR(RunBatch(batch));
   seen_sequence_ = plan.sequence;
   if (!plan.end.has_value()) return absl::OkStatus();
   end_ = plan.end;
   return end_->status;
 }
 
-absl::Status EngineLoop::RunBatch(const Batch& batch) {
+absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
   const absl::Time began = options_.recorder->Begin();
   Executor::Parts parts;
-  for (const PlannedTensor& tensor : batch) {
+  for (const negotiation::PlannedTensor& tensor : batch) {
     if (IsAbsent(tensor, rank_)) {
       parts.emplace_back();
       continue;
@@ -367,8 +376,8 @@ absl::Status EngineLoop::RunBatch(const Batch& batch) {
   absl::Status status =
       batch.front().signature->on_device ? devices_.Run(batch, parts) : executor_.Run(batch, parts);
   if (began != absl::InfinitePast()) {
-    std::vector<SignaturePtr> tensors;
-    for (const PlannedTensor& tensor : batch) tensors.push_back(tensor.signature);
+    std::vector<negotiation::SignaturePtr> tensors;
+    for (const negotiation::PlannedTensor& tensor : batch) tensors.push_back(tensor.signature);
     options_.recorder->Operation(options_.process_set, began, std::move(tensors));
   }
   if (!status.ok() && !FailsOnlyTheOperation(status)) {
@@ -396,7 +405,7 @@ void EngineLoop::RecordPlanned(const OperationTensor& tensor) {
                              tensor.operation->signatures[tensor.index]);
 }
 
-void EngineLoop::Deliver(const Failure& failure) {
+void EngineLoop::Deliver(const negotiation::Failure& failure) {
   for (const std::string& name : failure.names) {
     std::optional<OperationTensor> tensor = queue_.Take(name);
     // Not every rank has submitted what a deadlock was about.
@@ -406,4 +415,4 @@ void EngineLoop::Deliver(const Failure& failure) {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

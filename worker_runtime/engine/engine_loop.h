@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "collectives/communicator.h"
+#include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/blocked_waits.h"
 #include "worker_runtime/engine/completion.h"
-#include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/engine/engine_timeline.h"
 #include "worker_runtime/engine/executor.h"
@@ -25,7 +25,7 @@
 #include "worker_runtime/negotiation/known_signatures.h"
 #include "worker_runtime/negotiation/messages.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // The status of everything in flight once `rank` has left in good order.
 absl::Status LeftWorldError(int rank);
@@ -38,8 +38,9 @@ absl::Status LeftWorldError(int rank);
 // two wake-ups, which take longer than a small operation does.
 class EngineLoop {
  public:
-  EngineLoop(const EngineOptions& options, Communicator& communicator,
-             std::unique_ptr<ControlChannel> control, TensorQueue& queue, BlockedWaits& blocked);
+  EngineLoop(const EngineOptions& options, collectives::Communicator& communicator,
+             std::unique_ptr<control::ControlChannel> control, TensorQueue& queue,
+             BlockedWaits& blocked);
 
   // Works until the epoch has ended, then fails what is in flight and closes the queue.
   void Run();
@@ -52,7 +53,7 @@ class EngineLoop {
   // There is something new in the queue or among the blocked waits.
   void Wake() { control_->Wake(); }
   // See Engine::OrderTimeline.
-  void OrderTimeline(TimelineOrder order, std::shared_ptr<TraceFile> file);
+  void OrderTimeline(negotiation::TimelineOrder order, std::shared_ptr<timeline::TraceFile> file);
   // See Engine::SetWorldChanging.
   void SetWorldChanging();
   // Ends the epoch in good order.
@@ -71,20 +72,20 @@ class EngineLoop {
   absl::Status AnnounceNew();
   absl::Status FillInbox(absl::Duration timeout);
   absl::Status HandleInbox();
-  absl::Status HandleAnnouncement(const ControlChannel::Message& message);
+  absl::Status HandleAnnouncement(const control::ControlChannel::Message& message);
   absl::Status RunNextPlan();
 
   absl::Duration ReceiveTimeout() const;
-  bool FillAnnouncement(Announcement& announcement);
-  absl::Status Announce(Announcement announcement);
+  bool FillAnnouncement(negotiation::Announcement& announcement);
+  absl::Status Announce(negotiation::Announcement announcement);
   // To all members; the first error, which keeps it from no other.
-  absl::Status SendPlan(const Plan& plan);
-  absl::Status CarryOut(const Plan& plan);
-  absl::Status RunBatch(const Batch& batch);
+  absl::Status SendPlan(const negotiation::Plan& plan);
+  absl::Status CarryOut(const negotiation::Plan& plan);
+  absl::Status RunBatch(const negotiation::Batch& batch);
   absl::Status TellOfStall();
   void RecordPlanned(const OperationTensor& tensor);
-  absl::Status Heard(int rank, Announcement announcement);
-  void Deliver(const Failure& failure);
+  absl::Status Heard(int rank, negotiation::Announcement announcement);
+  void Deliver(const negotiation::Failure& failure);
 
   // What follows the end of the epoch (engine_end.cc).
   // Tells the others if need be; returns why the epoch ended, from the one who knows best.
@@ -94,38 +95,38 @@ class EngineLoop {
   absl::Status WithRanksNote(const absl::Status& status) const;
   // Sends what was recorded and not sent yet, and takes what has come already.
   void SendLastEvents();
-  void TakeLastEvents(const ControlChannel::Message& message);
+  void TakeLastEvents(const control::ControlChannel::Message& message);
   void TellMembers(const absl::Status& status);
   void TellRoot(const absl::Status& status);
   // What a collective reports is often a consequence; the cause comes by the control channel.
   absl::Status LookForCause(const absl::Status& own);
-  std::optional<absl::Status> FindCause(const ControlChannel::Message& message);
+  std::optional<absl::Status> FindCause(const control::ControlChannel::Message& message);
 
   bool is_root() const { return coordinator_ != nullptr; }
 
   const EngineOptions options_;
   const int rank_;
   const int size_;
-  Communicator& communicator_;
-  const std::unique_ptr<ControlChannel> control_;
+  collectives::Communicator& communicator_;
+  const std::unique_ptr<control::ControlChannel> control_;
   TensorQueue& queue_;
   BlockedWaits& blocked_;
 
   EngineTimeline timeline_;
   Executor executor_;
   DeviceExecutor devices_;
-  KnownSignatures known_;
-  std::unique_ptr<Coordinator> coordinator_;  // on rank 0
+  negotiation::KnownSignatures known_;
+  std::unique_ptr<negotiation::Coordinator> coordinator_;  // on rank 0
   uint64_t seen_sequence_ = 0;
   int unacknowledged_evictions_ = 0;  // plans with evictions since the last announcement
   uint64_t announced_blocked_version_ = 0;
   uint64_t announced_sequence_ = 0;
   bool announced_change_ = false;
-  absl::Time leave_by_ = absl::InfiniteFuture();  // finite once leaving has been announced
-  std::deque<ControlChannel::Message> inbox_;     // received, not handled yet
-  bool collective_failed_ = false;                // here or, on rank 0, elsewhere
-  std::vector<OperationTensor> broken_;           // what the failed collective was about
-  std::optional<EpochEnd> end_;                   // as the last plan says
+  absl::Time leave_by_ = absl::InfiniteFuture();        // finite once leaving has been announced
+  std::deque<control::ControlChannel::Message> inbox_;  // received, not handled yet
+  bool collective_failed_ = false;                      // here or, on rank 0, elsewhere
+  std::vector<OperationTensor> broken_;                 // what the failed collective was about
+  std::optional<negotiation::EpochEnd> end_;            // as the last plan says
 
   absl::Mutex turn_;  // held by whoever works; all of the above belongs to the holder
   absl::Status failed_ ABSL_GUARDED_BY(turn_);  // of a round; the engine's thread ends the epoch
@@ -142,6 +143,6 @@ class EngineLoop {
   absl::Status abort_reason_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_ENGINE_LOOP_H_

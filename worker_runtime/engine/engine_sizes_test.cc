@@ -5,7 +5,7 @@
 #include "worker_runtime/engine/engine_test_util.h"
 #include "worker_runtime/negotiation/message_sizes.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using testing::HasSubstr;
@@ -66,7 +66,7 @@ TEST(EngineSizesTest, TooMuch_IsRefusedAtOnce_AndTheWorldGoesOn) {
     const absl::Status name = RunOn(engine, {AllReduceOf(LongName(0, kMostNameBytes + 1), data)});
     EXPECT_EQ(name, absl::InvalidArgumentError(
                         "a name of 8388609 bytes is too long: at most 8388608 are taken"));
-    const auto group = LongNamed(data, static_cast<int>(kMostOperationBytes / kLarge));
+    const auto group = LongNamed(data, static_cast<int>(negotiation::kMostOperationBytes / kLarge));
     const absl::Status all = RunOn(engine, group);
     EXPECT_EQ(all.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(all.message()), HasSubstr("an operation of 16 tensors takes "));
@@ -84,4 +84,4 @@ TEST(EngineSizesTest, MismatchOfMuch_FailsOnlyThat) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/engine/engine_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -20,11 +20,11 @@ using Results = std::vector<TensorResult>;
 // What a result holds, as floats.
 std::vector<float> Floats(const TensorResult& result) {
   const float* data = static_cast<const float*>(result.data);
-  return std::vector<float>(data, data + ElementCount(result.shape));
+  return std::vector<float>(data, data + negotiation::ElementCount(result.shape));
 }
 
-TensorRequest OnFloats(OpKind op, const std::string& name, const std::vector<float>& input,
-                       std::vector<int64_t> shape) {
+TensorRequest OnFloats(negotiation::OpKind op, const std::string& name,
+                       const std::vector<float>& input, std::vector<int64_t> shape) {
   TensorRequest request = Bare(name, op);
   request.input = input.data();
   request.shape = std::move(shape);
@@ -87,7 +87,7 @@ TEST_P(EngineTest, PeerLeaves_AfterCallersHaveWaited_IsHeardByAll) {
   TestWorld world(size(), options);
   world.OnEach([&](int rank, Engine& engine) {
     for (int step = 0; step < 100; ++step) {
-      EXPECT_EQ(RunAtOnce(engine, Bare("x", OpKind::kBarrier)), absl::OkStatus());
+      EXPECT_EQ(RunAtOnce(engine, Bare("x", negotiation::OpKind::kBarrier)), absl::OkStatus());
     }
   });
   world.engine(size() - 1).Shutdown();
@@ -116,8 +116,9 @@ TEST_P(EngineTest, AllReduce_AverageAndFactors_AreApplied) {
     factors.prescale = 0.5;
     factors.postscale = 4;
     EXPECT_EQ(
-        RunOn(engine, {AllReduceOf("average", average, Reduction::kAverage), factors,
-                       AllReduceOf("integers", integers, DataType::kInt32, Reduction::kAverage)}),
+        RunOn(engine, {AllReduceOf("average", average, negotiation::Reduction::kAverage), factors,
+                       AllReduceOf("integers", integers, collectives::DataType::kInt32,
+                                   negotiation::Reduction::kAverage)}),
         absl::OkStatus());
     EXPECT_THAT(average, ElementsAre(1, 2));
     EXPECT_THAT(scaled, ElementsAre(2 * size(), 4 * size()));
@@ -130,9 +131,9 @@ TEST_P(EngineTest, AllReduce_MinMaxProduct_AreWhatTheySay) {
   world.OnEach([&](int rank, Engine& engine) {
     const auto mine = static_cast<float>(rank + 1), last = static_cast<float>(size());
     std::vector<float> min{mine}, max{mine}, product{2};
-    EXPECT_EQ(RunOn(engine, {AllReduceOf("min", min, Reduction::kMin),
-                             AllReduceOf("max", max, Reduction::kMax),
-                             AllReduceOf("product", product, Reduction::kProduct)}),
+    EXPECT_EQ(RunOn(engine, {AllReduceOf("min", min, negotiation::Reduction::kMin),
+                             AllReduceOf("max", max, negotiation::Reduction::kMax),
+                             AllReduceOf("product", product, negotiation::Reduction::kProduct)}),
               absl::OkStatus());
     EXPECT_THAT(min, ElementsAre(1));
     EXPECT_THAT(max, ElementsAre(last));
@@ -145,7 +146,7 @@ TEST_P(EngineTest, AllReduce_Adasum_AveragesWhatIsEqual) {
   world.OnEach([&](int rank, Engine& engine) {
     const std::vector<float> input{3, 4};
     std::vector<float> output{0, 0}, after{1};
-    TensorRequest request = AllReduceOf("adasum", output, Reduction::kAdasum);
+    TensorRequest request = AllReduceOf("adasum", output, negotiation::Reduction::kAdasum);
     request.input = input.data();
     EXPECT_EQ(RunOn(engine, {request}), absl::OkStatus());
     EXPECT_THAT(output, ElementsAre(FloatEq(3), FloatEq(4)));
@@ -157,7 +158,7 @@ TEST_P(EngineTest, AllGather_RowsDifferAndMayBeNone) {
   TestWorld world(size());
   world.OnEach([&](int rank, Engine& engine) {
     const std::vector<float> rows(rank * 2, static_cast<float>(rank));
-    EXPECT_EQ(RunAndCheck(engine, {OnFloats(OpKind::kAllGather, "g", rows, {rank, 2})},
+    EXPECT_EQ(RunAndCheck(engine, {OnFloats(negotiation::OpKind::kAllGather, "g", rows, {rank, 2})},
                           [&](const Results& results) {
                             EXPECT_THAT(results[0].shape, ElementsAre(SumOfRanks(), 2));
                             std::vector<float> want;
@@ -175,7 +176,7 @@ TEST_P(EngineTest, Broadcast_EveryRootReachesAll) {
   world.OnEach([&](int rank, Engine& engine) {
     for (int root = 0; root < size(); ++root) {
       std::vector<float> data(3, static_cast<float>(rank));
-      TensorRequest request = Bare(absl::StrCat("b", root), OpKind::kBroadcast);
+      TensorRequest request = Bare(absl::StrCat("b", root), negotiation::OpKind::kBroadcast);
       request.shape = {3};
       request.output = data.data();
       request.root_rank = root;
@@ -190,7 +191,8 @@ TEST_P(EngineTest, AllToAll_UnevenSplits_SendEachItsRows) {
   world.OnEach([&](int rank, Engine& engine) {
     // Rank r sends r rows to everyone and keeps one more row to itself.
     const std::vector<float> rows(rank * size() + 1, static_cast<float>(rank));
-    TensorRequest request = OnFloats(OpKind::kAllToAll, "t", rows, {rank * size() + 1});
+    TensorRequest request =
+        OnFloats(negotiation::OpKind::kAllToAll, "t", rows, {rank * size() + 1});
     request.splits.assign(size(), rank);
     EXPECT_EQ(RunAndCheck(engine, {request},
                           [&](const Results& results) {
@@ -213,8 +215,8 @@ TEST_P(EngineTest, ReduceScatter_FirstRanksGetOneRowMore) {
     const int rows = size() + 1;
     std::vector<float> data(rows);
     std::iota(data.begin(), data.end(), 0.0f);
-    TensorRequest request = OnFloats(OpKind::kReduceScatter, "r", data, {rows, 1});
-    request.reduction = Reduction::kAverage;
+    TensorRequest request = OnFloats(negotiation::OpKind::kReduceScatter, "r", data, {rows, 1});
+    request.reduction = negotiation::Reduction::kAverage;
     request.prescale = 2;
     EXPECT_EQ(RunAndCheck(engine, {request},
                           [&](const Results& results) {
@@ -236,7 +238,7 @@ TEST_P(EngineTest, Group_MixedTypesAndOrders_IsOneHandle) {
     std::vector<float> a(10, 1), empty;
     std::vector<double> b(5, 2);
     std::vector<TensorRequest> group{AllReduceOf("g.a", a),
-                                     AllReduceOf("g.b", b, DataType::kFloat64),
+                                     AllReduceOf("g.b", b, collectives::DataType::kFloat64),
                                      AllReduceOf("g.empty", empty)};
     if (rank % 2 == 1) std::reverse(group.begin(), group.end());
     EXPECT_EQ(RunOn(engine, group), absl::OkStatus());
@@ -266,7 +268,7 @@ TEST_P(EngineTest, Barrier_NobodyLeavesBeforeAllHaveCome) {
   std::atomic<int> come{0};
   world.OnEach([&](int, Engine& engine) {
     ++come;
-    EXPECT_EQ(RunOn(engine, {Bare("barrier", OpKind::kBarrier)}), absl::OkStatus());
+    EXPECT_EQ(RunOn(engine, {Bare("barrier", negotiation::OpKind::kBarrier)}), absl::OkStatus());
     EXPECT_EQ(come, size());
   });
 }
@@ -277,7 +279,7 @@ TEST_P(EngineTest, Commit_OneRankWasToldOfAChange_AllRanksHearItAtTheSameCommit)
   world.OnEach([&](int rank, Engine& engine) {
     for (int commit = 0; commit < 6; ++commit) {
       if (commit == kChangeAt && rank == size() - 1) engine.SetWorldChanging();
-      EXPECT_EQ(RunAndCheck(engine, {Bare("commit", OpKind::kCommit)},
+      EXPECT_EQ(RunAndCheck(engine, {Bare("commit", negotiation::OpKind::kCommit)},
                             [&](const Results& results) {
                               EXPECT_EQ(results[0].world_is_changing, commit >= kChangeAt);
                             }),
@@ -304,14 +306,15 @@ TEST_P(EngineTest, Join_OthersGoOnAndAllLearnTheLast) {
       std::vector<float> sum{1}, min{5}, average{static_cast<float>(size())};
       EXPECT_EQ(
           RunOn(engine, {AllReduceOf(absl::StrCat("sum", step), sum),
-                         AllReduceOf(absl::StrCat("min", step), min, Reduction::kMin),
-                         AllReduceOf(absl::StrCat("avg", step), average, Reduction::kAverage)}),
+                         AllReduceOf(absl::StrCat("min", step), min, negotiation::Reduction::kMin),
+                         AllReduceOf(absl::StrCat("avg", step), average,
+                                     negotiation::Reduction::kAverage)}),
           absl::OkStatus());
       EXPECT_THAT(sum, ElementsAre(size() - step));
       EXPECT_THAT(min, ElementsAre(5));
       EXPECT_THAT(average, ElementsAre(size() - step));
     }
-    EXPECT_EQ(RunAndCheck(engine, {Bare("join", OpKind::kJoin)},
+    EXPECT_EQ(RunAndCheck(engine, {Bare("join", negotiation::OpKind::kJoin)},
                           [&](const Results& results) {
                             EXPECT_EQ(results[0].last_joined_rank, size() - 1);
                           }),
@@ -397,4 +400,4 @@ TEST(EngineSubmitTest, SameNameInFlight_IsRefusedUntilItIsDone) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/control/mail_control_channel.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 constexpr char kAddress[] = "127.0.0.1";
@@ -30,12 +30,14 @@ void InThreads(int count, const std::function<void(int)>& f) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TestWorld::TestWorld(int size, const EngineOptions& options, int bare_rank, DeviceBackend* devices)
-    : backend_(InSharedMemory() ? MakeShmBackend() : MakeInprocBackend()),
+TestWorld::TestWorld(int size, const EngineOptions& options, int bare_rank,
+                     collectives::DeviceBackend* devices)
+    : backend_(InSharedMemory() ? collectives::shm::MakeShmBackend()
+                                : collectives::inproc::MakeInprocBackend()),
       keys_(size),
       ranks_(size) {
   for (Rank& rank : ranks_) {
-    auto listener = ControlListener::Open(kAddress);
+    auto listener = control::ControlListener::Open(kAddress);
     EXPECT_TRUE(listener.ok()) << listener.status();
     rank.listener = *std::move(listener);
   }
@@ -50,33 +52,33 @@ TestWorld::~TestWorld() {
   for (Rank& rank : ranks_) rank.engine.reset();
 }
 
-GroupInfo TestWorld::GroupOf(int rank) const {
+collectives::GroupInfo TestWorld::GroupOf(int rank) const {
   return {Epoch(1), rank, size(), kAddress, "the epoch's secret"};
 }
 
-void TestWorld::Start(int rank, EngineOptions options, DeviceBackend* devices) {
+void TestWorld::Start(int rank, EngineOptions options, collectives::DeviceBackend* devices) {
   Rank& parts = ranks_[rank];
   if (devices != nullptr) {
     options.connect_devices = [this, rank, devices](int device, const WaitBounds& bounds) {
       std::string why_staged;
-      return ConnectDevices(*devices, GroupOf(rank), device, *ranks_[rank].communicator, bounds,
-                            &why_staged);
+      return collectives::ConnectDevices(*devices, GroupOf(rank), device,
+                                         *ranks_[rank].communicator, bounds, &why_staged);
     };
   }
   parts.engine = Engine::Start(options, *parts.communicator, std::move(parts.channel));
 }
 
 void TestWorld::Connect(int rank) {
-  const GroupInfo group = GroupOf(rank);
+  const collectives::GroupInfo group = GroupOf(rank);
   auto communicator = backend_->Connect(group, *keys_.ForRank(rank), kConnectTimeout);
   ASSERT_TRUE(communicator.ok()) << communicator.status();
   ranks_[rank].communicator = *std::move(communicator);
-  if (Mailbox* const mailbox = ranks_[rank].communicator->mailbox()) {
-    ranks_[rank].channel = MakeMailControlChannel(*mailbox, rank, size());
+  if (collectives::Mailbox* const mailbox = ranks_[rank].communicator->mailbox()) {
+    ranks_[rank].channel = control::MakeMailControlChannel(*mailbox, rank, size());
     return;
   }
-  auto channel = ControlChannel::Connect(group, *ranks_[rank].listener, kAddress,
-                                         ranks_[0].listener->port(), kConnectTimeout);
+  auto channel = control::ControlChannel::Connect(group, *ranks_[rank].listener, kAddress,
+                                                  ranks_[0].listener->port(), kConnectTimeout);
   ASSERT_TRUE(channel.ok()) << channel.status();
   ranks_[rank].channel = *std::move(channel);
 }
@@ -98,7 +100,7 @@ absl::Status RunOn(Engine& engine, std::vector<TensorRequest> requests) {
 }
 
 absl::Status RunAtOnce(Engine& engine, TensorRequest request) {
-  std::vector<SignaturePtr> signatures;
+  std::vector<negotiation::SignaturePtr> signatures;
   std::vector<TensorMemory> memory;
   SplitRequests({std::move(request)}, signatures, memory);
   ASSIGN_OR_RETURN(const Engine::Handle handle, engine.Submit(signatures, memory, /*waits=*/true));
@@ -113,4 +115,4 @@ absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

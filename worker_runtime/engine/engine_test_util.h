@@ -15,7 +15,7 @@
 #include "worker_runtime/control/control_channel.h"
 #include "worker_runtime/engine/engine.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Calls f(0), ..., f(count - 1), each in a thread of its own, and waits for all.
 void InThreads(int count, const std::function<void(int)>& f);
@@ -25,12 +25,12 @@ class TestWorld {
   // Starts an engine on every rank but `bare_rank`, which gets only its connections. `devices`
   // connects the ranks' devices; nullptr: they have none.
   explicit TestWorld(int size, const EngineOptions& options = {}, int bare_rank = -1,
-                     DeviceBackend* devices = nullptr);
+                     collectives::DeviceBackend* devices = nullptr);
   ~TestWorld();
 
   int size() const { return static_cast<int>(ranks_.size()); }
   Engine& engine(int rank) { return *ranks_[rank].engine; }
-  ControlChannel& channel(int bare_rank) { return *ranks_[bare_rank].channel; }
+  control::ControlChannel& channel(int bare_rank) { return *ranks_[bare_rank].channel; }
 
   // Calls f for every rank that has an engine, each in a thread of its own.
   void OnEach(const std::function<void(int rank, Engine& engine)>& f);
@@ -40,24 +40,24 @@ class TestWorld {
 
  private:
   struct Rank {
-    std::unique_ptr<ControlListener> listener;
-    std::unique_ptr<Communicator> communicator;
-    std::unique_ptr<ControlChannel> channel;  // until the engine takes it
+    std::unique_ptr<control::ControlListener> listener;
+    std::unique_ptr<collectives::Communicator> communicator;
+    std::unique_ptr<control::ControlChannel> channel;  // until the engine takes it
     std::unique_ptr<Engine> engine;
   };
-  GroupInfo GroupOf(int rank) const;
+  collectives::GroupInfo GroupOf(int rank) const;
   void Connect(int rank);
-  void Start(int rank, EngineOptions options, DeviceBackend* devices);
+  void Start(int rank, EngineOptions options, collectives::DeviceBackend* devices);
 
-  const std::unique_ptr<Backend> backend_;
-  KeyExchangeTable keys_;
+  const std::unique_ptr<collectives::Backend> backend_;
+  collectives::conformance::KeyExchangeTable keys_;
   std::vector<Rank> ranks_;
 };
 
 // An all-reduce in place.
 template <typename T>
-TensorRequest AllReduceOf(const std::string& name, std::vector<T>& data, DataType type,
-                          Reduction reduction = Reduction::kSum) {
+TensorRequest AllReduceOf(const std::string& name, std::vector<T>& data, collectives::DataType type,
+                          negotiation::Reduction reduction = negotiation::Reduction::kSum) {
   TensorRequest request;
   request.name = name;
   request.type = type;
@@ -67,12 +67,12 @@ TensorRequest AllReduceOf(const std::string& name, std::vector<T>& data, DataTyp
   return request;
 }
 inline TensorRequest AllReduceOf(const std::string& name, std::vector<float>& data,
-                                 Reduction reduction = Reduction::kSum) {
-  return AllReduceOf(name, data, DataType::kFloat32, reduction);
+                                 negotiation::Reduction reduction = negotiation::Reduction::kSum) {
+  return AllReduceOf(name, data, collectives::DataType::kFloat32, reduction);
 }
 
 // A request that carries no data.
-inline TensorRequest Bare(const std::string& name, OpKind op) {
+inline TensorRequest Bare(const std::string& name, negotiation::OpKind op) {
   TensorRequest request;
   request.name = name;
   request.op = op;
@@ -89,6 +89,6 @@ absl::Status RunAtOnce(Engine& engine, TensorRequest request);
 absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
                          const std::function<void(const std::vector<TensorResult>&)>& check);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_

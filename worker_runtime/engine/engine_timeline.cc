@@ -6,9 +6,10 @@
 #include "base/status_macros.h"
 #include "worker_runtime/timeline/clock_offset.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
-void EngineTimeline::Order(TimelineOrder order, std::shared_ptr<TraceFile> file) {
+void EngineTimeline::Order(negotiation::TimelineOrder order,
+                           std::shared_ptr<timeline::TraceFile> file) {
   absl::MutexLock lock(&mutex_);
   if (ended_) {
     if (file != nullptr) file->Close();
@@ -18,7 +19,7 @@ void EngineTimeline::Order(TimelineOrder order, std::shared_ptr<TraceFile> file)
   orders_.emplace_back(std::move(order), std::move(file));
 }
 
-std::optional<TimelineOrder> EngineTimeline::TakeOrder() {
+std::optional<negotiation::TimelineOrder> EngineTimeline::TakeOrder() {
   absl::MutexLock lock(&mutex_);
   if (orders_.empty()) return std::nullopt;
   auto [order, file] = std::move(orders_.front());
@@ -30,11 +31,11 @@ std::optional<TimelineOrder> EngineTimeline::TakeOrder() {
   return order;
 }
 
-absl::Status EngineTimeline::CarryOut(const TimelineOrder& order) {
+absl::Status EngineTimeline::CarryOut(const negotiation::TimelineOrder& order) {
   Stop();
   if (order.path.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ClockOffset offset,
-                   MeasureClockOffset(communicator_, Clock::Real(), options_));
+  ASSIGN_OR_RETURN(const timeline::ClockOffset offset,
+                   timeline::MeasureClockOffset(communicator_, Clock::Real(), options_));
   recorder_.Start(offset, order.mark_cycles, Old());
   generation_ = order.generation;
   return absl::OkStatus();
@@ -48,20 +49,20 @@ absl::Time EngineTimeline::NextDue(absl::Time now) const {
 }
 
 absl::Duration EngineTimeline::Old() const {
-  return communicator_.rank() == 0 ? Recorder::kOldAtTheWriter : Recorder::kOld;
+  return communicator_.rank() == 0 ? timeline::Recorder::kOldAtTheWriter : timeline::Recorder::kOld;
 }
 
-std::optional<TimelinePart> EngineTimeline::NextPart(absl::Time now) {
+std::optional<negotiation::TimelinePart> EngineTimeline::NextPart(absl::Time now) {
   if (!outbox_.empty()) {
-    TimelinePart part = std::move(outbox_.front());
+    negotiation::TimelinePart part = std::move(outbox_.front());
     outbox_.pop_front();
     return part;
   }
   if (generation_ == 0 || recorder_.NextDue() > now) return std::nullopt;
-  return TimelinePart{generation_, false, recorder_.Take()};
+  return negotiation::TimelinePart{generation_, false, recorder_.Take()};
 }
 
-void EngineTimeline::Receive(int rank, TimelinePart part) {
+void EngineTimeline::Receive(int rank, negotiation::TimelinePart part) {
   const auto file = files_.find(part.generation);
   if (file == files_.end()) return;
   const bool last = part.last;
@@ -92,4 +93,4 @@ void EngineTimeline::CloseFiles() {
   orders_.clear();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -19,31 +19,32 @@
 #include "worker_runtime/timeline/recorder.h"
 #include "worker_runtime/timeline/trace_file.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Used by the engine's thread, except Order. What is handed to the constructor must outlive it. The
 // recorder takes more than this engine's events: those of process sets' engines travel with the
 // world's.
 class EngineTimeline {
  public:
-  EngineTimeline(Recorder& recorder, Communicator& communicator, absl::Duration timeout)
+  EngineTimeline(timeline::Recorder& recorder, collectives::Communicator& communicator,
+                 absl::Duration timeout)
       : recorder_(recorder), communicator_(communicator), options_{timeout} {}
 
   // Rank 0, from any thread: what all ranks are to do, and the file for what they record (nullptr:
   // stop). Fills in the generation. After CloseFiles the file is closed at once.
-  void Order(TimelineOrder order, std::shared_ptr<TraceFile> file);
+  void Order(negotiation::TimelineOrder order, std::shared_ptr<timeline::TraceFile> file);
   // Rank 0: the oldest order that was not taken yet.
-  std::optional<TimelineOrder> TakeOrder();
+  std::optional<negotiation::TimelineOrder> TakeOrder();
 
   // Every rank, at the same point of its plans. Errors as Communicator's.
-  absl::Status CarryOut(const TimelineOrder& order);
+  absl::Status CarryOut(const negotiation::TimelineOrder& order);
 
   // When NextPart should be asked again.
   absl::Time NextDue(absl::Time now) const;
   // What rank 0 should get now.
-  std::optional<TimelinePart> NextPart(absl::Time now);
+  std::optional<negotiation::TimelinePart> NextPart(absl::Time now);
   // Rank 0: what a rank has recorded.
-  void Receive(int rank, TimelinePart part);
+  void Receive(int rank, negotiation::TimelinePart part);
 
   // Records no more; NextPart gives the rest.
   void Stop();
@@ -55,19 +56,20 @@ class EngineTimeline {
  private:
   absl::Duration Old() const;
 
-  Recorder& recorder_;
-  Communicator& communicator_;
-  const CallOptions options_;
+  timeline::Recorder& recorder_;
+  collectives::Communicator& communicator_;
+  const collectives::CallOptions options_;
   uint64_t generation_ = 0;  // 0: off
-  std::deque<TimelinePart> outbox_;
-  std::map<uint64_t, std::shared_ptr<TraceFile>> files_;  // by generation
-  std::map<uint64_t, int> missing_;                       // ranks whose last part has not come
+  std::deque<negotiation::TimelinePart> outbox_;
+  std::map<uint64_t, std::shared_ptr<timeline::TraceFile>> files_;  // by generation
+  std::map<uint64_t, int> missing_;  // ranks whose last part has not come
   absl::Mutex mutex_;
   uint64_t last_generation_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<std::pair<TimelineOrder, std::shared_ptr<TraceFile>>> orders_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::pair<negotiation::TimelineOrder, std::shared_ptr<timeline::TraceFile>>> orders_
+      ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_ENGINE_TIMELINE_H_

@@ -12,7 +12,7 @@
 #include "worker_runtime/engine/engine_test_util.h"
 #include "worker_runtime/timeline/timeline_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using ::testing::Contains;
@@ -33,12 +33,12 @@ std::string Read(const std::string& path) {
 
 class EngineTimelineTest : public ::testing::Test {
  protected:
-  std::shared_ptr<TraceFile> Start(TestWorld& world, const std::string& path,
-                                   bool mark_cycles = false) {
+  std::shared_ptr<timeline::TraceFile> Start(TestWorld& world, const std::string& path,
+                                             bool mark_cycles = false) {
     const std::vector<std::string> hosts(world.size(), "host");
-    auto file = TraceFile::Open(path, hosts, Clock::Real().Now());
+    auto file = timeline::TraceFile::Open(path, hosts, Clock::Real().Now());
     EXPECT_TRUE(file.ok()) << file.status();
-    const std::shared_ptr<TraceFile> shared = *std::move(file);
+    const std::shared_ptr<timeline::TraceFile> shared = *std::move(file);
     world.engine(0).OrderTimeline({0, path, mark_cycles}, shared);
     return shared;
   }
@@ -48,9 +48,9 @@ class EngineTimelineTest : public ::testing::Test {
   void Train(TestWorld& world, const std::string& name) {
     world.OnEach([&](int, Engine& engine) {
       std::vector<float> a(10), b(10);
-      EXPECT_TRUE(RunOn(engine, {Bare("before." + name, OpKind::kBarrier)}).ok());
+      EXPECT_TRUE(RunOn(engine, {Bare("before." + name, negotiation::OpKind::kBarrier)}).ok());
       EXPECT_TRUE(RunOn(engine, {AllReduceOf(name + ".a", a), AllReduceOf(name + ".b", b)}).ok());
-      EXPECT_TRUE(RunOn(engine, {Bare("after." + name, OpKind::kBarrier)}).ok());
+      EXPECT_TRUE(RunOn(engine, {Bare("after." + name, negotiation::OpKind::kBarrier)}).ok());
     });
   }
 
@@ -75,7 +75,7 @@ TEST_F(EngineTimelineTest, StartAndStop_AtRunTime_WriteWhatAllRanksDidBetween) {
   Stop(world);
   ASSERT_EQ(file->AwaitClosed(kPatience), absl::OkStatus());
   Train(world, "too late");
-  const std::vector<Event> events = ParseTrace(Read(path_));
+  const std::vector<Event> events = timeline::ParseTrace(Read(path_));
   const auto everyone = UnorderedElementsAre("0", "1", "2");
   EXPECT_THAT(ProcessesOf(events, "ALLREDUCE", "X"), everyone);
   EXPECT_THAT(ProcessesOf(events, "INPROC_ALLREDUCE", "X"), everyone);
@@ -95,14 +95,14 @@ TEST_F(EngineTimelineTest, StartAndStop_AtRunTime_WriteWhatAllRanksDidBetween) {
 }
 
 TEST_F(EngineTimelineTest, Shutdown_OfAllRanks_LosesNoEvents) {
-  std::shared_ptr<TraceFile> file;
+  std::shared_ptr<timeline::TraceFile> file;
   {
     TestWorld world(3);
     file = Start(world, path_);
     Train(world, "seen");
   }
   ASSERT_EQ(file->AwaitClosed(kPatience), absl::OkStatus());
-  const std::vector<Event> events = ParseTrace(Read(path_));
+  const std::vector<Event> events = timeline::ParseTrace(Read(path_));
   EXPECT_THAT(ProcessesOf(events, "ALLREDUCE", "X"), UnorderedElementsAre("0", "1", "2"));
   EXPECT_THAT(ProcessesOf(events, "LAST_EVENTS_MISSING", "i"), IsEmpty());
 }
@@ -113,7 +113,7 @@ TEST_F(EngineTimelineTest, Abort_LeavesAValidFile) {
   Train(world, "seen");
   world.engine(1).Abort(absl::UnavailableError("the test wants it"));
   ASSERT_EQ(file->AwaitClosed(kPatience), absl::OkStatus());
-  const std::vector<Event> events = ParseTrace(Read(path_));
+  const std::vector<Event> events = timeline::ParseTrace(Read(path_));
   EXPECT_THAT(ProcessesOf(events, "ALLREDUCE", "X"), Contains("0"));
 }
 
@@ -127,7 +127,7 @@ TEST_F(EngineTimelineTest, SecondStart_ClosesTheFirstFile) {
   Train(world, "second");
   Stop(world);
   ASSERT_EQ(second->AwaitClosed(kPatience), absl::OkStatus());
-  const std::vector<Event> events = ParseTrace(Read(other));
+  const std::vector<Event> events = timeline::ParseTrace(Read(other));
   EXPECT_THAT(ProcessesOf(events, "ALLREDUCE", "X"), UnorderedElementsAre("0", "1"));
   EXPECT_THAT(ProcessesOf(events, "CYCLE_START", "i"), Contains("1"));
   EXPECT_THAT(Read(path_), Not(::testing::HasSubstr("second.a")));
@@ -142,14 +142,14 @@ TEST_F(EngineTimelineTest, OperationsOfAllRanks_OverlapInTime) {
   // Ranks are threads here and have the same clock, and none can leave an all-reduce before all
   // are in it.
   std::vector<std::pair<double, double>> spans;
-  for (const Event& event : ParseTrace(Read(path_))) {
+  for (const Event& event : timeline::ParseTrace(Read(path_))) {
     if (event.at("name") != "INPROC_ALLREDUCE") continue;
     const double begin = std::stod(event.at("ts"));
     spans.emplace_back(begin, begin + std::stod(event.at("dur")));
   }
   ASSERT_EQ(spans.size(), 2u);
   double uncertainty = 0;
-  for (const Event& event : ParseTrace(Read(path_))) {
+  for (const Event& event : timeline::ParseTrace(Read(path_))) {
     if (event.at("name") != "TIMELINE_START") continue;
     const std::string key = "\"clock_uncertainty_us\":";
     const std::string& args = event.at("args");
@@ -165,7 +165,7 @@ TEST_F(EngineTimelineTest, ManyOperations_AreAllThere) {
   constexpr int kOperations = 3000;
   world.OnEach([&](int, Engine& engine) {
     std::vector<float> data(4);
-    EXPECT_TRUE(RunOn(engine, {Bare("first", OpKind::kBarrier)}).ok());
+    EXPECT_TRUE(RunOn(engine, {Bare("first", negotiation::OpKind::kBarrier)}).ok());
     for (int i = 0; i < kOperations; ++i) {
       const auto handle = engine.Submit({AllReduceOf("x", data)});
       ASSERT_TRUE(handle.ok());
@@ -174,7 +174,7 @@ TEST_F(EngineTimelineTest, ManyOperations_AreAllThere) {
   });
   Stop(world);
   ASSERT_EQ(file->AwaitClosed(kPatience), absl::OkStatus());
-  const std::vector<Event> events = ParseTrace(Read(path_));
+  const std::vector<Event> events = timeline::ParseTrace(Read(path_));
   const auto processes = ProcessesOf(events, "ALLREDUCE", "X");
   EXPECT_EQ(processes.count("0"), static_cast<size_t>(kOperations));
   EXPECT_EQ(processes.count("1"), static_cast<size_t>(kOperations));
@@ -182,4 +182,4 @@ TEST_F(EngineTimelineTest, ManyOperations_AreAllThere) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -11,7 +11,7 @@
 #include "worker_runtime/engine/reduction_math.h"
 #include "worker_runtime/engine/result_layout.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 // memcpy for pointers that may be null when there is nothing to copy.
@@ -19,19 +19,20 @@ void Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) std::memmove(to, from, bytes);
 }
 
-size_t Count(const TensorSignature& signature) {
-  return static_cast<size_t>(ElementCount(signature.shape));
+size_t Count(const negotiation::TensorSignature& signature) {
+  return static_cast<size_t>(negotiation::ElementCount(signature.shape));
 }
 
 // Puts this rank's contribution, scaled, at `to`.
-void Contribute(const TensorSignature& signature, const OperationTensor* part, void* to) {
+void Contribute(const negotiation::TensorSignature& signature, const OperationTensor* part,
+                void* to) {
   const size_t count = Count(signature);
   if (part == nullptr) {
     FillNeutral(to, count, signature.type, signature.reduction);
     return;
   }
-  Copy(to, part->request().input, ByteCount(signature));
-  if (signature.prescale != 1.0) Scale(to, count, signature.type, signature.prescale);
+  Copy(to, part->request().input, negotiation::ByteCount(signature));
+  if (signature.prescale != 1.0) collectives::Scale(to, count, signature.type, signature.prescale);
 }
 
 const OperationTensor* Get(const std::optional<OperationTensor>& part) {
@@ -39,25 +40,25 @@ const OperationTensor* Get(const std::optional<OperationTensor>& part) {
 }
 
 // From "gloo, rank 0 of 2, ...".
-std::string PrefixOf(const Communicator& communicator) {
+std::string PrefixOf(const collectives::Communicator& communicator) {
   const std::string text = communicator.ToString();
   return absl::StrCat(absl::AsciiStrToUpper(text.substr(0, text.find(','))), "_");
 }
 
 }  // namespace
 
-Executor::Executor(Communicator& communicator, absl::Duration timeout, Recorder& recorder,
-                   int process_set)
+Executor::Executor(collectives::Communicator& communicator, absl::Duration timeout,
+                   timeline::Recorder& recorder, int process_set)
     : communicator_(communicator),
       options_{timeout},
       recorder_(recorder),
       process_set_(process_set),
       backend_(PrefixOf(communicator)) {}
 
-absl::Status Executor::Run(const Batch& batch, const Parts& parts) {
-  const PlannedTensor& first = batch.front();
-  const OpKind op = first.signature->op;
-  if (op == OpKind::kAllReduce) {
+absl::Status Executor::Run(const negotiation::Batch& batch, const Parts& parts) {
+  const negotiation::PlannedTensor& first = batch.front();
+  const negotiation::OpKind op = first.signature->op;
+  if (op == negotiation::OpKind::kAllReduce) {
     if (CanReducePieces(batch)) return AllReducePieces(batch, parts);
     return batch.size() > 1 ? AllReduceFused(batch, parts) : AllReduceOne(first, Get(parts[0]));
   }
@@ -67,45 +68,45 @@ absl::Status Executor::Run(const Batch& batch, const Parts& parts) {
   }
   const OperationTensor& part = *parts[0];
   switch (op) {
-    case OpKind::kAllGather:
+    case negotiation::OpKind::kAllGather:
       return AllGather(first, part);
-    case OpKind::kBroadcast:
+    case negotiation::OpKind::kBroadcast:
       return Broadcast(first, part);
-    case OpKind::kAllToAll:
+    case negotiation::OpKind::kAllToAll:
       return AllToAll(first, part);
-    case OpKind::kReduceScatter:
+    case negotiation::OpKind::kReduceScatter:
       return ReduceScatter(first, part);
-    case OpKind::kJoin:
+    case negotiation::OpKind::kJoin:
       part.result().last_joined_rank = first.last_joined_rank;
       return absl::OkStatus();
-    case OpKind::kCommit:
+    case negotiation::OpKind::kCommit:
       part.result().world_is_changing = first.world_is_changing;
       return absl::OkStatus();
-    case OpKind::kBarrier:  // the plan itself is the proof that all ranks have come
-    case OpKind::kAllReduce:
+    case negotiation::OpKind::kBarrier:  // the plan itself is the proof that all ranks have come
+    case negotiation::OpKind::kAllReduce:
       break;
   }
   return absl::OkStatus();
 }
 
-bool Executor::CanReducePieces(const Batch& batch) const {
-  const TensorSignature& first = *batch.front().signature;
-  return communicator_.TakesPieces() && first.reduction != Reduction::kAdasum;
+bool Executor::CanReducePieces(const negotiation::Batch& batch) const {
+  const negotiation::TensorSignature& first = *batch.front().signature;
+  return communicator_.TakesPieces() && first.reduction != negotiation::Reduction::kAdasum;
 }
 
-absl::Status Executor::AllReducePieces(const Batch& batch, const Parts& parts) {
-  std::vector<Piece> pieces;
+absl::Status Executor::AllReducePieces(const negotiation::Batch& batch, const Parts& parts) {
+  std::vector<collectives::Piece> pieces;
   pieces.reserve(batch.size());
   // For ranks that have joined, and for what has to be scaled first.
   size_t scratch_bytes = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
-    const TensorSignature& signature = *batch[i].signature;
-    if (!parts[i].has_value()) scratch_bytes += ByteCount(signature);
+    const negotiation::TensorSignature& signature = *batch[i].signature;
+    if (!parts[i].has_value()) scratch_bytes += negotiation::ByteCount(signature);
   }
   ASSIGN_OR_RETURN(char* scratch, buffer_.Reserve(scratch_bytes));
   for (size_t i = 0; i < batch.size(); ++i) {
-    const TensorSignature& signature = *batch[i].signature;
-    const size_t bytes = ByteCount(signature);
+    const negotiation::TensorSignature& signature = *batch[i].signature;
+    const size_t bytes = negotiation::ByteCount(signature);
     const OperationTensor* const part = Get(parts[i]);
     void* out = scratch;
     if (part != nullptr) {
@@ -120,10 +121,10 @@ absl::Status Executor::AllReducePieces(const Batch& batch, const Parts& parts) {
       Contribute(signature, part, out);
     }
     if (part != nullptr) part->result().shape = signature.shape;
-    pieces.push_back(Piece{in, out, Count(signature)});
+    pieces.push_back(collectives::Piece{in, out, Count(signature)});
   }
-  const TensorSignature& first = *batch.front().signature;
-  const ActivityScope activity = Calling("ALLREDUCE");
+  const negotiation::TensorSignature& first = *batch.front().signature;
+  const timeline::ActivityScope activity = Calling("ALLREDUCE");
   return communicator_.AllReducePieces(
       pieces, first.type, ToReduceOp(first.reduction),
       [&](void* data, size_t count) {
@@ -133,9 +134,10 @@ absl::Status Executor::AllReducePieces(const Batch& batch, const Parts& parts) {
       options_);
 }
 
-absl::Status Executor::AllReduceOne(const PlannedTensor& planned, const OperationTensor* part) {
-  const TensorSignature& signature = *planned.signature;
-  const size_t bytes = ByteCount(signature);
+absl::Status Executor::AllReduceOne(const negotiation::PlannedTensor& planned,
+                                    const OperationTensor* part) {
+  const negotiation::TensorSignature& signature = *planned.signature;
+  const size_t bytes = negotiation::ByteCount(signature);
   void* out = nullptr;
   if (part != nullptr) {
     ASSIGN_OR_RETURN(out, part->PrepareOutput(bytes));
@@ -152,20 +154,21 @@ absl::Status Executor::AllReduceOne(const PlannedTensor& planned, const Operatio
   return Reduce(signature, in, out, Count(signature));
 }
 
-absl::Status Executor::AllReduceFused(const Batch& batch, const Parts& parts) {
+absl::Status Executor::AllReduceFused(const negotiation::Batch& batch, const Parts& parts) {
   size_t bytes = 0;
-  for (const PlannedTensor& planned : batch) bytes += ByteCount(*planned.signature);
+  for (const negotiation::PlannedTensor& planned : batch)
+    bytes += negotiation::ByteCount(*planned.signature);
   ASSIGN_OR_RETURN(char* const begin, buffer_.Reserve(bytes));
   char* next = begin;
-  std::vector<Stretch> pieces;
+  std::vector<collectives::Stretch> pieces;
   {
-    const ActivityScope activity = Copying("MEMCPY_IN_FUSION_BUFFER");
+    const timeline::ActivityScope activity = Copying("MEMCPY_IN_FUSION_BUFFER");
     for (size_t i = 0; i < batch.size(); ++i) {
-      const TensorSignature& signature = *batch[i].signature;
+      const negotiation::TensorSignature& signature = *batch[i].signature;
       const OperationTensor* part = Get(parts[i]);
-      const size_t size = ByteCount(signature);
+      const size_t size = negotiation::ByteCount(signature);
       Contribute(signature, part, next);
-      pieces.push_back(Stretch{nullptr, size});
+      pieces.push_back(collectives::Stretch{nullptr, size});
       if (part != nullptr) {
         ASSIGN_OR_RETURN(pieces.back().data, part->PrepareOutput(size));
       }
@@ -173,22 +176,23 @@ absl::Status Executor::AllReduceFused(const Batch& batch, const Parts& parts) {
       next += size;
     }
   }
-  const TensorSignature& first = *batch.front().signature;
-  RETURN_IF_ERROR(Reduce(first, begin, begin, bytes / SizeOf(first.type)));
-  const ActivityScope activity = Copying("MEMCPY_OUT_FUSION_BUFFER");
+  const negotiation::TensorSignature& first = *batch.front().signature;
+  RETURN_IF_ERROR(Reduce(first, begin, begin, bytes / collectives::SizeOf(first.type)));
+  const timeline::ActivityScope activity = Copying("MEMCPY_OUT_FUSION_BUFFER");
   buffer_.Unpack(pieces);
   return absl::OkStatus();
 }
 
-absl::Status Executor::Reduce(const TensorSignature& signature, const void* in, void* out,
-                              size_t count) {
+absl::Status Executor::Reduce(const negotiation::TensorSignature& signature, const void* in,
+                              void* out, size_t count) {
   if (count == 0) return absl::OkStatus();
-  if (signature.reduction == Reduction::kAdasum) {
-    Copy(out, in, ByteCount(signature));
-    const ActivityScope activity = Calling("ADASUM");
-    RETURN_IF_ERROR(AdasumAllReduce(communicator_, out, count, signature.type, options_));
+  if (signature.reduction == negotiation::Reduction::kAdasum) {
+    Copy(out, in, negotiation::ByteCount(signature));
+    const timeline::ActivityScope activity = Calling("ADASUM");
+    RETURN_IF_ERROR(
+        collectives::adasum::AdasumAllReduce(communicator_, out, count, signature.type, options_));
   } else {
-    const ActivityScope activity = Calling("ALLREDUCE");
+    const timeline::ActivityScope activity = Calling("ALLREDUCE");
     RETURN_IF_ERROR(communicator_.AllReduce(in, out, count, signature.type,
                                             ToReduceOp(signature.reduction), options_));
   }
@@ -197,22 +201,24 @@ absl::Status Executor::Reduce(const TensorSignature& signature, const void* in, 
   return absl::OkStatus();
 }
 
-absl::Status Executor::AllGather(const PlannedTensor& planned, const OperationTensor& part) {
+absl::Status Executor::AllGather(const negotiation::PlannedTensor& planned,
+                                 const OperationTensor& part) {
   const std::vector<size_t> bytes = GatherLayout(planned, part.result());
   const size_t total = SumOf(bytes);
   ASSIGN_OR_RETURN(void* out,
                    part.PrepareOutput(total, bytes[communicator_.rank()] * bytes.size()));
   if (total == 0) return absl::OkStatus();
-  const ActivityScope activity = Calling("ALLGATHER");
+  const timeline::ActivityScope activity = Calling("ALLGATHER");
   return communicator_.AllGather(part.request().input, out, bytes, options_);
 }
 
-absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTensor& part) {
-  const TensorSignature& signature = *planned.signature;
-  const size_t bytes = ByteCount(signature);
+absl::Status Executor::Broadcast(const negotiation::PlannedTensor& planned,
+                                 const OperationTensor& part) {
+  const negotiation::TensorSignature& signature = *planned.signature;
+  const size_t bytes = negotiation::ByteCount(signature);
   part.result().shape = signature.shape;
   if (const ScatteredTensor* const scattered = part.request().scattered.get()) {
-    const ActivityScope activity = Calling("BCAST");
+    const timeline::ActivityScope activity = Calling("BCAST");
     return communicator_.BroadcastStretches(scattered->stretches, signature.root_rank,
                                             scattered->observe, options_);
   }
@@ -220,33 +226,35 @@ absl::Status Executor::Broadcast(const PlannedTensor& planned, const OperationTe
   const void* in = part.request().input;
   if (communicator_.rank() == signature.root_rank && in != nullptr) Copy(out, in, bytes);
   if (bytes == 0) return absl::OkStatus();
-  const ActivityScope activity = Calling("BCAST");
+  const timeline::ActivityScope activity = Calling("BCAST");
   return communicator_.Broadcast(out, bytes, signature.root_rank, options_);
 }
 
-absl::Status Executor::AllToAll(const PlannedTensor& planned, const OperationTensor& part) {
+absl::Status Executor::AllToAll(const negotiation::PlannedTensor& planned,
+                                const OperationTensor& part) {
   const ExchangeLayout layout = MakeExchangeLayout(planned, part.signature(), part.result());
   ASSIGN_OR_RETURN(void* out, part.PrepareOutput(SumOf(layout.receive), SumOf(layout.send)));
   if (layout.is_empty) return absl::OkStatus();
-  const ActivityScope activity = Calling("ALLTOALL");
+  const timeline::ActivityScope activity = Calling("ALLTOALL");
   return communicator_.AllToAll(part.request().input, layout.send, out, layout.receive, options_);
 }
 
-absl::Status Executor::ReduceScatter(const PlannedTensor& planned, const OperationTensor& part) {
-  const TensorSignature& signature = *planned.signature;
+absl::Status Executor::ReduceScatter(const negotiation::PlannedTensor& planned,
+                                     const OperationTensor& part) {
+  const negotiation::TensorSignature& signature = *planned.signature;
   const std::vector<size_t> counts =
       ScatterLayout(signature, communicator_.rank(), communicator_.size(), part.result());
   const size_t count = counts[communicator_.rank()];
-  ASSIGN_OR_RETURN(void* out, part.PrepareOutput(count * SizeOf(signature.type)));
+  ASSIGN_OR_RETURN(void* out, part.PrepareOutput(count * collectives::SizeOf(signature.type)));
   if (Count(signature) == 0) return absl::OkStatus();
   const void* in = part.request().input;
   if (signature.prescale != 1.0) {
-    ASSIGN_OR_RETURN(void* scaled, buffer_.Reserve(ByteCount(signature)));
+    ASSIGN_OR_RETURN(void* scaled, buffer_.Reserve(negotiation::ByteCount(signature)));
     Contribute(signature, &part, scaled);
     in = scaled;
   }
   {
-    const ActivityScope activity = Calling("REDUCESCATTER");
+    const timeline::ActivityScope activity = Calling("REDUCESCATTER");
     RETURN_IF_ERROR(communicator_.ReduceScatter(in, out, counts, signature.type,
                                                 ToReduceOp(signature.reduction), options_));
   }
@@ -255,4 +263,4 @@ absl::Status Executor::ReduceScatter(const PlannedTensor& planned, const Operati
   return absl::OkStatus();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

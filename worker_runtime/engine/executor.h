@@ -15,7 +15,7 @@
 #include "worker_runtime/negotiation/messages.h"
 #include "worker_runtime/timeline/recorder.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Used by the engine's thread. The communicator must outlive it.
 class Executor {
@@ -24,43 +24,46 @@ class Executor {
   using Parts = std::vector<std::optional<OperationTensor>>;
 
   // Records its activities as those of `process_set`.
-  Executor(Communicator& communicator, absl::Duration timeout, Recorder& recorder, int process_set);
+  Executor(collectives::Communicator& communicator, absl::Duration timeout,
+           timeline::Recorder& recorder, int process_set);
 
   // Runs one batch and fills in the results of the parts.
   //   Unimplemented, InvalidArgument: the backend can't do this, on no rank; nothing is broken.
   //   Anything else: the communicator is broken.
-  absl::Status Run(const Batch& batch, const Parts& parts);
+  absl::Status Run(const negotiation::Batch& batch, const Parts& parts);
 
  private:
   // Straight from and to the tensors' memory.
-  bool CanReducePieces(const Batch& batch) const;
-  absl::Status AllReducePieces(const Batch& batch, const Parts& parts);
+  bool CanReducePieces(const negotiation::Batch& batch) const;
+  absl::Status AllReducePieces(const negotiation::Batch& batch, const Parts& parts);
   // By way of the fusion buffer, for communicators that don't take pieces.
-  absl::Status AllReduceOne(const PlannedTensor& planned, const OperationTensor* part);
-  absl::Status AllReduceFused(const Batch& batch, const Parts& parts);
+  absl::Status AllReduceOne(const negotiation::PlannedTensor& planned, const OperationTensor* part);
+  absl::Status AllReduceFused(const negotiation::Batch& batch, const Parts& parts);
   // Reduces the `count` elements at `in` to `out`, which may be the same.
-  absl::Status Reduce(const TensorSignature& signature, const void* in, void* out, size_t count);
-  absl::Status AllGather(const PlannedTensor& planned, const OperationTensor& part);
-  absl::Status Broadcast(const PlannedTensor& planned, const OperationTensor& part);
-  absl::Status AllToAll(const PlannedTensor& planned, const OperationTensor& part);
-  absl::Status ReduceScatter(const PlannedTensor& planned, const OperationTensor& part);
+  absl::Status Reduce(const negotiation::TensorSignature& signature, const void* in, void* out,
+                      size_t count);
+  absl::Status AllGather(const negotiation::PlannedTensor& planned, const OperationTensor& part);
+  absl::Status Broadcast(const negotiation::PlannedTensor& planned, const OperationTensor& part);
+  absl::Status AllToAll(const negotiation::PlannedTensor& planned, const OperationTensor& part);
+  absl::Status ReduceScatter(const negotiation::PlannedTensor& planned,
+                             const OperationTensor& part);
 
   // Records a call of the communicator, or a copy, for as long as what is returned lives.
-  ActivityScope Calling(const char* operation) const {
-    return ActivityScope(recorder_, process_set_, backend_, operation);
+  timeline::ActivityScope Calling(const char* operation) const {
+    return timeline::ActivityScope(recorder_, process_set_, backend_, operation);
   }
-  ActivityScope Copying(const char* name) const {
-    return ActivityScope(recorder_, process_set_, "", name);
+  timeline::ActivityScope Copying(const char* name) const {
+    return timeline::ActivityScope(recorder_, process_set_, "", name);
   }
 
-  Communicator& communicator_;
-  const CallOptions options_;
-  Recorder& recorder_;
+  collectives::Communicator& communicator_;
+  const collectives::CallOptions options_;
+  timeline::Recorder& recorder_;
   const int process_set_;
   const std::string backend_;  // as the prefix of its activities: "GLOO_"
   FusionBuffer buffer_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_EXECUTOR_H_

@@ -7,12 +7,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using ::testing::ElementsAre;
 
-class NoKeyExchange : public KeyExchange {
+class NoKeyExchange : public collectives::KeyExchange {
  public:
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view,
                                                      absl::Duration) override {
@@ -22,7 +22,7 @@ class NoKeyExchange : public KeyExchange {
 
 // A tensor in place, as a part and as a plan.
 struct Tensor {
-  Tensor(std::vector<float> values, Reduction reduction, double prescale)
+  Tensor(std::vector<float> values, negotiation::Reduction reduction, double prescale)
       : data(std::move(values)), operation(std::make_shared<Operation>()) {
     TensorRequest request;
     request.name = "x";
@@ -33,11 +33,11 @@ struct Tensor {
     operation->requests = {request};
     operation->results.resize(1);
     operation->unfinished = 1;
-    planned.signature = std::make_shared<const TensorSignature>(request);
+    planned.signature = std::make_shared<const negotiation::TensorSignature>(request);
   }
   std::vector<float> data;
   OperationPtr operation;
-  PlannedTensor planned;
+  negotiation::PlannedTensor planned;
 };
 
 class ExecutorTest : public testing::Test {
@@ -54,21 +54,21 @@ class ExecutorTest : public testing::Test {
     NoKeyExchange keys;
     auto communicator = backend_->Connect({Epoch(1), rank, 2, "", "s"}, keys, absl::Seconds(60));
     ASSERT_TRUE(communicator.ok()) << communicator.status();
-    Batch batch;
+    negotiation::Batch batch;
     Executor::Parts parts;
     for (size_t i = 0; i < tensors.size(); ++i) {
       batch.push_back(tensors[i].planned);
       parts.emplace_back();
       if (!absent[i]) parts.back() = OperationTensor{tensors[i].operation, 0};
     }
-    Recorder recorder;
+    timeline::Recorder recorder;
     Executor executor(**communicator, absl::Seconds(60), recorder, 0);
     EXPECT_EQ(executor.Run(batch, parts), absl::OkStatus());
   }
-  const std::unique_ptr<Backend> backend_ = MakeInprocBackend();
+  const std::unique_ptr<collectives::Backend> backend_ = collectives::inproc::MakeInprocBackend();
 };
 
-std::vector<Tensor> Two(Reduction reduction, double prescale) {
+std::vector<Tensor> Two(negotiation::Reduction reduction, double prescale) {
   std::vector<Tensor> tensors;
   tensors.emplace_back(std::vector<float>{2, 4}, reduction, prescale);
   tensors.emplace_back(std::vector<float>{6}, reduction, prescale);
@@ -76,7 +76,8 @@ std::vector<Tensor> Two(Reduction reduction, double prescale) {
 }
 
 TEST_F(ExecutorTest, Fused_PartlyAbsentRank_GivesWhatChangesNothing) {
-  auto mine = Two(Reduction::kMin, 0.5), theirs = Two(Reduction::kMin, 0.5);
+  auto mine = Two(negotiation::Reduction::kMin, 0.5),
+       theirs = Two(negotiation::Reduction::kMin, 0.5);
   theirs[0].data = {100, 0};
   RunBatch(mine, theirs, {false, true});
   EXPECT_THAT(mine[0].data, ElementsAre(1, 0));
@@ -88,12 +89,12 @@ TEST_F(ExecutorTest, Fused_PartlyAbsentRank_GivesWhatChangesNothing) {
 
 TEST_F(ExecutorTest, Alone_AbsentRank_GivesZeros) {
   std::vector<Tensor> mine, theirs;
-  mine.emplace_back(std::vector<float>{2, 4}, Reduction::kAverage, 1.0);
-  theirs.emplace_back(std::vector<float>{9, 9}, Reduction::kAverage, 1.0);
+  mine.emplace_back(std::vector<float>{2, 4}, negotiation::Reduction::kAverage, 1.0);
+  theirs.emplace_back(std::vector<float>{9, 9}, negotiation::Reduction::kAverage, 1.0);
   RunBatch(mine, theirs, {true});
   EXPECT_THAT(mine[0].data, ElementsAre(1, 2));
   EXPECT_THAT(theirs[0].data, ElementsAre(9, 9));
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

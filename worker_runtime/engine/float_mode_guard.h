@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // While it lives the thread that made it computes as the standard says: nothing is flushed to zero,
 // and results are rounded to the nearest. What a program has set for a thread of its own
@@ -39,6 +39,6 @@ class StandardFloats {
 #endif
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_

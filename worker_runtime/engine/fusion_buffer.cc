@@ -4,13 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 absl::StatusOr<char*> FusionBuffer::Reserve(size_t bytes) {
   if (bytes > capacity_) {
     data_.reset();
     capacity_ = 0;
-    data_ = AllocateLargeMemory(bytes);
+    data_ = os::AllocateLargeMemory(bytes);
     if (data_ == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory for a buffer of ", bytes, " bytes"));
@@ -20,12 +20,12 @@ absl::StatusOr<char*> FusionBuffer::Reserve(size_t bytes) {
   return data_.get();
 }
 
-void FusionBuffer::Unpack(absl::Span<const Stretch> pieces) const {
+void FusionBuffer::Unpack(absl::Span<const collectives::Stretch> pieces) const {
   const char* from = data_.get();
-  for (const Stretch& piece : pieces) {
+  for (const collectives::Stretch& piece : pieces) {
     if (piece.bytes > 0 && piece.data != nullptr) std::memcpy(piece.data, from, piece.bytes);
     from += piece.bytes;
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

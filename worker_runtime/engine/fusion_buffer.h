@@ -9,7 +9,7 @@
 #include "base/os/large_memory.h"
 #include "collectives/communicator.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Not thread-safe. Knows nothing of what is packed.
 class FusionBuffer {
@@ -19,13 +19,13 @@ class FusionBuffer {
   absl::StatusOr<char*> Reserve(size_t bytes);
 
   // Copies the buffer's first bytes, without gaps, out to those pieces that have an address.
-  void Unpack(absl::Span<const Stretch> pieces) const;
+  void Unpack(absl::Span<const collectives::Stretch> pieces) const;
 
  private:
-  LargeMemory data_;
+  os::LargeMemory data_;
   size_t capacity_ = 0;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_

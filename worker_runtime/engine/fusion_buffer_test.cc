@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 TEST(FusionBufferTest, Reserve_GrowsAlignedAndNeverShrinks) {
@@ -21,11 +21,11 @@ TEST(FusionBufferTest, Unpack_CopiesPieceByPieceAndSkipsTheAbsent) {
   FusionBuffer buffer;
   std::memcpy(*buffer.Reserve(6), "abcdef", 6);
   std::string first(2, '-'), last(3, '-');
-  buffer.Unpack(
-      {Stretch{&first[0], 2}, Stretch{nullptr, 1}, Stretch{nullptr, 0}, Stretch{&last[0], 3}});
+  buffer.Unpack({collectives::Stretch{&first[0], 2}, collectives::Stretch{nullptr, 1},
+                 collectives::Stretch{nullptr, 0}, collectives::Stretch{&last[0], 3}});
   EXPECT_EQ(first, "ab");
   EXPECT_EQ(last, "def");
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -3,13 +3,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/os/large_memory.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 absl::StatusOr<void*> OperationTensor::PrepareOutput(size_t bytes, size_t expected) const {
   void* data = bytes == expected ? request().output : nullptr;
   if (data == nullptr) {
     // Never nullptr, so that users can tell a result.
-    LargeMemory memory = AllocateLargeMemory(bytes);
+    os::LargeMemory memory = os::AllocateLargeMemory(bytes);
     if (memory == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat("no memory for the result of '",
                                                        operation->signatures[index]->name, "', ",
@@ -27,4 +27,4 @@ void OperationTensor::Finish(const absl::Status& status) const {
   if (--operation->unfinished == 0) operation->done.Notify();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

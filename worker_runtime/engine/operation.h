@@ -15,16 +15,16 @@
 #include "worker_runtime/negotiation/tensor_signature.h"
 #include "worker_runtime/timeline/recorder.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Written by the engine's thread until `done`, read by users afterwards.
 struct Operation {
-  std::vector<SignaturePtr> signatures;  // one for each tensor, as the next two
+  std::vector<negotiation::SignaturePtr> signatures;  // one for each tensor, as the next two
   std::vector<TensorMemory> requests;
   std::vector<TensorResult> results;
   std::vector<std::shared_ptr<void>> memory;  // of results that the request had no place for
   size_t unfinished = 0;                      // tensors
-  Recorder::Submission submission;
+  timeline::Recorder::Submission submission;
   absl::Status status;  // the first error
   Completion done;
   std::atomic<bool> blocks{false};  // somebody has waited for it for long
@@ -36,7 +36,7 @@ struct OperationTensor {
   OperationPtr operation;
   size_t index = 0;
 
-  const TensorSignature& signature() const { return *operation->signatures[index]; }
+  const negotiation::TensorSignature& signature() const { return *operation->signatures[index]; }
   const TensorMemory& request() const { return operation->requests[index]; }
   TensorResult& result() const { return operation->results[index]; }
 
@@ -49,6 +49,6 @@ struct OperationTensor {
   void Finish(const absl::Status& status) const;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_OPERATION_H_

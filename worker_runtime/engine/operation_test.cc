@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 TEST(OperationTest, PrepareOutput_UsesWhatTheRequestGaveOrNewMemory) {
@@ -39,4 +39,4 @@ TEST(OperationTest, PrepareOutput_WrongGuess_IsNotUsed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -7,12 +7,12 @@
 #include "collectives/dispatch.h"
 #include "collectives/reduce.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 // Exact where multiplying by 1.0 / ranks is not: 49 * (1.0 / 49) is less than 1.
-void DivideIntegers(void* data, size_t count, DataType type, int ranks) {
-  Dispatch(type, [&](auto tag) {
+void DivideIntegers(void* data, size_t count, collectives::DataType type, int ranks) {
+  collectives::Dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     if constexpr (std::is_integral_v<T>) {
       T* elements = static_cast<T*>(data);
@@ -25,17 +25,17 @@ void DivideIntegers(void* data, size_t count, DataType type, int ranks) {
 
 enum class Neutral { kZero, kOne, kLargest, kSmallest };
 
-Neutral NeutralOf(Reduction reduction) {
+Neutral NeutralOf(negotiation::Reduction reduction) {
   switch (reduction) {
-    case Reduction::kMin:
+    case negotiation::Reduction::kMin:
       return Neutral::kLargest;
-    case Reduction::kMax:
+    case negotiation::Reduction::kMax:
       return Neutral::kSmallest;
-    case Reduction::kProduct:
+    case negotiation::Reduction::kProduct:
       return Neutral::kOne;
-    case Reduction::kAverage:
-    case Reduction::kSum:
-    case Reduction::kAdasum:
+    case negotiation::Reduction::kAverage:
+    case negotiation::Reduction::kSum:
+    case negotiation::Reduction::kAdasum:
       break;
   }
   return Neutral::kZero;
@@ -59,39 +59,41 @@ T NeutralElement(Neutral neutral) {
 
 }  // namespace
 
-ReduceOp ToReduceOp(Reduction reduction) {
+collectives::ReduceOp ToReduceOp(negotiation::Reduction reduction) {
   switch (reduction) {
-    case Reduction::kMin:
-      return ReduceOp::kMin;
-    case Reduction::kMax:
-      return ReduceOp::kMax;
-    case Reduction::kProduct:
-      return ReduceOp::kProduct;
-    case Reduction::kAverage:
-    case Reduction::kSum:
-    case Reduction::kAdasum:
+    case negotiation::Reduction::kMin:
+      return collectives::ReduceOp::kMin;
+    case negotiation::Reduction::kMax:
+      return collectives::ReduceOp::kMax;
+    case negotiation::Reduction::kProduct:
+      return collectives::ReduceOp::kProduct;
+    case negotiation::Reduction::kAverage:
+    case negotiation::Reduction::kSum:
+    case negotiation::Reduction::kAdasum:
       break;
   }
-  return ReduceOp::kSum;
+  return collectives::ReduceOp::kSum;
 }
 
-void FinishReduction(void* data, size_t count, DataType type, Reduction reduction, double postscale,
-                     int ranks) {
-  const bool average = reduction == Reduction::kAverage && ranks > 1 && type != DataType::kBool;
-  if (average && postscale == 1.0 && !IsFloating(type)) {
+void FinishReduction(void* data, size_t count, collectives::DataType type,
+                     negotiation::Reduction reduction, double postscale, int ranks) {
+  const bool average = reduction == negotiation::Reduction::kAverage && ranks > 1 &&
+                       type != collectives::DataType::kBool;
+  if (average && postscale == 1.0 && !collectives::IsFloating(type)) {
     DivideIntegers(data, count, type, ranks);
     return;
   }
   const double factor = average ? postscale / ranks : postscale;
-  if (factor != 1.0) Scale(data, count, type, factor);
+  if (factor != 1.0) collectives::Scale(data, count, type, factor);
 }
 
-void FillNeutral(void* data, size_t count, DataType type, Reduction reduction) {
+void FillNeutral(void* data, size_t count, collectives::DataType type,
+                 negotiation::Reduction reduction) {
   const Neutral neutral = NeutralOf(reduction);
-  Dispatch(type, [&](auto tag) {
+  collectives::Dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     T element;
-    if constexpr (std::is_same_v<T, BoolByte>) {
+    if constexpr (std::is_same_v<T, collectives::BoolByte>) {
       element.value = neutral == Neutral::kOne || neutral == Neutral::kLargest ? 1 : 0;
     } else if constexpr (std::is_arithmetic_v<T>) {
       element = NeutralElement<T>(neutral);
@@ -102,4 +104,4 @@ void FillNeutral(void* data, size_t count, DataType type, Reduction reduction) {
   });
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -7,20 +7,21 @@
 #include "collectives/types.h"
 #include "worker_runtime/negotiation/op_kind.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // What ranks compute together; an average is a sum first.   REQUIRES: not Adasum.
-ReduceOp ToReduceOp(Reduction reduction);
+collectives::ReduceOp ToReduceOp(negotiation::Reduction reduction);
 
 // Multiplies by the postscale and, for an average, divides by `ranks`. Integers are cut off towards
 // zero.
-void FinishReduction(void* data, size_t count, DataType type, Reduction reduction, double postscale,
-                     int ranks);
+void FinishReduction(void* data, size_t count, collectives::DataType type,
+                     negotiation::Reduction reduction, double postscale, int ranks);
 
 // Fills with the element that leaves others as they are: 0 for sums, the largest value for a
 // minimum, ...
-void FillNeutral(void* data, size_t count, DataType type, Reduction reduction);
+void FillNeutral(void* data, size_t count, collectives::DataType type,
+                 negotiation::Reduction reduction);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_

@@ -8,15 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
-absl::Status Bad(const TensorSignature& request, absl::string_view why) {
+absl::Status Bad(const negotiation::TensorSignature& request, absl::string_view why) {
   return absl::InvalidArgumentError(
-      absl::StrCat(NameOf(request.op), " of '", request.name, "': ", why));
+      absl::StrCat(negotiation::NameOf(request.op), " of '", request.name, "': ", why));
 }
 
-absl::Status CheckKinds(const TensorSignature& request) {
+absl::Status CheckKinds(const negotiation::TensorSignature& request) {
   auto exists = [](auto kind, int count) {
     return static_cast<int>(kind) >= 0 && static_cast<int>(kind) < count;
   };
@@ -26,11 +26,12 @@ absl::Status CheckKinds(const TensorSignature& request) {
                                                    " bytes is too long: at most ", kMostNameBytes,
                                                    " are taken"));
   }
-  if (!exists(request.op, kOpKindCount)) return Bad(request, "no such operation");
-  if (!exists(request.type, kDataTypeCount)) return Bad(request, "no such data type");
-  if (!exists(request.reduction, kReductionCount)) return Bad(request, "no such reduction");
-  if (!IsSaneShape(request.shape, request.type)) {
-    return Bad(request, absl::StrCat("impossible shape ", ShapeText(request.shape)));
+  if (!exists(request.op, negotiation::kOpKindCount)) return Bad(request, "no such operation");
+  if (!exists(request.type, collectives::kDataTypeCount)) return Bad(request, "no such data type");
+  if (!exists(request.reduction, negotiation::kReductionCount))
+    return Bad(request, "no such reduction");
+  if (!negotiation::IsSaneShape(request.shape, request.type)) {
+    return Bad(request, absl::StrCat("impossible shape ", negotiation::ShapeText(request.shape)));
   }
   if (std::isnan(request.prescale) || std::isnan(request.postscale)) {
     return Bad(request, "a scale factor is not a number");
@@ -38,7 +39,7 @@ absl::Status CheckKinds(const TensorSignature& request) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSplits(const TensorSignature& request, int size) {
+absl::Status CheckSplits(const negotiation::TensorSignature& request, int size) {
   if (request.shape.empty()) return absl::OkStatus();  // fails on all ranks alike
   const int64_t rows = request.shape.front();
   if (request.splits.empty()) {
@@ -66,28 +67,32 @@ absl::Status CheckSplits(const TensorSignature& request, int size) {
                                    ", but the first dimension is only ", rows));
 }
 
-absl::Status CheckReduction(const TensorSignature& request) {
-  if (request.op == OpKind::kReduceScatter && request.shape.empty()) {
+absl::Status CheckReduction(const negotiation::TensorSignature& request) {
+  if (request.op == negotiation::OpKind::kReduceScatter && request.shape.empty()) {
     return Bad(request, "scalars can't be scattered");
   }
-  if (request.reduction != Reduction::kAdasum) return absl::OkStatus();
-  if (request.op == OpKind::kReduceScatter) return Bad(request, "Adasum is for allreduce only");
-  if (!IsFloating(request.type)) return Bad(request, "Adasum needs floating-point tensors");
+  if (request.reduction != negotiation::Reduction::kAdasum) return absl::OkStatus();
+  if (request.op == negotiation::OpKind::kReduceScatter)
+    return Bad(request, "Adasum is for allreduce only");
+  if (!collectives::IsFloating(request.type))
+    return Bad(request, "Adasum needs floating-point tensors");
   return absl::OkStatus();
 }
 
-bool CarriesData(OpKind op) {
-  return op != OpKind::kBarrier && op != OpKind::kJoin && op != OpKind::kCommit;
+bool CarriesData(negotiation::OpKind op) {
+  return op != negotiation::OpKind::kBarrier && op != negotiation::OpKind::kJoin &&
+         op != negotiation::OpKind::kCommit;
 }
 
-absl::Status CheckDevice(const TensorSignature& request, const TensorMemory& memory) {
+absl::Status CheckDevice(const negotiation::TensorSignature& request, const TensorMemory& memory) {
   if (request.on_device != (memory.device != kHostMemory) || memory.device < kHostMemory) {
     return Bad(request, "no such device");
   }
   if (!request.on_device) return absl::OkStatus();
   if (!CarriesData(request.op)) return Bad(request, "it has nothing to do with devices");
-  const bool needs_output = request.op == OpKind::kAllReduce || request.op == OpKind::kBroadcast;
-  if (needs_output && memory.output == nullptr && ElementCount(request.shape) > 0) {
+  const bool needs_output = request.op == negotiation::OpKind::kAllReduce ||
+                            request.op == negotiation::OpKind::kBroadcast;
+  if (needs_output && memory.output == nullptr && negotiation::ElementCount(request.shape) > 0) {
     return Bad(request, "a tensor on a device needs an output");
   }
   return absl::OkStatus();
@@ -95,30 +100,33 @@ absl::Status CheckDevice(const TensorSignature& request, const TensorMemory& mem
 
 }  // namespace
 
-absl::Status CheckRequest(const TensorSignature& request, const TensorMemory& memory, int size) {
+absl::Status CheckRequest(const negotiation::TensorSignature& request, const TensorMemory& memory,
+                          int size) {
   RETURN_IF_ERROR(CheckKinds(request));
   if (request.root_rank < 0 || request.root_rank >= size) {
     return Bad(request,
                absl::StrCat("invalid root rank ", request.root_rank, " in a world of ", size));
   }
-  if (request.op == OpKind::kAllToAll) RETURN_IF_ERROR(CheckSplits(request, size));
-  if (request.op == OpKind::kAllReduce || request.op == OpKind::kReduceScatter) {
+  if (request.op == negotiation::OpKind::kAllToAll) RETURN_IF_ERROR(CheckSplits(request, size));
+  if (request.op == negotiation::OpKind::kAllReduce ||
+      request.op == negotiation::OpKind::kReduceScatter) {
     RETURN_IF_ERROR(CheckReduction(request));
   }
   RETURN_IF_ERROR(CheckDevice(request, memory));
-  if (CarriesData(request.op) && request.op != OpKind::kBroadcast && memory.input == nullptr &&
-      ElementCount(request.shape) > 0) {
+  if (CarriesData(request.op) && request.op != negotiation::OpKind::kBroadcast &&
+      memory.input == nullptr && negotiation::ElementCount(request.shape) > 0) {
     return Bad(request, "there is no input");
   }
   return absl::OkStatus();
 }
 
-void SplitRequests(std::vector<TensorRequest> requests, std::vector<SignaturePtr>& signatures,
+void SplitRequests(std::vector<TensorRequest> requests,
+                   std::vector<negotiation::SignaturePtr>& signatures,
                    std::vector<TensorMemory>& memory) {
   for (TensorRequest& request : requests) {
     memory.push_back(request);
-    signatures.push_back(std::make_shared<const TensorSignature>(std::move(request)));
+    signatures.push_back(std::make_shared<const negotiation::TensorSignature>(std::move(request)));
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

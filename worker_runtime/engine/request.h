@@ -15,7 +15,7 @@
 #include "worker_runtime/negotiation/op_kind.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 inline constexpr int kHostMemory = -1;
 // Names travel to all ranks, who keep them.
@@ -24,7 +24,7 @@ inline constexpr size_t kMostNameBytes = size_t{8} << 20;
 // A tensor of a broadcast that lies in many places of host memory: as many bytes as these have
 // together. The stretches' lengths are the same on all ranks.
 struct ScatteredTensor {
-  std::vector<Stretch> stretches;
+  std::vector<collectives::Stretch> stretches;
   // See ObserveFunction; called by the engine.
   std::function<void(const void* bytes, size_t count)> observe;
 };
@@ -48,7 +48,7 @@ struct TensorMemory {
 
 // One tensor of one operation, as a user thread submits it. Its name matches the ranks' requests
 // and is unique among those in flight.
-struct TensorRequest : TensorSignature, TensorMemory {};
+struct TensorRequest : negotiation::TensorSignature, TensorMemory {};
 
 // What became of one tensor.
 struct TensorResult {
@@ -61,13 +61,15 @@ struct TensorResult {
 };
 
 // The two parts of requests, at the ends of these.
-void SplitRequests(std::vector<TensorRequest> requests, std::vector<SignaturePtr>& signatures,
+void SplitRequests(std::vector<TensorRequest> requests,
+                   std::vector<negotiation::SignaturePtr>& signatures,
                    std::vector<TensorMemory>& memory);
 
 // Whether one rank alone can tell that the request is bad.   InvalidArgument: it is; names it and
 // says why.
-absl::Status CheckRequest(const TensorSignature& request, const TensorMemory& memory, int size);
+absl::Status CheckRequest(const negotiation::TensorSignature& request, const TensorMemory& memory,
+                          int size);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_REQUEST_H_

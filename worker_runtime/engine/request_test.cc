@@ -4,13 +4,13 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 constexpr int kSize = 2;
 float data[16];
 
-TensorRequest Good(OpKind op = OpKind::kAllReduce) {
+TensorRequest Good(negotiation::OpKind op = negotiation::OpKind::kAllReduce) {
   TensorRequest request;
   request.name = "x";
   request.op = op;
@@ -26,10 +26,11 @@ std::string Why(const TensorRequest& request) {
 }
 
 TEST(CheckRequestTest, GoodRequestsOfAllKinds_Pass) {
-  for (int op = 0; op < kOpKindCount; ++op) EXPECT_EQ(Why(Good(static_cast<OpKind>(op))), "");
+  for (int op = 0; op < negotiation::kOpKindCount; ++op)
+    EXPECT_EQ(Why(Good(static_cast<negotiation::OpKind>(op))), "");
   TensorRequest bare;
   bare.name = "b";
-  bare.op = OpKind::kBarrier;
+  bare.op = negotiation::OpKind::kBarrier;
   EXPECT_EQ(Why(bare), "");
 }
 
@@ -43,7 +44,7 @@ TEST(CheckRequestTest, KindsShapeAndFactors_AreChecked) {
   request.name += "n";
   EXPECT_EQ(Why(request), "a name of 8388609 bytes is too long: at most 8388608 are taken");
   request = Good();
-  request.type = static_cast<DataType>(77);
+  request.type = static_cast<collectives::DataType>(77);
   EXPECT_EQ(Why(request), "allreduce of 'x': no such data type");
   request = Good();
   request.shape = {-1};
@@ -57,13 +58,13 @@ TEST(CheckRequestTest, KindsShapeAndFactors_AreChecked) {
 }
 
 TEST(CheckRequestTest, RootOutsideTheWorld_IsRefused) {
-  TensorRequest request = Good(OpKind::kBroadcast);
+  TensorRequest request = Good(negotiation::OpKind::kBroadcast);
   request.root_rank = 2;
   EXPECT_EQ(Why(request), "broadcast of 'x': invalid root rank 2 in a world of 2");
 }
 
 TEST(CheckRequestTest, Splits_MustFit) {
-  TensorRequest request = Good(OpKind::kAllToAll);
+  TensorRequest request = Good(negotiation::OpKind::kAllToAll);
   request.shape = {5};
   EXPECT_EQ(Why(request),
             "alltoall of 'x': the first dimension, 5, can't be split evenly among 2 ranks");
@@ -80,7 +81,7 @@ TEST(CheckRequestTest, Splits_MustFit) {
 
 TEST(CheckRequestTest, EvenSplits_MustBeTellable) {
   constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
-  TensorRequest request = Good(OpKind::kAllToAll);
+  TensorRequest request = Good(negotiation::OpKind::kAllToAll);
   request.shape = {kMostRows * kSize, 0};
   EXPECT_EQ(Why(request), "");
   request.shape = {(kMostRows + 1) * kSize, 0};
@@ -90,15 +91,15 @@ TEST(CheckRequestTest, EvenSplits_MustBeTellable) {
 }
 
 TEST(CheckRequestTest, Reductions_HaveTheirLimits) {
-  TensorRequest request = Good(OpKind::kReduceScatter);
+  TensorRequest request = Good(negotiation::OpKind::kReduceScatter);
   request.shape = {};
   EXPECT_EQ(Why(request), "reducescatter of 'x': scalars can't be scattered");
-  request = Good(OpKind::kReduceScatter);
-  request.reduction = Reduction::kAdasum;
+  request = Good(negotiation::OpKind::kReduceScatter);
+  request.reduction = negotiation::Reduction::kAdasum;
   EXPECT_EQ(Why(request), "reducescatter of 'x': Adasum is for allreduce only");
   request = Good();
-  request.reduction = Reduction::kAdasum;
-  request.type = DataType::kInt32;
+  request.reduction = negotiation::Reduction::kAdasum;
+  request.type = collectives::DataType::kInt32;
   EXPECT_EQ(Why(request), "allreduce of 'x': Adasum needs floating-point tensors");
 }
 
@@ -109,9 +110,9 @@ TEST(CheckRequestTest, Devices_AreForDataWithAPlaceForTheResult) {
   EXPECT_EQ(Why(request), "allreduce of 'x': a tensor on a device needs an output");
   request.output = data;
   EXPECT_EQ(Why(request), "");
-  request.op = OpKind::kBarrier;
+  request.op = negotiation::OpKind::kBarrier;
   EXPECT_EQ(Why(request), "barrier of 'x': it has nothing to do with devices");
-  request.op = OpKind::kAllGather;
+  request.op = negotiation::OpKind::kAllGather;
   EXPECT_EQ(Why(request), "");
   request.output = nullptr;
   EXPECT_EQ(Why(request), "") << "the engine allocates it";
@@ -122,16 +123,16 @@ TEST(CheckRequestTest, Devices_AreForDataWithAPlaceForTheResult) {
 }
 
 TEST(SplitRequestsTest, BothParts_AreAddedInOrder) {
-  TensorRequest all = Good(OpKind::kAllToAll), bare;
+  TensorRequest all = Good(negotiation::OpKind::kAllToAll), bare;
   all.splits = {1, 3};
   all.output = data + 1;
   bare.name = "b";
-  std::vector<SignaturePtr> signatures;
+  std::vector<negotiation::SignaturePtr> signatures;
   std::vector<TensorMemory> memory;
   SplitRequests({all}, signatures, memory);
   SplitRequests({bare}, signatures, memory);
   ASSERT_EQ(signatures.size(), 2u);
-  EXPECT_EQ(*signatures[0], static_cast<const TensorSignature&>(all));
+  EXPECT_EQ(*signatures[0], static_cast<const negotiation::TensorSignature&>(all));
   EXPECT_EQ(signatures[1]->name, "b");
   ASSERT_EQ(memory.size(), 2u);
   EXPECT_EQ(memory[0].input, data);
@@ -140,4 +141,4 @@ TEST(SplitRequestsTest, BothParts_AreAddedInOrder) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

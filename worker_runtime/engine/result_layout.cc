@@ -2,10 +2,10 @@
 
 #include <numeric>
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
-std::vector<size_t> GatherLayout(const PlannedTensor& planned, TensorResult& result) {
-  const size_t row = RowBytes(*planned.signature);
+std::vector<size_t> GatherLayout(const negotiation::PlannedTensor& planned, TensorResult& result) {
+  const size_t row = negotiation::RowBytes(*planned.signature);
   std::vector<size_t> bytes;
   result.shape = planned.signature->shape;
   result.shape.front() = 0;
@@ -16,16 +16,16 @@ std::vector<size_t> GatherLayout(const PlannedTensor& planned, TensorResult& res
   return bytes;
 }
 
-ExchangeLayout MakeExchangeLayout(const PlannedTensor& planned, const TensorSignature& own,
-                                  TensorResult& result) {
-  const size_t row = RowBytes(*planned.signature);
+ExchangeLayout MakeExchangeLayout(const negotiation::PlannedTensor& planned,
+                                  const negotiation::TensorSignature& own, TensorResult& result) {
+  const size_t row = negotiation::RowBytes(*planned.signature);
   const auto size = static_cast<int>(planned.received_splits.size());
   ExchangeLayout layout;
   result.shape = planned.signature->shape;
   result.shape.front() = 0;
   for (int peer = 0; peer < size; ++peer) {
     const int32_t rows = planned.received_splits[peer];
-    layout.send.push_back(static_cast<size_t>(RowsTo(own, peer, size)) * row);
+    layout.send.push_back(static_cast<size_t>(negotiation::RowsTo(own, peer, size)) * row);
     layout.receive.push_back(static_cast<size_t>(rows) * row);
     result.received_splits.push_back(rows);
     result.shape.front() += rows;
@@ -34,10 +34,11 @@ ExchangeLayout MakeExchangeLayout(const PlannedTensor& planned, const TensorSign
   return layout;
 }
 
-std::vector<size_t> ScatterLayout(const TensorSignature& signature, int rank, int size,
+std::vector<size_t> ScatterLayout(const negotiation::TensorSignature& signature, int rank, int size,
                                   TensorResult& result) {
   const int64_t rows = signature.shape.front();
-  const size_t row_elements = RowBytes(signature) / SizeOf(signature.type);
+  const size_t row_elements =
+      negotiation::RowBytes(signature) / collectives::SizeOf(signature.type);
   const auto rows_of = [&](int64_t r) { return rows / size + (r < rows % size ? 1 : 0); };
   std::vector<size_t> counts;
   for (int r = 0; r < size; ++r) counts.push_back(rows_of(r) * row_elements);
@@ -50,4 +51,4 @@ size_t SumOf(const std::vector<size_t>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), size_t{0});
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -6,24 +6,24 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 using testing::Each;
 using testing::ElementsAre;
 
 // Of rank 0, as negotiation has it.
-PlannedTensor Planned(OpKind op, std::vector<int64_t> shape) {
-  TensorSignature signature;
+negotiation::PlannedTensor Planned(negotiation::OpKind op, std::vector<int64_t> shape) {
+  negotiation::TensorSignature signature;
   signature.op = op;
   signature.shape = std::move(shape);
-  PlannedTensor planned;
-  planned.signature = std::make_shared<const TensorSignature>(std::move(signature));
+  negotiation::PlannedTensor planned;
+  planned.signature = std::make_shared<const negotiation::TensorSignature>(std::move(signature));
   return planned;
 }
 
 TEST(GatherLayout, RanksMayDiffer) {
-  PlannedTensor planned = Planned(OpKind::kAllGather, {2, 3});
+  negotiation::PlannedTensor planned = Planned(negotiation::OpKind::kAllGather, {2, 3});
   planned.first_dims = {2, 0, 5};
   TensorResult result;
   EXPECT_THAT(GatherLayout(planned, result), ElementsAre(24, 0, 60));
@@ -31,9 +31,9 @@ TEST(GatherLayout, RanksMayDiffer) {
 }
 
 TEST(ExchangeLayout, OwnSplitsAndThoseOfThePlan) {
-  PlannedTensor planned = Planned(OpKind::kAllToAll, {3, 2});
+  negotiation::PlannedTensor planned = Planned(negotiation::OpKind::kAllToAll, {3, 2});
   planned.received_splits = {2, 4};
-  TensorSignature own = *planned.signature;
+  negotiation::TensorSignature own = *planned.signature;
   own.shape = {5, 2};
   own.splits = {0, 4};
   TensorResult result;
@@ -46,14 +46,14 @@ TEST(ExchangeLayout, OwnSplitsAndThoseOfThePlan) {
 }
 
 TEST(ExchangeLayout, WithoutSplits_IsEven) {
-  PlannedTensor planned = Planned(OpKind::kAllToAll, {4, 2});
+  negotiation::PlannedTensor planned = Planned(negotiation::OpKind::kAllToAll, {4, 2});
   planned.received_splits = {2, 1};
   TensorResult result;
   EXPECT_THAT(MakeExchangeLayout(planned, *planned.signature, result).send, ElementsAre(16, 16));
 }
 
 TEST(ExchangeLayout, EmptyIfThePlanSaysSo) {
-  PlannedTensor planned = Planned(OpKind::kAllToAll, {2, 0});
+  negotiation::PlannedTensor planned = Planned(negotiation::OpKind::kAllToAll, {2, 0});
   planned.received_splits = {1, 0};
   planned.moves_nothing = true;
   TensorResult result;
@@ -62,16 +62,17 @@ TEST(ExchangeLayout, EmptyIfThePlanSaysSo) {
 }
 
 TEST(ScatterLayout, TheFirstRanksGetOneMore) {
-  const PlannedTensor planned = Planned(OpKind::kReduceScatter, {5, 2});
+  const negotiation::PlannedTensor planned = Planned(negotiation::OpKind::kReduceScatter, {5, 2});
   for (int rank = 0; rank < 3; ++rank) {
     TensorResult result;
     EXPECT_THAT(ScatterLayout(*planned.signature, rank, 3, result), ElementsAre(4, 4, 2));
     EXPECT_THAT(result.shape, ElementsAre(rank < 2 ? 2 : 1, 2));
   }
   TensorResult result;
-  EXPECT_THAT(ScatterLayout(*Planned(OpKind::kReduceScatter, {0, 2}).signature, 0, 3, result),
-              Each(0));
+  EXPECT_THAT(
+      ScatterLayout(*Planned(negotiation::OpKind::kReduceScatter, {0, 2}).signature, 0, 3, result),
+      Each(0));
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 absl::StatusOr<bool> TensorQueue::Push(OperationPtr operation) {
   absl::MutexLock lock(&mutex_);
@@ -20,7 +20,8 @@ absl::StatusOr<bool> TensorQueue::Push(OperationPtr operation) {
         absl::StrCat("a tensor named '", name, "' is being processed already"));
   }
   const bool was_much = new_bytes_ >= kMuchBytes;
-  for (const SignaturePtr& signature : operation->signatures) new_bytes_ += ByteCount(*signature);
+  for (const negotiation::SignaturePtr& signature : operation->signatures)
+    new_bytes_ += negotiation::ByteCount(*signature);
   if (new_.empty()) new_since_ = Clock::Real().Now();
   new_.push_back(std::move(operation));
   return new_.size() == 1 || (!was_much && new_bytes_ >= kMuchBytes);
@@ -63,4 +64,4 @@ void TensorQueue::Close(const absl::Status& status) {
   for (const auto& [name, tensor] : unfinished) tensor.Finish(status);
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

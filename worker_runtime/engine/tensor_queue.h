@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "worker_runtime/engine/operation.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 
 // Thread-safe. A tensor is in flight from Push until Take; its name is free again before its
 // operation can be seen to be done.
@@ -54,6 +54,6 @@ class TensorQueue {
   absl::flat_hash_map<std::string, OperationTensor> in_flight_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine
 
 #endif  // WORKER_RUNTIME_ENGINE_TENSOR_QUEUE_H_

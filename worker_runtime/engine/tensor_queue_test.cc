@@ -2,15 +2,16 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::engine {
 namespace {
 
 OperationPtr Operate(std::vector<std::string> names) {
   auto operation = std::make_shared<Operation>();
   for (std::string& name : names) {
-    TensorSignature signature;
+    negotiation::TensorSignature signature;
     signature.name = std::move(name);
-    operation->signatures.push_back(std::make_shared<const TensorSignature>(std::move(signature)));
+    operation->signatures.push_back(
+        std::make_shared<const negotiation::TensorSignature>(std::move(signature)));
   }
   operation->results.resize(names.size());
   operation->unfinished = names.size();
@@ -45,11 +46,11 @@ TEST(TensorQueueTest, TakeNewBy_OnceTheFirstHasWaitedOrItIsMuch) {
   EXPECT_EQ(by - kDay, queue.TakeNewBy(absl::ZeroDuration()));
   ASSERT_TRUE(queue.Push(Operate({"b"})).ok());
   EXPECT_EQ(queue.TakeNewBy(kDay), by);
-  TensorSignature large;
+  negotiation::TensorSignature large;
   large.name = "c";
-  large.shape = {static_cast<int64_t>(TensorQueue::kMuchBytes / SizeOf(large.type))};
+  large.shape = {static_cast<int64_t>(TensorQueue::kMuchBytes / collectives::SizeOf(large.type))};
   const OperationPtr much = Operate({"c"});
-  much->signatures = {std::make_shared<const TensorSignature>(large)};
+  much->signatures = {std::make_shared<const negotiation::TensorSignature>(large)};
   EXPECT_TRUE(*queue.Push(much)) << "the engine has to know";
   EXPECT_EQ(queue.TakeNewBy(kDay), absl::InfinitePast());
   EXPECT_FALSE(*queue.Push(Operate({"d"})));
@@ -94,4 +95,4 @@ TEST(TensorQueueTest, Close_FailsWhatIsInFlightAndWhatComes) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::engine

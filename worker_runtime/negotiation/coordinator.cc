@@ -9,7 +9,7 @@
 #include "worker_runtime/negotiation/message_sizes.h"
 #include "worker_runtime/negotiation/mismatch.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 const SignaturePtr& AnyOf(const Readiness::Tensor& tensor) {
@@ -165,8 +165,8 @@ std::optional<StallReport> Coordinator::TakeStall() {
   return std::exchange(stall_report_, std::nullopt);
 }
 
-std::vector<TuningSample> Coordinator::TakeTuningSamples() {
-  return tuner_.has_value() ? tuner_->TakeSamples() : std::vector<TuningSample>();
+std::vector<tuning::TuningSample> Coordinator::TakeTuningSamples() {
+  return tuner_.has_value() ? tuner_->TakeSamples() : std::vector<tuning::TuningSample>();
 }
 
 void Coordinator::PlanReady(Plan& plan, absl::Time now) {
@@ -217,4 +217,4 @@ void Coordinator::PlanTensor(const Readiness::Tensor& tensor, Plan& plan,
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

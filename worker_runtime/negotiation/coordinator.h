@@ -19,14 +19,14 @@
 #include "worker_runtime/negotiation/stall.h"
 #include "worker_runtime/negotiation/tuning/tuner.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 struct CoordinatorOptions {
   int size = 1;
-  Tunables tunables;
-  std::optional<TunerOptions> tuner;  // finds better ones; nullopt: they stay
-  bool groups_stay_alone = false;     // tensors of a group are fused with no others
-  bool fusion_copies = true;          // so that large tensors had better go alone
+  tuning::Tunables tunables;
+  std::optional<tuning::TunerOptions> tuner;  // finds better ones; nullopt: they stay
+  bool groups_stay_alone = false;             // tensors of a group are fused with no others
+  bool fusion_copies = true;                  // so that large tensors had better go alone
   size_t cache_capacity = 0;
   absl::Duration deadlock_patience = absl::InfiniteDuration();
   StallOptions stall;
@@ -53,7 +53,7 @@ class Coordinator {
   void OrderTimeline(TimelineOrder order) { timeline_order_ = std::move(order); }
 
   // What the tuner has measured since the last call.
-  std::vector<TuningSample> TakeTuningSamples();
+  std::vector<tuning::TuningSample> TakeTuningSamples();
 
   // What keeps waiting, if NextPlan has found since the last call that this is to be told. What is
   // to end for it the caller has to end.
@@ -72,8 +72,8 @@ class Coordinator {
   const CoordinatorOptions options_;
   Readiness readiness_;
   SignatureKeeper keeper_;
-  Tunables tunables_;
-  std::optional<Tuner> tuner_;
+  tuning::Tunables tunables_;
+  std::optional<tuning::Tuner> tuner_;
   DeadlockDetector deadlock_;
   StallInspector stall_;
   uint64_t last_sequence_ = 0;
@@ -93,6 +93,6 @@ class Coordinator {
   bool ended_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_COORDINATOR_H_

@@ -3,11 +3,11 @@
 
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/coordinator.h"
+#include "worker_runtime/negotiation/message_codec.h"
 #include "worker_runtime/negotiation/message_sizes.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
-#include "worker_runtime/negotiation/message_codec.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 const absl::Time kNow = absl::UnixEpoch();
@@ -96,4 +96,4 @@ TEST(CoordinatorSizesTest, ManyFailures_AreToldInSeveralPlans) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -8,10 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/known_signatures.h"
-#include "worker_runtime/negotiation/signature_test_util.h"
 #include "worker_runtime/negotiation/message_codec.h"
+#include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(milliseconds); }
@@ -391,7 +391,7 @@ TEST(CoordinatorTunerTest, Steps_AreMeasured_AndThenRunAsTheTunerSays) {
   options.tuner->max_samples = 4;
   options.tuner->tune_cycle_time = false;
   Coordinator coordinator(options);
-  std::vector<TuningSample> samples;
+  std::vector<tuning::TuningSample> samples;
   std::set<std::string> plans;  // what was made of the same step
   for (int step = 0; step < 20; ++step) {
     std::vector<TensorSignature> tensors;
@@ -400,7 +400,8 @@ TEST(CoordinatorTunerTest, Steps_AreMeasured_AndThenRunAsTheTunerSays) {
     const auto plan = coordinator.NextPlan(At(10 * step));
     ASSERT_TRUE(plan.has_value());
     plans.insert(Names(*plan));
-    for (const TuningSample& sample : coordinator.TakeTuningSamples()) samples.push_back(sample);
+    for (const tuning::TuningSample& sample : coordinator.TakeTuningSamples())
+      samples.push_back(sample);
   }
   ASSERT_EQ(samples.size(), 5u);
   EXPECT_TRUE(samples.back().is_best);
@@ -409,4 +410,4 @@ TEST(CoordinatorTunerTest, Steps_AreMeasured_AndThenRunAsTheTunerSays) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

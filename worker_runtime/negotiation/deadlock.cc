@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "worker_runtime/negotiation/operation_text.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 // The tensor that `rank` waits for under this name; nullptr if it does not.
@@ -58,8 +58,9 @@ std::string DeadlockDetector::Describe(const Readiness& readiness) const {
       if (tensor == nullptr) continue;
       const TensorSignature& sent = *tensor->by_rank[rank];
       parts.push_back(absl::StrCat("rank ", rank, " waits for ", OperationText(sent.op, name), " ",
-                                   NameOf(sent.type), " ", ShapeText(sent.shape), ", which ",
-                                   RanksText(readiness.Missing(*tensor)), " did not submit"));
+                                   collectives::NameOf(sent.type), " ", ShapeText(sent.shape),
+                                   ", which ", RanksText(readiness.Missing(*tensor)),
+                                   " did not submit"));
       break;
     }
   }
@@ -90,4 +91,4 @@ Failure DeadlockDetector::Break(Readiness& readiness) {
   return failure;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -12,7 +12,7 @@
 #include "worker_runtime/negotiation/messages.h"
 #include "worker_runtime/negotiation/readiness.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // Not thread-safe.
 //
@@ -54,6 +54,6 @@ class DeadlockDetector {
   absl::Time since_ = absl::InfiniteFuture();
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_DEADLOCK_H_

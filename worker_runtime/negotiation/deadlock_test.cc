@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 const absl::Time kStart = absl::UnixEpoch();
@@ -80,4 +80,4 @@ TEST_F(DeadlockTest, JoinedRank_IsBlockedButNotFailed) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

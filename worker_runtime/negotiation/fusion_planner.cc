@@ -5,10 +5,10 @@
 #include <tuple>
 #include <utility>
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
-using FusionKey = std::tuple<DataType, Reduction, double, double, bool, size_t>;
+using FusionKey = std::tuple<collectives::DataType, Reduction, double, double, bool, size_t>;
 
 // The batch of a kind that still has room.
 struct OpenBatch {
@@ -48,4 +48,4 @@ std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t thresho
   return batches;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

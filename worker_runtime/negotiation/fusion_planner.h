@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "worker_runtime/negotiation/messages.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // From this size on a collective's fixed costs are small beside the two copies that fusion costs,
 // so such tensors go alone where it costs copies.
@@ -25,6 +25,6 @@ std::vector<Batch> PlanFusion(std::vector<PlannedTensor> tensors, size_t thresho
                               absl::Span<const size_t> groups = {},
                               size_t large_bytes = kLargeTensorBytes);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_FUSION_PLANNER_H_

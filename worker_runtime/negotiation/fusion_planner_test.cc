@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 // "a,c b": the names, batch by batch.
@@ -42,7 +42,7 @@ TEST(FusionPlannerTest, Groups_TravelWithinThemselves) {
 
 TEST(FusionPlannerTest, OtherKindsBetween_AreLookedPast) {
   TensorSignature b = Floats("b", 10);
-  b.type = DataType::kFloat64;
+  b.type = collectives::DataType::kFloat64;
   TensorSignature d = b;
   d.name = "d";
   EXPECT_EQ(Fuse({Floats("a", 10), b, Floats("c", 10), d}, 1000), "a,c b,d");
@@ -83,4 +83,4 @@ TEST(FusionPlannerTest, EmptyTensors_Fuse) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

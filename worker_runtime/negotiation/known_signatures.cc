@@ -1,6 +1,6 @@
 #include "worker_runtime/negotiation/known_signatures.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 SignatureId KnownSignatures::Find(const TensorSignature& signature) const {
   auto found = by_name_.find(signature.name);
@@ -31,4 +31,4 @@ void KnownSignatures::Apply(const Plan& plan) {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "worker_runtime/negotiation/messages.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // Not thread-safe.
 class KnownSignatures {
@@ -25,6 +25,6 @@ class KnownSignatures {
   absl::flat_hash_map<std::string, SignatureId> by_name_;  // the newest of that name
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_KNOWN_SIGNATURES_H_

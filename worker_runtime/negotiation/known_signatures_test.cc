@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 Plan PlanThatAdds(std::vector<PlannedTensor> tensors, std::vector<SignatureId> evicted = {}) {
@@ -40,4 +40,4 @@ TEST(KnownSignaturesTest, Apply_EvictedInTheSamePlan_IsForgotten) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

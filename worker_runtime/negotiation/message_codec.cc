@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "proto/negotiation.pb.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 namespace wire = ::hvd::pb::negotiation;
@@ -34,13 +34,14 @@ void EncodeSignature(const TensorSignature& signature, wire::Signature& out) {
 
 absl::StatusOr<SignaturePtr> DecodeSignature(const wire::Signature& in, int size) {
   auto signature = std::make_shared<TensorSignature>();
-  if (in.name().empty() || !IsKind(in.op(), kOpKindCount) || !IsKind(in.type(), kDataTypeCount) ||
-      !IsKind(in.reduction(), kReductionCount) || !IsKind(in.root_rank(), size)) {
+  if (in.name().empty() || !IsKind(in.op(), kOpKindCount) ||
+      !IsKind(in.type(), collectives::kDataTypeCount) || !IsKind(in.reduction(), kReductionCount) ||
+      !IsKind(in.root_rank(), size)) {
     return absl::InvalidArgumentError("a tensor's signature is out of bounds");
   }
   signature->name = in.name();
   signature->op = static_cast<OpKind>(in.op());
-  signature->type = static_cast<DataType>(in.type());
+  signature->type = static_cast<collectives::DataType>(in.type());
   signature->reduction = static_cast<Reduction>(in.reduction());
   signature->shape = ToVector<int64_t>(in.shape());
   signature->prescale = in.prescale();
@@ -247,4 +248,4 @@ absl::StatusOr<Plan> DecodePlan(absl::string_view bytes, int size, const KnownSi
   return plan;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

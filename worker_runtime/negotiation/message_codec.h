@@ -9,7 +9,7 @@
 #include "worker_runtime/negotiation/known_signatures.h"
 #include "worker_runtime/negotiation/messages.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 std::string Encode(const Announcement& announcement);
 // As rank `receiver` gets it.
@@ -26,6 +26,6 @@ absl::StatusOr<Announcement> DecodeAnnouncement(absl::string_view bytes, int siz
 // above, or an id is not known.
 absl::StatusOr<Plan> DecodePlan(absl::string_view bytes, int size, const KnownSignatures& known);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_MESSAGE_CODEC_H_

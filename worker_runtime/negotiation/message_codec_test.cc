@@ -3,11 +3,12 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 TensorSignature Rich() {
-  TensorSignature signature = MakeSignature("x", {4, 3}, OpKind::kAllToAll, DataType::kBfloat16);
+  TensorSignature signature =
+      MakeSignature("x", {4, 3}, OpKind::kAllToAll, collectives::DataType::kBfloat16);
   signature.reduction = Reduction::kMin;
   signature.prescale = 0.5;
   signature.postscale = 3;
@@ -91,8 +92,9 @@ TEST(WireTest, OutOfBounds_IsRefused) {
   EXPECT_EQ(announce(MakeSignature("x", {-1})), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(announce(MakeSignature("x", {1}, static_cast<OpKind>(99))),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(announce(MakeSignature("x", {1}, OpKind::kJoin, static_cast<DataType>(-3))),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      announce(MakeSignature("x", {1}, OpKind::kJoin, static_cast<collectives::DataType>(-3))),
+      absl::StatusCode::kInvalidArgument);
   TensorSignature root = Rich();
   root.root_rank = 2;
   EXPECT_EQ(announce(root), absl::StatusCode::kInvalidArgument);
@@ -141,4 +143,4 @@ TEST(WireTest, Plan_UnknownIdOrWrongTable_IsRefused) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

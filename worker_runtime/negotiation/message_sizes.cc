@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 // Of a number as Protobuf writes it: 64 bits, and 32 bits that are not negative.
@@ -14,7 +14,9 @@ constexpr size_t kLongBytes = 10, kIntBytes = 5;
 constexpr size_t kFixedBytes = 96;
 
 size_t WireBytes(const AnnouncedTensor& tensor) {
-  return tensor.signature == nullptr ? kFixedBytes : hvd::WireBytes(*tensor.signature);
+  return tensor.signature == nullptr
+             ? kFixedBytes
+             : hvd::worker_runtime::negotiation::WireBytes(*tensor.signature);
 }
 
 }  // namespace
@@ -65,4 +67,4 @@ std::vector<Announcement> Split(Announcement announcement) {
   return parts;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

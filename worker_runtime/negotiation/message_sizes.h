@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "worker_runtime/negotiation/messages.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // A message that has so many bytes gets no more operations.
 inline constexpr size_t kGoodMessageBytes = size_t{4} << 20;
@@ -28,6 +28,6 @@ absl::Status CheckSize(absl::Span<const SignaturePtr> group);
 // good. Groups stay whole; what is not a group goes with the last.
 std::vector<Announcement> Split(Announcement announcement);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_MESSAGE_SIZES_H_

@@ -2,10 +2,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/negotiation/signature_test_util.h"
 #include "worker_runtime/negotiation/message_codec.h"
+#include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 using testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST(MessageSizesTest, Split_BetweenGroups) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

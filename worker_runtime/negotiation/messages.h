@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // Ids of known signatures grow for the whole epoch and are never used twice.
 using SignatureId = uint64_t;
@@ -92,6 +92,6 @@ struct Plan {
   std::optional<TimelineOrder> timeline;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_MESSAGES_H_

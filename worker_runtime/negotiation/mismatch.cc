@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 using Signature = TensorSignature;
@@ -73,7 +73,7 @@ Broken CheckRules(absl::Span<const SignaturePtr> by_rank, const Signature& first
 std::string Describe(const Signature& signature, const Broken& broken) {
   std::string text;
   if (broken.op) absl::StrAppend(&text, NameOf(signature.op), " of ");
-  absl::StrAppend(&text, NameOf(signature.type), " ", ShapeText(signature.shape));
+  absl::StrAppend(&text, collectives::NameOf(signature.type), " ", ShapeText(signature.shape));
   if (broken.reduction) absl::StrAppend(&text, " for ", NameOf(signature.reduction));
   if (broken.factors) {
     absl::StrAppend(&text, " with prescale ", signature.prescale, " and postscale ",
@@ -141,4 +141,4 @@ std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank) 
   return std::nullopt;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

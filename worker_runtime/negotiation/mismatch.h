@@ -8,13 +8,13 @@
 #include "absl/types/span.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // Why the requests can't be run as one operation, saying which rank sent what; nullopt if they can.
 // by_rank[r] is nullptr if rank r has joined instead of taking part.   REQUIRES: one request at
 // least.
 std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_MISMATCH_H_

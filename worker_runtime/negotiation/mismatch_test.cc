@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 std::string Mismatch(const std::vector<SignaturePtr>& by_rank) {
@@ -16,11 +16,11 @@ TEST(MismatchTest, EqualRequests_Fit) {
 }
 
 TEST(MismatchTest, TypeAndShape_SayWhoSentWhat) {
-  EXPECT_EQ(
-      Mismatch({Sig("grad", {3, 2}), Sig("grad", {3, 2}, OpKind::kAllReduce, DataType::kFloat64),
-                Sig("grad", {3, 2})}),
-      "Mismatched allreduce of 'grad': ranks 0 and 2 sent float32 [3, 2], "
-      "rank 1 sent float64 [3, 2]");
+  EXPECT_EQ(Mismatch({Sig("grad", {3, 2}),
+                      Sig("grad", {3, 2}, OpKind::kAllReduce, collectives::DataType::kFloat64),
+                      Sig("grad", {3, 2})}),
+            "Mismatched allreduce of 'grad': ranks 0 and 2 sent float32 [3, 2], "
+            "rank 1 sent float64 [3, 2]");
   EXPECT_EQ(Mismatch({Sig("grad", {3, 2}), Sig("grad", {2, 3})}),
             "Mismatched allreduce of 'grad': rank 0 sent float32 [3, 2], "
             "rank 1 sent float32 [2, 3]");
@@ -76,4 +76,4 @@ TEST(MismatchTest, JoinedRank_StopsAllButAllReduce) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

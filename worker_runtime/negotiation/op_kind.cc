@@ -1,6 +1,6 @@
 #include "worker_runtime/negotiation/op_kind.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 absl::string_view NameOf(OpKind op) {
   switch (op) {
@@ -42,4 +42,4 @@ absl::string_view NameOf(Reduction reduction) {
   return "unknown reduction";
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 enum class OpKind : int32_t {
   kAllReduce = 0,
@@ -34,6 +34,6 @@ inline constexpr int kReductionCount = 6;
 absl::string_view NameOf(OpKind op);            // "allreduce", ...
 absl::string_view NameOf(Reduction reduction);  // "average", ...
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_OP_KIND_H_

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 std::string OperationText(OpKind op, absl::string_view name) {
   const std::string prefix = absl::StrCat(NameOf(op), ".");
@@ -13,4 +13,4 @@ std::string OperationText(OpKind op, absl::string_view name) {
   return absl::StrCat(NameOf(op), " '", name, "'");
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -7,12 +7,12 @@
 #include "absl/strings/string_view.h"
 #include "worker_runtime/negotiation/op_kind.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // "allreduce 'x'". Tensors' names begin with the operation's name ("allreduce.x",
 // "grouped_allreduce.x_1of2"), which is not said twice.
 std::string OperationText(OpKind op, absl::string_view name);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_OPERATION_TEXT_H_

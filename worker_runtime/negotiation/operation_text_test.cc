@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 TEST(OperationText, SaysTheOperationOnce) {
@@ -17,4 +17,4 @@ TEST(OperationText, LeavesOtherNamesAlone) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

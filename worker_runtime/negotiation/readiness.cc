@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 constexpr uint64_t kAlone = 0;
@@ -169,4 +169,4 @@ std::vector<int> Readiness::Missing(const Tensor& tensor) const {
   return missing;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // Not thread-safe.
 //
@@ -111,6 +111,6 @@ class Readiness {
   std::vector<Operation> ready_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_READINESS_H_

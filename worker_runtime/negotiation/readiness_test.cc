@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 const absl::Time kNow = absl::UnixEpoch();
@@ -199,4 +199,4 @@ TEST(ReadinessCostTest, SingleTensors) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 SignatureKeeper::SignatureKeeper(size_t capacity, int size)
     : capacity_(capacity), acknowledged_(size, 0) {}
@@ -68,4 +68,4 @@ void SignatureKeeper::CountBehind() {
                           [first](uint64_t acknowledged) { return acknowledged < first; });
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

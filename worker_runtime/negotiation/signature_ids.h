@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "worker_runtime/negotiation/messages.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // Not thread-safe.
 //
@@ -65,6 +65,6 @@ class SignatureKeeper {
   size_t behind_ = 0;                   // ranks that have not carried out evicted_'s first plan
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_SIGNATURE_IDS_H_

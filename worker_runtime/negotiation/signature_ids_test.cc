@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 Plan PlanOf(uint64_t sequence) {
@@ -69,4 +69,4 @@ TEST(SignatureKeeperTest, Insert_CapacityZero_KeepsNothing) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -9,11 +9,11 @@
 
 #include "worker_runtime/negotiation/messages.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 inline TensorSignature MakeSignature(std::string name, std::vector<int64_t> shape = {2},
                                      OpKind op = OpKind::kAllReduce,
-                                     DataType type = DataType::kFloat32) {
+                                     collectives::DataType type = collectives::DataType::kFloat32) {
   TensorSignature signature;
   signature.name = std::move(name);
   signature.shape = std::move(shape);
@@ -27,7 +27,8 @@ inline SignaturePtr Share(TensorSignature signature) {
 }
 
 inline SignaturePtr Sig(std::string name, std::vector<int64_t> shape = {2},
-                        OpKind op = OpKind::kAllReduce, DataType type = DataType::kFloat32) {
+                        OpKind op = OpKind::kAllReduce,
+                        collectives::DataType type = collectives::DataType::kFloat32) {
   return Share(MakeSignature(std::move(name), std::move(shape), op, type));
 }
 
@@ -38,6 +39,6 @@ inline PlannedTensor Planned(SignaturePtr signature, SignatureId new_id = kNoSig
   return tensor;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_SIGNATURE_TEST_UTIL_H_

@@ -9,7 +9,7 @@
 #include "base/text/duration_text.h"
 #include "worker_runtime/negotiation/operation_text.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 // So much older a stall must have become to be told again.
@@ -73,7 +73,7 @@ std::string StallText(const StallReport& report) {
       absl::StrJoin(report.waiting, "; ", [](std::string* out, const StalledGroup& group) {
         absl::StrAppend(out, "in ", group.what, ", waiting for ", RanksText(group.missing));
       });
-  return absl::StrCat("Stalled for ", DurationText(report.waited), " ", waiting);
+  return absl::StrCat("Stalled for ", text::DurationText(report.waited), " ", waiting);
 }
 
 StallInspector::StallInspector(const StallOptions& options)
@@ -126,4 +126,4 @@ StallReport StallInspector::Look(const Readiness& readiness, absl::Time now) {
   return report;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "worker_runtime/negotiation/readiness.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // Zero means never, as infinity does.
 struct StallOptions {
@@ -57,6 +57,6 @@ class StallInspector {
   bool gave_up_ = false;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_STALL_H_

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/negotiation/signature_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 const absl::Time kStart = absl::UnixEpoch();
@@ -122,4 +122,4 @@ TEST(StallTest, Watch_WithoutLimits_PlansNothing) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -3,12 +3,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
-bool IsSaneShape(absl::Span<const int64_t> shape, DataType type) {
+bool IsSaneShape(absl::Span<const int64_t> shape, collectives::DataType type) {
   constexpr int64_t kMostBytes = int64_t{1} << 62;
   // Zeros are left out, so that every product of some of the dimensions can be counted as well.
-  int64_t bytes = static_cast<int64_t>(SizeOf(type));
+  int64_t bytes = static_cast<int64_t>(collectives::SizeOf(type));
   for (int64_t dim : shape) {
     if (dim < 0) return false;
     if (dim == 0) continue;
@@ -25,13 +25,13 @@ int64_t ElementCount(absl::Span<const int64_t> shape) {
 }
 
 size_t ByteCount(const TensorSignature& signature) {
-  return static_cast<size_t>(ElementCount(signature.shape)) * SizeOf(signature.type);
+  return static_cast<size_t>(ElementCount(signature.shape)) * collectives::SizeOf(signature.type);
 }
 
 size_t RowBytes(const TensorSignature& signature) {
-  if (signature.shape.empty()) return SizeOf(signature.type);
+  if (signature.shape.empty()) return collectives::SizeOf(signature.type);
   const auto row = absl::MakeConstSpan(signature.shape).subspan(1);
-  return static_cast<size_t>(ElementCount(row)) * SizeOf(signature.type);
+  return static_cast<size_t>(ElementCount(row)) * collectives::SizeOf(signature.type);
 }
 
 int32_t RowsTo(const TensorSignature& signature, int rank, int size) {
@@ -55,4 +55,4 @@ std::string RanksText(absl::Span<const int> ranks) {
                       ranks.size() - kMost, " others");
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -12,13 +12,13 @@
 #include "collectives/types.h"
 #include "worker_runtime/negotiation/op_kind.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 
 // A value; immutable once shared.
 struct TensorSignature {
   std::string name;
   OpKind op = OpKind::kAllReduce;
-  DataType type = DataType::kFloat32;
+  collectives::DataType type = collectives::DataType::kFloat32;
   Reduction reduction = Reduction::kSum;
   std::vector<int64_t> shape;
   double prescale = 1.0;
@@ -37,7 +37,7 @@ struct TensorSignature {
 using SignaturePtr = std::shared_ptr<const TensorSignature>;
 
 // Whether the dimensions are not negative and the bytes can be counted.
-bool IsSaneShape(absl::Span<const int64_t> shape, DataType type);
+bool IsSaneShape(absl::Span<const int64_t> shape, collectives::DataType type);
 
 int64_t ElementCount(absl::Span<const int64_t> shape);
 size_t ByteCount(const TensorSignature& signature);
@@ -51,6 +51,6 @@ std::string ShapeText(absl::Span<const int64_t> shape);
 // "rank 3", "ranks 0, 2 and 3"; long lists are cut short.
 std::string RanksText(absl::Span<const int> ranks);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_TENSOR_SIGNATURE_H_

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation {
 namespace {
 
 TEST(TensorSignatureTest, Counts_ScalarEmptyAndMatrix_AreExact) {
@@ -21,10 +21,10 @@ TEST(TensorSignatureTest, Counts_ScalarEmptyAndMatrix_AreExact) {
 
 TEST(TensorSignatureTest, IsSaneShape_NegativeOrTooLarge_IsNot) {
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
-  EXPECT_TRUE(IsSaneShape({3, 0, 2}, DataType::kFloat64));
-  EXPECT_FALSE(IsSaneShape({3, -1}, DataType::kFloat32));
-  EXPECT_FALSE(IsSaneShape({kHuge}, DataType::kFloat32));
-  EXPECT_FALSE(IsSaneShape({0, kHuge, kHuge}, DataType::kUint8));
+  EXPECT_TRUE(IsSaneShape({3, 0, 2}, collectives::DataType::kFloat64));
+  EXPECT_FALSE(IsSaneShape({3, -1}, collectives::DataType::kFloat32));
+  EXPECT_FALSE(IsSaneShape({kHuge}, collectives::DataType::kFloat32));
+  EXPECT_FALSE(IsSaneShape({0, kHuge, kHuge}, collectives::DataType::kUint8));
 }
 
 TEST(TensorSignatureTest, Equality_EachField_Matters) {
@@ -49,4 +49,4 @@ TEST(TensorSignatureTest, RanksText_ShortAndLong_AreReadable) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation

@@ -16,12 +16,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/net/descriptor_passing.h"
 #include "base/fd.h"
+#include "base/net/descriptor_passing.h"
 #include "base/net/frames.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 namespace {
 
 constexpr absl::Duration kShortestPause = absl::Milliseconds(10);
@@ -69,12 +69,12 @@ absl::Status NoAnswer(absl::StatusCode code, absl::string_view why) {
 
 // Aborted: the agent has hung up before it said anything.
 absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vector<Fd>& passed) {
-  FrameDecoder decoder(kMaxFrameBytes);
+  net::FrameDecoder decoder(net::kMaxFrameBytes);
   absl::StatusCode hung_up = absl::StatusCode::kAborted;
   while (true) {
     char buffer[4096];
     RETURN_IF_ERROR(AwaitReadable(socket, deadline));
-    const auto got = ReceiveWithDescriptors(socket, buffer, sizeof(buffer), passed);
+    const auto got = net::ReceiveWithDescriptors(socket, buffer, sizeof(buffer), passed);
     if (!got.ok()) return NoAnswer(hung_up, got.status().message());
     if (*got == 0) return NoAnswer(hung_up, "the stream has ended");
     hung_up = absl::StatusCode::kUnavailable;
@@ -124,7 +124,7 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   AgentAnswer result;
   std::vector<Fd> passed;
   ASSIGN_OR_RETURN(const std::string answer,
-                   Ask(socket_name, EncodeFrame(hello.SerializeAsString()),
+                   Ask(socket_name, net::EncodeFrame(hello.SerializeAsString()),
                        Clock::Real().Now() + timeout, passed));
   if (!result.bootstrap.ParseFromString(answer)) {
     return absl::UnavailableError("the agent's answer can't be read; is it of another version?");
@@ -145,4 +145,4 @@ absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, Worke
   return result;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session

@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "proto/agent.pb.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 
 struct AgentAnswer {
   pb::WorkerBootstrap bootstrap;
@@ -28,6 +28,6 @@ struct AgentAnswer {
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
                                            const std::string& word, absl::Duration timeout);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session
 
 #endif  // WORKER_RUNTIME_SESSION_BOOTSTRAP_H_

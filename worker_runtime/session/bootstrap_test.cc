@@ -16,7 +16,7 @@
 #include "base/net/frames.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 namespace {
 
 // An agent that answers one worker as the test says, and then is gone.
@@ -41,7 +41,7 @@ class BootstrapTest : public ::testing::Test {
       for (int i = 0; i < hung_up_on; ++i) Fd(accept(listener.get(), nullptr, nullptr)).reset();
       const Fd worker(accept(listener.get(), nullptr, nullptr));
       listener.reset();
-      hello_.ParseFromString(ReadFrame(worker.get(), kMaxFrameBytes).value());
+      hello_.ParseFromString(net::ReadFrame(worker.get(), net::kMaxFrameBytes).value());
       answer(worker.get());
     });
     absl::StatusOr<AgentAnswer> result = FetchBootstrap(name, WorkerId(7), "word", timeout);
@@ -57,7 +57,7 @@ class BootstrapTest : public ::testing::Test {
     bootstrap.set_has_stack_pipe(stack_pipe);
     bootstrap.mutable_credentials()->set_token(token);
     bootstrap.set_elastic(true);
-    return EncodeFrame(bootstrap.SerializeAsString());
+    return net::EncodeFrame(bootstrap.SerializeAsString());
   }
 
   pb::WorkerHello hello_;
@@ -88,8 +88,8 @@ TEST_F(BootstrapTest, Fetch_LongAnswerWithDescriptors_GivesAll) {
   const Fd stack(memfd_create("stack", 0));
   const std::string token(20000, 't');
   const auto answer = Fetch([&](int socket) {
-    EXPECT_EQ(SendWithDescriptors(socket, Frame(token, true, true, true),
-                                  {page.get(), arena.get(), stack.get()}),
+    EXPECT_EQ(net::SendWithDescriptors(socket, Frame(token, true, true, true),
+                                       {page.get(), arena.get(), stack.get()}),
               absl::OkStatus());
   });
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -102,7 +102,7 @@ TEST_F(BootstrapTest, Fetch_LongAnswerWithDescriptors_GivesAll) {
 TEST_F(BootstrapTest, Fetch_OneDescriptor_IsWhatTheAnswerSays) {
   const Fd arena(memfd_create("arena", 0));
   const auto answer = Fetch([&](int socket) {
-    EXPECT_EQ(SendWithDescriptors(socket, Frame("secret", false, true), {arena.get()}),
+    EXPECT_EQ(net::SendWithDescriptors(socket, Frame("secret", false, true), {arena.get()}),
               absl::OkStatus());
   });
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -114,7 +114,7 @@ TEST_F(BootstrapTest, Fetch_Refused_GivesTheAgentsWords) {
   const auto answer = Fetch([](int socket) {
     pb::WorkerBootstrap bootstrap;
     bootstrap.set_error("unknown worker");
-    EXPECT_TRUE(WriteFrame(socket, bootstrap.SerializeAsString()).ok());
+    EXPECT_TRUE(net::WriteFrame(socket, bootstrap.SerializeAsString()).ok());
   });
   EXPECT_EQ(answer.status(), absl::PermissionDeniedError("unknown worker"));
 }
@@ -126,9 +126,9 @@ TEST_F(BootstrapTest, Fetch_AgentHangsUp_IsUnavailable) {
 }
 
 TEST_F(BootstrapTest, Fetch_AgentHangsUpOnStrangersAndUs_AsksAgain) {
-  const auto answer =
-      Fetch([](int socket) { EXPECT_TRUE(SendWithDescriptors(socket, Frame("secret"), {}).ok()); },
-            absl::Minutes(1), /*hung_up_on=*/3);
+  const auto answer = Fetch(
+      [](int socket) { EXPECT_TRUE(net::SendWithDescriptors(socket, Frame("secret"), {}).ok()); },
+      absl::Minutes(1), /*hung_up_on=*/3);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->bootstrap.credentials().token(), "secret");
 }
@@ -147,4 +147,4 @@ TEST_F(BootstrapTest, Fetch_NobodyListens_IsUnavailable) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session

@@ -8,7 +8,7 @@
 #include "base/os/boot_time.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 namespace {
 
 // A parked watch is asked again after this time, so that a reply lost with its connection costs no
@@ -17,9 +17,10 @@ constexpr absl::Duration kWatchTimeout = absl::Minutes(5);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 constexpr absl::Duration kMembersTimeout = absl::Seconds(30);
 
-class SessionKeyExchange : public KeyExchange {
+class SessionKeyExchange : public collectives::KeyExchange {
  public:
-  SessionKeyExchange(RendezvousClient& client, pb::WorkerIdentity identity, Epoch epoch)
+  SessionKeyExchange(rendezvous::client::RendezvousClient& client, pb::WorkerIdentity identity,
+                     Epoch epoch)
       : client_(client), identity_(std::move(identity)), epoch_(epoch) {}
 
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
@@ -53,7 +54,7 @@ class SessionKeyExchange : public KeyExchange {
     return request;
   }
 
-  RendezvousClient& client_;
+  rendezvous::client::RendezvousClient& client_;
   const pb::WorkerIdentity identity_;
   const Epoch epoch_;
 };
@@ -110,8 +111,8 @@ absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
 
 }  // namespace
 
-EpochWatch::EpochWatch(std::unique_ptr<RendezvousClient> client, pb::WatchEpochRequest request,
-                       absl::Duration reattach, Callback on_change)
+EpochWatch::EpochWatch(std::unique_ptr<rendezvous::client::RendezvousClient> client,
+                       pb::WatchEpochRequest request, absl::Duration reattach, Callback on_change)
     : client_(std::move(client)),
       reattach_(reattach),
       on_change_(std::move(on_change)),
@@ -213,7 +214,7 @@ Epoch Session::last_epoch() const {
   return last_epoch_;
 }
 
-std::unique_ptr<KeyExchange> Session::NewKeyExchange(Epoch epoch) {
+std::unique_ptr<collectives::KeyExchange> Session::NewKeyExchange(Epoch epoch) {
   pb::WorkerIdentity identity;
   FillIdentity(&identity);
   return std::make_unique<SessionKeyExchange>(*client_, std::move(identity), epoch);
@@ -241,10 +242,10 @@ pb::ReportStallRequest Session::StallRequest(Epoch epoch) const {
 void Session::NoteCommit(uint64_t number) {
   absl::MutexLock lock(&mutex_);
   commit_ = number;
-  committed_ = ReadBootTime().since_boot;
+  committed_ = os::ReadBootTime().since_boot;
 }
 
-absl::Status Session::ReportProgress(RendezvousClient& client, Epoch epoch,
+absl::Status Session::ReportProgress(rendezvous::client::RendezvousClient& client, Epoch epoch,
                                      absl::Duration timeout) {
   pb::ReportRequest request;
   FillIdentity(request.mutable_worker());
@@ -252,14 +253,14 @@ absl::Status Session::ReportProgress(RendezvousClient& client, Epoch epoch,
   {
     absl::MutexLock lock(&mutex_);
     request.mutable_progress()->set_commit(commit_);
-    request.mutable_progress()->set_commit_age_ms(
-        static_cast<uint64_t>(absl::ToInt64Milliseconds(ReadBootTime().since_boot - committed_)));
+    request.mutable_progress()->set_commit_age_ms(static_cast<uint64_t>(
+        absl::ToInt64Milliseconds(os::ReadBootTime().since_boot - committed_)));
   }
   return client.Report(request, timeout).status();
 }
 
 std::unique_ptr<WorldLease> Session::NewLease(Epoch epoch, absl::Duration patience) {
-  const std::shared_ptr<RendezvousClient> client = new_client_();
+  const std::shared_ptr<rendezvous::client::RendezvousClient> client = new_client_();
   return std::make_unique<WorldLease>(
       [this, client, epoch](absl::Duration timeout) {
         return ReportProgress(*client, epoch, timeout);
@@ -290,4 +291,4 @@ void Session::FillIdentity(pb::WorkerIdentity* identity) const {
   identity->set_incarnation(incarnation_.value());
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session

@@ -21,10 +21,10 @@
 #include "worker_runtime/session/world.h"
 #include "worker_runtime/session/world_lease.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 
 // Makes a client of its own for each user, so that one can be cancelled without the others.
-using ClientFactory = std::function<std::unique_ptr<RendezvousClient>()>;
+using ClientFactory = std::function<std::unique_ptr<rendezvous::client::RendezvousClient>()>;
 
 // What becomes of an epoch.
 enum class EpochEvent {
@@ -43,14 +43,14 @@ class EpochWatch {
 
   // A daemon that can't be reached in spite of the client's retries ends the epoch when another
   // `reattach` has passed.
-  EpochWatch(std::unique_ptr<RendezvousClient> client, pb::WatchEpochRequest request,
-             absl::Duration reattach, Callback on_change);
+  EpochWatch(std::unique_ptr<rendezvous::client::RendezvousClient> client,
+             pb::WatchEpochRequest request, absl::Duration reattach, Callback on_change);
   ~EpochWatch();
 
  private:
   void Run(pb::WatchEpochRequest request);
 
-  const std::unique_ptr<RendezvousClient> client_;
+  const std::unique_ptr<rendezvous::client::RendezvousClient> client_;
   const absl::Duration reattach_;
   const Callback on_change_;
   std::thread thread_;
@@ -61,8 +61,8 @@ struct WorkerStanding {
   WorkerId id;
   std::string advertise_address;
   bool elastic = false;
-  absl::Duration reattach;    // how long to go on while the daemon is away
-  TlsIdentity identity = {};  // towards other workers, if the job encrypts
+  absl::Duration reattach;         // how long to go on while the daemon is away
+  net::TlsIdentity identity = {};  // towards other workers, if the job encrypts
 };
 
 // Thread-safe; one per process. The incarnation is drawn once, so that all worlds of this process
@@ -90,7 +90,7 @@ class Session {
   absl::StatusOr<JoinAnswer> JoinNextWorld(const JoinRequest& join);
 
   // The exchange of one epoch's members; must not outlive the session.
-  std::unique_ptr<KeyExchange> NewKeyExchange(Epoch epoch);
+  std::unique_ptr<collectives::KeyExchange> NewKeyExchange(Epoch epoch);
 
   // See EpochWatch.
   std::unique_ptr<EpochWatch> Watch(Epoch epoch, EpochWatch::Callback on_change);
@@ -105,7 +105,8 @@ class Session {
 
   // Tells the daemon how far the job is.   OK: `epoch` is the newest and not broken; errors as
   // RendezvousClient::Report.
-  absl::Status ReportProgress(RendezvousClient& client, Epoch epoch, absl::Duration timeout);
+  absl::Status ReportProgress(rendezvous::client::RendezvousClient& client, Epoch epoch,
+                              absl::Duration timeout);
   absl::Status ReportProgress(Epoch epoch, absl::Duration timeout) {
     return ReportProgress(*client_, epoch, timeout);
   }
@@ -133,13 +134,13 @@ class Session {
   const WorkerStanding standing_;
   const Incarnation incarnation_;
   const ClientFactory new_client_;
-  const std::unique_ptr<RendezvousClient> client_;
+  const std::unique_ptr<rendezvous::client::RendezvousClient> client_;
   mutable absl::Mutex mutex_;
   Epoch last_epoch_ ABSL_GUARDED_BY(mutex_);
   uint64_t commit_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration committed_ ABSL_GUARDED_BY(mutex_);  // time since boot
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session
 
 #endif  // WORKER_RUNTIME_SESSION_RENDEZVOUS_SESSION_H_

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 namespace {
 
 using ::testing::ElementsAre;
@@ -31,7 +31,7 @@ struct Script {
   pb::ExchangeRequest last_exchange;
 };
 
-class ScriptedClient : public RendezvousClient {
+class ScriptedClient : public rendezvous::client::RendezvousClient {
  public:
   explicit ScriptedClient(Script& script) : script_(script) {}
 
@@ -363,4 +363,4 @@ TEST_F(SessionTest, ReportFailure_CarriesTheWord) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session

@@ -4,7 +4,7 @@
 
 #include "base/signal_free_thread.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 namespace {
 
 // Then people are told from here.
@@ -12,7 +12,8 @@ constexpr absl::Duration kPatience = absl::Seconds(10);
 
 }  // namespace
 
-StallReporter::StallReporter(std::unique_ptr<RendezvousClient> client, Untold untold)
+StallReporter::StallReporter(std::unique_ptr<rendezvous::client::RendezvousClient> client,
+                             Untold untold)
     : client_(std::move(client)), untold_(std::move(untold)) {}
 
 StallReporter::~StallReporter() {
@@ -51,4 +52,4 @@ void StallReporter::Run() {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session

@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "rendezvous/client/rendezvous_client.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 
 // Speaks on a thread of its own, which is there from the first report on; the destructor ends what
 // it is saying. Thread-safe.
@@ -26,7 +26,7 @@ class StallReporter {
   // destroy the reporter.
   using Untold = std::function<void(const Report&)>;
 
-  StallReporter(std::unique_ptr<RendezvousClient> client, Untold untold);
+  StallReporter(std::unique_ptr<rendezvous::client::RendezvousClient> client, Untold untold);
   ~StallReporter();
 
   // Does not block.
@@ -35,7 +35,7 @@ class StallReporter {
  private:
   void Run();
 
-  const std::unique_ptr<RendezvousClient> client_;
+  const std::unique_ptr<rendezvous::client::RendezvousClient> client_;
   const Untold untold_;
   absl::Mutex mutex_;
   std::deque<Report> reports_ ABSL_GUARDED_BY(mutex_);
@@ -43,6 +43,6 @@ class StallReporter {
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session
 
 #endif  // WORKER_RUNTIME_SESSION_STALL_REPORTER_H_

@@ -5,11 +5,11 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 namespace {
 
 // Refuses what is not given up; what names no operation it keeps until it is cancelled.
-class ScriptedClient : public RendezvousClient {
+class ScriptedClient : public rendezvous::client::RendezvousClient {
  public:
   explicit ScriptedClient(absl::Notification& reached) : reached_(reached) {}
 
@@ -83,4 +83,4 @@ TEST(StallReporterTest, Destruction_WithoutReports_EndsAtOnce) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session

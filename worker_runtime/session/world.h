@@ -16,7 +16,7 @@
 #include "base/ids.h"
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 
 struct Peer {
   std::string host;     // as the user wrote it
@@ -88,6 +88,6 @@ struct ReleasedFromJob {
 
 using JoinAnswer = std::variant<WorkerWorld, DeferredPlace, ReleasedFromJob>;
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session
 
 #endif  // WORKER_RUNTIME_SESSION_WORLD_H_

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/signal_free_thread.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 namespace {
 
 // Reading two clocks one after the other takes time; a suspended machine sleeps longer.
@@ -17,7 +17,7 @@ constexpr absl::Duration kAnswerTime = absl::Seconds(5);
 }  // namespace
 
 WorldLease::WorldLease(Tell tell, std::function<void()> cancel, absl::Duration tolerance,
-                       std::function<BootTime()> now)
+                       std::function<os::BootTime()> now)
     : tell_(std::move(tell)),
       cancel_(std::move(cancel)),
       tolerance_(tolerance),
@@ -35,7 +35,7 @@ WorldLease::~WorldLease() {
 }
 
 bool WorldLease::Holds() const {
-  const BootTime now = now_();
+  const os::BootTime now = now_();
   return now.since_boot - confirmed_.since_boot <= tolerance_ &&
          now.asleep - confirmed_.asleep < kLeastSleep;
 }
@@ -52,7 +52,7 @@ absl::Status WorldLease::Confirm() { return Ask(std::min(tolerance_, kAnswerTime
 
 absl::Status WorldLease::Ask(absl::Duration timeout) {
   // Of the time before the question: what comes after the answer is not known.
-  const BootTime asked = now_();
+  const os::BootTime asked = now_();
   const absl::Status told = tell_(timeout);
   absl::MutexLock lock(&mutex_);
   if (told.ok()) {
@@ -77,4 +77,4 @@ void WorldLease::Run() {
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session

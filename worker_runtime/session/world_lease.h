@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "base/os/boot_time.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 
 // Tells the daemon every few seconds, on a thread of its own, how far the job is. Thread-safe. A
 // host that is paused together with all its processes, or suspended, makes the daemon form another
@@ -30,7 +30,7 @@ class WorldLease {
   // The daemon has just formed the world. `tolerance`: for so long it forms no other, whatever
   // happens to this process. `cancel` ends what Tell waits for, and all that comes after.
   WorldLease(Tell tell, std::function<void()> cancel, absl::Duration tolerance,
-             std::function<BootTime()> now = ReadBootTime);
+             std::function<os::BootTime()> now = os::ReadBootTime);
   ~WorldLease();
 
   // OK at once while the daemon's last word is new enough; else as Confirm.
@@ -48,13 +48,13 @@ class WorldLease {
   const Tell tell_;
   const std::function<void()> cancel_;
   const absl::Duration tolerance_;
-  const std::function<BootTime()> now_;
+  const std::function<os::BootTime()> now_;
   mutable absl::Mutex mutex_;
-  BootTime confirmed_ ABSL_GUARDED_BY(mutex_);
+  os::BootTime confirmed_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session
 
 #endif  // WORKER_RUNTIME_SESSION_WORLD_LEASE_H_

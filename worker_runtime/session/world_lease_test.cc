@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::session {
 namespace {
 
 constexpr absl::Duration kTolerance = absl::Seconds(30);
@@ -47,7 +47,7 @@ class WorldLeaseTest : public ::testing::Test {
   }
 
   absl::Mutex mutex_;
-  BootTime now_ = {absl::Hours(5), absl::Hours(1)};
+  os::BootTime now_ = {absl::Hours(5), absl::Hours(1)};
   absl::Status answer_ = absl::UnavailableError("away");
   absl::Duration answer_takes_;
   int asked_ = 0;
@@ -106,4 +106,4 @@ TEST_F(WorldLeaseTest, Confirm_AlwaysAsks) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::session

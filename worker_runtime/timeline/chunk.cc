@@ -5,7 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "proto/timeline.pb.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 namespace {
 
 // What an event takes without its texts, at most.
@@ -31,13 +31,14 @@ class Encoder {
  private:
   void AddTensors(const TimelineEvent& event, pb::timeline::Event& out) {
     if (event.tensors.empty()) return;
-    const TensorSignature& first = *event.tensors.front();
+    const negotiation::TensorSignature& first = *event.tensors.front();
     out.set_op(static_cast<int32_t>(first.op));
     out.set_type(static_cast<int32_t>(first.type));
     out.set_reduction(static_cast<int32_t>(first.reduction));
     out.set_tensor_count(static_cast<uint32_t>(event.tensors.size()));
     int64_t bytes = 0;
-    for (const SignaturePtr& tensor : event.tensors) bytes += ByteCount(*tensor);
+    for (const negotiation::SignaturePtr& tensor : event.tensors)
+      bytes += negotiation::ByteCount(*tensor);
     out.set_bytes(bytes);
     const size_t named = std::min(event.tensors.size(), kMostNames);
     for (size_t i = 0; i < named; ++i) out.add_names(TextOf(event.tensors[i]->name));
@@ -76,4 +77,4 @@ std::string EncodeChunk(std::deque<TimelineEvent>& events, const ClockOffset& cl
   return chunk.SerializeAsString();
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

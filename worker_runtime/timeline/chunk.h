@@ -9,7 +9,7 @@
 
 #include "worker_runtime/timeline/event.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 
 // A chunk is about this large at most, so that it holds up no announcement.
 inline constexpr size_t kChunkBytes = 256 << 10;
@@ -20,6 +20,6 @@ inline constexpr size_t kMostNames = 64;
 std::string EncodeChunk(std::deque<TimelineEvent>& events, const ClockOffset& clock,
                         uint64_t dropped);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline
 
 #endif  // WORKER_RUNTIME_TIMELINE_CHUNK_H_

@@ -2,23 +2,23 @@
 
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 namespace {
 
 constexpr int kRounds = 8;
 
 // One question and its answer: a member asks in the first exchange and is told the time in the
 // second. What else travels means nothing.
-absl::Status Answer(Communicator& communicator, int member, Clock& clock,
-                    const CallOptions& options) {
+absl::Status Answer(collectives::Communicator& communicator, int member, Clock& clock,
+                    const collectives::CallOptions& options) {
   int64_t nothing = 0, question;
   RETURN_IF_ERROR(communicator.SendReceive(member, &nothing, &question, sizeof(question), options));
   const int64_t now = absl::ToUnixNanos(clock.Now());
   return communicator.SendReceive(member, &now, &question, sizeof(now), options);
 }
 
-absl::StatusOr<ClockOffset> Ask(Communicator& communicator, Clock& clock,
-                                const CallOptions& options) {
+absl::StatusOr<ClockOffset> Ask(collectives::Communicator& communicator, Clock& clock,
+                                const collectives::CallOptions& options) {
   int64_t nothing = 0, answer = 0;
   const absl::Time asked = clock.Now();
   RETURN_IF_ERROR(communicator.SendReceive(0, &nothing, &answer, sizeof(answer), options));
@@ -28,8 +28,8 @@ absl::StatusOr<ClockOffset> Ask(Communicator& communicator, Clock& clock,
   return ClockOffset{absl::FromUnixNanos(answer) - (asked + half), half};
 }
 
-absl::StatusOr<ClockOffset> Measure(Communicator& communicator, Clock& clock,
-                                    const CallOptions& options) {
+absl::StatusOr<ClockOffset> Measure(collectives::Communicator& communicator, Clock& clock,
+                                    const collectives::CallOptions& options) {
   if (communicator.rank() == 0) {
     for (int member = 1; member < communicator.size(); ++member) {
       for (int i = 0; i < kRounds; ++i) {
@@ -48,11 +48,12 @@ absl::StatusOr<ClockOffset> Measure(Communicator& communicator, Clock& clock,
 
 }  // namespace
 
-absl::StatusOr<ClockOffset> MeasureClockOffset(Communicator& communicator, Clock& clock,
-                                               const CallOptions& options) {
+absl::StatusOr<ClockOffset> MeasureClockOffset(collectives::Communicator& communicator,
+                                               Clock& clock,
+                                               const collectives::CallOptions& options) {
   absl::StatusOr<ClockOffset> offset = Measure(communicator, clock, options);
   if (absl::IsUnimplemented(offset.status())) return ClockOffset();
   return offset;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

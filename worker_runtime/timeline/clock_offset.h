@@ -7,14 +7,15 @@
 #include "collectives/communicator.h"
 #include "worker_runtime/timeline/event.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 
 // Every rank calls it, as a collective. Rank 0 tells each other rank its time, a few times; the
 // quickest answer counts. Errors as Communicator's; if it is Unimplemented by the backend, the
 // offset is 0 and the uncertainty infinite.
-absl::StatusOr<ClockOffset> MeasureClockOffset(Communicator& communicator, Clock& clock,
-                                               const CallOptions& options);
+absl::StatusOr<ClockOffset> MeasureClockOffset(collectives::Communicator& communicator,
+                                               Clock& clock,
+                                               const collectives::CallOptions& options);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline
 
 #endif  // WORKER_RUNTIME_TIMELINE_CLOCK_OFFSET_H_

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "worker_runtime/timeline/timeline_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 namespace {
 
 // The real clock, but for a while.
@@ -25,7 +25,7 @@ class ShiftedClock : public Clock {
   const absl::Duration shift_;
 };
 
-class NoKeyExchange : public KeyExchange {
+class NoKeyExchange : public collectives::KeyExchange {
  public:
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view,
                                                      absl::Duration) override {
@@ -35,7 +35,7 @@ class NoKeyExchange : public KeyExchange {
 
 // What each rank of a world measures whose clocks are shifted so.
 std::vector<absl::StatusOr<ClockOffset>> Measure(const std::vector<absl::Duration>& shifts) {
-  const auto backend = MakeInprocBackend();
+  const auto backend = collectives::inproc::MakeInprocBackend();
   const int size = static_cast<int>(shifts.size());
   std::vector<absl::StatusOr<ClockOffset>> offsets(shifts.size(), absl::UnknownError("not run"));
   std::vector<std::thread> threads;
@@ -73,4 +73,4 @@ TEST(MeasureClockOffsetTest, AWorldOfOne_HasNoOffset) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "worker_runtime/negotiation/tensor_signature.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 
 // The numbers are part of the format (proto/timeline.proto).
 enum class EventKind : int32_t {
@@ -25,10 +25,10 @@ struct TimelineEvent {
   EventKind kind = EventKind::kQueued;
   int process_set = 0;
   absl::Time begin;
-  absl::Duration duration;            // operation, activity
-  uint64_t id = 0;                    // queued, planned: which two belong together
-  std::string activity;               // its name
-  std::vector<SignaturePtr> tensors;  // all but activity and cycle
+  absl::Duration duration;                         // operation, activity
+  uint64_t id = 0;                                 // queued, planned: which two belong together
+  std::string activity;                            // its name
+  std::vector<negotiation::SignaturePtr> tensors;  // all but activity and cycle
 };
 
 // How far a rank's clock is behind rank 0's.
@@ -37,6 +37,6 @@ struct ClockOffset {
   absl::Duration uncertainty = absl::InfiniteDuration();  // the offset is right but for so much
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline
 
 #endif  // WORKER_RUNTIME_TIMELINE_EVENT_H_

@@ -5,7 +5,7 @@
 
 #include "worker_runtime/timeline/chunk.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 
 void Recorder::Start(const ClockOffset& offset, bool mark_cycles, absl::Duration old) {
   absl::MutexLock lock(&mutex_);
@@ -35,7 +35,8 @@ void Recorder::Add(TimelineEvent event) {
   AddLocked(std::move(event));
 }
 
-Recorder::Submission Recorder::Queued(int process_set, absl::Span<const SignaturePtr> tensors) {
+Recorder::Submission Recorder::Queued(int process_set,
+                                      absl::Span<const negotiation::SignaturePtr> tensors) {
   Submission submission{clock_.Now(), 0};
   if (!on()) return submission;
   TimelineEvent event;
@@ -44,7 +45,7 @@ Recorder::Submission Recorder::Queued(int process_set, absl::Span<const Signatur
   event.begin = submission.time;
   absl::MutexLock lock(&mutex_);
   submission.first_id = last_id_ + 1;
-  for (const SignaturePtr& tensor : tensors) {
+  for (const negotiation::SignaturePtr& tensor : tensors) {
     event.id = ++last_id_;
     event.tensors = {tensor};
     AddLocked(event);
@@ -53,7 +54,7 @@ Recorder::Submission Recorder::Queued(int process_set, absl::Span<const Signatur
 }
 
 void Recorder::Planned(int process_set, const Submission& submission, size_t index,
-                       const SignaturePtr& tensor) {
+                       const negotiation::SignaturePtr& tensor) {
   if (!on()) return;
   TimelineEvent event;
   event.process_set = process_set;
@@ -80,7 +81,8 @@ void Recorder::Cycle(int process_set) {
   Add(std::move(event));
 }
 
-void Recorder::Operation(int process_set, absl::Time began, std::vector<SignaturePtr> tensors) {
+void Recorder::Operation(int process_set, absl::Time began,
+                         std::vector<negotiation::SignaturePtr> tensors) {
   if (began == absl::InfinitePast() || !on()) return;
   TimelineEvent event;
   event.kind = EventKind::kOperation;
@@ -119,4 +121,4 @@ std::string Recorder::Take() {
   return EncodeChunk(events_, offset_, std::exchange(dropped_, 0));
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "worker_runtime/timeline/event.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 
 // Thread-safe; all engines of a rank share one. While it is off, what is recorded costs one load;
 // while it is on, it is kept until it is taken. What finds no room is counted.
@@ -45,18 +45,18 @@ class Recorder {
     uint64_t first_id = 0;  // of its first tensor, the others' follow; 0: the recorder was off
   };
   // A request of these tensors is submitted.
-  Submission Queued(int process_set, absl::Span<const SignaturePtr> tensors);
+  Submission Queued(int process_set, absl::Span<const negotiation::SignaturePtr> tensors);
   // The tensor number `index` of a request is about to be run. If that was not recorded when it was
   // queued it is now.
   void Planned(int process_set, const Submission& submission, size_t index,
-               const SignaturePtr& tensor);
+               const negotiation::SignaturePtr& tensor);
   // The engine begins another round.
   void Cycle(int process_set);
 
   // When something begins whose end is recorded by the next two: now, or InfinitePast while the
   // recorder is off, in which case that is not recorded.
   absl::Time Begin() const { return on() ? clock_.Now() : absl::InfinitePast(); }
-  void Operation(int process_set, absl::Time began, std::vector<SignaturePtr> tensors);
+  void Operation(int process_set, absl::Time began, std::vector<negotiation::SignaturePtr> tensors);
   void Activity(int process_set, absl::Time began, std::string name);
 
   // When the oldest events are due; InfiniteFuture: there are none.
@@ -108,6 +108,6 @@ class ActivityScope {
   const absl::Time began_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline
 
 #endif  // WORKER_RUNTIME_TIMELINE_RECORDER_H_

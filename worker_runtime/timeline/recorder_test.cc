@@ -7,7 +7,7 @@
 #include "worker_runtime/timeline/chunk.h"
 #include "worker_runtime/timeline/timeline_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 namespace {
 
 using ::testing::ElementsAre;
@@ -44,7 +44,7 @@ TEST_F(RecorderTest, Operation_BegunBeforeStart_IsNotRecorded) {
 
 TEST_F(RecorderTest, QueuedAndPlanned_BelongTogetherById) {
   recorder_.Start({}, false);
-  const SignaturePtr a = TensorOf("a"), b = TensorOf("b", {5});
+  const negotiation::SignaturePtr a = TensorOf("a"), b = TensorOf("b", {5});
   const Recorder::Submission request = recorder_.Queued(3, {a, b});
   clock_.Advance(absl::Milliseconds(2));
   recorder_.Planned(3, request, 1, b);
@@ -133,7 +133,7 @@ TEST_F(RecorderTest, NextDue_OfManyEvents_IsNow) {
 
 TEST_F(RecorderTest, EventsWithoutRoom_AreCounted) {
   recorder_.Start({}, false);
-  const std::vector<SignaturePtr> many(1000, TensorOf("a"));
+  const std::vector<negotiation::SignaturePtr> many(1000, TensorOf("a"));
   for (size_t i = 0; i <= Recorder::kMostEvents; i += many.size()) recorder_.Queued(0, many);
   const uint64_t recorded = (Recorder::kMostEvents / many.size() + 1) * many.size();
   EXPECT_EQ(Take().dropped(), recorded - Recorder::kMostEvents);
@@ -161,7 +161,7 @@ TEST_F(RecorderTest, Take_OfLongNames_GivesChunksOfBoundedSize) {
 
 TEST_F(RecorderTest, Take_OfManyTensorsInOne_NamesTheFirstAndCountsAll) {
   recorder_.Start({}, false);
-  std::vector<SignaturePtr> tensors;
+  std::vector<negotiation::SignaturePtr> tensors;
   for (int i = 0; i < 200; ++i) tensors.push_back(TensorOf(absl::StrCat("t", i), {1}));
   recorder_.Operation(0, recorder_.Begin(), tensors);
   const auto chunk = Take();
@@ -171,4 +171,4 @@ TEST_F(RecorderTest, Take_OfManyTensorsInOne_NamesTheFirstAndCountsAll) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

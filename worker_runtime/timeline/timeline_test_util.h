@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "worker_runtime/timeline/event.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 
 // Stands still until it is moved. Not thread-safe; nobody waits on it.
 class StandingClock : public Clock {
@@ -29,13 +29,14 @@ class StandingClock : public Clock {
   absl::Time now_;
 };
 
-inline SignaturePtr TensorOf(std::string name, std::vector<int64_t> shape = {2, 3},
-                             OpKind op = OpKind::kAllReduce) {
-  TensorSignature signature;
+inline negotiation::SignaturePtr TensorOf(
+    std::string name, std::vector<int64_t> shape = {2, 3},
+    negotiation::OpKind op = negotiation::OpKind::kAllReduce) {
+  negotiation::TensorSignature signature;
   signature.name = std::move(name);
   signature.shape = std::move(shape);
   signature.op = op;
-  return std::make_shared<const TensorSignature>(std::move(signature));
+  return std::make_shared<const negotiation::TensorSignature>(std::move(signature));
 }
 
 // Reads JSON as far as traces have it.
@@ -122,6 +123,6 @@ inline std::vector<TraceReader::Event> ParseTrace(const std::string& json) {
   return events;
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline
 
 #endif  // WORKER_RUNTIME_TIMELINE_TIMELINE_TEST_UTIL_H_

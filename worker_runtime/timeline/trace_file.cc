@@ -18,7 +18,7 @@
 #include "base/signal_free_thread.h"
 #include "worker_runtime/timeline/trace_format.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 namespace {
 
 absl::Status WriteFully(int fd, absl::string_view text) {
@@ -200,4 +200,4 @@ std::string TracePathOf(const std::string& path, uint64_t epoch) {
   return absl::StrCat(path.substr(0, end), ".epoch", epoch, path.substr(end));
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

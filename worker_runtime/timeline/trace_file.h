@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 
 // Thread-safe. Writes on a thread of its own, whole events at a time, so that the file can be read
 // although the process is killed. What the disk is too slow for is dropped, counted, and said in
@@ -53,6 +53,6 @@ class TraceFile {
 // "a.epoch3.json", because rank 0, who writes it, may have moved to where the former file is.
 std::string TracePathOf(const std::string& path, uint64_t epoch);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline
 
 #endif  // WORKER_RUNTIME_TIMELINE_TRACE_FILE_H_

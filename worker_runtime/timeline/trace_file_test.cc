@@ -12,7 +12,7 @@
 #include "worker_runtime/timeline/chunk.h"
 #include "worker_runtime/timeline/timeline_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST(TracePathOfTest, LaterWorlds_HaveTheirEpochBeforeTheExtension) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

@@ -8,7 +8,7 @@
 #include "proto/timeline.pb.h"
 #include "worker_runtime/timeline/event.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 namespace {
 
 using pb::timeline::Chunk;
@@ -40,8 +40,10 @@ bool IsSane(const Chunk& chunk) {
     const auto texts = static_cast<int64_t>(chunk.texts_size());
     const bool needs_name = event.kind() == static_cast<int>(EventKind::kActivity);
     const bool needs_tensor = event.kind() == static_cast<int>(EventKind::kQueued);
-    if (!IsNumber(event.kind(), kEventKindCount) || !IsNumber(event.op(), kOpKindCount) ||
-        !IsNumber(event.type(), kDataTypeCount) || !IsNumber(event.reduction(), kReductionCount) ||
+    if (!IsNumber(event.kind(), kEventKindCount) ||
+        !IsNumber(event.op(), negotiation::kOpKindCount) ||
+        !IsNumber(event.type(), collectives::kDataTypeCount) ||
+        !IsNumber(event.reduction(), negotiation::kReductionCount) ||
         (needs_name && event.activity() >= texts) || (needs_tensor && event.names_size() == 0)) {
       return false;
     }
@@ -54,7 +56,7 @@ bool IsSane(const Chunk& chunk) {
 
 // "ALLREDUCE"
 std::string OperationName(const Event& event) {
-  return absl::AsciiStrToUpper(NameOf(static_cast<OpKind>(event.op())));
+  return absl::AsciiStrToUpper(negotiation::NameOf(static_cast<negotiation::OpKind>(event.op())));
 }
 
 // `args`: of the event, as JSON; empty: none.
@@ -157,18 +159,20 @@ class TraceFormat::Writer {
 
   std::string TensorArgs(const Event& event) const {
     std::vector<int64_t> shape(event.shape().begin(), event.shape().end());
-    return absl::StrCat("\"tensor\":", Quoted(chunk_.texts(static_cast<int>(event.names(0)))),
-                        ",\"dtype\":", Quoted(NameOf(static_cast<DataType>(event.type()))),
-                        ",\"shape\":", Quoted(ShapeText(shape)));
+    return absl::StrCat(
+        "\"tensor\":", Quoted(chunk_.texts(static_cast<int>(event.names(0)))), ",\"dtype\":",
+        Quoted(collectives::NameOf(static_cast<collectives::DataType>(event.type()))),
+        ",\"shape\":", Quoted(negotiation::ShapeText(shape)));
   }
 
   std::string BatchArgs(const Event& event) const {
-    std::string args =
-        absl::StrCat("\"tensors\":", event.tensor_count(), ",\"bytes\":", event.bytes(),
-                     ",\"dtype\":", Quoted(NameOf(static_cast<DataType>(event.type()))));
-    if (event.op() == static_cast<int>(OpKind::kAllReduce)) {
-      absl::StrAppend(&args,
-                      ",\"reduction\":", Quoted(NameOf(static_cast<Reduction>(event.reduction()))));
+    std::string args = absl::StrCat(
+        "\"tensors\":", event.tensor_count(), ",\"bytes\":", event.bytes(), ",\"dtype\":",
+        Quoted(collectives::NameOf(static_cast<collectives::DataType>(event.type()))));
+    if (event.op() == static_cast<int>(negotiation::OpKind::kAllReduce)) {
+      absl::StrAppend(
+          &args, ",\"reduction\":",
+          Quoted(negotiation::NameOf(static_cast<negotiation::Reduction>(event.reduction()))));
     }
     absl::StrAppend(&args, ",\"names\":[");
     for (int i = 0; i < event.names_size(); ++i) {
@@ -216,4 +220,4 @@ std::string TraceFormat::Note(int rank, absl::string_view name, uint64_t count) 
               absl::StrCat("\"count\":", count));
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 
 // Makes a JSON array of trace events, piece by piece: a rank is a process, a process set two of its
 // threads, one for what waits and one for what runs. Times are microseconds since `origin`. What
@@ -41,6 +41,6 @@ class TraceFormat {
   int64_t last_ns_ = 0;                    // of the events so far
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline
 
 #endif  // WORKER_RUNTIME_TIMELINE_TRACE_FORMAT_H_

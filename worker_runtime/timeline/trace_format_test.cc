@@ -7,7 +7,7 @@
 #include "worker_runtime/timeline/chunk.h"
 #include "worker_runtime/timeline/timeline_test_util.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::timeline {
 namespace {
 
 using ::testing::Contains;
@@ -59,7 +59,7 @@ TEST_F(TraceFormatTest, Begin_NamesTheRanksAndTheirHosts) {
 TEST_F(TraceFormatTest, QueuedAndPlanned_AreTheEndsOfOneAsynchronousEvent) {
   TimelineEvent queued = EventOf(EventKind::kQueued, absl::Microseconds(1500));
   queued.id = 26;
-  queued.tensors = {TensorOf("grad \"x\"\n", {4, 5}, OpKind::kAllGather)};
+  queued.tensors = {TensorOf("grad \"x\"\n", {4, 5}, negotiation::OpKind::kAllGather)};
   TimelineEvent planned = queued;
   planned.kind = EventKind::kPlanned;
   planned.begin += absl::Nanoseconds(2500);
@@ -127,4 +127,4 @@ TEST_F(TraceFormatTest, Add_OfNonsense_Fails) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::timeline

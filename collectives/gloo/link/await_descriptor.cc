@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "collectives/gloo/link/gloo_glue.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 absl::Status AwaitDescriptor(int fd, short events, absl::Time deadline,
                              const Cancellation* cancellation) {
@@ -30,4 +30,4 @@ absl::Status AwaitDescriptor(int fd, short events, absl::Time deadline,
   }
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

@@ -8,7 +8,7 @@
 
 #include "gloo/common/error.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 sigset_t Sigpipe() {
@@ -24,7 +24,7 @@ absl::Status GlooCall(absl::FunctionRef<void()> call) {
   try {
     call();
     return absl::OkStatus();
-  } catch (const gloo::IoException& e) {
+  } catch (const ::gloo::IoException& e) {
     return absl::UnavailableError(e.what());
   } catch (const std::exception& e) {
     return absl::InternalError(e.what());
@@ -54,4 +54,4 @@ ScopedSigpipeBlock::~ScopedSigpipeBlock() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 // Runs `call`, which may throw what Gloo throws.
 //   Unavailable: gloo::IoException, a peer or the link to it is broken.   Internal: anything else,
@@ -34,6 +34,6 @@ class ScopedSigpipeBlock {
   sigset_t before_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link
 
 #endif  // COLLECTIVES_GLOO_LINK_GLOO_GLUE_H_

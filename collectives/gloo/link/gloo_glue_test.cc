@@ -9,12 +9,12 @@
 #include "gloo/common/logging.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 TEST(GlooCallTest, Exceptions_BecomeTheStatusTheyMean) {
   EXPECT_TRUE(GlooCall([] {}).ok());
-  const absl::Status io = GlooCall([] { throw gloo::IoException("peer closed"); });
+  const absl::Status io = GlooCall([] { throw ::gloo::IoException("peer closed"); });
   EXPECT_EQ(io.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(io.message(), "peer closed");
   const absl::Status enforce = GlooCall([] { GLOO_ENFORCE(false, "why"); });
@@ -46,4 +46,4 @@ TEST(ScopedSigpipeBlockTest, WriteToAClosedSocket_IsAnErrorAndNoSignal) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

@@ -15,7 +15,7 @@
 #include "collectives/gloo/link/await_descriptor.h"
 #include "collectives/gloo/link/link_address.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 absl::StatusOr<std::unique_ptr<LinkAcceptor>> LinkAcceptor::Start(const GroupInfo& group,
                                                                   absl::Duration patience) {
@@ -46,14 +46,14 @@ LinkAcceptor::~LinkAcceptor() {
   thread_.join();
 }
 
-absl::StatusOr<Wire> LinkAcceptor::Await(int peer, absl::Time deadline,
-                                         const Cancellation* cancellation) {
+absl::StatusOr<net::Wire> LinkAcceptor::Await(int peer, absl::Time deadline,
+                                              const Cancellation* cancellation) {
   for (;;) {
     {
       absl::MutexLock lock(&mutex_);
       const auto found = arrived_.find(peer);
       if (found != arrived_.end()) {
-        Wire wire = std::move(found->second);
+        net::Wire wire = std::move(found->second);
         arrived_.erase(found);
         handed_over_.insert(peer);
         return wire;
@@ -82,14 +82,14 @@ void LinkAcceptor::Drop() {
 }
 
 void LinkAcceptor::TakeNext() {
-  Accepted accepted = Accept(listener_.get());
+  net::Accepted accepted = net::Accept(listener_.get());
   if (accepted.connection.valid()) return Admit(std::move(accepted.connection));
   if (accepted.out_of_files && !ForgetOldestSilent()) PauseListening();
 }
 
 void LinkAcceptor::PauseListening() {
   loop_->Change(listener_.get(), 0);
-  loop_->After(kAcceptPause, [this] { loop_->Change(listener_.get(), EPOLLIN); });
+  loop_->After(net::kAcceptPause, [this] { loop_->Change(listener_.get(), EPOLLIN); });
 }
 
 void LinkAcceptor::Admit(Fd fd) {
@@ -112,7 +112,7 @@ void LinkAcceptor::Advance(Strangers::iterator stranger) {
     const int peer = stranger->opening.peer();
     loop_->Forget(stranger->opening.fd());
     loop_->Cancel(stranger->expiry);
-    Wire wire = stranger->opening.TakeWire();
+    net::Wire wire = stranger->opening.TakeWire();
     strangers_.erase(stranger);
     return Keep(peer, std::move(wire));
   }
@@ -144,7 +144,7 @@ bool LinkAcceptor::ForgetOldestSilent() {
 
 // A peer that was hung up on tries again, so its newest connection is the good one, unless this
 // rank works with an older one already.
-void LinkAcceptor::Keep(int peer, Wire wire) {
+void LinkAcceptor::Keep(int peer, net::Wire wire) {
   {
     absl::MutexLock lock(&mutex_);
     if (dropped_ || handed_over_.count(peer) != 0) return;
@@ -153,4 +153,4 @@ void LinkAcceptor::Keep(int peer, Wire wire) {
   (void)eventfd_write(news_.get(), 1);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

@@ -22,7 +22,7 @@
 #include "collectives/gloo/link/link_opening.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 // Works on a thread of its own, as long as it lives, so that a peer can connect whatever this rank
 // does at that moment. Who has not proved that it belongs to the group is nobody: it is hung up on
@@ -47,7 +47,7 @@ class LinkAcceptor {
 
   // The connection of `peer`, which it opens; blocks until it is there. Its later ones are refused.
   //   DeadlineExceeded; the cancellation's status.
-  absl::StatusOr<Wire> Await(int peer, absl::Time deadline, const Cancellation* cancellation);
+  absl::StatusOr<net::Wire> Await(int peer, absl::Time deadline, const Cancellation* cancellation);
 
   // Hangs up on everyone who was not asked for, strangers apart, and on those who come.
   void Drop();
@@ -55,9 +55,10 @@ class LinkAcceptor {
  private:
   struct Stranger {
     Stranger(Fd fd, const GroupInfo& group)
-        : opening(Wire(std::move(fd), group.tls, TlsEnd::kAccepts), [&group](std::string binding) {
-            return MakeAcceptorHandshake(group, std::move(binding));
-          }) {}
+        : opening(net::Wire(std::move(fd), group.tls, net::TlsEnd::kAccepts),
+                  [&group](std::string binding) {
+                    return MakeAcceptorHandshake(group, std::move(binding));
+                  }) {}
 
     LinkOpening opening;
     EventLoop::TimerId expiry;
@@ -76,7 +77,7 @@ class LinkAcceptor {
   bool ForgetOldestSilent();
   void PauseListening();
 
-  void Keep(int peer, Wire wire);
+  void Keep(int peer, net::Wire wire);
   absl::Status NotCome(int peer);
 
   const GroupInfo group_;
@@ -89,7 +90,7 @@ class LinkAcceptor {
   Strangers strangers_;  // oldest first; the thread's
 
   absl::Mutex mutex_;
-  std::map<int, Wire> arrived_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, net::Wire> arrived_ ABSL_GUARDED_BY(mutex_);
   std::set<int> handed_over_ ABSL_GUARDED_BY(mutex_);
   bool dropped_ ABSL_GUARDED_BY(mutex_) = false;
   int refused_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -97,6 +98,6 @@ class LinkAcceptor {
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link
 
 #endif  // COLLECTIVES_GLOO_LINK_LINK_ACCEPTOR_H_

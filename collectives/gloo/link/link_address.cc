@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -80,4 +80,4 @@ absl::StatusOr<LinkSocketAddress> ParseLinkAddress(absl::string_view bytes) {
   return address;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 // An IP address, of version 4 as one that is mapped into version 6, and a port; as long for all.
 inline constexpr size_t kLinkAddressBytes = 16 + 2;
@@ -32,6 +32,6 @@ struct LinkSocketAddress {
 //   InvalidArgument: not the bytes of an address.
 absl::StatusOr<LinkSocketAddress> ParseLinkAddress(absl::string_view bytes);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link
 
 #endif  // COLLECTIVES_GLOO_LINK_LINK_ADDRESS_H_

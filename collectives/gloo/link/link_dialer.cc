@@ -14,7 +14,7 @@
 #include "collectives/gloo/link/link_address.h"
 #include "collectives/gloo/link/link_opening.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(10);
@@ -26,9 +26,9 @@ class Attempts {
   Attempts(const GroupInfo& group, int peer, absl::Time deadline, const Cancellation* cancellation)
       : group_(group), peer_(peer), deadline_(deadline), cancellation_(cancellation) {}
 
-  absl::StatusOr<Wire> Run(const LinkSocketAddress& address) {
+  absl::StatusOr<net::Wire> Run(const LinkSocketAddress& address) {
     for (absl::Duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-      absl::StatusOr<Wire> wire = TryOnce(address);
+      absl::StatusOr<net::Wire> wire = TryOnce(address);
       if (wire.ok() || !hung_up_) return wire;
       const absl::Time then = Clock::Real().Now() + pause;
       if (then >= deadline_) return absl::DeadlineExceededError(wire.status().message());
@@ -38,10 +38,10 @@ class Attempts {
   }
 
  private:
-  absl::StatusOr<Wire> TryOnce(const LinkSocketAddress& address) {
+  absl::StatusOr<net::Wire> TryOnce(const LinkSocketAddress& address) {
     hung_up_ = false;
     ASSIGN_OR_RETURN(Fd fd, Connect(address));
-    LinkOpening opening(Wire(std::move(fd), group_.tls, TlsEnd::kConnects),
+    LinkOpening opening(net::Wire(std::move(fd), group_.tls, net::TlsEnd::kConnects),
                         [this](std::string binding) {
                           return MakeDialerHandshake(group_, peer_, std::move(binding));
                         });
@@ -94,13 +94,13 @@ class Attempts {
 
 }  // namespace
 
-absl::StatusOr<Wire> DialLink(const GroupInfo& group, int peer, absl::string_view address,
-                              absl::Time deadline, const Cancellation* cancellation) {
-  const auto dial = [&]() -> absl::StatusOr<Wire> {
+absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::string_view address,
+                                   absl::Time deadline, const Cancellation* cancellation) {
+  const auto dial = [&]() -> absl::StatusOr<net::Wire> {
     ASSIGN_OR_RETURN(const LinkSocketAddress parsed, ParseLinkAddress(address));
     return Attempts(group, peer, deadline, cancellation).Run(parsed);
   };
-  absl::StatusOr<Wire> wire = dial();
+  absl::StatusOr<net::Wire> wire = dial();
   if (wire.ok() || (cancellation != nullptr && wire.status() == cancellation->status())) {
     return wire;
   }
@@ -108,4 +108,4 @@ absl::StatusOr<Wire> DialLink(const GroupInfo& group, int peer, absl::string_vie
                       absl::StrCat("can't connect to rank ", peer, ": ", wire.status().message()));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

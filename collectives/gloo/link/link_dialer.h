@@ -11,7 +11,7 @@
 #include "base/net/wire.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 // A connection to rank `peer`'s LinkAcceptor at `address` (kLinkAddressBytes), whose ends have
 // proved themselves. Blocks. A connection that is lost before that is made anew: who waits at a
@@ -20,9 +20,9 @@ namespace hvd {
 //   InvalidArgument: not an address.   Unavailable: nobody is there any more, or no way leads
 //   there.   ResourceExhausted: too many open files.   PermissionDenied: who is there does not know
 //   the secret, or has no certificate of the job.
-absl::StatusOr<Wire> DialLink(const GroupInfo& group, int peer, absl::string_view address,
-                              absl::Time deadline, const Cancellation* cancellation);
+absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::string_view address,
+                                   absl::Time deadline, const Cancellation* cancellation);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link
 
 #endif  // COLLECTIVES_GLOO_LINK_LINK_DIALER_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "collectives/gloo/link/proof.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 constexpr absl::string_view kMagic("hvdgloo2", 8);
@@ -143,4 +143,4 @@ std::unique_ptr<LinkHandshake> MakeAcceptorHandshake(const GroupInfo& group, std
   return std::make_unique<Acceptor>(group, -1, std::move(binding));
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

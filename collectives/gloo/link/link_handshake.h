@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 // One end's part in it. Pure but for the nonce; not thread-safe.
 class LinkHandshake {
@@ -42,6 +42,6 @@ std::unique_ptr<LinkHandshake> MakeDialerHandshake(const GroupInfo& group, int p
 std::unique_ptr<LinkHandshake> MakeAcceptorHandshake(const GroupInfo& group,
                                                      std::string binding = "");
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link
 
 #endif  // COLLECTIVES_GLOO_LINK_LINK_HANDSHAKE_H_

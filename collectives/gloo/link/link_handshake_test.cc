@@ -9,7 +9,7 @@
 #include "collectives/gloo/link/link_opening.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 GroupInfo Group(int rank, const std::string& secret = "secret", uint64_t epoch = 5, int size = 3) {
@@ -111,7 +111,7 @@ TEST(LinkHandshakeTest, NothingCanBeSentBackOrPlayedAgain) {
       << "sent back";
 }
 
-Wire Plain(int fd) { return Wire(Fd(fd), nullptr, TlsEnd::kAccepts); }
+net::Wire Plain(int fd) { return net::Wire(Fd(fd), nullptr, net::TlsEnd::kAccepts); }
 
 // However the bytes are cut, and not one byte too many is read.
 TEST(LinkOpeningTest, TakesWhatComesInPieces) {
@@ -140,7 +140,7 @@ TEST(LinkOpeningTest, TakesWhatComesInPieces) {
     next = *dialer->Step(answer);
   }
   EXPECT_EQ(acceptor.peer(), 2);
-  const Wire wire = acceptor.TakeWire();
+  const net::Wire wire = acceptor.TakeWire();
   char data[8];
   EXPECT_EQ(recv(wire.fd(), data, sizeof(data), 0), 4);
 }
@@ -174,4 +174,4 @@ TEST(LinkOpeningTest, AnEndOfTheStreamIsUnavailable) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

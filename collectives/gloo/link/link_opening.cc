@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 // Firewalls and NATs forget connections that are silent for some minutes, and links may be: the
@@ -22,7 +22,7 @@ void KeepAlive(int fd) {
 
 }  // namespace
 
-LinkOpening::LinkOpening(Wire wire, MakeHandshake make_handshake)
+LinkOpening::LinkOpening(net::Wire wire, MakeHandshake make_handshake)
     : wire_(std::move(wire)), make_handshake_(std::move(make_handshake)) {
   KeepAlive(wire_.fd());
 }
@@ -30,13 +30,13 @@ LinkOpening::LinkOpening(Wire wire, MakeHandshake make_handshake)
 // kProved: it is open.
 LinkOpening::Progress LinkOpening::OpenWire() {
   switch (wire_.Open()) {
-    case Opening::kWantsToRead:
+    case net::Opening::kWantsToRead:
       return Progress::kWantsToRead;
-    case Opening::kWantsToWrite:
+    case net::Opening::kWantsToWrite:
       return Progress::kWantsToWrite;
-    case Opening::kFailed:
+    case net::Opening::kFailed:
       return HungUp();
-    case Opening::kDone:
+    case net::Opening::kDone:
       break;
   }
   handshake_ = make_handshake_(wire_.Binding());
@@ -82,4 +82,4 @@ LinkOpening::Progress LinkOpening::Fail(const absl::Status& why) {
   return Progress::kFailed;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

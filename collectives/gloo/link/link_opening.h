@@ -11,7 +11,7 @@
 #include "base/net/wire.h"
 #include "collectives/gloo/link/link_handshake.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 // Never blocks: Advance() does what can be done now, whoever owns it waits until there is more.
 // Takes no byte past the handshake's last out of the wire. Not thread-safe.
@@ -23,7 +23,7 @@ class LinkOpening {
   using MakeHandshake = std::function<std::unique_ptr<LinkHandshake>(std::string binding)>;
 
   // The wire is kept alive from now on, also when it is silent.
-  LinkOpening(Wire wire, MakeHandshake make_handshake);
+  LinkOpening(net::Wire wire, MakeHandshake make_handshake);
 
   Progress Advance();
 
@@ -36,14 +36,14 @@ class LinkOpening {
   // it has no certificate of the job.
   const absl::Status& status() const { return status_; }
   // REQUIRES: kProved. The next byte there is the first after the handshake.
-  Wire TakeWire() { return std::move(wire_); }
+  net::Wire TakeWire() { return std::move(wire_); }
 
  private:
   Progress OpenWire();
   Progress HungUp();
   Progress Fail(const absl::Status& why);
 
-  Wire wire_;
+  net::Wire wire_;
   const MakeHandshake make_handshake_;
   std::unique_ptr<LinkHandshake> handshake_;  // nullptr until the wire is open
   std::string unsent_;
@@ -52,6 +52,6 @@ class LinkOpening {
   absl::Status status_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link
 
 #endif  // COLLECTIVES_GLOO_LINK_LINK_OPENING_H_

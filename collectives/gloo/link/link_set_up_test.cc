@@ -14,7 +14,7 @@
 #include "collectives/gloo/link/link_opening.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 constexpr int kSize = 3;
@@ -39,7 +39,7 @@ Fd Knock(const std::string& door) {
 }
 
 int NumberOf(const Fd& fd) { return fd.get(); }
-int NumberOf(const Wire& wire) { return wire.fd(); }
+int NumberOf(const net::Wire& wire) { return wire.fd(); }
 
 template <typename Connection>
 void Say(const Connection& to, const std::string& words) {
@@ -157,9 +157,9 @@ TEST_F(LinkSetUpTest, WithoutFilesAStrangerMakesRoomForAPeer) {
       connect(peer.get(), reinterpret_cast<const sockaddr*>(&address->storage), address->length),
       0);
   fcntl(peer.get(), F_SETFL, O_NONBLOCK);
-  LinkOpening opening(Wire(std::move(peer), nullptr, TlsEnd::kConnects), [&](std::string binding) {
-    return MakeDialerHandshake(rank1, 0, std::move(binding));
-  });
+  LinkOpening opening(
+      net::Wire(std::move(peer), nullptr, net::TlsEnd::kConnects),
+      [&](std::string binding) { return MakeDialerHandshake(rank1, 0, std::move(binding)); });
   while (opening.Advance() == LinkOpening::Progress::kWantsToRead) {
     pollfd poll_fd = {opening.fd(), POLLIN, 0};
     poll(&poll_fd, 1, -1);
@@ -248,9 +248,9 @@ TEST(LinkDialerTest, WhoIsHungUpOnTriesAgain) {
       poll(&poll_fd, 1, -1);
       Fd fd(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK));
       if (turn < 3) continue;  // hangs up
-      LinkOpening opening(Wire(std::move(fd), nullptr, TlsEnd::kAccepts), [&](std::string binding) {
-        return MakeAcceptorHandshake(rank0, std::move(binding));
-      });
+      LinkOpening opening(
+          net::Wire(std::move(fd), nullptr, net::TlsEnd::kAccepts),
+          [&](std::string binding) { return MakeAcceptorHandshake(rank0, std::move(binding)); });
       while (opening.Advance() == LinkOpening::Progress::kWantsToRead) {
         pollfd more = {opening.fd(), POLLIN, 0};
         poll(&more, 1, -1);
@@ -293,4 +293,4 @@ TEST(LinkAddressTest, Listen_RefusesAnAddressThatIsNotOurs) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

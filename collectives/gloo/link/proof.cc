@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 // Numbers end in a separator, the nonces have one length and the binding is the rest, so no two
@@ -25,4 +25,4 @@ bool CheckProof(absl::string_view secret, const ProofSubject& subject, absl::str
   return CheckHmacSha256(secret, ToText(subject), proof);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

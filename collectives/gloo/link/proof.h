@@ -8,7 +8,7 @@
 #include "base/crypto.h"
 #include "base/ids.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 
 // One direction of one connection. The nonces are fresh per connection, so that a proof overheard
 // elsewhere is worth nothing; both ranks are named, so that a proof can't be sent back to who gave
@@ -37,6 +37,6 @@ std::string MakeProof(absl::string_view secret, const ProofSubject& subject);
 // Takes equally long whatever `proof` holds.
 bool CheckProof(absl::string_view secret, const ProofSubject& subject, absl::string_view proof);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link
 
 #endif  // COLLECTIVES_GLOO_LINK_PROOF_H_

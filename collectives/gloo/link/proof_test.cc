@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::gloo::link {
 namespace {
 
 const std::string kNonceA(kNonceBytes, 'a');
@@ -52,4 +52,4 @@ TEST(ProofTest, MakeNonce_IsFresh) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::gloo::link

@@ -3,7 +3,7 @@
 
 #include "collectives/nccl/testing/fake_world.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 constexpr CudaResult kInvalidValue = static_cast<CudaResult>(1);
@@ -157,4 +157,4 @@ CudaFunctions FakeCudaFunctions() {
   return f;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

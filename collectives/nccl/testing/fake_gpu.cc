@@ -2,7 +2,7 @@
 
 #include "collectives/nccl/testing/fake_world.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 FakeWorld& FakeWorld::Get() {
   static auto* const world = new FakeWorld;
@@ -78,4 +78,4 @@ void FakeGpu::Happen(CudaEvent* event) {
   world.Pump();
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

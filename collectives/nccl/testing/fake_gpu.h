@@ -5,7 +5,7 @@
 
 #include "collectives/nccl/library.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 // All tests of a process share one. Thread-safe.
 class FakeGpu {
@@ -43,6 +43,6 @@ class FakeGpu {
   static void Happen(CudaEvent* event);
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_TESTING_FAKE_GPU_H_

@@ -6,7 +6,7 @@
 #include "collectives/nccl/testing/fake_world.h"
 #include "collectives/reduce.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 namespace {
 
 using Bytes = std::vector<char>;
@@ -393,4 +393,4 @@ NcclFunctions FakeNcclFunctions() {
   return f;
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl

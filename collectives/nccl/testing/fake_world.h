@@ -15,7 +15,7 @@
 #include "collectives/nccl/abi.h"
 #include "collectives/nccl/testing/fake_gpu.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 struct CudaEvent {
   bool happened = true;  // one that was never recorded counts so
@@ -85,6 +85,6 @@ struct FakeWorld {
 NcclFunctions FakeNcclFunctions();
 CudaFunctions FakeCudaFunctions();
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_TESTING_FAKE_WORLD_H_

@@ -13,7 +13,7 @@
 #include "collectives/nccl/testing/fake_gpu.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::nccl {
 
 inline const CallOptions kPatient = {absl::Seconds(60)};
 inline const CallOptions kHasty = {absl::Milliseconds(20)};
@@ -42,9 +42,9 @@ class NcclTest : public testing::Test {
     ranks_.clear();
     ranks_.resize(size);
     std::vector<absl::Status> statuses(size);
-    KeyExchangeTable keys(size);
+    conformance::KeyExchangeTable keys(size);
     const Epoch epoch(++epoch_);
-    ForEachRank(size, [&](int rank) {
+    conformance::ForEachRank(size, [&](int rank) {
       auto connected = backend_->Connect({epoch, rank, size, "", "secret"}, rank + first_device_,
                                          *keys.ForRank(rank), {timeout, cancellation});
       statuses[rank] = connected.status();
@@ -59,7 +59,7 @@ class NcclTest : public testing::Test {
   // Every rank gives 1; the statuses, by rank.
   std::vector<absl::Status> AllReduce(const CallOptions& options = kPatient) {
     std::vector<absl::Status> statuses(ranks_.size());
-    ForEachRank(static_cast<int>(ranks_.size()), [&](int rank) {
+    conformance::ForEachRank(static_cast<int>(ranks_.size()), [&](int rank) {
       float one = 1;
       statuses[rank] =
           ranks_[rank]->AllReduce(&one, &one, 1, DataType::kFloat32, ReduceOp::kSum, options);
@@ -73,6 +73,6 @@ class NcclTest : public testing::Test {
   std::vector<std::unique_ptr<DeviceCommunicator>> ranks_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::nccl
 
 #endif  // COLLECTIVES_NCCL_TESTING_NCCL_TEST_UTIL_H_

@@ -12,7 +12,7 @@
 
 #include "base/status_macros.h"
 
-namespace hvd {
+namespace hvd::collectives::shm::segment {
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -113,4 +113,4 @@ BytePipe& Segment::pipe(PipeKind kind, int from, int to) const {
   return reinterpret_cast<BytePipe*>(memory_ + Layout(ranks_).pipes)[index];
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm::segment

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::collectives::shm::segment {
 
 // Two neighbouring cache lines are fetched together, so what different ranks write lies further
 // apart.
@@ -105,6 +105,6 @@ class Segment {
   size_t rings_;  // where they begin
 };
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm::segment
 
 #endif  // COLLECTIVES_SHM_SEGMENT_SEGMENT_H_

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "collectives/shm/segment/segment_setup_sides.h"
 
-namespace hvd {
+namespace hvd::collectives::shm::segment {
 
 absl::StatusOr<Meeting> Meet(const GroupInfo& group, KeyExchange& keys, const WaitBounds& bounds) {
   Fd bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -19,8 +19,8 @@ absl::StatusOr<Meeting> Meet(const GroupInfo& group, KeyExchange& keys, const Wa
     bells.push_back(std::move(bell));
     return Meeting{std::move(segment), std::move(bells), {}, {}};
   }
-  const auto side = group.rank == 0 ? &meeting::Host : &meeting::Attend;
+  const auto side = group.rank == 0 ? &Host : &Attend;
   return side(group, keys, std::move(bell), bounds);
 }
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm::segment

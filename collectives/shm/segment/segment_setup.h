@@ -11,7 +11,7 @@
 #include "collectives/shm/segment/segment.h"
 #include "collectives/types.h"
 
-namespace hvd {
+namespace hvd::collectives::shm::segment {
 
 // What a rank has after the meeting.
 struct Meeting {
@@ -31,6 +31,6 @@ struct Meeting {
 //   Otherwise as Backend::Connect and KeyExchange::AllGather.
 absl::StatusOr<Meeting> Meet(const GroupInfo& group, KeyExchange& keys, const WaitBounds& bounds);
 
-}  // namespace hvd
+}  // namespace hvd::collectives::shm::segment
 
 #endif  // COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_H_

@@ -9,7 +9,7 @@
 #include "collectives/shm/segment/segment_setup_protocol.h"
 #include "collectives/shm/segment/segment_setup_sides.h"
 
-namespace hvd::meeting {
+namespace hvd::collectives::shm::segment {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(1);  // before it comes again
@@ -111,4 +111,4 @@ absl::StatusOr<Meeting> Attend(const GroupInfo& group, KeyExchange& keys, Fd bel
   return GuestSide(group, bounds).Run(keys, std::move(bell), bounds);
 }
 
-}  // namespace hvd::meeting
+}  // namespace hvd::collectives::shm::segment

@@ -12,12 +12,12 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/net/accept.h"
 #include "base/clock.h"
+#include "base/net/accept.h"
 #include "collectives/shm/segment/segment_setup_protocol.h"
 #include "collectives/shm/segment/segment_setup_sides.h"
 
-namespace hvd::meeting {
+namespace hvd::collectives::shm::segment {
 namespace {
 
 constexpr size_t kNameBytes = 16;  // random
@@ -116,8 +116,8 @@ class HostSide {
   }
 
   void LetIn() {
-    Accepted accepted = Accept(listener_.get());
-    if (accepted.out_of_files) rests_until_ = Clock::Real().Now() + kAcceptPause;
+    net::Accepted accepted = net::Accept(listener_.get());
+    if (accepted.out_of_files) rests_until_ = Clock::Real().Now() + net::kAcceptPause;
     if (!accepted.connection.valid() || UserOf(accepted.connection.get()).uid != geteuid()) return;
     // Members speak at once, so whoever has been silent for longest makes room.
     const size_t most = kMostStrangers + static_cast<size_t>(group_.size);
@@ -165,7 +165,8 @@ class HostSide {
   void ChooseProcesses() {
     const bool all = std::all_of(processes_.begin(), processes_.end(),
                                  [](const Fd& process) { return process.valid(); });
-    if (!all || 1 + bells_.size() + processes_.size() > kMostPassedDescriptors) processes_.clear();
+    if (!all || 1 + bells_.size() + processes_.size() > net::kMostPassedDescriptors)
+      processes_.clear();
   }
 
   absl::Status HandOut(int memory) {
@@ -220,4 +221,4 @@ absl::StatusOr<Meeting> Host(const GroupInfo& group, KeyExchange& keys, Fd bell,
   return HostSide(group, std::move(bell), bounds).Run(keys, bounds);
 }
 
-}  // namespace hvd::meeting
+}  // namespace hvd::collectives::shm::segment

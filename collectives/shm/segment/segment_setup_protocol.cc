@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 
-namespace hvd::meeting {
+namespace hvd::collectives::shm::segment {
 namespace {
 
 constexpr size_t kNonceBytes = 16;  // random
@@ -97,4 +97,4 @@ absl::Status ToStatus(const Answer& answer) {
   }
 }
 
-}  // namespace hvd::meeting
+}  // namespace hvd::collectives::shm::segment

@@ -16,13 +16,13 @@
 #include "absl/time/time.h"
 #include "base/cancellation.h"
 #include "base/crypto.h"
-#include "base/net/descriptor_passing.h"
 #include "base/fd.h"
+#include "base/net/descriptor_passing.h"
 #include "base/status_macros.h"
 #include "collectives/key_exchange.h"
 #include "collectives/types.h"
 
-namespace hvd::meeting {
+namespace hvd::collectives::shm::segment {
 
 // A member's first word, with its bell.
 struct Hello {
@@ -77,7 +77,7 @@ class Patience {
 
 template <typename Message>
 absl::Status Send(int socket, const Message& message, const std::vector<int>& descriptors = {}) {
-  return SendWithDescriptors(
+  return net::SendWithDescriptors(
       socket, absl::string_view(reinterpret_cast<const char*>(&message), sizeof(message)),
       descriptors);
 }
@@ -87,8 +87,8 @@ template <typename Message>
 absl::StatusOr<Message> Receive(int socket, std::vector<Fd>& descriptors) {
   Message message = {};
   ASSIGN_OR_RETURN(const size_t got,
-                   ReceiveWithDescriptors(socket, reinterpret_cast<char*>(&message),
-                                          sizeof(message), descriptors));
+                   net::ReceiveWithDescriptors(socket, reinterpret_cast<char*>(&message),
+                                               sizeof(message), descriptors));
   if (got == sizeof(message)) return message;
   return absl::UnavailableError(got == 0 ? "it has closed its connection" : "it talks nonsense");
 }
@@ -97,6 +97,6 @@ absl::Status GoneError(int rank, const absl::Status& why);
 // What an answer says.
 absl::Status ToStatus(const Answer& answer);
 
-}  // namespace hvd::meeting
+}  // namespace hvd::collectives::shm::segment
 
 #endif  // COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_PROTOCOL_H_

@@ -9,7 +9,7 @@
 #include "collectives/shm/segment/segment_setup.h"
 #include "collectives/types.h"
 
-namespace hvd::meeting {
+namespace hvd::collectives::shm::segment {
 
 // Rank 0's: makes the memory and hands it to all who prove that they belong here.
 absl::StatusOr<Meeting> Host(const GroupInfo& group, KeyExchange& keys, Fd bell,
@@ -19,6 +19,6 @@ absl::StatusOr<Meeting> Host(const GroupInfo& group, KeyExchange& keys, Fd bell,
 absl::StatusOr<Meeting> Attend(const GroupInfo& group, KeyExchange& keys, Fd bell,
                                const WaitBounds& bounds);
 
-}  // namespace hvd::meeting
+}  // namespace hvd::collectives::shm::segment
 
 #endif  // COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_SIDES_H_

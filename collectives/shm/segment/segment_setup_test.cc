@@ -18,7 +18,7 @@
 #include "collectives/shm/segment/segment_setup_protocol.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::collectives::shm::segment {
 namespace {
 
 constexpr size_t kNonceBytes = 16;
@@ -44,9 +44,9 @@ class WatchedExchange : public KeyExchange {
 
 // All ranks meet; before rank 1 goes to the socket, `meanwhile` does.
 std::vector<absl::Status> MeetWhile(int ranks, const WatchedExchange::Meanwhile& meanwhile) {
-  KeyExchangeTable table(ranks);
+  conformance::KeyExchangeTable table(ranks);
   std::vector<absl::Status> statuses(static_cast<size_t>(ranks));
-  ForEachRank(ranks, [&](int rank) {
+  conformance::ForEachRank(ranks, [&](int rank) {
     const std::unique_ptr<KeyExchange> own_keys = table.ForRank(rank);
     WatchedExchange keys(*own_keys, [&](const std::string& name) {
       if (rank == 1) meanwhile(name);
@@ -57,16 +57,16 @@ std::vector<absl::Status> MeetWhile(int ranks, const WatchedExchange::Meanwhile&
 }
 
 Fd ConnectTo(const std::string& name) {
-  Fd fd = meeting::NewSocket();
+  Fd fd = NewSocket();
   socklen_t length = 0;
-  const sockaddr_un address = meeting::AddressOf(name, &length);
+  const sockaddr_un address = AddressOf(name, &length);
   EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
   return fd;
 }
 
 void ClaimToBe(int rank, const Fd& link) {
   const Fd bell(eventfd(0, EFD_CLOEXEC));
-  EXPECT_EQ(meeting::Send(link.get(), meeting::Hello{rank, {}}, {bell.get()}), absl::OkStatus());
+  EXPECT_EQ(Send(link.get(), Hello{rank, {}}, {bell.get()}), absl::OkStatus());
 }
 
 TEST(MeetingTest, StrangersClaimEveryRankBeforeItComes_TheTrueOnesMeet) {
@@ -108,11 +108,11 @@ TEST(MeetingTest, HungUpOn_ComesAgainAsLongAsRank0IsThere) {
   const std::string name = "hvd-meeting-test-" + std::to_string(getpid());
   Fd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   socklen_t length = 0;
-  const sockaddr_un address = meeting::AddressOf(name, &length);
+  const sockaddr_un address = AddressOf(name, &length);
   ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
   ASSERT_EQ(listen(listener.get(), 1), 0);
   absl::Status met;
-  ForEachRank(2, [&](int rank) {
+  conformance::ForEachRank(2, [&](int rank) {
     if (rank == 0) {
       for (int visit = 0; visit < 3; ++visit) {
         const Fd visitor(accept(listener.get(), nullptr, nullptr));
@@ -132,13 +132,13 @@ TEST(MeetingTest, NoFilesForAWhile_WaitsWithoutTurningAndGoesOn) {
   getrlimit(RLIMIT_NOFILE, &before);
   clock_t cpu = 0;
   const auto statuses = MeetWhile(2, [&](const std::string& name) {
-    const Fd stranger = meeting::NewSocket();
+    const Fd stranger = NewSocket();
     rlimit none = before;
     none.rlim_cur = static_cast<rlim_t>(Fd(dup(stranger.get())).get());
     setrlimit(RLIMIT_NOFILE, &none);
     cpu = clock();
     socklen_t length = 0;
-    const sockaddr_un address = meeting::AddressOf(name, &length);
+    const sockaddr_un address = AddressOf(name, &length);
     EXPECT_EQ(connect(stranger.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
     poll(nullptr, 0, 2000);  // so long there are none
     cpu = clock() - cpu;
@@ -150,4 +150,4 @@ TEST(MeetingTest, NoFilesForAWhile_WaitsWithoutTurningAndGoesOn) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::collectives::shm::segment

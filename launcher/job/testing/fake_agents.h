@@ -11,16 +11,16 @@
 #include "launcher/job/agent_fleet.h"
 #include "launcher/spawn/agent_process.h"
 
-namespace hvd {
+namespace hvd::launcher::job {
 
 // Starts fakes and remembers, by host, what was asked of them. A fake exits when it is killed, and
 // when its input is closed unless its host is stubborn. For one thread.
 class FakeAgents {
  public:
   struct Agent {
-    AgentTarget target;
+    spawn::AgentTarget target;
     pb::AgentBootstrap bootstrap;
-    AgentProcess::Callbacks callbacks;
+    spawn::AgentProcess::Callbacks callbacks;
     bool input_closed = false;
     bool killed = false;
     bool exited = false;
@@ -38,7 +38,7 @@ class FakeAgents {
   void Ready(const std::string& host, const std::string& warning = "") {
     (*this)[host].callbacks.on_ready(warning);
   }
-  void Exit(const std::string& host, AgentExit exit = {});
+  void Exit(const std::string& host, spawn::AgentExit exit = {});
   void ExitAll();
 
  private:
@@ -46,6 +46,6 @@ class FakeAgents {
   std::map<std::string, absl::Status> failures_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::launcher::job
 
 #endif  // LAUNCHER_JOB_TESTING_FAKE_AGENTS_H_

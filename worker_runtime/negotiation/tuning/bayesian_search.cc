@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
 // Measurements before the regression is asked, for each dimension.
@@ -85,4 +85,4 @@ Point BayesianSearch::Best() const {
 
 double BayesianSearch::ScoreAt(const Point& point) const { return process_->At(point).mean; }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation::tuning

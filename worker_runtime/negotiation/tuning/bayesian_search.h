@@ -10,7 +10,7 @@
 
 #include "worker_runtime/negotiation/tuning/gaussian_process.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation::tuning {
 
 // Pure and not thread-safe; the same seed and values give the same points.
 class BayesianSearch {
@@ -40,6 +40,6 @@ class BayesianSearch {
   std::optional<GaussianProcess> process_;  // what they tell
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation::tuning
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_TUNING_BAYESIAN_SEARCH_H_

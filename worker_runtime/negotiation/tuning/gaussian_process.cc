@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
 constexpr double kLengths[] = {0.15, 0.3, 0.6, 1.2};
@@ -140,4 +140,4 @@ double GaussianProcess::ExpectedImprovement(const Point& point, double best) con
   return std::max(0.0, gain * Distribution(z) + guess.deviation * Density(z));
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation::tuning

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation::tuning {
 
 // A point of the unit cube.
 using Point = std::vector<double>;
@@ -44,6 +44,6 @@ class GaussianProcess {
   std::vector<double> weights_;  // inverse covariance times values
 };
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation::tuning
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_TUNING_GAUSSIAN_PROCESS_H_

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
 double Wave(double x) { return std::sin(4 * x); }
@@ -52,4 +52,4 @@ TEST(GaussianProcessTest, At_WithNoiseAllowed_DoesNotFollowAnOutlier) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation::tuning

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
 // Larger batches than 2^25 bytes are not made, and larger tensors than 2^20 travel alone.
@@ -103,4 +103,4 @@ std::string TuningLogLine(const TuningSample& sample, bool cache_enabled) {
                       sample.tunables.fusion_threshold_bytes, ",", sample.score);
 }
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation::tuning

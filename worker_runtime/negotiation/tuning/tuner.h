@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "worker_runtime/negotiation/tuning/bayesian_search.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation::tuning {
 
 // What can be tuned.
 struct Tunables {
@@ -83,6 +83,6 @@ inline constexpr absl::string_view kTuningLogHeader =
     "tensor_fusion_threshold,score";
 std::string TuningLogLine(const TuningSample& sample, bool cache_enabled);
 
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation::tuning
 
 #endif  // WORKER_RUNTIME_NEGOTIATION_TUNING_TUNER_H_

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
 using ::testing::SizeIs;
@@ -170,4 +170,4 @@ TEST(TuningLogLineTest, ASample_IsALineOfTheHeadersColumns) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::worker_runtime::negotiation::tuning
