@@ -98,4 +98,4 @@ int Run(absl::string_view what) {
 }  // namespace
 }  // namespace hvd::agent
 
-int main(int argc, char** argv) { return hvd::Run(argc > 1 ? argv[1] : ""); }
+int main(int argc, char** argv) { return hvd::agent::Run(argc > 1 ? argv[1] : ""); }

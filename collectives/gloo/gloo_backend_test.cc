@@ -48,7 +48,8 @@ std::unique_ptr<Backend> MakeGlooUnderTls() {
   return std::make_unique<UnderTls>(std::vector{NewTls()});
 }
 
-INSTANTIATE_TEST_SUITE_P(Gloo, conformance::BackendConformanceTest,
+using conformance::BackendConformanceTest;
+INSTANTIATE_TEST_SUITE_P(Gloo, BackendConformanceTest,
                          testing::Values(conformance::BackendCase{"gloo", MakeGlooBackend},
                                          conformance::BackendCase{"gloo_under_tls",
                                                                   MakeGlooUnderTls}));

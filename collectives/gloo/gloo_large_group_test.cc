@@ -17,7 +17,8 @@ const CallOptions kPatient = {absl::Seconds(60)};
 // Every group is a large one.
 std::unique_ptr<Backend> MakeSparseBackend() { return MakeSparseGlooBackend(/*most_direct=*/1); }
 
-INSTANTIATE_TEST_SUITE_P(GlooSparse, conformance::BackendConformanceTest,
+using conformance::BackendConformanceTest;
+INSTANTIATE_TEST_SUITE_P(GlooSparse, BackendConformanceTest,
                          testing::Values(conformance::BackendCase{"gloo_sparse",
                                                                   MakeSparseBackend}));
 

@@ -35,8 +35,9 @@ std::string NameOf(const testing::TestParamInfo<conformance::BackendCase>& info)
 
 std::unique_ptr<MeshBackend> MakeSparseGloo() { return gloo::MakeSparseGlooBackend(1); }
 
+using conformance::BackendConformanceTest;
 INSTANTIATE_TEST_SUITE_P(
-    Hierarchical, conformance::BackendConformanceTest,
+    Hierarchical, BackendConformanceTest,
     testing::Values(On("OneHost", OneHost, MakeShm, gloo::MakeGlooBackend),
                     On("AllApart", AllApart, MakeInproc, inproc::MakeInprocBackend),
                     On("SharingNothing", SharingNothing, MakeInproc, inproc::MakeInprocBackend),

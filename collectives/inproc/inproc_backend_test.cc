@@ -5,7 +5,8 @@
 namespace hvd::collectives::inproc {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Inproc, conformance::BackendConformanceTest,
+using conformance::BackendConformanceTest;
+INSTANTIATE_TEST_SUITE_P(Inproc, BackendConformanceTest,
                          testing::Values(conformance::BackendCase{"inproc", MakeInprocBackend}));
 
 }  // namespace

@@ -79,7 +79,8 @@ class StagedBackend : public Backend {
   const std::unique_ptr<DeviceBackend> backend_ = MakeNcclBackend(FakeGpu::Libraries(), {});
 };
 
-INSTANTIATE_TEST_SUITE_P(Nccl, conformance::BackendConformanceTest,
+using conformance::BackendConformanceTest;
+INSTANTIATE_TEST_SUITE_P(Nccl, BackendConformanceTest,
                          testing::Values(conformance::BackendCase{
                              "nccl", [] { return std::make_unique<AsHostBackend>(); },
                              /*names_peers=*/false}));

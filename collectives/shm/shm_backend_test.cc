@@ -8,8 +8,9 @@
 namespace hvd::collectives::shm {
 namespace {
 
+using conformance::BackendConformanceTest;
 INSTANTIATE_TEST_SUITE_P(
-    Shm, conformance::BackendConformanceTest,
+    Shm, BackendConformanceTest,
     testing::Values(conformance::BackendCase{"plain",
                                              [] { return MakeShmBackend(ShmWriting::kPlain); }},
                     conformance::BackendCase{"streaming",

@@ -65,4 +65,6 @@ void Run(int size) {
 }  // namespace
 }  // namespace hvd::worker_runtime::api
 
-int main(int argc, char** argv) { hvd::Run(argc > 1 ? std::atoi(argv[1]) : 2); }
+int main(int argc, char** argv) {
+  hvd::worker_runtime::api::Run(argc > 1 ? std::atoi(argv[1]) : 2);
+}
