@@ -211,6 +211,7 @@ def test_tensors_that_go_through_host_memory(monkeypatch):
 
     monkeypatch.setattr(_tensors, "on_host", on_host)
     monkeypatch.setattr(_tensors, "address", address_of_copies)
+    monkeypatch.setattr(_tensors, "check", address_of_copies)
     size, tensor = hvd.size(), torch.full((3,), 2.0)
     assert hvd.allreduce(tensor, op=hvd.Sum).tolist() == [2.0 * size] * 3
     assert tensor.tolist() == [2.0] * 3

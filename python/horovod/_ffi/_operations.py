@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+import functools
 import os
 import sys
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
@@ -65,6 +66,11 @@ class Result(NamedTuple):
     world_is_changing: bool  # of a commit: the same on every rank
 
 
+@functools.lru_cache(maxsize=None)
+def _array_of(count: int) -> Any:
+    return ctypes.c_int64 * count
+
+
 def request(
     name: str,
     op: int,
@@ -89,7 +95,7 @@ def request(
         dtype,
         ndim,
         reduction,
-        (ctypes.c_int64 * ndim)(*shape) if ndim else None,
+        _array_of(ndim)(*shape) if ndim else None,
         input_address or None,
         output_address or None,
         prescale,

@@ -9,19 +9,47 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence,
 from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.process_sets import ProcessSet
-from horovod.common.tensors import DTYPES, Kind, Tensor, TensorAdapter, check_group, new, size_of
+from horovod.common.tensors import (
+    DTYPES,
+    Kind,
+    Tensor,
+    TensorAdapter,
+    check_group,
+    new,
+    size_of,
+)
 
 Fields = Mapping[str, Any]  # of a request: see horovod._ffi.request
 Finish = Callable[[int], Any]
 
+_NO_FIELDS: Fields = {}
 
-class Call(NamedTuple):
-    """The arguments of one operation, beside its tensors."""
 
-    name: Any  # as users give it, or None
-    process_set: ProcessSet
-    in_place: bool = False
-    fields: Fields = {}  # that all of its requests have
+class Call:
+    """The arguments of one operation, beside its tensors: the name as users give it, or None; and
+    the fields that all of its requests have."""
+
+    __slots__ = ("name", "process_set", "in_place", "fields")
+
+    def __init__(
+        self,
+        name: Any,
+        process_set: ProcessSet,
+        in_place: bool = False,
+        fields: Fields = _NO_FIELDS,
+    ) -> None:
+        self.name = name
+        self.process_set = process_set
+        self.in_place = in_place
+        self.fields = fields
+
+
+class Requests(NamedTuple):
+    """What an operation sends, what its results go to, and further fields of each request."""
+
+    inputs: List[Tensor]
+    outputs: Optional[List[Tensor]]  # None: to memory of the runtime's; may be the inputs
+    fields: List[Fields]
 
 
 def names_of(base: str, count: int) -> List[str]:
@@ -30,18 +58,12 @@ def names_of(base: str, count: int) -> List[str]:
 
 
 def request_of(
-    adapter: TensorAdapter, name: str, op: int, source: Tensor, target: Tensor, fields: Fields
+    name: str, op: int, kind: Kind, source: int, target: int, fields: Fields
 ) -> _ffi.Request:
-    """A request of a tensor in host memory. `target`: of the result; None: the runtime's memory."""
-    shape, dtype = adapter.kind(source)
-    return _ffi.request(
-        name,
-        op,
-        DTYPES[dtype],
-        input_address=adapter.address(source),
-        output_address=0 if target is None else adapter.address(target),
-        **{"shape": shape, **fields},
-    )
+    """A request of a tensor of that kind at the address `source`, whose result goes to `target`; 0:
+    to the runtime's memory."""
+    shape, dtype = kind
+    return _ffi.request(name, op, DTYPES[dtype], shape, source, target, **fields)
 
 
 class Recording:
@@ -63,7 +85,7 @@ class Collective:
     """One kind of collective, of a framework's tensors.
 
     Results whose size is known before lie in tensors of the framework's, all others in memory of
-    the runtime's, which tensors are made of: see :meth:`memory`.
+    the runtime's, which tensors are made of: see :meth:`requests`.
     """
 
     name = ""  # of its operations, before the user's; a group's has "grouped_" in front
@@ -78,15 +100,9 @@ class Collective:
     def check(self, tensors: List[Tensor], call: Call) -> None:
         """Raises ValueError, or what fits better, for tensors or fields that it can't take."""
 
-    def memory(
-        self, tensors: List[Tensor], call: Call
-    ) -> Tuple[List[Tensor], Optional[List[Tensor]]]:
-        """What is sent, and what the results go to; None: to memory of the runtime's."""
-        return tensors, None
-
-    def requests(self, tensors: List[Tensor], call: Call) -> List[Fields]:
-        """The fields of each tensor's request."""
-        return [call.fields] * len(tensors)
+    def requests(self, tensors: List[Tensor], call: Call) -> Requests:
+        """What is handed over for these tensors."""
+        return Requests(tensors, None, [call.fields] * len(tensors))
 
     def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
         """How many rows a result in the runtime's memory probably has; None: nobody knows. `own`
@@ -125,20 +141,18 @@ class Collective:
 
     def start_group(self, tensors: Sequence[Tensor], call: Call, waits: bool = False) -> int:
         """:meth:`start` for several tensors, which become ready together."""
-        return self._submit(check_group(self.adapter, tensors), call, False, waits)
+        return self._submit(check_group(self.adapter, tensors)[0], call, False, waits)
 
     def finish(
         self,
-        tensors: List[Tensor],
+        likes: Sequence[Tuple[Tensor, str]],
         call: Call,
         single: bool,
         room: Optional[Sequence[Optional[Tensor]]] = None,
     ) -> Finish:
-        """Makes the value of an operation on `tensors` whose results are in the runtime's memory
-        or, on a device, perhaps in `room`."""
-        adapter = self.adapter
-        # Type and place of the inputs are needed, not their memory.
-        likes = [_without_memory(adapter, tensor) for tensor in tensors]
+        """Makes the value of an operation whose results are in the runtime's memory or, on a
+        device, perhaps in `room`. `likes`: where each is wanted (as for from_memory), and its
+        type."""
 
         def finish(handle: int) -> Any:
             owner = _ffi.ResultOwner(handle)
@@ -146,9 +160,9 @@ class Collective:
             for i, (like, dtype) in enumerate(likes):
                 result = _ffi.result(handle, i)
                 if room is None:
-                    tensor = _from_result(adapter, result, like, dtype, owner)
+                    tensor = _from_result(self.adapter, result, like, dtype, owner)
                 else:
-                    tensor = adapter.devices.from_result(result, like, room[i])
+                    tensor = self.adapter.devices.from_result(result, like, room[i])
                 values.append(self.value(tensor, result, call, i))
             return values[0] if single else values
 
@@ -157,38 +171,73 @@ class Collective:
     def _submit(self, tensors: List[Tensor], call: Call, single: bool, waits: bool) -> int:
         process_set_id = process_sets.check(call.process_set)
         self.check(tensors, call)
-        inputs, outputs = self.memory(tensors, call)
-        each = self.requests(inputs, call)
+        requests = self.requests(tensors, call)
         kind = self.name if single else "grouped_" + self.name
         with ops.naming(kind, call.name, process_set_id) as base:
-            names = [base] if single else names_of(base, len(inputs))
+            names = [base] if single else names_of(base, len(tensors))
             devices = self.adapter.devices
-            if devices is not None and devices.takes(inputs, call.fields):
-                if outputs is None:
-                    ops.check_ready()
-                    outputs = self._room(inputs, call, each)
-                    finish = self.finish(inputs, call, single, outputs)
-                else:
-                    finish = self._finish_known(outputs, single)
-                return devices.start(self.op, inputs, outputs, names, finish, process_set_id, each)
-            sources = [self.adapter.on_host(tensor) for tensor in inputs]
-            if outputs is None:
-                targets = [None] * len(sources)
-                finish = self.finish(inputs, call, single)
-            else:
+            if devices is not None and devices.takes(requests.inputs, call.fields):
+                return self._submit_on_device(requests, names, call, single, process_set_id)
+            return self._submit_on_host(requests, names, call, single, process_set_id, waits)
+
+    def _submit_on_host(
+        self,
+        requests: Requests,
+        names: List[str],
+        call: Call,
+        single: bool,
+        process_set_id: int,
+        waits: bool,
+    ) -> int:
+        adapter = self.adapter
+        inputs, outputs, fields = requests
+        sources = [adapter.on_host(tensor) for tensor in inputs]
+        kinds = [adapter.kind(source) for source in sources]
+        addresses = [adapter.address(source) for source in sources]
+        if outputs is None:
+            targets, to = [], [0] * len(sources)
+            likes = [_like(adapter, tensor, kind) for tensor, kind in zip(inputs, kinds)]
+            finish = self.finish(likes, call, single)
+        else:
+            targets, to = sources, addresses
+            if outputs is not inputs:
                 targets = self._targets(sources, outputs)
-                finish = self._finish_known(outputs, single, targets)
-            requests = [
-                request_of(self.adapter, name, self.op, source, target, own)
-                for name, source, target, own in zip(names, sources, targets, each)
-            ]
-            return ops.submit(requests, finish, (sources, targets), process_set_id, waits)
+                to = [adapter.address(target) for target in targets]
+            finish = self._finish_known(outputs, single, targets)
+        made = [
+            request_of(name, self.op, *own)
+            for name, own in zip(names, zip(kinds, addresses, to, fields))
+        ]
+        return ops.submit(made, finish, (sources, targets), process_set_id, waits)
+
+    def _submit_on_device(
+        self,
+        requests: Requests,
+        names: List[str],
+        call: Call,
+        single: bool,
+        process_set_id: int,
+    ) -> int:
+        adapter = self.adapter
+        inputs, outputs, fields = requests
+        room: Sequence[Optional[Tensor]]
+        if outputs is None:
+            ops.check_ready()
+            room = self._room(inputs, call, fields)
+            likes = [_without_memory(adapter, t, adapter.kind(t)) for t in inputs]
+            finish = self.finish(likes, call, single, room)
+        else:
+            room = outputs
+            finish = self._finish_known(outputs, single)
+        return adapter.devices.start(
+            self.op, inputs, room, names, finish, process_set_id, fields
+        )
 
     def _room(
-        self, tensors: List[Tensor], call: Call, each: List[Fields]
+        self, tensors: List[Tensor], call: Call, fields: List[Fields]
     ) -> List[Optional[Tensor]]:
         """Device memory where the results are likely to fit."""
-        rows = [self.likely_rows(tensor, call, own) for tensor, own in zip(tensors, each)]
+        rows = [self.likely_rows(tensor, call, own) for tensor, own in zip(tensors, fields)]
         room = self.adapter.devices.room
         return [None if count is None else room(t, count) for t, count in zip(tensors, rows)]
 
@@ -206,31 +255,36 @@ class Collective:
         """Makes the value of an operation whose results are `outputs`, once what is on a device is
         copied there from `targets`, the host's copies."""
         adapter = self.adapter
-        staged = [pair for pair in zip(outputs, targets) if adapter.address(pair[0]) is None]
 
         def finish(handle: int) -> Any:
             _ffi.release(handle)
-            for output, target in staged:
-                adapter.assign(output, target)
+            for output, target in zip(outputs, targets):
+                if adapter.address(output) is None:
+                    adapter.assign(output, target)
             return outputs[0] if single else outputs
 
         return finish
 
 
-def _without_memory(adapter: TensorAdapter, tensor: Tensor) -> Tuple[Tensor, str]:
-    """A tensor of the same type in the same place, which keeps no device memory, and the type."""
-    _, dtype = adapter.kind(tensor)
-    if adapter.address(tensor) is None:
-        tensor = new(adapter, ((0,), dtype), tensor)
-    return tensor, dtype
+def _like(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> Tuple[Tensor, str]:
+    """Where a result like `tensor` is wanted, as for from_memory, and its type."""
+    if adapter.address(tensor) is not None:
+        return None, kind[1]
+    return _without_memory(adapter, tensor, kind)
+
+
+def _without_memory(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> Tuple[Tensor, str]:
+    """An empty tensor of the same type in the same place, and the type: the tensor's memory need
+    not stay."""
+    return new(adapter, ((0,), kind[1]), tensor), kind[1]
 
 
 def _from_result(
     adapter: TensorAdapter, result: _ffi.Result, like: Tensor, dtype: str, owner: _ffi.ResultOwner
 ) -> Tensor:
-    """The runtime's result as a tensor; without a copy if `like` is in host memory."""
+    """The runtime's result as a tensor; without a copy if it is wanted in host memory."""
     kind: Kind = (result.shape, dtype)
-    if 0 in result.shape:
+    size = size_of(kind)
+    if size == 0:
         return new(adapter, kind, like)
-    memory = _ffi.memory(result.address, size_of(kind), owner)
-    return adapter.from_memory(memory, 0, kind, like)
+    return adapter.from_memory(_ffi.memory(result.address, size, owner), 0, kind, like)

@@ -5,15 +5,50 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from horovod import _ffi
 from horovod.common import _process, ops
-from horovod.common.allreduce import Allreduce, check_reduction
-from horovod.common.collective import Call, Collective, Fields, Recording
+from horovod.common.collective import Call, Collective, Fields, Recording, Requests
 from horovod.common.exceptions import HorovodRequestError
+from horovod.common.prepared import Places, PreparedCollective
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.tensors import Tensor, TensorAdapter, check_group, new
 
 _MOST_ROWS = 2**31 - 1  # to one rank: splits are told in 32 bits
 
 AVERAGE: Fields = dict(reduction=ops.Average, prescale=1.0, postscale=1.0)
+
+
+def check_reduction(reduction: int) -> None:
+    """Raises ValueError if it is none."""
+    if reduction not in ops.REDUCTIONS:
+        raise ValueError(
+            "op={!r} is not one of hvd.Average, Sum, Adasum, Min, Max, Product".format(reduction)
+        )
+
+
+class Allreduce(PreparedCollective):
+    """Reduces tensors over all ranks, to all ranks. Its fields are reduction, prescale and
+    postscale."""
+
+    name = "allreduce"
+    op = _ffi.ALLREDUCE
+
+    def check_fields(self, fields: Fields) -> None:
+        check_reduction(fields["reduction"])
+
+    def requests(self, tensors: List[Tensor], call: Call) -> Requests:
+        self.check_fields(call.fields)
+        outputs = tensors if call.in_place else [self.adapter.empty_like(t)[0] for t in tensors]
+        return Requests(tensors, outputs, [call.fields] * len(tensors))
+
+    def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
+        return (address, *self.adapter.empty_like(tensor))
+
+    def backward(
+        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
+    ) -> List[Tensor]:
+        call = Call(None, process_set, False, saved[0])
+        if single:
+            return [self.recording.run(self, grads[0], call)]
+        return self.recording.run_group(self, grads, call)
 
 
 class Allgather(Collective):
@@ -30,13 +65,13 @@ class Allgather(Collective):
         self.adapter.check(tensor)
         if len(tensor.shape) == 0:
             raise IndexError("allgather needs a tensor of at least one dimension")
-        return super().run(tensor, call)
+        return ops.synchronize(self._submit([tensor], call, single=True, waits=True))
 
     def run_group(self, tensors: Sequence[Tensor], call: Call) -> List[Any]:
-        tensors = check_group(self.adapter, tensors)
+        tensors, _ = check_group(self.adapter, tensors)
         if any(len(tensor.shape) == 0 for tensor in tensors):
             raise IndexError("grouped_allgather needs tensors of at least one dimension")
-        return super().run_group(tensors, call)
+        return ops.synchronize(self._submit(tensors, call, single=False, waits=True))
 
     def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
         if len(tensor.shape) == 0:
@@ -74,8 +109,8 @@ def check_root(root_rank: int, process_set: ProcessSet) -> None:
         )
 
 
-class Broadcast(Collective):
-    """One rank's tensor to all ranks."""
+class Broadcast(PreparedCollective):
+    """One rank's tensor to all ranks. Its field is root_rank."""
 
     name = "broadcast"
     op = _ffi.BROADCAST
@@ -87,16 +122,22 @@ class Broadcast(Collective):
     def check(self, tensors: List[Tensor], call: Call) -> None:
         check_root(call.fields["root_rank"], call.process_set)
 
-    def memory(
-        self, tensors: List[Tensor], call: Call
-    ) -> Tuple[List[Tensor], Optional[List[Tensor]]]:
-        if call.in_place:
-            return tensors, tensors
-        outputs = [self.adapter.empty_like(tensor) for tensor in tensors]
+    def requests(self, tensors: List[Tensor], call: Call) -> Requests:
+        outputs = tensors
+        if not call.in_place:
+            outputs = [self._output(tensor, call)[0] for tensor in tensors]
+        return Requests(outputs, outputs, [call.fields] * len(outputs))
+
+    def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
+        output, target = self._output(tensor, call)
+        return target, output, target
+
+    def _output(self, tensor: Tensor, call: Call) -> Tuple[Tensor, Optional[int]]:
+        """A new tensor with what is to be sent from there, on the root, and its address."""
+        output, address = self.adapter.empty_like(tensor)
         if _process.rank() == call.fields["root_rank"]:
-            for output, tensor in zip(outputs, tensors):
-                self.adapter.assign(output, tensor)
-        return outputs, outputs
+            self.adapter.assign(output, tensor)
+        return output, address
 
     def backward(
         self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
@@ -151,21 +192,22 @@ class Alltoall(Collective):
                 )
             )
 
-    def requests(self, tensors: List[Tensor], call: Call) -> List[Fields]:
+    def requests(self, tensors: List[Tensor], call: Call) -> Requests:
         size = call.process_set.size()
-        each: List[Fields] = []
+        inputs: List[Tensor] = []
+        fields: List[Fields] = []
         for tensor, splits in zip(tensors, call.fields["splits"]):
             counts = _checked_splits(self.adapter, tensor, splits, size)
             # Rows beyond the splits are not sent.
-            shape = (sum(counts), *tensor.shape[1:]) if counts else tensor.shape
-            each.append(dict(shape=shape, splits=counts))
-        return each
+            inputs.append(tensor[: sum(counts)] if counts else tensor)
+            fields.append({"splits": counts})
+        return Requests(inputs, None, fields)
 
     def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
         counts = own["splits"]
         if len(tensor.shape) == 0 or any(count != counts[0] for count in counts):
             return None
-        return own["shape"][0]
+        return tensor.shape[0]
 
     def value(self, tensor: Tensor, result: _ffi.Result, call: Call, index: int) -> Any:
         splits = call.fields["splits"][index]

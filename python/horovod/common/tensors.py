@@ -58,8 +58,8 @@ class TensorAdapter(Protocol):
 
     devices: Optional[DevicePath]  # None: all tensors go through host memory
 
-    def check(self, tensor: Tensor) -> None:
-        """Raises ValueError if collectives can't take `tensor`."""
+    def check(self, tensor: Tensor) -> Optional[int]:
+        """Raises ValueError if collectives can't take `tensor`. Its :meth:`address`."""
 
     def kind(self, value: Any, exact: bool = False) -> Optional[Kind]:
         """The kind of a tensor that its kind and bytes describe fully; None for any other value.
@@ -77,8 +77,8 @@ class TensorAdapter(Protocol):
         """A tensor's values in host memory: the same memory if it is there already, and stays
         there whatever becomes of `value`. Anything but a tensor is returned as it is."""
 
-    def empty_like(self, tensor: Tensor) -> Tensor:
-        """A tensor of the same kind in the same place, of any values."""
+    def empty_like(self, tensor: Tensor) -> Tuple[Tensor, Optional[int]]:
+        """A tensor of the same kind in the same place, of any values, and its :meth:`address`."""
 
     def from_memory(self, memory: Any, offset: int, kind: Kind, like: Tensor = None) -> Tensor:
         """A tensor of that kind over a writable buffer, from `offset` on; it keeps the buffer.
@@ -110,12 +110,12 @@ def new(adapter: TensorAdapter, kind: Kind, like: Tensor = None) -> Tensor:
     return adapter.from_memory(_ffi.zeros(size_of(kind)), 0, kind, like)
 
 
-def check_group(adapter: TensorAdapter, tensors: Sequence[Tensor]) -> List[Tensor]:
-    """The tensors of a grouped operation as a list. Raises ValueError if there are none, or one is
-    no tensor for collectives."""
+def check_group(
+    adapter: TensorAdapter, tensors: Sequence[Tensor]
+) -> Tuple[List[Tensor], List[Optional[int]]]:
+    """The tensors of a grouped operation, and their addresses in host memory. Raises ValueError if
+    there are none, or one is no tensor for collectives."""
     tensors = list(tensors)
     if not tensors:
         raise ValueError("A grouped operation needs at least one tensor.")
-    for tensor in tensors:
-        adapter.check(tensor)
-    return tensors
+    return tensors, [adapter.check(tensor) for tensor in tensors]

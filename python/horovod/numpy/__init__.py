@@ -38,16 +38,15 @@ def allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Starts an :func:`allreduce`; returns the handle, for synchronize or poll. Here, as in all
-    functions that end in _async, the array must not change until then."""
+    """Starts an :func:`allreduce`; returns the handle, for synchronize. The array must not change
+    until then, as in all functions that end in _async."""
     call = _reduction(name, op, prescale_factor, postscale_factor, process_set)
     return _collectives.allreduce.start(array_of(array), call)
 
 
 def allreduce(array: Any, *args: Any, **kwargs: Any) -> Array:
-    """Reduces the ranks' arrays, of the same shape and type, and returns the result. The arguments
-    are those of :func:`allreduce_async`: `name` says which of the ranks' calls belong together,
-    `op` is Average, Sum, Adasum, Min, Max or Product."""
+    """Reduces the ranks' arrays, of the same shape and type, and returns the result. Arguments are
+    those of :func:`allreduce_async`; `op` is Average, Sum, Adasum, Min, Max or Product."""
     return synchronize(allreduce_async(array, *args, **kwargs))
 
 

@@ -1,7 +1,7 @@
 """numpy's arrays for the rest of Horovod: a :class:`horovod.common.tensors.TensorAdapter`."""
 
 import math
-from typing import Any, Hashable, Optional
+from typing import Any, Hashable, Optional, Tuple
 
 import numpy
 
@@ -11,8 +11,7 @@ devices = None  # arrays are in host memory
 
 
 def array_of(value: Any) -> numpy.ndarray:
-    """`value` as an array: itself, the memory of a buffer or of an object with DLPack, or a copy of
-    anything else that numpy takes."""
+    """`value` as an array: itself, the memory of a buffer or of an object with DLPack, or a copy."""
     if isinstance(value, bytes):
         return numpy.frombuffer(value, numpy.uint8)
     if hasattr(value, "__dlpack__") and not isinstance(value, numpy.ndarray):
@@ -20,18 +19,19 @@ def array_of(value: Any) -> numpy.ndarray:
     return numpy.asarray(value)
 
 
-def check(tensor: numpy.ndarray) -> None:
+def check(tensor: numpy.ndarray) -> Optional[int]:
     if tensor.dtype.name not in DTYPES or not tensor.dtype.isnative:
         raise ValueError("Arrays of type {} are not supported.".format(tensor.dtype))
     if not tensor.flags.c_contiguous:
         raise ValueError("Arrays are required to be contiguous: numpy.ascontiguousarray helps.")
+    return address(tensor)
 
 
 def kind(value: Any, exact: bool = False) -> Optional[Kind]:
     if type(value) is not numpy.ndarray or not value.dtype.isnative:
         return None
-    is_number = value.dtype.kind in "biufc" or value.dtype.name in DTYPES
-    return (value.shape, value.dtype.name) if is_number else None
+    name = value.dtype.name
+    return (value.shape, name) if value.dtype.kind in "biufc" or name in DTYPES else None
 
 
 def address(tensor: numpy.ndarray) -> Optional[int]:
@@ -46,8 +46,9 @@ def on_host(value: Any) -> Any:
     return value
 
 
-def empty_like(tensor: numpy.ndarray) -> numpy.ndarray:
-    return numpy.empty(tensor.shape, tensor.dtype)
+def empty_like(tensor: numpy.ndarray) -> Tuple[numpy.ndarray, Optional[int]]:
+    result = numpy.empty(tensor.shape, tensor.dtype)
+    return result, address(result)
 
 
 def from_memory(memory: Any, offset: int, kind: Kind, like: Any = None) -> numpy.ndarray:

@@ -28,7 +28,7 @@ def allreduce_async(
     """Starts an :func:`allreduce` and returns its handle. `tensor` must not change until
     synchronize."""
     op = _reduction_of(op, average)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return _allreduce.start(tensor, Call(name, process_set, False, fields))
 
 
@@ -45,7 +45,7 @@ def allreduce_async_(
     """Starts an :func:`allreduce_` and returns its handle. `tensor` must not be used until
     synchronize."""
     op = _reduction_of(op, average)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return _allreduce.start(tensor, Call(name, process_set, True, fields))
 
 
@@ -82,7 +82,7 @@ def allreduce(
     """
     op = _reduction_of(op, average)
     compressed, ctx = compression.compress(tensor)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     call = Call(name, process_set, False, fields)
     reduced = recording.run(_allreduce, compressed, call, HorovodAllreduce)
     return compression.decompress(reduced, ctx)
@@ -100,7 +100,7 @@ def allreduce_(
 ) -> torch.Tensor:
     """:func:`allreduce` in place; returns `tensor`. Not differentiable."""
     op = _reduction_of(op, average)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return _allreduce.run(tensor, Call(name, process_set, True, fields))
 
 
@@ -116,7 +116,7 @@ def grouped_allreduce_async(
 ) -> int:
     """Starts a :func:`grouped_allreduce` and returns its handle."""
     op = _reduction_of(op, average)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return _allreduce.start_group(tensors, Call(name, process_set, False, fields))
 
 
@@ -132,7 +132,7 @@ def grouped_allreduce_async_(
 ) -> int:
     """Starts a :func:`grouped_allreduce_` and returns its handle."""
     op = _reduction_of(op, average)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return _allreduce.start_group(tensors, Call(name, process_set, True, fields))
 
 
@@ -158,7 +158,7 @@ def grouped_allreduce(
     """
     op = _reduction_of(op, average)
     compressed, contexts = compress_group(tensors, compression)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     call = Call(name, process_set, False, fields)
     reduced = recording.run_group(_allreduce, compressed, call, HorovodGroupedAllreduce)
     return [compression.decompress(tensor, ctx) for tensor, ctx in zip(reduced, contexts)]
@@ -176,5 +176,5 @@ def grouped_allreduce_(
 ) -> List[torch.Tensor]:
     """:func:`grouped_allreduce` in place; returns the tensors. Not differentiable."""
     op = _reduction_of(op, average)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return _allreduce.run_group(tensors, Call(name, process_set, True, fields))

@@ -82,5 +82,5 @@ def compress_group(
     tensors: Sequence[torch.Tensor], compression: Type[Compressor]
 ) -> Tuple[List[torch.Tensor], List[Any]]:
     """The compressed tensors, and what decompress needs of each."""
-    pairs = [compression.compress(tensor) for tensor in check_group(_tensors, tensors)]
+    pairs = [compression.compress(tensor) for tensor in check_group(_tensors, tensors)[0]]
     return [tensor for tensor, _ in pairs], [context for _, context in pairs]

@@ -24,7 +24,7 @@ def reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     """Starts a :func:`reducescatter` and returns its handle."""
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return _reducescatter.start(tensor, Call(name, process_set, False, fields))
 
 
@@ -38,7 +38,7 @@ def grouped_reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     """Starts a :func:`grouped_reducescatter` and returns its handle."""
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     return _reducescatter.start_group(tensors, Call(name, process_set, False, fields))
 
 
@@ -65,7 +65,7 @@ def reducescatter(
     the number of ranks.
     """
     compressed, ctx = compression.compress(tensor)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     call = Call(name, process_set, False, fields)
     reduced = recording.run(_reducescatter, compressed, call, HorovodReducescatter)
     return compression.decompress(reduced, ctx)
@@ -88,7 +88,7 @@ def grouped_reducescatter(
     """:func:`reducescatter` of several tensors, which become ready together; returns the list of
     results."""
     compressed, contexts = compress_group(tensors, compression)
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
     call = Call(name, process_set, False, fields)
     reduced = recording.run_group(_reducescatter, compressed, call, HorovodGroupedReducescatter)
     return [compression.decompress(tensor, ctx) for tensor, ctx in zip(reduced, contexts)]

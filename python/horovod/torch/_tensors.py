@@ -3,7 +3,7 @@
 import functools
 import math
 import sys
-from typing import Any, Callable, Dict, Hashable, Optional, TypeVar, cast
+from typing import Any, Callable, Dict, Hashable, Optional, Tuple, TypeVar, cast
 
 import torch
 
@@ -25,14 +25,15 @@ _NAMES: Dict[torch.dtype, str] = {
 _SUPPORTED = {dtype for dtype, name in _NAMES.items() if name in DTYPES}
 
 
-def check(tensor: torch.Tensor) -> None:
-    """Raises ValueError if collectives can't take `tensor`."""
+def check(tensor: torch.Tensor) -> Optional[int]:
     if not isinstance(tensor, torch.Tensor):
         raise ValueError("A collective needs a torch.Tensor, got {}.".format(type(tensor)))
     if tensor.dtype not in _SUPPORTED or tensor.layout != torch.strided:
         raise ValueError("Tensor type {} is not supported.".format(tensor.type()))
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous.")
+    # The memory of a negative view has the other sign.
+    return tensor.data_ptr() if tensor.is_cpu and not tensor.is_neg() else None
 
 
 def kind(value: Any, exact: bool = False) -> Optional[Kind]:
@@ -46,10 +47,9 @@ def kind(value: Any, exact: bool = False) -> Optional[Kind]:
 
 
 def address(tensor: torch.Tensor) -> Optional[int]:
-    if not tensor.is_cpu or not tensor.is_contiguous():
-        return None
-    # Such views' memory has the other sign.
-    return None if tensor.is_neg() or tensor.is_conj() else tensor.data_ptr()
+    if not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg() or tensor.is_conj():
+        return None  # the memory of negative and conjugate views has another sign
+    return tensor.data_ptr()
 
 
 def storage(tensor: torch.Tensor) -> Optional[Hashable]:
@@ -59,16 +59,20 @@ def storage(tensor: torch.Tensor) -> Optional[Hashable]:
 def on_host(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    value = value.detach()
-    return value if value.is_cpu and not value.is_neg() else value.to("cpu", copy=True)
+    if value.is_cpu and not value.is_neg():
+        return value.detach()
+    return value.detach().to("cpu", copy=True)
 
 
-def empty_like(tensor: torch.Tensor) -> torch.Tensor:
+def empty_like(tensor: torch.Tensor) -> Tuple[torch.Tensor, Optional[int]]:
     result = torch.empty_like(tensor, requires_grad=False)
+    if not result.is_cpu:
+        return result, None
+    place = result.data_ptr()
     size = result.numel() * result.element_size()
-    if size >= _LARGE_BYTES and result.is_cpu:
-        _ffi.prefer_huge_pages(result.data_ptr(), size)
-    return result
+    if size >= _LARGE_BYTES:
+        _ffi.prefer_huge_pages(place, size)
+    return result, place
 
 
 def from_memory(
@@ -80,7 +84,8 @@ def from_memory(
     if count == 0:
         tensor = torch.empty(shape, dtype=dtype)
     else:
-        tensor = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset).reshape(shape)
+        tensor = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset)
+        tensor = tensor if len(shape) == 1 else tensor.reshape(shape)
     return tensor if like is None or like.is_cpu else tensor.to(like.device)
 
 

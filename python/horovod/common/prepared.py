@@ -1,0 +1,111 @@
+"""Collectives whose results have the shapes of their inputs, which trainings call most. Requests from
+host memory are prepared, so that making one costs a look-up, and waiting is part of the call that
+submits it."""
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from horovod import _ffi
+from horovod.common import ops, process_sets
+from horovod.common.collective import Call, Collective, Fields, Recording, names_of, request_of
+from horovod.common.tensors import Tensor, TensorAdapter, check_group
+
+_MOST_PREPARED = 4096
+
+# What is sent, the output, and where that lies.
+Places = Tuple[int, Tensor, int]
+
+
+class PreparedCollective(Collective):
+    """A kind of collective with requests that are kept. All of its calls have the same fields, in
+    the same order."""
+
+    def __init__(self, adapter: TensorAdapter, recording: Recording) -> None:
+        super().__init__(adapter, recording)
+        self._prepared: Dict[Tuple[Any, ...], _ffi.Prepared] = {}
+
+    def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
+        """For a tensor in host memory, at that address, which is not to be overwritten."""
+        raise NotImplementedError
+
+    def check_fields(self, fields: Fields) -> None:
+        """Raises ValueError for fields that can't be, whatever the tensors."""
+
+    def run(self, tensor: Tensor, call: Call) -> Any:
+        address = self.adapter.check(tensor)
+        if address is None:
+            return super().run(tensor, call)
+        process_set_id = process_sets.check(call.process_set)
+        self.check([tensor], call)
+        source, output, target = address, tensor, address
+        if not call.in_place:
+            source, output, target = self.new_output(tensor, address, call)
+        prepared = self._prepare(tensor, call.fields)
+        memory = (tensor, output)
+        ops.run(prepared, self.name, call.name, (source, target), memory, process_set_id)
+        return output
+
+    def start(self, tensor: Tensor, call: Call, waits: bool = False) -> int:
+        address = self.adapter.check(tensor)
+        if address is None:
+            return super().start(tensor, call, waits)
+        process_set_id = process_sets.check(call.process_set)
+        self.check([tensor], call)
+        source, output, target = address, tensor, address
+        if not call.in_place:
+            source, output, target = self.new_output(tensor, address, call)
+        memory = self.adapter.on_host(tensor)  # stays there, whatever becomes of the other
+        with ops.naming(self.name, call.name, process_set_id) as name:
+            prepared = self._prepare(tensor, call.fields)
+            return ops.start(prepared, name, (source, target), output, memory, process_set_id)
+
+    def start_group(self, tensors: Sequence[Tensor], call: Call, waits: bool = False) -> int:
+        adapter = self.adapter
+        tensors, addresses = check_group(adapter, tensors)
+        if None in addresses:
+            return self._submit(tensors, call, False, waits)
+        process_set_id = process_sets.check(call.process_set)
+        self.check(tensors, call)
+        outputs, sources, targets = tensors, addresses, addresses
+        if not call.in_place:
+            places = [self.new_output(t, address, call) for t, address in zip(tensors, addresses)]
+            sources, outputs, targets = map(list, zip(*places))
+        memory = [adapter.on_host(tensor) for tensor in tensors]
+        keep = call.name is not None and call.name != ""  # there is going to be another one
+        with ops.naming("grouped_" + self.name, call.name, process_set_id) as name:
+            prepared = self._prepare_group(tensors, name, call.fields, keep)
+            return ops.start_group(prepared, sources, targets, outputs, memory, process_set_id)
+
+    def _prepare(self, tensor: Tensor, fields: Fields) -> _ffi.Prepared:
+        """The request of a tensor like this one, by any name."""
+        key = (tensor.dtype, tensor.shape, *fields.values())
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            prepared = _ffi.Prepared([self._request("", tensor, fields)])
+            self._keep(key, prepared)
+        return prepared
+
+    def _prepare_group(
+        self, tensors: List[Tensor], name: str, fields: Fields, keep: bool
+    ) -> _ffi.Prepared:
+        """The requests of a group like this one, by this name; `keep`: for the next one."""
+        like = tuple([(tensor.dtype, tensor.shape) for tensor in tensors])
+        key = (name, like, *fields.values())
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            requests = [
+                self._request(one, tensor, fields)
+                for one, tensor in zip(names_of(name, len(tensors)), tensors)
+            ]
+            prepared = _ffi.Prepared(requests)
+            if keep:
+                self._keep(key, prepared)
+        return prepared
+
+    def _request(self, name: str, tensor: Tensor, fields: Fields) -> _ffi.Request:
+        self.check_fields(fields)
+        return request_of(name, self.op, self.adapter.kind(tensor), 0, 0, fields)
+
+    def _keep(self, key: Tuple[Any, ...], prepared: _ffi.Prepared) -> None:
+        if len(self._prepared) >= _MOST_PREPARED:
+            self._prepared.clear()
+        self._prepared[key] = prepared
