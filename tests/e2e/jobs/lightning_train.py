@@ -16,7 +16,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 import horovod.lightning
 import horovod.torch as hvd
-import horovod.torch._gradient_optimizer as gradient_optimizer
+from horovod.torch._differentiable import collectives
 
 IS_JOB = "HOROVOD_RANK" in os.environ
 IS_1 = pl.__version__.startswith("1.")
@@ -88,17 +88,17 @@ def weights(model):
 
 @contextlib.contextmanager
 def reductions_counted(counts):
-    real = gradient_optimizer.start_allreduce
+    allreduce = collectives.allreduce
 
-    def counting(gradient, output, name, *args):
-        counts.append(name)
-        return real(gradient, output, name, *args)
+    def counting(tensor, call):
+        counts.append(call.name)
+        return type(allreduce).start(allreduce, tensor, call)
 
-    gradient_optimizer.start_allreduce = counting
+    allreduce.start = counting
     try:
         yield
     finally:
-        gradient_optimizer.start_allreduce = real
+        del allreduce.start
 
 
 def plain():
