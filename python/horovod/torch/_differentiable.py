@@ -36,12 +36,9 @@ class Differentiable(torch.autograd.Function):
         return (None, None, None, *own)
 
 
-def _wanted(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether gradients are wanted."""
+def _wants_gradient(tensor: torch.Tensor) -> bool:
     # What is no tensor is refused where it is checked.
-    return torch.is_grad_enabled() and any(
-        [getattr(tensor, "requires_grad", False) for tensor in tensors]
-    )
+    return torch.is_grad_enabled() and getattr(tensor, "requires_grad", False)
 
 
 class _Recording(Recording):
@@ -54,7 +51,7 @@ class _Recording(Recording):
         call: Call,
         function: Type[Differentiable] = Differentiable,
     ) -> Any:
-        if not _wanted((tensor,)):
+        if not _wants_gradient(tensor):
             return collective.run(tensor, call)
         values = function.apply(collective, True, call, tensor)
         return values[0] if len(values) == 1 else values
@@ -67,7 +64,7 @@ class _Recording(Recording):
         function: Type[Differentiable] = Differentiable,
     ) -> List[Any]:
         tensors = list(tensors)
-        if not _wanted(tensors):
+        if not any([_wants_gradient(tensor) for tensor in tensors]):
             return collective.run_group(tensors, call)
         values = function.apply(collective, False, call, *tensors)
         count = len(tensors)
