@@ -1,5 +1,5 @@
-// The one place that says which version this is. Launcher, agents, daemon and workers of a job must
-// agree on it.
+// The version of this project, said here alone: tools/build writes the Python package's from it.
+// Launcher, agents, daemon and workers of a job must agree on it.
 #ifndef BASE_VERSION_H_
 #define BASE_VERSION_H_
 

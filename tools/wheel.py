@@ -20,6 +20,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -35,26 +36,28 @@ SYSTEM_LIBRARY = re.compile(
     r"(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s))\.so(\.\d+)*$"
 )
 
-ENTRY_POINTS = """[console_scripts]
-horovod-agent = horovod.runner.launch:agent_commandline
-horovod-rendezvousd = horovod.runner.launch:rendezvousd_commandline
-horovodrun = horovod.runner.launch:run_commandline
-"""
+def project():
+    """The [project] table of pyproject.toml."""
+    return tomllib.loads((ROOT / "python/pyproject.toml").read_text())["project"]
 
 
 def metadata(version):
-    return f"""Metadata-Version: 2.1
-Name: horovod
-Version: {version}
-Summary: Distributed training for PyTorch scripts written for Horovod: launcher, rendezvous and worker runtime
-License: Apache-2.0
-Classifier: License :: OSI Approved :: Apache Software License
-Classifier: Operating System :: POSIX :: Linux
-Classifier: Programming Language :: C++
-Classifier: Programming Language :: Python :: 3
-Requires-Python: >=3.9
-Requires-Dist: cloudpickle
-"""
+    said = project()
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {said['name']}",
+        f"Version: {version}",
+        f"Summary: {said['description']}",
+        f"License: {said['license']['text']}",
+        *(f"Classifier: {name}" for name in said["classifiers"]),
+        f"Requires-Python: {said['requires-python']}",
+        *(f"Requires-Dist: {name}" for name in said["dependencies"]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def entry_points():
+    return "[console_scripts]\n" + "".join(f"{name} = {target}\n" for name, target in project()["scripts"].items())
 
 
 def project_version():
@@ -193,7 +196,7 @@ def main(stage, output):
         write_licenses(libraries, info / "licenses")
         (info / "METADATA").write_text(metadata(version))
         (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: tools/wheel.py\nRoot-Is-Purelib: false\nTag: {TAG}\n")
-        (info / "entry_points.txt").write_text(ENTRY_POINTS)
+        (info / "entry_points.txt").write_text(entry_points())
         output.mkdir(exist_ok=True)
         partial = wheel.with_suffix(".partial")
         write_zip(tree, partial, f"{info.name}/RECORD")

@@ -102,11 +102,11 @@ class BlockingBackend : public AsHostBackend {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(BlockingNccl, conformance::BackendConformanceTest,
+INSTANTIATE_TEST_SUITE_P(BlockingNccl, BackendConformanceTest,
                          testing::Values(conformance::BackendCase{
                              "blocking_nccl", [] { return std::make_unique<BlockingBackend>(); },
                              /*names_peers=*/false}));
-INSTANTIATE_TEST_SUITE_P(Staged, conformance::BackendConformanceTest,
+INSTANTIATE_TEST_SUITE_P(Staged, BackendConformanceTest,
                          testing::Values(conformance::BackendCase{
                              "staged", [] { return std::make_unique<StagedBackend>(); }}));
 
