@@ -79,13 +79,14 @@ void PlayedAgent::OnCommand(const pb::AgentCommand& command) {
 
 void PlayedAgent::WaitForStop(uint64_t worker) {
   absl::MutexLock lock(&mu_);
-  const auto told = [&] { return stopped_.count(worker) > 0; };
+  const auto told = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_.count(worker) > 0; };
   mu_.Await(absl::Condition(&told));
 }
 
 std::set<uint64_t> PlayedAgent::WaitForStarts(size_t workers) {
   absl::MutexLock lock(&mu_);
-  const auto enough = [&] { return started_.size() >= workers; };
+  const auto enough = [&]()
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return started_.size() >= workers; };
   mu_.Await(absl::Condition(&enough));
   return started_;
 }

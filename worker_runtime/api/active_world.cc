@@ -265,17 +265,18 @@ void ActiveWorld::OnChange(session::EpochEvent change, const std::string& reason
 
 ActiveWorld::~ActiveWorld() { Shutdown(); }
 
+// Not even the lock is to be trusted in a forked child: another thread may have held it.
+void ActiveWorld::Leak() {
+  (void)watch_.release();
+  (void)stalls_.release();
+  (void)new std::shared_ptr<session::WorldLease>(std::move(lease_));
+  (void)sets_.release();
+  (void)group_.release();
+}
+
 void ActiveWorld::Shutdown() {
   // A forked child has inherited the object, but not the threads; the world is its parent's.
-  if (getpid() != process_) {
-    (void)watch_.release();
-    (void)stalls_.release();
-    // Not even its lock is to be trusted.
-    (void)new std::shared_ptr<session::WorldLease>(std::move(lease_));
-    (void)sets_.release();
-    (void)group_.release();
-    return;
-  }
+  if (getpid() != process_) return Leak();
   // The world first: its end is the sets' if it is broken.
   if (group_ != nullptr) group_->Shutdown();
   if (broken_ != nullptr) broken_->Cancel(absl::AbortedError("Horovod has been shut down."));

@@ -76,6 +76,8 @@ class ActiveWorld {
   void LeaveForNext();
 
  private:
+  // Gives up what belongs to threads that this process does not have.
+  void Leak() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   ActiveWorld(const RuntimeEnv& env, session::WorkerWorld world);
 
   absl::Status ConnectPlanes(const RuntimeEnv& env, control::ControlListener& listener,

@@ -92,13 +92,15 @@ void FakeDaemon::Change(const std::string& reason) {
 
 void FakeDaemon::AwaitJoins(int count) {
   absl::MutexLock lock(&mutex_);
-  auto enough = [this, count] { return static_cast<int>(waiting_.size()) >= count; };
+  auto enough = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int>(waiting_.size()) >= count;
+  };
   mutex_.Await(absl::Condition(&enough));
 }
 
 void FakeDaemon::AwaitExchanges(int count) {
   absl::MutexLock lock(&mutex_);
-  auto enough = [this, count] {
+  auto enough = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::any_of(rounds_.begin(), rounds_.end(), [count](const auto& round) {
       return static_cast<int>(round.second.size()) >= count;
     });
@@ -130,7 +132,9 @@ absl::StatusOr<pb::JoinWorldResponse> FakeDaemon::Join(const pb::JoinWorldReques
     }
     FormWorld();
   }
-  auto answered = [&] { return !answers_[worker].empty() || cancelled; };
+  auto answered = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !answers_[worker].empty() || cancelled;
+  };
   mutex_.Await(absl::Condition(&answered));
   if (cancelled) return absl::CancelledError("cancelled");
   pb::JoinWorldResponse answer = std::move(answers_[worker].front());

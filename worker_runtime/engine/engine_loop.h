@@ -66,7 +66,7 @@ class EngineLoop {
   absl::Status RunCycle();
   // A round of the engine's thread; how long it may sleep afterwards.
   absl::Duration TakeTurn();
-  void HandOver();
+  void HandOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   void End(absl::Status status);
   absl::Status CheckOrders();
   absl::Status AnnounceNew();
