@@ -19,7 +19,7 @@ def _find(folder, name):
         for path in (os.path.join(place, name), os.path.join(place, name + ".gz")):
             if os.path.exists(path):
                 return path
-    raise SystemExit("There is no {} in {} (nor in its raw/ or MNIST/raw/).".format(name, folder))
+    raise SystemExit(f"There is no {name} in {folder} (nor in its raw/ or MNIST/raw/).")
 
 
 def _read_idx(path):
@@ -28,8 +28,8 @@ def _read_idx(path):
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
         data = file.read()
     if len(data) < 4 or data[:3] != b"\0\0\x08":
-        raise SystemExit("{} is not an IDX file of bytes.".format(path))
-    shape = struct.unpack_from(">{}I".format(data[3]), data, 4)
+        raise SystemExit(f"{path} is not an IDX file of bytes.")
+    shape = struct.unpack_from(f">{data[3]}I", data, 4)
     return torch.frombuffer(bytearray(data[4 + 4 * data[3] :]), dtype=torch.uint8).reshape(shape)
 
 
@@ -42,9 +42,7 @@ def _sklearn_digits(train):
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise SystemExit(
-            "Give MNIST's folder with --data-dir, or install scikit-learn for its digits."
-        )
+        raise SystemExit("Give MNIST's folder with --data-dir, or install scikit-learn for its digits.")
     digits = load_digits()  # 1797 images of 8x8, sorted by writer
     images = torch.tensor(digits.images.tolist()).div(16).unsqueeze(1)
     images = torch.nn.functional.interpolate(images, size=(28, 28))

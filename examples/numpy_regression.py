@@ -31,8 +31,4 @@ def train(state):
             print(f"epoch {state.epoch}: r2 {1 - left:.4f}, {hvd.size()} workers", flush=True)
 
 
-train(
-    hvd.elastic.State(
-        weights=numpy.zeros(FEATURES), sampler=hvd.elastic.ElasticSampler(inputs), epoch=0
-    )
-)
+train(hvd.elastic.State(weights=numpy.zeros(FEATURES), sampler=hvd.elastic.ElasticSampler(inputs), epoch=0))

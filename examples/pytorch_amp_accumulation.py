@@ -16,16 +16,10 @@ import torch.nn.functional as F
 import digits
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument(
-    "--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn"
-)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn")
 parser.add_argument("--epochs", type=int, default=3)
-parser.add_argument(
-    "--batch-size", type=int, default=32, help="images per worker and backward pass"
-)
+parser.add_argument("--batch-size", type=int, default=32, help="images per worker and backward pass")
 parser.add_argument("--accumulate", type=int, default=4, help="backward passes per step")
 args = parser.parse_args()
 
@@ -39,12 +33,8 @@ if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
 else:
     scaler = torch.cuda.amp.GradScaler(enabled=use_cuda)  # older torch scales on CUDA only
 
-train_set, test_set = digits.load(args.data_dir, train=True), digits.load(
-    args.data_dir, train=False
-)
-sampler = torch.utils.data.distributed.DistributedSampler(
-    train_set, num_replicas=hvd.size(), rank=hvd.rank()
-)
+train_set, test_set = digits.load(args.data_dir, train=True), digits.load(args.data_dir, train=False)
+sampler = torch.utils.data.distributed.DistributedSampler(train_set, num_replicas=hvd.size(), rank=hvd.rank())
 loader = torch.utils.data.DataLoader(train_set, batch_size=args.batch_size, sampler=sampler)
 model = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size(), momentum=0.5)
@@ -72,8 +62,6 @@ for epoch in range(1, args.epochs + 1):
     accuracy = hvd.allreduce(right, name="right", op=hvd.Sum).item() / len(test_set)
     if hvd.rank() == 0:
         print(
-            "epoch {}: test accuracy {:.2%}, loss scale {:.0f}".format(
-                epoch, accuracy, scaler.get_scale()
-            ),
+            f"epoch {epoch}: test accuracy {accuracy:.2%}, loss scale {scaler.get_scale():.0f}",
             flush=True,
         )

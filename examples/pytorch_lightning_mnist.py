@@ -18,12 +18,8 @@ import digits
 import horovod.lightning  # noqa: F401 - for strategy="horovod"
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument(
-    "--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn"
-)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn")
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--batch-size", type=int, default=32, help="images per worker and step")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate of one worker")

@@ -13,21 +13,15 @@ import torch.nn.functional as F
 import digits
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument(
-    "--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn"
-)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn")
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--batch-size", type=int, default=64, help="images per worker and step")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate of one worker")
 parser.add_argument("--momentum", type=float, default=0.5)
 parser.add_argument("--seed", type=int, default=42)
 parser.add_argument("--fp16-allreduce", action="store_true", help="send gradients as float16")
-parser.add_argument(
-    "--use-adasum", action="store_true", help="combine the workers' steps by Adasum"
-)
+parser.add_argument("--use-adasum", action="store_true", help="combine the workers' steps by Adasum")
 args = parser.parse_args()
 
 
@@ -56,12 +50,8 @@ def main():
         device = torch.device("cuda", hvd.local_rank())
 
     # 2. Each worker trains on its own part of the data.
-    train_set, test_set = digits.load(args.data_dir, train=True), digits.load(
-        args.data_dir, train=False
-    )
-    sampler = torch.utils.data.distributed.DistributedSampler(
-        train_set, num_replicas=hvd.size(), rank=hvd.rank()
-    )
+    train_set, test_set = digits.load(args.data_dir, train=True), digits.load(args.data_dir, train=False)
+    sampler = torch.utils.data.distributed.DistributedSampler(train_set, num_replicas=hvd.size(), rank=hvd.rank())
     loader = torch.utils.data.DataLoader(train_set, batch_size=args.batch_size, sampler=sampler)
 
     # 3. More workers make larger steps; with Adasum they find the step's size themselves.
@@ -89,9 +79,7 @@ def main():
         accuracy = test(model, test_set, device)
         if hvd.rank() == 0:
             print(
-                "epoch {}: loss {:.4f}, test accuracy {:.2%}, {:.0f} images/s, {} worker(s)".format(
-                    epoch, loss, accuracy, speed, hvd.size()
-                ),
+                f"epoch {epoch}: loss {loss:.4f}, test accuracy {accuracy:.2%}, {speed:.0f} images/s, {hvd.size()} worker(s)",
                 flush=True,
             )
 

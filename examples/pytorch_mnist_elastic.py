@@ -14,18 +14,12 @@ import torch.nn.functional as F
 import digits
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument(
-    "--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn"
-)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn")
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--batch-size", type=int, default=64, help="images per worker and step")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate of one worker")
-parser.add_argument(
-    "--batches-per-commit", type=int, default=5, help="a failure costs no more batches than these"
-)
+parser.add_argument("--batches-per-commit", type=int, default=5, help="a failure costs no more batches than these")
 parser.add_argument("--seed", type=int, default=42, help="of the first weights and the order of data")
 parser.add_argument("--checkpoint-dir", help="a folder that all hosts share, for checkpoints")
 args = parser.parse_args()
@@ -60,9 +54,7 @@ def train(state):
         accuracy = test()
         if hvd.rank() == 0:
             print(
-                "epoch {}: test accuracy {:.2%}, {} workers".format(
-                    state.epoch, accuracy, hvd.size()
-                ),
+                f"epoch {state.epoch}: test accuracy {accuracy:.2%}, {hvd.size()} workers",
                 flush=True,
             )
         state.epoch += 1
@@ -83,8 +75,6 @@ def on_reset():
         group["lr"] = args.lr * hvd.size()
 
 
-state = hvd.elastic.TorchState(
-    model, optimizer, sampler=sampler, epoch=1, checkpoint_dir=args.checkpoint_dir
-)
+state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=1, checkpoint_dir=args.checkpoint_dir)
 state.register_reset_callbacks([on_reset])
 train(state)

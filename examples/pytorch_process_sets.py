@@ -13,12 +13,8 @@ import torch.nn.functional as F
 import digits
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
-parser.add_argument(
-    "--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn"
-)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--data-dir", help="MNIST's files; without it, the digits that come with scikit-learn")
 parser.add_argument("--epochs", type=int, default=3)
 parser.add_argument("--batch-size", type=int, default=32, help="images per worker and step")
 parser.add_argument("--lr", type=float, nargs=2, default=[0.1, 0.005], help="one for each half")
@@ -36,15 +32,11 @@ half, lr = halves[number], args.lr[number]
 
 train_set = digits.load(args.data_dir, train=True)
 test_set = digits.load(args.data_dir, train=False)
-sampler = torch.utils.data.distributed.DistributedSampler(
-    train_set, num_replicas=half.size(), rank=half.rank()
-)
+sampler = torch.utils.data.distributed.DistributedSampler(train_set, num_replicas=half.size(), rank=half.rank())
 loader = torch.utils.data.DataLoader(train_set, batch_size=args.batch_size, sampler=sampler)
 model = nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.5)
-optimizer = hvd.DistributedOptimizer(
-    optimizer, named_parameters=model.named_parameters(), process_set=half
-)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), process_set=half)
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)  # from rank 0 to all of the job
 
 for epoch in range(args.epochs):
@@ -65,5 +57,5 @@ best = accuracies.index(max(accuracies))
 hvd.broadcast_parameters(model.state_dict(), root_rank=best)
 if hvd.rank() == 0:
     for first, rate in enumerate(args.lr):
-        print("learning rate {}: test accuracy {:.2%}".format(rate, accuracies[first]))
-    print("all {} workers have the model of rank {}".format(hvd.size(), best), flush=True)
+        print(f"learning rate {rate}: test accuracy {accuracies[first]:.2%}")
+    print(f"all {hvd.size()} workers have the model of rank {best}", flush=True)

@@ -12,9 +12,7 @@ import torch.nn.functional as F
 
 import horovod.torch as hvd
 
-parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--depth", type=int, default=18, choices=[18, 34, 50], help="of the ResNet")
 parser.add_argument("--batch-size", type=int, default=8, help="images per worker and step")
 parser.add_argument("--image-size", type=int, default=64, help="ImageNet's usual one is 224")
@@ -105,6 +103,6 @@ speed = hvd.allreduce(torch.tensor(speeds).mean(), name="speed").item()
 if hvd.rank() == 0:
     parameters = sum(p.numel() for p in model.parameters())
     print(
-        "ResNet-{} ({:.1f} million parameters): {:.1f} images/s per worker, {:.1f} on {} "
-        "worker(s)".format(args.depth, parameters / 1e6, speed, speed * hvd.size(), hvd.size())
+        f"ResNet-{args.depth} ({parameters / 1e6:.1f} million parameters): {speed:.1f} images/s per worker, {speed * hvd.size():.1f} on {hvd.size()} "
+        "worker(s)"
     )

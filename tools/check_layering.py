@@ -97,8 +97,15 @@ ALLOWED = {
 TEST_FOLDERS = ("tests", "tools")
 TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc|_bench\.cc)$")
 # What tests of any folder may use: shared fakes, ranks that are threads, certificates of a job, a daemon within the process.
-FOR_TESTS = ("tests/", "rendezvous/security/", "rendezvous/server/", "collectives/inproc/", "collectives/shm/", "collectives/nccl/",
-             "collectives/conformance/")
+FOR_TESTS = (
+    "tests/",
+    "rendezvous/security/",
+    "rendezvous/server/",
+    "collectives/inproc/",
+    "collectives/shm/",
+    "collectives/nccl/",
+    "collectives/conformance/",
+)
 
 # <prefix of an include> -> the folders that may have it, with all below them.
 THIRD_PARTY = {
@@ -137,9 +144,13 @@ ONLY_IN = {
 }  # fmt: skip
 
 SOURCE_FOLDERS = sorted({folder.split("/")[0] for folder in ALLOWED} | {"tests", "tools"})
-TYPE = re.compile(r"(?:class|struct|union|enum(?: class)?)\s+(?:\[\[\w+\]\]\s+|[A-Z_]+(?:\([^)]*\))?\s+)?(\w+)\b(?!\s*(?:::|;|\(|<))")
+TYPE = re.compile(
+    r"(?:class|struct|union|enum(?: class)?)\s+(?:\[\[\w+\]\]\s+|[A-Z_]+(?:\([^)]*\))?\s+)?(\w+)\b(?!\s*(?:::|;|\(|<))"
+)
 # A free function that is declared in a header or defined inline: a type, a name, a parenthesis.
-FUNCTION = re.compile(r"(?!return\b|using\b|else\b|TEST|namespace\b|template\b|static_assert\b|typedef\b|#|//)(?:[\w:<>,*&\[\]]+ )+[*&]?(\w+)\(")
+FUNCTION = re.compile(
+    r"(?!return\b|using\b|else\b|TEST|namespace\b|template\b|static_assert\b|typedef\b|#|//)(?:[\w:<>,*&\[\]]+ )+[*&]?(\w+)\("
+)
 # Functions that other code finds by the types of their arguments.
 CUSTOMIZATION_POINTS = ("KeepFields", "AbslStringify", "AbslHashValue", "PrintTo", "operator")
 FOLDER_LIMIT = 40
@@ -216,7 +227,11 @@ def check_includes(files):
                 continue
             name = angled or quoted
             for prefix, folders in THIRD_PARTY.items():
-                if name.startswith(prefix) and not is_test(path) and not path.startswith(tuple(f + "/" for f in folders)):
+                if (
+                    name.startswith(prefix)
+                    and not is_test(path)
+                    and not path.startswith(tuple(f + "/" for f in folders))
+                ):
                     problems.append(f"{path}:{number}: includes {name}, which only {', '.join(folders)} may")
     return problems
 
@@ -293,7 +308,9 @@ def check_namespaces(files):
             name = opened.group(1) if opened else ""
             is_own = name.split("::")[0] == "hvd" and not re.match(r".*\{.*\}|namespace \w+ =", line)
             if is_own and name != namespace_of(path) and not declares_only(text.splitlines()[number:]):
-                problems.append(f"{path}:{number}: namespace {name} in a folder whose namespace is {namespace_of(path)}")
+                problems.append(
+                    f"{path}:{number}: namespace {name} in a folder whose namespace is {namespace_of(path)}"
+                )
     return problems
 
 
@@ -324,14 +341,23 @@ def names_of(text):
 
 def check_names(files):
     homes, problems = {}, []
-    for path in sorted(files, key=lambda path: path.endswith(".cc")):  # headers first: what a source defines was mostly declared in one
+    for path in sorted(
+        files, key=lambda path: path.endswith(".cc")
+    ):  # headers first: what a source defines was mostly declared in one
         if path.endswith(".cc") and is_test(path):
             continue  # a program of its own
         included = {quoted for _, quoted, _ in includes(files[path])}
         for number, name in names_of(files[path]):
             home = homes.setdefault(name, (path, number))
-            if home[0] != path and home[0] not in included and name.startswith("hvd::") and name.rpartition("::")[2] not in CUSTOMIZATION_POINTS:
-                problems.append(f"{path}:{number}: {name} is another one in {home[0]}:{home[1]}; a program that holds both would use one of them for both")
+            if (
+                home[0] != path
+                and home[0] not in included
+                and name.startswith("hvd::")
+                and name.rpartition("::")[2] not in CUSTOMIZATION_POINTS
+            ):
+                problems.append(
+                    f"{path}:{number}: {name} is another one in {home[0]}:{home[1]}; a program that holds both would use one of them for both"
+                )
     return problems
 
 
@@ -341,12 +367,23 @@ def check_folders(files):
         if not is_test(path):
             folder = path.rpartition("/")[0]
             counts[folder] = counts.get(folder, 0) + 1
-    return [f"{folder}: {count} sources, but at most {FOLDER_LIMIT}" for folder, count in counts.items() if count > FOLDER_LIMIT]
+    return [
+        f"{folder}: {count} sources, but at most {FOLDER_LIMIT}"
+        for folder, count in counts.items()
+        if count > FOLDER_LIMIT
+    ]
 
 
 def check(files):
     """All problems, one line each."""
-    return check_includes(files) + check_cycles(files) + check_patterns(files) + check_namespaces(files) + check_names(files) + check_folders(files)
+    return (
+        check_includes(files)
+        + check_cycles(files)
+        + check_patterns(files)
+        + check_namespaces(files)
+        + check_names(files)
+        + check_folders(files)
+    )
 
 
 def main(arguments):

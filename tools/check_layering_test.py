@@ -13,11 +13,14 @@ def problems(**files):
 
 class Includes(unittest.TestCase):
     def test_allowed_dependency_passes(self):
-        self.assertEqual([], problems(
-            base__ids_dot_h="",
-            rendezvous__membership__membership_dot_h='#include "base/ids.h"\n#include <vector>\n',
-            rendezvous__server__driver_dot_h='#include "rendezvous/membership/membership.h"\n',
-        ))
+        self.assertEqual(
+            [],
+            problems(
+                base__ids_dot_h="",
+                rendezvous__membership__membership_dot_h='#include "base/ids.h"\n#include <vector>\n',
+                rendezvous__server__driver_dot_h='#include "rendezvous/membership/membership.h"\n',
+            ),
+        )
 
     def test_upward_dependency_is_found(self):
         found = problems(launcher__job__job_dot_h="", base__ids_dot_h='\n#include "launcher/job/job.h"\n')
@@ -31,14 +34,21 @@ class Includes(unittest.TestCase):
         self.assertEqual(1, len(problems(rendezvous__membership__membership_dot_cc='#include "proto/agent.pb.h"\n')))
 
     def test_collectives_never_on_rendezvous(self):
-        self.assertEqual(1, len(problems(collectives__gloo__gloo_dot_cc='#include "rendezvous/client/rendezvous_client.h"\n')))
+        self.assertEqual(
+            1, len(problems(collectives__gloo__gloo_dot_cc='#include "rendezvous/client/rendezvous_client.h"\n'))
+        )
 
     def test_backend_never_on_another(self):
         self.assertEqual(1, len(problems(collectives__shm__shm_dot_cc='#include "collectives/gloo/gloo_backend.h"\n')))
 
     def test_tests_may_use_their_subsystem_and_shared_support_only(self):
-        self.assertEqual([], problems(collectives__conformance_test_dot_cc='#include "collectives/gloo/gloo_backend.h"\n'
-                                                                           '#include "tests/support/sim_clock.h"\n'))
+        self.assertEqual(
+            [],
+            problems(
+                collectives__conformance_test_dot_cc='#include "collectives/gloo/gloo_backend.h"\n'
+                '#include "tests/support/sim_clock.h"\n'
+            ),
+        )
         self.assertEqual(1, len(problems(collectives__conformance_test_dot_cc='#include "launcher/job/job.h"\n')))
 
     def test_product_may_not_use_test_code(self):
@@ -49,8 +59,16 @@ class Includes(unittest.TestCase):
         self.assertEqual(1, len(problems(worker_runtime__engine__engine_dot_cc="#include <gloo/context.h>\n")))
 
     def test_folder_without_rule_is_found(self):
-        self.assertEqual(1, len(problems(base__ids_dot_h="", tools__bench_dot_cc='#include "base/ids.h"\n',
-                                         worker_runtime__other_dot_cc='#include "base/ids.h"\n')))
+        self.assertEqual(
+            1,
+            len(
+                problems(
+                    base__ids_dot_h="",
+                    tools__bench_dot_cc='#include "base/ids.h"\n',
+                    worker_runtime__other_dot_cc='#include "base/ids.h"\n',
+                )
+            ),
+        )
 
 
 def in_namespace(name, text):
@@ -59,34 +77,59 @@ def in_namespace(name, text):
 
 class Names(unittest.TestCase):
     def test_two_types_of_one_name_are_found(self):
-        found = problems(rendezvous__server__plan_dot_h=in_namespace("hvd::rendezvous::server", "struct Machine {\n};"),
-                         rendezvous__server__driver_dot_h=in_namespace("hvd::rendezvous::server", "\nclass Machine final : Base {\n};"))
+        found = problems(
+            rendezvous__server__plan_dot_h=in_namespace("hvd::rendezvous::server", "struct Machine {\n};"),
+            rendezvous__server__driver_dot_h=in_namespace(
+                "hvd::rendezvous::server", "\nclass Machine final : Base {\n};"
+            ),
+        )
         self.assertEqual(1, len(found))
-        self.assertIn("rendezvous/server/driver.h:3: hvd::rendezvous::server::Machine is another one in rendezvous/server/plan.h:2", found[0])
+        self.assertIn(
+            "rendezvous/server/driver.h:3: hvd::rendezvous::server::Machine is another one in rendezvous/server/plan.h:2",
+            found[0],
+        )
 
     def test_two_functions_of_one_name_are_found(self):
-        found = problems(base__a_dot_h=in_namespace("hvd", "int PortOf(int fd);"), base__b_dot_cc=in_namespace("hvd", "long PortOf(int fd) {\n}"))
+        found = problems(
+            base__a_dot_h=in_namespace("hvd", "int PortOf(int fd);"),
+            base__b_dot_cc=in_namespace("hvd", "long PortOf(int fd) {\n}"),
+        )
         self.assertEqual(1, len(found))
         self.assertIn("base/b.cc:2: hvd::PortOf is another one in base/a.h:2", found[0])
 
     def test_a_function_and_its_definition_are_one(self):
-        self.assertEqual([], problems(base__a_dot_h=in_namespace("hvd", "int PortOf(int fd);\nint PortOf(const Fd& fd);"),
-                                      base__b_dot_cc='#include "base/a.h"\n' + in_namespace("hvd", "int PortOf(int fd) {\n}")))
+        self.assertEqual(
+            [],
+            problems(
+                base__a_dot_h=in_namespace("hvd", "int PortOf(int fd);\nint PortOf(const Fd& fd);"),
+                base__b_dot_cc='#include "base/a.h"\n' + in_namespace("hvd", "int PortOf(int fd) {\n}"),
+            ),
+        )
 
     def test_declarations_nested_types_and_what_no_other_file_sees_may_share_a_name(self):
-        self.assertEqual([], problems(
-            base__a_dot_h=in_namespace("hvd", "class A {\n  struct Item {\n  };\n};\nclass B;"),
-            base__b_dot_h=in_namespace("hvd", "class B {\n  struct Item;\n};"),
-            base__b_dot_cc=in_namespace("hvd", "namespace {\nclass A {\n};\n}  // namespace\nstruct B::Item {\n};"),
-            base__os__c_dot_h=in_namespace("hvd::os", "class A {\n};"),
-            base__a_test_dot_cc=in_namespace("hvd", "class A {\n};"),
-        ))
+        self.assertEqual(
+            [],
+            problems(
+                base__a_dot_h=in_namespace("hvd", "class A {\n  struct Item {\n  };\n};\nclass B;"),
+                base__b_dot_h=in_namespace("hvd", "class B {\n  struct Item;\n};"),
+                base__b_dot_cc=in_namespace("hvd", "namespace {\nclass A {\n};\n}  // namespace\nstruct B::Item {\n};"),
+                base__os__c_dot_h=in_namespace("hvd::os", "class A {\n};"),
+                base__a_test_dot_cc=in_namespace("hvd", "class A {\n};"),
+            ),
+        )
 
 
 class Namespaces(unittest.TestCase):
     def test_a_folder_has_its_own(self):
-        self.assertEqual([], problems(base__a_dot_h=in_namespace("hvd", ""), base__os__b_dot_h=in_namespace("hvd::os", ""),
-                                      agent__testing__c_dot_cc=in_namespace("hvd::agent", ""), tests__d_dot_h=in_namespace("hvd", "")))
+        self.assertEqual(
+            [],
+            problems(
+                base__a_dot_h=in_namespace("hvd", ""),
+                base__os__b_dot_h=in_namespace("hvd::os", ""),
+                agent__testing__c_dot_cc=in_namespace("hvd::agent", ""),
+                tests__d_dot_h=in_namespace("hvd", ""),
+            ),
+        )
         found = problems(base__os__b_dot_h=in_namespace("hvd", "class A {\n};"))
         self.assertEqual(["base/os/b.h:1: namespace hvd in a folder whose namespace is hvd::os"], found)
 
@@ -108,13 +151,17 @@ class Cycles(unittest.TestCase):
         self.assertEqual(["files include one another in a circle: base/a.h -> base/b.h -> base/a.h"], found)
 
     def test_folders_in_a_circle_are_found(self):
-        found = check_layering.check_cycles({
-            "launcher/cli/cli.h": '#include "launcher/spawn/spawn.h"\n',
-            "launcher/spawn/spawn.h": "",
-            "launcher/spawn/other.h": '#include "launcher/cli/options.h"\n',
-            "launcher/cli/options.h": "",
-        })
-        self.assertEqual(["folders include one another in a circle: launcher/cli -> launcher/spawn -> launcher/cli"], found)
+        found = check_layering.check_cycles(
+            {
+                "launcher/cli/cli.h": '#include "launcher/spawn/spawn.h"\n',
+                "launcher/spawn/spawn.h": "",
+                "launcher/spawn/other.h": '#include "launcher/cli/options.h"\n',
+                "launcher/cli/options.h": "",
+            }
+        )
+        self.assertEqual(
+            ["folders include one another in a circle: launcher/cli -> launcher/spawn -> launcher/cli"], found
+        )
 
 
 class Patterns(unittest.TestCase):
@@ -124,7 +171,13 @@ class Patterns(unittest.TestCase):
 
     def test_sleep_only_in_base_clock_tests_included(self):
         self.assertEqual([], problems(base__clock_dot_cc="absl::SleepFor(d);"))
-        for text in ("absl::SleepFor(d);", "std::this_thread::sleep_for(d);", "usleep(3);", "  sleep(1);", "::sleep(1);"):
+        for text in (
+            "absl::SleepFor(d);",
+            "std::this_thread::sleep_for(d);",
+            "usleep(3);",
+            "  sleep(1);",
+            "::sleep(1);",
+        ):
             self.assertEqual(1, len(problems(launcher__job__job_test_dot_cc=text)), text)
 
     def test_clock_only_in_base_clock(self):
@@ -132,8 +185,13 @@ class Patterns(unittest.TestCase):
         self.assertEqual(1, len(problems(launcher__job__job_dot_cc="auto t = std::chrono::steady_clock::now();")))
 
     def test_nobody_waits_by_the_wall_clock_tests_included(self):
-        for text in ("mu.AwaitWithTimeout(c, d);", "mu_.AwaitWithDeadline(c, t);", "cv.WaitWithTimeout(&mu, d);",
-                     "n.WaitForNotificationWithTimeout(d);", "std::chrono::system_clock::time_point t;"):
+        for text in (
+            "mu.AwaitWithTimeout(c, d);",
+            "mu_.AwaitWithDeadline(c, t);",
+            "cv.WaitWithTimeout(&mu, d);",
+            "n.WaitForNotificationWithTimeout(d);",
+            "std::chrono::system_clock::time_point t;",
+        ):
             self.assertEqual(1, len(problems(launcher__job__job_test_dot_cc=text)), text)
         for text in ("clock_.AwaitWithDeadline(mu_, c, t);", "Clock::Real().AwaitWithDeadline(mu_, c, t);"):
             self.assertEqual([], problems(launcher__job__job_dot_cc=text), text)
@@ -142,7 +200,9 @@ class Patterns(unittest.TestCase):
         self.assertEqual(1, len(problems(launcher__job__job_dot_cc="absl::FormatDuration(d);")))
 
     def test_comments_and_strings_are_not_code(self):
-        self.assertEqual([], problems(launcher__job__job_dot_cc='// never getenv("A")\n/* sleep(1) */\nauto a = "sleep(1)";\n'))
+        self.assertEqual(
+            [], problems(launcher__job__job_dot_cc='// never getenv("A")\n/* sleep(1) */\nauto a = "sleep(1)";\n')
+        )
 
 
 class Tree(unittest.TestCase):

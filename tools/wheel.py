@@ -20,9 +20,10 @@ import stat
 import subprocess
 import sys
 import tempfile
-import tomllib
 import zipfile
 from pathlib import Path
+
+import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 GLIBC = (2, 36)
@@ -35,6 +36,7 @@ FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 SYSTEM_LIBRARY = re.compile(
     r"(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s))\.so(\.\d+)*$"
 )
+
 
 def project():
     """The [project] table of pyproject.toml."""
@@ -91,7 +93,9 @@ def check_glibc(binary):
     versions = re.findall(r"GLIBC_(\d+)\.(\d+)", output_of("objdump", "-T", str(binary)))
     newest = max(((int(a), int(b)) for a, b in versions), default=(0, 0))
     if newest > GLIBC:
-        raise SystemExit(f"{binary} needs glibc {newest[0]}.{newest[1]}, the wheel's name promises {GLIBC[0]}.{GLIBC[1]}")
+        raise SystemExit(
+            f"{binary} needs glibc {newest[0]}.{newest[1]}, the wheel's name promises {GLIBC[0]}.{GLIBC[1]}"
+        )
 
 
 def copy_stripped(source, target):
@@ -142,7 +146,9 @@ def tie(binary, new_names, search_path):
 
 def copy_package(stage, package):
     """The Python files, tests apart."""
-    ignore = shutil.ignore_patterns("__pycache__", "*.pyc", "*_test.py", "test_*.py", "tests", "conftest.py", "BUILD.bazel", "bin", "lib")
+    ignore = shutil.ignore_patterns(
+        "__pycache__", "*.pyc", "*_test.py", "test_*.py", "tests", "conftest.py", "BUILD.bazel", "bin", "lib"
+    )
     shutil.copytree(stage, package, ignore=ignore)
 
 
@@ -157,7 +163,9 @@ def write_licenses(libraries, directory):
 def debian_package(path):
     """Some packages still list their files under /lib, which is a link to /usr/lib."""
     for listed in (str(path), str(path).replace("/usr/lib/", "/lib/", 1)):
-        found = subprocess.run(["dpkg-query", "-S", listed], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        found = subprocess.run(
+            ["dpkg-query", "-S", listed], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         if found.returncode == 0:
             return found.stdout.split(":")[0]
     raise SystemExit(f"no Debian package owns {path}: what is its license?")
@@ -195,7 +203,9 @@ def main(stage, output):
         info = tree / f"horovod-{version}.dist-info"
         write_licenses(libraries, info / "licenses")
         (info / "METADATA").write_text(metadata(version))
-        (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: tools/wheel.py\nRoot-Is-Purelib: false\nTag: {TAG}\n")
+        (info / "WHEEL").write_text(
+            f"Wheel-Version: 1.0\nGenerator: tools/wheel.py\nRoot-Is-Purelib: false\nTag: {TAG}\n"
+        )
         (info / "entry_points.txt").write_text(entry_points())
         output.mkdir(exist_ok=True)
         partial = wheel.with_suffix(".partial")

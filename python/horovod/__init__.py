@@ -23,8 +23,8 @@ def __getattr__(name):
         try:
             return importlib.import_module("horovod.torch")
         except ImportError as error:
-            raise AttributeError("horovod.torch can't be imported: {}".format(error)) from error
-    raise AttributeError("module {!r} has no attribute {!r}".format(__name__, name))
+            raise AttributeError(f"horovod.torch can't be imported: {error}") from error
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

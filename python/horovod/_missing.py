@@ -35,9 +35,9 @@ def _reason(name: str) -> str:
     for length in range(len(parts), 1, -1):
         prefix = ".".join(parts[:length])
         if prefix in _FRAMEWORKS:
-            return "this version of Horovod does not support {}".format(_FRAMEWORKS[prefix])
+            return f"this version of Horovod does not support {_FRAMEWORKS[prefix]}"
         if prefix in _ENGINES:
-            return "this version of Horovod does not run on {}".format(_ENGINES[prefix])
+            return f"this version of Horovod does not run on {_ENGINES[prefix]}"
         if prefix in _MODULES:
             return "this version of Horovod has " + _MODULES[prefix]
     return ""
@@ -48,7 +48,7 @@ def explain(name: str) -> NoReturn:
     reason = _reason(name)
     here = "" if any(name.startswith(row) for row in _MODULES) else "; " + _HERE
     # Without `name`: `from horovod import keras` would drop the text of an error that has it.
-    raise ModuleNotFoundError("{}: {}{}".format(name, reason, here))
+    raise ModuleNotFoundError(f"{name}: {reason}{here}")
 
 
 class _Finder(importlib.abc.MetaPathFinder):

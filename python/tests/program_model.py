@@ -6,7 +6,7 @@ division or Adasum rounds, comparisons allow for it.
 """
 
 import random
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Tensor(NamedTuple):
     """One tensor of an operation: what each member of the set gives."""
 
     dtype: str
-    shapes: List[Tuple[int, ...]]  # by place in the set
+    shapes: list[tuple[int, ...]]  # by place in the set
     seed: int
 
 
@@ -34,28 +34,28 @@ class Step(NamedTuple):
 
     name: str
     kind: str
-    members: Tuple[int, ...]  # global ranks
-    tensors: List[Tensor]  # more than one: a group
+    members: tuple[int, ...]  # global ranks
+    tensors: list[Tensor]  # more than one: a group
     reduction: int = hvd.Sum
     prescale: float = 1.0
     postscale: float = 1.0
     in_place: bool = False
     root: int = 0  # global rank
-    splits: Optional[List[List[int]]] = None  # by place in the set
-    wrong: Optional[Tuple[int, str]] = None  # this rank asks for something else: which, and what
+    splits: Optional[list[list[int]]] = None  # by place in the set
+    wrong: Optional[tuple[int, str]] = None  # this rank asks for something else: which, and what
 
 
 class Program(NamedTuple):
     """`steps` are submitted by each rank in an order of its own; then `ordered`, whose operations
     have no names; then each rank does the first `joins_after[rank]` of `last`, and joins."""
 
-    steps: List[Step]
-    ordered: List[Step]
-    last: List[Step]
-    joins_after: Optional[List[int]]
+    steps: list[Step]
+    ordered: list[Step]
+    last: list[Step]
+    joins_after: Optional[list[int]]
 
 
-def _shape(rng: random.Random) -> Tuple[int, ...]:
+def _shape(rng: random.Random) -> tuple[int, ...]:
     return tuple(rng.choice((1, 2, 3, 5)) for _ in range(rng.randint(0, 3)))
 
 
@@ -71,7 +71,7 @@ def _tensor(rng: random.Random, kind: str, dtype: str, places: int) -> Tensor:
     return Tensor(dtype, shapes, rng.getrandbits(32))
 
 
-def random_step(rng: random.Random, name: str, sets: List[Tuple[int, ...]], kinds=KINDS) -> Step:
+def random_step(rng: random.Random, name: str, sets: list[tuple[int, ...]], kinds=KINDS) -> Step:
     kind, members = rng.choice(kinds), rng.choice(sets)
     places = len(members)
     may_group = kind in ("allreduce", "allgather", "reducescatter")
@@ -116,11 +116,11 @@ def _spoil(rng: random.Random, step: Step) -> Step:
     return step._replace(wrong=(rng.choice(step.members), rng.choice(ways)))
 
 
-def random_program(seed: int, size: int, sets: List[Tuple[int, ...]]) -> Program:
+def random_program(seed: int, size: int, sets: list[tuple[int, ...]]) -> Program:
     """The same on every rank."""
-    rng = random.Random("{} on {} ranks".format(seed, size))
+    rng = random.Random(f"{seed} on {size} ranks")
     everyone = [tuple(range(size))]
-    prefix = "program{}.".format(seed)
+    prefix = f"program{seed}."
     steps = [random_step(rng, prefix + str(i), sets) for i in range(rng.randint(2, 8))]
     if rng.random() < 0.3:
         wide = [i for i, step in enumerate(steps) if len(step.members) > 1]
@@ -130,10 +130,7 @@ def random_program(seed: int, size: int, sets: List[Tuple[int, ...]]) -> Program
     last, joins_after = [], None
     if rng.random() < 0.3:
         count = rng.randint(0, 4)
-        last = [
-            random_step(rng, prefix + "last" + str(i), everyone, ("allreduce",))
-            for i in range(count)
-        ]
+        last = [random_step(rng, prefix + "last" + str(i), everyone, ("allreduce",)) for i in range(count)]
         joins_after = [rng.randint(0, count) for _ in range(size)]
         joins_after[rng.randrange(size)] = count
     return Program(steps, ordered, last, joins_after)
@@ -168,7 +165,7 @@ def _scaled(values: np.ndarray, factor: float) -> np.ndarray:
     return np.clip(product, limits.min, limits.max).astype(values.dtype)
 
 
-def _adasum(vectors: List[np.ndarray]) -> np.ndarray:
+def _adasum(vectors: list[np.ndarray]) -> np.ndarray:
     def pair(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         dot, aa, bb = (a * b).sum(), (a * a).sum(), (b * b).sum()
         return (1 - dot / (2 * aa) if aa else 1) * a + (1 - dot / (2 * bb) if bb else 1) * b
@@ -185,7 +182,7 @@ def _adasum(vectors: List[np.ndarray]) -> np.ndarray:
     return vectors[0]
 
 
-def reduced(step: Step, values: List[np.ndarray], places: int) -> np.ndarray:
+def reduced(step: Step, values: list[np.ndarray], places: int) -> np.ndarray:
     """`values` of those who take part, of a set with so many places."""
     dtype = values[0].dtype
     values = [_scaled(value, step.prescale) for value in values]
@@ -210,7 +207,7 @@ def rows_of(rows: int, places: int, place: int) -> slice:
     return slice(sum(shares[:place]), sum(shares[: place + 1]))
 
 
-def expected(step: Step, place: int) -> List[np.ndarray]:
+def expected(step: Step, place: int) -> list[np.ndarray]:
     """What the member at `place` gets, one array for each tensor."""
     results, places = [], len(step.members)
     for tensor in step.tensors:
@@ -229,7 +226,7 @@ def expected(step: Step, place: int) -> List[np.ndarray]:
     return results
 
 
-def received_rows(step: Step, values: List[np.ndarray], place: int) -> List[np.ndarray]:
+def received_rows(step: Step, values: list[np.ndarray], place: int) -> list[np.ndarray]:
     """What each member sends to the one at `place` in an alltoall."""
     parts = []
     for sender, value in enumerate(values):

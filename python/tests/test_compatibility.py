@@ -29,9 +29,9 @@ def is_there(reference):
         return path.exists()
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
-        return re.search(r"^def {}\(".format(re.escape(name)), text, re.M) is not None
+        return re.search(rf"^def {re.escape(name)}\(", text, re.M) is not None
     suite, _, case = name.partition(".")
-    pattern = r"^TEST(_F|_P)?\(\s*{},\s*{}\)".format(re.escape(suite), re.escape(case))
+    pattern = rf"^TEST(_F|_P)?\(\s*{re.escape(suite)},\s*{re.escape(case)}\)"
     return re.search(pattern, text, re.M) is not None
 
 

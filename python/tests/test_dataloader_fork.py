@@ -33,9 +33,7 @@ def test_dataloader_with_forked_workers(persistent):
         total = 0
         for batch in loader:
             assert batch[:, 1].tolist() == [hvd.rank()] * 8
-            total += (
-                hvd.allreduce(batch[:, 0].contiguous(), op=hvd.Sum, name="squares").sum().item()
-            )
+            total += hvd.allreduce(batch[:, 0].contiguous(), op=hvd.Sum, name="squares").sum().item()
         assert total == hvd.size() * sum(i**2 for i in range(64))
 
 
@@ -74,7 +72,7 @@ def test_child_that_runs_the_script_again_leaves_the_world_alone():
     child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert child.returncode == 1
     error = child.stderr.splitlines()[-1]
-    assert "Process {} has called hvd.init()".format(os.getpid()) in error
+    assert f"Process {os.getpid()} has called hvd.init()" in error
     assert "under if __name__ == '__main__'" in error
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
 

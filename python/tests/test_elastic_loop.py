@@ -9,9 +9,6 @@ import pytest
 import horovod.torch as hvd
 from horovod import _ffi
 from horovod.common import _process, basics, ops
-from horovod.elastic import commits
-from horovod.elastic.loop import run_fn
-from horovod.elastic.state import State
 from horovod.common.exceptions import (
     FAILED_PRECONDITION,
     RELEASED,
@@ -21,6 +18,9 @@ from horovod.common.exceptions import (
     WorkerReleased,
     error_of_status,
 )
+from horovod.elastic import commits
+from horovod.elastic.loop import run_fn
+from horovod.elastic.state import State
 
 
 class Recording(State):

@@ -195,10 +195,7 @@ class Rules:
 
     def mine(self):
         """A sampler's: what is missing at the end is taken from the front."""
-        return [
-            self.remaining[(row * self.size + self.rank) % len(self.remaining)]
-            for row in range(self.each)
-        ]
+        return [self.remaining[(row * self.size + self.rank) % len(self.remaining)] for row in range(self.each)]
 
     def mine_of_a_stream(self):
         """The front of a stream is gone: what is missing is taken from the last row."""
@@ -250,9 +247,7 @@ def test_sampler_is_horovods_whatever_the_order_of_calls(shuffle, monkeypatch):
     for seed in range(150):
         choose = random.Random(seed)
         length = choose.randint(0, 40)
-        world = World(
-            monkeypatch, lambda: ElasticSampler(range(length), shuffle, seed), choose.randint(1, 5)
-        )
+        world = World(monkeypatch, lambda: ElasticSampler(range(length), shuffle, seed), choose.randint(1, 5))
         orders = [ElasticSampler(range(length), shuffle, seed + epoch) for epoch in range(7)]
         orders = [each.remaining_indices for each in orders]
         pairs = [

@@ -10,10 +10,10 @@ import threading
 import types
 
 import pytest
-from launcher_there import needs_launcher
 
 from horovod.runner import _handover, _tls_server
 from horovod.runner.launch import find_program
+from launcher_there import needs_launcher
 
 pytestmark = needs_launcher
 HANG_UP = contextlib.suppress(ConnectionError)  # the other side may do so at any time
@@ -103,9 +103,7 @@ def test_who_is_of_another_run_gets_nothing_and_leaves_nothing(meeting, serving,
 
 
 @pytest.mark.parametrize("certified", [False, True])
-def test_who_does_not_care_about_the_server_gets_nothing_either(
-    meeting, serving, other_meeting, certified
-):
+def test_who_does_not_care_about_the_server_gets_nothing_either(meeting, serving, other_meeting, certified):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if certified:  # by the authority of another run
         credentials = _handover.credentials_of(other_meeting.workers)
@@ -173,12 +171,11 @@ def test_what_was_recorded_can_not_be_played_again(meeting, serving):
         relaying.join()
     assert serving.handover.results() == {0: "once"}
     serving.handover._results.clear()
-    with socket.create_connection(address, timeout=30) as connection:
-        with HANG_UP:
-            connection.sendall(b"".join(recorded))
-            connection.shutdown(socket.SHUT_WR)
-            while connection.recv(1 << 16):
-                pass
+    with socket.create_connection(address, timeout=30) as connection, HANG_UP:
+        connection.sendall(b"".join(recorded))
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 16):
+            pass
     assert serving.handover.results() == {}
 
 

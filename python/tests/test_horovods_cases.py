@@ -116,9 +116,7 @@ def test_gradients_can_be_turned_on_and_off():
     """As of a generator and its discriminator, which train in turns."""
     parts = [torch.nn.Conv2d(1, 10, 1), torch.nn.Conv2d(10, 1, 1)]
     optimizers = [
-        hvd.DistributedOptimizer(
-            torch.optim.SGD(part.parameters(), lr=0.1), named_parameters=part.named_parameters()
-        )
+        hvd.DistributedOptimizer(torch.optim.SGD(part.parameters(), lr=0.1), named_parameters=part.named_parameters())
         for part in parts
     ]
     for part in parts:
@@ -220,7 +218,7 @@ def test_names_given_by_the_optimizer_are_all_different_and_alike_on_all_ranks()
 def test_timeline_can_be_resumed_with_other_files(tmp_path):
     folder = hvd.broadcast_object(str(tmp_path))
     for number, cycles in enumerate([True, True, False, True]):
-        path = os.path.join(folder, "timeline-{}".format(number))
+        path = os.path.join(folder, f"timeline-{number}")
         hvd.start_timeline(path, mark_cycles=cycles)
         hvd.allreduce(torch.ones(3), name="test_allreduce")
         hvd.barrier()

@@ -4,7 +4,6 @@ belong. Imports within functions count as those at the top do."""
 import ast
 import pathlib
 import textwrap
-from typing import Dict, List, Set
 
 import pytest
 
@@ -16,7 +15,7 @@ FRAMEWORKS = {"numpy", "torch", "tensorflow", "keras", "jax", "mxnet", "pytorch_
 NEUTRAL = ("_ffi", "common", "elastic", "runner")
 
 
-def modules_below(folder: pathlib.Path, name: str) -> Dict[str, str]:
+def modules_below(folder: pathlib.Path, name: str) -> dict[str, str]:
     """The source of each module by its name."""
     sources = {}
     for path in sorted(folder.rglob("*.py")):
@@ -26,7 +25,7 @@ def modules_below(folder: pathlib.Path, name: str) -> Dict[str, str]:
     return sources
 
 
-def imported(source: str) -> Set[str]:
+def imported(source: str) -> set[str]:
     """The full names of what a module imports."""
     names = set()
     for node in ast.walk(ast.parse(source)):
@@ -34,13 +33,13 @@ def imported(source: str) -> Set[str]:
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            names.update("{}.{}".format(node.module, alias.name) for alias in node.names)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             names.update(arg.value for arg in node.args if isinstance(arg, ast.Constant))
     return names
 
 
-def dependencies(sources: Dict[str, str]) -> Dict[str, Set[str]]:
+def dependencies(sources: dict[str, str]) -> dict[str, set[str]]:
     """Which of these modules each of them imports."""
     found = {}
     for module, source in sources.items():
@@ -53,12 +52,12 @@ def dependencies(sources: Dict[str, str]) -> Dict[str, Set[str]]:
     return found
 
 
-def circles(graph: Dict[str, Set[str]]) -> List[str]:
+def circles(graph: dict[str, set[str]]) -> list[str]:
     """One circle of imports for each module that closes one."""
-    found: List[str] = []
-    done: Set[str] = set()
+    found: list[str] = []
+    done: set[str] = set()
 
-    def visit(module: str, path: List[str]) -> None:
+    def visit(module: str, path: list[str]) -> None:
         if module in path:
             found.append(" -> ".join([*path[path.index(module) :], module]))
         elif module not in done:

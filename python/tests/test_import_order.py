@@ -23,11 +23,9 @@ def run(code):
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "order", list(itertools.permutations(["torch", "numpy", "horovod.torch"])), ids="-".join
-)
+@pytest.mark.parametrize("order", list(itertools.permutations(["torch", "numpy", "horovod.torch"])), ids="-".join)
 def test_order(order):
-    run("".join("import {}\n".format(name) for name in order) + _USE)
+    run("".join(f"import {name}\n" for name in order) + _USE)
 
 
 def test_library_before_torch():
@@ -35,10 +33,7 @@ def test_library_before_torch():
 
 
 def test_import_of_horovod_alone_imports_no_framework():
-    code = (
-        "import horovod, sys\n"
-        "print([m for m in ('torch', 'numpy', 'cloudpickle') if m in sys.modules])"
-    )
+    code = "import horovod, sys\nprint([m for m in ('torch', 'numpy', 'cloudpickle') if m in sys.modules])"
     assert run(code).strip() == "[]"
 
 
@@ -54,9 +49,7 @@ def test_numpy_needs_no_framework():
 
 def test_frameworks_are_attributes():
     """By which PyTorch Lightning 1.5 looks for Horovod."""
-    assert run("import horovod\nprint(hasattr(horovod, 'torch'), hasattr(horovod, 'x'))") == (
-        "True False\n"
-    )
+    assert run("import horovod\nprint(hasattr(horovod, 'torch'), hasattr(horovod, 'x'))") == ("True False\n")
     broken = "import os; os.environ['HOROVOD_LIBRARY'] = '/nowhere'\n"
     assert run(broken + "import horovod\nprint(hasattr(horovod, 'torch'))") == "False\n"
 
@@ -72,10 +65,7 @@ def test_missing_library_is_explained():
 
 def test_exit_status_is_the_scripts_own():
     """An exception or sys.exit amid operations in flight must end the process in its own way."""
-    start = (
-        "import sys, torch, horovod.torch as hvd\nhvd.init()\n"
-        "handle = hvd.allreduce_async(torch.ones(1000000))\n"
-    )
+    start = "import sys, torch, horovod.torch as hvd\nhvd.init()\nhandle = hvd.allreduce_async(torch.ones(1000000))\n"
     for end, status in (
         ("raise ValueError('x')", 1),
         ("sys.exit(3)", 3),

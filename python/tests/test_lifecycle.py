@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import horovod.torch as hvd
-from horovod.common import _process, basics, util
+from horovod.common import _process, util
 from horovod.common.exceptions import (
     HorovodInternalError,
     HorovodVersionMismatchError,
@@ -79,9 +79,7 @@ def test_a_subset_of_the_ranks_is_refused():
 COLLECTIVES = {
     "allreduce": lambda: hvd.allreduce(torch.ones(2)),
     "grouped_allreduce": lambda: hvd.grouped_allreduce([torch.ones(2)]),
-    "sparse_allreduce_async": lambda: hvd.sparse_allreduce_async(
-        torch.eye(2).to_sparse(), "s", hvd.Sum
-    ),
+    "sparse_allreduce_async": lambda: hvd.sparse_allreduce_async(torch.eye(2).to_sparse(), "s", hvd.Sum),
     "allgather": lambda: hvd.allgather(torch.ones(2)),
     "grouped_allgather": lambda: hvd.grouped_allgather([torch.ones(2)]),
     "broadcast": lambda: hvd.broadcast(torch.ones(2), 0),

@@ -9,20 +9,82 @@ import torch
 
 import horovod.torch as hvd
 
-EXPORTED = """
-elastic Compression allgather_object broadcast_object broadcast_optimizer_state broadcast_parameters
-allreduce allreduce_async allreduce_ allreduce_async_ grouped_allreduce grouped_allreduce_async
-grouped_allreduce_ grouped_allreduce_async_ sparse_allreduce_async allgather allgather_async
-grouped_allgather grouped_allgather_async broadcast broadcast_async broadcast_ broadcast_async_
-alltoall alltoall_async reducescatter reducescatter_async grouped_reducescatter
-grouped_reducescatter_async join barrier poll synchronize init shutdown is_initialized
-start_timeline stop_timeline size local_size cross_size rank local_rank cross_rank
-mpi_threads_supported mpi_enabled mpi_built gloo_enabled gloo_built nccl_built ddl_built ccl_built
-cuda_built rocm_built ProcessSet global_process_set add_process_set remove_process_set Average Sum
-Adasum Min Max Product HorovodInternalError DistributedOptimizer SyncBatchNorm _check_has_gpu
-grouped_broadcast grouped_broadcast_async grouped_broadcast_ grouped_broadcast_async_
-grouped_alltoall grouped_alltoall_async
-""".split()
+EXPORTED = [
+    "elastic",
+    "Compression",
+    "allgather_object",
+    "broadcast_object",
+    "broadcast_optimizer_state",
+    "broadcast_parameters",
+    "allreduce",
+    "allreduce_async",
+    "allreduce_",
+    "allreduce_async_",
+    "grouped_allreduce",
+    "grouped_allreduce_async",
+    "grouped_allreduce_",
+    "grouped_allreduce_async_",
+    "sparse_allreduce_async",
+    "allgather",
+    "allgather_async",
+    "grouped_allgather",
+    "grouped_allgather_async",
+    "broadcast",
+    "broadcast_async",
+    "broadcast_",
+    "broadcast_async_",
+    "alltoall",
+    "alltoall_async",
+    "reducescatter",
+    "reducescatter_async",
+    "grouped_reducescatter",
+    "grouped_reducescatter_async",
+    "join",
+    "barrier",
+    "poll",
+    "synchronize",
+    "init",
+    "shutdown",
+    "is_initialized",
+    "start_timeline",
+    "stop_timeline",
+    "size",
+    "local_size",
+    "cross_size",
+    "rank",
+    "local_rank",
+    "cross_rank",
+    "mpi_threads_supported",
+    "mpi_enabled",
+    "mpi_built",
+    "gloo_enabled",
+    "gloo_built",
+    "nccl_built",
+    "ddl_built",
+    "ccl_built",
+    "cuda_built",
+    "rocm_built",
+    "ProcessSet",
+    "global_process_set",
+    "add_process_set",
+    "remove_process_set",
+    "Average",
+    "Sum",
+    "Adasum",
+    "Min",
+    "Max",
+    "Product",
+    "HorovodInternalError",
+    "DistributedOptimizer",
+    "SyncBatchNorm",
+    "_check_has_gpu",
+    "grouped_broadcast",
+    "grouped_broadcast_async",
+    "grouped_broadcast_",
+    "grouped_broadcast_async_",
+    "grouped_alltoall",
+    "grouped_alltoall_async",
+]
 
 MODULES = {
     "horovod": ["run"],
@@ -61,9 +123,7 @@ REDUCED = dict(average=None, name=None, op=None, **FACTORS, process_set=ALL)
 COMPRESSED = dict(average=None, name=None, compression=NONE, op=None, **FACTORS, process_set=ALL)
 GATHERED = dict(name=None, process_set=ALL)
 SCATTERED = dict(name=None, op=hvd.Average, process_set=ALL, **FACTORS)
-COMPRESSED_SCATTERED = dict(
-    name=None, compression=NONE, op=hvd.Average, process_set=ALL, **FACTORS
-)
+COMPRESSED_SCATTERED = dict(name=None, compression=NONE, op=hvd.Average, process_set=ALL, **FACTORS)
 # Arguments in their order, with their defaults; the first ones have none.
 SIGNATURES = {
     "allreduce": (["tensor"], COMPRESSED),
@@ -128,7 +188,16 @@ def test_states_and_samplers():
     assert sampler.remaining_indices == list(range(10)) and sampler.seed == 3
     sampler.reset()
     state = hvd.elastic.TorchState(torch.nn.Linear(1, 1), sampler=sampler, epoch=1)
-    for method in """register_reset_callbacks commit check_host_updates save restore sync reset
-                     on_reset on_hosts_updated""".split():
+    for method in [
+        "register_reset_callbacks",
+        "commit",
+        "check_host_updates",
+        "save",
+        "restore",
+        "sync",
+        "reset",
+        "on_reset",
+        "on_hosts_updated",
+    ]:
         assert callable(getattr(state, method))
     assert state.epoch == 1 and state.sampler is sampler

@@ -202,9 +202,7 @@ def test_state_is_restored_in_place(tmp_path):
 
 def test_state_is_rank_0s_after_sync():
     rank = hvd.rank()
-    state = hvd.elastic.State(
-        weights=of_rank(rank), fixed=of_rank(rank)[:, ::2], names=[rank], step=rank
-    )
+    state = hvd.elastic.State(weights=of_rank(rank), fixed=of_rank(rank)[:, ::2], names=[rank], step=rank)
     state.sync()
     check(state.weights, of_rank(0))
     check(state.fixed, of_rank(0)[:, ::2])

@@ -51,7 +51,7 @@ def start(**variables):
         env={**own, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        universal_newlines=True,
+        text=True,
         timeout=120,
     )
 

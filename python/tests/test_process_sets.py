@@ -81,7 +81,7 @@ def test_adding_needs_the_dynamic_mode(monkeypatch):
 
 def test_bad_sets_fail_on_all_ranks():
     size = hvd.size()
-    with pytest.raises(ValueError, match="there is no rank {}".format(size)):
+    with pytest.raises(ValueError, match=f"there is no rank {size}"):
         hvd.add_process_set([0, size])
     with pytest.raises(ValueError, match="there is no rank -1"):
         hvd.add_process_set([-1])
@@ -174,13 +174,13 @@ def check_collectives(process_set):
     assert hvd.broadcast(me, root, **arguments).tolist() == [root] * 3
     if n < hvd.size():
         outside = next(rank for rank in range(hvd.size()) if rank not in ranks)
-        text = "broadcast received invalid root rank {} for provided process set".format(outside)
+        text = f"broadcast received invalid root rank {outside} for provided process set"
         with pytest.raises(ValueError, match=text):
             hvd.broadcast(me, outside, **arguments)
     received, splits = hvd.alltoall(me.repeat(n)[: 2 * n], [2] * n, **arguments)
     assert received.tolist() == [float(rank) for rank in ranks for _ in range(2)]
     assert splits.tolist() == [2] * n
-    with pytest.raises(ValueError, match="alltoall needs {} splits".format(n)):
+    with pytest.raises(ValueError, match=f"alltoall needs {n} splits"):
         hvd.alltoall(me.repeat(n), [1] * (n + 1), **arguments)
     scattered = hvd.reducescatter(torch.arange(float(n)), op=hvd.Sum, **arguments)
     assert scattered.tolist() == [float(mine * n)]
@@ -205,9 +205,7 @@ def test_gradients():
             (gathered * torch.arange(float(2 * n))).sum().backward()
             assert x.grad.tolist() == [2.0 * mine, 2.0 * mine + 1]
             x.grad = None
-            hvd.reducescatter(
-                x.repeat(n)[: 2 * n], op=hvd.Sum, process_set=process_set
-            ).sum().backward()
+            hvd.reducescatter(x.repeat(n)[: 2 * n], op=hvd.Sum, process_set=process_set).sum().backward()
             assert x.grad.tolist() == [float(n * n)] * 2
             x.grad = None
             hvd.broadcast(x, ranks[0], process_set=process_set).sum().backward()
@@ -250,11 +248,9 @@ def test_mismatch_names_the_set():
         if process_set.included() and process_set.size() > 1:
             with pytest.raises(
                 HorovodRequestError,
-                match="(?s)rank 0 sent .*process set {}".format(process_set.process_set_id),
+                match=f"(?s)rank 0 sent .*process set {process_set.process_set_id}",
             ):
-                hvd.allreduce(
-                    torch.ones(1 + process_set.rank()), name="x", process_set=process_set
-                )
+                hvd.allreduce(torch.ones(1 + process_set.rank()), name="x", process_set=process_set)
         assert_usable()
 
 

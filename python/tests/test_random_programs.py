@@ -127,7 +127,7 @@ class Submitted:
 
 def run_program(program, sets, seed):
     mine = [step for step in program.steps if hvd.rank() in step.members]
-    order = random.Random("{}-{}".format(seed, hvd.rank()))
+    order = random.Random(f"{seed}-{hvd.rank()}")
     order.shuffle(mine)
     submitted = [Submitted(step, sets[step.members]) for step in mine]
     order.shuffle(submitted)
@@ -170,5 +170,5 @@ def test_programs_give_what_the_model_gives(first, sets):
         try:
             run_program(program, sets, seed)
         except BaseException:
-            print("seed {} on {} ranks: {}".format(seed, hvd.size(), program))
+            print(f"seed {seed} on {hvd.size()} ranks: {program}")
             raise

@@ -8,10 +8,10 @@ import sys
 import tempfile
 
 import pytest
-from launcher_there import needs_launcher
 
 import horovod
 from horovod.runner import _as_arguments
+from launcher_there import needs_launcher
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ import sys
 import threading
 
 import pytest
-from launcher_there import needs_launcher
 
 from horovod.common.util import env, split_list
 from horovod.runner import _HorovodArgs
@@ -22,6 +21,7 @@ from horovod.runner.common.util.hosts import (
 )
 from horovod.runner.launch import _run, _run_elastic, parse_args
 from horovod.runner.util.threads import execute_function_multithreaded, in_thread, on_event
+from launcher_there import needs_launcher
 
 
 def test_hosts_are_parsed():
@@ -188,11 +188,10 @@ def test_parsed_settings_run(parsed, tmp_path):
 def test_variables_are_set_within_a_context(monkeypatch):
     monkeypatch.setenv("HVD_TEST_A", "before")
     monkeypatch.delenv("HVD_TEST_B", raising=False)
-    with pytest.raises(KeyError):
-        with env(HVD_TEST_A="within", HVD_TEST_B="new", HVD_TEST_C=None):
-            assert os.environ["HVD_TEST_A"] == "within" and os.environ["HVD_TEST_B"] == "new"
-            assert "HVD_TEST_C" not in os.environ
-            raise KeyError
+    with pytest.raises(KeyError), env(HVD_TEST_A="within", HVD_TEST_B="new", HVD_TEST_C=None):
+        assert os.environ["HVD_TEST_A"] == "within" and os.environ["HVD_TEST_B"] == "new"
+        assert "HVD_TEST_C" not in os.environ
+        raise KeyError
     assert os.environ["HVD_TEST_A"] == "before" and "HVD_TEST_B" not in os.environ
 
 

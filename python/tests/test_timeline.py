@@ -60,7 +60,7 @@ def test_events_of_all_ranks_are_in_one_file(path):
             "bytes": 600,
             "dtype": "float32",
             "reduction": "sum",
-            "names": ["grouped_allreduce.gradients_{}of2".format(i) for i in (1, 2)],
+            "names": [f"grouped_allreduce.gradients_{i}of2" for i in (1, 2)],
         }
 
 
@@ -142,10 +142,8 @@ def test_process_sets_have_their_own_threads(path, monkeypatch):
         return
     threads = {event["tid"] for event in named(events, "ALLREDUCE", "X")}
     assert len(threads) == 2
-    names = {
-        event["args"]["name"] for event in named(events, "thread_name", "M") if event["pid"] == 0
-    }
-    assert "operations of process set {}".format(number) in names
+    names = {event["args"]["name"] for event in named(events, "thread_name", "M") if event["pid"] == 0}
+    assert f"operations of process set {number}" in names
 
 
 def _allreduce_twice(process_set):
@@ -205,7 +203,5 @@ hvd.stop_timeline()
 def test_without_the_variable_it_cannot_be_started(tmp_path):
     drop = ("HOROVOD_TIMELINE", "HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID")
     environment = {name: value for name, value in os.environ.items() if name not in drop}
-    subprocess.run(
-        [sys.executable, "-c", WITHOUT], env=environment, cwd=tmp_path, check=True, timeout=120
-    )
+    subprocess.run([sys.executable, "-c", WITHOUT], env=environment, cwd=tmp_path, check=True, timeout=120)
     assert not (tmp_path / "x").exists()

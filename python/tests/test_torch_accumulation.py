@@ -81,9 +81,7 @@ def test_no_sync_communicates_nothing():
 
 def test_no_sync_leaves_a_pass_count_alone():
     model = nn.Linear(2, 1)
-    optimizer = hvd.DistributedOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.1), backward_passes_per_step=2
-    )
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), backward_passes_per_step=2)
     x = torch.ones(1, 2)
     with optimizer.no_sync():
         for _ in range(5):  # more than the count
@@ -96,9 +94,7 @@ def test_no_sync_leaves_a_pass_count_alone():
 
 def test_no_sync_of_adasum_changes_nothing():
     model = nn.Linear(2, 1)
-    optimizer = hvd.DistributedOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.1), op=hvd.Adasum
-    )
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), op=hvd.Adasum)
     start = model.weight.detach().clone()
     with optimizer.no_sync():
         model(torch.ones(1, 2)).sum().backward()

@@ -5,10 +5,10 @@ import warnings
 
 import pytest
 import torch
-from tensors_of_ranks import FLOATS, NUMBERS, ranks_sum
 
 import horovod.torch as hvd
 from horovod.common import prepared
+from tensors_of_ranks import FLOATS, NUMBERS, ranks_sum
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -69,20 +69,14 @@ def test_allreduce_leaves_its_input():
 def test_allreduce_async_many_in_different_order():
     """Named operations match by name, whatever the order."""
     order = list(range(50)) if hvd.rank() % 2 == 0 else list(reversed(range(50)))
-    handles = {
-        i: hvd.allreduce_async(torch.full((i + 1,), float(i)), name="many.%d" % i, op=hvd.Sum)
-        for i in order
-    }
+    handles = {i: hvd.allreduce_async(torch.full((i + 1,), float(i)), name="many.%d" % i, op=hvd.Sum) for i in order}
     for i in range(50):
         result = hvd.synchronize(handles[i])
         assert torch.equal(result, torch.full((i + 1,), float(i * hvd.size())))
 
 
 def test_allreduce_async_keeps_tensors_alive():
-    handles = [
-        hvd.allreduce_async_(torch.full((1000,), 1.0), name="alive.%d" % i, op=hvd.Sum)
-        for i in range(20)
-    ]
+    handles = [hvd.allreduce_async_(torch.full((1000,), 1.0), name="alive.%d" % i, op=hvd.Sum) for i in range(20)]
     gc.collect()
     for handle in handles:
         assert torch.equal(hvd.synchronize(handle), torch.full((1000,), float(hvd.size())))
@@ -127,9 +121,7 @@ def test_allreduce_average_argument():
 def test_allreduce_gradient(op, factor):
     tensor = torch.ones(3, 2, requires_grad=True)
     hvd.allreduce(tensor, op=op).sum().backward()
-    assert torch.equal(
-        tensor.grad, torch.full((3, 2), float(hvd.size() if factor == "size" else 1))
-    )
+    assert torch.equal(tensor.grad, torch.full((3, 2), float(hvd.size() if factor == "size" else 1)))
 
 
 def test_grouped_allreduce_of_mixed_types():
@@ -155,9 +147,7 @@ def test_sparse_allreduce(op):
     indices = torch.tensor([[0, hvd.rank() % 3]])
     tensor = torch.sparse_coo_tensor(indices, torch.ones(2, 2), (4, 2))
     result = hvd.sparse_allreduce_async(tensor, "sparse", op)().to_dense()
-    expected = ranks_sum(
-        lambda r: torch.sparse_coo_tensor([[0, r % 3]], torch.ones(2, 2), (4, 2)).to_dense()
-    )
+    expected = ranks_sum(lambda r: torch.sparse_coo_tensor([[0, r % 3]], torch.ones(2, 2), (4, 2)).to_dense())
     assert torch.allclose(result, expected / (hvd.size() if op == hvd.Average else 1))
 
 

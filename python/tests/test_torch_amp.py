@@ -56,9 +56,7 @@ def test_amp_skips_the_same_steps_on_all_ranks(make_scaler, clip, accumulate):
     """One rank's loss is infinite at one step; plain scaler code, as for one process."""
     model, reference = net(), net()
     joined, mine = batches(6)
-    optimizer = distributed(
-        model, OPTIMIZERS["adam"](model.parameters()), backward_passes_per_step=accumulate
-    )
+    optimizer = distributed(model, OPTIMIZERS["adam"](model.parameters()), backward_passes_per_step=accumulate)
     plain = OPTIMIZERS["adam"](reference.parameters())
     for m, o, data, broken in (
         (model, optimizer, mine, hvd.rank() == hvd.size() - 1),

@@ -14,9 +14,8 @@ import torch
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.elastic import commits
 from horovod.common.exceptions import ABORTED, HorovodInternalError
-from horovod.elastic import checkpoint_folder, checkpoints, folder_lock
+from horovod.elastic import checkpoint_folder, checkpoints, commits, folder_lock
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.torch._loading import TREES
 from test_torch_checkpoints import names, state_in, train
@@ -71,9 +70,7 @@ def test_second_job_is_refused(tmp_path, process, capfd):
     unfinished = unfinished_in(tmp_path)
     process("b")
     second = state_in(tmp_path)
-    expected = r"^checkpoint_dir {} is in use by another job \(process {} on host ".format(
-        tmp_path, os.getpid()
-    )
+    expected = rf"^checkpoint_dir {tmp_path} is in use by another job \(process {os.getpid()} on host "
     with pytest.raises(ValueError, match=expected):
         second.sync()
     train(second, 3)  # a job that does not synchronize
@@ -221,9 +218,7 @@ def test_world_that_was_given_up_writes_nothing(tmp_path, process, monkeypatch, 
     assert line.endswith("the job may be in a newer world: there is world 4")
 
 
-def test_file_of_an_older_world_replaces_none_of_a_newer_one(
-    tmp_path, process, monkeypatch, capfd
-):
+def test_file_of_an_older_world_replaces_none_of_a_newer_one(tmp_path, process, monkeypatch, capfd):
     """Paused at the last moment: what it had asked was right then."""
     held, older = paused_and_overtaken(tmp_path, process, monkeypatch)
     held.go_on.set()
@@ -295,7 +290,7 @@ def test_full_disk_is_one_line_and_training_goes_on(tmp_path, process, capfd):
         assert names(tmp_path) == ["checkpoint-1-w1.hvd"]
         assert (tmp_path / "checkpoint-1-w1.hvd").read_bytes() == whole
     (line,) = lines(capfd)
-    assert line == "Horovod: checkpoint 2 in {} can't be written: File too large".format(tmp_path)
+    assert line == f"Horovod: checkpoint 2 in {tmp_path} can't be written: File too large"
     step()
     assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-4-w1.hvd"]
     found = Checkpoints(TREES, str(tmp_path), 1).load_newest()
@@ -322,7 +317,7 @@ def test_hung_disk_is_one_line_and_training_goes_on(tmp_path, process, monkeypat
         state.commit()  # none of them waits
     assert commits.newest() == 5
     (line,) = lines(capfd)
-    assert "checkpoint 1 in {} has been under way for 0 s".format(tmp_path) in line
+    assert f"checkpoint 1 in {tmp_path} has been under way for 0 s" in line
     assert line.endswith("the training goes on")
     monkeypatch.setattr(checkpoints, "_MAX_WAIT_S", 0.0)
     state._checkpoints.wait()  # at the end of the process

@@ -9,8 +9,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.elastic import commits
-from horovod.elastic import checkpoint_file, checkpoints
+from horovod.elastic import checkpoint_file, checkpoints, commits
 from horovod.elastic.checkpoint_file import Origin
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.torch._loading import TREES as TORCH
@@ -254,14 +253,14 @@ def test_damaged_one_is_skipped_with_a_line(tmp_path, new_job, capfd):
     state._sync_in_loop()
     assert state.batch == 2 and commits.newest() == 2
     skipped, taken = capfd.readouterr().err.splitlines()
-    assert skipped.startswith("Horovod: checkpoint {} is skipped: ".format(newest))
+    assert skipped.startswith(f"Horovod: checkpoint {newest} is skipped: ")
     assert skipped.endswith("bytes are there") and "from commit 2" in taken
     assert names(tmp_path) == ["checkpoint-2-w1.hvd", "checkpoint-3-w1.hvd"]
 
 
 def test_good_ones_are_kept_beside_newer_damaged_ones(tmp_path, new_job):
     for number in (7, 8):
-        (tmp_path / "checkpoint-{}-w2.hvd".format(number)).write_bytes(b"damaged")
+        (tmp_path / f"checkpoint-{number}-w2.hvd").write_bytes(b"damaged")
     state = state_in(tmp_path)
     state._sync_in_loop()
     train(state, 3)
@@ -399,9 +398,7 @@ def test_last_commit_is_one_of_the_world_that_made_it(tmp_path, new_job, slow_di
     assert names(tmp_path) == ["checkpoint-1-w2.hvd", "checkpoint-3-w2.hvd"]
 
 
-def test_last_commit_is_not_written_beside_one_that_hangs(
-    tmp_path, new_job, slow_disk, monkeypatch
-):
+def test_last_commit_is_not_written_beside_one_that_hangs(tmp_path, new_job, slow_disk, monkeypatch):
     monkeypatch.setattr(checkpoints, "_MAX_WAIT_S", 0.0)
     state = state_in(tmp_path)
     for _ in range(2):

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from test_torch_optimizer import OPTIMIZERS, assert_same, batches, distributed, net, train
 
 import horovod.torch as hvd
+from test_torch_optimizer import OPTIMIZERS, assert_same, batches, distributed, net, train
 
 
 @pytest.mark.skipif(not hasattr(torch, "compile"), reason="this torch has no compiler")

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from test_torch_optimizer import OPTIMIZERS, assert_same, batches, distributed, loss_of, net
 
 import horovod.torch as hvd
 from horovod.torch.compression import Compressor
+from test_torch_optimizer import OPTIMIZERS, assert_same, batches, distributed, loss_of, net
 
 SHIPPED = {
     hvd.Compression.none: None,
@@ -91,9 +91,7 @@ def test_gradient_goes_through_the_compression():
 def test_in_the_optimizer(make, groups):
     model, reference = net(), net()
     joined, mine = batches(3)
-    optimizer = distributed(
-        model, OPTIMIZERS["sgd"](model.parameters()), compression=make(), groups=groups
-    )
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()), compression=make(), groups=groups)
     plain = OPTIMIZERS["sgd"](reference.parameters())
     for m, o, data in ((model, optimizer, mine), (reference, plain, joined)):
         for batch in data:

@@ -156,10 +156,7 @@ def test_alltoall_with_splits(copies):
     splits = [rank + to for to in range(size)]
     mine = rows_of(rank, sum(splits) + 1)
     output, received = hvd.alltoall(mine, splits=splits)
-    expected = [
-        rows_of(r, size * r + 20)[sum(r + to for to in range(rank)) :][: r + rank]
-        for r in range(size)
-    ]
+    expected = [rows_of(r, size * r + 20)[sum(r + to for to in range(rank)) :][: r + rank] for r in range(size)]
     assert received.tolist() == [r + rank for r in range(size)]
     assert torch.equal(output, torch.cat(expected))
     assert len(copies) == (output.numel() > 0 and size > 1)

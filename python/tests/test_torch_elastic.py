@@ -8,13 +8,13 @@ import torch
 
 import horovod.torch as hvd
 from horovod.common import ops
-from horovod.elastic import commits
 from horovod.common.elastic import notification_manager
 from horovod.common.exceptions import (
     HorovodInternalError,
     HorovodRequestError,
     HostsUpdatedInterrupt,
 )
+from horovod.elastic import commits
 from horovod.elastic import stream as _stream
 from horovod.torch.elastic.state import (
     StateHandler,

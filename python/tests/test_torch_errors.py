@@ -23,25 +23,17 @@ MISMATCHES = {
     ),
     "shape": lambda: hvd.allreduce(torch.ones(4 + hvd.rank() % 2), name="x"),
     "dimensions": lambda: hvd.allreduce(torch.ones(rank_dependent((4, 2), (8,))), name="x"),
-    "reduction": lambda: hvd.allreduce(
-        torch.ones(4), name="x", op=rank_dependent(hvd.Sum, hvd.Max)
-    ),
+    "reduction": lambda: hvd.allreduce(torch.ones(4), name="x", op=rank_dependent(hvd.Sum, hvd.Max)),
     "factor": lambda: hvd.allreduce(torch.ones(4), name="x", prescale_factor=1.0 + hvd.rank() % 2),
     "operation": lambda: rank_dependent(hvd.allreduce, hvd.allgather)(torch.ones(4), name="x"),
     "root": lambda: hvd.broadcast(torch.ones(4), hvd.rank() % 2, name="x"),
     "gathered shape": lambda: hvd.allgather(torch.ones(2, 2 + hvd.rank() % 2), name="x"),
     "exchanged shape": lambda: hvd.alltoall(torch.ones(hvd.size(), 2 + hvd.rank() % 2), name="x"),
     "scattered shape": lambda: hvd.reducescatter(torch.ones(4 + hvd.rank() % 2), name="x"),
-    "gathered type": lambda: hvd.allgather(
-        torch.ones(2, dtype=rank_dependent(torch.int8, torch.bool)), name="x"
-    ),
+    "gathered type": lambda: hvd.allgather(torch.ones(2, dtype=rank_dependent(torch.int8, torch.bool)), name="x"),
     "broadcast shape": lambda: hvd.broadcast(torch.ones(2 + hvd.rank() % 2), 0, name="x"),
-    "scattered factor": lambda: hvd.reducescatter(
-        torch.ones(4), name="x", postscale_factor=1.0 + hvd.rank() % 2
-    ),
-    "group": lambda: hvd.grouped_allreduce(
-        [torch.ones(2), torch.ones(2 + hvd.rank() % 2)], name="x"
-    ),
+    "scattered factor": lambda: hvd.reducescatter(torch.ones(4), name="x", postscale_factor=1.0 + hvd.rank() % 2),
+    "group": lambda: hvd.grouped_allreduce([torch.ones(2), torch.ones(2 + hvd.rank() % 2)], name="x"),
 }
 
 
@@ -65,9 +57,7 @@ def test_mismatch_of_names_in_order_raises_on_all_ranks():
 def test_duplicate_name_fails():
     if hvd.rank() == 0:
         handle = hvd.allreduce_async(torch.ones(2), name="twice")
-        with pytest.raises(
-            ValueError, match="Requested to allreduce, allgather, or broadcast a tensor"
-        ):
+        with pytest.raises(ValueError, match="Requested to allreduce, allgather, or broadcast a tensor"):
             hvd.allreduce_async(torch.ones(2), name="twice")
     hvd.barrier()  # only now do the others take part
     if hvd.rank() != 0:
@@ -226,9 +216,7 @@ def test_handles():
     assert isinstance(handle, int) and hvd.poll(handle) in (True, False)
     assert hvd.synchronize(handle) is not None
     assert hvd.synchronize(handle) is None
-    with pytest.raises(
-        ValueError, match="Handle {} was not created or has been cleared.".format(handle)
-    ):
+    with pytest.raises(ValueError, match=f"Handle {handle} was not created or has been cleared."):
         hvd.poll(handle)
 
 

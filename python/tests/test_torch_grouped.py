@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from tensors_of_ranks import ALL
 
 import horovod.torch as hvd
 from horovod.common import ops
 from horovod.common.exceptions import HorovodRequestError
+from tensors_of_ranks import ALL
 
 
 def pair(dtype=torch.float32):

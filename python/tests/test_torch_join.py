@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from test_torch_unnamed import assert_matched
 
 import horovod.torch as hvd
 from horovod.common import ops
 from horovod.common.exceptions import HorovodRequestError
+from test_torch_unnamed import assert_matched
 
 ONES = torch.ones(3)
 
@@ -68,9 +68,7 @@ REFUSED = {
     "grouped_alltoall": lambda: hvd.grouped_alltoall([torch.ones(hvd.size())]),
     "reducescatter": lambda: hvd.reducescatter(ONES),
     "grouped_reducescatter": lambda: hvd.grouped_reducescatter([ONES]),
-    "sparse_allreduce": lambda: hvd.sparse_allreduce_async(
-        torch.eye(2).to_sparse(), "s", hvd.Sum
-    )(),
+    "sparse_allreduce": lambda: hvd.sparse_allreduce_async(torch.eye(2).to_sparse(), "s", hvd.Sum)(),
     "broadcast_object": lambda: hvd.broadcast_object(1, hvd.size() - 1),
     "allgather_object": lambda: hvd.allgather_object(1),
     "barrier": hvd.barrier,

@@ -66,9 +66,7 @@ def test_broadcast_parameters_of_a_process_set(ends):
 OPTIMIZERS = {
     kind.__name__: kind
     for kind in vars(torch.optim).values()
-    if isinstance(kind, type)
-    and issubclass(kind, torch.optim.Optimizer)
-    and kind is not torch.optim.Optimizer
+    if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and kind is not torch.optim.Optimizer
 }
 
 

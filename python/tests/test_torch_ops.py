@@ -4,10 +4,10 @@ import gc
 
 import pytest
 import torch
-from tensors_of_ranks import ALL, NUMBERS, ranks_sum
 
 import horovod.torch as hvd
 from horovod.torch import _tensors
+from tensors_of_ranks import ALL, NUMBERS, ranks_sum
 
 # Allgather.
 

@@ -75,9 +75,7 @@ def test_without_names():
 def test_accumulation(count):
     model, reference = net(), net()
     joined, mine = batches(count)
-    optimizer = distributed(
-        model, OPTIMIZERS["adam"](model.parameters()), backward_passes_per_step=3
-    )
+    optimizer = distributed(model, OPTIMIZERS["adam"](model.parameters()), backward_passes_per_step=3)
     for _ in range(2):  # a second epoch begins with fresh counts
         train(model, optimizer, mine, accumulate=3)
     reference_optimizer = OPTIMIZERS["adam"](reference.parameters())
@@ -90,9 +88,7 @@ def test_accumulation(count):
 def test_predivide(predivide):
     model, reference = net(), net()
     joined, mine = batches(3)
-    optimizer = distributed(
-        model, OPTIMIZERS["sgd"](model.parameters()), gradient_predivide_factor=predivide
-    )
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()), gradient_predivide_factor=predivide)
     train(model, optimizer, mine)
     train(reference, OPTIMIZERS["sgd"](reference.parameters()), joined)
     assert_same(model, reference)
@@ -101,9 +97,7 @@ def test_predivide(predivide):
 def test_compression():
     model, reference = net(), net()
     joined, mine = batches(3)
-    optimizer = distributed(
-        model, OPTIMIZERS["sgd"](model.parameters()), compression=hvd.Compression.fp16
-    )
+    optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()), compression=hvd.Compression.fp16)
     train(model, optimizer, mine)
     train(reference, OPTIMIZERS["sgd"](reference.parameters()), joined)
     assert_same(model, reference, tolerance=1e-2)
@@ -148,9 +142,8 @@ def test_adasum_of_equal_steps_is_the_step():
     train(model, optimizer, joined)
     train(reference, OPTIMIZERS["sgd"](reference.parameters()), joined)
     assert_same(model, reference, tolerance=1e-4)
-    with pytest.raises(AssertionError):
-        with optimizer.skip_synchronize():
-            pass
+    with pytest.raises(AssertionError), optimizer.skip_synchronize():
+        pass
 
 
 def test_clipping_by_synchronize():
@@ -177,9 +170,7 @@ def test_synchronize_and_step_warns():
     optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()))
     loss_of(model, batches(1)[1][0]).backward()
     optimizer.synchronize()
-    with pytest.warns(
-        UserWarning, match=r"optimizer.step\(\) called without optimizer.skip_synchronize\(\)"
-    ):
+    with pytest.warns(UserWarning, match=r"optimizer.step\(\) called without optimizer.skip_synchronize\(\)"):
         optimizer.step()
 
 
@@ -206,9 +197,7 @@ def sparse_training(as_dense):
     torch.manual_seed(1)
     model = nn.Embedding(10, 4, sparse=True)
     reference = copy.deepcopy(model)
-    optimizer = distributed(
-        model, torch.optim.SGD(model.parameters(), lr=0.5), sparse_as_dense=as_dense
-    )
+    optimizer = distributed(model, torch.optim.SGD(model.parameters(), lr=0.5), sparse_as_dense=as_dense)
     plain = torch.optim.SGD(reference.parameters(), lr=0.5)
     return model, optimizer, reference, plain
 
@@ -318,9 +307,7 @@ def test_copies_and_pickles_go_on_as_the_original(copied, groups):
 def test_a_copy_asks_no_other_rank():
     model = net()
     for op, groups in ((hvd.Average, 2), (hvd.Adasum, None)):
-        optimizer = distributed(
-            model, OPTIMIZERS["sgd"](model.parameters()), op=op, groups=groups
-        )
+        optimizer = distributed(model, OPTIMIZERS["sgd"](model.parameters()), op=op, groups=groups)
         if hvd.rank() == 0:
             copy.deepcopy((model, optimizer))
 

@@ -7,9 +7,9 @@ import warnings
 import pytest
 import torch
 import torch.nn as nn
-from test_torch_optimizer import assert_same, batches, distributed, loss_of, net
 
 import horovod.torch as hvd
+from test_torch_optimizer import assert_same, batches, distributed, loss_of, net
 
 
 def sgd(model):
@@ -74,9 +74,7 @@ def test_names_of_parameters():
     assert sorted(named._parameter_names.values()) == sorted(n for n, _ in model.named_parameters())
     model = net()
     unnamed = hvd.DistributedOptimizer(sgd(model))
-    assert sorted(unnamed._parameter_names.values()) == [
-        "allreduce.noname.0.{}".format(i) for i in range(4)
-    ]
+    assert sorted(unnamed._parameter_names.values()) == [f"allreduce.noname.0.{i}" for i in range(4)]
     assert named.find_duplicates(["a", "b", "a"]) == {"a"}
 
 

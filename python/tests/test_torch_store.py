@@ -11,9 +11,8 @@ import torch
 
 import horovod.torch as hvd
 from horovod import _ffi
-from horovod.elastic import commit_store, commits, loop
 from horovod.common.exceptions import HorovodInternalError
-from horovod.elastic import tensor_state
+from horovod.elastic import commit_store, commits, loop, tensor_state
 
 
 class Store:
@@ -242,9 +241,7 @@ def raise_as_a_handler(*args, **kwargs):
     raise OfTheHandler()
 
 
-@pytest.mark.parametrize(
-    "where", [(pickle, "dumps"), (_ffi, "store_begin"), (_ffi, "store_append"), (io, "BytesIO")]
-)
+@pytest.mark.parametrize("where", [(pickle, "dumps"), (_ffi, "store_begin"), (_ffi, "store_append"), (io, "BytesIO")])
 def test_what_the_handler_of_a_signal_raises_is_not_lost(store, monkeypatch, where):
     state = training()
     with monkeypatch.context() as interrupted:

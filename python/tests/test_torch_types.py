@@ -3,9 +3,9 @@ number of ranks."""
 
 import pytest
 import torch
-from tensors_of_ranks import ALL, FLOATS, NUMBERS
 
 import horovod.torch as hvd
+from tensors_of_ranks import ALL, FLOATS, NUMBERS
 
 REDUCTIONS = {"sum": hvd.Sum, "average": hvd.Average, "min": hvd.Min, "max": hvd.Max}
 EXTREMES = {"min": hvd.Min, "max": hvd.Max}

@@ -14,9 +14,7 @@ REFUSED = {
     "allreduce, Adasum of integers": lambda: hvd.allreduce(torch.tensor([1]), op=hvd.Adasum),
     "allreduce, factor": lambda: hvd.allreduce(torch.ones(2), prescale_factor=float("nan")),
     "allreduce_, strides": lambda: hvd.allreduce_(torch.ones(2, 3).t()),
-    "grouped_allreduce, second": lambda: hvd.grouped_allreduce(
-        [torch.ones(2), torch.ones(2, 3).t()]
-    ),
+    "grouped_allreduce, second": lambda: hvd.grouped_allreduce([torch.ones(2), torch.ones(2, 3).t()]),
     "grouped_allreduce, Adasum of integers": lambda: hvd.grouped_allreduce(
         [torch.ones(2), torch.tensor([1])], op=hvd.Adasum
     ),
@@ -26,23 +24,15 @@ REFUSED = {
     "broadcast, root": lambda: hvd.broadcast(torch.ones(2), 99),
     "broadcast, strides": lambda: hvd.broadcast(torch.ones(2, 3).t(), 0),
     "grouped_broadcast, root": lambda: hvd.grouped_broadcast([torch.ones(2)], 99),
-    "grouped_broadcast, second": lambda: hvd.grouped_broadcast(
-        [torch.ones(2), torch.ones(2, 3).t()], 0
-    ),
+    "grouped_broadcast, second": lambda: hvd.grouped_broadcast([torch.ones(2), torch.ones(2, 3).t()], 0),
     "alltoall, splits": lambda: hvd.alltoall(torch.ones(2), [99] * hvd.size()),
     "grouped_alltoall, splits": lambda: hvd.grouped_alltoall([torch.ones(2)], [[99]]),
     "reducescatter, scalar": lambda: hvd.reducescatter(torch.tensor(1.0)),
     "reducescatter, Adasum": lambda: hvd.reducescatter(torch.ones(2), op=hvd.Adasum),
-    "reducescatter, factor": lambda: hvd.reducescatter(
-        torch.ones(2), prescale_factor=float("nan")
-    ),
-    "grouped_reducescatter, scalar": lambda: hvd.grouped_reducescatter(
-        [torch.ones(2), torch.tensor(1.0)]
-    ),
+    "reducescatter, factor": lambda: hvd.reducescatter(torch.ones(2), prescale_factor=float("nan")),
+    "grouped_reducescatter, scalar": lambda: hvd.grouped_reducescatter([torch.ones(2), torch.tensor(1.0)]),
     "sparse_allreduce, dense": lambda: hvd.sparse_allreduce_async(torch.ones(2), None, hvd.Sum),
-    "sparse_allreduce, reduction": lambda: hvd.sparse_allreduce_async(
-        torch.eye(2).to_sparse(), None, hvd.Max
-    ),
+    "sparse_allreduce, reduction": lambda: hvd.sparse_allreduce_async(torch.eye(2).to_sparse(), None, hvd.Max),
 }
 
 

@@ -2,6 +2,7 @@
 with several interfaces, of which one has the same address on each of them."""
 
 import pytest
+
 from elastic_job import FaultyJob, workers_on
 from faults import kill
 from static_job_test import SCRIPTS, run_job, worlds_of
@@ -57,7 +58,9 @@ def test_name_that_is_unknown_is_one_line(cluster):
 
 def test_hosts_with_docker0(cluster):
     for host in cluster:
-        commands = "ip link add docker0 type bridge && ip address add 172.17.0.1/16 dev docker0 && ip link set docker0 up"
+        commands = (
+            "ip link add docker0 type bridge && ip address add 172.17.0.1/16 dev docker0 && ip link set docker0 up"
+        )
         result = host.run(["sh", "-c", commands])
         assert result.returncode == 0, result.stderr
     output = run_job(cluster, ["-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "report_world.py"])

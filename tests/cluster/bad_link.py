@@ -44,7 +44,11 @@ def without_offloads(interface):
 
 def tcp_payload(frame, peer):
     """Where it begins, in an IPv4 frame from or to the address `peer`, or None."""
-    if frame[12:14] != b"\x08\x00" or frame[ETHERNET + 9] != TCP or socket.inet_aton(peer) not in (frame[26:30], frame[30:34]):
+    if (
+        frame[12:14] != b"\x08\x00"
+        or frame[ETHERNET + 9] != TCP
+        or socket.inet_aton(peer) not in (frame[26:30], frame[30:34])
+    ):
         return None
     segment = ETHERNET + (frame[ETHERNET] & 15) * 4
     return segment + (frame[segment + 12] >> 4) * 4

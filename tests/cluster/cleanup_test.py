@@ -12,7 +12,9 @@ SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
 
 def start_holding_job(cluster, *arguments):
-    job = cluster["launcher"].start_command(["horovodrun", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "hold.py", *arguments])
+    job = cluster["launcher"].start_command(
+        ["horovodrun", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "hold.py", *arguments]
+    )
     job.stdout.wait_for("holding", 90, count=4)
     for host in ("a", "b"):
         assert len(cluster[host].find("sleep 100000")) == 2
@@ -45,7 +47,9 @@ def test_ctrl_c_once_ends_stubborn_workers_too(cluster):
 
 def test_ctrl_c_while_hosts_are_being_reached(cluster):
     cluster["b"].cut()
-    job = cluster["launcher"].start_command(["horovodrun", "--verbose", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "hold.py"])
+    job = cluster["launcher"].start_command(
+        ["horovodrun", "--verbose", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "hold.py"]
+    )
     job.stderr.wait_for(".", 20)  # it has begun
     job.signal(signal.SIGINT)
     assert job.wait(20) == 130, job.everything()
@@ -107,6 +111,8 @@ def test_local_job_is_cleaned_up_too(cluster, number):
 
 
 def test_job_that_succeeds_leaves_nothing(cluster):
-    result = cluster["launcher"].run(["horovodrun", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "report_world.py"], timeout=120)
+    result = cluster["launcher"].run(
+        ["horovodrun", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "report_world.py"], timeout=120
+    )
     assert result.returncode == 0, result.stderr
     assert cluster.leftovers() == []

@@ -7,6 +7,7 @@ Most of it is tried only with ELASTIC_TEST_ALL_FAULTS=1, see elastic_faults_test
 import signal
 
 import pytest
+
 from elastic_job import JoinedJob, agents_on, workers_on
 from faults import ALL, SLACK, STOPPED, all_workers, chosen, kill, pid_of, running_job, say
 
@@ -21,7 +22,9 @@ def cut(cluster, entry):
 FAULTS = {
     "+worker killed": lambda cluster, entry: kill([pid_of(cluster, entry)]),
     "worker stopped": lambda cluster, entry: kill([pid_of(cluster, entry)], signal.SIGSTOP),
-    "another worker killed": lambda cluster, entry: kill(workers_on(cluster["b" if entry["host"] == "a" else "a"])[-1:]),
+    "another worker killed": lambda cluster, entry: kill(
+        workers_on(cluster["b" if entry["host"] == "a" else "a"])[-1:]
+    ),
     "+all workers killed": lambda cluster, entry: kill(all_workers(cluster)),
     "agent killed": lambda cluster, entry: kill(agents_on(cluster[entry["host"]])),
     "agent stopped": lambda cluster, entry: kill(agents_on(cluster[entry["host"]]), signal.SIGSTOP),

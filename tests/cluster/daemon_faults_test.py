@@ -8,6 +8,7 @@ import statistics
 import time
 
 import pytest
+
 from elastic_job import JoinedJob, workers_on
 from faults import ALL, SLACK, kill, say
 
@@ -37,9 +38,13 @@ def test_daemon_is_killed_and_started_again(cluster):
         times.append(train_without_daemon(job, 10))
         job.wait_for_steps(5)
         assert job.log.newest_world() == world
-    print(f"all agents were there {statistics.median(times):.2f} s after the daemon's start, {max(times):.2f} s at worst")
+    print(
+        f"all agents were there {statistics.median(times):.2f} s after the daemon's start, {max(times):.2f} s at worst"
+    )
     steps = [entry["step"] for entry in job.complete_log().all("step")]
-    assert sorted(set(steps)) == list(range(1, max(steps) + 1)) and all(steps.count(step) <= 4 for step in set(steps)), steps
+    assert sorted(set(steps)) == list(range(1, max(steps) + 1)) and all(
+        steps.count(step) <= 4 for step in set(steps)
+    ), steps
     job.begin_trouble()
     kill(workers_on(cluster["b"])[:1])
     job.wait_for_world_after(world)

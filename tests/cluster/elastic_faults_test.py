@@ -12,6 +12,7 @@ import signal
 import time
 
 import pytest
+
 from elastic_job import FaultyJob, agents_on, workers_on
 from faults import ALL, SILENCE, SLACK, STOPPED, all_workers, chosen, kill, running_job, say
 from processes import is_alive, wait_until_none
@@ -172,7 +173,9 @@ def test_fault_while_the_first_world_forms(cluster, fault, started):
     say(job)
 
 
-@pytest.mark.parametrize("number, exit_code", [(signal.SIGKILL, -signal.SIGKILL)] + ALL * [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    "number, exit_code", [(signal.SIGKILL, -signal.SIGKILL)] + ALL * [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
 def test_end_of_horovodrun_ends_everything(cluster, number, exit_code):
     job = running_job(cluster)
     job.running.signal(number)

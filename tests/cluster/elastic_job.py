@@ -16,7 +16,11 @@ TRAIN = SCRIPTS / "elastic_train.py"
 
 def workers_on(host):
     """Process ids of the training processes themselves, oldest first."""
-    return sorted(pid for pid in host.find("elastic_train.py") if "python" in program(pid) and "elastic_train.py" in command_line(pid))
+    return sorted(
+        pid
+        for pid in host.find("elastic_train.py")
+        if "python" in program(pid) and "elastic_train.py" in command_line(pid)
+    )
 
 
 def agents_on(host):
@@ -88,7 +92,11 @@ class OpenEnded:
         gate = self.cluster.directory / "gates" / f"{point}-{rank}"
         seen = sum(entry["event"] == "held" for entry in self.log.all("event"))
         os.mkfifo(gate)
-        self.wait_for(lambda: sum(entry["event"] == "held" for entry in self.log.all("event")) > seen, 60, f"rank {rank} held at {point}")
+        self.wait_for(
+            lambda: sum(entry["event"] == "held" for entry in self.log.all("event")) > seen,
+            60,
+            f"rank {rank} held at {point}",
+        )
         pipe = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
         gate.unlink()
         try:
@@ -180,7 +188,9 @@ class JoinedJob(OpenEnded, Training):
         host = self.cluster[name]
         agent = ["horovod-agent", "--join", self._address, "--token-file", self._directory / "token",
                  "--slots", "2", "--host", host.name, "--", "python", TRAIN, *self._script_flags]  # fmt: skip
-        self.agents[name] = host.start_command(["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env={"OMP_NUM_THREADS": "1"})
+        self.agents[name] = host.start_command(
+            ["sh", "-c", 'exec "$@" >>"$0" 2>&1', self._log, *agent], env={"OMP_NUM_THREADS": "1"}
+        )
 
     def finish(self, timeout=120, **check):
         """As FaultyJob.finish()."""

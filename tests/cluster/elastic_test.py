@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from elastic_job import ElasticJob, workers_on
 from processes import program
 
@@ -28,7 +29,9 @@ def footprints(job, cluster, kept):
     """Of all that lives through the whole job: `kept`, a worker that is spared, the agents and horovodrun."""
     processes = {"worker": kept, "horovodrun": job.running.pid}
     for name in "ab":
-        processes[f"agent {name}"] = next(pid for pid in cluster[name].find("horovod-agent") if program(pid).endswith("horovod-agent"))
+        processes[f"agent {name}"] = next(
+            pid for pid in cluster[name].find("horovod-agent") if program(pid).endswith("horovod-agent")
+        )
     return {name: footprint(pid) for name, pid in processes.items()}
 
 
@@ -67,7 +70,9 @@ def test_killed_workers_are_replaced(cluster, spared):
         for name in before:
             # gRPC has as many threads as it has to do; what leaks with each kill shows in a soak at the latest.
             for what, slack in (("fds", 2), ("threads", 6), ("memfds", 2)):
-                assert after[name][what] <= before[name][what] + slack, f"{what} of {name}: {before[name]}, later {after[name]}"
+                assert after[name][what] <= before[name][what] + slack, (
+                    f"{what} of {name}: {before[name]}, later {after[name]}"
+                )
     job.finish(samples, epochs, timeout=60 + 10 * KILLS)
 
 
@@ -85,7 +90,10 @@ def test_discovery_script_grows_and_shrinks_the_job(cluster, tmp_path):
     job.wait_for_size(4)
     hosts.write_text("a:2\n")
     job.wait_for_size(2)
-    assert workers_on(cluster["b"]) == [] or job.wait_for(lambda: workers_on(cluster["b"]) == [], 20, "host b without workers") is None
+    assert (
+        workers_on(cluster["b"]) == []
+        or job.wait_for(lambda: workers_on(cluster["b"]) == [], 20, "host b without workers") is None
+    )
     hosts.write_text("a:2\nb:2\n")
     job.wait_for_size(4)
     assert job.finish(480, 12) == 0, "a planned change rolls nothing back"

@@ -12,7 +12,17 @@ MARKS = {"tensor": "<mark of a tensor>", "object": "<mark of an object>", "name"
 
 def start(cluster, hosts, *flags, steps=3):
     return cluster["launcher"].start_command(
-        ["horovodrun", *flags, "-np", sum(int(host[-1]) for host in hosts.split(",")), "-H", hosts, "python", SCRIPT, steps]
+        [
+            "horovodrun",
+            *flags,
+            "-np",
+            sum(int(host[-1]) for host in hosts.split(",")),
+            "-H",
+            hosts,
+            "python",
+            SCRIPT,
+            steps,
+        ]
     )
 
 
@@ -55,7 +65,12 @@ def test_a_bit_that_is_changed_in_a_handshake_does_no_harm_unnoticed(cluster):
             # That link may be made anew.
             code, text = outcome(cluster, place, direction)
             assert code in (0, 1), (seed, place, direction, text)
-            assert code == 0 or re.search(r"TLS|is gone|in vain|hung up|no connection|can't connect", text), (seed, place, direction, text)
+            assert code == 0 or re.search(r"TLS|is gone|in vain|hung up|no connection|can't connect", text), (
+                seed,
+                place,
+                direction,
+                text,
+            )
 
 
 @pytest.mark.parametrize("flags", [(), ("--encrypt-data",)])

@@ -20,7 +20,9 @@ SCRIPTS = Path(__file__).resolve().parent / "scripts"
 )
 @pytest.mark.parametrize("rank", [0, 3])
 def test_failing_worker_ends_the_job(cluster, record_property, how, exit_code, meaning, rank):
-    job = cluster["launcher"].start_command(["horovodrun", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "fail.py", how, rank])
+    job = cluster["launcher"].start_command(
+        ["horovodrun", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "fail.py", how, rank]
+    )
     failed_at = float(job.stdout.wait_for(r"fails at (\S+)", 60).group(1))
     assert job.wait(30) == exit_code, job.everything()
     seconds = time.time() - failed_at
@@ -37,7 +39,9 @@ def test_failing_worker_ends_the_job(cluster, record_property, how, exit_code, m
 
 
 def test_failure_of_the_one_is_not_blamed_on_the_others(cluster):
-    job = cluster["launcher"].start_command(["horovodrun", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "fail.py", "kill", 2])
+    job = cluster["launcher"].start_command(
+        ["horovodrun", "-np", "4", "-H", "a:2,b:2", "python", SCRIPTS / "fail.py", "kill", 2]
+    )
     job.wait(60)
     assert re.findall(r"Cause: rank (\d+) on host (\w+)", job.stderr.text) == [("2", "b")], job.everything()
 

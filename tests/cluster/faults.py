@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from elastic_job import FaultyJob, workers_on
 
 ALL = os.environ.get("ELASTIC_TEST_ALL_FAULTS", "") not in ("", "0")

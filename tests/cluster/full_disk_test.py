@@ -33,7 +33,9 @@ def test_daemon_ends_and_goes_on_when_there_is_room(cluster):
     while not ended():  # until its events need another page
         world = job.log.newest_world()
         kill(workers_on(cluster["b"])[:1])
-        job.running.stdout.wait_until(lambda _: ended() or job.log.newest_world() > world, 60, "the next world, or the daemon's end")
+        job.running.stdout.wait_until(
+            lambda _: ended() or job.log.newest_world() > world, 60, "the next world, or the daemon's end"
+        )
     assert job.daemon.wait(30) == 1
     assert "journal" in job.daemon.stderr.text and WITHOUT_ROOM in job.daemon.stderr.text
     assert launcher.run(["rm", small / "filler"]).returncode == 0
@@ -49,7 +51,20 @@ def test_event_log_and_output_cost_a_line_each(cluster):
         make_small_disk(launcher, path, "64k")
     fill(launcher, "/run/log")
     write = "print('x' * 63 * 10000)"
-    command = ["horovodrun", "-np", "2", "-H", "a:1,b:1", "--event-log", "/run/log/events", "--output-filename", "/run/out/job", "python", "-c", write]
+    command = [
+        "horovodrun",
+        "-np",
+        "2",
+        "-H",
+        "a:1,b:1",
+        "--event-log",
+        "/run/log/events",
+        "--output-filename",
+        "/run/out/job",
+        "python",
+        "-c",
+        write,
+    ]
     done = launcher.run(command)
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stderr.splitlines() if WITHOUT_ROOM in line]

@@ -8,9 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
+
 from elastic_job import FaultyJob, JoinedJob, agents_on, workers_on
 from faults import ALL, SILENCE, SLACK, chosen, kill, running_job, say
 from processes import is_alive, wait_until_none
+
 
 class Discovery:
     """A script whose behaviour can be changed while it is used."""
@@ -136,13 +138,20 @@ def test_joined_host_that_is_cut_off(cluster, seconds):
 def test_world_that_is_cut_off_as_a_whole(cluster, tmp_path, daemon):
     """Its members hear from nobody that they are not wanted any more; the others, who may be ready, take over only when these have ended."""
     if daemon is JoinedJob:
-        job = JoinedJob(cluster, hosts=["b"], flags=["--np", "2", "--min-np", "1", "--max-np", "2", "--reattach-timeout", "10"])
+        job = JoinedJob(
+            cluster, hosts=["b"], flags=["--np", "2", "--min-np", "1", "--max-np", "2", "--reattach-timeout", "10"]
+        )
         job.wait_for_size(2)
         job.start_agent("a")
     else:
         discovery = Discovery(tmp_path)
         discovery.behaves("echo b:2")
-        job = FaultyJob(cluster, size=2, flags=["--max-np", "2", "--spares", "2"], hosts=("--host-discovery-script", discovery.script))
+        job = FaultyJob(
+            cluster,
+            size=2,
+            flags=["--max-np", "2", "--spares", "2"],
+            hosts=("--host-discovery-script", discovery.script),
+        )
         job.wait_for_size(2)
         discovery.behaves("echo b:2; echo a:2")
         job.wait_for(lambda: len(job.log.all("ready")) == 4, 60, "two spares")

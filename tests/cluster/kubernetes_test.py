@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from netns import REPOSITORY, Cluster, child_of
 from training_log import TrainingLog
 
@@ -81,7 +82,10 @@ def test_state_and_secret_are_those_of_the_readme():
     readme = (EXAMPLE / "README.md").read_text()
     name = RENDEZVOUS["Job"]["metadata"]["name"]
     token = option(RENDEZVOUS, "--token-file")
-    assert f"kubectl exec job/{name} -- cat {token} | kubectl create secret generic {secret} --from-file=token=/dev/stdin" in readme
+    assert (
+        f"kubectl exec job/{name} -- cat {token} | kubectl create secret generic {secret} --from-file=token=/dev/stdin"
+        in readme
+    )
 
 
 def test_pods_have_the_time_to_drain():
@@ -96,7 +100,9 @@ class Container:
     def __init__(self, host, manifest, directory, log):
         argv = [self._local(word, directory) for word in command_of(manifest)]
         contained = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *argv]
-        self.running = host.start_command(["sh", "-c", 'exec "$@" >>"$0" 2>&1', log, *contained], env={"OMP_NUM_THREADS": "1"})
+        self.running = host.start_command(
+            ["sh", "-c", 'exec "$@" >>"$0" 2>&1', log, *contained], env={"OMP_NUM_THREADS": "1"}
+        )
 
     @staticmethod
     def _local(word, directory):

@@ -134,7 +134,18 @@ class Host:
     def _enter(self, argv, directory):
         # A shell that has started this process in the background lets it ignore SIGINT.
         namespaces = ["--net", "--mount", "--uts", "--ipc", "--pid"]
-        return ["nsenter", "--target", str(self.init_pid), *namespaces, "--", "env", "--default-signal=INT", "-C", str(directory), *map(str, argv)]
+        return [
+            "nsenter",
+            "--target",
+            str(self.init_pid),
+            *namespaces,
+            "--",
+            "env",
+            "--default-signal=INT",
+            "-C",
+            str(directory),
+            *map(str, argv),
+        ]
 
     def start_command(self, argv, directory="/", env=None, **options):
         """Starts a command on this host; ended with the cluster at the latest."""
@@ -208,7 +219,9 @@ class Host:
         for directory in self._spec({})["cover"]:
             for parent, children, names in os.walk(self.root / directory.lstrip("/")):
                 children[:] = [child for child in children if Path(parent, child) not in kept]
-                found.update(os.path.join("/", os.path.relpath(os.path.join(parent, name), self.root)) for name in names)
+                found.update(
+                    os.path.join("/", os.path.relpath(os.path.join(parent, name), self.root)) for name in names
+                )
         return found
 
     def leftovers(self, timeout=15):
@@ -392,9 +405,13 @@ class Cluster:
     def plug(self, host):
         """Joins a host to the bridge."""
         port = f"port-{host.name}"
-        self.in_switch("ip", "link", "add", port, "type", "veth", "peer", "name", host.interface, "netns", str(host.init_pid))
+        self.in_switch(
+            "ip", "link", "add", port, "type", "veth", "peer", "name", host.interface, "netns", str(host.init_pid)
+        )
         self.in_switch("ip", "link", "set", port, "master", "bridge", "up")
-        result = host.run(["sh", "-c", f"ip address add {host.address}/24 dev {host.interface} && ip link set {host.interface} up"])
+        result = host.run(
+            ["sh", "-c", f"ip address add {host.address}/24 dev {host.interface} && ip link set {host.interface} up"]
+        )
         assert result.returncode == 0, result.stderr
 
     def leftovers(self, timeout=15):

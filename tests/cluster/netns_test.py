@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from processes import all_pids, command_line, environment_of, wait_until_none
 
 
@@ -33,7 +34,9 @@ def test_unknown_host_key_is_refused(cluster):
 def test_leftovers_are_found(cluster):
     host = cluster["a"]
     assert cluster.leftovers() == []
-    listener = host.start_command([sys.executable, "-c", "import socket; s = socket.create_server(('', 0)); print(1, flush=True); s.accept()"])
+    listener = host.start_command(
+        [sys.executable, "-c", "import socket; s = socket.create_server(('', 0)); print(1, flush=True); s.accept()"]
+    )
     listener.stdout.wait_for("1", 20)
     host.run(["touch", "/tmp/left", "/dev/shm/left"])
     left = "\n".join(host.leftovers(timeout=0))

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from netns import REPOSITORY, make_key
 
 
@@ -17,7 +18,11 @@ def refused(cluster, tmp_path):
         argv = ["horovodrun", "-np", str(hosts.count(":")), "-H", hosts, *options, *(command or ["touch", started])]
         result = cluster["launcher"].run(argv, timeout=60)
         # A wait of some seconds is told, too.
-        lines = [line for line in result.stderr.splitlines() if line.strip() and not line.startswith("horovodrun: waiting for")]
+        lines = [
+            line
+            for line in result.stderr.splitlines()
+            if line.strip() and not line.startswith("horovodrun: waiting for")
+        ]
         assert result.returncode == 2, result.stderr
         assert len(lines) == 1, result.stderr
         assert result.stdout == ""
@@ -57,7 +62,9 @@ def test_wrong_user_key(tmp_path, refused, cluster):
 
 def test_unknown_host_key(cluster, refused):
     known_hosts = cluster["launcher"].home / ".ssh/known_hosts"
-    known_hosts.write_text("".join(line + "\n" for line in known_hosts.read_text().splitlines() if not line.startswith("b,")))
+    known_hosts.write_text(
+        "".join(line + "\n" for line in known_hosts.read_text().splitlines() if not line.startswith("b,"))
+    )
     line = refused("a:1,b:1")
     assert "b: " in line and "known_hosts" in line
 

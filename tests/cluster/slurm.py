@@ -69,8 +69,16 @@ class Slurm:
 
     def _start_munged(self):
         # In the background it is ready when the command ends; it dies with the host. Its files belong to a test, hence --force.
-        names = {"socket": "munge.socket", "key-file": "munge.key", "log-file": "munged.log", "pid-file": "munged.pid", "seed-file": "seed"}
-        result = self._control.run(["munged", "--force", *(f"--{option}={self.directory / name}" for option, name in names.items())])
+        names = {
+            "socket": "munge.socket",
+            "key-file": "munge.key",
+            "log-file": "munged.log",
+            "pid-file": "munged.pid",
+            "seed-file": "seed",
+        }
+        result = self._control.run(
+            ["munged", "--force", *(f"--{option}={self.directory / name}" for option, name in names.items())]
+        )
         assert result.returncode == 0, result.stderr
 
     def _start(self, host, daemon, *options):

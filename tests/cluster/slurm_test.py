@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from netns import REPOSITORY, Cluster
 from slurm import Slurm
 from training_log import TrainingLog
@@ -48,7 +49,7 @@ class Training:
 
 def check_nothing_is_left(cluster, work):
     for name in "ab":
-            assert cluster[name].find("horovod") == []
+        assert cluster[name].find("horovod") == []
     assert list(work.glob(".horovod*")) == []
 
 
@@ -73,11 +74,24 @@ def test_drained_node_and_time_limit_lose_no_step(cluster, slurm, work):
     flags = ["--epochs", 100, "--checkpoint-dir", work / "checkpoints"]
     training = Training(slurm, work, *flags, script=script)
     training.wait_for_size(4)
-    drain = ["srun", "--overlap", f"--jobid={training.job.number}", "-N1", "-w", "b", "pkill", "-TERM", "-o", "horovod-agent"]
+    drain = [
+        "srun",
+        "--overlap",
+        f"--jobid={training.job.number}",
+        "-N1",
+        "-w",
+        "b",
+        "pkill",
+        "-TERM",
+        "-o",
+        "horovod-agent",
+    ]
     drained = slurm.run(drain, work)
     assert drained.returncode == 0, drained.stderr
     training.wait_for_size(2)
-    slurm.run(["scancel", "--batch", "--signal=USR1", training.job.number], work)  # as it is shortly before the time limit
+    slurm.run(
+        ["scancel", "--batch", "--signal=USR1", training.job.number], work
+    )  # as it is shortly before the time limit
     slurm.wait_for_controller(f"Requeuing JobId={training.job.number}", 60)
     slurm.run(["scancel", training.job.number], work)  # which would wait for two minutes now
     again = Training(slurm, work, *flags, script=script)
@@ -113,5 +127,12 @@ def test_scripts_alone_are_taken_and_tasks_of_a_step_refused(cluster, slurm, wor
     alone.wait(60)
     result = slurm.run(["srun", "--ntasks=2", "python", "script.py"], work, timeout=120)
     assert result.returncode == 1
-    assert len(re.findall(r"HorovodInternalError: hvd.init\(\): this is process [01] of 2 that srun has started", result.stderr)) == 2
+    assert (
+        len(
+            re.findall(
+                r"HorovodInternalError: hvd.init\(\): this is process [01] of 2 that srun has started", result.stderr
+            )
+        )
+        == 2
+    )
     assert "size" not in result.stdout

@@ -29,7 +29,14 @@ def test_every_rank_knows_its_place(cluster, starter):
     worlds = worlds_of(output)
     assert sorted(worlds) == [0, 1, 2, 3]
     for rank, world in worlds.items():
-        expected = {"rank": rank, "size": 4, "local_rank": rank % 2, "local_size": 2, "cross_rank": rank // 2, "cross_size": 2}
+        expected = {
+            "rank": rank,
+            "size": 4,
+            "local_rank": rank % 2,
+            "local_size": 2,
+            "cross_rank": rank // 2,
+            "cross_size": 2,
+        }
         assert {key: world[key] for key in expected} == expected
         assert world["environment"] == expected
         assert world["host"] == world["named"] == "ab"[rank // 2]
@@ -54,7 +61,10 @@ def test_weights_equal_those_of_one_process_with_the_whole_batch(cluster, tmp_pa
 
 
 def test_network_of_the_job_can_be_chosen(cluster):
-    output = run_job(cluster, ["-np", "2", "-H", "a:1,b:1", "--network-interfaces", "10.77.0.0/24", "python", SCRIPTS / "report_world.py"])
+    output = run_job(
+        cluster,
+        ["-np", "2", "-H", "a:1,b:1", "--network-interfaces", "10.77.0.0/24", "python", SCRIPTS / "report_world.py"],
+    )
     assert len(worlds_of(output)) == 2
 
 
@@ -76,4 +86,4 @@ def test_environment_and_directory_reach_the_workers(cluster):
         env={"FROM_LAUNCHER": 'a "b" $HOME'}, directory="/usr",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count("got a \"b\" $HOME x y'z /usr\n") == 2
+    assert result.stdout.count('got a "b" $HOME x y\'z /usr\n') == 2

@@ -13,7 +13,9 @@ def test_two_thousand_silent_strangers_at_every_port(cluster, tmp_path):
         crowds[host] = cluster[host].start_command(["python", "-u", SCRIPTS / "strangers.py", "2000"])
         crowds[host].stdout.wait_for("watching", 60)
     stop = tmp_path / "stop"
-    job = cluster["launcher"].start_command(["horovodrun", "-np", str(RANKS), "-H", "a:2,b:2", "python", SCRIPTS / "reduce_until.py", stop])
+    job = cluster["launcher"].start_command(
+        ["horovodrun", "-np", str(RANKS), "-H", "a:2,b:2", "python", SCRIPTS / "reduce_until.py", stop]
+    )
     job.stdout.wait_for("joined", 120, count=RANKS)
     for host, crowd in crowds.items():
         crowd.stdout.wait_for(r"^2000 at \d+$", 60, count=ports[host])

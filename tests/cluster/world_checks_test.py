@@ -1,20 +1,35 @@
 """The checks of worlds find what they are there for."""
 
 import pytest
+
 import world_checks
 
 BEGAN = {1: 0, 2: 2}  # steps by epoch
 
 
 def begun(time, epoch, rank, host, **more):
-    return {"time": time, "world": epoch, "rank": rank, "size": 2, "steps": BEGAN.get(epoch, 0), "host": host, "pid": 7, **more}
+    return {
+        "time": time,
+        "world": epoch,
+        "rank": rank,
+        "size": 2,
+        "steps": BEGAN.get(epoch, 0),
+        "host": host,
+        "pid": 7,
+        **more,
+    }
 
 
 def stepped(time, epoch, step, host, **more):
     return {"time": time, "event": "stepped", "world": epoch, "step": step, "host": host, "pid": 7, **more}
 
 
-WORLDS = [begun(0, 1, 0, "a", weights=1), begun(0, 1, 1, "b", weights=2), begun(5, 2, 0, "a", weights=12), begun(5, 2, 1, "c", weights=12)]
+WORLDS = [
+    begun(0, 1, 0, "a", weights=1),
+    begun(0, 1, 1, "b", weights=2),
+    begun(5, 2, 0, "a", weights=12),
+    begun(5, 2, 1, "c", weights=12),
+]
 STEPS = [stepped(step, 1, step, host, weights=10 + step) for step in (1, 2, 3) for host in "ab"]
 STEPS += [stepped(3 + step, 2, step, host, weights=10 + step) for step in (3, 4) for host in "ac"]
 

@@ -81,7 +81,9 @@ def check_refusal(result, pattern, directory):
     assert not (directory / "started").exists()
 
 
-@pytest.mark.parametrize("arguments, pattern", TABLE, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+@pytest.mark.parametrize(
+    "arguments, pattern", TABLE, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
 def test_refused(horovodrun, tmp_path, arguments, pattern):
     check_refusal(horovodrun.run(*arguments, "touch", "started", timeout=30), pattern, tmp_path)
     assert horovodrun.processes_left() == []
@@ -93,7 +95,11 @@ def test_no_command(horovodrun, tmp_path):
 
 @pytest.mark.parametrize("name", ["no-such-program", "./no-such-program", "/no/such/program"])
 def test_command_not_found_names_the_host(horovodrun, tmp_path, name):
-    check_refusal(horovodrun.run("-np", "2", name, timeout=30), rf"localhost.*{re.escape(name)}|{re.escape(name)}.*localhost", tmp_path)
+    check_refusal(
+        horovodrun.run("-np", "2", name, timeout=30),
+        rf"localhost.*{re.escape(name)}|{re.escape(name)}.*localhost",
+        tmp_path,
+    )
 
 
 def test_command_without_execute_permission(horovodrun, tmp_path):
@@ -103,7 +109,11 @@ def test_command_without_execute_permission(horovodrun, tmp_path):
 
 def test_no_memory_for_threads(horovodrun, tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))  # noqa: E731
-    check_refusal(horovodrun.run("-np", "2", "touch", "started", timeout=30, preexec_fn=limit), r"no more than \d+ threads can be started here", tmp_path)
+    check_refusal(
+        horovodrun.run("-np", "2", "touch", "started", timeout=30, preexec_fn=limit),
+        r"no more than \d+ threads can be started here",
+        tmp_path,
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,12 +130,16 @@ def test_no_memory_for_threads(horovodrun, tmp_path):
 )
 def test_broken_line_in_hostfile_is_named(horovodrun, tmp_path, text, line, pattern):
     (tmp_path / "hosts").write_text(text)
-    check_refusal(horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), rf"hosts:{line}: .*{pattern}", tmp_path)
+    check_refusal(
+        horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), rf"hosts:{line}: .*{pattern}", tmp_path
+    )
 
 
 def test_empty_hostfile(horovodrun, tmp_path):
     (tmp_path / "hosts").write_text("# nothing\n")
-    check_refusal(horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), "hosts: lists no host", tmp_path)
+    check_refusal(
+        horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), "hosts: lists no host", tmp_path
+    )
 
 
 @pytest.mark.parametrize("text, line, pattern", CONFIG_FILES)

@@ -19,12 +19,29 @@ from referee import JobFailed, Referee  # noqa: E402
 @pytest.fixture
 def bench(tmp_path):
     """Runs a script of tools/bench for one short round; returns what it printed, and its rows."""
-    subprocess.run(["cc", "-O2", "-pthread", "-o", tmp_path / "cache_line", BENCH / "native" / "cache_line.c"], check=True)
+    subprocess.run(
+        ["cc", "-O2", "-pthread", "-o", tmp_path / "cache_line", BENCH / "native" / "cache_line.c"], check=True
+    )
 
     def run(script, *arguments):
         rows = tmp_path / "rows"
-        given = ["--stage", STAGE, "--programs", tmp_path, "--torch", "debian", "--rounds", "1", "--budget", "0.01", "--json", rows]
-        done = subprocess.run([sys.executable, BENCH / script, *arguments, *given], capture_output=True, text=True, timeout=120)
+        given = [
+            "--stage",
+            STAGE,
+            "--programs",
+            tmp_path,
+            "--torch",
+            "debian",
+            "--rounds",
+            "1",
+            "--budget",
+            "0.01",
+            "--json",
+            rows,
+        ]
+        done = subprocess.run(
+            [sys.executable, BENCH / script, *arguments, *given], capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout, [json.loads(line) for line in rows.read_text().splitlines()]
 

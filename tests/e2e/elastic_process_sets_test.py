@@ -20,7 +20,19 @@ def worlds(stdout):
 
 @pytest.mark.parametrize("where", ["before", "inside"])
 def test_sets_come_into_the_next_worlds(horovodrun, where):
-    result = horovodrun.run("-np", "3", "--min-np", "2", "-H", "localhost:3", sys.executable, JOB, where, env={"OMP_NUM_THREADS": "1"}, timeout=120)
+    result = horovodrun.run(
+        "-np",
+        "3",
+        "--min-np",
+        "2",
+        "-H",
+        "localhost:3",
+        sys.executable,
+        JOB,
+        where,
+        env={"OMP_NUM_THREADS": "1"},
+        timeout=120,
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     steps_of = worlds(result.stdout)
     first, last = min(steps_of, key=lambda key: key[1]), max(steps_of, key=lambda key: key[1])

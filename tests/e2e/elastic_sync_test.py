@@ -12,7 +12,19 @@ JOB = Path(__file__).resolve().parent / "jobs" / "elastic_sync.py"
 @pytest.mark.parametrize("changed", [False, True])
 def test_after_a_sync_all_ranks_hold_the_same_and_the_store_holds_it_too(horovodrun, changed):
     arguments = ["changed"] if changed else []
-    result = horovodrun.run("-np", "3", "--min-np", "2", "-H", "localhost:3", sys.executable, JOB, *arguments, env={"OMP_NUM_THREADS": "1"}, timeout=120)
+    result = horovodrun.run(
+        "-np",
+        "3",
+        "--min-np",
+        "2",
+        "-H",
+        "localhost:3",
+        sys.executable,
+        JOB,
+        *arguments,
+        env={"OMP_NUM_THREADS": "1"},
+        timeout=120,
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     entries = [json.loads(line.split(">:", 1)[1]) for line in result.stdout.splitlines()]
     by_batch = {}

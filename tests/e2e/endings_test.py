@@ -24,7 +24,9 @@ def test_signals_interrupt_collectives(horovodrun, tmp_path):
 
 
 def test_an_exception_is_shown_in_the_users_frames_and_others_in_a_line(horovodrun):
-    result = horovodrun.run("-np", "3", sys.executable, JOBS / "fails.py", "raise", env={"HOROVOD_LOG_LEVEL": "warning"})
+    result = horovodrun.run(
+        "-np", "3", sys.executable, JOBS / "fails.py", "raise", env={"HOROVOD_LOG_LEVEL": "warning"}
+    )
     assert result.returncode == 1
     cause = "\n".join(lines_of(result.stderr, 1))
     assert "in train" in cause and "in load" in cause and cause.count("ValueError: bad sample 17") == 1
@@ -40,7 +42,10 @@ def test_who_leaves_amid_the_work_is_named_as_the_cause(horovodrun):
     assert result.returncode == 1
     block = result.stderr[result.stderr.index("-" * 80) :]
     assert "The cause was a process that had left:\nProcess name: 1\nExit code: 0\n" in block
-    assert "Cause: rank 1 on host localhost left first" in block and "while rank 0 on host localhost still needed it" in block
+    assert (
+        "Cause: rank 1 on host localhost left first" in block
+        and "while rank 0 on host localhost still needed it" in block
+    )
     assert "| " not in block  # the other one's last words say nothing more
 
 
@@ -52,7 +57,9 @@ def test_an_exception_in_horovod_run_is_shown_once(tmp_path):
         "horovod.run(train, num_proc=2)\n"
     )
     environment = {**os.environ, "HOROVOD_LOG_LEVEL": "warning"}
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, timeout=120
+    )
     assert result.returncode == 1
     assert result.stderr.count("raise ValueError") == 1, result.stderr
     assert "RuntimeError: Horovod detected" in result.stderr and "Rank 1 raised:" in result.stderr

@@ -27,10 +27,19 @@ def test_job_ends_and_names_the_cause(horovodrun, elastic):
     cause = r"rank \d on host localhost: NCCL: unhandled system error"
     if elastic:
         assert len(re.findall("workers formed", result.stderr)) == 3, result.stderr
-        assert re.search(rf"world 2 ended before an operation was completed in it, as 1 world before it: {cause}; the next one follows after 1s", result.stderr)
-        assert re.search(rf"gave up after 3 worlds in a row without an operation that was completed; the last: {cause}", result.stderr), result.stderr
+        assert re.search(
+            rf"world 2 ended before an operation was completed in it, as 1 world before it: {cause}; the next one follows after 1s",
+            result.stderr,
+        )
+        assert re.search(
+            rf"gave up after 3 worlds in a row without an operation that was completed; the last: {cause}",
+            result.stderr,
+        ), result.stderr
     else:
-        assert re.search(rf"gave up: world 3 ended before an operation was completed in it, as 2 worlds before it: {cause}", result.stderr), result.stderr
+        assert re.search(
+            rf"gave up: world 3 ended before an operation was completed in it, as 2 worlds before it: {cause}",
+            result.stderr,
+        ), result.stderr
 
 
 def test_limit_can_be_set(horovodrun):

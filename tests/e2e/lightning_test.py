@@ -33,7 +33,15 @@ class Trained:
 
     def __init__(self, version, directory):
         python = [sys.executable, TRAIN]
-        job = ["horovodrun", "-np", "2", *python, directory / "job", *SCENARIOS[version], *(["asked"] if version == 2 else [])]
+        job = [
+            "horovodrun",
+            "-np",
+            "2",
+            *python,
+            directory / "job",
+            *SCENARIOS[version],
+            *(["asked"] if version == 2 else []),
+        ]
         for command in (job, [*python, directory / "alone", *SCENARIOS[version]]):
             done = subprocess.run(command, env=environment(version), capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, done.stdout + done.stderr
@@ -160,8 +168,12 @@ def test_elastic_job_is_refused():
 
 def test_import_without_lightning_or_with_two_of_them():
     hide = "import sys; sys.path = [path for path in sys.path if 'lightning-2' not in path]"
-    assert last_line_of_error(2, hide, "import horovod.lightning").startswith("ImportError: horovod.lightning needs PyTorch Lightning")
-    assert last_line_of_error(2, "import horovod.lightning").startswith("ImportError: Both lightning and pytorch_lightning are installed")
+    assert last_line_of_error(2, hide, "import horovod.lightning").startswith(
+        "ImportError: horovod.lightning needs PyTorch Lightning"
+    )
+    assert last_line_of_error(2, "import horovod.lightning").startswith(
+        "ImportError: Both lightning and pytorch_lightning are installed"
+    )
 
 
 @pytest.mark.parametrize("version", [1, 2])

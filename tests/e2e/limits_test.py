@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from processes import command_line, pids_with
 
 JOB = Path(__file__).resolve().parent / "jobs" / "waits_for_a_file.py"

@@ -23,9 +23,14 @@ def test_success_is_exit_code_0_and_lines_have_their_rank(horovodrun):
     assert horovodrun.processes_left() == []
 
 
-@pytest.mark.parametrize("script, code, meaning", [("exit 3", 3, "exit code 3"), ("kill -9 $$", 137, "SIGKILL"), ("kill -SEGV $$", 139, "SIGSEGV")])
+@pytest.mark.parametrize(
+    "script, code, meaning",
+    [("exit 3", 3, "exit code 3"), ("kill -9 $$", 137, "SIGKILL"), ("kill -SEGV $$", 139, "SIGSEGV")],
+)
 def test_exit_code_is_that_of_the_first_failure(horovodrun, script, code, meaning):
-    result = horovodrun.run("-np", "2", "sh", "-c", f'if [ $HOROVOD_RANK = 1 ]; then echo "last words" >&2; {script}; fi; exec sleep 1000')
+    result = horovodrun.run(
+        "-np", "2", "sh", "-c", f'if [ $HOROVOD_RANK = 1 ]; then echo "last words" >&2; {script}; fi; exec sleep 1000'
+    )
     assert result.returncode == code
     assert re.search(r"rank 1 on host localhost", result.stderr)
     assert meaning in result.stderr
@@ -82,7 +87,9 @@ def test_json_lines(horovodrun, tmp_path):
     ]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", line["time"]) for line in out + err)
     assert ("stderr", 0, "oops") in [(line["stream"], line["rank"], line["text"]) for line in err]
-    assert any(line["stream"] == "horovodrun" and line["rank"] is None and "exit code 3" in line["text"] for line in err)
+    assert any(
+        line["stream"] == "horovodrun" and line["rank"] is None and "exit code 3" in line["text"] for line in err
+    )
     assert (tmp_path / "logs/rank.0/stdout").read_text() == result.stdout
 
 
@@ -118,16 +125,26 @@ def test_dry_run_prints_the_plan_and_starts_nothing(horovodrun, tmp_path):
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     assert re.search(r"^ +2 +0 +1 +1 +2  no-such-host\.invalid$", result.stdout, re.M), result.stdout
-    for part in ("3 processes: touch started", "HOROVOD_CYCLE_TIME=7", "TOKEN (from -x", "Not checked: that the hosts can be reached with ssh"):
+    for part in (
+        "3 processes: touch started",
+        "HOROVOD_CYCLE_TIME=7",
+        "TOKEN (from -x",
+        "Not checked: that the hosts can be reached with ssh",
+    ):
         assert part in result.stdout
     assert "secret" not in result.stdout
     assert list((tmp_path / "logs").iterdir()) == [] and not (tmp_path / "started").exists()
 
 
 def test_config_file(horovodrun, tmp_path):
-    (tmp_path / "job.yaml").write_text("params:\n  cycle_time_ms: 5\n  cache_capacity: 9\nstall_check:\n  enabled: false\n")
+    (tmp_path / "job.yaml").write_text(
+        "params:\n  cycle_time_ms: 5\n  cache_capacity: 9\nstall_check:\n  enabled: false\n"
+    )
     show = "echo $HOROVOD_CYCLE_TIME $HOROVOD_CACHE_CAPACITY $HOROVOD_STALL_CHECK_DISABLE"
-    for flags in (["--cycle-time-ms", "2", "--config-file", "job.yaml"], ["--config-file", "job.yaml", "--cycle-time-ms", "2"]):
+    for flags in (
+        ["--cycle-time-ms", "2", "--config-file", "job.yaml"],
+        ["--config-file", "job.yaml", "--cycle-time-ms", "2"],
+    ):
         result = horovodrun.run("-np", "1", *flags, "sh", "-c", show)
         assert result.stdout == "[0]<stdout>:2 9 1\n", result.stderr
 
@@ -190,7 +207,14 @@ def test_version_help_and_check_build(horovodrun):
     assert help_text.returncode == 0 and "-np" in help_text.stdout and "--ssh-identity-file" in help_text.stdout
     build = horovodrun.run("--check-build")
     assert build.returncode == 0
-    for part in ("Available Frameworks:", "[X] PyTorch", "Available Controllers:", "Available Tensor Operations:", "[X] Gloo", "[ ] MPI"):
+    for part in (
+        "Available Frameworks:",
+        "[X] PyTorch",
+        "Available Controllers:",
+        "Available Tensor Operations:",
+        "[X] Gloo",
+        "[ ] MPI",
+    ):
         assert part in build.stdout
 
 

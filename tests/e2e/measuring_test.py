@@ -87,7 +87,18 @@ def test_autotune_measures_and_ends(horovodrun, tmp_path):
 
 def test_autotune_leaves_alone_what_is_given(horovodrun, tmp_path):
     flags = ["--autotune-log-file", "a.csv", "--autotune-warmup-samples", "0", "--autotune-steps-per-sample", "2"]
-    result = horovodrun.run("-np", "2", "--autotune", "--cycle-time-ms", "0.5", *flags, "--autotune-bayes-opt-max-samples", "5", *MEASURED, "20")
+    result = horovodrun.run(
+        "-np",
+        "2",
+        "--autotune",
+        "--cycle-time-ms",
+        "0.5",
+        *flags,
+        "--autotune-bayes-opt-max-samples",
+        "5",
+        *MEASURED,
+        "20",
+    )
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((tmp_path / "a.csv").open()))
     assert {row["cycle_time_ms"] for row in rows} == {"0.5"}
@@ -98,7 +109,10 @@ def test_autotune_leaves_alone_what_is_given(horovodrun, tmp_path):
 FUSION = {
     "HOROVOD_CYCLE_TIME=200": [[6]],
     "HOROVOD_FUSION_THRESHOLD=0": [[1, 1, 1, 1, 1, 1]],
-    "HOROVOD_FUSION_THRESHOLD=8000": [[2, 2, 2], [2, 1, 2, 1]],  # the second group may come later: the first fills the buffer
+    "HOROVOD_FUSION_THRESHOLD=8000": [
+        [2, 2, 2],
+        [2, 1, 2, 1],
+    ],  # the second group may come later: the first fills the buffer
     "HOROVOD_DISABLE_GROUP_FUSION=1": [[3, 3]],
     "HOROVOD_CACHE_CAPACITY=0": [[6]],
 }
@@ -120,7 +134,9 @@ def test_what_is_fused(horovodrun, tmp_path, setting):
     assert result.returncode == 0, result.stderr
     events = json.loads((tmp_path / "t.json").read_text())
     for rank in (0, 1):
-        carried = [event["args"]["tensors"] for event in events if event["name"] == "ALLREDUCE" and event["pid"] == rank]
+        carried = [
+            event["args"]["tensors"] for event in events if event["name"] == "ALLREDUCE" and event["pid"] == rank
+        ]
         assert carried in FUSION[setting]
 
 

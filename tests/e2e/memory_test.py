@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from memory_limit import memory_limit
 from processes import Running, command_line, pids_with, wait_until_none
 
@@ -29,7 +30,21 @@ def test_the_worker_at_fault_is_taken_and_the_job_goes_on(tmp_path):
 def test_commits_find_no_memory_for_all_workers(tmp_path):
     """There is enough for one worker and what another has left behind, but not for the commits of two."""
     with memory_limit(1500) as limited:
-        job = Running([*limited, "env", "OMP_NUM_THREADS=1", "horovodrun", "-np", "2", "--min-np", "1", sys.executable, JOBS / "large_commits.py"], cwd=tmp_path)
+        job = Running(
+            [
+                *limited,
+                "env",
+                "OMP_NUM_THREADS=1",
+                "horovodrun",
+                "-np",
+                "2",
+                "--min-np",
+                "1",
+                sys.executable,
+                JOBS / "large_commits.py",
+            ],
+            cwd=tmp_path,
+        )
         assert job.wait(120) == 0, job.everything()
     assert "out of memory" in job.stderr.text, job.stderr.text
     assert "rank 0 is done at step 5" in job.stdout.text
@@ -38,9 +53,19 @@ def test_commits_find_no_memory_for_all_workers(tmp_path):
 # The kernel takes an agent or the daemon: kill -9 stands for it.
 @pytest.mark.parametrize("program", ["horovod-agent", "horovodrun"])
 def test_the_agent_or_the_daemon_is_taken(horovodrun, tmp_path, program):
-    job = horovodrun.start("-np", "2", "--min-np", "1", sys.executable, JOBS / "waits_for_a_file.py", env={"OMP_NUM_THREADS": "1", "MEMORY": str(tmp_path)})
+    job = horovodrun.start(
+        "-np",
+        "2",
+        "--min-np",
+        "1",
+        sys.executable,
+        JOBS / "waits_for_a_file.py",
+        env={"OMP_NUM_THREADS": "1", "MEMORY": str(tmp_path)},
+    )
     job.stdout.wait_for(r"step 5$", 60)
-    (victim,) = [pid for pid in pids_with(f"MEMORY={tmp_path}\0".encode()) if re.match(rf"\S*{program} ", command_line(pid))]
+    (victim,) = [
+        pid for pid in pids_with(f"MEMORY={tmp_path}\0".encode()) if re.match(rf"\S*{program} ", command_line(pid))
+    ]
     os.kill(victim, signal.SIGKILL)
     if program == "horovod-agent":
         job.stderr.wait_for("host localhost was lost", 30)

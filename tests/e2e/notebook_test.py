@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+
 from processes import Running, pids_with, wait_until_none
 
 DEFINITIONS = """
@@ -38,7 +39,12 @@ class Interpreter:
         self._temporary = directory / "tmp"
         self._temporary.mkdir()
         self._mark = f"notebook-{os.getpid()}-{time.monotonic_ns()}"
-        environment = {**os.environ, "HVD_TEST_MARK": self._mark, "TMPDIR": str(self._temporary), "PYTHONUNBUFFERED": "1"}
+        environment = {
+            **os.environ,
+            "HVD_TEST_MARK": self._mark,
+            "TMPDIR": str(self._temporary),
+            "PYTHONUNBUFFERED": "1",
+        }
         self.running = Running([sys.executable, "-i", "-q"], env=environment, cwd=directory, stdin=subprocess.PIPE)
         # Defined line by line, as in the cells of a notebook, and so in __main__ without a file.
         self.type(f"exec({DEFINITIONS!r})")
@@ -95,6 +101,8 @@ def test_killed_interpreter_takes_its_job_with_it(interpreter):
     interpreter.wait_for("asleep", count=2)
     interpreter.running.signal(signal.SIGKILL)
     interpreter.running.wait(15)
-    interpreter.running.stderr.wait_for("horovodrun: the program that started horovodrun is gone .*stopping 2 processes$", 15)
+    interpreter.running.stderr.wait_for(
+        "horovodrun: the program that started horovodrun is gone .*stopping 2 processes$", 15
+    )
     assert interpreter.nothing_is_left()
     assert "SIGHUP" not in interpreter.running.stderr.text and "Ctrl-C" not in interpreter.running.stderr.text

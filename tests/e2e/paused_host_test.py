@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from processes import Running, command_line, pids_with, wait_until_none
 
 JOB = Path(__file__).resolve().parent / "jobs" / "commits_alone.py"
@@ -32,7 +33,17 @@ def start(tmp_path):
 
 def test_no_commit_counts_after_the_pause(start, tmp_path):
     limits = ["--np", "1", "--min-np", "1", "--max-np", "1", "--reattach-timeout", "1"]
-    daemon = start("daemon", "horovod-rendezvousd", "--listen", "127.0.0.1:0", *limits, "--state-dir", "state", "--token-file", "token")
+    daemon = start(
+        "daemon",
+        "horovod-rendezvousd",
+        "--listen",
+        "127.0.0.1:0",
+        *limits,
+        "--state-dir",
+        "state",
+        "--token-file",
+        "token",
+    )
     address = daemon.stdout.wait_for(r"^(127\.0\.0\.1:\d+)$", 30).group(1)
 
     def join(host):

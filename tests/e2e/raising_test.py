@@ -11,10 +11,14 @@ JOB = Path(__file__).resolve().parent / "jobs" / "raises.py"
 
 def test_others_go_on_before_it_has_ended(horovodrun, tmp_path):
     os.mkfifo(tmp_path / "goes_on")
-    result = horovodrun.run("-np", "2", "--min-np", "1", "--event-log", "events", sys.executable, JOB, tmp_path, timeout=120)
+    result = horovodrun.run(
+        "-np", "2", "--min-np", "1", "--event-log", "events", sys.executable, JOB, tmp_path, timeout=120
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     failed = result.stderr.index("rank 1 on host localhost failed: RuntimeError: as it is to; going on with 1 worker")
-    formed = re.search(r"world of 1 worker formed \(world 2\); 1 step and \d.*s of work since commit 5 lost", result.stderr)
+    formed = re.search(
+        r"world of 1 worker formed \(world 2\); 1 step and \d.*s of work since commit 5 lost", result.stderr
+    )
     assert formed and failed < formed.start(), result.stderr
     events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
     kinds = [event["kind"] for event in events]

@@ -5,10 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from processes import Running, pids_with, wait_until_none
 
 REFUSE = Path(__file__).resolve().parent.parent / "support" / "refuse.py"
-SUM = [sys.executable, "-c", "import torch, horovod.torch as hvd; hvd.init(); assert hvd.allreduce(torch.ones(5), op=hvd.Sum)[4] == hvd.size()"]
+SUM = [
+    sys.executable,
+    "-c",
+    "import torch, horovod.torch as hvd; hvd.init(); assert hvd.allreduce(torch.ones(5), op=hvd.Sum)[4] == hvd.size()",
+]
 NEEDED = "Linux 5.4 or newer is needed"
 ERRORS = ["ENOSYS", "EPERM"]  # of an old kernel; of a guard
 
@@ -24,7 +29,13 @@ def check_one_line(text, program):
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_horovodrun_without_pidfds(tmp_path, error):
-    done = subprocess.run(refused("pidfd_open", error, "horovodrun", "-np", "1", "touch", "ran"), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        refused("pidfd_open", error, "horovodrun", "-np", "1", "touch", "ran"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 2
     check_one_line(done.stderr, "horovodrun: error: ")
     assert not (tmp_path / "ran").exists()
@@ -32,7 +43,9 @@ def test_horovodrun_without_pidfds(tmp_path, error):
 
 @pytest.fixture
 def daemon(tmp_path):
-    daemon = Running(["horovod-rendezvousd", "--listen", "127.0.0.1:0", "--np", "1", "--token-file", tmp_path / "token"])
+    daemon = Running(
+        ["horovod-rendezvousd", "--listen", "127.0.0.1:0", "--np", "1", "--token-file", tmp_path / "token"]
+    )
     yield daemon.stdout.wait_for(r"^\S+:\d+$", 20).group()
     daemon.end()
 
@@ -41,7 +54,9 @@ def daemon(tmp_path):
 def test_joined_agent_without_pidfds(daemon, tmp_path, error):
     mark = f"REFUSED={tmp_path}"
     agent = ["env", mark, "horovod-agent", "--join", daemon, "--token-file", tmp_path / "token", "--", "touch", "ran"]
-    done = subprocess.run(refused("pidfd_open", error, *agent), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        refused("pidfd_open", error, *agent), cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 2
     check_one_line(done.stderr, "horovod-agent: ")
     assert not (tmp_path / "ran").exists()
@@ -58,7 +73,19 @@ def test_workers_do_without(horovodrun, call):
 
 def test_daemon_does_without(tmp_path):
     """It starts no processes."""
-    daemon = Running(refused("pidfd_open", "ENOSYS", "horovod-rendezvousd", "--listen", "127.0.0.1:0", "--np", "1", "--token-file", tmp_path / "token"))
+    daemon = Running(
+        refused(
+            "pidfd_open",
+            "ENOSYS",
+            "horovod-rendezvousd",
+            "--listen",
+            "127.0.0.1:0",
+            "--np",
+            "1",
+            "--token-file",
+            tmp_path / "token",
+        )
+    )
     try:
         address = daemon.stdout.wait_for(r"^\S+:\d+$", 20).group()
         agent = Running(["horovod-agent", "--join", address, "--token-file", tmp_path / "token", "--", *SUM])

@@ -23,7 +23,17 @@ def about_stalls(stderr):
 
 
 def test_a_rank_that_sleeps_is_told_of_in_one_line(horovodrun, tmp_path):
-    command = ["-np", "2", "--stall-check-warning-time-seconds", "1", "--event-log", "events", sys.executable, JOB, "sleep"]
+    command = [
+        "-np",
+        "2",
+        "--stall-check-warning-time-seconds",
+        "1",
+        "--event-log",
+        "events",
+        sys.executable,
+        JOB,
+        "sleep",
+    ]
     result = horovodrun.run(*command, env=ONE_THREAD)
     assert result.returncode == 0, result.stderr
     lines = about_stalls(result.stderr)
@@ -32,7 +42,9 @@ def test_a_rank_that_sleeps_is_told_of_in_one_line(horovodrun, tmp_path):
     assert re.fullmatch(expected, lines[0]), lines
     events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
     stacks = [event["text"] for event in events if event["kind"] == "stack"]
-    assert len(stacks) == 1 and re.search(place("sleep") + r" < .*stalls\.py:\d+ in hold_up < .*stalls\.py:\d+ in <module>", stacks[0]), events
+    assert len(stacks) == 1 and re.search(
+        place("sleep") + r" < .*stalls\.py:\d+ in hold_up < .*stalls\.py:\d+ in <module>", stacks[0]
+    ), events
     assert [event["kind"] for event in events].count("stalled") == 1
 
 
@@ -42,7 +54,10 @@ def test_a_static_job_fails_for_it(horovodrun, how):
     result = horovodrun.run("-np", "2", *limits, sys.executable, JOB, how, env=ONE_THREAD)
     assert result.returncode == 1, result.stderr
     assert "Process name: 1" in result.stderr
-    assert re.search(rf"Cause: Stalled for \ds in allreduce 'second', waiting for rank 1 on host localhost, which is at {place(how)}", result.stderr)
+    assert re.search(
+        rf"Cause: Stalled for \ds in allreduce 'second', waiting for rank 1 on host localhost, which is at {place(how)}",
+        result.stderr,
+    )
     assert "done" not in result.stdout
     assert horovodrun.processes_left() == []
 
@@ -54,5 +69,8 @@ def test_an_elastic_job_goes_on_without_it(horovodrun, how):
     result = horovodrun.run(*elastic, *limits, sys.executable, JOB, how, "elastic", env=ONE_THREAD)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout.splitlines()[-1].split(">:", 1)[1]) == {"steps": 4, "world": 2, "size": 2}
-    assert re.search(rf"rank 1 on host localhost failed: stalled: the others waited for \ds for it in allreduce 'step'; it is at {place(how)}", result.stderr)
+    assert re.search(
+        rf"rank 1 on host localhost failed: stalled: the others waited for \ds for it in allreduce 'step'; it is at {place(how)}",
+        result.stderr,
+    )
     assert horovodrun.processes_left() == []

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+
 from terminal import Terminal
 
 ELASTIC = ["--min-np", "2", "--max-np", "2", "-H", "localhost:2"]
@@ -117,7 +118,10 @@ def test_stopped_terminal_loses_and_reorders_nothing(run, gate, tmp_path):
     job.wait()
     for rank in (0, 1):
         prefix = f"[{rank}]<stdout>:"
-        assert [line[len(prefix) :] for line in job.lines if line.startswith(prefix)] == ["up", *map(str, range(1, 1001))]
+        assert [line[len(prefix) :] for line in job.lines if line.startswith(prefix)] == [
+            "up",
+            *map(str, range(1, 1001)),
+        ]
 
 
 @pytest.mark.parametrize("why", ["static", "dumb", "pipe"])

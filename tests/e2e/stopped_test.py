@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from processes import command_line, pids_with
 
 JOB = Path(__file__).resolve().parent / "jobs" / "waits_for_a_file.py"
@@ -24,9 +25,20 @@ def steps(text):
 @pytest.mark.parametrize("part", PROGRAMS)
 def test_a_stopped_part_goes_on(horovodrun, tmp_path, part, elastic):
     flags = ["--min-np", "2"] if elastic else []
-    job = horovodrun.start("-np", "2", *flags, "--event-log", "events", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
+    job = horovodrun.start(
+        "-np",
+        "2",
+        *flags,
+        "--event-log",
+        "events",
+        sys.executable,
+        JOB,
+        env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)},
+    )
     job.stdout.wait_for(r"step 10$", 60)
-    pids = [pid for pid in pids_with(f"STOPPED_TEST={tmp_path}\0".encode()) if re.match(PROGRAMS[part], command_line(pid))]
+    pids = [
+        pid for pid in pids_with(f"STOPPED_TEST={tmp_path}\0".encode()) if re.match(PROGRAMS[part], command_line(pid))
+    ]
     assert pids, part
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -68,7 +80,11 @@ def test_workers_finish_while_the_launcher_is_stopped(horovodrun, tmp_path):
 def test_an_agent_that_stays_stopped_is_ended_and_named(horovodrun, tmp_path):
     job = horovodrun.start("-np", "1", sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STOPPED_TEST": str(tmp_path)})
     job.stdout.wait_for(r"step 10$", 60)
-    (agent,) = [pid for pid in pids_with(f"STOPPED_TEST={tmp_path}\0".encode()) if re.match(PROGRAMS["agent"], command_line(pid))]
+    (agent,) = [
+        pid
+        for pid in pids_with(f"STOPPED_TEST={tmp_path}\0".encode())
+        if re.match(PROGRAMS["agent"], command_line(pid))
+    ]
     os.kill(agent, signal.SIGSTOP)
     assert job.wait() == 1, job.everything()
     assert "horovod-agent was stopped (SIGSTOP) for 10s, and is killed by its guard" in job.stderr.text

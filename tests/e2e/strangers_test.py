@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from processes import command_line, environment_of, pids_with
 
 HERE = Path(__file__).resolve().parent
@@ -19,7 +20,14 @@ CONTAINER = ["unshare", "--mount", "--pid", "--fork", "--ipc", "--uts", "--mount
 @pytest.fixture(params=["--min-np 2", ""], ids=["elastic", "static"])
 def job(request, horovodrun, tmp_path):
     """A job of two workers that trains; it must not mind what happens in the test."""
-    job = horovodrun.start("-np", "2", *request.param.split(), sys.executable, JOB, env={"OMP_NUM_THREADS": "1", "STRANGERS": str(tmp_path)})
+    job = horovodrun.start(
+        "-np",
+        "2",
+        *request.param.split(),
+        sys.executable,
+        JOB,
+        env={"OMP_NUM_THREADS": "1", "STRANGERS": str(tmp_path)},
+    )
     job.stdout.wait_for(r"step 5$", 60)
     yield job
     (tmp_path / "end").touch()

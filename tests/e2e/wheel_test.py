@@ -64,14 +64,20 @@ def test_only_the_c_library_and_the_cxx_runtime_come_from_the_system(installed):
     binaries = [*package.glob("bin/*"), *package.glob("lib/*")]
     assert len(binaries) > 20
     for binary in binaries:
-        for name, path in re.findall(r"^\s*(\S+) => (.*?)(?: \(0x\w+\))?$", subprocess.check_output(["ldd", binary], text=True), re.M):
+        for name, path in re.findall(
+            r"^\s*(\S+) => (.*?)(?: \(0x\w+\))?$", subprocess.check_output(["ldd", binary], text=True), re.M
+        ):
             if not re.match(r"(linux-vdso|lib(c|m|stdc\+\+|gcc_s|pthread|dl|rt|resolv))\.so", name):
-                assert os.path.realpath(path).startswith(os.path.realpath(package)), f"{binary} takes {name} from {path}"
+                assert os.path.realpath(path).startswith(os.path.realpath(package)), (
+                    f"{binary} takes {name} from {path}"
+                )
 
 
 @pytest.mark.parametrize("program", ["horovodrun", "horovod-agent", "horovod-rendezvousd"])
 def test_programs_are_on_the_path(installed, program):
-    result = subprocess.run([program, "--version"], env=environment_of(installed), capture_output=True, text=True, timeout=30)
+    result = subprocess.run(
+        [program, "--version"], env=environment_of(installed), capture_output=True, text=True, timeout=30
+    )
     assert result.returncode == 0, result.stderr
     assert re.search(r"\d+\.\d+\.\d+", result.stdout)
 

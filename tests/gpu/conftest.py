@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
-from launcher import Launcher  # noqa: E402
+from launcher import Launcher
 
 
 def why_not():

@@ -52,7 +52,18 @@ def test_gpu_operations_can_be_turned_off(horovodrun, job):
 
 def test_kill_in_the_middle_of_an_allreduce(horovodrun, job, tmp_path):
     for round in range(5):
-        result = horovodrun.run("-np", 3, "--min-np", 2, "--max-np", 3, "python", job("killed.py"), tmp_path / f"killed-{round}", timeout=120)
+        result = horovodrun.run(
+            "-np",
+            3,
+            "--min-np",
+            2,
+            "--max-np",
+            3,
+            "python",
+            job("killed.py"),
+            tmp_path / f"killed-{round}",
+            timeout=120,
+        )
         assert result.returncode == 0, result.stderr
         assert "done at 60" in result.stdout
 

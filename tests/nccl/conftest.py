@@ -48,7 +48,10 @@ def wheel():
 @pytest.fixture(scope="session")
 def cuda_headers():
     """Where the runtime's headers are that NCCL's include, of the newest CUDA."""
-    folders = [fetch(name) for name in ("nvidia-cuda-runtime==13.0.48", "nvidia-cuda-crt==13.0.48", "nvidia-cuda-cccl==13.0.50")]
+    folders = [
+        fetch(name)
+        for name in ("nvidia-cuda-runtime==13.0.48", "nvidia-cuda-crt==13.0.48", "nvidia-cuda-cccl==13.0.50")
+    ]
     return [path for folder in folders for path in folder.glob("nvidia/*/include")]
 
 
@@ -56,7 +59,9 @@ def cuda_headers():
 def real_library_test():
     """The program of collectives/nccl/real_library_test.cc and the folder to run it in."""
     target = "//collectives/nccl:real_library_test"
-    subprocess.run(["bazel", "build", "--ui_event_filters=-info,-debug", target], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        ["bazel", "build", "--ui_event_filters=-info,-debug", target], cwd=ROOT, check=True, capture_output=True
+    )
     found = subprocess.run(["bazel", "info", "bazel-bin"], cwd=ROOT, check=True, capture_output=True, text=True)
     program = Path(found.stdout.strip()) / "collectives" / "nccl" / "real_library_test"
     return program, Path(str(program) + ".runfiles") / "horovod"

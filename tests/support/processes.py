@@ -43,7 +43,9 @@ class Stream:
                     return found[count - 1]
                 left = deadline - time.monotonic()
                 if self._ended or left <= 0:
-                    raise AssertionError(f"{'ended' if self._ended else f'{timeout} s passed'} without /{pattern}/ in:\n{self._text}")
+                    raise AssertionError(
+                        f"{'ended' if self._ended else f'{timeout} s passed'} without /{pattern}/ in:\n{self._text}"
+                    )
                 self._changed.wait(left)
 
     def wait_until(self, condition, timeout, what):
@@ -53,7 +55,9 @@ class Stream:
             while not condition(self._text):
                 left = deadline - time.monotonic()
                 if self._ended or left <= 0:
-                    raise AssertionError(f"{'ended' if self._ended else f'{timeout} s passed'} without {what} in:\n{self._text[-20000:]}")
+                    raise AssertionError(
+                        f"{'ended' if self._ended else f'{timeout} s passed'} without {what} in:\n{self._text[-20000:]}"
+                    )
                 self._changed.wait(left)
 
     def wait_end(self, timeout):
@@ -66,7 +70,13 @@ class Running:
     def __init__(self, argv, find_pid=None, **options):
         options.setdefault("stdin", subprocess.DEVNULL)
         self.popen = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True, **options
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            **options,
         )
         self._find_pid = find_pid
         self.stdout = Stream(self.popen.stdout)

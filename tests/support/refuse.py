@@ -30,7 +30,10 @@ def refuse(system_call, error):
     ]
     program = Program(len(rules), b"".join(struct.pack("HBBI", *rule) for rule in rules))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) != 0:
+    if (
+        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+        or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) != 0
+    ):
         raise OSError(ctypes.get_errno(), "no seccomp here")
 
 

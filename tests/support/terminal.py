@@ -43,7 +43,11 @@ class Terminal:
         streams = {"stdin": self._screen, "stdout": self._screen, "stderr": self._screen, **(redirect or {})}
         screen_fd = self._screen
         self.popen = subprocess.Popen(
-            argv, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(screen_fd, termios.TIOCSCTTY, 0), **streams, **options
+            argv,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(screen_fd, termios.TIOCSCTTY, 0),
+            **streams,
+            **options,
         )
         self._sent = ""
         self._changed = threading.Condition()

@@ -79,7 +79,7 @@ class TrainingLog:
     def trains_with(self, size):
         """Whether all members of the newest world have begun, and there are so many."""
         self._read_on(self._stream.text)
-        return {rank: said for rank, (said, _) in self._newest_members.items()} == {rank: size for rank in range(size)}
+        return {rank: said for rank, (said, _) in self._newest_members.items()} == dict.fromkeys(range(size), size)
 
     def forget(self):
         """Drops the entries of the past, for runs that go on for long and look at the present only."""
@@ -120,7 +120,9 @@ class TrainingLog:
             # The last batch of an epoch is filled up from the front, by less than one sample a rank.
             extra = sum(counter.values()) - samples
             largest = max(size for size, _ in worlds.values())
-            assert extra < largest, f"epoch {epoch}: {extra} samples too many: {[s for s in counter if counter[s] > 1][:20]}"
+            assert extra < largest, (
+                f"epoch {epoch}: {extra} samples too many: {[s for s in counter if counter[s] > 1][:20]}"
+            )
         for world, _ in Counter(world for world, _ in rolled_back).items():
             lost = {step for w, step in rolled_back if w == world}
             assert len(lost) <= 1, f"epoch {world}: steps {sorted(lost)} were rolled back, more than one commit"

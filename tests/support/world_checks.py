@@ -36,7 +36,9 @@ def check_steps_of_worlds(steps, members):
     middle of, if others have completed that before (it may have been stopped)."""
     completed = {}  # by epoch and step: when it was first said to be
     for entry in steps:
-        assert process(entry) in members[entry["world"]].values(), f"{process(entry)} trains in epoch {entry['world']}, which it did not begin"
+        assert process(entry) in members[entry["world"]].values(), (
+            f"{process(entry)} trains in epoch {entry['world']}, which it did not begin"
+        )
         key = entry["world"], entry["step"]
         completed[key] = min(completed.get(key, entry["time"]), entry["time"])
     began = {}
@@ -73,7 +75,9 @@ def check_commits(begun, steps):
         weights = {step: digest for step, digest in weights.items() if step <= start}
         for entry in begun:
             if entry["world"] == epoch and start > 0 and "weights" in entry:
-                assert entry["weights"] == weights[start], f"epoch {epoch} begins with other weights than those after step {start}"
+                assert entry["weights"] == weights[start], (
+                    f"epoch {epoch} begins with other weights than those after step {start}"
+                )
         weights.update(trained.get(epoch, {}))
 
 

@@ -21,13 +21,40 @@ SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 def parser(description, rounds, budget):
     """With the arguments that all benchmarks have."""
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    result.add_argument("--np", type=int, nargs="+", default=[2], metavar="N", help="numbers of processes, one after the other (default: 2)")
-    result.add_argument("--rounds", type=int, default=rounds, help=f"in each of which all libraries have their turn (default: {rounds})")
-    result.add_argument("--budget", type=float, default=budget, metavar="SECONDS", help=f"of a library's turn, about (default: {budget:g})")
+    result.add_argument(
+        "--np",
+        type=int,
+        nargs="+",
+        default=[2],
+        metavar="N",
+        help="numbers of processes, one after the other (default: 2)",
+    )
+    result.add_argument(
+        "--rounds", type=int, default=rounds, help=f"in each of which all libraries have their turn (default: {rounds})"
+    )
+    result.add_argument(
+        "--budget",
+        type=float,
+        default=budget,
+        metavar="SECONDS",
+        help=f"of a library's turn, about (default: {budget:g})",
+    )
     result.add_argument("--torch", nargs="+", choices=["debian", "pip"], default=["debian", "pip"],
                         help="whose torch.distributed: 1.13, 2.13 (default: both)")  # fmt: skip
-    result.add_argument("--stage", type=Path, default=DEV / "stage", metavar="DIRECTORY", help="with the horovod to measure (default: what tools/build made)")
-    result.add_argument("--programs", type=Path, default=DEV / "bench", metavar="DIRECTORY", help="with the compiled programs (default: what tools/bench/run made)")
+    result.add_argument(
+        "--stage",
+        type=Path,
+        default=DEV / "stage",
+        metavar="DIRECTORY",
+        help="with the horovod to measure (default: what tools/build made)",
+    )
+    result.add_argument(
+        "--programs",
+        type=Path,
+        default=DEV / "bench",
+        metavar="DIRECTORY",
+        help="with the compiled programs (default: what tools/bench/run made)",
+    )
     result.add_argument("--horovod", type=Path, default=DEV / "venv-horovod", metavar="DIRECTORY",
                         help="a virtual environment with Horovod 0.28.1, to compare with where there is one (default: .dev/venv-horovod)")  # fmt: skip
     result.add_argument("--json", type=Path, metavar="FILE", help="append a JSON object per row to this file")
@@ -46,7 +73,11 @@ def python_of(which):
 
 def environment(args, which):
     """For our jobs, with Debian's or pip's torch."""
-    return {**os.environ, "PATH": f"{DEV}/venv-{which}/bin:{args.stage}/horovod/bin:{os.environ['PATH']}", "PYTHONPATH": str(args.stage)}
+    return {
+        **os.environ,
+        "PATH": f"{DEV}/venv-{which}/bin:{args.stage}/horovod/bin:{os.environ['PATH']}",
+        "PYTHONPATH": str(args.stage),
+    }
 
 
 def horovodrun(args, ranks):
@@ -59,7 +90,11 @@ def original_horovod(args, ranks):
     if not (programs / "horovodrun").exists():
         return None
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return [str(programs / "horovodrun"), "-np", str(ranks)], str(programs / "python"), {**environment, "PATH": f"{programs}:{os.environ['PATH']}"}
+    return (
+        [str(programs / "horovodrun"), "-np", str(ranks)],
+        str(programs / "python"),
+        {**environment, "PATH": f"{programs}:{os.environ['PATH']}"},
+    )
 
 
 def mpirun(ranks):
@@ -106,7 +141,9 @@ def begin(args):
     near = [f"cores {a} and {b}: {trip:.3f} us {nearness(trip)}" for a, b, trip in cache_line_trips(args)]
     if original_horovod(args, 1) is None:
         note(f"without Horovod 0.28.1: there is no {args.horovod}")
-    say(f"cache line there and back: {', '.join(near) or 'one core'}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    say(
+        f"cache line there and back: {', '.join(near) or 'one core'}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    )
 
 
 def emit(args, row):
@@ -134,11 +171,28 @@ class Table:
         cells = []
         for column in self._titles:
             value = values.get(column)
-            text = "-" if value is None else f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
+            text = (
+                "-"
+                if value is None
+                else f"{value:.2f}"
+                if abs(value) < 10
+                else f"{value:.1f}"
+                if abs(value) < 100
+                else f"{value:,.0f}"
+            )
             cells.append(f"{text:>{self._width(column)}}")
         trip = max((trip for _, _, trip in cache_line_trips(self._args)), default=0)  # a virtual machine's cores move
         say(f"{label:<18}" + "".join(cells) + f"   {nearness(trip)}")
-        emit(self._args, {"table": self._title, self._first: label, **{name: round(v, 4) for name, v in values.items() if v is not None}, "cache_line_us": trip, **extra})
+        emit(
+            self._args,
+            {
+                "table": self._title,
+                self._first: label,
+                **{name: round(v, 4) for name, v in values.items() if v is not None},
+                "cache_line_us": trip,
+                **extra,
+            },
+        )
 
 
 def median(values):

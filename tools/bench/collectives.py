@@ -27,12 +27,27 @@ def contestants(args, ranks, referee):
     worker = [str(bench.HERE / "worker_collectives.py")]
     ours = args.torch[-1]
     found = {
-        "c++": ([str(args.programs / "communicator_bench"), args.backend, str(ranks), referee.socket_path, "c++"], None),
-        "hvd": (bench.horovodrun(args, ranks) + [bench.python_of(ours), *worker, "hvd", referee.socket_path, "hvd"], bench.environment(args, ours)),
+        "c++": (
+            [str(args.programs / "communicator_bench"), args.backend, str(ranks), referee.socket_path, "c++"],
+            None,
+        ),
+        "hvd": (
+            bench.horovodrun(args, ranks) + [bench.python_of(ours), *worker, "hvd", referee.socket_path, "hvd"],
+            bench.environment(args, ours),
+        ),
     }
     for which in args.torch:
         name = bench.TORCH[which]
-        command = [bench.python_of(which), *worker, "torch", referee.socket_path, name.replace(" ", "-"), referee.scratch("store-" + which), "RANK", str(ranks)]
+        command = [
+            bench.python_of(which),
+            *worker,
+            "torch",
+            referee.socket_path,
+            name.replace(" ", "-"),
+            referee.scratch("store-" + which),
+            "RANK",
+            str(ranks),
+        ]
         found[name] = bench.forked(command, ranks), None
     original = bench.original_horovod(args, ranks)
     if original:
@@ -66,12 +81,21 @@ def compare(args, table, referee, label, what):
 
 
 def peers_of(args):
-    return [*(bench.TORCH[which] for which in args.torch), "mpi", *(["horovod"] if bench.original_horovod(args, 1) else [])]
+    return [
+        *(bench.TORCH[which] for which in args.torch),
+        "mpi",
+        *(["horovod"] if bench.original_horovod(args, 1) else []),
+    ]
 
 
 def titles(args):
     peers = peers_of(args)
-    ratios = [f"{peer}/{us}".replace("torch ", "") for us in ("c++", "hvd") for peer in peers if (us, peer) not in (("hvd", "mpi"), ("c++", "horovod"))]
+    ratios = [
+        f"{peer}/{us}".replace("torch ", "")
+        for us in ("c++", "hvd")
+        for peer in peers
+        if (us, peer) not in (("hvd", "mpi"), ("c++", "horovod"))
+    ]
     return ["c++", "hvd", *peers, *ratios]
 
 
@@ -95,7 +119,12 @@ def main():
     parser = bench.parser(__doc__, rounds=9, budget=0.05)
     parser.add_argument("part", choices=["allreduce", "collectives"])
     parser.add_argument("--sizes", nargs="+", metavar="SIZE", help="4B, 64KB, 1MB, ...")
-    parser.add_argument("--backend", default="shm", choices=["shm", "shm-plain", "shm-streaming", "gloo"], help="of the C++ caller (default: shm)")
+    parser.add_argument(
+        "--backend",
+        default="shm",
+        choices=["shm", "shm-plain", "shm-streaming", "gloo"],
+        help="of the C++ caller (default: shm)",
+    )
     parser.add_argument("--only", nargs="+", metavar="COLUMN", help="these libraries only")
     args = parser.parse_args()
     bench.begin(args)

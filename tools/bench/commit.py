@@ -33,15 +33,16 @@ args = parser.parse_args()
 
 if not args.in_job:
     for workers in args.workers:
-        job = ["horovodrun", "-np", str(workers), "--min-np", str(workers), "-H", "localhost:{}".format(workers)]
+        job = ["horovodrun", "-np", str(workers), "--min-np", str(workers), "-H", f"localhost:{workers}"]
         command = [*job, sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--in-job"]
         code = subprocess.call(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
         if code != 0:
             sys.exit(code)
     sys.exit(0)
 
-import horovod.torch as hvd  # noqa: E402
 import torch  # noqa: E402
+
+import horovod.torch as hvd  # noqa: E402
 from horovod import _ffi  # noqa: E402
 from horovod.elastic import commits  # noqa: E402
 
@@ -81,7 +82,12 @@ def alternately(calls):
 
 def report(section, **figures):
     if hvd.rank() == 0:
-        head = {"section": section, "torch": torch.__version__, "workers": hvd.size(), "load": round(os.getloadavg()[0], 1)}
+        head = {
+            "section": section,
+            "torch": torch.__version__,
+            "workers": hvd.size(),
+            "load": round(os.getloadavg()[0], 1),
+        }
         print(json.dumps({**head, **figures}), flush=True)
 
 
@@ -103,7 +109,12 @@ def commit(megabytes, tensors):
         "restore": state.restore,
     }
     medians = alternately(calls)
-    figures = {"state_MB": megabytes, "tensors": tensors, "first_commit_ms": round(first, 1), "second_commit_ms": round(second, 1)}
+    figures = {
+        "state_MB": megabytes,
+        "tensors": tensors,
+        "first_commit_ms": round(first, 1),
+        "second_commit_ms": round(second, 1),
+    }
     for which, prefix in enumerate(("", "cpu_")):
         figures.update((prefix + name + "_ms", round(medians[name][which], 2)) for name in calls)
         figures[prefix + "commit_ms_per_GB"] = round(medians["commit"][which] * 1000 / megabytes, 1)

@@ -52,7 +52,10 @@ def main():
             changing.append(accuracy)
         if 2 not in sizes or sizes[-1] != 4:
             sys.exit(f"the job did not shrink and grow back: {sizes}")
-        print(f"seed {seed}: steady {steady[-1]:.2f} %, 4 -> 2 -> 4 {changing[-1]:.2f} % ({sizes.count(2)} of {len(sizes)} epochs with 2)", flush=True)
+        print(
+            f"seed {seed}: steady {steady[-1]:.2f} %, 4 -> 2 -> 4 {changing[-1]:.2f} % ({sizes.count(2)} of {len(sizes)} epochs with 2)",
+            flush=True,
+        )
     print(f"mean steady {statistics.mean(steady):.2f} % (deviation {statistics.stdev(steady):.2f}), "
           f"changing {statistics.mean(changing):.2f} % (deviation {statistics.stdev(changing):.2f})")  # fmt: skip
 

@@ -17,7 +17,10 @@ import start
 from referee import JobFailed, Referee, median_ratio
 
 SIZES = ["4B", "64KB", "1MB", "16MB", "64MB"]
-VARIABLES = {"plain": {"HOROVOD_SHARED_MEMORY": "0"}, "tls": {"HOROVOD_SHARED_MEMORY": "0", "HOROVOD_ENCRYPT_DATA": "1"}}
+VARIABLES = {
+    "plain": {"HOROVOD_SHARED_MEMORY": "0"},
+    "tls": {"HOROVOD_SHARED_MEMORY": "0", "HOROVOD_ENCRYPT_DATA": "1"},
+}
 
 
 def environments(args):
@@ -25,10 +28,21 @@ def environments(args):
 
 
 def sums(args, ranks):
-    table = bench.Table(args, f"allreduce over TCP, {ranks} processes, us", "size", ["plain", "tls", "GB/s plain", "GB/s tls", "tls/plain"])
+    table = bench.Table(
+        args,
+        f"allreduce over TCP, {ranks} processes, us",
+        "size",
+        ["plain", "tls", "GB/s plain", "GB/s tls", "tls/plain"],
+    )
     with Referee() as referee:
         for name, environment in environments(args).items():
-            worker = [bench.python_of(args.torch[-1]), str(bench.HERE / "worker_collectives.py"), "hvd", referee.socket_path, name]
+            worker = [
+                bench.python_of(args.torch[-1]),
+                str(bench.HERE / "worker_collectives.py"),
+                "hvd",
+                referee.socket_path,
+                name,
+            ]
             referee.start(name, bench.horovodrun(args, ranks) + worker, ranks, environment)
         for size in args.sizes or SIZES:
             try:
@@ -44,7 +58,13 @@ def sums(args, ranks):
 def init_seconds(args, ranks, environment):
     """Of the slowest rank, or None."""
     with tempfile.TemporaryDirectory(prefix="hvd-bench-") as directory:
-        command = [*bench.horovodrun(args, ranks), bench.python_of(args.torch[-1]), str(bench.HERE / "worker_start.py"), "hvd", directory]
+        command = [
+            *bench.horovodrun(args, ranks),
+            bench.python_of(args.torch[-1]),
+            str(bench.HERE / "worker_start.py"),
+            "hvd",
+            directory,
+        ]
         if start.run(command, environment) is None:
             return None
         times = [json.loads(path.read_text()) for path in Path(directory).iterdir()]
@@ -60,7 +80,11 @@ def init(args, ranks):
     if None in times["plain"] + times["tls"]:
         bench.fail("not all jobs came up")
     values = {name: 1000 * bench.median(seconds) for name, seconds in times.items()}
-    table.row("from the last rank's call on", {**values, "tls/plain": median_ratio(times["tls"], times["plain"])}, rounds=args.rounds)
+    table.row(
+        "from the last rank's call on",
+        {**values, "tls/plain": median_ratio(times["tls"], times["plain"])},
+        rounds=args.rounds,
+    )
 
 
 def main():

@@ -37,8 +37,10 @@ def main() -> None:
     idle = 100 * (time.process_time() - cpu) / (time.perf_counter() - wall)
     worst = hvd.allreduce(torch.tensor([added, idle], dtype=torch.float64), op=hvd.Max, name="worst")
     if hvd.rank() == 0:
-        print(f"worst of {hvd.size()} ranks: {worst[0]:.1f} MB of resident memory added, "
-              f"{worst[1]:.3f} % of a core while idle for {args.seconds:g} s")
+        print(
+            f"worst of {hvd.size()} ranks: {worst[0]:.1f} MB of resident memory added, "
+            f"{worst[1]:.3f} % of a core while idle for {args.seconds:g} s"
+        )
 
 
 if __name__ == "__main__":

@@ -46,7 +46,13 @@ def communication(times, way):
 def show(table, model, which, times, rounds):
     ours, ddp, view = (communication(times, way) for way in WAYS[1:4])
     values = {way: 1000 * bench.median(seconds) for way, seconds in times.items()}
-    values.update({"hvd comm": 1000 * bench.median(ours), "ddp comm": 1000 * bench.median(ddp), "view comm": 1000 * bench.median(view)})
+    values.update(
+        {
+            "hvd comm": 1000 * bench.median(ours),
+            "ddp comm": 1000 * bench.median(ddp),
+            "view comm": 1000 * bench.median(view),
+        }
+    )
     values.update({"hvd/ddp": median_ratio(ours, ddp), "hvd/view": median_ratio(ours, view)})
     if "horovod" in times:
         original = communication(times, "horovod")
@@ -70,7 +76,13 @@ def main():
                 try:
                     start(args, ways, ranks, which, referee)
                     for model in args.models:
-                        show(table, model, which, referee.contest(f"{model}-gradients - 0", args.rounds, args.budget), args.rounds)
+                        show(
+                            table,
+                            model,
+                            which,
+                            referee.contest(f"{model}-gradients - 0", args.rounds, args.budget),
+                            args.rounds,
+                        )
                 except JobFailed as error:
                     bench.note(str(error))
 

@@ -46,21 +46,33 @@ def medians(count, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tensors", type=int, nargs="+", default=[1000, 2000, 4000, 8000], metavar="N", help="numbers, each best twice the last")
+    parser.add_argument(
+        "--tensors",
+        type=int,
+        nargs="+",
+        default=[1000, 2000, 4000, 8000],
+        metavar="N",
+        help="numbers, each best twice the last",
+    )
     parser.add_argument("--rounds", type=int, default=5, help="(default: 5)")
     args = parser.parse_args()
     torch.set_num_threads(1)
     hvd.init()
     if hvd.rank() == 0:
         print(f"{hvd.size()} processes, median of {args.rounds} rounds")
-        print(f"{'tensors':>8} {'group, ms':>10} {'single, ms':>11} {'group/single':>13} {'group grew':>11} {'single grew':>12}")
+        print(
+            f"{'tensors':>8} {'group, ms':>10} {'single, ms':>11} {'group/single':>13} {'group grew':>11} {'single grew':>12}"
+        )
     before = None
     for count in args.tensors:
         now = medians(count, args.rounds)
         grew = [f"{now[way] / before[way]:.2f}" if before else "" for way in now]
         if hvd.rank() == 0:
             ratio = now["group"] / now["single"]
-            print(f"{count:8} {now['group']:10.1f} {now['single']:11.1f} {ratio:13.2f} {grew[0]:>11} {grew[1]:>12}", flush=True)
+            print(
+                f"{count:8} {now['group']:10.1f} {now['single']:11.1f} {ratio:13.2f} {grew[0]:>11} {grew[1]:>12}",
+                flush=True,
+            )
         before = now
     hvd.shutdown()
 

@@ -14,7 +14,14 @@ import bench
 from referee import JobFailed, Referee, median_ratio
 
 SIZES = ["4B", "1KB", "64KB", "1MB", "16MB", "64MB", "256MB"]
-OTHERS = [("allgather", "64MB"), ("broadcast", "64MB"), ("alltoall", "64MB"), ("reducescatter", "64MB"), ("allgather", "64KB"), ("broadcast", "64KB")]
+OTHERS = [
+    ("allgather", "64MB"),
+    ("broadcast", "64MB"),
+    ("alltoall", "64MB"),
+    ("reducescatter", "64MB"),
+    ("allgather", "64KB"),
+    ("broadcast", "64KB"),
+]
 ADDRESSES = ["10.77.1.1", "10.77.1.2"]
 HOLD = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"]
 
@@ -63,8 +70,14 @@ def main():
     for ranks in args.np:
         with two_hosts() as hosts, Referee() as referee:
             for name in ("hierarchical", "gloo"):
-                referee.start(name, [str(args.programs / "communicator_bench"), name, str(ranks), referee.socket_path, name, *hosts], ranks)
-            table = bench.Table(args, f"float32, {ranks} processes on 2 hosts", "operation", ["gloo", "hierarchical", "ratio"])
+                referee.start(
+                    name,
+                    [str(args.programs / "communicator_bench"), name, str(ranks), referee.socket_path, name, *hosts],
+                    ranks,
+                )
+            table = bench.Table(
+                args, f"float32, {ranks} processes on 2 hosts", "operation", ["gloo", "hierarchical", "ratio"]
+            )
             for size in args.sizes or SIZES:
                 compare(args, table, referee, f"allreduce {size}", f"allreduce float32 {bench.size_of(size)}")
             for operation, size in [] if args.sizes else OTHERS:

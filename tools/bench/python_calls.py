@@ -18,7 +18,6 @@ import horovod.torch as hvd
 PARAMETERS = 161
 
 
-
 def calls():
     """Name, how many times in a round, and the call."""
     x = torch.zeros(1)

@@ -209,7 +209,9 @@ class ClusterJob(LocalJob):
         for pipe in pipes:
             os.mkfifo(pipe)
         redirect = ["sh", "-c", 'exec "$@" >"$0/stdout" 2>"$0/stderr"', self._directory]
-        self._running = self._cluster["launcher"].start_command([*redirect, *self._command], env={"OMP_NUM_THREADS": "1"})
+        self._running = self._cluster["launcher"].start_command(
+            [*redirect, *self._command], env={"OMP_NUM_THREADS": "1"}
+        )
         for pipe in pipes:
             self.story.read(open(pipe, errors="replace"))
         return self
@@ -281,17 +283,27 @@ class Kill:
 
     def _wait(self):
         story, survivors = self._story, self._survivors.values()
-        story.wait_for(lambda: all(story.stepped_after(process, self._world) for process in survivors), "next step of all survivors")
+        story.wait_for(
+            lambda: all(story.stepped_after(process, self._world) for process in survivors),
+            "next step of all survivors",
+        )
 
         def full():
             world = story.full_world(self._size)
-            return world > self._world and all((process, world) in story.first_steps for process in story.members[world].values()) and world
+            return (
+                world > self._world
+                and all((process, world) in story.first_steps for process in story.members[world].values())
+                and world
+            )
 
         self._full = story.wait_for(full, f"steps in a world of {self._size}")
 
     def _find_times(self):
         self._events = self._job.events.new_entries()
-        last = max(self._survivors.values(), key=lambda process: self._story.first_steps[process, self._story.stepped_after(process, self._world)])
+        last = max(
+            self._survivors.values(),
+            key=lambda process: self._story.first_steps[process, self._story.stepped_after(process, self._world)],
+        )
         times = self._phases_of(last)
         if not self._raised:  # else it is told before that
             times["exited"] = next((entry["time"] for entry in self._events if entry["kind"] == "worker_failed"), None)
@@ -308,7 +320,9 @@ class Kill:
         story, world = self._story, self._story.stepped_after(process, self._world)
         old_rank = next(rank for rank, member in self._survivors.items() if member == process)
         rank = next(rank for rank, member in story.members[world].items() if member == process)
-        broken = [entry["time"] for entry in self._events if entry["kind"] == "world_broken" and entry["world"] == self._world]
+        broken = [
+            entry["time"] for entry in self._events if entry["kind"] == "world_broken" and entry["world"] == self._world
+        ]
         # The two streams of a process need not come in order of time.
         story.wait_for(lambda: (world, rank, "connected") in story.world_times, "word that the next world is connected")
         return {
@@ -329,9 +343,13 @@ class Kill:
 
     def _start_seconds(self):
         """What the newcomer took to be ready, beside hvd.init()."""
-        newcomer = next(process for process in self._story.members[self._full].values() if process not in self._survivors.values())
+        newcomer = next(
+            process for process in self._story.members[self._full].values() if process not in self._survivors.values()
+        )
         ready, init_seconds = self._story.ready[newcomer]
-        started = [entry["time"] for entry in self._events if entry["kind"] == "worker_started" and entry["time"] < ready]
+        started = [
+            entry["time"] for entry in self._events if entry["kind"] == "worker_started" and entry["time"] < ready
+        ]
         if not started:
             raise NotFound("nothing said when the newcomer was started")
         return ready - started[-1] - init_seconds
@@ -340,13 +358,15 @@ class Kill:
 def measure(args, ballast):
     """The kills that went well, and what was wrong with the next one, or None."""
     kills = []
-    with tempfile.TemporaryDirectory() as directory:
-        with (ClusterJob if args.hosts else LocalJob)(args, ballast, Path(directory)) as job:
-            try:
-                while len(kills) < args.kills:
-                    kills.append(Kill(job, args))
-            except NotFound as error:
-                return kills, f"kill {len(kills) + 1} with {ballast} MB of ballast: {error}"
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        (ClusterJob if args.hosts else LocalJob)(args, ballast, Path(directory)) as job,
+    ):
+        try:
+            while len(kills) < args.kills:
+                kills.append(Kill(job, args))
+        except NotFound as error:
+            return kills, f"kill {len(kills) + 1} with {ballast} MB of ballast: {error}"
     return kills, None
 
 
@@ -359,7 +379,12 @@ def cells(seconds):
 
 
 def table(args, outcomes):
-    aims = {"stepped": "50" if args.hosts else "20", "full size": "1000" if args.spares else "", "but start": "300", "switched in": "100"}
+    aims = {
+        "stepped": "50" if args.hosts else "20",
+        "full size": "1000" if args.spares else "",
+        "but start": "300",
+        "switched in": "100",
+    }
     rows = [*PHASES, "exited", "full size", *([] if args.spares else ["but start"]), "switched in"]
     titles = []
     for kills in outcomes:
@@ -377,12 +402,22 @@ def table(args, outcomes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20, help="for each size of ballast")
-    parser.add_argument("--raise", dest="raises", action="store_true", help="have workers raise an exception, instead of killing them")
+    parser.add_argument(
+        "--raise", dest="raises", action="store_true", help="have workers raise an exception, instead of killing them"
+    )
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--hosts", type=int, default=0, help="test hosts that the workers run on (default: this machine)")
+    parser.add_argument(
+        "--hosts", type=int, default=0, help="test hosts that the workers run on (default: this machine)"
+    )
     parser.add_argument("--spares", type=int, default=0)
     parser.add_argument("--megabytes", type=float, default=1.0, help="of parameters (default: 1)")
-    parser.add_argument("--ballast-megabytes", type=int, nargs="+", default=[0], help="of resident memory in each worker beside what torch needs")
+    parser.add_argument(
+        "--ballast-megabytes",
+        type=int,
+        nargs="+",
+        default=[0],
+        help="of resident memory in each worker beside what torch needs",
+    )
     parser.add_argument("--step-seconds", type=float, default=0.01)
     parser.add_argument("--json", help="a file for the single results, in seconds")
     args = parser.parse_args()

@@ -145,7 +145,9 @@ class Referee:
             times[name] = []
         for _ in range(rounds):
             for name, number in calls.items():
-                block = max(1, number // 50) if number >= 1000 else 1  # short calls: the clock is read less often than they are made
+                block = (
+                    max(1, number // 50) if number >= 1000 else 1
+                )  # short calls: the clock is read less often than they are made
                 times[name].append(self.time(name, what, number, block))
         return times
 
@@ -153,4 +155,3 @@ class Referee:
 def median_ratio(over, under):
     """The median of the rounds' ratios, or None."""
     return statistics.median(a / b for a, b in zip(over, under)) if over and under else None
-

@@ -38,10 +38,24 @@ def launchers(args, ranks):
     script = str(bench.HERE / "worker_start.py")
     for which in args.torch:
         python, version = bench.python_of(which), bench.TORCH[which].split()[1]
-        found[f"horovodrun {version}"] = bench.horovodrun(args, ranks), [python, script, "hvd"], bench.environment(args, which)
+        found[f"horovodrun {version}"] = (
+            bench.horovodrun(args, ranks),
+            [python, script, "hvd"],
+            bench.environment(args, which),
+        )
         # 1.13 with Python 3.11 does not know what no redirection is.
         redirects = ["--redirects", "1", "--tee", "1"] if which == "debian" else []
-        torchrun = [python, "-m", "torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", "PORT", *redirects, "--no_python"]
+        torchrun = [
+            python,
+            "-m",
+            "torch.distributed.run",
+            "--nproc_per_node",
+            str(ranks),
+            "--master_port",
+            "PORT",
+            *redirects,
+            "--no_python",
+        ]
         found[f"torchrun {version}"] = torchrun, [python, script, "torch"], {**os.environ, "OMP_NUM_THREADS": "1"}
     original = bench.original_horovod(args, ranks)
     if original:
@@ -57,7 +71,9 @@ def run(command, environment):
     command = [free_port() if word == "PORT" else word for word in command]
     start = time.monotonic()
     with tempfile.TemporaryFile() as output:
-        job = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        job = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
         try:
             code = job.wait(DEADLINE)
             seconds = time.monotonic() - start

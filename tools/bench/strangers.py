@@ -67,13 +67,27 @@ def entries(text):
 
 def measure(cluster, crowd_size, args, go):
     """The rows' values of one job, which waits at the pipe `go`."""
-    ports = {**{host: LOCAL_RANKS for host in HOSTS}, "launcher": 1} if crowd_size else {}
-    crowds = {host: cluster[host].start_command(["python", "-u", CROWD, str(crowd_size), str(ports[host])]) for host in ports}
+    ports = {**dict.fromkeys(HOSTS, LOCAL_RANKS), "launcher": 1} if crowd_size else {}
+    crowds = {
+        host: cluster[host].start_command(["python", "-u", CROWD, str(crowd_size), str(ports[host])]) for host in ports
+    }
     for crowd in crowds.values():
         crowd.stdout.wait_for("watching", 60)
     ranks = LOCAL_RANKS * len(HOSTS)
     begin = time.time()
-    command = ["horovodrun", "-np", ranks, "-H", ",".join(f"{host}:{LOCAL_RANKS}" for host in HOSTS), "python", __file__, "--seconds", args.seconds, "--work", go]
+    command = [
+        "horovodrun",
+        "-np",
+        ranks,
+        "-H",
+        ",".join(f"{host}:{LOCAL_RANKS}" for host in HOSTS),
+        "python",
+        __file__,
+        "--seconds",
+        args.seconds,
+        "--work",
+        go,
+    ]
     job = cluster["launcher"].start_command(command, env={"HOROVOD_SHARED_MEMORY": "0"})
     job.stdout.wait_for("joined", 120, count=ranks)
     for host, crowd in crowds.items():
@@ -103,7 +117,10 @@ def main():
     from netns import Cluster
 
     found = {0: [], args.strangers: []}
-    with tempfile.TemporaryDirectory(prefix="hvd-bench-") as directory, Cluster([*HOSTS, "launcher"], Path(directory)) as cluster:
+    with (
+        tempfile.TemporaryDirectory(prefix="hvd-bench-") as directory,
+        Cluster([*HOSTS, "launcher"], Path(directory)) as cluster,
+    ):
         go = Path(directory) / "go"
         os.mkfifo(go)
         for _ in range(args.rounds):

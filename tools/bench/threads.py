@@ -16,7 +16,6 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 WAYS = ["hvd", "torchrun", "alone"]
 WARMUP = 10  # steps
@@ -26,6 +25,7 @@ def work(args):
     """One process of a job: prints the median time of its steps if it is rank 0."""
     import torch
     import torch.nn.functional as F
+
     from models import Digits
 
     torch.manual_seed(0)
@@ -41,7 +41,9 @@ def work(args):
 
         hvd.init()
         rank, net = hvd.rank(), model
-        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01), named_parameters=model.named_parameters())
+        optimizer = hvd.DistributedOptimizer(
+            torch.optim.SGD(model.parameters(), lr=0.01), named_parameters=model.named_parameters()
+        )
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     images, labels = torch.randn(args.batch, 1, 28, 28), torch.randint(10, (args.batch,))
     times = []
@@ -62,14 +64,25 @@ def command_of(way, ranks, args):
     if way == "torchrun":
         # Torch 1.13 with Python 3.11 does not know what no redirection is; every version takes this one.
         redirects = ["--redirects", "1", "--tee", "1"]
-        return [sys.executable, "-m", "torch.distributed.run", "--standalone", *redirects, "--nproc_per_node", str(ranks), *script]
+        return [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            *redirects,
+            "--nproc_per_node",
+            str(ranks),
+            *script,
+        ]
     return ["horovodrun", "-np", str(ranks), *(["--no-omp-threads"] if way == "alone" else []), sys.executable, *script]
 
 
 def measure(way, ranks, args):
     """Milliseconds for a step, and threads in a worker."""
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    job = subprocess.run(command_of(way, ranks, args), env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    job = subprocess.run(
+        command_of(way, ranks, args), env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
     said = re.search(r"median_ms (\S+) threads (\d+)", job.stdout)
     if job.returncode or not said:
         sys.exit(f"{way} with {ranks} processes failed ({job.returncode}):\n{job.stdout}{job.stderr}")
@@ -86,7 +99,9 @@ def main():
     args = parser.parse_args()
     if args.work:
         return work(args)
-    print(f"a step of a small conv net, {args.batch} images of 28x28 a process, ms (threads a worker); {len(os.sched_getaffinity(0))} cores")
+    print(
+        f"a step of a small conv net, {args.batch} images of 28x28 a process, ms (threads a worker); {len(os.sched_getaffinity(0))} cores"
+    )
     print(f"{'processes':>10}" + "".join(f"{way:>16}" for way in WAYS) + f"{'hvd/torchrun':>16}{'alone/hvd':>12}")
     for ranks in args.np:
         found = {way: [] for way in WAYS}

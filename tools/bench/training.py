@@ -33,7 +33,12 @@ def main():
     bench.begin(args)
     ways = gradients.ways_with_horovod(args, WAYS)
     for ranks in args.np:
-        table = bench.Table(args, f"training, images/s, {ranks} process{'es' * (ranks > 1)}", "model", [*ways, *(f"hvd/{peer}" for peer in ways if peer != "hvd")])
+        table = bench.Table(
+            args,
+            f"training, images/s, {ranks} process{'es' * (ranks > 1)}",
+            "model",
+            [*ways, *(f"hvd/{peer}" for peer in ways if peer != "hvd")],
+        )
         for which in args.torch:
             with Referee() as referee:
                 try:

@@ -1,7 +1,7 @@
 """The collectives of hvd or torch.distributed, as tools/bench/collectives.py's referee asks for them. Started by it:
 
-    worker_collectives.py hvd SOCKET NAME                          under horovodrun
-    worker_collectives.py torch SOCKET NAME STORE RANK SIZE        STORE: a file of this run's own
+worker_collectives.py hvd SOCKET NAME                          under horovodrun
+worker_collectives.py torch SOCKET NAME STORE RANK SIZE        STORE: a file of this run's own
 """
 
 import sys
@@ -63,7 +63,9 @@ def main():
         key = element_type, size
         if key not in tensors:
             tensors.clear()
-            large = torch.zeros(size // torch.zeros(1, dtype=TYPES[element_type]).element_size(), dtype=TYPES[element_type])
+            large = torch.zeros(
+                size // torch.zeros(1, dtype=TYPES[element_type]).element_size(), dtype=TYPES[element_type]
+            )
             tensors[key] = large, torch.zeros_like(large[: large.numel() // library.size])
         large, small = tensors[key]
         call = library.operations[operation]

@@ -26,6 +26,7 @@ else:
         library.barrier()  # a rank that goes while another still connects makes that one fail
         library.destroy_process_group()
 
+
 times["ready"] = time.monotonic()
 with open(f"{sys.argv[2]}/{rank}", "w", encoding="ascii") as file:
     json.dump(times, file)

@@ -35,7 +35,11 @@ def make(model, batch):
         return module, NoOptimizer(module.parameters()), lambda network: network(one)
     module, shape = (models.Digits(), (1, 28, 28)) if model == "digits" else (models.ResNet18(), (3, 64, 64))
     images, labels = torch.randn(batch, *shape), torch.arange(batch) % 10
-    return module, torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.9), lambda network: F.cross_entropy(network(images), labels)
+    return (
+        module,
+        torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.9),
+        lambda network: F.cross_entropy(network(images), labels),
+    )
 
 
 class Local:

@@ -81,13 +81,11 @@ def _load() -> ctypes.CDLL:
         loaded.hvd_abi_version.argtypes, loaded.hvd_abi_version.restype = [], ctypes.c_int32
         found = loaded.hvd_abi_version()
     except (OSError, AttributeError) as error:
-        raise ImportError(
-            "Horovod's runtime library could not be loaded from {}: {}".format(path, error)
-        ) from error
+        raise ImportError(f"Horovod's runtime library could not be loaded from {path}: {error}") from error
     if found != _ABI_VERSION:
         raise ImportError(
-            "{} has ABI version {}, but this Python package needs {}; they come from different "
-            "versions of Horovod".format(path, found, _ABI_VERSION)
+            f"{path} has ABI version {found}, but this Python package needs {_ABI_VERSION}; they come from different "
+            "versions of Horovod"
         )
     _declare(loaded)
     return loaded

@@ -2,7 +2,7 @@
 
 import ctypes
 import mmap
-from typing import Any, Dict
+from typing import Any
 
 _HUGE_PAGE = 2 << 20
 _MADV_HUGEPAGE = 14
@@ -78,7 +78,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _new_capsule.restype = ctypes.py_object
 
 
-_in_use: Dict[int, Any] = {}  # what was made for tensors that others hold, by its address
+_in_use: dict[int, Any] = {}  # what was made for tensors that others hold, by its address
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)

@@ -1,7 +1,7 @@
 """Seals of objects that are unpickled where they arrive."""
 
 import ctypes
-from typing import Sequence
+from collections.abc import Sequence
 
 from horovod._ffi._library import library
 from horovod._ffi._operations import check_waited

@@ -5,7 +5,8 @@ import ctypes
 import functools
 import os
 import sys
-from typing import Any, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
 
 from horovod._ffi._library import check, last_error, library
 from horovod.common.exceptions import STILL_RUNNING, error_of_status, error_of_wait
@@ -60,13 +61,13 @@ class Result(NamedTuple):
     runtime's on the same device; it may be 0 if the tensor is empty."""
 
     address: int
-    shape: Tuple[int, ...]
-    received_splits: Tuple[int, ...]
+    shape: tuple[int, ...]
+    received_splits: tuple[int, ...]
     last_joined_rank: int
     world_is_changing: bool  # of a commit: the same on every rank
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _array_of(count: int) -> Any:
     return ctypes.c_int64 * count
 
@@ -118,17 +119,11 @@ def new_handle() -> ctypes.c_int64:
     return ctypes.c_int64()
 
 
-def submit(
-    requests: Sequence[Request], process_set: int, waits: bool, handle: ctypes.c_int64
-) -> None:
+def submit(requests: Sequence[Request], process_set: int, waits: bool, handle: ctypes.c_int64) -> None:
     """Hands over tensors as one group, to be run by that process set, which `handle` gets the
     number of. `waits`: first waits a while for it, without Python's lock; what became of it,
     :func:`wait` tells. Meanwhile a signal's handler may raise anything."""
-    check(
-        library.hvd_submit(
-            _reference(requests), len(requests), process_set, int(waits), ctypes.byref(handle)
-        )
-    )
+    check(library.hvd_submit(_reference(requests), len(requests), process_set, int(waits), ctypes.byref(handle)))
 
 
 class Prepared:
@@ -154,38 +149,24 @@ def _check_handle(handle: int) -> int:
     return handle
 
 
-def start(
-    prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int
-) -> int:
+def start(prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int) -> int:
     """:func:`submit` of a prepared tensor, which gets this name; addresses of 0 are NULL."""
-    return _check_handle(
-        library.hvd_start(
-            prepared.address, name.encode(), input_address, output_address, process_set
-        )
-    )
+    return _check_handle(library.hvd_start(prepared.address, name.encode(), input_address, output_address, process_set))
 
 
-def start_group(
-    prepared: Prepared, inputs: Sequence[int], outputs: Sequence[int], process_set: int
-) -> int:
+def start_group(prepared: Prepared, inputs: Sequence[int], outputs: Sequence[int], process_set: int) -> int:
     """:func:`submit` of a prepared group, with the addresses of its tensors."""
     inputs, outputs = array.array("Q", inputs), array.array("Q", outputs)
     return _check_handle(
-        library.hvd_start_group(
-            prepared.address, inputs.buffer_info()[0], outputs.buffer_info()[0], process_set
-        )
+        library.hvd_start_group(prepared.address, inputs.buffer_info()[0], outputs.buffer_info()[0], process_set)
     )
 
 
-def run(
-    prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int
-) -> int:
+def run(prepared: Prepared, name: str, input_address: int, output_address: int, process_set: int) -> int:
     """:func:`start`, :func:`wait` and :func:`release` in one. Returns a code for
     :func:`check_run`, or, if it takes long, the handle, which is :data:`FIRST_HANDLE` or more.
     Raises only what a signal's handler does: then nobody knows whether it runs."""
-    return library.hvd_run(
-        prepared.address, name.encode(), input_address, output_address, process_set
-    )
+    return library.hvd_run(prepared.address, name.encode(), input_address, output_address, process_set)
 
 
 def check_run(code: int) -> None:
@@ -256,11 +237,7 @@ def result(handle: int, index: int) -> Result:
     return Result(
         tensor.data or 0,
         tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else (),
-        (
-            tuple(tensor.received_splits[: tensor.received_splits_count])
-            if tensor.received_splits_count
-            else ()
-        ),
+        (tuple(tensor.received_splits[: tensor.received_splits_count]) if tensor.received_splits_count else ()),
         tensor.last_joined_rank,
         tensor.world_is_changing != 0,
     )

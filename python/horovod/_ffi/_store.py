@@ -2,7 +2,8 @@
 
 import array
 import ctypes
-from typing import NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
 
 from horovod._ffi._library import check, last_error, library
 from horovod.common.exceptions import NOT_FOUND, RESOURCE_EXHAUSTED, UNIMPLEMENTED
@@ -38,11 +39,7 @@ def store_begin(size: int, keep: int = 0) -> int:
 def store_append(addresses: Sequence[int], sizes: Sequence[int]) -> None:
     """Copies parts into the commit that was begun, each to the next multiple of 64 bytes."""
     starts, lengths = array.array("Q", addresses), array.array("q", sizes)
-    check(
-        library.hvd_store_append(
-            starts.buffer_info()[0], lengths.buffer_info()[0], len(addresses)
-        )
-    )
+    check(library.hvd_store_append(starts.buffer_info()[0], lengths.buffer_info()[0], len(addresses)))
 
 
 def store_seal(number: int) -> None:

@@ -2,7 +2,8 @@
 
 import ctypes
 import os
-from typing import Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Optional
 
 from horovod._ffi._library import check, library
 from horovod.common.exceptions import ALREADY_EXISTS, NOT_FOUND
@@ -111,7 +112,7 @@ def stop_timeline() -> None:
     check(library.hvd_stop_timeline())
 
 
-def stack_request() -> Optional[Tuple[int, int]]:
+def stack_request() -> Optional[tuple[int, int]]:
     """The descriptor that this process is to write its stack to, and the signal on which; None if
     nobody wants it."""
     fd, signum = ctypes.c_int32(), ctypes.c_int32()
@@ -127,14 +128,12 @@ def report_failure(message: str, caused_by_peer: bool) -> None:
     library.hvd_report_failure(message.encode("utf-8", "replace"), int(caused_by_peer))
 
 
-def add_process_set(ranks: Sequence[int]) -> Tuple[int, bool]:
+def add_process_set(ranks: Sequence[int]) -> tuple[int, bool]:
     """Registers a process set, with all other ranks; blocks. Its id, and whether it is new: if not,
     that of the set that has these ranks."""
     process_set_id = ctypes.c_int32()
     count = len(ranks)
-    code = library.hvd_add_process_set(
-        (ctypes.c_int32 * count)(*ranks), count, ctypes.byref(process_set_id)
-    )
+    code = library.hvd_add_process_set((ctypes.c_int32 * count)(*ranks), count, ctypes.byref(process_set_id))
     if code != ALREADY_EXISTS:
         check(code)
     return process_set_id.value, code == 0
@@ -145,7 +144,7 @@ def remove_process_set(process_set_id: int) -> None:
     check(library.hvd_remove_process_set(process_set_id))
 
 
-def member(rank: int) -> Tuple[int, int]:
+def member(rank: int) -> tuple[int, int]:
     """Which process `rank` of the present world is, the same in any world."""
     worker, incarnation = ctypes.c_uint64(), ctypes.c_uint64()
     check(library.hvd_member(rank, ctypes.byref(worker), ctypes.byref(incarnation)))

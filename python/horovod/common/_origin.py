@@ -1,7 +1,8 @@
 """Who has started this process, and whether it may therefore join a world."""
 
 import os
-from typing import Mapping, NamedTuple, Optional
+from collections.abc import Mapping
+from typing import NamedTuple, Optional
 
 from horovod.common.exceptions import HorovodInternalError
 
@@ -44,12 +45,10 @@ def complaint(environment: Mapping[str, str]) -> Optional[str]:
         if rank is None or size is None or size < 2:
             continue
         return (
-            "hvd.init(): this is process {rank} of {size} that {name} has started ({variable}="
-            "{size}), but this version of Horovod is started by horovodrun: 'horovodrun -np {size} "
-            "python SCRIPT', with -H HOST:SLOTS,... for several hosts (for {size} separate "
-            "trainings unset {variable})".format(
-                rank=rank, size=size, name=launcher.name, variable=launcher.size
-            )
+            f"hvd.init(): this is process {rank} of {size} that {launcher.name} has started ({launcher.size}="
+            f"{size}), but this version of Horovod is started by horovodrun: 'horovodrun -np {size} "
+            f"python SCRIPT', with -H HOST:SLOTS,... for several hosts (for {size} separate "
+            f"trainings unset {launcher.size})"
         )
     return None
 
@@ -63,7 +62,7 @@ def _place_in_job() -> str:
 def note_member() -> None:
     """Tells the processes that this one is going to start that it is a member of a world."""
     if _place_in_job():
-        os.environ[_MEMBER] = "{} {}".format(os.getpid(), _place_in_job())
+        os.environ[_MEMBER] = f"{os.getpid()} {_place_in_job()}"
 
 
 def forget_member() -> None:
@@ -77,10 +76,10 @@ def _check_no_member_started_this() -> None:
         return
     if os.path.exists("/proc/" + pid):
         raise HorovodInternalError(
-            "Process {0} has called hvd.init() and has started this one, which can't be the same "
+            f"Process {pid} has called hvd.init() and has started this one, which can't be the same "
             "rank. If this one runs the script again, as the workers of a DataLoader do that are "
             "started by spawn or forkserver, call hvd.init() under if __name__ == '__main__'. "
-            "Otherwise call hvd.shutdown() in process {0} first.".format(pid)
+            f"Otherwise call hvd.shutdown() in process {pid} first."
         )
 
 

@@ -2,7 +2,7 @@
 package: everything but the C ABI is above it."""
 
 import os
-from typing import Callable, List, NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
@@ -34,8 +34,8 @@ class Process:
         self.forked = False  # from the one that called init
         self.hooked = False
         self.failed = False  # an exception or sys.exit(nonzero) is ending this process
-        self.on_init: List[Hook] = []
-        self.on_later_world: List[Hook] = []
+        self.on_init: list[Hook] = []
+        self.on_later_world: list[Hook] = []
 
 
 process = Process()
@@ -95,7 +95,7 @@ def check_not_forked() -> None:
     if process.forked:
         raise HorovodInternalError(
             "This process was forked after hvd.init(): it can read ranks and sizes, but "
-            "collectives, init() and shutdown() belong to process {}.".format(process.pid)
+            f"collectives, init() and shutdown() belong to process {process.pid}."
         )
 
 

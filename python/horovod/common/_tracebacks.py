@@ -4,7 +4,8 @@ import os
 import sys
 import sysconfig
 import traceback
-from typing import Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Optional
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Where other packages are, and Python's own modules.
@@ -40,13 +41,13 @@ def folded(error: BaseException) -> str:
         return "".join(shown.format())
     left_out = 0
     for each in _linked(shown):
-        users: List[traceback.FrameSummary] = [one for one in each.stack if not _is_own(one)]
+        users: list[traceback.FrameSummary] = [one for one in each.stack if not _is_own(one)]
         left_out += len(each.stack) - len(users)
         each.stack[:] = users
     text = "".join(shown.format())
     if left_out == 0:
         return text
-    frames = "1 frame" if left_out == 1 else "{} frames".format(left_out)
+    frames = "1 frame" if left_out == 1 else f"{left_out} frames"
     return text + _LEFT_OUT.format(frames, "it" if left_out == 1 else "them")
 
 
@@ -60,4 +61,4 @@ def in_a_line(error: BaseException) -> str:
     users = [one for one in frames if not one.filename.startswith(_INSTALLED)] or frames
     if not users:
         return text
-    return "{} ({}:{}, in {})".format(text, users[-1].filename, users[-1].lineno, users[-1].name)
+    return f"{text} ({users[-1].filename}:{users[-1].lineno}, in {users[-1].name})"

@@ -3,7 +3,8 @@
 import atexit
 import os
 import sys
-from typing import Any, Callable, Optional, Sequence, Union
+from collections.abc import Sequence
+from typing import Any, Callable, Optional, Union
 
 from horovod import _ffi
 from horovod.common import _origin, _process, _stack, _tracebacks, ops, process_set_recovery
@@ -82,7 +83,7 @@ def init(comm: Union[Sequence[int], Any, None] = None, process_sets: Any = None)
         _survive(lambda: process_set_recovery.enter_first(static_sets))
     except ValueError as error:
         shutdown()
-        raise ValueError("Horovod initialization failed: {}".format(error)) from None
+        raise ValueError(f"Horovod initialization failed: {error}") from None
 
 
 def _survive(enter: Callable[[], None]) -> None:
@@ -185,7 +186,7 @@ def _at_exit() -> None:
     try:
         shutdown()
     except HorovodInternalError as error:
-        print("Horovod could not leave the job in good order: {}".format(error), file=sys.stderr)
+        print(f"Horovod could not leave the job in good order: {error}", file=sys.stderr)
 
 
 def _caused_by_peer(error: Optional[BaseException]) -> bool:
@@ -203,7 +204,7 @@ def report(error: BaseException) -> None:
     init."""
     if process.pid == os.getpid():
         process.failed = True
-        text = "{}: {}".format(type(error).__name__, error)
+        text = f"{type(error).__name__}: {error}"
         _ffi.report_failure(text.splitlines()[0], _caused_by_peer(error))
 
 
@@ -227,7 +228,7 @@ def _noting_status(previous: Callable[..., Any]) -> Callable[..., None]:
     """A sys.exit that remembers whether the status means failure: atexit functions are not told
     it."""
 
-    def exit(status=None, /):  # noqa: A001 - takes the place of sys.exit
+    def exit(status=None, /):
         if process.pid == os.getpid():
             process.failed = status not in (None, 0, False)
         previous(status)

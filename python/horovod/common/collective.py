@@ -4,7 +4,8 @@ A framework has one object of each kind, made with its adapter: see
 :mod:`horovod.common.collectives`. Its public functions turn their arguments into a :class:`Call`.
 """
 
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common import ops, process_sets
@@ -29,7 +30,7 @@ class Call:
     """The arguments of one operation, beside its tensors: the name as users give it, or None; and
     the fields that all of its requests have."""
 
-    __slots__ = ("name", "process_set", "in_place", "fields")
+    __slots__ = ("fields", "in_place", "name", "process_set")
 
     def __init__(
         self,
@@ -47,19 +48,17 @@ class Call:
 class Requests(NamedTuple):
     """What an operation sends, what its results go to, and further fields of each request."""
 
-    inputs: List[Tensor]
-    outputs: Optional[List[Tensor]]  # None: to memory of the runtime's; may be the inputs
-    fields: List[Fields]
+    inputs: list[Tensor]
+    outputs: Optional[list[Tensor]]  # None: to memory of the runtime's; may be the inputs
+    fields: list[Fields]
 
 
-def names_of(base: str, count: int) -> List[str]:
+def names_of(base: str, count: int) -> list[str]:
     """The names of the tensors of a group."""
-    return ["{}_{}of{}".format(base, i + 1, count) for i in range(count)]
+    return [f"{base}_{i + 1}of{count}" for i in range(count)]
 
 
-def request_of(
-    name: str, op: int, kind: Kind, source: int, target: int, fields: Fields
-) -> _ffi.Request:
+def request_of(name: str, op: int, kind: Kind, source: int, target: int, fields: Fields) -> _ffi.Request:
     """A request of a tensor of that kind at the address `source`, whose result goes to `target`; 0:
     to the runtime's memory."""
     shape, dtype = kind
@@ -74,9 +73,7 @@ class Recording:
         """Runs `collective`; returns its value."""
         return collective.run(tensor, call)
 
-    def run_group(
-        self, collective: "Collective", tensors: Sequence[Tensor], call: Call
-    ) -> List[Any]:
+    def run_group(self, collective: "Collective", tensors: Sequence[Tensor], call: Call) -> list[Any]:
         """The same for several tensors, which become ready together."""
         return collective.run_group(tensors, call)
 
@@ -97,10 +94,10 @@ class Collective:
 
     # What a kind of collective says of itself.
 
-    def check(self, tensors: List[Tensor], call: Call) -> None:
+    def check(self, tensors: list[Tensor], call: Call) -> None:
         """Raises ValueError, or what fits better, for tensors or fields that it can't take."""
 
-    def requests(self, tensors: List[Tensor], call: Call) -> Requests:
+    def requests(self, tensors: list[Tensor], call: Call) -> Requests:
         """What is handed over for these tensors."""
         return Requests(tensors, None, [call.fields] * len(tensors))
 
@@ -117,9 +114,7 @@ class Collective:
         """What :meth:`backward` needs to know of a tensor and the operation's value for it."""
         return call.fields
 
-    def backward(
-        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
-    ) -> List[Tensor]:
+    def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
         """The gradients of the inputs from those of the results; `saved` is what :meth:`save` gave
         for each, `single`: they were no group. Runs collectives."""
         raise NotImplementedError
@@ -135,7 +130,7 @@ class Collective:
         self.adapter.check(tensor)
         return self._submit([tensor], call, True, waits)
 
-    def run_group(self, tensors: Sequence[Tensor], call: Call) -> List[Any]:
+    def run_group(self, tensors: Sequence[Tensor], call: Call) -> list[Any]:
         """:meth:`run` for several tensors, which become ready together."""
         return ops.synchronize(self.start_group(tensors, call, waits=True))
 
@@ -145,7 +140,7 @@ class Collective:
 
     def finish(
         self,
-        likes: Sequence[Tuple[Tensor, str]],
+        likes: Sequence[tuple[Tensor, str]],
         call: Call,
         single: bool,
         room: Optional[Sequence[Optional[Tensor]]] = None,
@@ -168,7 +163,7 @@ class Collective:
 
         return finish
 
-    def _submit(self, tensors: List[Tensor], call: Call, single: bool, waits: bool) -> int:
+    def _submit(self, tensors: list[Tensor], call: Call, single: bool, waits: bool) -> int:
         process_set_id = process_sets.check(call.process_set)
         self.check(tensors, call)
         requests = self.requests(tensors, call)
@@ -183,7 +178,7 @@ class Collective:
     def _submit_on_host(
         self,
         requests: Requests,
-        names: List[str],
+        names: list[str],
         call: Call,
         single: bool,
         process_set_id: int,
@@ -204,16 +199,13 @@ class Collective:
                 targets = self._targets(sources, outputs)
                 to = [adapter.address(target) for target in targets]
             finish = self._finish_known(outputs, single, targets)
-        made = [
-            request_of(name, self.op, *own)
-            for name, own in zip(names, zip(kinds, addresses, to, fields))
-        ]
+        made = [request_of(name, self.op, *own) for name, own in zip(names, zip(kinds, addresses, to, fields))]
         return ops.submit(made, finish, (sources, targets), process_set_id, waits)
 
     def _submit_on_device(
         self,
         requests: Requests,
-        names: List[str],
+        names: list[str],
         call: Call,
         single: bool,
         process_set_id: int,
@@ -229,19 +221,15 @@ class Collective:
         else:
             room = outputs
             finish = self._finish_known(outputs, single)
-        return adapter.devices.start(
-            self.op, inputs, room, names, finish, process_set_id, fields
-        )
+        return adapter.devices.start(self.op, inputs, room, names, finish, process_set_id, fields)
 
-    def _room(
-        self, tensors: List[Tensor], call: Call, fields: List[Fields]
-    ) -> List[Optional[Tensor]]:
+    def _room(self, tensors: list[Tensor], call: Call, fields: list[Fields]) -> list[Optional[Tensor]]:
         """Device memory where the results are likely to fit."""
         rows = [self.likely_rows(tensor, call, own) for tensor, own in zip(tensors, fields)]
         room = self.adapter.devices.room
         return [None if count is None else room(t, count) for t, count in zip(tensors, rows)]
 
-    def _targets(self, sources: List[Tensor], outputs: List[Tensor]) -> List[Tensor]:
+    def _targets(self, sources: list[Tensor], outputs: list[Tensor]) -> list[Tensor]:
         """Where the results of what is in host memory go: a staged tensor's to its copy."""
         adapter = self.adapter
         return [
@@ -249,9 +237,7 @@ class Collective:
             for source, output in zip(sources, outputs)
         ]
 
-    def _finish_known(
-        self, outputs: List[Tensor], single: bool, targets: Sequence[Tensor] = ()
-    ) -> Finish:
+    def _finish_known(self, outputs: list[Tensor], single: bool, targets: Sequence[Tensor] = ()) -> Finish:
         """Makes the value of an operation whose results are `outputs`, once what is on a device is
         copied there from `targets`, the host's copies."""
         adapter = self.adapter
@@ -266,14 +252,14 @@ class Collective:
         return finish
 
 
-def _like(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> Tuple[Tensor, str]:
+def _like(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> tuple[Tensor, str]:
     """Where a result like `tensor` is wanted, as for from_memory, and its type."""
     if adapter.address(tensor) is not None:
         return None, kind[1]
     return _without_memory(adapter, tensor, kind)
 
 
-def _without_memory(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> Tuple[Tensor, str]:
+def _without_memory(adapter: TensorAdapter, tensor: Tensor, kind: Kind) -> tuple[Tensor, str]:
     """An empty tensor of the same type in the same place, and the type: the tensor's memory need
     not stay."""
     return new(adapter, ((0,), kind[1]), tensor), kind[1]

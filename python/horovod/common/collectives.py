@@ -1,7 +1,8 @@
 """The kinds of collectives, and all of them for one framework."""
 
 import array
-from typing import Any, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, Optional
 
 from horovod import _ffi
 from horovod.common import _process, ops
@@ -19,9 +20,7 @@ AVERAGE: Fields = dict(reduction=ops.Average, prescale=1.0, postscale=1.0)
 def check_reduction(reduction: int) -> None:
     """Raises ValueError if it is none."""
     if reduction not in ops.REDUCTIONS:
-        raise ValueError(
-            "op={!r} is not one of hvd.Average, Sum, Adasum, Min, Max, Product".format(reduction)
-        )
+        raise ValueError(f"op={reduction!r} is not one of hvd.Average, Sum, Adasum, Min, Max, Product")
 
 
 class Allreduce(PreparedCollective):
@@ -34,7 +33,7 @@ class Allreduce(PreparedCollective):
     def check_fields(self, fields: Fields) -> None:
         check_reduction(fields["reduction"])
 
-    def requests(self, tensors: List[Tensor], call: Call) -> Requests:
+    def requests(self, tensors: list[Tensor], call: Call) -> Requests:
         self.check_fields(call.fields)
         outputs = tensors if call.in_place else [self.adapter.empty_like(t)[0] for t in tensors]
         return Requests(tensors, outputs, [call.fields] * len(tensors))
@@ -42,9 +41,7 @@ class Allreduce(PreparedCollective):
     def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
         return (address, *self.adapter.empty_like(tensor))
 
-    def backward(
-        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
-    ) -> List[Tensor]:
+    def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
         call = Call(None, process_set, False, saved[0])
         if single:
             return [self.recording.run(self, grads[0], call)]
@@ -67,7 +64,7 @@ class Allgather(Collective):
             raise IndexError("allgather needs a tensor of at least one dimension")
         return ops.synchronize(self._submit([tensor], call, single=True, waits=True))
 
-    def run_group(self, tensors: Sequence[Tensor], call: Call) -> List[Any]:
+    def run_group(self, tensors: Sequence[Tensor], call: Call) -> list[Any]:
         tensors, _ = check_group(self.adapter, tensors)
         if any(len(tensor.shape) == 0 for tensor in tensors):
             raise IndexError("grouped_allgather needs tensors of at least one dimension")
@@ -81,9 +78,7 @@ class Allgather(Collective):
     def save(self, tensor: Tensor, value: Any, call: Call) -> Any:
         return tensor.shape[0]
 
-    def backward(
-        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
-    ) -> List[Tensor]:
+    def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
         return [self._own_rows(grad, rows, process_set) for grad, rows in zip(grads, saved)]
 
     def _own_rows(self, grad: Tensor, rows: int, process_set: ProcessSet) -> Tensor:
@@ -104,9 +99,7 @@ def check_root(root_rank: int, process_set: ProcessSet) -> None:
     else:
         is_root = root_rank in process_set.ranks
     if not is_root:
-        raise ValueError(
-            "broadcast received invalid root rank {} for provided process set".format(root_rank)
-        )
+        raise ValueError(f"broadcast received invalid root rank {root_rank} for provided process set")
 
 
 class Broadcast(PreparedCollective):
@@ -119,10 +112,10 @@ class Broadcast(PreparedCollective):
         super().__init__(allreduce.adapter, allreduce.recording)
         self._allreduce = allreduce
 
-    def check(self, tensors: List[Tensor], call: Call) -> None:
+    def check(self, tensors: list[Tensor], call: Call) -> None:
         check_root(call.fields["root_rank"], call.process_set)
 
-    def requests(self, tensors: List[Tensor], call: Call) -> Requests:
+    def requests(self, tensors: list[Tensor], call: Call) -> Requests:
         outputs = tensors
         if not call.in_place:
             outputs = [self._output(tensor, call)[0] for tensor in tensors]
@@ -132,47 +125,37 @@ class Broadcast(PreparedCollective):
         output, target = self._output(tensor, call)
         return target, output, target
 
-    def _output(self, tensor: Tensor, call: Call) -> Tuple[Tensor, Optional[int]]:
+    def _output(self, tensor: Tensor, call: Call) -> tuple[Tensor, Optional[int]]:
         """A new tensor with what is to be sent from there, on the root, and its address."""
         output, address = self.adapter.empty_like(tensor)
         if _process.rank() == call.fields["root_rank"]:
             self.adapter.assign(output, tensor)
         return output, address
 
-    def backward(
-        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
-    ) -> List[Tensor]:
+    def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
         averaged = self._allreduce.backward(grads, [AVERAGE], process_set, single)
         if _process.rank() == saved[0]["root_rank"]:
             return averaged
         return [new(self.adapter, self.adapter.kind(grad), grad) for grad in averaged]
 
 
-def _checked_splits(adapter: TensorAdapter, tensor: Tensor, splits: Any, size: int) -> List[int]:
+def _checked_splits(adapter: TensorAdapter, tensor: Tensor, splits: Any, size: int) -> list[int]:
     """`splits` as a list; empty if there are none and rows are sent evenly."""
     rows = tensor.shape[0] if len(tensor.shape) else 0
     if splits is None:
         if rows % size != 0:
-            raise ValueError(
-                "alltoall without splits needs rows that {} ranks divide, got {}".format(
-                    size, rows
-                )
-            )
+            raise ValueError(f"alltoall without splits needs rows that {size} ranks divide, got {rows}")
         return []
     kind = adapter.kind(splits)
     if kind is not None and (kind[1] != "int32" or len(kind[0]) != 1):
         raise ValueError("alltoall expects splits to be a vector of int32")
     splits = [int(split) for split in (splits.tolist() if hasattr(splits, "tolist") else splits)]
     if len(splits) != size:
-        raise ValueError("alltoall needs {} splits, got {}".format(size, len(splits)))
+        raise ValueError(f"alltoall needs {size} splits, got {len(splits)}")
     if min(splits) < 0 or sum(splits) > rows:
-        raise ValueError(
-            "alltoall splits {} do not fit the {} rows of the tensor".format(splits, rows)
-        )
+        raise ValueError(f"alltoall splits {splits} do not fit the {rows} rows of the tensor")
     if max(splits) > _MOST_ROWS:
-        raise ValueError(
-            "alltoall splits {}: a rank can be sent {} rows".format(splits, _MOST_ROWS)
-        )
+        raise ValueError(f"alltoall splits {splits}: a rank can be sent {_MOST_ROWS} rows")
     return splits
 
 
@@ -183,7 +166,7 @@ class Alltoall(Collective):
     name = "alltoall"
     op = _ffi.ALLTOALL
 
-    def check(self, tensors: List[Tensor], call: Call) -> None:
+    def check(self, tensors: list[Tensor], call: Call) -> None:
         ops.check_ready()
         if len(call.fields["splits"]) != len(tensors):
             raise ValueError(
@@ -192,10 +175,10 @@ class Alltoall(Collective):
                 )
             )
 
-    def requests(self, tensors: List[Tensor], call: Call) -> Requests:
+    def requests(self, tensors: list[Tensor], call: Call) -> Requests:
         size = call.process_set.size()
-        inputs: List[Tensor] = []
-        fields: List[Fields] = []
+        inputs: list[Tensor] = []
+        fields: list[Fields] = []
         for tensor, splits in zip(tensors, call.fields["splits"]):
             counts = _checked_splits(self.adapter, tensor, splits, size)
             # Rows beyond the splits are not sent.
@@ -218,14 +201,10 @@ class Alltoall(Collective):
     def save(self, tensor: Tensor, value: Any, call: Call) -> Any:
         return value[1], tensor.shape[0]
 
-    def backward(
-        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
-    ) -> List[Tensor]:
+    def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
         return [self._sent_back(grad, *own, process_set) for grad, own in zip(grads, saved)]
 
-    def _sent_back(
-        self, grad: Tensor, received: Tensor, rows: int, process_set: ProcessSet
-    ) -> Tensor:
+    def _sent_back(self, grad: Tensor, received: Tensor, rows: int, process_set: ProcessSet) -> Tensor:
         """The gradient of a tensor of `rows` rows, of which some may not have been sent."""
         call = Call(None, process_set, False, {"splits": [received]})
         sent, _ = self.recording.run(self, grad, call)
@@ -247,7 +226,7 @@ class Reducescatter(Collective):
         super().__init__(allgather.adapter, allgather.recording)
         self._allgather = allgather
 
-    def check(self, tensors: List[Tensor], call: Call) -> None:
+    def check(self, tensors: list[Tensor], call: Call) -> None:
         check_reduction(call.fields["reduction"])
         if call.fields["reduction"] == ops.Adasum:
             raise HorovodRequestError("Reducescatter does not support Adasum.")
@@ -260,9 +239,7 @@ class Reducescatter(Collective):
         rows, size = tensor.shape[0], process_set.size()
         return rows // size + (process_set.rank() < rows % size)
 
-    def backward(
-        self, grads: List[Tensor], saved: List[Any], process_set: ProcessSet, single: bool
-    ) -> List[Tensor]:
+    def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
         fields = saved[0]
         factor = fields["prescale"] * fields["postscale"]
         factor *= process_set.size() if fields["reduction"] == ops.Sum else 1

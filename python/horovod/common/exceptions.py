@@ -84,9 +84,7 @@ class HorovodVersionMismatchError(ImportError):
     """A framework's version is not the one expected."""
 
     def __init__(self, name: str, version: str, installed_version: str) -> None:
-        super().__init__(
-            "{} {} was expected, but {} is installed".format(name, version, installed_version)
-        )
+        super().__init__(f"{name} {version} was expected, but {installed_version} is installed")
         self.name = name
         self.version = version
         self.installed_version = installed_version

@@ -2,7 +2,8 @@
 
 import array
 import io
-from typing import Any, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, Optional
 
 from horovod import _ffi
 from horovod.common import ops, process_sets
@@ -16,7 +17,7 @@ class _Sealing:
     rank has sent. Whoever unpickles what a stranger made runs the stranger's code."""
 
     def __init__(self, kind: str, name: str, process_set: ProcessSet) -> None:
-        self._name = "{} {}".format(kind, name)
+        self._name = f"{kind} {name}"
         self._process_set = process_set
 
     def seal(self, data: memoryview) -> None:
@@ -58,9 +59,7 @@ def _broadcast(memory: Any, dtype: int, root_rank: int, name: str, process_set: 
     """Overwrites a buffer with the root's."""
     address = _ffi.address_of_buffer(memory)
     with ops.naming("broadcast", name, process_set) as name:
-        request = _ffi.request(
-            name, _ffi.BROADCAST, dtype, (len(memory),), address, address, root_rank=root_rank
-        )
+        request = _ffi.request(name, _ffi.BROADCAST, dtype, (len(memory),), address, address, root_rank=root_rank)
         handle = ops.submit([request], _ffi.release, memory, process_set, waits=True)
     ops.synchronize(handle)
 
@@ -108,9 +107,7 @@ def broadcast_object(
     return obj if is_root else _from_bytes(data)
 
 
-def allgather_object(
-    obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set
-) -> List[Any]:
+def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> list[Any]:
     """Returns the list of the `obj` of all ranks of the process set, in rank order. They are
     pickled (cloudpickle)."""
     name = name or "allgather_object"

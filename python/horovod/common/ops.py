@@ -4,7 +4,8 @@ import array
 import collections
 import contextlib
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common import _process
@@ -28,8 +29,8 @@ class _InFlight(NamedTuple):
 
 
 _lock = threading.Lock()
-_in_flight: Dict[int, _InFlight] = {}
-_unnamed: Dict[int, int] = collections.defaultdict(int)  # operations so far, by process set
+_in_flight: dict[int, _InFlight] = {}
+_unnamed: dict[int, int] = collections.defaultdict(int)  # operations so far, by process set
 
 
 def reset_names() -> None:
@@ -56,7 +57,7 @@ class naming:
     many as the other ranks.
     """
 
-    __slots__ = ("_kind", "_name", "_process_set", "_number")
+    __slots__ = ("_kind", "_name", "_number", "_process_set")
 
     def __init__(self, kind: str, name: Any, process_set: int = 0) -> None:
         self._kind, self._name, self._process_set = kind, name, process_set
@@ -65,11 +66,11 @@ class naming:
     def __enter__(self) -> str:
         _process.join_world()
         if self._name is not None and self._name != "":
-            return "{}.{}".format(self._kind, self._name)
+            return f"{self._kind}.{self._name}"
         with _lock:
             self._number = _unnamed[self._process_set]
             _unnamed[self._process_set] = self._number + 1
-        return "{}.noname.{}".format(self._kind, self._number)
+        return f"{self._kind}.noname.{self._number}"
 
     def __exit__(self, error_type: Any, *_: Any) -> None:
         # What Ctrl-C interrupts is on its way.
@@ -122,7 +123,7 @@ def submit(
 def start(
     prepared: _ffi.Prepared,
     name: str,
-    addresses: Tuple[int, int],
+    addresses: tuple[int, int],
     value: Any,
     keep_alive: Any,
     process_set: int = 0,
@@ -175,7 +176,7 @@ def run(
     prepared: _ffi.Prepared,
     kind: str,
     name: Any,
-    addresses: Tuple[int, int],
+    addresses: tuple[int, int],
     keep_alive: Any,
     process_set: int = 0,
 ) -> None:
@@ -187,7 +188,7 @@ def run(
     code = None
     try:
         if name is not None and name != "":
-            code = _ffi.run(prepared, "{}.{}".format(kind, name), *addresses, process_set)
+            code = _ffi.run(prepared, f"{kind}.{name}", *addresses, process_set)
         else:
             with naming(kind, None, process_set) as name:
                 code = _ffi.run(prepared, name, *addresses, process_set)
@@ -208,7 +209,7 @@ def run(
 def poll(handle: int) -> bool:
     """Whether :func:`synchronize` would return at once. Raises ValueError for an unknown handle."""
     if handle not in _in_flight:
-        raise ValueError("Handle {} was not created or has been cleared.".format(handle))
+        raise ValueError(f"Handle {handle} was not created or has been cleared.")
     return _ffi.poll(handle)
 
 
@@ -244,7 +245,7 @@ class _kept_if_interrupted:
 
     __slots__ = ("_operations",)
 
-    def __init__(self, operations: List[Tuple[int, _InFlight]]) -> None:
+    def __init__(self, operations: list[tuple[int, _InFlight]]) -> None:
         self._operations = operations
 
     def __enter__(self) -> None:
@@ -327,9 +328,7 @@ def max_over_ranks(value: int) -> int:
     """The largest of the ranks' numbers. Also a barrier."""
     numbers = array.array("q", [value])
     address = numbers.buffer_info()[0]
-    request = _ffi.request(
-        "horovod.max", _ffi.ALLREDUCE, _ffi.INT64, (1,), address, address, reduction=_ffi.MAX
-    )
+    request = _ffi.request("horovod.max", _ffi.ALLREDUCE, _ffi.INT64, (1,), address, address, reduction=_ffi.MAX)
     synchronize(submit([request], _ffi.release, numbers, waits=True))
     return numbers[0]
 
@@ -337,9 +336,7 @@ def max_over_ranks(value: int) -> int:
 def bytes_of_one(data: Optional[bytes]) -> bytes:
     """The bytes of the one rank that gives any; the others give None."""
     own = data or b""
-    request = _ffi.request(
-        "horovod.bytes", _ffi.ALLGATHER, _ffi.UINT8, (len(own),), _ffi.address_of(own)
-    )
+    request = _ffi.request("horovod.bytes", _ffi.ALLGATHER, _ffi.UINT8, (len(own),), _ffi.address_of(own))
 
     def finish(handle: int) -> bytes:
         result = _ffi.result(handle, 0)

@@ -2,7 +2,8 @@
 host memory are prepared, so that making one costs a look-up, and waiting is part of the call that
 submits it."""
 
-from typing import Any, Dict, List, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 from horovod import _ffi
 from horovod.common import ops, process_sets
@@ -12,7 +13,7 @@ from horovod.common.tensors import Tensor, TensorAdapter, check_group
 _MOST_PREPARED = 4096
 
 # What is sent, the output, and where that lies.
-Places = Tuple[int, Tensor, int]
+Places = tuple[int, Tensor, int]
 
 
 class PreparedCollective(Collective):
@@ -21,7 +22,7 @@ class PreparedCollective(Collective):
 
     def __init__(self, adapter: TensorAdapter, recording: Recording) -> None:
         super().__init__(adapter, recording)
-        self._prepared: Dict[Tuple[Any, ...], _ffi.Prepared] = {}
+        self._prepared: dict[tuple[Any, ...], _ffi.Prepared] = {}
 
     def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
         """For a tensor in host memory, at that address, which is not to be overwritten."""
@@ -84,17 +85,14 @@ class PreparedCollective(Collective):
             self._keep(key, prepared)
         return prepared
 
-    def _prepare_group(
-        self, tensors: List[Tensor], name: str, fields: Fields, keep: bool
-    ) -> _ffi.Prepared:
+    def _prepare_group(self, tensors: list[Tensor], name: str, fields: Fields, keep: bool) -> _ffi.Prepared:
         """The requests of a group like this one, by this name; `keep`: for the next one."""
         like = tuple([(tensor.dtype, tensor.shape) for tensor in tensors])
         key = (name, like, *fields.values())
         prepared = self._prepared.get(key)
         if prepared is None:
             requests = [
-                self._request(one, tensor, fields)
-                for one, tensor in zip(names_of(name, len(tensors)), tensors)
+                self._request(one, tensor, fields) for one, tensor in zip(names_of(name, len(tensors)), tensors)
             ]
             prepared = _ffi.Prepared(requests)
             if keep:
@@ -105,7 +103,7 @@ class PreparedCollective(Collective):
         self.check_fields(fields)
         return request_of(name, self.op, self.adapter.kind(tensor), 0, 0, fields)
 
-    def _keep(self, key: Tuple[Any, ...], prepared: _ffi.Prepared) -> None:
+    def _keep(self, key: tuple[Any, ...], prepared: _ffi.Prepared) -> None:
         if len(self._prepared) >= _MOST_PREPARED:
             self._prepared.clear()
         self._prepared[key] = prepared

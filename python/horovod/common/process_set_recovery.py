@@ -9,7 +9,7 @@ far, matches them by their numbers.
 
 import json
 import os
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional
 
 from horovod import _ffi
 from horovod.common import _process, ops
@@ -27,7 +27,7 @@ _ALL_RANKS = (1 << _RANK_BITS) - 1
 _NOT_MADE = "This process set could not come into the present world: "
 
 
-def enter_first(process_sets: List[ProcessSet]) -> None:
+def enter_first(process_sets: list[ProcessSet]) -> None:
     """Brings the sets given to init into the world that it has joined.
 
     Raises ValueError if they are bad, HorovodInternalError if the world is broken.
@@ -88,37 +88,29 @@ def _snapshot() -> Any:
     return [registry.revision, max(registry.next_number, len(registry.declared)), sets]
 
 
-def _ranks_of(entry: Entry, ranks_now: dict) -> Tuple[Optional[List[int]], str]:
+def _ranks_of(entry: Entry, ranks_now: dict) -> tuple[Optional[list[int]], str]:
     process_set = entry.process_set
     if process_set._rule is not None:
         return _ranks_by_rule(process_set)
-    lost = [
-        rank
-        for rank, member in zip(process_set.ranks, entry.members)
-        if member not in ranks_now
-    ]
+    lost = [rank for rank, member in zip(process_set.ranks, entry.members) if member not in ranks_now]
     if process_set._gone is not None:
         return None, process_set._gone
     if lost:
         return None, (
-            "Process set {} is gone: the process that was rank {} is not there any more. "
-            "hvd.ProcessSet(rule=...) makes a set that is made anew for every world.".format(
-                process_set.ranks, lost[0]
-            )
+            f"Process set {process_set.ranks} is gone: the process that was rank {lost[0]} is not there any more. "
+            "hvd.ProcessSet(rule=...) makes a set that is made anew for every world."
         )
     return sorted(ranks_now[member] for member in entry.members), ""
 
 
-def _ranks_by_rule(process_set: ProcessSet) -> Tuple[Optional[List[int]], str]:
+def _ranks_by_rule(process_set: ProcessSet) -> tuple[Optional[list[int]], str]:
     try:
         return process_set._wanted(_process.size()), ""
     except Exception as error:  # of the user's rule; all ranks are to hear of it
-        return None, "{}its rule fails for a world of {}: {!r}".format(
-            _NOT_MADE, _process.size(), error
-        )
+        return None, f"{_NOT_MADE}its rule fails for a world of {_process.size()}: {error!r}"
 
 
-def _apply(snapshot: Any) -> List[Tuple[Entry, List[int]]]:
+def _apply(snapshot: Any) -> list[tuple[Entry, list[int]]]:
     """Replaces this process's registry by the snapshot, without any communication; returns what is
     to be registered."""
     revision, next_number, sets = snapshot
@@ -147,7 +139,7 @@ def _declared(number: int) -> ProcessSet:
     return declared[number] if number < len(declared) else ProcessSet(())
 
 
-def _make(entry: Entry, ranks: List[int]) -> None:
+def _make(entry: Entry, ranks: list[int]) -> None:
     try:
         # Two rules may give the same ranks, even all of them: then the sets share one.
         process_set_id, _ = _ffi.add_process_set(ranks)

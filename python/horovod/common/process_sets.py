@@ -6,7 +6,8 @@
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from collections.abc import Iterable, Sequence
+from typing import Any, Callable, Optional, Union
 
 from horovod import _ffi
 from horovod.common import _process, ops
@@ -57,7 +58,7 @@ class ProcessSet:
         self._ranks = None if ranks is None else _checked(ranks)
 
     @property
-    def ranks(self) -> Optional[List[int]]:
+    def ranks(self) -> Optional[list[int]]:
         return self._ranks
 
     def size(self) -> Optional[int]:
@@ -72,9 +73,7 @@ class ProcessSet:
         if not self._is_there():
             return None
         if not self.included():
-            raise ValueError(
-                "Rank {} is not a member of process set {}.".format(_process.rank(), self._ranks)
-            )
+            raise ValueError(f"Rank {_process.rank()} is not a member of process set {self._ranks}.")
         return self._ranks.index(_process.rank())
 
     def included(self) -> Optional[bool]:
@@ -86,7 +85,7 @@ class ProcessSet:
             raise ValueError(self._gone)
         return self.process_set_id is not None or self._declared
 
-    def _wanted(self, size: int) -> List[int]:
+    def _wanted(self, size: int) -> list[int]:
         """The ranks in a world of `size`. Raises what the rule raises, or ValueError."""
         if self._rule is not None:
             return _checked(self._rule(size))
@@ -94,29 +93,25 @@ class ProcessSet:
             raise ValueError("This process set was removed; make a new one.")
         return self._ranks
 
-    def _become(
-        self, process_set_id: Optional[int], ranks: Optional[List[int]], gone: Optional[str] = None
-    ) -> None:
+    def _become(self, process_set_id: Optional[int], ranks: Optional[list[int]], gone: Optional[str] = None) -> None:
         self.process_set_id, self._ranks, self._gone = process_set_id, ranks, gone
         self._declared = False
 
     def __str__(self) -> str:
-        return "ProcessSet(process_set_id={}, ranks={}, mpi_comm={})".format(
-            self.process_set_id, self.ranks, self.mpi_comm
-        )
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
 
     __repr__ = __str__
 
 
-def _checked(ranks: Any) -> List[int]:
+def _checked(ranks: Any) -> list[int]:
     if isinstance(ranks, (str, bytes)) or not hasattr(ranks, "__iter__"):
         raise ValueError(
-            "ProcessSet needs a list of ranks, got {!r}; MPI communicators are not supported, as "
-            "this Horovod is built without MPI.".format(ranks)
+            f"ProcessSet needs a list of ranks, got {ranks!r}; MPI communicators are not supported, as "
+            "this Horovod is built without MPI."
         )
     ranks = list(ranks)
     if not all(isinstance(rank, int) and abs(rank) < 2**31 for rank in ranks):
-        raise ValueError("ProcessSet needs a list of ranks (int), got {!r}".format(ranks))
+        raise ValueError(f"ProcessSet needs a list of ranks (int), got {ranks!r}")
     return sorted(ranks)
 
 
@@ -126,7 +121,7 @@ class _GlobalProcessSet(ProcessSet):
         self.process_set_id = 0
 
     @property
-    def ranks(self) -> Optional[List[int]]:
+    def ranks(self) -> Optional[list[int]]:
         return list(range(_process.size())) if _process.is_initialized() else None
 
     def size(self) -> int:
@@ -151,7 +146,7 @@ class Entry:
 
     def __init__(self, process_set: ProcessSet) -> None:
         self.process_set = process_set
-        self.members: List[Tuple[int, int]] = []
+        self.members: list[tuple[int, int]] = []
         self.returned = False  # came into this world by itself, and was not added again yet
         self._others = weakref.WeakSet()
 
@@ -164,9 +159,7 @@ class Entry:
     def is_of(self, process_set: ProcessSet) -> bool:
         return process_set is self.process_set or process_set in self._others
 
-    def become(
-        self, process_set_id: Optional[int], ranks: Optional[List[int]], gone: Optional[str] = None
-    ) -> None:
+    def become(self, process_set_id: Optional[int], ranks: Optional[list[int]], gone: Optional[str] = None) -> None:
         """What all objects of the set say from now on; see :class:`ProcessSet`."""
         for process_set in (self.process_set, *self._others):
             process_set._become(process_set_id, ranks, gone)
@@ -184,12 +177,12 @@ class Registry:
         self.clear()
 
     def clear(self) -> None:
-        self.entries: Dict[int, Entry] = {}  # by number, in their order
+        self.entries: dict[int, Entry] = {}  # by number, in their order
         self.next_number = 0
         self.revision = 0
-        self.declared: List[ProcessSet] = []  # by number, too; not yet registered, or they were
+        self.declared: list[ProcessSet] = []  # by number, too; not yet registered, or they were
 
-    def of_id(self, process_set_id: int) -> List[Entry]:
+    def of_id(self, process_set_id: int) -> list[Entry]:
         entries = self.entries.values()
         return [entry for entry in entries if entry.process_set.process_set_id == process_set_id]
 
@@ -241,11 +234,10 @@ def known(process_set: ProcessSet) -> None:
     """Raises as :func:`check`, but joins nothing: a process that is in no world yet may get ready
     with sets that it has declared."""
     if not isinstance(process_set, ProcessSet):
-        raise TypeError("process_set={!r} is no hvd.ProcessSet".format(process_set))
+        raise TypeError(f"process_set={process_set!r} is no hvd.ProcessSet")
     if not process_set._is_there():
         raise TypeError(
-            "process_set={} is not registered: pass it to hvd.init() or hvd.add_process_set() "
-            "before.".format(process_set)
+            f"process_set={process_set} is not registered: pass it to hvd.init() or hvd.add_process_set() before."
         )
 
 
@@ -257,7 +249,7 @@ def takes_part(process_set: ProcessSet) -> bool:
     return process_set.included() and process_set.size() > 1
 
 
-def use(process_sets: Union[Sequence[ProcessSet], str, None]) -> List[ProcessSet]:
+def use(process_sets: Union[Sequence[ProcessSet], str, None]) -> list[ProcessSet]:
     """The sets that hvd.init was given. Raises ValueError."""
     if isinstance(process_sets, str):
         if process_sets.lower() != "dynamic":
@@ -301,7 +293,7 @@ def register(process_set: ProcessSet) -> ProcessSet:
     return process_set
 
 
-def members_of(ranks: Iterable[int]) -> List[Tuple[int, int]]:
+def members_of(ranks: Iterable[int]) -> list[tuple[int, int]]:
     """The processes that have these ranks now."""
     return [_ffi.member(rank) for rank in ranks]
 

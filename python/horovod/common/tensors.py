@@ -4,15 +4,16 @@ collectives and elastic states work with them. :mod:`horovod.numpy` is the examp
 import functools
 import math
 import re
-from typing import Any, Dict, Hashable, List, Optional, Protocol, Sequence, Tuple
+from collections.abc import Hashable, Sequence
+from typing import Any, Optional, Protocol
 
 from horovod import _ffi
 
 Tensor = Any  # of the framework; has `shape` and `dtype`
-Kind = Tuple[Tuple[int, ...], str]  # a tensor's shape, and its element type by numpy's name
+Kind = tuple[tuple[int, ...], str]  # a tensor's shape, and its element type by numpy's name
 
 # The element types that collectives take.
-DTYPES: Dict[str, int] = {
+DTYPES: dict[str, int] = {
     "uint8": _ffi.UINT8,
     "int8": _ffi.INT8,
     "int16": _ffi.INT16,
@@ -29,7 +30,7 @@ DTYPES: Dict[str, int] = {
 class DevicePath(Protocol):
     """Tensors in a device's memory that the runtime takes where they are."""
 
-    def takes(self, tensors: Sequence[Tensor], fields: Dict[str, Any]) -> bool:
+    def takes(self, tensors: Sequence[Tensor], fields: dict[str, Any]) -> bool:
         """Whether it takes these, for an operation with these fields of a request. The same on all
         ranks whose tensors are alike."""
 
@@ -44,7 +45,7 @@ class DevicePath(Protocol):
         names: Sequence[str],
         finish: Any,
         process_set: int,
-        each: Sequence[Dict[str, Any]],
+        each: Sequence[dict[str, Any]],
     ) -> int:
         """Hands over `tensors`, whose results go to `outputs` or, where that is None or has another
         size, to memory of the runtime's. `each`: further fields of each request."""
@@ -77,7 +78,7 @@ class TensorAdapter(Protocol):
         """A tensor's values in host memory: the same memory if it is there already, and stays
         there whatever becomes of `value`. Anything but a tensor is returned as it is."""
 
-    def empty_like(self, tensor: Tensor) -> Tuple[Tensor, Optional[int]]:
+    def empty_like(self, tensor: Tensor) -> tuple[Tensor, Optional[int]]:
         """A tensor of the same kind in the same place, of any values, and its :meth:`address`."""
 
     def from_memory(self, memory: Any, offset: int, kind: Kind, like: Tensor = None) -> Tensor:
@@ -88,14 +89,14 @@ class TensorAdapter(Protocol):
         """Overwrites `target` with the values of `source`, of the same kind, wherever each is."""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def itemsize(dtype: str) -> int:
     """How many bytes an element of that type has, by its name."""
     if dtype == "bool":
         return 1
     bits = re.match(r"[a-z]+(\d+)", dtype)
     if bits is None:
-        raise ValueError("{!r} is no type of numbers".format(dtype))
+        raise ValueError(f"{dtype!r} is no type of numbers")
     return max(1, int(bits[1]) // 8)
 
 
@@ -110,9 +111,7 @@ def new(adapter: TensorAdapter, kind: Kind, like: Tensor = None) -> Tensor:
     return adapter.from_memory(_ffi.zeros(size_of(kind)), 0, kind, like)
 
 
-def check_group(
-    adapter: TensorAdapter, tensors: Sequence[Tensor]
-) -> Tuple[List[Tensor], List[Optional[int]]]:
+def check_group(adapter: TensorAdapter, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Optional[int]]]:
     """The tensors of a grouped operation, and their addresses in host memory. Raises ValueError if
     there are none, or one is no tensor for collectives."""
     tensors = list(tensors)

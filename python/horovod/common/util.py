@@ -3,7 +3,8 @@
 import contextlib
 import os
 import warnings
-from typing import Any, Iterator, List, Optional, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional
 
 from horovod.common import ops
 from horovod.common.basics import (  # noqa: F401
@@ -45,9 +46,7 @@ def get_average_backwards_compatibility_fun(reductions: Any = ops):
     def handle(op: Optional[int], average: Optional[bool]) -> int:
         if average is not None:
             if op is not None:
-                raise ValueError(
-                    "The op parameter supersedes average. Please provide only one of them."
-                )
+                raise ValueError("The op parameter supersedes average. Please provide only one of them.")
             warnings.warn(
                 "Parameter `average` has been replaced with `op` and will be removed",
                 DeprecationWarning,
@@ -59,7 +58,7 @@ def get_average_backwards_compatibility_fun(reductions: Any = ops):
     return handle
 
 
-def split_list(items: Sequence[Any], num_parts: int) -> List[List[Any]]:
+def split_list(items: Sequence[Any], num_parts: int) -> list[list[Any]]:
     """Splits `items` in order into `num_parts` parts whose lengths differ by at most one; some are
     empty if there are fewer items."""
     short, longer = divmod(len(items), num_parts)

@@ -19,7 +19,8 @@ import pickle
 import struct
 import zlib
 from collections import OrderedDict
-from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, BinaryIO, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.tensors import Kind, size_of
@@ -52,8 +53,8 @@ class Checkpoint(NamedTuple):
 
     path: str
     origin: Origin
-    values: Dict[str, Any]
-    trees: Dict[str, Any]
+    values: dict[str, Any]
+    trees: dict[str, Any]
 
     @property
     def commit(self) -> int:
@@ -63,7 +64,7 @@ class Checkpoint(NamedTuple):
 # State to JSON. A node is a list: what it is, then of what.
 
 
-def _encode(value: Any, sections: List[Tuple[Dict[str, Any], Any]], trees: Trees) -> List[Any]:
+def _encode(value: Any, sections: list[tuple[dict[str, Any], Any]], trees: Trees) -> list[Any]:
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return ["value", value]
@@ -90,7 +91,7 @@ def _encode(value: Any, sections: List[Tuple[Dict[str, Any], Any]], trees: Trees
     return ["section", len(sections) - 1]
 
 
-def _decode(node: List[Any], sections: List[Any]) -> Any:
+def _decode(node: list[Any], sections: list[Any]) -> Any:
     kind, what = node
     if kind == "section":
         return sections[what]
@@ -133,13 +134,13 @@ def write(
     trees: Trees,
     file: BinaryIO,
     origin: Origin,
-    values: Dict[str, Any],
-    state_dicts: Dict[str, Any],
+    values: dict[str, Any],
+    state_dicts: dict[str, Any],
 ) -> None:
     """Writes a checkpoint to `file`, open for writing and empty. Raises OSError, and whatever
     pickling does; ValueError if all that is neither tensors nor long lists of numbers is more than
     a header may be."""
-    sections: List[Tuple[Dict[str, Any], Any]] = []
+    sections: list[tuple[dict[str, Any], Any]] = []
     state = _encode({"values": values, "trees": state_dicts}, sections, trees)
     offset = 0  # from the end of the header, until that is known
     for what, data in sections:
@@ -151,8 +152,8 @@ def write(
     text += b" " * (-(_PREFIX.size + len(text)) % _ALIGNMENT)
     if len(text) > _MAX_HEADER:
         raise ValueError(
-            "its header would have {} bytes, more than {}: keep in tensors what is large, or in "
-            "lists of numbers of one type".format(len(text), _MAX_HEADER)
+            f"its header would have {len(text)} bytes, more than {_MAX_HEADER}: keep in tensors what is large, or in "
+            "lists of numbers of one type"
         )
     file.write(_PREFIX.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
     file.write(text)
@@ -185,11 +186,11 @@ def read_origin(path: str) -> Origin:
         return _origin(_read_header(file)[0])
 
 
-def _origin(header: Dict[str, Any]) -> Origin:
+def _origin(header: dict[str, Any]) -> Origin:
     return Origin(**{name: header[name] for name in Origin._fields if name in header})
 
 
-def _read_header(file: BinaryIO) -> Tuple[Dict[str, Any], int]:
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     prefix = file.read(_PREFIX.size)
     if len(prefix) < _PREFIX.size:
         raise Damaged("it ends within its header")
@@ -197,7 +198,7 @@ def _read_header(file: BinaryIO) -> Tuple[Dict[str, Any], int]:
     if magic != _MAGIC:
         raise Damaged("it is no checkpoint of Horovod's")
     if version not in _READ:
-        raise Damaged("it has format {}, this Horovod reads up to {}".format(version, _VERSION))
+        raise Damaged(f"it has format {version}, this Horovod reads up to {_VERSION}")
     text = file.read(size) if size <= _MAX_HEADER else b""
     if len(text) != size:
         raise Damaged("it ends within its header")
@@ -206,7 +207,7 @@ def _read_header(file: BinaryIO) -> Tuple[Dict[str, Any], int]:
     return json.loads(text), _PREFIX.size + size
 
 
-def _read_section(file: BinaryIO, start: int, what: Dict[str, Any]) -> Any:
+def _read_section(file: BinaryIO, start: int, what: dict[str, Any]) -> Any:
     data = _ffi.zeros(what["size"])
     file.seek(start + what["offset"])
     if file.readinto(data) != what["size"]:
@@ -216,7 +217,7 @@ def _read_section(file: BinaryIO, start: int, what: Dict[str, Any]) -> Any:
     return data
 
 
-def _opened(data: Any, what: Dict[str, Any], trees: Trees) -> Any:
+def _opened(data: Any, what: dict[str, Any], trees: Trees) -> Any:
     """What a section holds."""
     if what["kind"] == "tensor":
         return trees.adapter.from_memory(data, 0, (tuple(what["shape"]), what["dtype"]))

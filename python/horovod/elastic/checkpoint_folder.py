@@ -4,7 +4,7 @@ import os
 import re
 import socket
 import uuid
-from typing import BinaryIO, Callable, Dict, List, NamedTuple, Set
+from typing import BinaryIO, Callable, NamedTuple
 
 from horovod import _ffi
 from horovod.elastic import checkpoint_file
@@ -15,7 +15,7 @@ _NAME = re.compile(r"checkpoint-(\d+)(?:-w(\d+))?\.hvd")
 _UNFINISHED = re.compile(r"\.checkpoint-\d+.*\.tmp")
 
 # Stands for the job in a process that no agent has started.
-_LONE_JOB = "{}-{}".format(socket.gethostname(), uuid.uuid4().hex)
+_LONE_JOB = f"{socket.gethostname()}-{uuid.uuid4().hex}"
 
 
 class Found(NamedTuple):
@@ -45,7 +45,7 @@ class CheckpointFolder:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
-        self._before: Dict[str, int] = {}  # for each job that this process was in
+        self._before: dict[str, int] = {}  # for each job that this process was in
 
     def make(self) -> None:
         """Raises OSError."""
@@ -54,7 +54,7 @@ class CheckpointFolder:
     def path_of(self, name: str) -> str:
         return os.path.join(self.path, name)
 
-    def found(self) -> List[Found]:
+    def found(self) -> list[Found]:
         """The checkpoints there are, newest first. Raises OSError."""
         matches = [match for match in map(_NAME.fullmatch, os.listdir(self.path)) if match]
         return sorted((Found(int(m[2] or 0), int(m[1]), m[0]) for m in matches), reverse=True)
@@ -87,9 +87,9 @@ class CheckpointFolder:
     ) -> Found:
         """Writes a file by `write`; it is there whole, or not at all. `confirm` raises if it is not
         to be there after all; it is called last. Raises what the two raise, and OSError."""
-        name = "checkpoint-{}-w{}.hvd".format(origin.commit, origin.world)
-        writer = "{}.{}".format(os.getpid(), uuid.uuid4().hex[:8])  # perhaps on another host
-        unfinished = self.path_of(".{}.{}.tmp".format(name, writer))
+        name = f"checkpoint-{origin.commit}-w{origin.world}.hvd"
+        writer = f"{os.getpid()}.{uuid.uuid4().hex[:8]}"  # perhaps on another host
+        unfinished = self.path_of(f".{name}.{writer}.tmp")
         try:
             with open(unfinished, "wb", opener=owner_only) as file:
                 write(file)
@@ -103,7 +103,7 @@ class CheckpointFolder:
         self._sync()
         return Found(origin.world, origin.commit, name)
 
-    def remove_older_than(self, newest: Found, kept: int, damaged: Set[str]) -> None:
+    def remove_older_than(self, newest: Found, kept: int, damaged: set[str]) -> None:
         """Removes what is older than `newest`, up to `kept` files with it; those named `damaged`
         neither count nor go."""
         older = [item for item in self.found() if item <= newest and item.name not in damaged]

@@ -4,18 +4,18 @@ import atexit
 import functools
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Optional
 
 from horovod import _ffi
-from horovod.elastic.messages import say
 from horovod.common.exceptions import UNAVAILABLE, HorovodInternalError
 from horovod.elastic import checkpoint_file, checkpoint_folder, folder_lock
 from horovod.elastic.checkpoint_file import Checkpoint, Damaged
 from horovod.elastic.checkpoint_folder import CheckpointFolder, Found
+from horovod.elastic.messages import say
 from horovod.elastic.trees import Trees
 
 # Gives the values and trees of a commit.
-Contents = Callable[[], Tuple[Dict[str, Any], Dict[str, Any]]]
+Contents = Callable[[], tuple[dict[str, Any], dict[str, Any]]]
 
 _KEPT = 2
 _MAX_WAIT_S = 60.0  # for a file that is being written when the process ends
@@ -50,7 +50,7 @@ class Checkpoints:
 
     def __init__(self, trees: Trees, folder: str, every: int) -> None:
         if not isinstance(every, int) or isinstance(every, bool) or every < 1:
-            raise ValueError("checkpoint_every must be a positive number, not {!r}".format(every))
+            raise ValueError(f"checkpoint_every must be a positive number, not {every!r}")
         self._tensors = trees
         self._folder = CheckpointFolder(folder)
         self._every = every
@@ -59,10 +59,10 @@ class Checkpoints:
         self._ending = threading.Event()  # the process: it comes into no other world
         self._began = 0.0
         self._is_long = False  # and that was told
-        self._trees: Tuple[Any, ...] = ()
+        self._trees: tuple[Any, ...] = ()
         self._postponed: Optional[Callable[[], None]] = None  # begins to write it
         self._warned = ""
-        self._damaged: Set[str] = set()  # files that were skipped
+        self._damaged: set[str] = set()  # files that were skipped
         self._folder.make()
 
     def wants(self, commit: int) -> bool:
@@ -77,7 +77,7 @@ class Checkpoints:
             say(text.format(self._newest, self._folder.path, _LONG_S))
         return False
 
-    def offer(self, commit: int, values: Dict[str, Any], trees: Dict[str, Any]) -> None:
+    def offer(self, commit: int, values: dict[str, Any], trees: dict[str, Any]) -> None:
         """Starts writing commit number `commit` if that is wanted. Neither `values` nor `trees` may
         change as long as they are :meth:`in_use`."""
         if self.wants(commit):
@@ -95,7 +95,7 @@ class Checkpoints:
         """Says that what was postponed is there no more."""
         self._postponed = None
 
-    def in_use(self) -> Tuple[Any, ...]:
+    def in_use(self) -> tuple[Any, ...]:
         """The state dicts that are being written."""
         return self._trees if self._writing() else ()
 
@@ -112,9 +112,7 @@ class Checkpoints:
             atexit.register(self._finish)
         self._newest = commit
         self._began, self._is_long = time.monotonic(), False
-        self._thread = threading.Thread(
-            target=self._write, args=(commit, epoch, contents), name="hvd-checkpoint"
-        )
+        self._thread = threading.Thread(target=self._write, args=(commit, epoch, contents), name="hvd-checkpoint")
         self._thread.daemon = True
         self._thread.start()
 
@@ -142,11 +140,11 @@ class Checkpoints:
             try:
                 checkpoint = checkpoint_file.read(self._tensors, path)
             except (OSError, Damaged) as error:
-                say("checkpoint {} is skipped: {}".format(path, _reason(error)))
+                say(f"checkpoint {path} is skipped: {_reason(error)}")
                 self._damaged.add(found.name)
                 continue
             self._newest = found.commit
-            say("going on from commit {}, checkpoint {}".format(found.commit, path))
+            say(f"going on from commit {found.commit}, checkpoint {path}")
             return checkpoint
         return None
 
@@ -156,7 +154,7 @@ class Checkpoints:
             if folder_lock.take(self._folder.path, job, folder_lock.PATIENCE_S):
                 self._folder.remove_unfinished()
         except folder_lock.InUse as error:
-            raise ValueError("checkpoint_dir {}".format(error)) from None
+            raise ValueError(f"checkpoint_dir {error}") from None
         except OSError:  # can't be read, which the next look tells
             pass
 
@@ -166,11 +164,11 @@ class Checkpoints:
     def _writing(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def _found(self) -> List[Found]:
+    def _found(self) -> list[Found]:
         try:
             return self._folder.found()
         except OSError as error:
-            say("checkpoints in {} can't be read: {}".format(self._folder.path, _reason(error)))
+            say(f"checkpoints in {self._folder.path} can't be read: {_reason(error)}")
             return []
 
     def _write(self, commit: int, epoch: int, contents: Contents) -> None:
@@ -193,7 +191,7 @@ class Checkpoints:
             reason = _reason(error)
             if reason != self._warned:
                 where = self._folder.path
-                say("checkpoint {} in {} can't be written: {}".format(commit, where, reason))
+                say(f"checkpoint {commit} in {where} can't be written: {reason}")
             self._warned = reason
         else:
             self._warned = ""
@@ -209,6 +207,6 @@ class Checkpoints:
             except HorovodInternalError as error:
                 is_last = self._ending.is_set() and error.code != UNAVAILABLE
                 if is_last or time.monotonic() >= deadline:
-                    raise _Outdated("the job may be in a newer world: {}".format(error)) from None
+                    raise _Outdated(f"the job may be in a newer world: {error}") from None
                 pause = time.sleep if self._ending.is_set() else self._ending.wait
                 pause(_PAUSE_S)

@@ -9,7 +9,8 @@ import pickle
 import struct
 import sys
 import weakref
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.exceptions import HorovodInternalError
@@ -62,7 +63,7 @@ class Placed:
             self._head = Head(*pickle.loads(contents))
         return self._head
 
-    def values(self) -> Dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """A copy of the values."""
         return pickle.loads(self.head().values)
 
@@ -107,7 +108,7 @@ def begin(head: Head, keep: Optional[Placed]) -> Placed:
     return Placed(address)
 
 
-def place(owner: Any, values: Dict[str, Any]) -> Optional[Placed]:
+def place(owner: Any, values: dict[str, Any]) -> Optional[Placed]:
     """Copies a commit of values alone into the store, all but :func:`seal`. None if it can't be
     kept there; if that is no matter of course, one line on stderr says why."""
     if not keeps(owner):
@@ -147,5 +148,5 @@ def warn_once(why: Any) -> None:
     if not _warned:
         _warned = True
         reason = (str(why) or type(why).__name__).splitlines()[0]
-        text = "commits will not outlive this process: {}".format(reason)
+        text = f"commits will not outlive this process: {reason}"
         print("Horovod: " + text, file=sys.stderr, flush=True)

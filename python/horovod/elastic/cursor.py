@@ -1,7 +1,5 @@
 """How far the job is in an epoch of its data, whoever takes part in it."""
 
-from typing import Dict
-
 from horovod.common.basics import rank, size
 
 
@@ -40,11 +38,11 @@ class JobCursor:
         ranks. The last batch of an epoch may be shorter than is said here."""
         self.processed_num += batch_size * self.num_replicas
 
-    def state_dict(self) -> Dict[str, int]:
+    def state_dict(self) -> dict[str, int]:
         """The progress: epoch, and items processed in it by all ranks."""
         return {"epoch": self.epoch, "processed_num": self.processed_num}
 
-    def load_state_dict(self, state_dict: Dict[str, int]) -> None:
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
         """Goes to that progress, in the present world."""
         self.epoch = state_dict["epoch"]
         self.processed_num = state_dict["processed_num"]

@@ -5,7 +5,7 @@ import json
 import os
 import socket
 import time
-from typing import Any, Dict, Set
+from typing import Any
 
 from horovod.elastic.messages import say
 
@@ -14,8 +14,8 @@ _PAUSE_S = 0.1
 # For the processes of a job that has just been killed to go.
 PATIENCE_S = 10.0
 
-_held: Dict[str, int] = {}  # descriptors, by folder; locked until this process ends
-_told: Set[str] = set()
+_held: dict[str, int] = {}  # descriptors, by folder; locked until this process ends
+_told: set[str] = set()
 
 
 class InUse(Exception):
@@ -59,7 +59,7 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
             return True
 
 
-def _owner(descriptor: int) -> Dict[str, Any]:
+def _owner(descriptor: int) -> dict[str, Any]:
     try:
         owner = json.loads(os.pread(descriptor, 4096, 0))
     except (OSError, ValueError):  # it is about to sign
@@ -76,11 +76,11 @@ def _sign(descriptor: int, job: str) -> None:
         pass
 
 
-def _text(folder: str, owner: Dict[str, Any]) -> str:
+def _text(folder: str, owner: dict[str, Any]) -> str:
     who = "process {} on host {}".format(owner.get("pid", "?"), owner.get("host", "?"))
     return (
-        "{} is in use by another job ({}): give each job a checkpoint_dir of its own. If there is "
-        "no such process any more, remove {}".format(folder, who, os.path.join(folder, _NAME))
+        f"{folder} is in use by another job ({who}): give each job a checkpoint_dir of its own. If there is "
+        f"no such process any more, remove {os.path.join(folder, _NAME)}"
     )
 
 
@@ -88,4 +88,4 @@ def _tell(folder: str, error: OSError) -> None:
     if folder not in _told:
         _told.add(folder)
         why = error.strerror or type(error).__name__
-        say("{} can't be locked ({}): see that no other job uses it".format(folder, why))
+        say(f"{folder} can't be locked ({why}): see that no other job uses it")

@@ -1,6 +1,7 @@
 """How each kind of value in a state is saved, restored and synchronized."""
 
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from horovod.common import ops
 from horovod.common.basics import rank

@@ -2,7 +2,8 @@
 changes."""
 
 import itertools
-from typing import Any, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from horovod.elastic.cursor import JobCursor
 

@@ -2,7 +2,7 @@
 
 import functools
 import threading
-from typing import Any, Callable, List
+from typing import Any, Callable
 
 from horovod import _ffi
 from horovod.common import basics
@@ -29,7 +29,7 @@ class _NotificationManager:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._listeners: List[State] = []
+        self._listeners: list[State] = []
 
     def init(self, *args: Any, **kwargs: Any) -> None:
         """Does nothing: there is no service to start."""

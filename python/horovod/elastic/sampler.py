@@ -5,7 +5,8 @@ import functools
 import math
 import random
 import warnings
-from typing import Any, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any, Optional
 
 from horovod.elastic.cursor import JobCursor
 
@@ -45,8 +46,8 @@ class ElasticSampler(JobCursor):
         self.seed = seed
         self.num_samples = 0
         self.total_size = 0
-        self._order_of: Optional[Tuple[int, int, int]] = None  # what the order was made of
-        self._order: List[int] = []
+        self._order_of: Optional[tuple[int, int, int]] = None  # what the order was made of
+        self._order: list[int] = []
         JobCursor.__init__(self)
 
     def reset(self) -> None:
@@ -59,11 +60,11 @@ class ElasticSampler(JobCursor):
         self.total_size = self.num_samples * self.num_replicas
 
     @functools.cached_property
-    def remaining_indices(self) -> List[int]:
+    def remaining_indices(self) -> list[int]:
         # Made when it is asked for: a new world need not wait for it.
         return self._ordered(self._dealt_length, self._dealt_epoch)[self._dealt_from :]
 
-    def _ordered(self, length: int, epoch: int) -> List[int]:
+    def _ordered(self, length: int, epoch: int) -> list[int]:
         if not self.shuffle:
             return list(range(length))
         if self._order_of != (length, self.seed, epoch):
@@ -72,7 +73,7 @@ class ElasticSampler(JobCursor):
         return self._order
 
     @staticmethod
-    def _shuffled(length: int, seed: int) -> List[int]:
+    def _shuffled(length: int, seed: int) -> list[int]:
         """The numbers below `length` in an order that follows from `seed`, the same on all
         ranks."""
         order = list(range(length))
@@ -84,8 +85,8 @@ class ElasticSampler(JobCursor):
         if not indices and self._dealt_length > 0:
             if self._gave_nothing:  # once is the end of an epoch in which the world changed
                 warnings.warn(
-                    "ElasticSampler has nothing to deal: all of epoch {} is recorded as processed. "
-                    "Call set_epoch() at the end of each epoch.".format(self._dealt_epoch)
+                    f"ElasticSampler has nothing to deal: all of epoch {self._dealt_epoch} is recorded as processed. "
+                    "Call set_epoch() at the end of each epoch."
                 )
             self._gave_nothing = True
         while 0 < len(indices) < self.total_size:

@@ -2,7 +2,8 @@
 
 import contextlib
 import copy
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
+from collections.abc import Iterable, Iterator
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.exceptions import HostsUpdatedInterrupt
@@ -25,12 +26,10 @@ class State:
     _committing = False  # and what is staged is going to be a commit
     _interrupted_at_commit = False
 
-    def __init__(
-        self, bcast_object: Callable[..., Any] = None, get_rank: Callable[[], int] = None
-    ) -> None:
+    def __init__(self, bcast_object: Callable[..., Any] = None, get_rank: Callable[[], int] = None) -> None:
         self._bcast_object = bcast_object
         self._rank = get_rank
-        self._reset_callbacks: List[Callable[[], None]] = []
+        self._reset_callbacks: list[Callable[[], None]] = []
         self._hosts_updated = False
 
     def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
@@ -123,7 +122,7 @@ class State:
         self._committed(commits.newest())
         if not self._can_stage and _ffi.store_is_there():
             kind = type(self).__name__
-            commit_store.warn_once("{} is neither an ObjectState nor a TorchState".format(kind))
+            commit_store.warn_once(f"{kind} is neither an ObjectState nor a TorchState")
 
     def _keep(self) -> None:
         if self._can_stage:
@@ -148,7 +147,7 @@ class State:
 class _Copy(NamedTuple):
     """What an ObjectState saves."""
 
-    values: Dict[str, Any]
+    values: dict[str, Any]
     placed: Optional[Placed]  # they lie in the store, too
 
 
@@ -164,13 +163,11 @@ class ObjectState(State):
 
     _can_stage = True
 
-    def __init__(
-        self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any
-    ) -> None:
+    def __init__(self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any) -> None:
         super().__init__(bcast_object, get_rank)
         self._pending: Any = None
         self._inherited = 0  # the commit that this process has begun with
-        self._saved_state: Dict[str, Any] = dict(kwargs)
+        self._saved_state: dict[str, Any] = dict(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
         self._saved_state = copy.deepcopy(self._saved_state)
@@ -192,10 +189,10 @@ class ObjectState(State):
             self._committing = self._staging and number > 0
         self.save()
 
-    def _current(self) -> Dict[str, Any]:
+    def _current(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._saved_state}
 
-    def _set(self, values: Dict[str, Any]) -> None:
+    def _set(self, values: dict[str, Any]) -> None:
         for name, value in values.items():
             setattr(self, name, value)
 
@@ -234,7 +231,7 @@ class ObjectState(State):
             commits.inherit(0)
             self.restore()
             reason = (str(error) or type(error).__name__).split("\n")[0]
-            say("commit {} is ignored, it does not fit this state: {}".format(left.number, reason))
+            say(f"commit {left.number} is ignored, it does not fit this state: {reason}")
             return
         commits.inherit(left.number)
         self._inherited = left.number
@@ -259,4 +256,4 @@ class ObjectState(State):
 
     def _say_where_it_goes_on(self) -> None:
         if self._rank() == 0 and commits.newest() == self._inherited > self._known_commit():
-            say("going on from commit {}, kept in memory".format(self._inherited))
+            say(f"going on from commit {self._inherited}, kept in memory")

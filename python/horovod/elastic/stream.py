@@ -3,7 +3,8 @@
 import contextlib
 import mmap
 import threading
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common import ops
@@ -16,13 +17,13 @@ from horovod.elastic.trees import Trees, put_tensors
 # Of one operation, which is what a timeout bounds.
 _GROUP_BYTES = 64 << 20
 
-_Sized = Tuple[Tensor, Kind, int]  # a tensor, its kind, and how many bytes it has
+_Sized = tuple[Tensor, Kind, int]  # a tensor, its kind, and how many bytes it has
 
 
 class Destinations(NamedTuple):
     """Where the tensors of another rank's tree go."""
 
-    tensors: List[Tensor]
+    tensors: list[Tensor]
     fresh: Optional[mmap.mmap]  # the memory of those that are new
 
     def take_memory(self) -> None:
@@ -76,8 +77,8 @@ def broadcast_tree(
 
 class _Started(NamedTuple):
     handle: int
-    group: List[_Sized]
-    buffers: List[Tensor]  # of each, what is sent
+    group: list[_Sized]
+    buffers: list[Tensor]  # of each, what is sent
 
 
 def broadcast_tensors(
@@ -100,7 +101,7 @@ def broadcast_tensors(
             if before is not None:
                 ops.synchronize(before.handle)
             handle = ops.broadcast_stretches(
-                "{}.{}".format(name, number),
+                f"{name}.{number}",
                 [trees.adapter.address(buffer) for buffer in buffers],
                 [size for _, _, size in group],
                 root_rank,
@@ -121,9 +122,9 @@ def broadcast_tensors(
             ops.discard(started.handle)
 
 
-def _groups(trees: Trees, tensors: Sequence[Tensor]) -> Iterator[List[_Sized]]:
+def _groups(trees: Trees, tensors: Sequence[Tensor]) -> Iterator[list[_Sized]]:
     """What is sent by one operation. Follows from the sizes, so it is the same on all ranks."""
-    group: List[_Sized] = []
+    group: list[_Sized] = []
     total = 0
     for tensor in tensors:
         kind = trees.adapter.kind(tensor)

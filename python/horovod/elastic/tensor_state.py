@@ -2,7 +2,8 @@
 
 import copy
 import pickle
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common import ops
@@ -27,8 +28,8 @@ class ObjectState(state.ObjectState):
 class _Snapshot(NamedTuple):
     """A copy of all that a TensorState holds."""
 
-    values: Dict[str, Any]
-    trees: Dict[str, Any]  # state dicts, by the handlers' names
+    values: dict[str, Any]
+    trees: dict[str, Any]  # state dicts, by the handlers' names
     placed: Optional[Placed] = None  # the trees lie in the store
 
 
@@ -67,7 +68,7 @@ class TensorState(ObjectState):
         checkpoint_every: int = 1,
         **kwargs: Any,
     ) -> None:
-        handlers: Dict[str, StateHandler] = {}
+        handlers: dict[str, StateHandler] = {}
         for name, value in list(kwargs.items()):
             handler = handler_of(value)
             if handler is not None:
@@ -120,14 +121,10 @@ class TensorState(ObjectState):
 
     # Saving.
 
-    def _by_state_dict(self) -> Dict[str, StateDictHandler]:
-        return {
-            name: handler
-            for name, handler in self._handlers.items()
-            if isinstance(handler, StateDictHandler)
-        }
+    def _by_state_dict(self) -> dict[str, StateDictHandler]:
+        return {name: handler for name, handler in self._handlers.items() if isinstance(handler, StateDictHandler)}
 
-    def _others(self) -> List[StateHandler]:
+    def _others(self) -> list[StateHandler]:
         """Handlers of kinds that are not ours."""
         return [h for h in self._handlers.values() if not isinstance(h, StateDictHandler)]
 
@@ -171,14 +168,14 @@ class TensorState(ObjectState):
         own = {name: handler.own_tensors() for name, handler in self._by_state_dict().items()}
         return self._send(own) if rank() == 0 else self._receive(own)
 
-    def _send(self, own: Dict[str, Any]) -> Optional[Placed]:
+    def _send(self, own: dict[str, Any]) -> Optional[Placed]:
         taken = self._trees.take_tensors(own)
         number = max(commits.newest(), self._known_commit())
         head = _Head(commit_store.pickled(self._current()), number, taken.schema, taken.kinds)
         broadcast_object(tuple(head), 0, "horovod.state.schema")
         return self._broadcast(head, taken.tensors)
 
-    def _receive(self, own: Dict[str, Any]) -> Optional[Placed]:
+    def _receive(self, own: dict[str, Any]) -> Optional[Placed]:
         head = _Head(*broadcast_object(None, 0, "horovod.state.schema"))
         places = stream.destinations(self._trees, head.schema, head.kinds, own)
         with stream.meanwhile(places.take_memory):
@@ -197,9 +194,7 @@ class TensorState(ObjectState):
         compares = self._committing and self._may_have_placed(head)
         placed = self._placed if compares else self._begin(head)
         append = placed is not None
-        stream.broadcast_tensors(
-            self._trees, tensors, 0, "horovod.state", global_process_set, append
-        )
+        stream.broadcast_tensors(self._trees, tensors, 0, "horovod.state", global_process_set, append)
         return None if compares and not tree_store.is_same() else placed
 
     def _may_have_placed(self, head: _Head) -> bool:
@@ -212,9 +207,7 @@ class TensorState(ObjectState):
     def _begin(self, head: _Head) -> Optional[Placed]:
         if not self._committing:
             return None
-        return tree_store.begin(
-            self._trees, self, head.values, head.schema, head.kinds, self._kept()
-        )
+        return tree_store.begin(self._trees, self, head.values, head.schema, head.kinds, self._kept())
 
     def _load(self, snapshot: _Snapshot) -> None:
         for name, handler in self._by_state_dict().items():
@@ -258,9 +251,7 @@ class TensorState(ObjectState):
             self._check_names({**found.values, **found.trees}, self._by_state_dict())
             self._load(_Snapshot(found.values, found.trees))
         except (KeyError, RuntimeError, ValueError) as error:
-            raise ValueError(
-                "checkpoint {} does not fit this state: {}".format(found.path, error)
-            ) from error
+            raise ValueError(f"checkpoint {found.path} does not fit this state: {error}") from error
         self._loaded_commit = found.commit
         return True
 
@@ -276,7 +267,7 @@ class TensorState(ObjectState):
         else:
             self._checkpoints.postpone(number, self._saved)
 
-    def _saved(self) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    def _saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Values and state dicts of the last save."""
         trees = {name: handler.saved() for name, handler in self._by_state_dict().items()}
         return self._saved_state, trees

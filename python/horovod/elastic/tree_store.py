@@ -1,7 +1,8 @@
 """Commits with state dicts in the memory that outlives this process: see
 :mod:`horovod.elastic.commit_store`. Their tensors are read where they lie."""
 
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.tensors import Kind, size_of
@@ -16,9 +17,9 @@ class Placed(commit_store.Placed):
     def __init__(self, trees: Trees, address: int, number: int = 0) -> None:
         super().__init__(address, number)
         self._trees = trees
-        self._contents: Optional[Tuple[Dict[str, Any], Dict[str, Any]]] = None
+        self._contents: Optional[tuple[dict[str, Any], dict[str, Any]]] = None
 
-    def contents(self) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Values and state dicts; the latter's tensors are views of the store."""
         if self._contents is None:
             head = self.head()
@@ -42,8 +43,8 @@ class PlacedTree(NamedTuple):
 def place(
     trees: Trees,
     owner: Any,
-    values: Dict[str, Any],
-    state_dicts: Dict[str, Any],
+    values: dict[str, Any],
+    state_dicts: dict[str, Any],
     keep: Optional[Placed],
 ) -> Optional[Placed]:
     """Copies a commit into the store, all but sealing it, and leaves the commit `keep` alone. None
@@ -96,9 +97,7 @@ def is_same() -> bool:
     return _ffi.store_is_same()
 
 
-def _place(
-    trees: Trees, values: Dict[str, Any], state_dicts: Dict[str, Any], keep: Optional[Placed]
-) -> Placed:
+def _place(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any], keep: Optional[Placed]) -> Placed:
     taken = trees.take_tensors(state_dicts)
     placed = _begin(trees, commit_store.pickled(values), taken.schema, taken.kinds, keep)
     tensors = [trees.in_one_piece(tensor) for tensor in taken.tensors]
@@ -107,9 +106,7 @@ def _place(
     return placed
 
 
-def _begin(
-    trees: Trees, values: bytes, schema: bytes, kinds: Sequence[Kind], keep: Optional[Placed]
-) -> Placed:
+def _begin(trees: Trees, values: bytes, schema: bytes, kinds: Sequence[Kind], keep: Optional[Placed]) -> Placed:
     return Placed(trees, commit_store.begin(_head(values, schema, kinds), keep).address)
 
 

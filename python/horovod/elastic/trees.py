@@ -7,7 +7,8 @@ import io
 import mmap
 import pickle
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
 from horovod.common.tensors import Kind, Tensor, TensorAdapter, new, size_of
@@ -22,8 +23,8 @@ class Taken(NamedTuple):
     """A tree taken apart; all but the tensors themselves can be sent or kept as it is."""
 
     schema: bytes  # the tree, pickled, with numbers instead of tensors
-    kinds: List[Kind]
-    tensors: List[Tensor]
+    kinds: list[Kind]
+    tensors: list[Tensor]
 
 
 class _Number(NamedTuple):
@@ -46,7 +47,7 @@ def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     return function(value)
 
 
-def places(sizes: Sequence[int]) -> Tuple[List[int], int]:
+def places(sizes: Sequence[int]) -> tuple[list[int], int]:
     """Where parts of so many bytes begin in a buffer that holds them all, and how large that is."""
     offsets = []
     end = 0
@@ -59,10 +60,10 @@ def places(sizes: Sequence[int]) -> Tuple[List[int], int]:
 def _tensor(number: int) -> Any:
     """What a schema calls where a tensor belongs; :func:`put_tensors` puts something in its
     place."""
-    raise pickle.UnpicklingError("tensor {} of a schema".format(number))
+    raise pickle.UnpicklingError(f"tensor {number} of a schema")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _taker(by_value: bool) -> type:
     """The class of picklers that take tensors out; `by_value`: also of functions and classes that
     have no name, which is slower."""
@@ -75,8 +76,8 @@ def _taker(by_value: bool) -> type:
     class Taker(base):
         def __init__(self, stream: io.BytesIO, adapter: TensorAdapter) -> None:
             super().__init__(stream, protocol=4)
-            self.tensors: List[Tensor] = []
-            self.kinds: List[Kind] = []
+            self.tensors: list[Tensor] = []
+            self.kinds: list[Kind] = []
             self._kind = adapter.kind
 
         def reducer_override(self, value: Any) -> Any:
@@ -126,14 +127,14 @@ class Trees:
         taker.dump(tree)
         return Taken(stream.getvalue(), taker.kinds, taker.tensors)
 
-    def new_together(self, kinds: Sequence[Kind]) -> Tuple[List[Tensor], Optional[mmap.mmap]]:
+    def new_together(self, kinds: Sequence[Kind]) -> tuple[list[Tensor], Optional[mmap.mmap]]:
         """Such tensors, one behind the other in new memory of the host, and that; None: they have
         no elements. Together they need fewer pages, which can be larger."""
         size = places([size_of(kind) for kind in kinds])[1]
         memory = _ffi.new_memory(size) if size > 0 else None
         return self.views(kinds, memory), memory
 
-    def views(self, kinds: Sequence[Kind], memory: Any) -> List[Tensor]:
+    def views(self, kinds: Sequence[Kind], memory: Any) -> list[Tensor]:
         """The tensors that lie in a buffer at their :func:`places`."""
         offsets = places([size_of(kind) for kind in kinds])[0]
         from_memory = self.adapter.from_memory
@@ -147,10 +148,10 @@ class Trees:
         self.adapter.assign(whole, tensor)
         return whole
 
-    def counterparts(self, schema: bytes, kinds: Sequence[Kind], own: Any) -> Dict[int, Tensor]:
+    def counterparts(self, schema: bytes, kinds: Sequence[Kind], own: Any) -> dict[int, Tensor]:
         """Tensors of the tree `own` that are where another tree, taken apart, has one of the same
         shape and type, by the number of the latter."""
-        found: Dict[int, Tensor] = {}
+        found: dict[int, Tensor] = {}
         used = set()
 
         def visit(theirs: Any, mine: Any) -> None:
@@ -176,9 +177,7 @@ class Trees:
         they fit."""
         if is_dict(value):
             spare = spare if is_dict(spare) else {}
-            return type(value)(
-                (key, self.copied(item, spare.get(key))) for key, item in value.items()
-            )
+            return type(value)((key, self.copied(item, spare.get(key))) for key, item in value.items())
         if type(value) in (list, tuple):
             if type(spare) is not type(value) or len(spare) != len(value):
                 spare = [None] * len(value)

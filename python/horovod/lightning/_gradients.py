@@ -1,7 +1,7 @@
 """Reduces the gradients that Lightning's optimizers use, and leaves the optimizers as they are."""
 
 import contextlib
-from typing import Dict, Iterator, List, Sequence, Tuple
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -23,13 +23,10 @@ class GradientReducer:
     Raises ValueError for optimizers that share a parameter or reduce gradients themselves.
     """
 
-    def __init__(
-        self, module: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]
-    ) -> None:
+    def __init__(self, module: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         names = _names(module, optimizers)
-        self._pairs: List[Tuple[torch.optim.Optimizer, WrappedOptimizer]] = [
-            (optimizer, hvd.DistributedOptimizer(optimizer, named_parameters=list(names)))
-            for optimizer in optimizers
+        self._pairs: list[tuple[torch.optim.Optimizer, WrappedOptimizer]] = [
+            (optimizer, hvd.DistributedOptimizer(optimizer, named_parameters=list(names))) for optimizer in optimizers
         ]
 
     def prepare(self) -> None:
@@ -57,10 +54,10 @@ class GradientReducer:
 
 def _names(
     module: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]
-) -> List[Tuple[str, torch.nn.Parameter]]:
+) -> list[tuple[str, torch.nn.Parameter]]:
     """A name for each parameter of the module and of the optimizers."""
-    names: Dict[torch.Tensor, str] = {p: name for name, p in module.named_parameters()}
-    owner: Dict[torch.Tensor, int] = {}
+    names: dict[torch.Tensor, str] = {p: name for name, p in module.named_parameters()}
+    owner: dict[torch.Tensor, int] = {}
     for k, optimizer in enumerate(optimizers):
         if isinstance(optimizer, WrappedOptimizer):
             raise ValueError(
@@ -69,11 +66,7 @@ def _names(
             )
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         for i, p in enumerate(parameters):
-            names.setdefault(p, "optimizer{}.parameter{}".format(k, i))
+            names.setdefault(p, f"optimizer{k}.parameter{i}")
             if owner.setdefault(p, k) != k:
-                raise ValueError(
-                    "{} is in two optimizers, which HorovodStrategy does not support.".format(
-                        names[p]
-                    )
-                )
+                raise ValueError(f"{names[p]} is in two optimizers, which HorovodStrategy does not support.")
     return [(name, p) for p, name in names.items()]

@@ -2,7 +2,7 @@
 torch.distributed only."""
 
 import sys
-from typing import Any, List
+from typing import Any
 
 import torch
 
@@ -19,10 +19,10 @@ def process_set_of(group: Any) -> hvd.ProcessSet:
     distributed = torch.distributed
     if group is None or (distributed.is_available() and group is distributed.group.WORLD):
         return hvd.global_process_set
-    raise ValueError("group={!r}: HorovodStrategy takes a hvd.ProcessSet.".format(group))
+    raise ValueError(f"group={group!r}: HorovodStrategy takes a hvd.ProcessSet.")
 
 
-def gather(value: torch.Tensor, group: Any = None) -> List[torch.Tensor]:
+def gather(value: torch.Tensor, group: Any = None) -> list[torch.Tensor]:
     """The ranks' tensors, whose shapes may differ in their sizes: torchmetrics' `dist_sync_fn`."""
     members = process_set_of(group)
     shapes = hvd.allgather_object(list(value.shape), process_set=members)

@@ -2,12 +2,11 @@
 
 import importlib.util
 import sys
-from typing import List
 
 _NAMES = ("lightning.pytorch", "pytorch_lightning")
 
 
-def in_use() -> List[str]:
+def in_use() -> list[str]:
     """The packages to work with, at least one: those that have been imported, else the one that is
     installed.
 
@@ -18,9 +17,7 @@ def in_use() -> List[str]:
         return imported
     installed = [name for name in _NAMES if importlib.util.find_spec(name.split(".")[0])]
     if not installed:
-        raise ImportError(
-            "horovod.lightning needs PyTorch Lightning: pip install lightning, or pytorch-lightning"
-        )
+        raise ImportError("horovod.lightning needs PyTorch Lightning: pip install lightning, or pytorch-lightning")
     if len(installed) > 1:
         raise ImportError(
             "Both lightning and pytorch_lightning are installed: import the one that this script "

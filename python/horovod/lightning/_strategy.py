@@ -2,7 +2,8 @@
 
 import contextlib
 import importlib
-from typing import Any, Dict, Iterator, Optional
+from collections.abc import Iterator
+from typing import Any, Optional
 
 import torch
 
@@ -84,15 +85,15 @@ class HorovodStrategyMixin:
             return devices[hvd.local_rank()]
         if len(devices) > 1:
             raise ValueError(
-                "Trainer(devices=...) names {} devices for {} processes on this host: use devices=1 "
-                "or as many as processes.".format(len(devices), hvd.local_size())
+                f"Trainer(devices=...) names {len(devices)} devices for {hvd.local_size()} processes on this host: use devices=1 "
+                "or as many as processes."
             )
         if devices[0].type == "cuda" and torch.cuda.device_count() >= hvd.local_size():
             return torch.device("cuda", hvd.local_rank())
         return devices[0]
 
     @property
-    def distributed_sampler_kwargs(self) -> Dict[str, Any]:
+    def distributed_sampler_kwargs(self) -> dict[str, Any]:
         return {"num_replicas": hvd.size(), "rank": hvd.rank()}
 
     # The life of a run.
@@ -173,15 +174,13 @@ class HorovodStrategyMixin:
         members = process_set_of(group)
         name = "mean" if reduce_op is None else str(reduce_op).rpartition(".")[2].lower()
         if name not in _REDUCTIONS:
-            raise ValueError("reduce_op={!r} is none of {}".format(reduce_op, list(_REDUCTIONS)))
+            raise ValueError(f"reduce_op={reduce_op!r} is none of {list(_REDUCTIONS)}")
         op = _REDUCTIONS[name]
         if op == hvd.Average and not tensor.is_floating_point() and not tensor.is_complex():
             return hvd.allreduce(tensor, op=hvd.Sum, process_set=members) / members.size()
         return hvd.allreduce(tensor, op=op, process_set=members)
 
-    def all_gather(
-        self, tensor: torch.Tensor, group: Any = None, sync_grads: bool = False
-    ) -> torch.Tensor:
+    def all_gather(self, tensor: torch.Tensor, group: Any = None, sync_grads: bool = False) -> torch.Tensor:
         """Returns the ranks' tensors, of one shape, as [ranks, ...]; with `sync_grads` its gradient
         is the sum of the ranks'."""
         members = process_set_of(group)

@@ -1,7 +1,5 @@
 """``Trainer(sync_batchnorm=True)``: Horovod's batch normalization in the place of torch's."""
 
-from typing import List, Tuple
-
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -12,7 +10,7 @@ class SyncBatchNormLayers:
     """What Lightning calls a LayerSync. For one model at a time."""
 
     def __init__(self) -> None:
-        self._replaced: List[Tuple[torch.nn.Module, str, _BatchNorm]] = []
+        self._replaced: list[tuple[torch.nn.Module, str, _BatchNorm]] = []
 
     def apply(self, model: torch.nn.Module) -> torch.nn.Module:
         """Replaces the batch normalizations below `model`; they keep parameters and buffers."""

@@ -5,7 +5,8 @@ This is also the example of how a framework is added: an adapter for its tensors
 public functions (here) and elastic state (elastic.py).
 """
 
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from collections.abc import Sequence
+from typing import Any, Optional, Union
 
 import numpy
 
@@ -23,9 +24,7 @@ Splits = Optional[Sequence[int]]
 _collectives = Collectives(_arrays)
 
 
-def _reduction(
-    name: Name, op: int, prescale_factor: float, postscale_factor: float, process_set: ProcessSet
-) -> Call:
+def _reduction(name: Name, op: int, prescale_factor: float, postscale_factor: float, process_set: ProcessSet) -> Call:
     fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
     return Call(name, process_set, False, fields)
 
@@ -63,14 +62,12 @@ def grouped_allreduce_async(
     return _collectives.allreduce.start_group([array_of(array) for array in arrays], call)
 
 
-def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> List[Array]:
+def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> list[Array]:
     """:func:`allreduce` of several arrays at once; returns the list of results."""
     return synchronize(grouped_allreduce_async(arrays, *args, **kwargs))
 
 
-def allgather_async(
-    array: Any, name: Name = None, process_set: ProcessSet = global_process_set
-) -> int:
+def allgather_async(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> int:
     """Starts an :func:`allgather`; returns the handle."""
     return _collectives.allgather.start(array_of(array), Call(name, process_set))
 
@@ -81,9 +78,7 @@ def allgather(array: Any, name: Name = None, process_set: ProcessSet = global_pr
     return _collectives.allgather.run(array_of(array), Call(name, process_set))
 
 
-def broadcast_async(
-    array: Any, root_rank: int, name: Name = None, process_set: ProcessSet = global_process_set
-) -> int:
+def broadcast_async(array: Any, root_rank: int, name: Name = None, process_set: ProcessSet = global_process_set) -> int:
     """Starts a :func:`broadcast`; returns the handle."""
     call = Call(name, process_set, False, {"root_rank": root_rank})
     return _collectives.broadcast.start(array_of(array), call)
@@ -105,9 +100,7 @@ def alltoall_async(
     return _collectives.alltoall.start(array_of(array), call)
 
 
-def alltoall(
-    array: Any, splits: Splits = None, *args: Any, **kwargs: Any
-) -> Union[Array, Tuple[Array, Array]]:
+def alltoall(array: Any, splits: Splits = None, *args: Any, **kwargs: Any) -> Union[Array, tuple[Array, Array]]:
     """Sends `splits[r]` rows to each rank r, or equally many, and returns the rows received; with
     `splits` also how many came from each rank."""
     rows, received = synchronize(alltoall_async(array, splits, *args, **kwargs))

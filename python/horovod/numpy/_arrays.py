@@ -1,7 +1,8 @@
 """numpy's arrays for the rest of Horovod: a :class:`horovod.common.tensors.TensorAdapter`."""
 
 import math
-from typing import Any, Hashable, Optional, Tuple
+from collections.abc import Hashable
+from typing import Any, Optional
 
 import numpy
 
@@ -21,7 +22,7 @@ def array_of(value: Any) -> numpy.ndarray:
 
 def check(tensor: numpy.ndarray) -> Optional[int]:
     if tensor.dtype.name not in DTYPES or not tensor.dtype.isnative:
-        raise ValueError("Arrays of type {} are not supported.".format(tensor.dtype))
+        raise ValueError(f"Arrays of type {tensor.dtype} are not supported.")
     if not tensor.flags.c_contiguous:
         raise ValueError("Arrays are required to be contiguous: numpy.ascontiguousarray helps.")
     return address(tensor)
@@ -46,7 +47,7 @@ def on_host(value: Any) -> Any:
     return value
 
 
-def empty_like(tensor: numpy.ndarray) -> Tuple[numpy.ndarray, Optional[int]]:
+def empty_like(tensor: numpy.ndarray) -> tuple[numpy.ndarray, Optional[int]]:
     result = numpy.empty(tensor.shape, tensor.dtype)
     return result, address(result)
 

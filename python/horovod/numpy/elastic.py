@@ -48,7 +48,5 @@ class State(TensorState):
     """``State(weights=weights, sampler=sampler, epoch=0)`` has these attributes. Arrays keep their
     shapes; other values can be pickled. For checkpoints see its base class."""
 
-    def __init__(
-        self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any
-    ) -> None:
+    def __init__(self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any) -> None:
         super().__init__(_TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)

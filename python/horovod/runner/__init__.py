@@ -2,7 +2,8 @@
 
 import functools
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
 
 from horovod.runner import _jobs
 from horovod.runner._arguments import _as_arguments, _HorovodArgs  # noqa: F401
@@ -11,13 +12,13 @@ from horovod.runner._arguments import _as_arguments, _HorovodArgs  # noqa: F401
 def run(
     func: Callable[..., Any],
     args: Sequence[Any] = (),
-    kwargs: Optional[Dict[str, Any]] = None,
+    kwargs: Optional[dict[str, Any]] = None,
     num_proc: Optional[int] = None,
     min_num_proc: Optional[int] = None,
     max_num_proc: Optional[int] = None,
     slots: Optional[int] = None,
     reset_limit: Optional[int] = None,
-    cooldown_range: Optional[Tuple[int, int]] = None,
+    cooldown_range: Optional[tuple[int, int]] = None,
     hosts: Optional[str] = None,
     hostfile: Optional[str] = None,
     host_discovery_script: Optional[str] = None,
@@ -36,7 +37,7 @@ def run(
     np: Optional[int] = None,
     min_np: Optional[int] = None,
     max_np: Optional[int] = None,
-) -> List[Any]:
+) -> list[Any]:
     """Calls ``func(*args, **kwargs)`` on `num_proc` ranks and returns the results, in rank order.
 
     The function, its arguments and results are pickled (cloudpickle) and travel over mutual TLS
@@ -64,9 +65,7 @@ def run(
     settings.num_proc = _renamed(num_proc, np, "np", "num_proc")
     settings.min_num_proc = _renamed(min_num_proc, min_np, "min_np", "min_num_proc")
     settings.max_num_proc = _renamed(max_num_proc, max_np, "max_np", "max_num_proc")
-    settings.nics = _renamed(
-        network_interfaces, network_interface, "network_interface", "network_interfaces"
-    )
+    settings.nics = _renamed(network_interfaces, network_interface, "network_interface", "network_interfaces")
     settings.slots, settings.reset_limit = slots, reset_limit
     settings.cooldown_range = cooldown_range
     settings.hosts, settings.hostfile = hosts, hostfile
@@ -85,6 +84,6 @@ def _renamed(value: Any, old_value: Any, old: str, new: str) -> Any:
     if old_value is None:
         return value
     if value is not None:
-        raise ValueError("{} is an older name of {}: give one of them".format(old, new))
-    warnings.warn("{} is now called {}".format(old, new), DeprecationWarning, stacklevel=3)
+        raise ValueError(f"{old} is an older name of {new}: give one of them")
+    warnings.warn(f"{old} is now called {new}", DeprecationWarning, stacklevel=3)
     return old_value

@@ -1,6 +1,6 @@
 """The settings of a job as an object, for code that starts jobs as Horovod's own tests do."""
 
-from typing import Any, Dict, List
+from typing import Any
 
 # Settings by the names of Horovod's _HorovodArgs, and horovodrun's flags for them.
 _FLAGS = {
@@ -72,7 +72,7 @@ class _HorovodArgs:
         self.num_proc = 1
 
 
-def flags_of(settings: _HorovodArgs) -> List[str]:
+def flags_of(settings: _HorovodArgs) -> list[str]:
     """horovodrun's arguments for `settings`.
 
     Raises ValueError if they contradict each other, or ask for MPI.
@@ -86,7 +86,7 @@ def flags_of(settings: _HorovodArgs) -> List[str]:
     return _as_arguments({flag: getattr(settings, name, None) for name, flag in _FLAGS.items()})
 
 
-def _as_arguments(flags: Dict[str, Any]) -> List[str]:
+def _as_arguments(flags: dict[str, Any]) -> list[str]:
     arguments = []
     for flag, value in flags.items():
         if value is True:

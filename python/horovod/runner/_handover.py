@@ -14,7 +14,8 @@ import struct
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
+from collections.abc import Iterable
+from typing import Any, Callable, NamedTuple
 
 import cloudpickle
 
@@ -36,7 +37,7 @@ class Failure(NamedTuple):
     text: str  # the traceback
 
 
-def credentials_of(words: Dict[str, Any]) -> Credentials:
+def credentials_of(words: dict[str, Any]) -> Credentials:
     """Those in a JSON object of horovodrun's."""
     return Credentials(*(words[field] for field in Credentials._fields))
 
@@ -48,8 +49,8 @@ class Handover:
         paths = json.dumps([path for path in sys.path if path]).encode()
         self._function = struct.pack("!Q", len(paths)) + paths + cloudpickle.dumps(call)
         self._lock = threading.Lock()
-        self._results: Dict[int, bytes] = {}
-        self._failures: Dict[int, Failure] = {}
+        self._results: dict[int, bytes] = {}
+        self._failures: dict[int, Failure] = {}
 
     def server(self, credentials: Credentials, listeners: Iterable[socket.socket]) -> TlsServer:
         """One for the workers, not started yet."""
@@ -69,12 +70,12 @@ class Handover:
                 self._failures[rank] = Failure(**json.loads(data))
         return b""
 
-    def results(self) -> Dict[int, Any]:
+    def results(self) -> dict[int, Any]:
         """What the function returned, by rank."""
         with self._lock:
             return {rank: cloudpickle.loads(data) for rank, data in self._results.items()}
 
-    def failures(self) -> List[Failure]:
+    def failures(self) -> list[Failure]:
         """What was raised; causes before consequences."""
         with self._lock:
             found = list(self._failures.values())
@@ -90,7 +91,7 @@ def pickled(value: Any) -> bytes:
         raise TypeError(text.format(type(value).__name__, error)) from error
 
 
-def _split_address(address: str) -> Tuple[str, int]:
+def _split_address(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -99,12 +100,12 @@ class Worker:
     """A worker's side. Its methods raise OSError if the caller can't be reached, or is not the one
     that the certificates are for."""
 
-    def __init__(self, credentials: Credentials, address: Tuple[str, int]) -> None:
+    def __init__(self, credentials: Credentials, address: tuple[str, int]) -> None:
         self.address = address
         self._context = context_of(credentials, ssl.PROTOCOL_TLS_CLIENT)
 
     @classmethod
-    def of(cls, words: Dict[str, Any], launcher: str) -> "Worker":
+    def of(cls, words: dict[str, Any], launcher: str) -> "Worker":
         """Of what horovodrun says to workers; `launcher` is the address at which its agent reached
         it. Raises KeyError or ValueError for other words."""
         addresses = [_split_address(address) for address in words["addresses"]]
@@ -163,7 +164,7 @@ def _read(stream: ssl.SSLSocket, count: int) -> bytes:
 
 def receive_credentials(
     launcher: socket.socket,
-) -> Tuple[Dict[str, Any], List[socket.socket]]:
+) -> tuple[dict[str, Any], list[socket.socket]]:
     """What horovodrun says to its caller, and the sockets to listen on. Raises ConnectionError if
     it says nothing."""
     text, listeners = b"", []
@@ -178,20 +179,18 @@ def receive_credentials(
     return json.loads(text), listeners
 
 
-def _receive_descriptors(launcher: socket.socket) -> Tuple[bytes, List[int]]:
+def _receive_descriptors(launcher: socket.socket) -> tuple[bytes, list[int]]:
     size = struct.calcsize("i")
-    data, ancillary, _, _ = launcher.recvmsg(
-        1 << 16, socket.CMSG_SPACE(253 * size), socket.MSG_CMSG_CLOEXEC
-    )
-    descriptors: List[int] = []
+    data, ancillary, _, _ = launcher.recvmsg(1 << 16, socket.CMSG_SPACE(253 * size), socket.MSG_CMSG_CLOEXEC)
+    descriptors: list[int] = []
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             count = len(content) // size
-            descriptors += struct.unpack("{}i".format(count), content[: count * size])
+            descriptors += struct.unpack(f"{count}i", content[: count * size])
     return data, descriptors
 
 
-def take_words() -> Dict[str, Any]:
+def take_words() -> dict[str, Any]:
     """What horovodrun has left for this worker on stdin, which is empty from now on. Raises
     ValueError if there is nothing."""
     text = b""

@@ -3,19 +3,19 @@
 import contextlib
 import socket
 import sys
-from typing import Any, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, Optional
 
 from horovod.runner import _handover
 from horovod.runner._arguments import _HorovodArgs, flags_of
 from horovod.runner._launcher import Launcher
 
 _FAILED = (
-    "Horovod detected that one or more processes exited with non-zero status, thus causing the "
-    "job to be terminated."
+    "Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated."
 )
 
 
-def run_settings(settings: _HorovodArgs) -> Optional[List[Any]]:
+def run_settings(settings: _HorovodArgs) -> Optional[list[Any]]:
     """Runs what `settings` say; returns the results of a function, or None for a command.
 
     Raises as :func:`horovod.run`.
@@ -30,7 +30,7 @@ def run_settings(settings: _HorovodArgs) -> Optional[List[Any]]:
     return None
 
 
-def run_function(settings: _HorovodArgs) -> List[Any]:
+def run_function(settings: _HorovodArgs) -> list[Any]:
     """Runs the settings' function; returns its results, in rank order. Raises as
     :func:`horovod.run`."""
     if settings.num_proc is None:
@@ -45,7 +45,7 @@ def run_function(settings: _HorovodArgs) -> List[Any]:
     count = settings.min_num_proc or max(settings.num_proc, len(results))
     missing = [rank for rank in range(count) if rank not in results]
     if missing:
-        raise RuntimeError("horovod.run: no result came back from ranks {}".format(missing))
+        raise RuntimeError(f"horovod.run: no result came back from ranks {missing}")
     return [results[rank] for rank in range(count)]
 
 
@@ -74,8 +74,8 @@ def _launch_with(handover: _handover.Handover, arguments: Sequence[str]) -> int:
         return launcher.wait()
 
 
-def _explain(status: int, failures: List[_handover.Failure]) -> str:
-    text = "{}\nhorovodrun ended with status {}.".format(_FAILED, status)
+def _explain(status: int, failures: list[_handover.Failure]) -> str:
+    text = f"{_FAILED}\nhorovodrun ended with status {status}."
     if failures:
-        text += "\nRank {} raised:\n{}".format(failures[0].rank, failures[0].text)
+        text += f"\nRank {failures[0].rank} raised:\n{failures[0].text}"
     return text

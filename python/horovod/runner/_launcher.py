@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Iterator, List, Optional, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional
 
 from horovod.runner._programs import find_program
 
@@ -137,6 +138,6 @@ def _environment() -> "dict[str, str]":
     """This process's, with this very package for the workers, wherever it was imported from."""
     environment = dict(os.environ)
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    paths: List[Optional[str]] = [package, environment.get("PYTHONPATH")]
+    paths: list[Optional[str]] = [package, environment.get("PYTHONPATH")]
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     return environment

@@ -5,27 +5,47 @@ change settings before they hand them to ``horovod.runner.launch._run``.
 """
 
 import argparse
-from typing import Any, List
+from typing import Any
 
 from horovod.runner.common.util import config_parser
 from horovod.version import __version__
 
-_INTEGERS = """
-ssh_port fusion_threshold_mb cache_capacity autotune_warmup_samples autotune_steps_per_sample
-autotune_bayes_opt_max_samples elastic_timeout reset_limit stall_check_warning_time_seconds
-stall_check_shutdown_time_seconds num_nccl_streams thread_affinity gloo_timeout_seconds
-start_timeout
-""".split()
-_FLOATS = "cycle_time_ms autotune_gaussian_process_noise".split()
-_TEXTS = """
-output_filename config_file autotune_log_file timeline_filename mpi_args binding_args
-host_discovery_script hostfile
-""".split()
+_INTEGERS = [
+    "ssh_port",
+    "fusion_threshold_mb",
+    "cache_capacity",
+    "autotune_warmup_samples",
+    "autotune_steps_per_sample",
+    "autotune_bayes_opt_max_samples",
+    "elastic_timeout",
+    "reset_limit",
+    "stall_check_warning_time_seconds",
+    "stall_check_shutdown_time_seconds",
+    "num_nccl_streams",
+    "thread_affinity",
+    "gloo_timeout_seconds",
+    "start_timeout",
+]
+_FLOATS = ["cycle_time_ms", "autotune_gaussian_process_noise"]
+_TEXTS = [
+    "output_filename",
+    "config_file",
+    "autotune_log_file",
+    "timeline_filename",
+    "mpi_args",
+    "binding_args",
+    "host_discovery_script",
+    "hostfile",
+]
 # With a flag that takes each back.
-_SWITCHES = """
-hierarchical_allreduce hierarchical_allgather torus_allreduce autotune timeline_mark_cycles
-mpi_threads_disable
-""".split()
+_SWITCHES = [
+    "hierarchical_allreduce",
+    "hierarchical_allgather",
+    "torus_allreduce",
+    "autotune",
+    "timeline_mark_cycles",
+    "mpi_threads_disable",
+]
 # By flags: the settings of other names.
 _OTHERS = {
     ("-np", "--num-proc"): dict(dest="num_proc", type=int),
@@ -44,12 +64,8 @@ _OTHERS = {
     ),
     ("--no-stall-check",): dict(dest="no_stall_check", action="store_true"),
     ("--stall-check",): dict(dest="no_stall_check", action="store_false"),
-    ("--log-with-timestamp", "--no-log-hide-timestamp"): dict(
-        dest="log_with_timestamp", action="store_true"
-    ),
-    ("--log-without-timestamp", "--log-hide-timestamp"): dict(
-        dest="log_with_timestamp", action="store_false"
-    ),
+    ("--log-with-timestamp", "--no-log-hide-timestamp"): dict(dest="log_with_timestamp", action="store_true"),
+    ("--log-without-timestamp", "--log-hide-timestamp"): dict(dest="log_with_timestamp", action="store_false"),
     ("--gloo",): dict(dest="use_gloo", action="store_true"),
     ("--mpi",): dict(dest="use_mpi", action="store_true"),
     ("--jsrun",): dict(dest="use_jsrun", action="store_true"),
@@ -94,7 +110,7 @@ def _read(path: str) -> Any:
         return yaml.safe_load(file) or {}
 
 
-def parse(arguments: List[str]) -> argparse.Namespace:
+def parse(arguments: list[str]) -> argparse.Namespace:
     """The settings that horovodrun's `arguments` make, and those of their --config-file; None for
     what is not set. SystemExit with status 2 for flags that there are not.
 

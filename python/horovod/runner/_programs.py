@@ -28,6 +28,4 @@ def find_program(name: str) -> str:
         found = shutil.which(name, path=folder)
         if _is_program(found):
             return found
-    raise FileNotFoundError(
-        "{} is neither in {} nor on the PATH".format(name, os.path.dirname(own))
-    )
+    raise FileNotFoundError(f"{name} is neither in {os.path.dirname(own)} nor on the PATH")

@@ -7,7 +7,8 @@ import ssl
 import struct
 import threading
 import time
-from typing import Any, Callable, Generator, Iterable, List, NamedTuple, Optional
+from collections.abc import Generator, Iterable
+from typing import Any, Callable, NamedTuple, Optional
 
 LENGTH = struct.Struct("!Q")  # before a request, and before its answer
 
@@ -40,7 +41,7 @@ def context_of(credentials: Credentials, protocol: int) -> ssl.SSLContext:
     try:
         with open(own, "w", closefd=False) as file:
             file.write(credentials.certificate + credentials.key)
-        context.load_cert_chain("/proc/self/fd/{}".format(own))
+        context.load_cert_chain(f"/proc/self/fd/{own}")
     finally:
         os.close(own)
     return context
@@ -104,7 +105,7 @@ class TlsServer:
         answer: Callable[[bytes], bytes],
     ) -> None:
         self._listeners, self._context, self._answer = list(listeners), context, answer
-        self._connections: List[_Connection] = []
+        self._connections: list[_Connection] = []
         self._accepts_from = 0.0
         self._selector = selectors.DefaultSelector()
         self._stopped, self._stop = socket.socketpair()
@@ -148,9 +149,7 @@ class TlsServer:
         """Looks at the listeners as long as there is room for a connection."""
         if self._accepts_from and time.monotonic() >= self._accepts_from:
             self._accepts_from = 0.0
-        wanted = not self._accepts_from and (
-            len(self._connections) < _MOST_CONNECTIONS or self._stranger() is not None
-        )
+        wanted = not self._accepts_from and (len(self._connections) < _MOST_CONNECTIONS or self._stranger() is not None)
         for listener in self._listeners:
             if wanted != (listener in self._selector.get_map()):
                 if wanted:
@@ -177,9 +176,7 @@ class TlsServer:
             self._accepts_from = time.monotonic() + _PAUSE
             return
         plain.setblocking(False)
-        stream = self._context.wrap_socket(
-            plain, server_side=True, do_handshake_on_connect=False
-        )
+        stream = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
         connection = _Connection(stream)
         connection.steps = self._serve(connection)
         self._connections.append(connection)
@@ -208,7 +205,7 @@ class TlsServer:
             events = next(connection.steps)
         except StopIteration:
             return self._drop(connection)
-        except Exception:  # noqa: BLE001 - a stranger, or a worker that died: the job's end tells
+        except Exception:
             return self._drop(connection)
         connection.has_spoken = True
         if events != connection.events:

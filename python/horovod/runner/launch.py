@@ -4,18 +4,18 @@ import argparse
 import os
 import subprocess
 import sys
-from typing import Any, List, NoReturn, Optional
+from typing import Any, NoReturn, Optional
 
 from horovod.runner import _jobs, _parser
 from horovod.runner._programs import find_program
 
 
-def _run(settings: Any) -> Optional[List[Any]]:
+def _run(settings: Any) -> Optional[list[Any]]:
     """Runs the job of a :class:`horovod.runner._HorovodArgs`; see there."""
     return _jobs.run_settings(settings)
 
 
-def _run_elastic(settings: Any) -> Optional[List[Any]]:
+def _run_elastic(settings: Any) -> Optional[list[Any]]:
     """The same, for an elastic job in any case: one of at least as many processes as it starts
     with, if nothing else is said."""
     elastic = ("min_num_proc", "max_num_proc", "host_discovery_script")
@@ -36,11 +36,11 @@ def parse_args() -> argparse.Namespace:
     return settings
 
 
-def _become(name: str, arguments: List[str]) -> NoReturn:
+def _become(name: str, arguments: list[str]) -> NoReturn:
     try:
         program = find_program(name)
     except FileNotFoundError as error:
-        sys.exit("horovod: {}".format(error))
+        sys.exit(f"horovod: {error}")
     os.execv(program, [program] + arguments)
 
 

@@ -33,6 +33,12 @@ from horovod.common.process_sets import (
     remove_process_set,
 )
 from horovod.torch.compression import Compression
+from horovod.torch.functions import (
+    allgather_object,
+    broadcast_object,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+)
 from horovod.torch.mpi_ops import (
     Adasum,
     Average,
@@ -74,12 +80,6 @@ from horovod.torch.mpi_ops import (
     sparse_allreduce_async,
     synchronize,
 )
-from horovod.torch.functions import (  # after mpi_ops
-    allgather_object,
-    broadcast_object,
-    broadcast_optimizer_state,
-    broadcast_parameters,
-)
 from horovod.torch.optimizer import DistributedOptimizer
 from horovod.torch.sync_batch_norm import SyncBatchNorm
 
@@ -93,7 +93,7 @@ def __getattr__(name):
     # Not before it is asked for: a job that is not elastic need not pay for its import.
     if name == "elastic":
         return importlib.import_module("horovod.torch.elastic")
-    raise AttributeError("module {!r} has no attribute {!r}".format(__name__, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

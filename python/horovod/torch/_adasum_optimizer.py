@@ -2,7 +2,8 @@
 gradients."""
 
 import contextlib
-from typing import Any, Callable, Iterator, Optional
+from collections.abc import Iterator
+from typing import Any, Callable, Optional
 
 import torch
 
@@ -66,9 +67,7 @@ class AdasumOptimizer(WrappedOptimizer):
         started = []
         for p, start in zip(trained, starts):
             buffer, ctx = self._compression.compress((p.detach() - start).contiguous())
-            handle = allreduce_async_(
-                buffer, name=self._parameter_names[p], op=Adasum, process_set=self._process_set
-            )
+            handle = allreduce_async_(buffer, name=self._parameter_names[p], op=Adasum, process_set=self._process_set)
             started.append((handle, buffer, ctx))
         for p, start, (handle, buffer, ctx) in zip(trained, starts, started):
             synchronize(handle)
@@ -80,9 +79,7 @@ class AdasumOptimizer(WrappedOptimizer):
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
         """Raises AssertionError: a step without reduction makes no sense with Adasum."""
-        raise AssertionError(
-            "Skipping synchronization is not supported when using Adasum optimizer."
-        )
+        raise AssertionError("Skipping synchronization is not supported when using Adasum optimizer.")
         yield
 
     @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Allgather: the ranks' tensors, one after another, to all ranks."""
 
-from typing import List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Optional
 
 import torch
 
@@ -60,7 +61,7 @@ def grouped_allgather(
     tensors: Sequence[torch.Tensor],
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     """:func:`allgather` of several tensors, which become ready together; returns the list of
     results."""
     call = Call(name, process_set)

@@ -1,6 +1,7 @@
 """Allreduce in all its forms: over all ranks, to all ranks."""
 
-from typing import List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Optional
 
 import torch
 
@@ -150,7 +151,7 @@ def grouped_allreduce(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     """:func:`allreduce` of several tensors, which become ready together; returns the list of
     results.
 
@@ -173,7 +174,7 @@ def grouped_allreduce_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     """:func:`grouped_allreduce` in place; returns the tensors. Not differentiable."""
     op = _reduction_of(op, average)
     fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}

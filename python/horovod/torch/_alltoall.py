@@ -1,6 +1,7 @@
 """Alltoall: slices of every rank's tensor to every rank."""
 
-from typing import List, Optional, Sequence, Tuple, Union
+from collections.abc import Sequence
+from typing import Optional, Union
 
 import torch
 
@@ -10,7 +11,7 @@ from horovod.torch._differentiable import Differentiable, collectives, recording
 from horovod.torch._tensors import not_compiled
 
 Splits = Union[torch.Tensor, Sequence[int], None]
-Exchanged = Tuple[torch.Tensor, torch.Tensor]  # rows, and how many came from each rank
+Exchanged = tuple[torch.Tensor, torch.Tensor]  # rows, and how many came from each rank
 
 _alltoall = collectives.alltoall
 
@@ -71,7 +72,7 @@ def grouped_alltoall_async(
 
 def _each(
     tensors: Sequence[torch.Tensor], splits: Optional[Sequence[Splits]]
-) -> Tuple[List[torch.Tensor], List[Splits]]:
+) -> tuple[list[torch.Tensor], list[Splits]]:
     """The tensors, and the splits of each."""
     tensors = list(tensors)
     return tensors, [None] * len(tensors) if splits is None else list(splits)
@@ -87,7 +88,7 @@ def grouped_alltoall(
     splits: Optional[Sequence[Splits]] = None,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> Union[List[torch.Tensor], List[Exchanged]]:
+) -> Union[list[torch.Tensor], list[Exchanged]]:
     """:func:`alltoall` of several tensors, which become ready together; `splits` are a list of
     those of each tensor. Returns the list of what alltoall returns for each. Differentiable.
 

@@ -1,6 +1,7 @@
 """Broadcast: one rank's tensor to all ranks."""
 
-from typing import List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Optional
 
 import torch
 
@@ -97,7 +98,7 @@ def grouped_broadcast(
     root_rank: int,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     """:func:`broadcast` of several tensors, which become ready together; returns the list of
     results.
 
@@ -113,6 +114,6 @@ def grouped_broadcast_(
     root_rank: int,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     """:func:`grouped_broadcast` in place; returns the tensors. Not differentiable."""
     return _broadcast.run_group(tensors, Call(name, process_set, True, {"root_rank": root_rank}))

@@ -1,7 +1,8 @@
 """CUDA tensors that the runtime takes where they are; all others go through host memory."""
 
 import math
-from typing import Any, Callable, Dict, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
 
 import torch
 import torch.utils.dlpack
@@ -14,9 +15,7 @@ _runtime_takes: Optional[bool] = None  # once it was asked
 _device: Optional[int] = None  # the first one; a process has one communicator, so one device
 
 
-def _can_reduce(
-    tensor: torch.Tensor, reduction: int, prescale: float, postscale: float
-) -> bool:
+def _can_reduce(tensor: torch.Tensor, reduction: int, prescale: float, postscale: float) -> bool:
     if reduction == ops.Adasum:
         return False
     is_scaled = reduction == ops.Average or prescale != 1.0 or postscale != 1.0
@@ -26,7 +25,7 @@ def _can_reduce(
 def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether all tensors are on the one CUDA device that is the runtime's."""
     global _runtime_takes, _device
-    if not all([tensor.is_cuda for tensor in tensors]):
+    if not all(tensor.is_cuda for tensor in tensors):
         return False
     if _runtime_takes is None:
         _runtime_takes = _ffi.takes_device_tensors()
@@ -34,13 +33,13 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
         return False
     if _device is None:
         _device = tensors[0].device.index
-    return all([tensor.device.index == _device for tensor in tensors])
+    return all(tensor.device.index == _device for tensor in tensors)
 
 
-def takes(tensors: Sequence[torch.Tensor], fields: Dict[str, Any]) -> bool:
+def takes(tensors: Sequence[torch.Tensor], fields: dict[str, Any]) -> bool:
     """Whether :func:`start` takes `tensors`, to be reduced if `fields` say how. The same on all
     ranks whose tensors are alike, or else they are told that they differ."""
-    if "reduction" in fields and not all([_can_reduce(tensor, **fields) for tensor in tensors]):
+    if "reduction" in fields and not all(_can_reduce(tensor, **fields) for tensor in tensors):
         return False
     return _are_reachable(tensors)
 
@@ -61,7 +60,7 @@ def start(
     names: Sequence[str],
     finish: Callable[[int], Any],
     process_set: int,
-    each: Sequence[Dict[str, Any]],
+    each: Sequence[dict[str, Any]],
 ) -> int:
     """Hands over `tensors`, whose results go to `outputs` or, where that is None or has another
     size, to memory of the runtime's; `each` has the fields of each request.
@@ -100,9 +99,7 @@ def _copy(address: int, like: torch.Tensor, shape: Sequence[int]) -> torch.Tenso
     return copy
 
 
-def from_result(
-    result: _ffi.Result, like: torch.Tensor, output: Optional[torch.Tensor]
-) -> torch.Tensor:
+def from_result(result: _ffi.Result, like: torch.Tensor, output: Optional[torch.Tensor]) -> torch.Tensor:
     """The result of :func:`start` as a tensor of `like`'s type and device: `output`, if that is
     where it is. After that its handle may be released."""
     if math.prod(result.shape) == 0:

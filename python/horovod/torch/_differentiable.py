@@ -1,6 +1,7 @@
 """The collectives of torch's tensors, and their gradients."""
 
-from typing import Any, List, Sequence, Tuple, Type
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -10,13 +11,14 @@ from horovod.common.tensors import check_group
 from horovod.torch import _tensors
 from horovod.torch.compression import Compressor
 
+
 class Differentiable(torch.autograd.Function):
     """A collective whose results have gradients; of a group unless `single`."""
 
     @staticmethod
     def forward(
         ctx: Any, collective: Collective, single: bool, call: Call, *tensors: torch.Tensor
-    ) -> Tuple[torch.Tensor, ...]:
+    ) -> tuple[torch.Tensor, ...]:
         if single:
             values = [collective.run(tensors[0], call)]
         else:
@@ -30,7 +32,7 @@ class Differentiable(torch.autograd.Function):
         return (*outputs, *received)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Tuple[Any, ...]:
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
         own = [grad.contiguous() for grad in grads[: len(ctx.saved)]]
         own = ctx.collective.backward(own, ctx.saved, ctx.process_set, ctx.single)
         return (None, None, None, *own)
@@ -49,7 +51,7 @@ class _Recording(Recording):
         collective: Collective,
         tensor: torch.Tensor,
         call: Call,
-        function: Type[Differentiable] = Differentiable,
+        function: type[Differentiable] = Differentiable,
     ) -> Any:
         if not _wants_gradient(tensor):
             return collective.run(tensor, call)
@@ -61,10 +63,10 @@ class _Recording(Recording):
         collective: Collective,
         tensors: Sequence[torch.Tensor],
         call: Call,
-        function: Type[Differentiable] = Differentiable,
-    ) -> List[Any]:
+        function: type[Differentiable] = Differentiable,
+    ) -> list[Any]:
         tensors = list(tensors)
-        if not any([_wants_gradient(tensor) for tensor in tensors]):
+        if not any(_wants_gradient(tensor) for tensor in tensors):
             return collective.run_group(tensors, call)
         values = function.apply(collective, False, call, *tensors)
         count = len(tensors)
@@ -76,8 +78,8 @@ collectives = Collectives(_tensors, recording)
 
 
 def compress_group(
-    tensors: Sequence[torch.Tensor], compression: Type[Compressor]
-) -> Tuple[List[torch.Tensor], List[Any]]:
+    tensors: Sequence[torch.Tensor], compression: type[Compressor]
+) -> tuple[list[torch.Tensor], list[Any]]:
     """The compressed tensors, and what decompress needs of each."""
     pairs = [compression.compress(tensor) for tensor in check_group(_tensors, tensors)[0]]
     return [tensor for tensor, _ in pairs], [context for _, context in pairs]

@@ -2,7 +2,8 @@
 
 import contextlib
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Union
+from collections.abc import Iterator
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import torch
 
@@ -63,17 +64,17 @@ class _Dense(NamedTuple):
 
 class _Operation(NamedTuple):
     handle: int
-    parts: List[Union[_Plain, _Dense]]
+    parts: list[Union[_Plain, _Dense]]
 
 
 class _Group:
     """Parameters whose gradients are reduced together."""
 
-    def __init__(self, parameters: List[torch.Tensor]) -> None:
+    def __init__(self, parameters: list[torch.Tensor]) -> None:
         self.parameters = parameters
         self._next = 0  # before it none was missing, as far as is known
 
-    def is_complete(self, ready: Set[torch.Tensor]) -> bool:
+    def is_complete(self, ready: set[torch.Tensor]) -> bool:
         """Whether all that are trained are `ready`. Asked after each of them: goes on where it
         stopped, so that a step looks at each but a few times."""
         while self._next < len(self.parameters):
@@ -84,7 +85,7 @@ class _Group:
         self._next = 0
         return all(p in ready for p in self.trained())
 
-    def trained(self) -> List[torch.Tensor]:
+    def trained(self) -> list[torch.Tensor]:
         return [p for p in self.parameters if p.requires_grad]
 
 
@@ -102,26 +103,26 @@ class GradientOptimizer(WrappedOptimizer):
         named_parameters: Any,
         op: int,
         predivide: float,
-        groups: Union[int, List[List[torch.Tensor]], None],
+        groups: Union[int, list[list[torch.Tensor]], None],
         **settings: Any,
     ) -> None:
         self._op = op
         self._fields = dict(reduction=op, prescale=1.0 / predivide, postscale=predivide)
-        self._passes: Dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
-        self._ready: Set[torch.Tensor] = set()  # had all of their passes; reduced or in flight
-        self._operations: List[Union[_Operation, _SparseOperation]] = []
+        self._passes: dict[torch.Tensor, int] = {}  # backward() calls since the last reduction
+        self._ready: set[torch.Tensor] = set()  # had all of their passes; reduced or in flight
+        self._operations: list[Union[_Operation, _SparseOperation]] = []
         self._reduced = False  # gradients are reduced, and none has arrived since
         self._synchronized = False  # the user has called synchronize()
         self._local_only = False  # in no_sync()
-        self._sparse_dims: Dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
-        self._group_of: Dict[torch.Tensor, _Group] = {}
+        self._sparse_dims: dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
+        self._group_of: dict[torch.Tensor, _Group] = {}
         super()._setup(named_parameters, **settings)
         if groups is not None and (is_elastic() or self._reduces()):
             for parameters in self._as_lists(groups):
                 group = _Group(parameters)
                 self._group_of.update((p, group) for p in parameters)
 
-    def _as_lists(self, groups: Union[int, List[List[torch.Tensor]]]) -> List[List[torch.Tensor]]:
+    def _as_lists(self, groups: Union[int, list[list[torch.Tensor]]]) -> list[list[torch.Tensor]]:
         if not isinstance(groups, int):
             return groups
         by_name = {self._parameter_names[p]: p for p in self._trained()}
@@ -135,7 +136,7 @@ class GradientOptimizer(WrappedOptimizer):
         parts = split_list([by_name[name] for name in names], groups)
         return [part for part in parts if part]
 
-    def _changed_settings(self) -> Dict[str, Any]:
+    def _changed_settings(self) -> dict[str, Any]:
         changed = super()._changed_settings()
         if self._group_of:  # the ranks have agreed on them, which one that copies can't repeat
             changed["groups"] = [group.parameters for group in dict.fromkeys(self._group_of.values())]
@@ -169,9 +170,7 @@ class GradientOptimizer(WrappedOptimizer):
             members = group.trained()
             parts = [self._plain(member) or self._as_dense(member) for member in members]
             buffers = [part.buffer for part in parts]
-            handle = collectives.allreduce.start_group(
-                buffers, self._call(self._parameter_names[members[0]])
-            )
+            handle = collectives.allreduce.start_group(buffers, self._call(self._parameter_names[members[0]]))
             self._operations.append(_Operation(handle, parts))
 
     def _start_one(self, p: torch.Tensor) -> Union[_Operation, _SparseOperation]:
@@ -205,9 +204,7 @@ class GradientOptimizer(WrappedOptimizer):
         if p.grad is not None:
             return
         if p in self._sparse_dims and not self._sparse_as_dense:
-            p.grad = torch.zeros(p.shape, dtype=p.dtype, device=p.device).to_sparse(
-                self._sparse_dims[p]
-            )
+            p.grad = torch.zeros(p.shape, dtype=p.dtype, device=p.device).to_sparse(self._sparse_dims[p])
         else:
             p.grad = torch.zeros_like(p)
 
@@ -228,9 +225,7 @@ class GradientOptimizer(WrappedOptimizer):
         if grad.is_sparse:
             if not self._sparse_as_dense:
                 raise ValueError(
-                    "{} is in a group and has a sparse gradient: use sparse_as_dense".format(
-                        self._parameter_names[p]
-                    )
+                    f"{self._parameter_names[p]} is in a group and has a sparse gradient: use sparse_as_dense"
                 )
             sparse_dim = self._note_sparse_dim(p)
             grad = p.grad.to_dense()

@@ -1,7 +1,7 @@
 """Giving models and optimizers what a state dict holds, with as little copying as they allow."""
 
 import functools
-from typing import Any, Dict
+from typing import Any
 
 import torch
 
@@ -32,25 +32,21 @@ def tensors_of(value: Any) -> Any:
     return value.state_dict()
 
 
-def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: Dict[str, Any]) -> None:
+def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
     """Loads `state_dict`, whose tensors the optimizer may keep."""
     if _loads_like_torch(type(optimizer)) and _torch_copies():
-        state_dict = mapped(
-            state_dict, lambda value: _Given(value) if isinstance(value, torch.Tensor) else value
-        )
+        state_dict = mapped(state_dict, lambda value: _Given(value) if isinstance(value, torch.Tensor) else value)
     optimizer.load_state_dict(state_dict)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _loads_like_torch(kind: type) -> bool:
     """Whether nobody but torch and Horovod has a say in how optimizers of the type are loaded."""
     loading = [base for base in kind.__mro__ if "load_state_dict" in vars(base)]
-    return all(
-        base is torch.optim.Optimizer or base.__module__.startswith("horovod.") for base in loading
-    )
+    return all(base is torch.optim.Optimizer or base.__module__.startswith("horovod.") for base in loading)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _torch_copies() -> bool:
     """Whether torch copies a state dict deeply before it looks at it, as it did until 1.13."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)

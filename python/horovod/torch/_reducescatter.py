@@ -1,6 +1,7 @@
 """Reducescatter: over all ranks, a part to each rank."""
 
-from typing import List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Optional
 
 import torch
 
@@ -84,7 +85,7 @@ def grouped_reducescatter(
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     """:func:`reducescatter` of several tensors, which become ready together; returns the list of
     results."""
     compressed, contexts = compress_group(tensors, compression)

@@ -3,7 +3,8 @@
 import functools
 import math
 import sys
-from typing import Any, Callable, Dict, Hashable, Optional, Tuple, TypeVar, cast
+from collections.abc import Hashable
+from typing import Any, Callable, Optional, TypeVar, cast
 
 import torch
 
@@ -17,19 +18,17 @@ _LARGE_BYTES = 32 << 20
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_NAMES: Dict[torch.dtype, str] = {
-    value: str(value)[len("torch.") :]
-    for value in vars(torch).values()
-    if isinstance(value, torch.dtype)
+_NAMES: dict[torch.dtype, str] = {
+    value: str(value)[len("torch.") :] for value in vars(torch).values() if isinstance(value, torch.dtype)
 }
 _SUPPORTED = {dtype for dtype, name in _NAMES.items() if name in DTYPES}
 
 
 def check(tensor: torch.Tensor) -> Optional[int]:
     if not isinstance(tensor, torch.Tensor):
-        raise ValueError("A collective needs a torch.Tensor, got {}.".format(type(tensor)))
+        raise ValueError(f"A collective needs a torch.Tensor, got {type(tensor)}.")
     if tensor.dtype not in _SUPPORTED or tensor.layout != torch.strided:
-        raise ValueError("Tensor type {} is not supported.".format(tensor.type()))
+        raise ValueError(f"Tensor type {tensor.type()} is not supported.")
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous.")
     # The memory of a negative view has the other sign.
@@ -64,7 +63,7 @@ def on_host(value: Any) -> Any:
     return value.detach().to("cpu", copy=True)
 
 
-def empty_like(tensor: torch.Tensor) -> Tuple[torch.Tensor, Optional[int]]:
+def empty_like(tensor: torch.Tensor) -> tuple[torch.Tensor, Optional[int]]:
     result = torch.empty_like(tensor, requires_grad=False)
     if not result.is_cpu:
         return result, None
@@ -75,9 +74,7 @@ def empty_like(tensor: torch.Tensor) -> Tuple[torch.Tensor, Optional[int]]:
     return result, place
 
 
-def from_memory(
-    memory: Any, offset: int, kind: Kind, like: Optional[torch.Tensor] = None
-) -> torch.Tensor:
+def from_memory(memory: Any, offset: int, kind: Kind, like: Optional[torch.Tensor] = None) -> torch.Tensor:
     shape, name = kind
     dtype = getattr(torch, name)
     count = math.prod(shape)

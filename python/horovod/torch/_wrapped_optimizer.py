@@ -3,7 +3,8 @@ state."""
 
 import collections
 import weakref
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from collections.abc import Iterable
+from typing import Any, Optional
 
 import torch
 
@@ -29,7 +30,7 @@ class WrappedOptimizer:
 
     def _setup(
         self,
-        named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]],
+        named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]],
         compression: Any,
         backward_passes_per_step: int,
         sparse_as_dense: bool,
@@ -40,19 +41,19 @@ class WrappedOptimizer:
         self.backward_passes_per_step = backward_passes_per_step
         self._sparse_as_dense = sparse_as_dense
         self._should_synchronize = True
-        self._parameter_names: Dict[torch.Tensor, str] = {}
-        self._grad_accumulators: List[Any] = []
-        self._hooked: Set[torch.Tensor] = set()
+        self._parameter_names: dict[torch.Tensor, str] = {}
+        self._grad_accumulators: list[Any] = []
+        self._hooked: set[torch.Tensor] = set()
         if named_parameters is not None:
             self._parameter_names.update(self._checked_names(named_parameters))
         self._adopt_parameters()
 
     # Parameters.
 
-    def _groups(self) -> List[dict]:
+    def _groups(self) -> list[dict]:
         return vars(self)["param_groups"]
 
-    def _trained(self) -> List[torch.Tensor]:
+    def _trained(self) -> list[torch.Tensor]:
         """The parameters that take part, in the same order on all ranks."""
         return [p for group in self._groups() for p in group["params"] if p.requires_grad]
 
@@ -61,11 +62,11 @@ class WrappedOptimizer:
         return process_sets.takes_part(self._process_set)
 
     @staticmethod
-    def find_duplicates(names: Iterable[str]) -> Set[str]:
+    def find_duplicates(names: Iterable[str]) -> set[str]:
         """The names that occur more than once."""
         return {name for name, count in collections.Counter(names).items() if count > 1}
 
-    def _checked_names(self, named_parameters: Any) -> Dict[torch.Tensor, str]:
+    def _checked_names(self, named_parameters: Any) -> dict[torch.Tensor, str]:
         named = list(named_parameters)
         if any(not isinstance(item, tuple) for item in named):
             raise ValueError(
@@ -84,7 +85,7 @@ class WrappedOptimizer:
         if missing:
             raise ValueError(
                 "named_parameters was specified, but does not name all parameters: {}".format(
-                    ", ".join("of shape {}".format(list(p.shape)) for p in missing)
+                    ", ".join(f"of shape {list(p.shape)}" for p in missing)
                 )
             )
         return names
@@ -93,7 +94,7 @@ class WrappedOptimizer:
         """Gives parameters that have none a name, and hooks."""
         for i, group in enumerate(self._groups()):
             for j, p in enumerate(group["params"]):
-                self._parameter_names.setdefault(p, "allreduce.noname.{}.{}".format(i, j))
+                self._parameter_names.setdefault(p, f"allreduce.noname.{i}.{j}")
         # Who is in the set may change with the world.
         if is_elastic() or self._reduces():
             for p in self._trained():
@@ -102,9 +103,7 @@ class WrappedOptimizer:
                     self._install_hook(p)
 
     def _install_hook(self, p: torch.Tensor) -> None:
-        this = weakref.ref(
-            self
-        )  # a parameter must not keep an optimizer alive that the user has dropped
+        this = weakref.ref(self)  # a parameter must not keep an optimizer alive that the user has dropped
 
         @not_compiled
         def hook(*_: Any) -> None:
@@ -132,14 +131,14 @@ class WrappedOptimizer:
         self.backward_passes_per_step = passes
 
     @property
-    def param_groups(self) -> List[dict]:
+    def param_groups(self) -> list[dict]:
         """The parameter groups. Whoever looks at them after backward() finds finished gradients."""
         if not _in_backward():
             self._finish_gradients()
         return self._groups()
 
     @param_groups.setter
-    def param_groups(self, groups: List[dict]) -> None:
+    def param_groups(self, groups: list[dict]) -> None:
         vars(self)["param_groups"] = groups
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -157,7 +156,7 @@ class WrappedOptimizer:
                 old.update(new)
             self.param_groups = groups
 
-    def _changed_settings(self) -> Dict[str, Any]:
+    def _changed_settings(self) -> dict[str, Any]:
         """Those of `_setup` that a copy is to be made with instead of this optimizer's own."""
         return {"backward_passes_per_step": self.backward_passes_per_step}
 

@@ -1,6 +1,6 @@
 """Compression of gradients for the time of a reduction."""
 
-from typing import Any, Tuple
+from typing import Any
 
 import torch
 
@@ -9,7 +9,7 @@ class Compressor:
     """Interface of a compression. Users may write their own."""
 
     @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
         """Returns the compressed tensor, and a context for :meth:`decompress`."""
         raise NotImplementedError
 
@@ -23,7 +23,7 @@ class NoneCompressor(Compressor):
     """No compression."""
 
     @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
         return tensor, None
 
     @staticmethod
@@ -37,7 +37,7 @@ class _CastCompressor(Compressor):
     _dtype: torch.dtype
 
     @classmethod
-    def compress(cls, tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+    def compress(cls, tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
         if tensor.dtype.is_floating_point:
             return tensor.to(cls._dtype), tensor.dtype
         return tensor, None

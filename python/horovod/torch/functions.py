@@ -1,6 +1,7 @@
 """Broadcasting of models, optimizers and Python objects."""
 
-from typing import Dict, Iterable, List, Optional, Set, Tuple, Union
+from collections.abc import Iterable
+from typing import Optional, Union
 
 import torch
 
@@ -11,25 +12,23 @@ from horovod.torch import _loading
 from horovod.torch._tensors import not_compiled
 from horovod.torch.mpi_ops import broadcast_async_, rank, synchronize
 
-Params = Union[Dict[str, torch.Tensor], List[torch.Tensor], List[Tuple[str, torch.Tensor]]]
+Params = Union[dict[str, torch.Tensor], list[torch.Tensor], list[tuple[str, torch.Tensor]]]
 
 
-def _named(params: Params) -> List[Tuple[Optional[str], torch.Tensor]]:
+def _named(params: Params) -> list[tuple[Optional[str], torch.Tensor]]:
     if isinstance(params, dict):
         named = sorted(params.items())
     elif isinstance(params, list):
         named = [item if isinstance(item, tuple) else (None, item) for item in params]
     else:
-        raise ValueError("invalid params of type: {}".format(type(params)))
+        raise ValueError(f"invalid params of type: {type(params)}")
     for name, tensor in named:
         if not isinstance(tensor, torch.Tensor):
-            raise ValueError("{!r} is a {}, not a tensor".format(name, type(tensor).__name__))
+            raise ValueError(f"{name!r} is a {type(tensor).__name__}, not a tensor")
     return named
 
 
-def broadcast_parameters(
-    params: Params, root_rank: int, process_set: ProcessSet = global_process_set
-) -> None:
+def broadcast_parameters(params: Params, root_rank: int, process_set: ProcessSet = global_process_set) -> None:
     """Overwrites `params` with those of rank `root_rank`, in place.
 
     Args:
@@ -44,7 +43,7 @@ def broadcast_parameters(
 
 
 def _broadcast_tensors(
-    named: Iterable[Tuple[Optional[str], torch.Tensor]],
+    named: Iterable[tuple[Optional[str], torch.Tensor]],
     root_rank: int,
     process_set: ProcessSet,
 ) -> None:
@@ -80,9 +79,7 @@ def broadcast_optimizer_state(
     own = optimizer.state_dict()
     if not own["state"]:
         _zero_gradients(optimizer, model)
-    received = broadcast_tree(
-        _loading.TREES, own, root_rank, "broadcast_optimizer_state", process_set
-    )
+    received = broadcast_tree(_loading.TREES, own, root_rank, "broadcast_optimizer_state", process_set)
     if rank() != root_rank:
         _loading.load_optimizer(optimizer, received)
 
@@ -97,9 +94,7 @@ def _zero_gradients(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.M
                 p.grad = zeros.to_sparse(1) if sparse is None or id(p) in sparse else zeros
 
 
-def _sparse_parameters(
-    optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]
-) -> Optional[Set[int]]:
+def _sparse_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]) -> Optional[set[int]]:
     """The ids of those whose gradients are sparse; None: all are."""
     if isinstance(optimizer, torch.optim.SparseAdam):
         return None

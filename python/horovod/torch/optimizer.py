@@ -1,7 +1,8 @@
 """DistributedOptimizer: an optimizer that reduces gradients over all ranks before it uses them."""
 
 import warnings
-from typing import Any, Iterable, List, Optional, Tuple, Union
+from collections.abc import Iterable
+from typing import Any, Optional, Union
 
 import torch
 
@@ -16,13 +17,13 @@ from horovod.torch.mpi_ops import Adasum, Average
 
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
-    named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]] = None,
+    named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]] = None,
     compression: Compressor = Compression.none,
     backward_passes_per_step: int = 1,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
     num_groups: int = 0,
-    groups: Union[int, List[List[torch.Tensor]], None] = None,
+    groups: Union[int, list[list[torch.Tensor]], None] = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> torch.optim.Optimizer:
@@ -96,9 +97,7 @@ def _check_groups(groups: Any) -> None:
         return
     is_lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
     if not is_lists and not (isinstance(groups, int) and groups > 0):
-        raise ValueError(
-            "groups should be a non-negative integer or a list of list of torch.Tensor."
-        )
+        raise ValueError("groups should be a non-negative integer or a list of list of torch.Tensor.")
     if is_lists:
         tensors = [tensor for group in groups for tensor in group]
         if not all(isinstance(tensor, torch.Tensor) for tensor in tensors):
@@ -107,9 +106,7 @@ def _check_groups(groups: Any) -> None:
             raise ValueError("A torch.Tensor can be in one group only.")
 
 
-def _wrap(
-    optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict
-) -> Any:
+def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict) -> Any:
     own, place = type(optimizer), {"__module__": __name__}
     # One class between, since Lightning 1.x makes a class of the first base of this one.
     combined = type(own.__name__, (kind, own), dict(place, __reduce_ex__=_reduced))
@@ -123,7 +120,7 @@ def _wrap(
     return wrapped
 
 
-def _reduced(wrapped: Any, _: Any) -> Tuple[Any, ...]:
+def _reduced(wrapped: Any, _: Any) -> tuple[Any, ...]:
     """For copies and pickles, which are distributed optimizers of the parameters that are copied
     with them."""
     own, kind, settings = wrapped._made_of

@@ -1,6 +1,6 @@
 """Batch normalization whose statistics are those of all ranks' batches together."""
 
-from typing import Any, Optional, Tuple
+from typing import Any, Optional
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -66,7 +66,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: torch.Tensor) -> None:
         if input.dim() < 2:
-            raise ValueError("expected at least 2D input (got {}D input)".format(input.dim()))
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """[N, C, ...] -> [N, C, ...], of the same type."""
@@ -108,14 +108,14 @@ class _SyncBatchNormFunction(torch.autograd.Function):
         bias: Optional[torch.Tensor],
         eps: float,
         process_set: ProcessSet,
-    ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
         precise = torch.float64 if input.dtype == torch.float64 else torch.float32
         values = input.to(precise)
         mean, variance, count = _statistics(values, process_set)
         if count <= 1:
             raise ValueError(
-                "Expected more than 1 value per channel when training, got input size {} on this "
-                "rank and {} on all ranks together".format(list(input.shape), count)
+                f"Expected more than 1 value per channel when training, got input size {list(input.shape)} on this "
+                f"rank and {count} on all ranks together"
             )
         scale = torch.rsqrt(variance + eps)
         normalized = (values - _per_channel(mean, values)) * _per_channel(scale, values)
@@ -130,7 +130,7 @@ class _SyncBatchNormFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: torch.Tensor, *_: Any) -> Tuple[Optional[torch.Tensor], ...]:
+    def backward(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[Optional[torch.Tensor], ...]:
         normalized, scale, weight = ctx.saved_tensors
         values = grad.to(normalized.dtype)
         others = [d for d in range(values.dim()) if d != 1]
@@ -138,9 +138,7 @@ class _SyncBatchNormFunction(torch.autograd.Function):
         grad_bias, grad_weight = sums.clone() if weight is not None else (None, None)
         grad_input = None
         # Also where this rank's input needs no gradient: another's may.
-        means = allreduce_(
-            sums, name="sync_batch_norm.backward", op=Sum, process_set=ctx.process_set
-        )
+        means = allreduce_(sums, name="sync_batch_norm.backward", op=Sum, process_set=ctx.process_set)
         means /= ctx.count
         if ctx.needs_input_grad[0]:
             grad_input = values - _per_channel(means[0], values)
@@ -153,9 +151,7 @@ class _SyncBatchNormFunction(torch.autograd.Function):
         return grad_input, grad_weight, grad_bias, None, None
 
 
-def _statistics(
-    values: torch.Tensor, process_set: ProcessSet
-) -> Tuple[torch.Tensor, torch.Tensor, int]:
+def _statistics(values: torch.Tensor, process_set: ProcessSet) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Mean and variance (biased) of each channel, both [C], over all ranks' `values`, and how many
     values a channel has."""
     channels = values.shape[1]

@@ -26,8 +26,9 @@ import sys
 import time
 import zlib
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 from horovod import _ffi
 from horovod.elastic import commits
 
@@ -37,7 +38,9 @@ parser.add_argument("--end-file", help="the training ends after the epoch in whi
 parser.add_argument("--fail-at-start-file", help="processes that start while this file is there exit with 7")
 parser.add_argument("--trouble", default="", help="Python code to run before each step; knows world, rank and step")
 parser.add_argument("--gates", help="a directory for named pipes, see above")
-parser.add_argument("--raise-on-signal", action="store_true", help="SIGUSR1 raises an exception, wherever the training is")
+parser.add_argument(
+    "--raise-on-signal", action="store_true", help="SIGUSR1 raises an exception, wherever the training is"
+)
 parser.add_argument("--digests", action="store_true")
 parser.add_argument("--job", help="a name for this training, in every line")
 parser.add_argument("--epochs", type=int, default=2)
@@ -59,7 +62,9 @@ if args.log_dir:
 
 def log(**entry):
     # In one write, so that it is one line whatever happens to this process.
-    line = (json.dumps({"time": time.time(), "host": HOST, "pid": os.getpid(), "job": args.job, **entry}) + "\n").encode()
+    line = (
+        json.dumps({"time": time.time(), "host": HOST, "pid": os.getpid(), "job": args.job, **entry}) + "\n"
+    ).encode()
     if own_log is not None:
         os.write(own_log, line)
     os.write(1, line)
@@ -69,7 +74,9 @@ log(started=True)
 if args.fail_at_start_file and os.path.exists(args.fail_at_start_file):
     sys.exit(7)
 if args.ballast_megabytes:
-    ballast = mmap.mmap(-1, args.ballast_megabytes << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+    ballast = mmap.mmap(
+        -1, args.ballast_megabytes << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+    )
 
 
 class Samples(torch.utils.data.Dataset):
@@ -153,14 +160,19 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 dataset = Samples()
 sampler = hvd.elastic.ElasticSampler(dataset, shuffle=True, seed=7)
-durable = {"checkpoint_dir": args.checkpoint_dir, "checkpoint_every": args.checkpoint_every} if args.checkpoint_dir else {}
+durable = (
+    {"checkpoint_dir": args.checkpoint_dir, "checkpoint_every": args.checkpoint_every} if args.checkpoint_dir else {}
+)
 state = State(model, optimizer, sampler=sampler, epoch=0, steps=0, over=False, **durable)
 state.register_reset_callbacks([lambda: [group.update(lr=0.01 * hvd.size()) for group in optimizer.param_groups]])
 
 
 def told_to_end():
     """Alike on all ranks."""
-    return bool(args.end_file) and hvd.allreduce(torch.tensor([float(os.path.exists(args.end_file))]), name="told_to_end").item() > 0
+    return (
+        bool(args.end_file)
+        and hvd.allreduce(torch.tensor([float(os.path.exists(args.end_file))]), name="told_to_end").item() > 0
+    )
 
 
 trouble = compile(args.trouble, "trouble", "exec")
@@ -196,7 +208,9 @@ def train(state):
             optimizer.step()
             state.sampler.record_batch(index, len(samples))
             state.steps += 1
-            log(event="stepped", world=world, step=state.steps, epoch=state.epoch, samples=samples.tolist(), **weights())
+            log(
+                event="stepped", world=world, step=state.steps, epoch=state.epoch, samples=samples.tolist(), **weights()
+            )
             state.commit()
         state.epoch += 1
         state.sampler.set_epoch(state.epoch)

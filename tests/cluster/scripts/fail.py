@@ -1,6 +1,6 @@
 """Trains until one rank fails; the others go on, and must be stopped.
 
-    fail.py raise|exit|kill|segfault RANK
+fail.py raise|exit|kill|segfault RANK
 """
 
 import ctypes
@@ -9,8 +9,9 @@ import signal
 import sys
 import time
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 
 
 def fail(how):

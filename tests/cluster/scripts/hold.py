@@ -4,8 +4,9 @@ import signal
 import subprocess
 import sys
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 
 if len(sys.argv) > 1:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -14,7 +14,6 @@ import struct
 import sys
 import time
 
-
 # From <linux/sock_diag.h>, <linux/inet_diag.h> and <linux/netlink.h>.
 SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, NETLINK_SOCK_DIAG, TCP_LISTEN = 20, 0x301, 4, 10
 

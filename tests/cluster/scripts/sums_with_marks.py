@@ -7,8 +7,9 @@ The marks are those of tests/cluster/encryption_test.py. Exits with 7 if a resul
 
 import sys
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 
 TENSOR_MARK = b"<mark of a tensor>"
 OBJECT_MARK = "<mark of an object>"
@@ -31,7 +32,10 @@ for step in range(int(sys.argv[1])):
     root = step % hvd.size()
     got = hvd.broadcast(marked if hvd.rank() == root else torch.zeros_like(marked), root)
     check(torch.equal(got, marked), f"broadcast of step {step}")
-    check(hvd.allgather_object((OBJECT_MARK, hvd.rank())) == [(OBJECT_MARK, rank) for rank in range(hvd.size())], f"objects of step {step}")
+    check(
+        hvd.allgather_object((OBJECT_MARK, hvd.rank())) == [(OBJECT_MARK, rank) for rank in range(hvd.size())],
+        f"objects of step {step}",
+    )
     if ends.included():
         got = hvd.allgather(marked, name=f"{NAME_MARK} of ends.{step}", process_set=ends)
         check(torch.equal(got, torch.cat([marked, marked])), f"allgather of step {step}")

@@ -6,8 +6,9 @@ gradients, and writes the last weights to the file named.
 
 import sys
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 
 BATCH = 24  # divides by 1, 2, 3 and 4 ranks
 

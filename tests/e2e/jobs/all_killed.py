@@ -7,8 +7,9 @@ import signal
 import sys
 from pathlib import Path
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 from horovod.common.exceptions import HorovodInternalError
 
 KILLED_AT, STEPS = 10, 15

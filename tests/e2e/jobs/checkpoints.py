@@ -4,8 +4,9 @@ import json
 import os
 import sys
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 
 directory, steps, megabytes, *gate = sys.argv[1:]
 hvd.init()

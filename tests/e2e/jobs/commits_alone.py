@@ -1,6 +1,6 @@
 """A rank that commits each step, and writes so into a file of its host, until it is told to end. It says when five have been made.
 
-    commits_alone.py DIRECTORY
+commits_alone.py DIRECTORY
 """
 
 import os

@@ -1,6 +1,6 @@
 """Trains, and commits, for 30 steps; rank 1 takes all the memory there is the first time that it comes to step 10.
 
-    eats_memory.py MARK      a file that says that this has been
+eats_memory.py MARK      a file that says that this has been
 """
 
 import os
@@ -12,7 +12,9 @@ import horovod.torch as hvd
 
 hvd.init()
 model = torch.nn.Linear(4, 4)
-optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01), named_parameters=model.named_parameters())
+optimizer = hvd.DistributedOptimizer(
+    torch.optim.SGD(model.parameters(), lr=0.01), named_parameters=model.named_parameters()
+)
 state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
 
 

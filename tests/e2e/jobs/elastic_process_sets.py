@@ -27,7 +27,9 @@ else:
 
 model = torch.nn.Linear(2, 1)
 optimizer = hvd.DistributedOptimizer(
-    torch.optim.SGD(model.parameters(), lr=0.01), named_parameters=model.named_parameters(), process_set=hvd.global_process_set if INSIDE else by_rule
+    torch.optim.SGD(model.parameters(), lr=0.01),
+    named_parameters=model.named_parameters(),
+    process_set=hvd.global_process_set if INSIDE else by_rule,
 )
 
 
@@ -58,7 +60,9 @@ def train(state):
         state.step += 1
         state.afterwards += _ffi.query("epoch") > 2 and hvd.size() == 3
         if hvd.rank() == 0:
-            print(json.dumps({"step": state.step, "world": _ffi.query("epoch"), "size": hvd.size(), **seen}), flush=True)
+            print(
+                json.dumps({"step": state.step, "world": _ffi.query("epoch"), "size": hvd.size(), **seen}), flush=True
+            )
         state.commit()
 
 

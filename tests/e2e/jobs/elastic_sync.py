@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 from horovod import _ffi
 from horovod.elastic.tree_store import Placed
 from horovod.torch._loading import TREES

@@ -2,12 +2,15 @@
 
 import sys
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 
 hvd.init()
 model = torch.nn.Linear(2, 2)
-optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters())
+optimizer = hvd.DistributedOptimizer(
+    torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters()
+)
 
 
 def load(step):

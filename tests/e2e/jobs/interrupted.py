@@ -5,8 +5,9 @@ import signal
 import sys
 import threading
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 
 hvd.init()
 

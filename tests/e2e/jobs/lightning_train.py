@@ -163,7 +163,11 @@ def manual():
 
     model = Pair()
     trainer().fit(model, loader())
-    return {"curve": model.curve, "weights": weights(model) + model.other.weight.flatten().tolist(), "rates": model.rates}
+    return {
+        "curve": model.curve,
+        "weights": weights(model) + model.other.weight.flatten().tolist(),
+        "rates": model.rates,
+    }
 
 
 def resumed():
@@ -175,7 +179,12 @@ def resumed():
     second = Model()
     trainer(max_epochs=4).fit(second, loader(), ckpt_path=folder + "/last.ckpt")
     saved = torch.load(folder + "/last.ckpt", weights_only=False)
-    return {"curve": first.curve + second.curve, "weights": weights(second), "step": saved["global_step"], "files": len(os.listdir(folder))}
+    return {
+        "curve": first.curve + second.curve,
+        "weights": weights(second),
+        "step": saved["global_step"],
+        "files": len(os.listdir(folder)),
+    }
 
 
 def evaluated():
@@ -210,7 +219,13 @@ def evaluated():
     metrics = {name: value.item() for name, value in run.callback_metrics.items() if name != "loss"}
     (tested,) = run.test(model, loader(32, train=False), verbose=False)
     rows = torch.cat(run.predict(model, loader(32, train=False)))
-    return {"epochs": model.epochs, "metrics": metrics, "tested": tested, "rows": len(rows), "synchronized": model.right.dist_sync_fn is not None}
+    return {
+        "epochs": model.epochs,
+        "metrics": metrics,
+        "tested": tested,
+        "rows": len(rows),
+        "synchronized": model.right.dist_sync_fn is not None,
+    }
 
 
 def normalized():
@@ -281,4 +296,4 @@ def failing():
 OUT.mkdir(exist_ok=True)
 results = {name: globals()[name]() for name in sys.argv[2:]}
 results["strategy"] = horovod.lightning.HorovodStrategy.__name__
-(OUT / "{}.json".format(hvd.rank())).write_text(json.dumps(results))
+(OUT / f"{hvd.rank()}.json").write_text(json.dumps(results))

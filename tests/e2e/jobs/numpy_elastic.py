@@ -17,8 +17,9 @@ class Refusal:
 
 sys.meta_path.insert(0, Refusal())
 
-import horovod.numpy as hvd  # noqa: E402
 import numpy  # noqa: E402
+
+import horovod.numpy as hvd  # noqa: E402
 
 STEPS, KILLED_AT = 10, 5
 killed = Path(sys.argv[1]) / "killed"

@@ -1,6 +1,6 @@
 """Two ranks train with a commit each step; in the first world rank 1 raises, and its process does not end before the other has trained on without it.
 
-    raises.py DIRECTORY
+raises.py DIRECTORY
 """
 
 import atexit
@@ -16,7 +16,9 @@ from horovod import _ffi
 GOES_ON = Path(sys.argv[1]) / "goes_on"  # a pipe: opening it waits for who opens the other end
 hvd.init()
 model = torch.nn.Linear(2, 2)
-optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters())
+optimizer = hvd.DistributedOptimizer(
+    torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters()
+)
 state = hvd.elastic.TorchState(model, optimizer, step=0)
 
 

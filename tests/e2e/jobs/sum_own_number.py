@@ -1,12 +1,13 @@
 """Two of these jobs run side by side: each sums its own number many times, and would see the other's if they ever met.
 
-    sum_own_number.py NUMBER MINE_IS_UP OTHER_IS_UP      two named pipes with which the jobs make sure that both are up
+sum_own_number.py NUMBER MINE_IS_UP OTHER_IS_UP      two named pipes with which the jobs make sure that both are up
 """
 
 import sys
 
-import horovod.torch as hvd
 import torch
+
+import horovod.torch as hvd
 
 number = float(sys.argv[1])
 hvd.init()

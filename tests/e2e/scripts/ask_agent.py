@@ -29,7 +29,13 @@ def ask(name, worker, word):
     descriptors = array.array("i")
     for _, _, data in ancillary:
         descriptors.frombytes(data)
-    return {"pid": os.getpid(), "bytes": len(answer), "key": b"PRIVATE KEY" in answer, "descriptors": len(descriptors), "text": repr(answer)}
+    return {
+        "pid": os.getpid(),
+        "bytes": len(answer),
+        "key": b"PRIVATE KEY" in answer,
+        "descriptors": len(descriptors),
+        "text": repr(answer),
+    }
 
 
 with open("/proc/net/unix") as file:

@@ -26,8 +26,7 @@ if torch.cuda.is_available():
 train_dataset, test_dataset = digits.datasets()
 
 # Partition dataset among workers using DistributedSampler
-train_sampler = torch.utils.data.distributed.DistributedSampler(
-    train_dataset, num_replicas=hvd.size(), rank=hvd.rank())
+train_sampler = torch.utils.data.distributed.DistributedSampler(train_dataset, num_replicas=hvd.size(), rank=hvd.rank())
 
 train_loader = torch.utils.data.DataLoader(train_dataset, batch_size=32, sampler=train_sampler)
 
@@ -53,12 +52,12 @@ for epoch in range(args.epochs):
         loss.backward()
         optimizer.step()
         if batch_idx % args.log_interval == 0:
-            print("Train Epoch: {} [{}/{}]\tLoss: {}".format(
-                epoch, batch_idx * len(data), len(train_sampler), loss.item()))
+            print(f"Train Epoch: {epoch} [{batch_idx * len(data)}/{len(train_sampler)}]\tLoss: {loss.item()}")
 
 images, labels = test_dataset.tensors
 accuracy = (model(images).argmax(dim=1) == labels).float().mean()
 weights = torch.cat([p.detach().flatten() for p in model.parameters()])
 gathered = hvd.allgather(weights.unsqueeze(0))
-print("rank {} of {}: accuracy {:.3f}, weights equal on all ranks: {}".format(
-    hvd.rank(), hvd.size(), accuracy, bool((gathered == weights).all())))
+print(
+    f"rank {hvd.rank()} of {hvd.size()}: accuracy {accuracy:.3f}, weights equal on all ranks: {bool((gathered == weights).all())}"
+)

@@ -22,7 +22,7 @@ torch.manual_seed(hvd.rank())
 devid = hvd.local_rank()
 if hasattr(torch, "xpu") and torch.xpu.is_available():
     torch.xpu.set_device(devid)
-    device = "xpu:{}".format(devid)
+    device = f"xpu:{devid}"
 else:
     device = "cpu"
 
@@ -30,8 +30,7 @@ else:
 train_dataset, test_dataset = digits.datasets()
 
 # Partition dataset among workers using DistributedSampler
-train_sampler = torch.utils.data.distributed.DistributedSampler(
-    train_dataset, num_replicas=hvd.size(), rank=hvd.rank())
+train_sampler = torch.utils.data.distributed.DistributedSampler(train_dataset, num_replicas=hvd.size(), rank=hvd.rank())
 
 train_loader = torch.utils.data.DataLoader(train_dataset, batch_size=32, sampler=train_sampler)
 
@@ -56,9 +55,8 @@ for epoch in range(args.epochs):
         loss.backward()
         optimizer.step()
         if batch_idx % args.log_interval == 0:
-            print("Train Epoch: {} [{}/{}]\tLoss: {}".format(
-                epoch, batch_idx * len(data), len(train_sampler), loss.item()))
+            print(f"Train Epoch: {epoch} [{batch_idx * len(data)}/{len(train_sampler)}]\tLoss: {loss.item()}")
 
 images, labels = test_dataset.tensors
 accuracy = (model(images.to(device)).argmax(dim=1).cpu() == labels).float().mean()
-print("rank {} of {}: accuracy {:.3f}".format(hvd.rank(), hvd.size(), accuracy))
+print(f"rank {hvd.rank()} of {hvd.size()}: accuracy {accuracy:.3f}")

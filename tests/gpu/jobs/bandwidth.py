@@ -7,13 +7,15 @@ import statistics
 import time
 
 import torch
-from gpu_rank import device, hvd
-
 import torch.distributed as dist
+
+from gpu_rank import device, hvd
 
 dist.init_process_group(
     "nccl",
-    store=dist.TCPStore("127.0.0.1", int(os.environ["PEER_PORT"]), hvd.size(), hvd.rank() == 0, timeout=datetime.timedelta(seconds=60)),
+    store=dist.TCPStore(
+        "127.0.0.1", int(os.environ["PEER_PORT"]), hvd.size(), hvd.rank() == 0, timeout=datetime.timedelta(seconds=60)
+    ),
     rank=hvd.rank(),
     world_size=hvd.size(),
 )

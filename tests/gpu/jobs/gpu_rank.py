@@ -4,9 +4,9 @@ import os
 
 os.environ["NCCL_HOSTID"] = "host-of-rank-" + os.environ["HOROVOD_RANK"]
 
-import torch  # noqa: E402
+import torch
 
-import horovod.torch as hvd  # noqa: E402
+import horovod.torch as hvd
 
 hvd.init()
 device = torch.device("cuda", hvd.rank() % torch.cuda.device_count())

@@ -7,6 +7,7 @@ import threading
 import time
 
 import torch
+
 from gpu_rank import device, hvd
 
 state = hvd.elastic.ObjectState(step=0)

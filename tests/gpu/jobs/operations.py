@@ -4,11 +4,22 @@ import itertools
 import os
 
 import torch
-from gpu_rank import device, hvd
 
+from gpu_rank import device, hvd
 from horovod.common.exceptions import HorovodRequestError
 
-TYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool]
+TYPES = [
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.bool,
+]
 REDUCTIONS = [hvd.Average, hvd.Sum, hvd.Min, hvd.Max, hvd.Product]
 SHAPES = [(0,), (1,), (17,), (1000, 7), (300001,)]
 LOOSE = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 1e-6, torch.float64: 1e-12}
@@ -64,7 +75,9 @@ def check_reductions(what, gpu, host):
         in_place = gpu.clone()
         hvd.allreduce_(in_place, **arguments)
         check((what, op, factor, "in place"), in_place, expected)
-        check((what, op, factor, "scattered"), hvd.reducescatter(gpu, **arguments), hvd.reducescatter(host, **arguments))
+        check(
+            (what, op, factor, "scattered"), hvd.reducescatter(gpu, **arguments), hvd.reducescatter(host, **arguments)
+        )
 
 
 def check_groups(what, host):
@@ -73,7 +86,9 @@ def check_groups(what, host):
         "allreduce": lambda tensors: hvd.grouped_allreduce(tensors, op=hvd.Max),
         "allgather": lambda tensors: hvd.grouped_allgather([each[hvd.rank() :] for each in tensors]),
         "reducescatter": lambda tensors: hvd.grouped_reducescatter(tensors, op=hvd.Min),
-        "alltoall": lambda tensors: [each for each, _ in hvd.grouped_alltoall(tensors, splits=[splits_of(len(each), 0) for each in tensors])],
+        "alltoall": lambda tensors: [
+            each for each, _ in hvd.grouped_alltoall(tensors, splits=[splits_of(len(each), 0) for each in tensors])
+        ],
     }
     for name, operation in groups.items():
         for on_gpu, on_host in zip(operation(gpu), operation(host)):
@@ -96,7 +111,7 @@ if hvd.size() > 1 and os.environ.get("HOROVOD_GPU_OPERATIONS") != "HOST":
         try:
             operation(mixed)
         except HorovodRequestError as error:
-            assert "rank 0 sent float32 [{}] on the host".format(hvd.size()) in str(error), error
+            assert f"rank 0 sent float32 [{hvd.size()}] on the host" in str(error), error
         else:
             raise AssertionError("a mix of host and GPU went unnoticed")
 

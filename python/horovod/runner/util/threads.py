@@ -3,12 +3,13 @@
 import contextlib
 import queue
 import threading
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
 
 
 def in_thread(
     target: Callable[..., Any],
-    args: Tuple[Any, ...] = (),
+    args: tuple[Any, ...] = (),
     name: Optional[str] = None,
     daemon: bool = True,
     silent: bool = False,
@@ -33,7 +34,7 @@ def in_thread(
 def on_event(
     event: threading.Event,
     func: Callable[..., Any],
-    args: Tuple[Any, ...] = (),
+    args: tuple[Any, ...] = (),
     stop: Optional[threading.Event] = None,
     check_stop_interval_s: float = 1.0,
     daemon: bool = True,
@@ -66,16 +67,16 @@ def execute_function_multithreaded(
     args_list: Sequence[Sequence[Any]],
     block_until_all_done: bool = True,
     max_concurrent_executions: int = 1000,
-) -> Optional[Dict[int, Any]]:
+) -> Optional[dict[int, Any]]:
     """Calls ``fn(*args)`` for each of `args_list`, many at a time. Returns the results by their
     numbers, or None at once if it is not to wait.
 
     Raises RuntimeError if a call has raised something.
     """
-    work: "queue.SimpleQueue[Tuple[int, Sequence[Any]]]" = queue.SimpleQueue()
+    work: queue.SimpleQueue[tuple[int, Sequence[Any]]] = queue.SimpleQueue()
     for numbered in enumerate(args_list):
         work.put(numbered)
-    results: Dict[int, Any] = {}
+    results: dict[int, Any] = {}
 
     def execute() -> None:
         while True:
@@ -86,22 +87,16 @@ def execute_function_multithreaded(
             results[number] = fn(*args)
 
     count = min(max_concurrent_executions, len(args_list))
-    threads: List[threading.Thread] = [
-        in_thread(execute, daemon=not block_until_all_done) for _ in range(count)
-    ]
+    threads: list[threading.Thread] = [in_thread(execute, daemon=not block_until_all_done) for _ in range(count)]
     if not block_until_all_done:
         return None
     for thread in threads:
         thread.join()
     if len(results) != len(args_list):
-        raise RuntimeError(
-            "Some threads for func {} did not complete successfully.".format(fn.__name__)
-        )
+        raise RuntimeError(f"Some threads for func {fn.__name__} did not complete successfully.")
     return results
 
 
 def _check_arguments(args: Any) -> None:
     if not isinstance(args, tuple):
-        raise ValueError(
-            "args must be a tuple, not {}, for a single argument use (arg,)".format(type(args))
-        )
+        raise ValueError(f"args must be a tuple, not {type(args)}, for a single argument use (arg,)")

@@ -1,7 +1,7 @@
 """How torch's kinds of values in a state are saved, restored and synchronized."""
 
 from collections import OrderedDict
-from typing import Any, List, Optional, Tuple, Type
+from typing import Any, Optional
 
 import torch
 
@@ -56,10 +56,10 @@ class OptimizerStateHandler(StateDictHandler):
         _loading.load_optimizer(self.value, state)
 
 
-Registry = List[Tuple[type, Type[StateHandler]]]
+Registry = list[tuple[type, type[StateHandler]]]
 
 
-def _with_state_dict() -> List[type]:
+def _with_state_dict() -> list[type]:
     """Learning rate schedulers and gradient scalers, by the names that torch's versions have."""
     modules = (torch.optim.lr_scheduler, torch.amp, torch.cuda.amp)
     names = ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau", "GradScaler")

@@ -1,6 +1,7 @@
 """The elastic stream of items for torch's data loaders."""
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 

@@ -1,7 +1,5 @@
 """The elastic sampler for torch's data loaders."""
 
-from typing import List
-
 import torch
 
 from horovod.elastic import sampler
@@ -11,7 +9,7 @@ class ElasticSampler(sampler.ElasticSampler, torch.utils.data.Sampler):
     __doc__ = sampler.ElasticSampler.__doc__
 
     @staticmethod
-    def _shuffled(length: int, seed: int) -> List[int]:
+    def _shuffled(length: int, seed: int) -> list[int]:
         generator = torch.Generator()
         generator.manual_seed(seed)
         return torch.randperm(length, generator=generator).tolist()

@@ -1,6 +1,7 @@
 """Settings of a job, as a file of them says it and as variables of the environment."""
 
-from typing import Any, Callable, Collection, Dict, MutableMapping, NamedTuple, Optional, Tuple
+from collections.abc import Collection, MutableMapping
+from typing import Any, Callable, NamedTuple, Optional
 
 HOROVOD_FUSION_THRESHOLD = "HOROVOD_FUSION_THRESHOLD"
 HOROVOD_CYCLE_TIME = "HOROVOD_CYCLE_TIME"
@@ -29,7 +30,7 @@ HOROVOD_LOG_HIDE_TIME = "HOROVOD_LOG_HIDE_TIME"
 LOG_LEVELS = ["TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL"]
 
 # By section of the file: what its keys are prefixed with to be settings, and its keys.
-_SECTIONS: Dict[str, Tuple[str, Tuple[str, ...]]] = {
+_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "params": (
         "",
         (
@@ -97,12 +98,8 @@ _VARIABLES = (
     _Variable(HOROVOD_AUTOTUNE_LOG, "autotune_log_file", str, "autotune"),
     _Variable(HOROVOD_AUTOTUNE_WARMUP_SAMPLES, "autotune_warmup_samples", str, "autotune"),
     _Variable(HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE, "autotune_steps_per_sample", str, "autotune"),
-    _Variable(
-        HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES, "autotune_bayes_opt_max_samples", str, "autotune"
-    ),
-    _Variable(
-        HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE, "autotune_gaussian_process_noise", str, "autotune"
-    ),
+    _Variable(HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES, "autotune_bayes_opt_max_samples", str, "autotune"),
+    _Variable(HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE, "autotune_gaussian_process_noise", str, "autotune"),
     _Variable(HOROVOD_TIMELINE, "timeline_filename", str, "timeline_filename"),
     _Variable(HOROVOD_TIMELINE_MARK_CYCLES, "timeline_mark_cycles", _switch, "timeline_filename"),
     _Variable(HOROVOD_STALL_CHECK_DISABLE, "no_stall_check", _switch),
@@ -118,7 +115,7 @@ _VARIABLES = (
 )
 
 
-def set_args_from_config(args: Any, config: Dict[str, Any], override_args: Collection[str]) -> None:
+def set_args_from_config(args: Any, config: dict[str, Any], override_args: Collection[str]) -> None:
     """Sets what the file `config` says, but for the settings named in `override_args`.
 
     Raises ValueError for a controller that there is not.
@@ -131,7 +128,7 @@ def set_args_from_config(args: Any, config: Dict[str, Any], override_args: Colle
     controller = config.get("controller")
     if controller and not args.use_gloo and not args.use_mpi:
         if controller.lower() not in ("gloo", "mpi"):
-            raise ValueError("No such controller supported: {}".format(controller))
+            raise ValueError(f"No such controller supported: {controller}")
         setattr(args, "use_" + controller.lower(), True)
     for name, (prefix, keys) in _SECTIONS.items():
         section = config.get(name) or {}
@@ -148,10 +145,10 @@ def validate_config_args(args: Any) -> None:
     for name in _NOT_NEGATIVE:
         value = getattr(args, name)
         if value is not None and value < 0:
-            raise ValueError("{}={} must be >= 0".format(name, value))
+            raise ValueError(f"{name}={value} must be >= 0")
     noise = args.autotune_gaussian_process_noise
     if noise is not None and not 0 <= noise <= 1:
-        raise ValueError("autotune_gaussian_process_noise={} must be in [0, 1]".format(noise))
+        raise ValueError(f"autotune_gaussian_process_noise={noise} must be in [0, 1]")
 
 
 def set_env_from_args(env: MutableMapping[str, str], args: Any) -> MutableMapping[str, str]:

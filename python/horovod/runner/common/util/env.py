@@ -1,7 +1,6 @@
 """What the launcher has told this process."""
 
 import os
-from typing import Tuple
 
 # Of Horovod's own launcher, Open MPI's and PMI's.
 _VARIABLES = (
@@ -11,7 +10,7 @@ _VARIABLES = (
 )
 
 
-def get_env_rank_and_size() -> Tuple[int, int]:
+def get_env_rank_and_size() -> tuple[int, int]:
     """Rank and size from the environment; (0, 1) if there are none.
 
     Raises RuntimeError if there is only one of the two.
@@ -22,7 +21,6 @@ def get_env_rank_and_size() -> Tuple[int, int]:
             return int(os.environ[rank]), int(os.environ[size])
         if found:
             raise RuntimeError(
-                "Could not determine process rank and size: only one of {} and {} found in "
-                "environment".format(rank, size)
+                f"Could not determine process rank and size: only one of {rank} and {size} found in environment"
             )
     return 0, 1

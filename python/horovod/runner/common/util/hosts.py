@@ -2,7 +2,8 @@
 
 import collections
 import re
-from typing import Dict, Iterable, List, NamedTuple, Optional
+from collections.abc import Iterable
+from typing import NamedTuple, Optional
 
 _HOST = re.compile(r"^[\w.-]+:[0-9]+$")
 
@@ -18,8 +19,7 @@ class HostInfo(NamedTuple):
         """Of ``name:slots``. Raises ValueError for anything else."""
         if not _HOST.match(host_string.strip()):
             raise ValueError(
-                "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2. "
-                "Got {!r}.".format(host_string)
+                f"Invalid host input, please make sure it has format as : worker-0:2,worker-1:2. Got {host_string!r}."
             )
         hostname, slots = host_string.strip().split(":")
         return HostInfo(hostname, int(slots))
@@ -42,7 +42,7 @@ class SlotInfo(NamedTuple):
         return ",".join(map(str, numbers + (self.cross_rank, self.cross_size)))
 
 
-def parse_hosts(hosts_string: str) -> List[HostInfo]:
+def parse_hosts(hosts_string: str) -> list[HostInfo]:
     """Of ``h1:2,h2:4``. Raises ValueError for anything else."""
     return [HostInfo.from_string(host) for host in hosts_string.split(",")]
 
@@ -61,34 +61,26 @@ def parse_host_files(filename: str) -> str:
                 continue
             slots = re.match(r"^slots=([0-9]+)$", words[1]) if len(words) == 2 else None
             if slots is None:
-                raise ValueError(
-                    "{}:{}: a host is given as 'name slots=N', not {!r}".format(
-                        filename, number, line.strip()
-                    )
-                )
-            hosts.append("{}:{}".format(words[0], slots.group(1)))
+                raise ValueError(f"{filename}:{number}: a host is given as 'name slots=N', not {line.strip()!r}")
+            hosts.append(f"{words[0]}:{slots.group(1)}")
     return ",".join(hosts)
 
 
 def get_host_assignments(
     hosts: Iterable[HostInfo], min_num_proc: int, max_num_proc: Optional[int] = None
-) -> List[SlotInfo]:
+) -> list[SlotInfo]:
     """Fills the hosts in the given order, with all their slots or `max_num_proc` workers.
 
     Raises ValueError if there are fewer than `min_num_proc` slots.
     """
-    taken: Dict[str, int] = collections.Counter()
+    taken: dict[str, int] = collections.Counter()
     places = []
     for host in hosts:
         first = taken[host.hostname]
         taken[host.hostname] += host.slots
         places += [(host.hostname, first + slot) for slot in range(host.slots)]
     if len(places) < min_num_proc:
-        raise ValueError(
-            "Requested more processes ({}) than there are available slots ({})".format(
-                min_num_proc, len(places)
-            )
-        )
+        raise ValueError(f"Requested more processes ({min_num_proc}) than there are available slots ({len(places)})")
     places = places[:max_num_proc]
     local_size = collections.Counter(name for name, _ in places)  # in the order of hosts
     slots = []

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, Optional
 
 from horovod.runner.util.threads import in_thread
 
@@ -34,7 +35,7 @@ sys.exit(code if code >= 0 else 128 - code)
 
 def execute(
     command: str,
-    env: Optional[Dict[str, str]] = None,
+    env: Optional[dict[str, str]] = None,
     stdout: Any = None,
     stderr: Any = None,
     index: Any = None,
@@ -57,7 +58,7 @@ def execute(
         start_new_session=True,
     )
     streams = (("stdout", guard.stdout, stdout), ("stderr", guard.stderr, stderr))
-    forwarding: List[threading.Thread] = [
+    forwarding: list[threading.Thread] = [
         in_thread(
             prefix_connection,
             (source, target or getattr(sys, name), name, index, prefix_output_with_timestamp),
@@ -88,9 +89,7 @@ def _wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
         pass
 
 
-def prefix_connection(
-    source: Any, target: Any, prefix: Any, index: Any, prefix_output_with_timestamp: bool
-) -> None:
+def prefix_connection(source: Any, target: Any, prefix: Any, index: Any, prefix_output_with_timestamp: bool) -> None:
     """Copies `source`, which has a descriptor, to the text stream `target` until it ends, line by
     line, each with ``[index]<prefix>:`` before it if both are given. A carriage return ends a line,
     too. Bytes that are no UTF-8 become U+FFFD."""
@@ -98,7 +97,7 @@ def prefix_connection(
     def write(line: str) -> None:
         if index is not None and prefix is not None:
             now = time.asctime(time.localtime(time.time())) if prefix_output_with_timestamp else ""
-            line = "{}[{}]<{}>:{}".format(now, index, prefix, line)
+            line = f"{now}[{index}]<{prefix}>:{line}"
         target.write(line)
         target.flush()
 
