@@ -22,7 +22,7 @@ using Floats = std::vector<float>;
 
 constexpr int kRanks = 3;
 
-collectives::nccl::FakeGpu::Faults With(bool FakeGpu::Faults::*fault) {
+collectives::nccl::FakeGpu::Faults With(bool collectives::nccl::FakeGpu::Faults::*fault) {
   collectives::nccl::FakeGpu::Faults faults;
   faults.*fault = true;
   return faults;
