@@ -34,12 +34,20 @@ class LineWriter::Worker {
     lines_.push_back(std::move(line));
   }
 
+  void Flush() {
+    absl::MutexLock lock(&mutex_);
+    const auto idle = [this] {
+      mutex_.AssertHeld();
+      return !writing_ && refused_ == 0 && lines_.empty();
+    };
+    hangs_ = !Await(absl::Condition(&idle));
+  }
+
   // False: it has not ended in time.
   bool End() {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
-    Clock& clock = Clock::Real();
-    return clock.AwaitWithDeadline(mutex_, absl::Condition(&ended_), clock.Now() + kPatience);
+    return hangs_ ? ended_ : Await(absl::Condition(&ended_));
   }
 
   // The thread's.
@@ -57,9 +65,16 @@ class LineWriter::Worker {
   }
 
  private:
+  // False: it has not become true in time.
+  bool Await(const absl::Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Clock& clock = Clock::Real();
+    return clock.AwaitWithDeadline(mutex_, condition, clock.Now() + kPatience);
+  }
+
   // False: there is nothing more to write.
   bool Next(std::deque<std::string>& lines, uint64_t& refused) {
     absl::MutexLock lock(&mutex_);
+    writing_ = false;
     const auto something = [this] {
       mutex_.AssertHeld();
       return ending_ || refused_ > 0 || !lines_.empty();
@@ -68,6 +83,7 @@ class LineWriter::Worker {
     lines.swap(lines_);
     waiting_bytes_ = 0;
     refused = std::exchange(refused_, 0);
+    writing_ = true;
     return refused > 0 || !lines.empty();
   }
 
@@ -118,6 +134,8 @@ class LineWriter::Worker {
   std::deque<std::string> lines_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has lines that were in `lines_`
+  bool hangs_ ABSL_GUARDED_BY(mutex_) = false;    // a Flush has waited in vain
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -136,6 +154,8 @@ LineWriter::~LineWriter() {
 void LineWriter::OnError(std::function<void(int error)> callback) {
   worker_->OnError(std::move(callback));
 }
+
+void LineWriter::Flush() { worker_->Flush(); }
 
 void LineWriter::Write(std::string line) { worker_->Add(std::move(line)); }
 

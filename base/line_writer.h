@@ -39,6 +39,9 @@ class LineWriter {
 
   // `line` ends with '\n'.
   void Write(std::string line);
+  // Waits until every line so far is written or dropped, for kPatience at most; so that what could
+  // not be written has been said. After one that has waited in vain, the destructor waits no more.
+  void Flush();
 
  private:
   class Worker;

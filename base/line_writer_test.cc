@@ -45,6 +45,16 @@ TEST(LineWriterTest, Lines_AreWrittenInOrder_AndAllBeforeItGoes) {
   EXPECT_EQ(ReadAll(pipe.read), expected);
 }
 
+TEST(LineWriterTest, Flush_WaitsForWhatWasWrittenBefore) {
+  Pipe pipe = *MakePipe();
+  LineWriter writer(std::move(pipe.write), Dropped);
+  writer.Write("one\n");
+  writer.Write("two\n");
+  writer.Flush();
+  char buffer[16];
+  EXPECT_EQ(ReadSome(pipe.read.get(), buffer, sizeof(buffer)).bytes, 8u);
+}
+
 // A pipe that nobody reads: a hung disk, a stopped reader.
 TEST(LineWriterTest, NobodyReads_WritingNeverWaits_AndWhatWasDroppedIsSaidWhenSomebodyDoes) {
   Pipe pipe = *MakePipe();

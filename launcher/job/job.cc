@@ -48,8 +48,11 @@ int JobRun::Run() {
   metrics_.reset();
   server_.reset();
   Report();
+  if (dependencies_.event_log != nullptr) {
+    dependencies_.event_log->Flush();
+    dependencies_.event_log->OnLost(nullptr);
+  }
   Flush();
-  if (dependencies_.event_log != nullptr) dependencies_.event_log->OnLost(nullptr);
   return exit_code_;
 }
 

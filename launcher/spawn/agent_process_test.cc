@@ -68,7 +68,7 @@ class AgentProcessTest : public testing::Test {
  protected:
   void SetUp() override {
     char* const here = getcwd(nullptr, 0);
-    agent_directory_ = absl::StrCat(here, "/launcher/agent");
+    agent_directory_ = absl::StrCat(here, "/agent");
     free(here);
     directory_ = testing::TempDir() + "/binXXXXXX";
     ASSERT_NE(mkdtemp(directory_.data()), nullptr);

@@ -118,6 +118,8 @@ void EventLog::OnLost(std::function<void(const std::string& what)> callback) {
   });
 }
 
+void EventLog::Flush() { writer_.Flush(); }
+
 void EventLog::Write(const membership::Notice& notice) {
   writer_.Write(EventLogLine(notice, WallNow()));
 }

@@ -45,6 +45,8 @@ class EventLog {
   // Stamped with the present wall time. Never waits.
   void Write(const membership::Notice& notice);
   void Write(const membership::Verdict& verdict);
+  // Waits until every line so far is written or lost, for LineWriter::kPatience at most.
+  void Flush();
 
  private:
   EventLog(std::string path, Fd file);
