@@ -45,10 +45,13 @@ std::string Unchecked(const plan::JobPlan& plan) {
   std::vector<std::string> unchecked;
   const bool remote = std::any_of(plan.hosts.begin(), plan.hosts.end(),
                                   [](const plan::PlannedHost& host) { return !host.target.local; });
-  if (plan.elastic.has_value() && !plan.elastic->script.empty()) {
-    unchecked.push_back("which hosts the script finds");
+  if (plan.source->is_dynamic()) {
+    unchecked.push_back(absl::StrCat("which hosts ", plan.source->name(), " finds"));
   }
-  if (remote) unchecked.push_back("that the hosts can be reached with ssh, and have this version");
+  if (remote) {
+    unchecked.push_back(absl::StrCat("that the hosts can be reached with ", plan.launcher->name(),
+                                     ", and have this version"));
+  }
   unchecked.push_back("that the command is there");
   return absl::StrCat("\nNothing was started, and no host asked. Not checked: ",
                       absl::StrJoin(unchecked, "; "), ".\n");

@@ -2,6 +2,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/discovery/host_script.h"
+#include "launcher/spawn/ssh_launcher.h"
 
 namespace hvd::launcher {
 namespace {
@@ -12,7 +14,13 @@ using ::testing::Not;
 plan::JobPlan Plan(std::vector<plan::PlannedHost> hosts) {
   plan::JobPlan plan;
   plan.hosts = std::move(hosts);
-  for (const plan::PlannedHost& host : plan.hosts) plan.num_proc += host.slots;
+  plan.launcher = std::make_shared<spawn::SshLauncher>(spawn::SshOptions());
+  for (plan::PlannedHost& host : plan.hosts) {
+    plan.num_proc += host.slots;
+    host.target.launcher = plan.launcher;
+  }
+  plan.source =
+      std::make_shared<discovery::FixedHosts>(std::vector<rendezvous::membership::HostSlots>());
   plan.command = {"python", "train.py"};
   plan.working_directory = "/home/me";
   plan.listen = {"10.0.0.1"};
@@ -49,9 +57,11 @@ TEST(DryRunText, Variables_AreShownWithoutTheUsersValues) {
 TEST(DryRunText, ElasticJobWithScript_SaysThatItWasNotRun) {
   plan::JobPlan plan = Plan({});
   plan.elastic.emplace();
-  plan.elastic->script = "/bin/hosts";
+  plan.source = std::make_shared<discovery::HostScript>(
+      discovery::HostScriptOptions{"/bin/hosts", 0, {}, {}});
   const std::string text = DryRunText(plan, {});
-  EXPECT_THAT(text, HasSubstr("Not checked: which hosts the script finds"));
+  EXPECT_THAT(text,
+              HasSubstr("Not checked: which hosts the host discovery script /bin/hosts finds"));
   EXPECT_THAT(text, Not(HasSubstr("local_rank")));
 }
 

@@ -1,9 +1,12 @@
 #include "launcher/discovery/host_script.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <csignal>
+#include <memory>
 #include <optional>
-#include <thread>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -31,19 +34,24 @@ std::string Tail(absl::string_view text) {
   return absl::StrReplaceAll(text, {{"\r\n", " | "}, {"\n", " | "}, {"\r", " "}});
 }
 
-// All members but the thread belong to that thread, once it runs.
-class PolledScript : public HostScript {
+// One run of the script, and the pause before it. For one thread.
+class Run {
   using Code = absl::StatusCode;
 
  public:
-  PolledScript(HostScriptOptions options, OnResult on_result, std::unique_ptr<EventLoop> loop)
-      : options_(std::move(options)), on_result_(std::move(on_result)), loop_(std::move(loop)) {
-    thread_ = std::thread([this] { RunThread(); });
-  }
+  Run(const HostScriptOptions& options, std::string name, EventLoop& loop)
+      : options_(options), name_(std::move(name)), loop_(loop) {}
+  ~Run() { End(); }
 
-  ~PolledScript() override {
-    loop_->Post([this] { loop_->Stop(); });
-    thread_.join();
+  // Returns when it is over, or `stop` is cancelled.
+  HostSource::Hosts Await(absl::Duration pause, const Cancellation& stop) {
+    result_ = absl::CancelledError(absl::StrCat(name_, " is not asked any more"));
+    if (stop.fd() >= 0) {
+      RETURN_IF_ERROR(loop_.Watch(stop.fd(), EPOLLIN, [this](uint32_t) { loop_.Stop(); }));
+    }
+    loop_.After(pause, [this] { Begin(); });
+    loop_.Run();
+    return std::move(result_);
   }
 
  private:
@@ -52,21 +60,11 @@ class PolledScript : public HostScript {
     std::string text;
   };
 
-  void RunThread() {
-    // Signals are for the launcher's main thread.
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, nullptr);
-    Begin();
-    loop_->Run();
-    if (process_.has_value()) End();
-  }
-
   void Begin() {
     const absl::Status started = Spawn();
-    if (started.ok()) return;
-    End();
-    Tell(Code::kUnavailable, absl::StrCat("can't be run: ", started.message()));
+    if (!started.ok()) {
+      Fail(Code::kUnavailable, absl::StrCat("can't be run: ", started.message()));
+    }
   }
 
   absl::Status Spawn() {
@@ -80,17 +78,15 @@ class PolledScript : public HostScript {
     options.stderr_fd = error.write.get();
     ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
     process_.emplace(std::move(process));
-    exited_ = false;
     RETURN_IF_ERROR(Listen(std::move(output.read), output_));
     RETURN_IF_ERROR(Listen(std::move(error.read), error_));
-    RETURN_IF_ERROR(loop_->Watch(process_->pidfd(), EPOLLIN, [this](uint32_t) {
-      loop_->Forget(process_->pidfd());
+    RETURN_IF_ERROR(loop_.Watch(process_->pidfd(), EPOLLIN, [this](uint32_t) {
+      loop_.Forget(process_->pidfd());
       exited_ = true;
       FinishWhenOver();
     }));
-    limit_ = loop_->After(options_.time_limit, [this] {
-      End();
-      Tell(Code::kDeadlineExceeded,
+    loop_.After(options_.time_limit, [this] {
+      Fail(Code::kDeadlineExceeded,
            absl::StrCat("has not ended within ", text::DurationText(options_.time_limit),
                         " and was killed"));
     });
@@ -99,9 +95,8 @@ class PolledScript : public HostScript {
 
   absl::Status Listen(Fd fd, Stream& stream) {
     stream.fd = std::move(fd);
-    stream.text.clear();
     RETURN_IF_ERROR(SetNonBlocking(stream.fd.get()));
-    return loop_->Watch(stream.fd.get(), EPOLLIN, [this, &stream](uint32_t) { Read(stream); });
+    return loop_.Watch(stream.fd.get(), EPOLLIN, [this, &stream](uint32_t) { Read(stream); });
   }
 
   void Read(Stream& stream) {
@@ -115,68 +110,77 @@ class PolledScript : public HostScript {
 
   void Close(Stream& stream) {
     if (!stream.fd.valid()) return;
-    loop_->Forget(stream.fd.get());
+    loop_.Forget(stream.fd.get());
     stream.fd.reset();
   }
 
   void FinishWhenOver() {
     if (!exited_ || output_.fd.valid() || error_.fd.valid()) return;
     const std::optional<os::ExitStatus> status = process_->PeekExit();
-    End();
     if (status->signal != 0) {
-      return Tell(Code::kFailedPrecondition, absl::StrCat("was killed by signal ", status->signal));
+      return Fail(Code::kFailedPrecondition, absl::StrCat("was killed by signal ", status->signal));
     }
     if (status->exit_code != 0) {
       const std::string said = Tail(error_.text);
-      return Tell(Code::kFailedPrecondition,
+      return Fail(Code::kFailedPrecondition,
                   absl::StrCat("failed with exit code ", status->exit_code,
                                said.empty() ? "" : absl::StrCat(": ", said)));
     }
-    absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts =
-        ParseDiscoveredHosts(output_.text, options_.slots_per_host);
+    HostSource::Hosts hosts = ParseDiscoveredHosts(output_.text, options_.slots_per_host);
     if (!hosts.ok()) {
-      return Tell(Code::kInvalidArgument,
+      return Fail(Code::kInvalidArgument,
                   absl::StrCat("printed no list of hosts: ", hosts.status().message()));
     }
-    on_result_(*std::move(hosts));
+    Finish(*std::move(hosts));
   }
 
-  // Of this run nothing stays; the next one is in the calendar.
+  void Fail(Code code, const std::string& what) {
+    Finish(absl::Status(code, absl::StrCat(name_, " ", what)));
+  }
+
+  void Finish(HostSource::Hosts result) {
+    result_ = std::move(result);
+    loop_.Stop();
+  }
+
+  // Of this run nothing stays.
   void End() {
-    if (process_.has_value()) {
-      loop_->Forget(process_->pidfd());
-      process_->SignalGroup(SIGKILL);  // also what it left in the background
-      process_->Wait();
-      process_.reset();
-    }
     Close(output_);
     Close(error_);
-    loop_->Cancel(limit_);
-    loop_->After(options_.pause, [this] { Begin(); });
+    if (!process_.has_value()) return;
+    loop_.Forget(process_->pidfd());
+    process_->SignalGroup(SIGKILL);  // also what it left in the background
+    process_->Wait();
   }
 
-  void Tell(Code code, const std::string& what) {
-    on_result_(
-        absl::Status(code, absl::StrCat("the host discovery script ", options_.path, " ", what)));
-  }
-
-  const HostScriptOptions options_;
-  const OnResult on_result_;
-  const std::unique_ptr<EventLoop> loop_;
-  std::optional<os::Process> process_;  // of the run under way
+  const HostScriptOptions& options_;
+  const std::string name_;
+  EventLoop& loop_;
+  HostSource::Hosts result_;
+  std::optional<os::Process> process_;
   bool exited_ = false;
   Stream output_;
   Stream error_;
-  EventLoop::TimerId limit_;
-  std::thread thread_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HostScript>> HostScript::Start(HostScriptOptions options,
-                                                              OnResult on_result) {
-  ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  return std::make_unique<PolledScript>(std::move(options), std::move(on_result), std::move(loop));
+HostScript::HostScript(HostScriptOptions options) : options_(std::move(options)) {}
+
+std::string HostScript::name() const {
+  return absl::StrCat("the host discovery script ", options_.path);
+}
+
+HostSource::Hosts HostScript::Next(const Cancellation& stop) {
+  const absl::Duration pause =
+      std::exchange(has_run_, true) ? options_.pause : absl::ZeroDuration();
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
+  if (!loop.ok()) {
+    pollfd wait = {stop.fd(), POLLIN, 0};
+    poll(&wait, 1, static_cast<int>(absl::ToInt64Milliseconds(pause)));
+    return absl::UnavailableError(absl::StrCat(name(), " can't be run: ", loop.status().message()));
+  }
+  return Run(options_, name(), **loop).Await(pause, stop);
 }
 
 }  // namespace hvd::launcher::discovery

@@ -1,15 +1,11 @@
-// Runs a host discovery script again and again.
+// The host discovery script as a source of hosts.
 #ifndef LAUNCHER_DISCOVERY_HOST_SCRIPT_H_
 #define LAUNCHER_DISCOVERY_HOST_SCRIPT_H_
 
-#include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "rendezvous/membership/events.h"
+#include "launcher/discovery/host_source.h"
 
 namespace hvd::launcher::discovery {
 
@@ -20,21 +16,27 @@ struct HostScriptOptions {
   absl::Duration pause = absl::Seconds(1);  // from the end of one run to the next
 };
 
-// As long as it lives, a thread of its own runs the script through /bin/sh, without arguments, with
-// this process's environment, and tells the result of each run.
-class HostScript {
+// Next runs the script once, after the pause, through /bin/sh, without arguments and with this
+// process's environment. Signals of this process are not for the thread that calls it: block them.
+class HostScript : public HostSource {
  public:
-  // The hosts, or in one line why there are none; the message names the script.
-  //   FailedPrecondition: it failed; with the end of what it said.   DeadlineExceeded: it took too
-  //   long.   InvalidArgument: it printed what is no list.   Unavailable: it can't be run.
-  using OnResult =
-      std::function<void(absl::StatusOr<std::vector<rendezvous::membership::HostSlots>>)>;
+  explicit HostScript(HostScriptOptions options);
 
-  // `on_result` is called by the thread.   ResourceExhausted: too many open files.
-  static absl::StatusOr<std::unique_ptr<HostScript>> Start(HostScriptOptions options,
-                                                           OnResult on_result);
-  // Kills a run that is under way, with its process group, and does not wait for anything else.
-  virtual ~HostScript() = default;
+  std::string name() const override;
+  bool is_dynamic() const override { return true; }
+
+  // A run that `stop` comes upon is killed, with its process group.
+  // Errors:
+  //   - FailedPrecondition: it failed; with the end of what it said.
+  //   - DeadlineExceeded: it took too long, and was killed.
+  //   - InvalidArgument: it printed what is no list.
+  //   - Unavailable: it can't be run.
+  //   - Cancelled: `stop` was cancelled.
+  Hosts Next(const Cancellation& stop) override;
+
+ private:
+  const HostScriptOptions options_;
+  bool has_run_ = false;
 };
 
 }  // namespace hvd::launcher::discovery

@@ -28,7 +28,8 @@ TEST_F(ElasticJobTest, DiscoveredHostsGetAgentsAndTheDaemonIsToldOfChanges) {
 
 TEST_F(ElasticJobTest, FixedHostsAreReportedAtTheStart) {
   MakeElastic();
-  plan_.elastic->script.clear();
+  plan_.source =
+      std::make_shared<discovery::FixedHosts>(std::vector<rendezvous::membership::HostSlots>());
   ThenAllReady();
   ThenVerdict(Success());
   ThenAgentsExit();
@@ -81,7 +82,8 @@ TEST_F(ElasticJobTest, HostThatRefusesIsNotTheJobsEnd) {
 
 TEST_F(ElasticJobTest, RefusedByAllHosts_EndsAtOnce) {
   MakeElastic();
-  plan_.elastic->script.clear();
+  plan_.source =
+      std::make_shared<discovery::FixedHosts>(std::vector<rendezvous::membership::HostSlots>());
   Then([this] {
     for (const char* host : {"alpha", "beta"}) {
       agents_[host].callbacks.on_refusal("command 'pyton' not found");

@@ -2,11 +2,14 @@
 
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "base/cancellation.h"
+#include "base/signal_free_thread.h"
 #include "base/status_macros.h"
 #include "launcher/discovery/empty_list_filter.h"
+#include "launcher/discovery/host_source.h"
 
 namespace hvd::launcher::job {
 namespace {
@@ -14,7 +17,8 @@ namespace {
 // Remembers how the hosts of the last list are reached. For one thread.
 class Places {
  public:
-  explicit Places(spawn::SshOptions ssh) : ssh_(std::move(ssh)) {}
+  explicit Places(std::shared_ptr<const spawn::HostLauncher> launcher)
+      : launcher_(std::move(launcher)) {}
 
   absl::StatusOr<std::vector<plan::PlannedHost>> Find(
       const std::vector<rendezvous::membership::HostSlots>& hosts) {
@@ -26,7 +30,7 @@ class Places {
     if (!unknown.empty()) {
       ASSIGN_OR_RETURN(const plan::LocalMachine machine, plan::ThisMachine());
       net::NameTable names;
-      for (const plan::PlannedHost& host : plan::PlaceHosts(unknown, ssh_, machine, names)) {
+      for (const plan::PlannedHost& host : plan::PlaceHosts(unknown, launcher_, machine, names)) {
         targets[host.target.host] = host.target;
       }
     }
@@ -40,27 +44,46 @@ class Places {
   }
 
  private:
-  const spawn::SshOptions ssh_;
+  const std::shared_ptr<const spawn::HostLauncher> launcher_;
   std::map<std::string, spawn::AgentTarget> targets_;
+};
+
+class Searching : public HostSearch {
+ public:
+  Searching(const plan::JobPlan& plan, OnHostsFound on_found)
+      : source_(*plan.source), places_(plan.launcher), on_found_(std::move(on_found)) {
+    thread_ = StartQuietThread([this] { Run(); });
+  }
+  ~Searching() override {
+    stop_.Cancel(absl::CancelledError("no host is searched for any more"));
+    thread_.join();
+  }
+
+ private:
+  void Run() {
+    discovery::EmptyLists lists(source_.name());
+    while (true) {
+      discovery::HostSource::Hosts hosts = lists.Judge(source_.Next(stop_));
+      if (!stop_.status().ok()) return;
+      if (hosts.ok()) {
+        on_found_(places_.Find(*hosts));
+      } else {
+        on_found_(hosts.status());
+      }
+    }
+  }
+
+  discovery::HostSource& source_;
+  Places places_;
+  const OnHostsFound on_found_;
+  Cancellation stop_;
+  std::thread thread_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<discovery::HostScript>> SearchHosts(const plan::JobPlan& plan,
-                                                                   OnHostsFound on_found) {
-  discovery::HostScriptOptions options;
-  options.path = plan.elastic->script;
-  options.slots_per_host = plan.elastic->slots_per_host;
-  const std::string who = absl::StrCat("the host discovery script ", options.path);
-  return discovery::HostScript::Start(
-      std::move(options),
-      [places = std::make_shared<Places>(plan.ssh),
-       lists = std::make_shared<discovery::EmptyLists>(who),
-       on_found](absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts) {
-        hosts = lists->Judge(std::move(hosts));
-        if (!hosts.ok()) return on_found(hosts.status());
-        on_found(places->Find(*hosts));
-      });
+std::unique_ptr<HostSearch> SearchHosts(const plan::JobPlan& plan, OnHostsFound on_found) {
+  return std::make_unique<Searching>(plan, std::move(on_found));
 }
 
 }  // namespace hvd::launcher::job

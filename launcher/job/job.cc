@@ -119,16 +119,14 @@ void JobRun::StartElasticFleet() {
         return MakeBootstrap(plan_, host, *daemon_.authority, daemon_.job_id, server_->addresses());
       },
       [this](const std::string& line) { Warn(line); });
-  if (plan_.elastic->script.empty()) {
+  if (!plan_.source->is_dynamic()) {
     elastic_->SetHosts(plan_.hosts);
     return CheckRefused();
   }
-  auto search =
+  search_ =
       dependencies_.search_hosts([this](absl::StatusOr<std::vector<plan::PlannedHost>> hosts) {
         events_.Post(HostsFound{std::move(hosts)});
       });
-  if (!search.ok()) return Fail(search.status().message(), kUsageError);
-  search_ = *std::move(search);
 }
 
 absl::Time JobRun::NextDeadline() const {

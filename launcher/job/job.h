@@ -23,8 +23,8 @@ struct JobDependencies {
       rendezvous::server::ServerOptions)>
       start_server;
   StartAgent start_agent;
-  // Needed if the plan names a script: SearchHosts for the plan, or a test's own.
-  std::function<absl::StatusOr<std::unique_ptr<discovery::HostScript>>(OnHostsFound)> search_hosts;
+  // Needed if the plan's source is dynamic: SearchHosts for the plan, or a test's own.
+  std::function<std::unique_ptr<HostSearch>(OnHostsFound)> search_hosts;
   rendezvous::reporting::EventLog* event_log = nullptr;  // may be null
 };
 

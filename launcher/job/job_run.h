@@ -110,7 +110,7 @@ class JobRun {
   AgentFleet fleet_;                     // ends before the server
   std::optional<ElasticFleet> elastic_;  // of an elastic job, once the daemon runs
   std::optional<JobStatus> status_;      // likewise
-  std::unique_ptr<discovery::HostScript> search_;
+  std::unique_ptr<HostSearch> search_;
   SearchWarnings search_warnings_;
   rendezvous::reporting::JobProgress progress_;
   rendezvous::reporting::WaitingNews waiting_;

@@ -15,8 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "launcher/discovery/host_source.h"
 #include "launcher/job/job.h"
 #include "launcher/job/testing/fake_agents.h"
+#include "launcher/spawn/ssh_launcher.h"
 
 namespace hvd::launcher::job {
 
@@ -92,8 +94,16 @@ class FakeServer : public rendezvous::server::Server {
   FakeJobDaemon& daemon_;
 };
 
+// Where hosts come and go; they are found by FakeSearch.
+class FakeSource : public discovery::HostSource {
+ public:
+  std::string name() const override { return "/hosts.sh"; }
+  bool is_dynamic() const override { return true; }
+  Hosts Next(const Cancellation&) override { return absl::CancelledError("never asked"); }
+};
+
 // Counts how many run.
-class FakeSearch : public discovery::HostScript {
+class FakeSearch : public HostSearch {
  public:
   explicit FakeSearch(int& running) : running_(running) { ++running_; }
   ~FakeSearch() override { --running_; }
@@ -113,12 +123,9 @@ class JobTest : public ::testing::Test {
     output_ = std::make_unique<console::OutputSink>(std::move(options));
     plan_.num_proc = 4;
     plan_.start_timeout = absl::Seconds(30);
-    for (const char* host : {"alpha", "beta"}) {
-      plan::PlannedHost planned;
-      planned.target.host = host;
-      planned.slots = 2;
-      plan_.hosts.push_back(planned);
-    }
+    plan_.source = std::make_shared<discovery::FixedHosts>(
+        std::vector<rendezvous::membership::HostSlots>{{"alpha", 2}, {"beta", 2}});
+    for (const char* host : {"alpha", "beta"}) plan_.hosts.push_back(Planned(host));
     dependencies_.start_agent = agents_.Starter();
     dependencies_.start_server = [this](rendezvous::server::ServerOptions options) {
       daemon_.on_finished = std::move(options.on_finished);
@@ -138,21 +145,16 @@ class JobTest : public ::testing::Test {
     plan_.elastic.emplace();
     plan_.elastic->min_workers = 2;
     plan_.elastic->max_workers = 100;
-    plan_.elastic->script = "/hosts.sh";
+    plan_.source = std::make_shared<FakeSource>();
     dependencies_.search_hosts = [this](OnHostsFound found) {
       found_ = std::move(found);
-      return absl::StatusOr<std::unique_ptr<discovery::HostScript>>(
-          std::make_unique<FakeSearch>(searches_));
+      return std::make_unique<FakeSearch>(searches_);
     };
   }
   void ThenFound(const std::vector<std::string>& hosts) {
     Then([this, hosts] {
       std::vector<plan::PlannedHost> found;
-      for (const std::string& host : hosts) {
-        found.emplace_back();
-        found.back().target.host = host;
-        found.back().slots = 2;
-      }
+      for (const std::string& host : hosts) found.push_back(Planned(host));
       found_(found);
     });
   }
@@ -202,6 +204,12 @@ class JobTest : public ::testing::Test {
     stdout_ = ReadAll(out_[0]);
     stderr_ = ReadAll(err_[0]);
     return exit_code;
+  }
+  static plan::PlannedHost Planned(const std::string& host) {
+    plan::PlannedHost planned;
+    planned.target = {host, false, std::make_shared<spawn::SshLauncher>(spawn::SshOptions())};
+    planned.slots = 2;
+    return planned;
   }
   static std::string ReadAll(int fd) {
     std::string text(1 << 16, '\0');

@@ -37,8 +37,9 @@ absl::Status JobRun::AllStarted() {
           target.host, " (its agent runs, but has not reached this machine at ",
           absl::StrJoin(server_->addresses(), " or "), "; is there a firewall between?)"));
     } else {
-      late.push_back(absl::StrCat(target.host, target.local ? " (its agent has not answered yet)"
-                                                            : " (no answer through ssh yet)"));
+      late.push_back(target.local ? absl::StrCat(target.host, " (its agent has not answered yet)")
+                                  : absl::StrCat(target.host, " (no answer through ",
+                                                 target.launcher->name(), " yet)"));
     }
   }
   return late.empty() ? absl::OkStatus() : absl::UnavailableError(absl::StrJoin(late, ", "));
@@ -55,8 +56,8 @@ void JobRun::TellWaiting() {
 void JobRun::AddWhatIsKnown(rendezvous::membership::Membership::View& view) {
   const absl::Status started = AllStarted();
   if (elastic_.has_value()) {
-    const bool all_came = started.ok() && !plan_.elastic->script.empty();
-    const std::string more = all_came ? absl::StrCat(plan_.elastic->script, " lists no other host")
+    const bool all_came = started.ok() && plan_.source->is_dynamic();
+    const std::string more = all_came ? absl::StrCat(plan_.source->name(), " lists no other host")
                                       : std::string(started.message());
     if (!more.empty()) absl::StrAppend(&view.explanation, "; ", more);
   } else if (!started.ok()) {

@@ -16,7 +16,10 @@
 #include "base/os/usable_cores.h"
 #include "base/status_macros.h"
 #include "launcher/discovery/host_list.h"
+#include "launcher/discovery/host_script.h"
 #include "launcher/discovery/hostfile.h"
+#include "launcher/spawn/local_launcher.h"
+#include "launcher/spawn/ssh_launcher.h"
 
 namespace hvd::launcher::plan {
 namespace {
@@ -51,7 +54,8 @@ absl::Status CheckIdentityFile(const std::string& file) {
   return absl::NotFoundError(absl::StrCat("--ssh-identity-file: can't read ", file, ": ", why));
 }
 
-spawn::SshOptions MakeSshOptions(const cli::Options& options, absl::Duration agent_timeout) {
+std::shared_ptr<const spawn::HostLauncher> MakeLauncher(const cli::Options& options,
+                                                        absl::Duration agent_timeout) {
   spawn::SshOptions ssh;
   // An elastic job loses a host by it at most, and gets it back only after that.
   if (!options.elastic.has_value()) {
@@ -62,7 +66,7 @@ spawn::SshOptions MakeSshOptions(const cli::Options& options, absl::Duration age
   ssh.identity_file = options.ssh_identity_file;
   ssh.connect_timeout_seconds = static_cast<int>(
       std::min<int64_t>(ssh.connect_timeout_seconds, absl::ToInt64Seconds(options.start_timeout)));
-  return ssh;
+  return std::make_shared<spawn::SshLauncher>(std::move(ssh));
 }
 
 // The script as an absolute path. Without a '/' it is looked for here, then where commands are.
@@ -85,28 +89,35 @@ absl::StatusOr<std::string> FindScript(const std::string& script, const Environm
                                        : " does not exist"));
 }
 
-absl::StatusOr<ElasticPlan> MakeElasticPlan(const options::ElasticOptions& options,
-                                            const Environment& environment,
-                                            const std::string& directory) {
+ElasticPlan MakeElasticPlan(const options::ElasticOptions& options) {
   ElasticPlan plan;
   plan.min_workers = options.min_workers;
   plan.max_workers = options.max_workers > 0 ? options.max_workers : kVeryMany;
   plan.spec = options.spec;
-  plan.slots_per_host = options.slots_per_host;
-  if (!options.script.empty()) {
-    ASSIGN_OR_RETURN(plan.script, FindScript(options.script, environment, directory));
-  }
   return plan;
 }
 
-// The hosts that are known now. An elastic job has use for slots beyond -np.
-absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> HostsToUse(
-    const cli::Options& options) {
+// Each way to say which hosts there are has its line here.
+absl::StatusOr<std::shared_ptr<discovery::HostSource>> MakeSource(const cli::Options& options,
+                                                                  const Environment& environment,
+                                                                  const std::string& directory) {
   if (options.elastic.has_value() && !options.elastic->script.empty()) {
-    return std::vector<rendezvous::membership::HostSlots>{};
+    discovery::HostScriptOptions script;
+    ASSIGN_OR_RETURN(script.path, FindScript(options.elastic->script, environment, directory));
+    script.slots_per_host = options.elastic->slots_per_host;
+    return std::make_shared<discovery::HostScript>(std::move(script));
   }
   ASSIGN_OR_RETURN(std::vector<rendezvous::membership::HostSlots> listed, ListedHosts(options));
-  ASSIGN_OR_RETURN(std::vector<rendezvous::membership::HostSlots> needed,
+  return std::make_shared<discovery::FixedHosts>(std::move(listed));
+}
+
+// The hosts that are known now. An elastic job has use for slots beyond -np.
+discovery::HostSource::Hosts HostsToUse(const cli::Options& options,
+                                        discovery::HostSource& source) {
+  if (source.is_dynamic()) return std::vector<rendezvous::membership::HostSlots>{};
+  ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> listed,
+                   source.Next(Cancellation()));
+  ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> needed,
                    discovery::TakeSlots(listed, options.num_proc));
   return options.elastic.has_value() ? listed : needed;
 }
@@ -131,10 +142,10 @@ absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
                                                   const net::NameTable& names) {
   const bool all_local = std::all_of(plan.hosts.begin(), plan.hosts.end(),
                                      [](const PlannedHost& host) { return host.target.local; });
-  const bool searches = plan.elastic.has_value() && !plan.elastic->script.empty();
+  const bool searches = plan.source->is_dynamic();
   auto listen = net::ListenAddresses(machine.interfaces, networks, all_local && !searches,
                                      SourceAddresses(plan.hosts, names, machine));
-  // Whatever a script finds can only be this machine if it is in no network.
+  // Whatever a source finds can only be this machine if it is in no network.
   if (!listen.ok() && searches && networks.empty()) {
     return net::ListenAddresses(machine.interfaces, networks, /*all_local=*/true, {});
   }
@@ -158,8 +169,9 @@ std::string ThreadsLine(const JobPlan& plan) {
 }  // namespace
 
 std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,
-                                    const spawn::SshOptions& ssh, const LocalMachine& machine,
-                                    net::NameTable& names) {
+                                    const std::shared_ptr<const spawn::HostLauncher>& launcher,
+                                    const LocalMachine& machine, net::NameTable& names) {
+  const auto child = std::make_shared<spawn::LocalLauncher>();
   std::vector<std::string> unknown;
   for (const rendezvous::membership::HostSlots& host : hosts) {
     if (!net::IsLocalHost(host.host, machine.host_name, machine.interfaces, {})) {
@@ -171,7 +183,8 @@ std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::Ho
   int rank = 0;
   for (const rendezvous::membership::HostSlots& host : hosts) {
     const bool local = net::IsLocalHost(host.host, machine.host_name, machine.interfaces, names);
-    placed.push_back({{host.host, local, ssh}, host.slots, rank});
+    const std::shared_ptr<const spawn::HostLauncher> own = child;
+    placed.push_back({{host.host, local, local ? own : launcher}, host.slots, rank});
     rank += host.slots;
   }
   return placed;
@@ -203,14 +216,13 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment&
   ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(plan.environment));
   plan.agent_timeout = runtime.agent_timeout;
   plan.encrypt_data = runtime.encrypt_data;
-  plan.ssh = MakeSshOptions(options, plan.agent_timeout);
-  if (options.elastic.has_value()) {
-    ASSIGN_OR_RETURN(plan.elastic,
-                     MakeElasticPlan(*options.elastic, environment, machine.working_directory));
-  }
-  ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> hosts, HostsToUse(options));
+  plan.launcher = MakeLauncher(options, plan.agent_timeout);
+  if (options.elastic.has_value()) plan.elastic = MakeElasticPlan(*options.elastic);
+  ASSIGN_OR_RETURN(plan.source, MakeSource(options, environment, machine.working_directory));
+  ASSIGN_OR_RETURN(const std::vector<rendezvous::membership::HostSlots> hosts,
+                   HostsToUse(options, *plan.source));
   net::NameTable names;
-  plan.hosts = PlaceHosts(hosts, plan.ssh, machine, names);
+  plan.hosts = PlaceHosts(hosts, plan.launcher, machine, names);
   ASSIGN_OR_RETURN(plan.listen, ListenOn(plan, options.networks, machine, names));
   plan.networks = options.networks;
   plan.command = options.command;
@@ -236,8 +248,8 @@ std::string PlanTable(const JobPlan& plan) {
                     bounded ? absl::StrCat(", at most ", plan.elastic->max_workers) : "", ")");
   }
   absl::StrAppend(&table, ": ", absl::StrJoin(plan.command, " "), "\n");
-  if (plan.elastic.has_value() && !plan.elastic->script.empty()) {
-    absl::StrAppend(&table, "  on hosts that ", plan.elastic->script, " finds\n");
+  if (plan.source->is_dynamic()) {
+    absl::StrAppend(&table, "  on hosts that ", plan.source->name(), " finds\n");
   }
   for (const PlannedHost& host : plan.hosts) {
     const int last = host.first_rank + host.slots - 1;
@@ -246,8 +258,9 @@ std::string PlanTable(const JobPlan& plan) {
     if (plan.elastic.has_value()) {
       place = absl::StrCat(host.slots, host.slots == 1 ? " slot" : " slots");
     }
-    absl::StrAppendFormat(&table, "  %-16s %s (%s)\n", place, host.target.host,
-                          host.target.local ? "this machine" : "over ssh");
+    absl::StrAppendFormat(
+        &table, "  %-16s %s (%s)\n", place, host.target.host,
+        host.target.local ? "this machine" : absl::StrCat("over ", host.target.launcher->name()));
   }
   if (plan.shared_cores > 0) table += ThreadsLine(plan);
   return table;

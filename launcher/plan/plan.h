@@ -4,6 +4,7 @@
 #define LAUNCHER_PLAN_PLAN_H_
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,9 @@
 #include "base/env.h"
 #include "base/net/local_network.h"
 #include "launcher/cli/options.h"
+#include "launcher/discovery/host_source.h"
 #include "launcher/spawn/agent_process.h"
+#include "launcher/spawn/host_launcher.h"
 #include "rendezvous/membership/membership.h"
 
 namespace hvd::launcher::plan {
@@ -42,15 +45,14 @@ struct ElasticPlan {
   int min_workers = 0;
   int max_workers = 0;  // very many if there is no limit
   rendezvous::membership::ElasticSpec spec;
-  std::string script;  // an absolute path; empty: the hosts are those of the plan
-  int slots_per_host = 0;
 };
 
 struct JobPlan {
   int num_proc = 0;                // elastic: of the first world
   std::vector<PlannedHost> hosts;  // in rank order
   std::optional<ElasticPlan> elastic;
-  spawn::SshOptions ssh;
+  std::shared_ptr<discovery::HostSource> source;        // of a dynamic one `hosts` is empty
+  std::shared_ptr<const spawn::HostLauncher> launcher;  // for hosts other than this machine
   std::vector<std::string> listen;
   std::vector<std::string> networks;
   std::vector<std::string> command;
@@ -66,11 +68,11 @@ struct JobPlan {
   bool verbose = false;
 };
 
-// How each host is reached. Asks the resolver for names that are not clearly this machine's own;
-// what it says goes into `names`.
+// How each host is reached: by `launcher`, or as a child process. Asks the resolver for names that
+// are not clearly this machine's own; what it says goes into `names`.
 std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,
-                                    const spawn::SshOptions& ssh, const LocalMachine& machine,
-                                    net::NameTable& names);
+                                    const std::shared_ptr<const spawn::HostLauncher>& launcher,
+                                    const LocalMachine& machine, net::NameTable& names);
 
 // REQUIRES: options.action is kRunJob.
 //   InvalidArgument, NotFound: one line that says which host, file, script, network or variable is

@@ -6,6 +6,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/spawn/ssh_launcher.h"
 
 namespace hvd::launcher::plan {
 namespace {
@@ -68,18 +69,22 @@ TEST(MakePlan, AllLocalJobDoesNotAskTheResolver) {
   EXPECT_TRUE(MakePlan(Ask(3, "localhost:1,box:1,10.0.0.5:1"), {}, machine).ok());
 }
 
+const spawn::SshOptions& SshOf(const spawn::HostLauncher& launcher) {
+  return dynamic_cast<const spawn::SshLauncher&>(launcher).options();
+}
+
 TEST(MakePlan, AgentTimeout_HoldsForSshOfStaticJobsToo) {
   cli::Options options = Ask(1, "far:1");
   options.tunables = {{"HOROVOD_AGENT_TIMEOUT_SECONDS", "90"}};
   auto plan = MakePlan(options, {}, Box());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->agent_timeout, absl::Seconds(90));
-  EXPECT_EQ(plan->hosts[0].target.ssh.silence_seconds, 90);
+  EXPECT_EQ(SshOf(*plan->hosts[0].target.launcher).silence_seconds, 90);
   options.elastic.emplace();
   plan = MakePlan(options, {}, Box());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->agent_timeout, absl::Seconds(90));
-  EXPECT_EQ(plan->ssh.silence_seconds, 15);
+  EXPECT_EQ(SshOf(*plan->launcher).silence_seconds, 15);
 }
 
 TEST(MakePlan, RemoteHostsAreReachedOnTheInterfaceTowardsThem) {
@@ -90,9 +95,9 @@ TEST(MakePlan, RemoteHostsAreReachedOnTheInterfaceTowardsThem) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->hosts.size(), 3u);
   EXPECT_FALSE(plan->hosts[0].target.local);
-  EXPECT_EQ(plan->hosts[0].target.ssh.port, 2222);
-  EXPECT_EQ(plan->hosts[0].target.ssh.connect_timeout_seconds, 4);
-  EXPECT_EQ(plan->hosts[0].target.ssh.silence_seconds, 30);
+  EXPECT_EQ(SshOf(*plan->hosts[0].target.launcher).port, 2222);
+  EXPECT_EQ(SshOf(*plan->hosts[0].target.launcher).connect_timeout_seconds, 4);
+  EXPECT_EQ(SshOf(*plan->hosts[0].target.launcher).silence_seconds, 30);
   EXPECT_TRUE(plan->hosts[1].target.local);
   EXPECT_FALSE(plan->hosts[2].target.local);
   EXPECT_EQ(plan->hosts[2].slots, 1);
@@ -202,9 +207,10 @@ TEST(MakePlan, DiscoveryScriptIsFoundHereOrWhereCommandsAre) {
   cli::Options options = AskElastic(2, "");
   options.elastic->script = "sh";
   LocalMachine machine = Box();
-  EXPECT_EQ(MakePlan(options, {{"PATH", "/bin"}}, machine)->elastic->script, "/bin/sh");
+  EXPECT_EQ(MakePlan(options, {{"PATH", "/bin"}}, machine)->source->name(),
+            "the host discovery script /bin/sh");
   machine.working_directory = "/bin";
-  EXPECT_EQ(MakePlan(options, {}, machine)->elastic->script, "/bin/sh");
+  EXPECT_EQ(MakePlan(options, {}, machine)->source->name(), "the host discovery script /bin/sh");
 }
 
 TEST(MakePlan, DiscoveryScriptThatCantRunIsRefused) {

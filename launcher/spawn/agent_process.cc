@@ -1,5 +1,8 @@
 #include "launcher/spawn/agent_process.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <future>
 #include <optional>
 #include <thread>
@@ -14,7 +17,6 @@
 #include "base/os/process.h"
 #include "base/status_macros.h"
 #include "base/version.h"
-#include "launcher/spawn/agent_command.h"
 
 namespace hvd::launcher::spawn {
 namespace {
@@ -23,6 +25,15 @@ constexpr size_t kReadBytes = 64 << 10;
 // How long its pipes may stay open after the process has ended: an agent whose guard was killed is
 // still clearing up, and an ssh that shares its connection leaves a process with our stderr behind.
 constexpr absl::Duration kLastWordsTime = absl::Seconds(2);
+
+// The directory that the running program is installed in; empty if the kernel does not tell.
+std::string OwnDirectory() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length <= 0) return "";
+  const std::string program(path, static_cast<size_t>(length));
+  return program.substr(0, program.rfind('/'));
+}
 
 // The pipes to the child; the child's ends are closed once it has them.
 struct StdioPipes {
@@ -89,8 +100,7 @@ class RunningAgent : public AgentProcess {
 
   absl::Status Spawn() {
     const std::string directory = OwnDirectory();
-    const AgentInvocation command =
-        target_.local ? LocalAgentCommand(directory) : SshAgentCommand(target_, directory);
+    const AgentInvocation command = target_.launcher->Command(target_.host, directory);
     ASSIGN_OR_RETURN(StdioPipes pipes, MakeStdioPipes());
     os::SpawnOptions options;
     options.file = command.file;

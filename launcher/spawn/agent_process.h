@@ -7,22 +7,16 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "launcher/spawn/host_launcher.h"
 #include "proto/agent.pb.h"
 
 namespace hvd::launcher::spawn {
 
-struct SshOptions {
-  int port = 0;               // 0: ssh's own choice
-  std::string identity_file;  // empty: ssh's own choice
-  int connect_timeout_seconds = 10;
-  int silence_seconds = 15;  // of an sshd that is there no more, or has no time
-};
-
-// Where to start an agent.
+// Where to start an agent, and how.
 struct AgentTarget {
-  std::string host;    // as the user wrote it; what ssh is given
-  bool local = false;  // a child of this process instead of ssh
-  SshOptions ssh;
+  std::string host;    // as the user wrote it
+  bool local = false;  // on this machine
+  std::shared_ptr<const HostLauncher> launcher;
 };
 
 // How an agent process (or its ssh) ended.
@@ -45,8 +39,9 @@ class AgentProcess {
   };
 
   // Starts the agent and writes `bootstrap` to its stdin. The process gets a process group of its
-  // own (Ctrl-C does not reach it) and dies with this process.   NotFound: no ssh or no
-  // horovod-agent beside this program.   Internal: fork or pipe failed.
+  // own (Ctrl-C does not reach it) and dies with this process.   NotFound: the
+  // launcher's command is not there, or no horovod-agent beside this program.   Internal: fork or
+  // pipe failed.
   static absl::StatusOr<std::unique_ptr<AgentProcess>> Start(const AgentTarget& target,
                                                              const pb::AgentBootstrap& bootstrap,
                                                              Callbacks callbacks);
@@ -60,8 +55,8 @@ class AgentProcess {
   virtual void Kill() = 0;
 };
 
-// One line for the user about an agent that ended before it was ready: knows ssh's and the shell's
-// ways of saying host key, permission, name resolution, refused connection, missing horovod-agent.
+// One line for the user about an agent that ended before it was ready: what its launcher makes of
+// the last lines, or that the program is missing there.
 std::string ExplainEarlyExit(const AgentTarget& target, const AgentExit& exit);
 
 }  // namespace hvd::launcher::spawn

@@ -18,6 +18,8 @@
 #include "base/fd.h"
 #include "base/version.h"
 #include "gtest/gtest.h"
+#include "launcher/spawn/local_launcher.h"
+#include "launcher/spawn/ssh_launcher.h"
 
 namespace hvd::launcher::spawn {
 namespace {
@@ -75,6 +77,7 @@ class AgentProcessTest : public testing::Test {
     setenv("PATH", absl::StrCat(directory_, ":", agent_directory_, ":/usr/bin:/bin").c_str(), 1);
     target_.host = "node7";
     target_.local = true;
+    target_.launcher = std::make_shared<LocalLauncher>();
     bootstrap_.set_version(kVersion);
     bootstrap_.set_host("node7");
     bootstrap_.mutable_credentials()->set_token("5ecret");
@@ -100,6 +103,10 @@ class AgentProcessTest : public testing::Test {
     ASSERT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
     bootstrap_.add_daemon_addresses(absl::StrCat("127.0.0.1:", ntohs(name.sin_port)));
     bootstrap_.mutable_command()->set_argv(0, "true");
+  }
+  void OverSsh() {
+    target_.local = false;
+    target_.launcher = std::make_shared<SshLauncher>(SshOptions());
   }
   std::unique_ptr<AgentProcess> Start() {
     return AgentProcess::Start(target_, bootstrap_, log_.Callbacks()).value();
@@ -189,7 +196,7 @@ TEST_F(AgentProcessTest, Start_ProgramEndsAtOnce_ItsWordsAreKept) {
 }
 
 TEST_F(AgentProcessTest, StartBySsh_RemoteShellIsNoisy_AgentAnswersAllTheSame) {
-  target_.local = false;
+  OverSsh();
   // Greets as a login shell might, and runs the last argument as sshd does.
   Install("ssh",
           "echo Welcome to node7; echo motd >&2; for last; do :; done; exec sh -c \"$last\"");
@@ -199,7 +206,7 @@ TEST_F(AgentProcessTest, StartBySsh_RemoteShellIsNoisy_AgentAnswersAllTheSame) {
 }
 
 TEST_F(AgentProcessTest, StartBySsh_ArgumentsAndEnvironment_ShowNoSecret) {
-  target_.local = false;
+  OverSsh();
   const std::string seen = absl::StrCat(directory_, "/seen");
   Install("ssh", absl::StrCat("{ echo \"$@\"; env; } >", seen, "; exit 255"));
   const std::unique_ptr<AgentProcess> agent = Start();
@@ -211,7 +218,7 @@ TEST_F(AgentProcessTest, StartBySsh_ArgumentsAndEnvironment_ShowNoSecret) {
 }
 
 TEST_F(AgentProcessTest, StartBySsh_NoAgentThere_IsExplained) {
-  target_.local = false;
+  OverSsh();
   Install("ssh", "for last; do :; done; PATH=/nonexistent exec /bin/sh -c \"/bin/$last\"");
   setenv("PATH", absl::StrCat(directory_, ":/usr/bin:/bin").c_str(), 1);
   const std::unique_ptr<AgentProcess> agent = Start();
@@ -222,7 +229,7 @@ TEST_F(AgentProcessTest, StartBySsh_NoAgentThere_IsExplained) {
 }
 
 TEST_F(AgentProcessTest, StartBySsh_NoSshHere_IsNotFound) {
-  target_.local = false;
+  OverSsh();
   setenv("PATH", "/nonexistent", 1);
   const absl::Status status = AgentProcess::Start(target_, bootstrap_, log_.Callbacks()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

@@ -1,8 +1,11 @@
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "launcher/spawn/agent_process.h"
+#include "launcher/spawn/local_launcher.h"
+#include "launcher/spawn/ssh_launcher.h"
 
 namespace hvd::launcher::spawn {
 namespace {
@@ -18,6 +21,7 @@ class ExplainEarlyExitTest : public testing::TestWithParam<Case> {};
 TEST_P(ExplainEarlyExitTest, Remote_NamesHostCauseAndRemedyInOneLine) {
   AgentTarget target;
   target.host = "node7";
+  target.launcher = std::make_shared<SshLauncher>(SshOptions());
   const std::string text = ExplainEarlyExit(target, GetParam().exit);
   EXPECT_EQ(text.rfind("node7: ", 0), 0u) << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
@@ -79,6 +83,7 @@ TEST(ExplainEarlyExitLocalTest, Local_SaysNothingOfSsh) {
   AgentTarget target;
   target.host = "localhost";
   target.local = true;
+  target.launcher = std::make_shared<LocalLauncher>();
   const std::string text = ExplainEarlyExit(target, {1, 0, "cannot open /proc\n"});
   EXPECT_EQ(
       text,

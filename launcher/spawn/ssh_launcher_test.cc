@@ -1,4 +1,4 @@
-#include "launcher/spawn/agent_command.h"
+#include "launcher/spawn/ssh_launcher.h"
 
 #include <algorithm>
 #include <string>
@@ -12,14 +12,8 @@ bool Contains(const AgentInvocation& command, const std::string& argument) {
   return std::count(command.argv.begin(), command.argv.end(), argument) > 0;
 }
 
-AgentTarget Target(const std::string& host) {
-  AgentTarget target;
-  target.host = host;
-  return target;
-}
-
-TEST(SshAgentCommandTest, Defaults_AsksNothingAndLeavesHostKeysToTheUser) {
-  const AgentInvocation command = SshAgentCommand(Target("node7"), "/opt/hvd/bin");
+TEST(SshLauncherTest, Defaults_AsksNothingAndLeavesHostKeysToTheUser) {
+  const AgentInvocation command = SshLauncher(SshOptions()).Command("node7", "/opt/hvd/bin");
   EXPECT_EQ(command.file, "ssh");
   EXPECT_TRUE(Contains(command, "BatchMode=yes"));
   EXPECT_TRUE(Contains(command, "ConnectTimeout=10"));
@@ -35,10 +29,8 @@ TEST(SshAgentCommandTest, Defaults_AsksNothingAndLeavesHostKeysToTheUser) {
             "sh -c 'PATH=/opt/hvd/bin:\"$PATH\"; export PATH; exec horovod-agent --stdio'");
 }
 
-TEST(SshAgentCommandTest, PortAndIdentity_ArePassedOn) {
-  AgentTarget target = Target("node7");
-  target.ssh = {2222, "/keys/my key", 3};
-  const AgentInvocation command = SshAgentCommand(target, "");
+TEST(SshLauncherTest, PortAndIdentity_ArePassedOn) {
+  const AgentInvocation command = SshLauncher({2222, "/keys/my key", 3}).Command("node7", "");
   const auto port = std::find(command.argv.begin(), command.argv.end(), "-p");
   ASSERT_NE(port, command.argv.end());
   EXPECT_EQ(*(port + 1), "2222");
@@ -47,16 +39,10 @@ TEST(SshAgentCommandTest, PortAndIdentity_ArePassedOn) {
   EXPECT_EQ(command.argv.back(), "sh -c 'exec horovod-agent --stdio'");
 }
 
-TEST(SshAgentCommandTest, HostLikeAnOption_StaysAHost) {
-  const AgentInvocation command = SshAgentCommand(Target("-oProxyCommand=evil"), "");
+TEST(SshLauncherTest, HostLikeAnOption_StaysAHost) {
+  const AgentInvocation command = SshLauncher(SshOptions()).Command("-oProxyCommand=evil", "");
   EXPECT_EQ(command.argv[command.argv.size() - 3], "--");
 }
-
-TEST(LocalAgentCommandTest, NoAgentBeside_LooksInPath) {
-  EXPECT_EQ(LocalAgentCommand("/nonexistent").file, "horovod-agent");
-}
-
-TEST(OwnDirectoryTest, OwnDirectory_Always_IsAbsolute) { EXPECT_EQ(OwnDirectory()[0], '/'); }
 
 }  // namespace
 }  // namespace hvd::launcher::spawn

@@ -1,0 +1,53 @@
+// A source of the hosts of a job: the command line, a discovery script, a scheduler's allocation.
+#ifndef LAUNCHER_DISCOVERY_HOST_SOURCE_H_
+#define LAUNCHER_DISCOVERY_HOST_SOURCE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/cancellation.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd::launcher::discovery {
+
+// For one thread at a time.
+class HostSource {
+ public:
+  using Hosts = absl::StatusOr<std::vector<rendezvous::membership::HostSlots>>;
+
+  virtual ~HostSource() = default;
+
+  // What it is, for messages: "the host discovery script /x/hosts.sh".
+  virtual std::string name() const = 0;
+
+  // Whether hosts may come and go while the job runs. If not, Next answers at once, and always the
+  // same.
+  virtual bool is_dynamic() const = 0;
+
+  // Waits until there is something to say about the hosts, and returns all that there are. After an
+  // error it may be called again.
+  // Errors: one line that names the source.
+  //   - Cancelled: `stop` was cancelled.
+  //   - any other: there is no list this time. Each kind of trouble has a code of its own.
+  virtual Hosts Next(const Cancellation& stop) = 0;
+};
+
+// The hosts that the command line or a file names.
+class FixedHosts : public HostSource {
+ public:
+  explicit FixedHosts(std::vector<rendezvous::membership::HostSlots> hosts)
+      : hosts_(std::move(hosts)) {}
+
+  std::string name() const override { return "the list of hosts"; }
+  bool is_dynamic() const override { return false; }
+  Hosts Next(const Cancellation&) override { return hosts_; }
+
+ private:
+  const std::vector<rendezvous::membership::HostSlots> hosts_;
+};
+
+}  // namespace hvd::launcher::discovery
+
+#endif  // LAUNCHER_DISCOVERY_HOST_SOURCE_H_

@@ -1,0 +1,42 @@
+// The way an agent is started on a host: as a child process, through ssh, by a scheduler's command.
+#ifndef LAUNCHER_SPAWN_HOST_LAUNCHER_H_
+#define LAUNCHER_SPAWN_HOST_LAUNCHER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hvd::launcher::spawn {
+
+// A command whose stdin and stdout are those of the agent.
+struct AgentInvocation {
+  std::string file;  // with a '/': a path; else to be looked for in PATH
+  std::vector<std::string> argv;
+};
+
+struct Explanation {
+  std::string meaning;  // and what to do; HOST stands for the host
+  std::string line;     // that tells
+};
+
+// Immutable, and so thread-safe.
+class HostLauncher {
+ public:
+  virtual ~HostLauncher() = default;
+
+  // What it is, for messages: "ssh".
+  virtual std::string name() const = 0;
+
+  // The command that runs `horovod-agent --stdio` on `host`: the one in `install_directory` if
+  // there is one, else the one in the PATH of the user's shell there.
+  virtual AgentInvocation Command(const std::string& host,
+                                  const std::string& install_directory) const = 0;
+
+  // What the command's last lines on stderr mean to somebody who wants to start a job; nothing if
+  // this launcher knows none of them.
+  virtual std::optional<Explanation> Explain(const std::vector<std::string>& lines) const = 0;
+};
+
+}  // namespace hvd::launcher::spawn
+
+#endif  // LAUNCHER_SPAWN_HOST_LAUNCHER_H_

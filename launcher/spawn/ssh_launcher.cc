@@ -1,0 +1,97 @@
+#include "launcher/spawn/ssh_launcher.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agent/protocol/agent_protocol.h"
+#include "launcher/spawn/command.h"
+
+namespace hvd::launcher::spawn {
+namespace {
+
+constexpr int kSshPauseSeconds = 5;
+
+// What ssh says, and what it means to somebody who wants to start a job. HOST stands for the host.
+struct SshComplaint {
+  absl::string_view sentence;
+  absl::string_view meaning;
+};
+
+constexpr SshComplaint kSshComplaints[] = {
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED",
+     "ssh has another key on record for this host; if the change is rightful, remove the old key "
+     "with "
+     "'ssh-keygen -R HOST' and accept the new one with 'ssh HOST'"},
+    {"Host key verification failed",
+     "ssh does not know this host's key; accept it once with 'ssh HOST', or add it to known_hosts"},
+    {"Too many authentication failures",
+     "ssh was not let in; name the right key with --ssh-identity-file"},
+    {"Permission denied",
+     "ssh was not let in without a password; make 'ssh -o BatchMode=yes HOST true' work "
+     "(authorized_keys on the "
+     "host, or --ssh-identity-file)"},
+    {"Could not resolve hostname", "this host name can't be resolved; check its spelling"},
+    {"Connection refused",
+     "no ssh server answers there; check that sshd runs, or give its port with --ssh-port"},
+    {"No route to host", "the host can't be reached; check that it is up and in this network"},
+    {"Network is unreachable", "there is no network route to this host"},
+    {"timed out", "the host does not answer; check that it is up and that no firewall blocks ssh"},
+    {"kex_exchange_identification",
+     "the ssh server closed the connection at once; it may be overloaded (MaxStartups) or not be "
+     "an ssh server"},
+    {"Connection closed by", "the ssh server closed the connection"},
+    {"Connection reset by", "the ssh server closed the connection"},
+    {"Broken pipe", "the connection was lost"},
+};
+
+}  // namespace
+
+AgentInvocation SshLauncher::Command(const std::string& host,
+                                     const std::string& install_directory) const {
+  std::vector<std::string> argv = {
+      "ssh",
+      "-T",
+      "-x",
+      "-o",
+      "BatchMode=yes",
+      "-o",
+      absl::StrCat("ConnectTimeout=", options_.connect_timeout_seconds),
+      "-o",
+      absl::StrCat("ServerAliveInterval=", kSshPauseSeconds),
+      "-o",
+      absl::StrCat("ServerAliveCountMax=",
+                   std::max(1, options_.silence_seconds / kSshPauseSeconds))};
+  if (options_.port != 0) {
+    argv.insert(argv.end(), {"-p", absl::StrCat(options_.port)});
+  }
+  if (!options_.identity_file.empty()) {
+    argv.insert(argv.end(), {"-i", options_.identity_file});
+  }
+  // Whatever the user's login shell is, sh takes it from here; the agent then replaces sh.
+  std::string script;
+  if (!install_directory.empty()) {
+    script = absl::StrCat("PATH=", ShellQuote(install_directory), ":\"$PATH\"; export PATH; ");
+  }
+  absl::StrAppend(&script, "exec ", agent::protocol::kAgentProgram, " --stdio");
+  // After "--" a host name can't be an option.
+  argv.insert(argv.end(), {"--", host, ShellJoin({"sh", "-c", script})});
+  return {"ssh", argv};
+}
+
+std::optional<Explanation> SshLauncher::Explain(const std::vector<std::string>& lines) const {
+  // The order of the table is that of importance.
+  for (const SshComplaint& complaint : kSshComplaints) {
+    for (const std::string& line : lines) {
+      if (!absl::StrContains(line, complaint.sentence)) continue;
+      const absl::string_view said = absl::StripPrefix(line, "ssh:");
+      return Explanation{std::string(complaint.meaning),
+                         std::string(absl::StripAsciiWhitespace(said))};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace hvd::launcher::spawn
