@@ -239,6 +239,18 @@ int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_s
   });
 }
 
+int32_t hvd_submit_then(const hvd_request* requests, int32_t count, int32_t process_set,
+                        hvd_done done, void* context) {
+  return Guarded([&]() -> absl::Status {
+    if (done == nullptr) return absl::InvalidArgumentError("a callback is needed");
+    ASSIGN_OR_RETURN(std::vector<TensorRequest> group, ToRequests(requests, count));
+    return TheRuntime().SubmitThen(std::move(group), process_set,
+                                   [=](Runtime::Handle handle, const absl::Status& status) {
+                                     done(context, handle, runtime::api::ToCode(status));
+                                   });
+  });
+}
+
 struct hvd_prepared {
   std::vector<SignaturePtr> signatures;
 };

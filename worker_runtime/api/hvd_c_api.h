@@ -17,7 +17,7 @@ extern "C" {
 #define HVD_EXPORT __attribute__((visibility("default")))
 
 /* Changes whenever anything below does. */
-#define HVD_ABI_VERSION 13
+#define HVD_ABI_VERSION 14
 
 /* Status codes: absl::StatusCode's numbers, and one of our own. */
 enum {
@@ -118,7 +118,8 @@ HVD_EXPORT int32_t hvd_store_newest(const void** memory, int64_t* bytes, int64_t
 HVD_EXPORT int32_t hvd_must_sync_state(void);
 
 /* Leaves the world in good order; hvd_init may follow. Does nothing if there is none. Peers'
- * operations in flight fail with HVD_ABORTED. */
+ * operations in flight fail with HVD_ABORTED. Returns when all callbacks of hvd_submit_then have;
+ * HVD_FAILED_PRECONDITION: called by one. */
 HVD_EXPORT int32_t hvd_shutdown(void);
 
 HVD_EXPORT int32_t hvd_is_initialized(void); /* 1 or 0; 1 if deferred */
@@ -194,6 +195,36 @@ typedef struct hvd_request {
  * quicker than to wait afterwards: the calling thread does the work. */
 HVD_EXPORT int32_t hvd_submit(const hvd_request* requests, int32_t count, int32_t process_set,
                               int32_t waits, int64_t* handle);
+
+/* What hvd_submit_then calls when a group has ended, with `status` as of hvd_wait, whose text is
+ * hvd_last_error(). The callee sees to it that the handle is released, now or later, whatever the
+ * status; until then hvd_result gives the results of a group that ended with HVD_OK. */
+typedef void (*hvd_done)(void* context, int64_t handle, int32_t status);
+
+/* hvd_submit, for callers that do not wait: done(context, ...) is called once when all of the group
+ * has ended, in good order or not. If this returns anything but HVD_OK, `done` is never called. It
+ * may be called before this returns.
+ *
+ * Callbacks are called one after another, in the order in which the groups of a process set ended,
+ * on one thread of the library, which takes no signals and has no other work. So a callback may
+ * block, take locks and call any function here but hvd_shutdown, hvd_submit and hvd_wait included:
+ * it holds up other callbacks, but no operation. It must not throw.
+ *
+ * Nothing is kept back so that more goes with it, as if somebody waited. But the caller may be
+ * about to submit more, so what all ranks only have callbacks for is never taken for a deadlock,
+ * which hvd_wait would report after seconds; it is reported as a stall.
+ *
+ * - The world breaks, or hvd_reset or hvd_remove_process_set ends what is in flight: each callback
+ *   is called, with the status. These functions do not wait for that; callbacks of an earlier world
+ *   come before those of a later one.
+ * - hvd_shutdown returns when all callbacks have returned. Its caller must not hold a lock that one
+ *   of them needs. Called by a callback it fails with HVD_FAILED_PRECONDITION and does nothing.
+ * - A forked child never sees its parent's callbacks, and as long as it is in its parent's world
+ *   this function fails with HVD_FAILED_PRECONDITION.
+ * - A process that ends without hvd_shutdown may end while a callback runs.
+ * Errors: those of hvd_submit. */
+HVD_EXPORT int32_t hvd_submit_then(const hvd_request* requests, int32_t count, int32_t process_set,
+                                   hvd_done done, void* context);
 
 /* A group of tensors that is submitted again and again: all of its requests but the memory.
  * hvd_prepare makes one, and hvd_forget frees it, which what was submitted with it does not mind.

@@ -357,6 +357,17 @@ absl::Status Runtime::StopTimeline() {
 }
 
 absl::Status Runtime::Shutdown() {
+  if (TaskThread* const callbacks = this->callbacks(); callbacks && callbacks->IsCurrent()) {
+    return absl::FailedPreconditionError(
+        "hvd_shutdown waits for all callbacks, so none of them may call it");
+  }
+  absl::Status left = LeaveForGood();
+  // Without init_mutex_, which a callback may need.
+  if (TaskThread* const callbacks = this->callbacks()) callbacks->Drain();
+  return left;
+}
+
+absl::Status Runtime::LeaveForGood() {
   absl::MutexLock init_lock(&init_mutex_);
   const std::optional<Place> place = this->place();
   if (!place.has_value()) return absl::OkStatus();
@@ -400,22 +411,60 @@ std::shared_ptr<ActiveWorld> Runtime::active() const {
   return active_;
 }
 
-absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<negotiation::SignaturePtr> signatures,
-                                                std::vector<engine::TensorMemory> memory,
-                                                int32_t process_set, bool waits) {
+absl::StatusOr<std::shared_ptr<engine::Engine>> Runtime::PrepareEngine(
+    int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures) {
   std::shared_ptr<ActiveWorld> world = active();
   if (world == nullptr) {
     RETURN_IF_ERROR(JoinWorld());
     world = active();
     if (world == nullptr) return NotInitialized();  // shut down at this moment
   }
-  std::shared_ptr<engine::Engine> engine = world->engine();
-  if (process_set != 0) {
-    ASSIGN_OR_RETURN(engine, world->process_sets().Prepare(process_set, signatures));
-  }
+  if (process_set == 0) return world->engine();
+  return world->process_sets().Prepare(process_set, signatures);
+}
+
+absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<negotiation::SignaturePtr> signatures,
+                                                std::vector<engine::TensorMemory> memory,
+                                                int32_t process_set, bool waits) {
+  ASSIGN_OR_RETURN(std::shared_ptr<engine::Engine> engine, PrepareEngine(process_set, signatures));
   ASSIGN_OR_RETURN(engine::Engine::Handle operation,
                    engine->Submit(std::move(signatures), std::move(memory), waits));
   return Pending{std::move(engine), std::move(operation)};
+}
+
+TaskThread* Runtime::callbacks() const {
+  absl::MutexLock lock(&mutex_);
+  const bool is_there = callbacks_ != nullptr && callbacks_->BelongsToThisProcess();
+  return is_there ? callbacks_.get() : nullptr;
+}
+
+TaskThread& Runtime::StartCallbacks() {
+  absl::MutexLock lock(&mutex_);
+  // A forked child's is its parent's.
+  if (callbacks_ != nullptr && !callbacks_->BelongsToThisProcess()) (void)callbacks_.release();
+  if (callbacks_ == nullptr) callbacks_ = std::make_unique<TaskThread>();
+  return *callbacks_;
+}
+
+absl::Status Runtime::SubmitThen(std::vector<engine::TensorRequest> requests, int32_t process_set,
+                                 Done done) {
+  std::vector<negotiation::SignaturePtr> signatures;
+  std::vector<engine::TensorMemory> memory;
+  engine::SplitRequests(std::move(requests), signatures, memory);
+  ASSIGN_OR_RETURN(std::shared_ptr<engine::Engine> engine, PrepareEngine(process_set, signatures));
+  auto call = [this, done = std::move(done)](const Pending& pending) {
+    const absl::Status& status = pending.operation->status;
+    if (status.ok()) NoteWork();
+    done(Keep(pending), status);
+  };
+  // The engine's thread hands the engine over: were it the last to have it, it would wait for its
+  // own end.
+  auto then = [engine, call,
+               &callbacks = StartCallbacks()](engine::Engine::Handle operation) mutable {
+    callbacks.Add([call = std::move(call),
+                   pending = Pending{std::move(engine), std::move(operation)}] { call(pending); });
+  };
+  return engine->SubmitThen(std::move(signatures), std::move(memory), std::move(then));
 }
 
 absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<negotiation::SignaturePtr> signatures,

@@ -4,6 +4,7 @@
 #define WORKER_RUNTIME_API_RUNTIME_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "absl/types/span.h"
 #include "base/env.h"
 #include "base/fd.h"
+#include "base/task_thread.h"
 #include "collectives/backend.h"
 #include "worker_runtime/api/active_world.h"
 #include "worker_runtime/commit_store/commit_arena.h"
@@ -50,6 +52,8 @@ class Runtime {
   // See hvd_reset.
   absl::Status Reset();
   // See hvd_shutdown.
+  // Errors: those of telling the daemon.
+  //   - FailedPrecondition: called by a callback.
   absl::Status Shutdown();
 
   // See hvd_set_commit.
@@ -114,6 +118,13 @@ class Runtime {
                                 bool waits = false);
   absl::StatusOr<Handle> Submit(std::vector<engine::TensorRequest> requests,
                                 int32_t process_set = 0, bool waits = false);
+  // See hvd_submit_then. `done` gets the handle, which is the callee's to release, and how the
+  // operation ended.
+  // Errors: those of Start; `done` is never called.
+  //   - FailedPrecondition: this is a forked child of the process that is in the world.
+  using Done = std::function<void(Handle, const absl::Status&)>;
+  absl::Status SubmitThen(std::vector<engine::TensorRequest> requests, int32_t process_set,
+                          Done done);
   // Whether Wait would return at once.   NotFound, here and in the next two: no such handle.
   absl::StatusOr<bool> Poll(Handle handle);
   // See Engine::Wait.
@@ -153,6 +164,15 @@ class Runtime {
   // What is said of the world that was left, once.
   session::Session::JoinRequest TakeWord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
+  // Shutdown, without the callbacks of what was in flight.
+  absl::Status LeaveForGood();
+  // The world's engine or that of one of its process sets; see Start.
+  absl::StatusOr<std::shared_ptr<engine::Engine>> PrepareEngine(
+      int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures);
+  // Makes the thread if this process has none.
+  TaskThread& StartCallbacks();
+  // nullptr if this process has none.
+  TaskThread* callbacks() const;
   // Leaves no world behind.
   std::shared_ptr<ActiveWorld> TakeActive();
   absl::StatusOr<Pending> Find(Handle handle) const;
@@ -177,6 +197,8 @@ class Runtime {
   std::atomic<int64_t> steps_since_{0};  // nanoseconds after the machine's start
 
   mutable absl::Mutex mutex_;
+  // Where callbacks are called; made at the first one. Before the worlds, whose operations use it.
+  std::unique_ptr<TaskThread> callbacks_ ABSL_GUARDED_BY(mutex_);
   // Made once; stays. nullptr in a process without an agent.
   std::shared_ptr<session::Session> session_ ABSL_GUARDED_BY(mutex_);
   std::string job_id_ ABSL_GUARDED_BY(mutex_);

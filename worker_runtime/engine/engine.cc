@@ -58,24 +58,24 @@ class EngineImpl : public Engine {
 
   absl::StatusOr<Handle> Submit(std::vector<negotiation::SignaturePtr> signatures,
                                 std::vector<TensorMemory> memory, bool waits) override {
-    if (signatures.empty()) return absl::InvalidArgumentError("there is nothing to submit");
-    for (size_t i = 0; i < signatures.size(); ++i) {
-      RETURN_IF_ERROR(CheckRequest(*signatures[i], memory[i], size_));
-    }
-    RETURN_IF_ERROR(negotiation::CheckSize(signatures));
-    auto operation = std::make_shared<Operation>();
-    operation->unfinished = signatures.size();
-    operation->results.resize(signatures.size());
-    operation->signatures = std::move(signatures);
-    operation->requests = std::move(memory);
-    operation->submission = recorder_->Queued(process_set_, operation->signatures);
-    const absl::StatusOr<bool> engine_may_sleep = queue_.Push(operation);
-    if (!engine_may_sleep.ok()) {
-      RecordRefusal(*operation);
-      return engine_may_sleep.status();
-    }
-    if (*engine_may_sleep && !waits) WithLoop([](EngineLoop& loop) { loop.Wake(); });
+    ASSIGN_OR_RETURN(Handle operation, NewOperation(std::move(signatures), std::move(memory)));
+    ASSIGN_OR_RETURN(const bool engine_may_sleep, Enqueue(operation));
+    if (engine_may_sleep && !waits) WithLoop([](EngineLoop& loop) { loop.Wake(); });
     return operation;
+  }
+
+  absl::Status SubmitThen(std::vector<negotiation::SignaturePtr> signatures,
+                          std::vector<TensorMemory> memory,
+                          std::function<void(Handle)> then) override {
+    if (getpid() != process_) {
+      return absl::FailedPreconditionError(
+          "this process was forked from the one that is in the world; its operations never end");
+    }
+    ASSIGN_OR_RETURN(Handle operation, NewOperation(std::move(signatures), std::move(memory)));
+    operation->then = std::move(then);
+    RETURN_IF_ERROR(Enqueue(operation).status());
+    WithLoop([](EngineLoop& loop) { loop.Hurry(); });
+    return absl::OkStatus();
   }
 
   absl::Status Wait(const Handle& operation) override {
@@ -137,6 +137,29 @@ class EngineImpl : public Engine {
   }
 
  private:
+  absl::StatusOr<Handle> NewOperation(std::vector<negotiation::SignaturePtr> signatures,
+                                      std::vector<TensorMemory> memory) const {
+    if (signatures.empty()) return absl::InvalidArgumentError("there is nothing to submit");
+    for (size_t i = 0; i < signatures.size(); ++i) {
+      RETURN_IF_ERROR(CheckRequest(*signatures[i], memory[i], size_));
+    }
+    RETURN_IF_ERROR(negotiation::CheckSize(signatures));
+    auto operation = std::make_shared<Operation>();
+    operation->unfinished = signatures.size();
+    operation->results.resize(signatures.size());
+    operation->signatures = std::move(signatures);
+    operation->requests = std::move(memory);
+    return operation;
+  }
+
+  // Whether the engine may be asleep and has to know.
+  absl::StatusOr<bool> Enqueue(const Handle& operation) {
+    operation->submission = recorder_->Queued(process_set_, operation->signatures);
+    absl::StatusOr<bool> engine_may_sleep = queue_.Push(operation);
+    if (!engine_may_sleep.ok()) RecordRefusal(*operation);
+    return engine_may_sleep;
+  }
+
   void Help(const Operation& operation) {
     if (operation.done.done()) return;
     WithLoop([&](EngineLoop& loop) { loop.Help(operation.done); });

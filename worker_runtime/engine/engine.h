@@ -106,6 +106,16 @@ class Engine {
                                         std::vector<TensorMemory> memory, bool waits) = 0;
   absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests);
 
+  // Submit, and then(handle) once the handle is done, however it ended. `then` is called by whoever
+  // does the engine's work: it must not block, nor call the engine. Nothing is kept back, as if
+  // somebody waited; but it is no wait that keeps this rank from submitting more (see
+  // deadlock_time).
+  // Errors: those of Submit; `then` is never called.
+  //   - FailedPrecondition: this is a forked child; the engine is its parent's.
+  virtual absl::Status SubmitThen(std::vector<negotiation::SignaturePtr> signatures,
+                                  std::vector<TensorMemory> memory,
+                                  std::function<void(Handle)> then) = 0;
+
   // Blocks until all tensors of the handle are done; handle->results are theirs then, if it returns
   // OK. What is borrowed must live until then.
   //   InvalidArgument: the ranks' requests do not match; the message says which rank sent what. The

@@ -9,12 +9,15 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/net/frames.h"
 #include "base/status_macros.h"
+#include "base/task_thread.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "worker_runtime/engine/engine.h"
 
@@ -62,6 +65,15 @@ void Report(int rank, const char* what, const std::function<absl::Status()>& ste
               microseconds[kSteps / 2], microseconds[kSteps / 10], microseconds[kSteps * 9 / 10]);
 }
 
+TensorRequest RequestOf(std::vector<float>& data) {
+  TensorRequest request;
+  request.name = "x";
+  request.shape = {static_cast<int64_t>(data.size())};
+  request.input = request.output = data.data();
+  request.reduction = negotiation::Reduction::kMax;
+  return request;
+}
+
 absl::Status Bench(int rank, int socket, control::ControlListener& listener, int root_port) {
   PairKeyExchange keys(rank, socket);
   const collectives::GroupInfo group{Epoch(1), rank, 2, kAddress, "secret"};
@@ -75,15 +87,25 @@ absl::Status Bench(int rank, int socket, control::ControlListener& listener, int
   ASSIGN_OR_RETURN(auto control, control::ControlChannel::Connect(group, listener, kAddress,
                                                                   root_port, kTimeout));
   const auto engine = Engine::Start({}, *communicator, std::move(control));
-  TensorRequest request;
-  request.name = "x";
-  request.shape = {1};
-  request.input = request.output = &data;
-  request.reduction = negotiation::Reduction::kMax;
-  Report(rank, "4 B, through the engine:", [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const Engine::Handle handle, engine->Submit({request}));
-    return engine->Wait(handle);
-  });
+  TaskThread callbacks;
+  for (const auto& [bytes, size] : {std::pair("4 B", 1), std::pair("1 MB", 1 << 18)}) {
+    std::vector<float> data(size, 1);
+    std::vector<negotiation::SignaturePtr> signatures;
+    std::vector<TensorMemory> memory;
+    SplitRequests({RequestOf(data)}, signatures, memory);
+    Report(rank, absl::StrCat(bytes, ", submit and wait:").c_str(), [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const Engine::Handle handle, engine->Submit(signatures, memory, false));
+      return engine->Wait(handle);
+    });
+    Report(rank, absl::StrCat(bytes, ", by callback:").c_str(), [&]() -> absl::Status {
+      Completion called;
+      RETURN_IF_ERROR(engine->SubmitThen(
+          signatures, memory, [&](Engine::Handle) { callbacks.Add([&] { called.Notify(); }); }));
+      called.Wait();
+      callbacks.Drain();  // Notify may still use it
+      return absl::OkStatus();
+    });
+  }
   engine->Shutdown();
   return absl::OkStatus();
 }

@@ -276,5 +276,26 @@ TEST(EngineFailureTest, NonsenseFromAPeer_BreaksTheEpoch) {
   world.Kill(1);
 }
 
+// What was taken for the batch ends with the epoch all the same.
+TEST(EngineFailureTest, PlanNamesWhatWasNotSubmitted_TheRestOfTheBatchFails) {
+  TestWorld world(2, {}, 0);
+  std::vector<float> data{1};
+  const auto handle = world.engine(1).Submit({AllReduceOf("a", data)});
+  ASSERT_TRUE(handle.ok());
+  const auto announced = world.channel(0).Receive(absl::Seconds(60));
+  ASSERT_TRUE(announced.ok());
+  negotiation::Plan plan;
+  plan.sequence = 1;
+  auto& batch = plan.batches.emplace_back();
+  for (const char* name : {"a", "unknown"}) {
+    auto signature = std::make_shared<negotiation::TensorSignature>(*(*handle)->signatures[0]);
+    signature->name = name;
+    batch.emplace_back().signature = std::move(signature);
+  }
+  ASSERT_TRUE(world.channel(0).Send(1, negotiation::Encode(plan, 1)).ok());
+  EXPECT_THAT(Message(world.engine(1).Wait(*handle)), HasSubstr("'unknown', which rank 1 has not"));
+  world.Kill(0);
+}
+
 }  // namespace
 }  // namespace hvd::worker_runtime::engine

@@ -124,6 +124,11 @@ absl::Duration EngineLoop::TakeTurn() {
   return sleep;
 }
 
+void EngineLoop::Hurry() {
+  somebody_waits_.store(true);
+  Wake();
+}
+
 void EngineLoop::Help(const Completion& done) {
   // As long as a wake-up takes.
   constexpr absl::Duration kPatience = absl::Microseconds(50);
@@ -368,6 +373,7 @@ absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
     }
     parts.push_back(queue_.Take(tensor.signature->name));
     if (!parts.back().has_value()) {
+      NoteBroken(parts);
       return absl::InternalError(absl::StrCat("the plan names '", tensor.signature->name,
                                               "', which rank ", rank_, " has not submitted"));
     }
@@ -386,10 +392,7 @@ absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
     if (!collective_failed_) {
       status = absl::ResourceExhaustedError(absl::StrCat("rank ", rank_, ": ", status.message()));
     }
-    // They fail with the others when the reason is known.
-    for (const auto& part : parts) {
-      if (part.has_value()) broken_.push_back(*part);
-    }
+    NoteBroken(parts);
     return status;
   }
   // Commits travel alone.
@@ -398,6 +401,12 @@ absl::Status EngineLoop::RunBatch(const negotiation::Batch& batch) {
     if (part.has_value()) part->Finish(status);
   }
   return absl::OkStatus();
+}
+
+void EngineLoop::NoteBroken(const Executor::Parts& parts) {
+  for (const auto& part : parts) {
+    if (part.has_value()) broken_.push_back(*part);
+  }
 }
 
 void EngineLoop::RecordPlanned(const OperationTensor& tensor) {

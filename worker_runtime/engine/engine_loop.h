@@ -50,6 +50,9 @@ class EngineLoop {
   // microseconds.
   void Help(const Completion& done);
 
+  // Somebody wants to hear of what is in the queue: nothing is kept back any longer.
+  void Hurry();
+
   // There is something new in the queue or among the blocked waits.
   void Wake() { control_->Wake(); }
   // See Engine::OrderTimeline.
@@ -83,6 +86,8 @@ class EngineLoop {
   absl::Status CarryOut(const negotiation::Plan& plan);
   absl::Status RunBatch(const negotiation::Batch& batch);
   absl::Status TellOfStall();
+  // They fail with the others when the reason is known.
+  void NoteBroken(const Executor::Parts& parts);
   void RecordPlanned(const OperationTensor& tensor);
   absl::Status Heard(int rank, negotiation::Announcement announcement);
   void Deliver(const negotiation::Failure& failure);

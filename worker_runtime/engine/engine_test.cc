@@ -356,6 +356,32 @@ TEST_P(EngineTest, GatherTime_EndsWhenSomebodyWaits) {
   });
 }
 
+// Also of what was there before.
+TEST_P(EngineTest, GatherTime_EndsWhenSomebodyIsToBeCalled) {
+  EngineOptions options;
+  options.gather_time = absl::Hours(24);
+  TestWorld world(size(), options);
+  world.OnEach([&](int, Engine& engine) {
+    for (int step = 0; step < 10; ++step) {
+      std::vector<float> a{1}, b{2};
+      const auto first = engine.Submit({AllReduceOf("a", a)});
+      Completion called;
+      Engine::Handle second;
+      EXPECT_EQ(SubmitThen(engine, AllReduceOf("b", b),
+                           [&](Engine::Handle handle) {
+                             second = std::move(handle);
+                             called.Notify();
+                           }),
+                absl::OkStatus());
+      called.Wait();
+      EXPECT_TRUE(second->done.done());
+      EXPECT_EQ(second->status, absl::OkStatus());
+      EXPECT_THAT(b, ElementsAre(2 * size()));
+      (*first)->done.Wait();
+    }
+  });
+}
+
 TEST_P(EngineTest, GatherTime_PassesThoughNobodyWaits) {
   EngineOptions options;
   options.gather_time = absl::Milliseconds(1);

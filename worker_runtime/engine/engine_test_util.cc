@@ -107,6 +107,14 @@ absl::Status RunAtOnce(Engine& engine, TensorRequest request) {
   return engine.Wait(handle);
 }
 
+absl::Status SubmitThen(Engine& engine, TensorRequest request,
+                        std::function<void(Engine::Handle)> then) {
+  std::vector<negotiation::SignaturePtr> signatures;
+  std::vector<TensorMemory> memory;
+  SplitRequests({std::move(request)}, signatures, memory);
+  return engine.SubmitThen(std::move(signatures), std::move(memory), std::move(then));
+}
+
 absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
                          const std::function<void(const std::vector<TensorResult>&)>& check) {
   ASSIGN_OR_RETURN(const Engine::Handle handle, engine.Submit(std::move(requests)));

@@ -85,7 +85,10 @@ absl::Status RunOn(Engine& engine, std::vector<TensorRequest> requests);
 // The same for one, as a caller that waits at once: it does the engine's work.
 absl::Status RunAtOnce(Engine& engine, TensorRequest request);
 
-// The same, and calls `check` with the results.
+absl::Status SubmitThen(Engine& engine, TensorRequest request,
+                        std::function<void(Engine::Handle)> then);
+
+// RunOn, and calls `check` with the results.
 absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
                          const std::function<void(const std::vector<TensorResult>&)>& check);
 

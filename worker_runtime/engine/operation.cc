@@ -1,5 +1,7 @@
 #include "worker_runtime/engine/operation.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/os/large_memory.h"
 
@@ -24,7 +26,11 @@ absl::StatusOr<void*> OperationTensor::PrepareOutput(size_t bytes, size_t expect
 
 void OperationTensor::Finish(const absl::Status& status) const {
   operation->status.Update(status);
-  if (--operation->unfinished == 0) operation->done.Notify();
+  if (--operation->unfinished > 0) return;
+  // Moved: what it holds may hold the operation.
+  const auto then = std::move(operation->then);
+  operation->done.Notify();
+  if (then) then(operation);
 }
 
 }  // namespace hvd::worker_runtime::engine

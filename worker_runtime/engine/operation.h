@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct Operation {
   absl::Status status;  // the first error
   Completion done;
   std::atomic<bool> blocks{false};  // somebody has waited for it for long
+  // Called once, right after `done` is set, by whoever does the engine's work. May be empty.
+  std::function<void(std::shared_ptr<Operation>)> then;
 };
 using OperationPtr = std::shared_ptr<Operation>;
 

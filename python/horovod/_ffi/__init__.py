@@ -60,6 +60,7 @@ from horovod._ffi._operations import (  # noqa: F401
     start,
     start_group,
     submit,
+    submit_then,
     wait,
 )
 from horovod._ffi._store import (  # noqa: F401

@@ -5,7 +5,7 @@ import os
 
 from horovod.common.exceptions import error_of_status
 
-_ABI_VERSION = 13
+_ABI_VERSION = 14
 
 
 def _library_path() -> str:
@@ -38,6 +38,10 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hvd_version.argtypes, library.hvd_version.restype = [], ctypes.c_char_p
     for name, argtypes in (
         ("submit", [ctypes.c_void_p, int32, int32, int32, ctypes.POINTER(int64)]),
+        (
+            "submit_then",
+            [ctypes.c_void_p, int32, int32, ctypes.c_void_p, ctypes.c_void_p],
+        ),
         ("add_process_set", [ctypes.POINTER(int32), int32, ctypes.POINTER(int32)]),
         ("remove_process_set", [int32]),
         ("member", [int32, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)]),

@@ -3,10 +3,11 @@
 import array
 import ctypes
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from horovod._ffi._library import check, last_error, library
 from horovod.common.exceptions import STILL_RUNNING, error_of_status, error_of_wait
@@ -124,6 +125,36 @@ def submit(requests: Sequence[Request], process_set: int, waits: bool, handle: c
     number of. `waits`: first waits a while for it, without Python's lock; what became of it,
     :func:`wait` tells. Meanwhile a signal's handler may raise anything."""
     check(library.hvd_submit(_reference(requests), len(requests), process_set, int(waits), ctypes.byref(handle)))
+
+
+# What the library calls; the functions that were submitted, by their context.
+_DoneFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
+_callbacks: dict[int, Callable[[int, Optional[BaseException]], None]] = {}
+_contexts = itertools.count(1)
+
+
+def _call(context: int, handle: int, status: int) -> None:
+    done = _callbacks.pop(context)
+    done(handle, error_of_wait(status, last_error()) if status else None)
+
+
+_call_back = _DoneFunction(_call)
+
+
+def submit_then(
+    requests: Sequence[Request],
+    process_set: int,
+    done: Callable[[int, Optional[BaseException]], None],
+) -> None:
+    """:func:`submit`, for callers that do not wait: calls ``done(handle, error)`` once, on a thread
+    of the library, when all is done. `error` is what :func:`wait` would have raised, or None;
+    :func:`release` of the handle is up to `done`. See hvd_submit_then."""
+    context = next(_contexts)
+    _callbacks[context] = done
+    code = library.hvd_submit_then(_reference(requests), len(requests), process_set, _call_back, context)
+    if code != 0:
+        del _callbacks[context]
+    check(code)
 
 
 class Prepared:

@@ -1,0 +1,54 @@
+// A thread that runs tasks one after another.
+#ifndef BASE_TASK_THREAD_H_
+#define BASE_TASK_THREAD_H_
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace hvd {
+
+// Thread-safe. The thread takes no signals. The destructor first runs what was added.
+//
+// A forked child inherits the object without the thread, and perhaps with the lock held: there only
+// BelongsToThisProcess may be called, and the object must be leaked.
+class TaskThread {
+ public:
+  TaskThread();
+  ~TaskThread();
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+
+  // Runs `task` after all that were added before. Never waits for a task. A task may add others.
+  void Add(std::function<void()> task);
+  // Waits until all tasks that were added before this call have run.
+  // REQUIRES: the caller is not a task.
+  void Drain();
+
+  // Whether the caller is a task.
+  bool IsCurrent() const { return std::this_thread::get_id() == thread_.get_id(); }
+  bool BelongsToThisProcess() const { return getpid() == process_; }
+
+ private:
+  void Run();
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stops_ || !tasks_.empty(); }
+
+  const pid_t process_ = getpid();
+  absl::Mutex mutex_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  uint64_t added_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t finished_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stops_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses the rest
+};
+
+}  // namespace hvd
+
+#endif  // BASE_TASK_THREAD_H_
