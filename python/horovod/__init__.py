@@ -5,14 +5,15 @@ several ranks from Python.
 """
 
 import importlib
+from typing import Any
 
 from horovod import _missing
-from horovod.version import __version__  # noqa: F401
+from horovod.version import __version__ as __version__
 
 _missing.explain_imports()
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "run":
         from horovod.runner import run  # not before it is asked for: it costs imports
 
@@ -27,5 +28,5 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*globals(), "run"])

@@ -20,10 +20,15 @@ def _library_path() -> str:
 def _declare(library: ctypes.CDLL) -> None:
     int32, int64 = ctypes.c_int32, ctypes.c_int64
     queries = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
-    actions = ("init", "shutdown", "join_world", "reset", "stop_timeline")
-    actions += ("check_world", "confirm_world")
-    states = ("is_initialized", "is_homogeneous", "is_deferred")
-    states += ("world_is_changing", "must_sync_state", "takes_device_tensors")
+    actions = ("init", "shutdown", "join_world", "reset", "stop_timeline", "check_world", "confirm_world")
+    states = (
+        "is_initialized",
+        "is_homogeneous",
+        "is_deferred",
+        "world_is_changing",
+        "must_sync_state",
+        "takes_device_tensors",
+    )
     for name in queries + actions + states:
         getattr(library, "hvd_" + name).argtypes = []
         getattr(library, "hvd_" + name).restype = int32
@@ -100,7 +105,8 @@ library = _load()
 
 def last_error() -> str:
     """What was wrong in this thread's last call."""
-    return library.hvd_last_error().decode("utf-8", "replace")
+    text: bytes = library.hvd_last_error()
+    return text.decode("utf-8", "replace")
 
 
 def check(code: int) -> None:

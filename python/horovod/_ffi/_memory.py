@@ -81,9 +81,11 @@ _new_capsule.restype = ctypes.py_object
 _in_use: dict[int, Any] = {}  # what was made for tensors that others hold, by its address
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _forget(address: int) -> None:
     _in_use.pop(address, None)
+
+
+_deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)
 
 
 def as_dlpack(address: int, size: int, device: int) -> Any:
@@ -96,7 +98,7 @@ def as_dlpack(address: int, size: int, device: int) -> Any:
         1,
         _DLDataType(_DL_UINT, 8, 1),
         shape,
-        deleter=_forget,
+        deleter=_deleter,
     )
     own_address = ctypes.addressof(tensor)
     _in_use[own_address] = tensor

@@ -167,7 +167,7 @@ class Prepared:
         self.address = 0
         address = ctypes.c_void_p()
         check(library.hvd_prepare(_reference(requests), len(requests), ctypes.byref(address)))
-        self.address = address.value
+        self.address = address.value or 0
 
     def __del__(self) -> None:
         if library is not None and self.address:
@@ -197,7 +197,8 @@ def run(prepared: Prepared, name: str, input_address: int, output_address: int, 
     """:func:`start`, :func:`wait` and :func:`release` in one. Returns a code for
     :func:`check_run`, or, if it takes long, the handle, which is :data:`FIRST_HANDLE` or more.
     Raises only what a signal's handler does: then nobody knows whether it runs."""
-    return library.hvd_run(prepared.address, name.encode(), input_address, output_address, process_set)
+    code: int = library.hvd_run(prepared.address, name.encode(), input_address, output_address, process_set)
+    return code
 
 
 def check_run(code: int) -> None:
@@ -281,7 +282,7 @@ def release(handle: int) -> None:
 
 def address_of(data: bytes) -> int:
     """Where `data` lies, as long as it lives."""
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def finish(handles: Sequence[int]) -> None:
@@ -312,7 +313,7 @@ class ResultOwner:
 def memory(address: int, size: int, owner: Optional[ResultOwner] = None) -> Any:
     """`size` (> 0) bytes at `address` as a writable buffer, which keeps `owner` alive."""
     view = (ctypes.c_char * size).from_address(address)
-    view.owner = owner
+    view.owner = owner  # type: ignore[attr-defined]  # arrays of ctypes take any attribute
     return view
 
 

@@ -19,7 +19,7 @@ class Stored(NamedTuple):
 
 def store_is_there() -> bool:
     """Whether there is memory in which commits outlive this process."""
-    return library.hvd_store_append(None, None, 0) == 0
+    return bool(library.hvd_store_append(None, None, 0) == 0)
 
 
 def store_begin(size: int, keep: int = 0) -> int:
@@ -33,7 +33,7 @@ def store_begin(size: int, keep: int = 0) -> int:
     if code == RESOURCE_EXHAUSTED:
         raise MemoryError(last_error())
     check(code)
-    return address.value
+    return address.value or 0
 
 
 def store_append(addresses: Sequence[int], sizes: Sequence[int]) -> None:
@@ -56,7 +56,7 @@ def store_compare() -> None:
 def store_is_same() -> bool:
     """Ends a comparison: whether what was appended is what the newest commit holds, by length and
     checksum."""
-    return library.hvd_store_is_same() == 1
+    return bool(library.hvd_store_is_same() == 1)
 
 
 def store_newest() -> Optional[Stored]:
@@ -66,4 +66,4 @@ def store_newest() -> Optional[Stored]:
     if code in (UNIMPLEMENTED, NOT_FOUND):
         return None
     check(code)
-    return Stored(number.value, address.value, size.value)
+    return Stored(number.value, address.value or 0, size.value)

@@ -16,7 +16,7 @@ def init() -> None:
 
 def is_deferred() -> bool:
     """Whether :func:`init` gave this process only a provisional place: the others are training."""
-    return library.hvd_is_deferred() != 0
+    return bool(library.hvd_is_deferred())
 
 
 def join_world() -> None:
@@ -26,7 +26,7 @@ def join_world() -> None:
 
 def takes_device_tensors() -> bool:
     """Whether requests may be of CUDA tensors."""
-    return library.hvd_takes_device_tensors() != 0
+    return bool(library.hvd_takes_device_tensors())
 
 
 def reset() -> None:
@@ -69,7 +69,7 @@ def confirm_world() -> None:
 
 def must_sync_state() -> bool:
     """Whether some member of this world lacks rank 0's state. The same on every rank."""
-    return library.hvd_must_sync_state() != 0
+    return bool(library.hvd_must_sync_state())
 
 
 def shutdown() -> None:
@@ -79,27 +79,30 @@ def shutdown() -> None:
 
 def query(what: str) -> int:
     """``hvd_<what>()``: a number; -1 if there is no world (ranks and sizes)."""
-    return getattr(library, "hvd_" + what)()
+    number: int = getattr(library, "hvd_" + what)()
+    return number
 
 
 def job_id() -> str:
     """The job's id; "" in a process that no agent has started, and before :func:`init`."""
-    return library.hvd_job_id().decode()
+    return bytes(library.hvd_job_id()).decode()
 
 
 def version() -> str:
     """The version of the library."""
-    return library.hvd_version().decode()
+    return bytes(library.hvd_version()).decode()
 
 
 def built(what: str) -> int:
     """Whether the library can do `what` ("gloo", "nccl", ...)."""
-    return library.hvd_built(what.encode())
+    answer: int = library.hvd_built(what.encode())
+    return answer
 
 
 def world_is_changing() -> bool:
     """Whether the epoch is broken or about to change. One load, no communication."""
-    return library.hvd_world_is_changing() != 0
+    changing: bool = library.hvd_world_is_changing() != 0
+    return changing
 
 
 def start_timeline(path: str, mark_cycles: bool) -> None:

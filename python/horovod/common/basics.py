@@ -4,12 +4,13 @@ import atexit
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Callable, Optional, Union
+from types import TracebackType
+from typing import Any, Callable, NoReturn, Optional, Union
 
 from horovod import _ffi
 from horovod.common import _origin, _process, _stack, _tracebacks, ops, process_set_recovery
 from horovod.common import process_sets as _process_sets
-from horovod.common._built import (  # noqa: F401
+from horovod.common._built import (
     ccl_built,
     cuda_built,
     ddl_built,
@@ -21,7 +22,7 @@ from horovod.common._built import (  # noqa: F401
     nccl_built,
     rocm_built,
 )
-from horovod.common._process import (  # noqa: F401
+from horovod.common._process import (
     cross_rank,
     cross_size,
     is_deferred,
@@ -36,6 +37,37 @@ from horovod.common._process import (  # noqa: F401
     take_move,
 )
 from horovod.common.exceptions import HorovodInternalError
+
+__all__ = [
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "gloo_built",
+    "gloo_enabled",
+    "init",
+    "is_deferred",
+    "is_homogeneous",
+    "is_initialized",
+    "join_world",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "process",
+    "rank",
+    "report",
+    "reset",
+    "rocm_built",
+    "shutdown",
+    "size",
+    "start_timeline",
+    "stop_timeline",
+    "take_move",
+]
 
 _MAX_FAILED_ENTRIES = 10  # in a row; the daemon gives up earlier, if it can be reached
 
@@ -212,7 +244,7 @@ def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
     """An excepthook that reports what ends this process, and goes on with the one there was, or, in
     place of Python's own, shows what a user can do something about."""
 
-    def excepthook(kind, value, traceback):
+    def excepthook(kind: type[BaseException], value: BaseException, traceback: Optional[TracebackType]) -> None:
         report(value)
         if previous is not sys.__excepthook__ or value is None or sys.stderr is None:
             previous(kind, value, traceback)
@@ -224,11 +256,11 @@ def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
     return excepthook
 
 
-def _noting_status(previous: Callable[..., Any]) -> Callable[..., None]:
+def _noting_status(previous: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
     """A sys.exit that remembers whether the status means failure: atexit functions are not told
     it."""
 
-    def exit(status=None, /):
+    def exit(status: Any = None, /) -> NoReturn:
         if process.pid == os.getpid():
             process.failed = status not in (None, 0, False)
         previous(status)

@@ -12,10 +12,12 @@ from horovod.common import ops, process_sets
 from horovod.common.process_sets import ProcessSet
 from horovod.common.tensors import (
     DTYPES,
+    DevicePath,
     Kind,
     Tensor,
     TensorAdapter,
     check_group,
+    kind_of,
     new,
     size_of,
 )
@@ -132,7 +134,8 @@ class Collective:
 
     def run_group(self, tensors: Sequence[Tensor], call: Call) -> list[Any]:
         """:meth:`run` for several tensors, which become ready together."""
-        return ops.synchronize(self.start_group(tensors, call, waits=True))
+        values: list[Any] = ops.synchronize(self.start_group(tensors, call, waits=True))
+        return values
 
     def start_group(self, tensors: Sequence[Tensor], call: Call, waits: bool = False) -> int:
         """:meth:`start` for several tensors, which become ready together."""
@@ -154,7 +157,7 @@ class Collective:
             values = []
             for i, (like, dtype) in enumerate(likes):
                 result = _ffi.result(handle, i)
-                if room is None:
+                if room is None or self.adapter.devices is None:
                     tensor = _from_result(self.adapter, result, like, dtype, owner)
                 else:
                     tensor = self.adapter.devices.from_result(result, like, room[i])
@@ -172,7 +175,7 @@ class Collective:
             names = [base] if single else names_of(base, len(tensors))
             devices = self.adapter.devices
             if devices is not None and devices.takes(requests.inputs, call.fields):
-                return self._submit_on_device(requests, names, call, single, process_set_id)
+                return self._submit_on_device(devices, requests, names, call, single, process_set_id)
             return self._submit_on_host(requests, names, call, single, process_set_id, waits)
 
     def _submit_on_host(
@@ -187,8 +190,9 @@ class Collective:
         adapter = self.adapter
         inputs, outputs, fields = requests
         sources = [adapter.on_host(tensor) for tensor in inputs]
-        kinds = [adapter.kind(source) for source in sources]
-        addresses = [adapter.address(source) for source in sources]
+        # What is None for no tensor that has passed check().
+        kinds: list[Kind] = [adapter.kind(source) for source in sources]  # type: ignore[misc]
+        addresses: list[int] = [adapter.address(source) for source in sources]  # type: ignore[misc]
         if outputs is None:
             targets, to = [], [0] * len(sources)
             likes = [_like(adapter, tensor, kind) for tensor, kind in zip(inputs, kinds)]
@@ -197,13 +201,14 @@ class Collective:
             targets, to = sources, addresses
             if outputs is not inputs:
                 targets = self._targets(sources, outputs)
-                to = [adapter.address(target) for target in targets]
+                to = [adapter.address(target) for target in targets]  # type: ignore[misc]
             finish = self._finish_known(outputs, single, targets)
         made = [request_of(name, self.op, *own) for name, own in zip(names, zip(kinds, addresses, to, fields))]
         return ops.submit(made, finish, (sources, targets), process_set_id, waits)
 
     def _submit_on_device(
         self,
+        devices: DevicePath,
         requests: Requests,
         names: list[str],
         call: Call,
@@ -215,19 +220,20 @@ class Collective:
         room: Sequence[Optional[Tensor]]
         if outputs is None:
             ops.check_ready()
-            room = self._room(inputs, call, fields)
-            likes = [_without_memory(adapter, t, adapter.kind(t)) for t in inputs]
+            room = self._room(devices, inputs, call, fields)
+            likes = [_without_memory(adapter, t, kind_of(adapter, t)) for t in inputs]
             finish = self.finish(likes, call, single, room)
         else:
             room = outputs
             finish = self._finish_known(outputs, single)
-        return adapter.devices.start(self.op, inputs, room, names, finish, process_set_id, fields)
+        return devices.start(self.op, inputs, room, names, finish, process_set_id, fields)
 
-    def _room(self, tensors: list[Tensor], call: Call, fields: list[Fields]) -> list[Optional[Tensor]]:
+    def _room(
+        self, devices: DevicePath, tensors: list[Tensor], call: Call, fields: list[Fields]
+    ) -> list[Optional[Tensor]]:
         """Device memory where the results are likely to fit."""
         rows = [self.likely_rows(tensor, call, own) for tensor, own in zip(tensors, fields)]
-        room = self.adapter.devices.room
-        return [None if count is None else room(t, count) for t, count in zip(tensors, rows)]
+        return [None if count is None else devices.room(t, count) for t, count in zip(tensors, rows)]
 
     def _targets(self, sources: list[Tensor], outputs: list[Tensor]) -> list[Tensor]:
         """Where the results of what is in host memory go: a staged tensor's to its copy."""

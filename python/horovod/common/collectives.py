@@ -10,7 +10,7 @@ from horovod.common.collective import Call, Collective, Fields, Recording, Reque
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.prepared import Places, PreparedCollective
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.common.tensors import Tensor, TensorAdapter, check_group, new
+from horovod.common.tensors import Tensor, TensorAdapter, check_group, kind_of, new
 
 _MOST_ROWS = 2**31 - 1  # to one rank: splits are told in 32 bits
 
@@ -39,7 +39,7 @@ class Allreduce(PreparedCollective):
         return Requests(tensors, outputs, [call.fields] * len(tensors))
 
     def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
-        return (address, *self.adapter.empty_like(tensor))
+        return (address, *self.adapter.empty_like(tensor))  # type: ignore[return-value]  # in host memory as well
 
     def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
         call = Call(None, process_set, False, saved[0])
@@ -68,12 +68,14 @@ class Allgather(Collective):
         tensors, _ = check_group(self.adapter, tensors)
         if any(len(tensor.shape) == 0 for tensor in tensors):
             raise IndexError("grouped_allgather needs tensors of at least one dimension")
-        return ops.synchronize(self._submit(tensors, call, single=False, waits=True))
+        values: list[Any] = ops.synchronize(self._submit(tensors, call, single=False, waits=True))
+        return values
 
     def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
         if len(tensor.shape) == 0:
             return None
-        return tensor.shape[0] * call.process_set.size()  # most often all ranks have as many
+        rows: int = tensor.shape[0] * call.process_set.size()  # most often all ranks have as many
+        return rows
 
     def save(self, tensor: Tensor, value: Any, call: Call) -> Any:
         return tensor.shape[0]
@@ -97,7 +99,7 @@ def check_root(root_rank: int, process_set: ProcessSet) -> None:
     if process_set is global_process_set:
         is_root = 0 <= root_rank < _process.size()
     else:
-        is_root = root_rank in process_set.ranks
+        is_root = root_rank in (process_set.ranks or ())
     if not is_root:
         raise ValueError(f"broadcast received invalid root rank {root_rank} for provided process set")
 
@@ -123,7 +125,7 @@ class Broadcast(PreparedCollective):
 
     def new_output(self, tensor: Tensor, address: int, call: Call) -> Places:
         output, target = self._output(tensor, call)
-        return target, output, target
+        return target, output, target  # type: ignore[return-value]  # in host memory as well
 
     def _output(self, tensor: Tensor, call: Call) -> tuple[Tensor, Optional[int]]:
         """A new tensor with what is to be sent from there, on the root, and its address."""
@@ -136,7 +138,7 @@ class Broadcast(PreparedCollective):
         averaged = self._allreduce.backward(grads, [AVERAGE], process_set, single)
         if _process.rank() == saved[0]["root_rank"]:
             return averaged
-        return [new(self.adapter, self.adapter.kind(grad), grad) for grad in averaged]
+        return [new(self.adapter, kind_of(self.adapter, grad), grad) for grad in averaged]
 
 
 def _checked_splits(adapter: TensorAdapter, tensor: Tensor, splits: Any, size: int) -> list[int]:
@@ -149,14 +151,14 @@ def _checked_splits(adapter: TensorAdapter, tensor: Tensor, splits: Any, size: i
     kind = adapter.kind(splits)
     if kind is not None and (kind[1] != "int32" or len(kind[0]) != 1):
         raise ValueError("alltoall expects splits to be a vector of int32")
-    splits = [int(split) for split in (splits.tolist() if hasattr(splits, "tolist") else splits)]
-    if len(splits) != size:
-        raise ValueError(f"alltoall needs {size} splits, got {len(splits)}")
-    if min(splits) < 0 or sum(splits) > rows:
-        raise ValueError(f"alltoall splits {splits} do not fit the {rows} rows of the tensor")
-    if max(splits) > _MOST_ROWS:
-        raise ValueError(f"alltoall splits {splits}: a rank can be sent {_MOST_ROWS} rows")
-    return splits
+    counts = [int(split) for split in (splits.tolist() if hasattr(splits, "tolist") else splits)]
+    if len(counts) != size:
+        raise ValueError(f"alltoall needs {size} splits, got {len(counts)}")
+    if min(counts) < 0 or sum(counts) > rows:
+        raise ValueError(f"alltoall splits {counts} do not fit the {rows} rows of the tensor")
+    if max(counts) > _MOST_ROWS:
+        raise ValueError(f"alltoall splits {counts}: a rank can be sent {_MOST_ROWS} rows")
+    return counts
 
 
 class Alltoall(Collective):
@@ -176,7 +178,7 @@ class Alltoall(Collective):
             )
 
     def requests(self, tensors: list[Tensor], call: Call) -> Requests:
-        size = call.process_set.size()
+        size: int = call.process_set.size()  # type: ignore[assignment]  # known for a set that can be used
         inputs: list[Tensor] = []
         fields: list[Fields] = []
         for tensor, splits in zip(tensors, call.fields["splits"]):
@@ -190,7 +192,8 @@ class Alltoall(Collective):
         counts = own["splits"]
         if len(tensor.shape) == 0 or any(count != counts[0] for count in counts):
             return None
-        return tensor.shape[0]
+        rows: int = tensor.shape[0]
+        return rows
 
     def value(self, tensor: Tensor, result: _ffi.Result, call: Call, index: int) -> Any:
         splits = call.fields["splits"][index]
@@ -202,13 +205,13 @@ class Alltoall(Collective):
         return value[1], tensor.shape[0]
 
     def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
-        return [self._sent_back(grad, *own, process_set) for grad, own in zip(grads, saved)]
+        return [self._sent_back(grad, received, rows, process_set) for grad, (received, rows) in zip(grads, saved)]
 
     def _sent_back(self, grad: Tensor, received: Tensor, rows: int, process_set: ProcessSet) -> Tensor:
         """The gradient of a tensor of `rows` rows, of which some may not have been sent."""
         call = Call(None, process_set, False, {"splits": [received]})
         sent, _ = self.recording.run(self, grad, call)
-        (count, *rest), dtype = self.adapter.kind(sent)
+        (count, *rest), dtype = kind_of(self.adapter, sent)
         if count == rows:
             return sent
         whole = new(self.adapter, ((rows, *rest), dtype), sent)
@@ -237,7 +240,8 @@ class Reducescatter(Collective):
     def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
         process_set = call.process_set
         rows, size = tensor.shape[0], process_set.size()
-        return rows // size + (process_set.rank() < rows % size)
+        own_rows: int = rows // size + (process_set.rank() < rows % size)
+        return own_rows
 
     def backward(self, grads: list[Tensor], saved: list[Any], process_set: ProcessSet, single: bool) -> list[Tensor]:
         fields = saved[0]

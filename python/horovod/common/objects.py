@@ -79,7 +79,8 @@ def _allgather(memory: Any, dtype: int, name: str, process_set: int) -> memoryvi
     with ops.naming("allgather", name, process_set) as name:
         request = _ffi.request(name, _ffi.ALLGATHER, dtype, (len(memory),), address)
         handle = ops.submit([request], finish, memory, process_set, waits=True)
-    return ops.synchronize(handle)
+    gathered: memoryview = ops.synchronize(handle)
+    return gathered
 
 
 def broadcast_object(
@@ -121,7 +122,8 @@ def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessS
     gathered = _allgather(data, _ffi.UINT8, name + ".data", process_set_id)
     if min(lengths) < 0 or sum(lengths) != len(gathered):
         lengths = [len(gathered)] + [0] * (len(lengths) - 1)  # which fits no seal
-    sealing.check(process_set.ranks, gathered, lengths)
+    # A set that can be used has ranks.
+    sealing.check(process_set.ranks, gathered, lengths)  # type: ignore[arg-type]
     objects = []
     for size in lengths:
         objects.append(_from_bytes(gathered[:size]))

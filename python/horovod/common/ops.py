@@ -307,7 +307,7 @@ def join() -> int:
         _ffi.release(handle)
         return last
 
-    last = synchronize(submit([_ffi.request("horovod.join", _ffi.JOIN)], finish, None))
+    last: int = synchronize(submit([_ffi.request("horovod.join", _ffi.JOIN)], finish, None))
     _reset_names_of_the_world()  # ranks that joined early have counted less
     return last
 
@@ -333,9 +333,8 @@ def max_over_ranks(value: int) -> int:
     return numbers[0]
 
 
-def bytes_of_one(data: Optional[bytes]) -> bytes:
-    """The bytes of the one rank that gives any; the others give None."""
-    own = data or b""
+def bytes_of_one(own: bytes) -> bytes:
+    """The bytes of the one rank that gives any."""
     request = _ffi.request("horovod.bytes", _ffi.ALLGATHER, _ffi.UINT8, (len(own),), _ffi.address_of(own))
 
     def finish(handle: int) -> bytes:
@@ -344,4 +343,5 @@ def bytes_of_one(data: Optional[bytes]) -> bytes:
         _ffi.release(handle)
         return gathered
 
-    return synchronize(submit([request], finish, own, waits=True))
+    gathered: bytes = synchronize(submit([request], finish, own, waits=True))
+    return gathered

@@ -8,7 +8,7 @@ from typing import Any
 from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.collective import Call, Collective, Fields, Recording, names_of, request_of
-from horovod.common.tensors import Tensor, TensorAdapter, check_group
+from horovod.common.tensors import Tensor, TensorAdapter, check_group, kind_of
 
 _MOST_PREPARED = 4096
 
@@ -61,9 +61,10 @@ class PreparedCollective(Collective):
 
     def start_group(self, tensors: Sequence[Tensor], call: Call, waits: bool = False) -> int:
         adapter = self.adapter
-        tensors, addresses = check_group(adapter, tensors)
-        if None in addresses:
+        tensors, found = check_group(adapter, tensors)
+        if None in found:
             return self._submit(tensors, call, False, waits)
+        addresses: list[int] = found  # type: ignore[assignment]  # none is None
         process_set_id = process_sets.check(call.process_set)
         self.check(tensors, call)
         outputs, sources, targets = tensors, addresses, addresses
@@ -101,7 +102,7 @@ class PreparedCollective(Collective):
 
     def _request(self, name: str, tensor: Tensor, fields: Fields) -> _ffi.Request:
         self.check_fields(fields)
-        return request_of(name, self.op, self.adapter.kind(tensor), 0, 0, fields)
+        return request_of(name, self.op, kind_of(self.adapter, tensor), 0, 0, fields)
 
     def _keep(self, key: tuple[Any, ...], prepared: _ffi.Prepared) -> None:
         if len(self._prepared) >= _MOST_PREPARED:

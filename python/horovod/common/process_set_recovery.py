@@ -55,7 +55,7 @@ def enter() -> None:
         leader = _ALL_RANKS - (key & _ALL_RANKS)
     if key == 0:
         return
-    snapshot = json.dumps(_snapshot()).encode() if leader == _process.rank() else None
+    snapshot = json.dumps(_snapshot()).encode() if leader == _process.rank() else b""
     if _process.size() > 1 and _is_shared_by_newcomers():
         snapshot = ops.bytes_of_one(snapshot)
     for entry, ranks in _apply(json.loads(snapshot)):
@@ -88,11 +88,11 @@ def _snapshot() -> Any:
     return [registry.revision, max(registry.next_number, len(registry.declared)), sets]
 
 
-def _ranks_of(entry: Entry, ranks_now: dict) -> tuple[Optional[list[int]], str]:
+def _ranks_of(entry: Entry, ranks_now: dict[tuple[int, int], int]) -> tuple[Optional[list[int]], str]:
     process_set = entry.process_set
     if process_set._rule is not None:
         return _ranks_by_rule(process_set)
-    lost = [rank for rank, member in zip(process_set.ranks, entry.members) if member not in ranks_now]
+    lost = [rank for rank, member in zip(process_set.ranks or (), entry.members) if member not in ranks_now]
     if process_set._gone is not None:
         return None, process_set._gone
     if lost:
@@ -120,7 +120,8 @@ def _apply(snapshot: Any) -> list[tuple[Entry, list[int]]]:
     registry.revision, registry.next_number = revision + 1, next_number
     to_make = []
     for number, ranks, gone in sets:
-        entry = registry.entries[number] = before.pop(number, None) or Entry(_declared(number))
+        entry = before.pop(number, None) or Entry(_declared(number))
+        registry.entries[number] = entry
         entry.returned = ranks is not None
         entry.become(None, entry.process_set.ranks if ranks is None else ranks, gone or None)
         if ranks is not None:

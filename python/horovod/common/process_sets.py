@@ -63,14 +63,14 @@ class ProcessSet:
 
     def size(self) -> Optional[int]:
         """How many ranks the set has; None before it is registered."""
-        return len(self._ranks) if self._is_there() else None
+        return len(self._ranks) if self._is_there() and self._ranks is not None else None
 
     def rank(self) -> Optional[int]:
         """This process's number in the set; None before it is registered.
 
         Raises ValueError if it is not in the set.
         """
-        if not self._is_there():
+        if not self._is_there() or self._ranks is None:
             return None
         if not self.included():
             raise ValueError(f"Rank {_process.rank()} is not a member of process set {self._ranks}.")
@@ -78,7 +78,7 @@ class ProcessSet:
 
     def included(self) -> Optional[bool]:
         """Whether this process is in the set; None before it is registered."""
-        return _process.rank() in self._ranks if self._is_there() else None
+        return _process.rank() in self._ranks if self._is_there() and self._ranks is not None else None
 
     def _is_there(self) -> bool:
         if self._gone is not None:
@@ -148,7 +148,7 @@ class Entry:
         self.process_set = process_set
         self.members: list[tuple[int, int]] = []
         self.returned = False  # came into this world by itself, and was not added again yet
-        self._others = weakref.WeakSet()
+        self._others: weakref.WeakSet[ProcessSet] = weakref.WeakSet()
 
     def take(self, process_set: ProcessSet) -> None:
         """Makes `process_set` the object of this set."""
@@ -227,7 +227,7 @@ def check(process_set: ProcessSet) -> int:
     if process_set._declared:
         ops.check_ready()
         known(process_set)
-    return process_set.process_set_id
+    return process_set.process_set_id  # type: ignore[return-value]  # None for none that is known
 
 
 def known(process_set: ProcessSet) -> None:
@@ -246,7 +246,7 @@ def takes_part(process_set: ProcessSet) -> bool:
     if process_set is global_process_set:
         return _process.size() > 1
     check(process_set)
-    return process_set.included() and process_set.size() > 1
+    return bool(process_set.included()) and (process_set.size() or 0) > 1
 
 
 def use(process_sets: Union[Sequence[ProcessSet], str, None]) -> list[ProcessSet]:

@@ -4,7 +4,7 @@ collectives and elastic states work with them. :mod:`horovod.numpy` is the examp
 import functools
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Optional, Protocol
 
 from horovod import _ffi
@@ -30,7 +30,7 @@ DTYPES: dict[str, int] = {
 class DevicePath(Protocol):
     """Tensors in a device's memory that the runtime takes where they are."""
 
-    def takes(self, tensors: Sequence[Tensor], fields: dict[str, Any]) -> bool:
+    def takes(self, tensors: Sequence[Tensor], fields: Mapping[str, Any]) -> bool:
         """Whether it takes these, for an operation with these fields of a request. The same on all
         ranks whose tensors are alike."""
 
@@ -45,7 +45,7 @@ class DevicePath(Protocol):
         names: Sequence[str],
         finish: Any,
         process_set: int,
-        each: Sequence[dict[str, Any]],
+        each: Sequence[Mapping[str, Any]],
     ) -> int:
         """Hands over `tensors`, whose results go to `outputs` or, where that is None or has another
         size, to memory of the runtime's. `each`: further fields of each request."""
@@ -57,7 +57,9 @@ class DevicePath(Protocol):
 class TensorAdapter(Protocol):
     """A framework's tensors. Memory is contiguous wherever it is addressed."""
 
-    devices: Optional[DevicePath]  # None: all tensors go through host memory
+    @property
+    def devices(self) -> Optional[DevicePath]:
+        """Of tensors that need not go through host memory; None: all do."""
 
     def check(self, tensor: Tensor) -> Optional[int]:
         """Raises ValueError if collectives can't take `tensor`. Its :meth:`address`."""
@@ -109,6 +111,15 @@ def size_of(kind: Kind) -> int:
 def new(adapter: TensorAdapter, kind: Kind, like: Tensor = None) -> Tensor:
     """Such a tensor of zeros in host memory, or where `like` is."""
     return adapter.from_memory(_ffi.zeros(size_of(kind)), 0, kind, like)
+
+
+def kind_of(adapter: TensorAdapter, tensor: Tensor) -> Kind:
+    """The kind of a tensor of which it is known that it has one. Raises TypeError for anything
+    else."""
+    kind = adapter.kind(tensor)
+    if kind is None:
+        raise TypeError(f"{type(tensor)} is no tensor that Horovod knows")
+    return kind
 
 
 def check_group(adapter: TensorAdapter, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Optional[int]]]:

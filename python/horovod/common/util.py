@@ -4,7 +4,7 @@ import contextlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional, Protocol
 
 from horovod.common import ops
 from horovod.common.basics import (  # noqa: F401
@@ -39,7 +39,14 @@ def is_elastic() -> bool:
     return os.environ.get("HOROVOD_ELASTIC") == "1"
 
 
-def get_average_backwards_compatibility_fun(reductions: Any = ops):
+class _Reductions(Protocol):
+    Average: int
+    Sum: int
+
+
+def get_average_backwards_compatibility_fun(
+    reductions: _Reductions = ops,
+) -> Callable[[Optional[int], Optional[bool]], int]:
     """Returns the function that makes a reduction of the arguments `op` and (deprecated)
     `average`."""
 

@@ -20,6 +20,7 @@ import struct
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from io import BufferedReader
 from typing import Any, BinaryIO, NamedTuple, Optional
 
 from horovod import _ffi
@@ -127,7 +128,7 @@ def _bytes_of(tensor: Any, kind: Kind, trees: Trees) -> Any:
     if size_of(kind) == 0:
         return b""
     tensor = trees.in_one_piece(tensor)
-    return _ffi.memory(trees.adapter.address(tensor), size_of(kind), tensor)
+    return _ffi.memory(trees.addresses([tensor])[0], size_of(kind), tensor)
 
 
 def write(
@@ -157,7 +158,7 @@ def write(
         )
     file.write(_PREFIX.pack(_MAGIC, _VERSION, zlib.crc32(text), len(text)))
     file.write(text)
-    for what, data in sections:
+    for _, data in sections:
         file.write(data)
         file.write(bytes(-len(data) % _ALIGNMENT))
 
@@ -207,7 +208,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     return json.loads(text), _PREFIX.size + size
 
 
-def _read_section(file: BinaryIO, start: int, what: dict[str, Any]) -> Any:
+def _read_section(file: BufferedReader, start: int, what: dict[str, Any]) -> Any:
     data = _ffi.zeros(what["size"])
     file.seek(start + what["offset"])
     if file.readinto(data) != what["size"]:

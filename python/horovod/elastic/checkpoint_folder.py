@@ -1,5 +1,6 @@
 """The folder of checkpoints: names, order, which world writes, and how a file gets there whole."""
 
+import contextlib
 import os
 import re
 import socket
@@ -125,7 +126,5 @@ class CheckpointFolder:
 
     @staticmethod
     def _remove(path: str) -> None:
-        try:
+        with contextlib.suppress(OSError):
             os.remove(path)
-        except OSError:
-            pass

@@ -101,7 +101,7 @@ class Checkpoints:
 
     def wait(self) -> None:
         """Waits, for a minute at most, for a file that is being written."""
-        if self._writing():
+        if self._thread is not None and self._writing():
             self._thread.join(_MAX_WAIT_S)
         if self._writing():
             text = "checkpoint {} in {} is given up: it was not written within {:.0f} s"

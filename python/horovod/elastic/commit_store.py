@@ -65,20 +65,22 @@ class Placed:
 
     def values(self) -> dict[str, Any]:
         """A copy of the values."""
-        return pickle.loads(self.head().values)
+        values: dict[str, Any] = pickle.loads(self.head().values)
+        return values
 
     def begins_with(self, packed: bytes) -> bool:
         """Whether these are the first bytes of the commit, to the tensors."""
         if _LENGTH.size + self._length() != len(packed):
             return False
-        return _ffi.memory(self.address, len(packed)).raw == packed
+        return bool(_ffi.memory(self.address, len(packed)).raw == packed)
 
     def tensors(self) -> int:
         """The address at which they begin."""
         return self.address + aligned(_LENGTH.size + self._length())
 
     def _length(self) -> int:
-        return _LENGTH.unpack(_ffi.memory(self.address, _LENGTH.size))[0]
+        length: int = _LENGTH.unpack(_ffi.memory(self.address, _LENGTH.size))[0]
+        return length
 
 
 def inherited() -> Optional[Placed]:
@@ -134,7 +136,8 @@ def pickled(values: Any) -> bytes:
     except UNPICKLABLE:  # functions and classes that have no name
         import cloudpickle  # not before it is needed: it costs imports
 
-        return cloudpickle.dumps(values)
+        contents: bytes = cloudpickle.dumps(values)
+        return contents
 
 
 def aligned(size: int) -> int:

@@ -155,4 +155,4 @@ def _reset(reset: Callable[[], None]) -> None:
         except HorovodInternalError as error:
             final = isinstance(error, HorovodRequestError) or error.code in _FINAL
             if final or failed == _MAX_FAILED_RESETS:
-                raise _ResetFailed(error)
+                raise _ResetFailed(error) from None

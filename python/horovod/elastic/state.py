@@ -26,9 +26,11 @@ class State:
     _committing = False  # and what is staged is going to be a commit
     _interrupted_at_commit = False
 
-    def __init__(self, bcast_object: Callable[..., Any] = None, get_rank: Callable[[], int] = None) -> None:
-        self._bcast_object = bcast_object
-        self._rank = get_rank
+    def __init__(
+        self, bcast_object: Optional[Callable[..., Any]] = None, get_rank: Optional[Callable[[], int]] = None
+    ) -> None:
+        self._bcast_object: Optional[Callable[..., Any]] = bcast_object
+        self._rank: Optional[Callable[[], int]] = get_rank
         self._reset_callbacks: list[Callable[[], None]] = []
         self._hosts_updated = False
 
@@ -165,6 +167,9 @@ class ObjectState(State):
 
     def __init__(self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any) -> None:
         super().__init__(bcast_object, get_rank)
+        # Not None here, as they may be there.
+        self._bcast_object: Callable[..., Any] = bcast_object
+        self._rank: Callable[[], int] = get_rank
         self._pending: Any = None
         self._inherited = 0  # the commit that this process has begun with
         self._saved_state: dict[str, Any] = dict(kwargs)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
-from horovod.common import ops
+from horovod.common import ops, process_sets
 from horovod.common.basics import rank
 from horovod.common.objects import broadcast_object
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.common.tensors import Kind, Tensor, new, size_of
+from horovod.common.tensors import Kind, Tensor, kind_of, new, size_of
 from horovod.elastic.trees import Trees, put_tensors
 
 # Of one operation, which is what a timeout bounds.
@@ -93,6 +93,7 @@ def broadcast_tensors(
     number, shapes and types are the same on all ranks. `append`: they are also appended to what was
     begun in the store."""
     is_root = rank() == root_rank
+    process_set_id = process_sets.check(process_set)
     started: Optional[_Started] = None
     try:
         for number, group in enumerate(_groups(trees, tensors)):
@@ -102,11 +103,11 @@ def broadcast_tensors(
                 ops.synchronize(before.handle)
             handle = ops.broadcast_stretches(
                 f"{name}.{number}",
-                [trees.adapter.address(buffer) for buffer in buffers],
+                trees.addresses(buffers),
                 [size for _, _, size in group],
                 root_rank,
                 buffers,
-                process_set.process_set_id,
+                process_set_id,
                 append,
             )
             started = _Started(handle, group, buffers)
@@ -127,7 +128,7 @@ def _groups(trees: Trees, tensors: Sequence[Tensor]) -> Iterator[list[_Sized]]:
     group: list[_Sized] = []
     total = 0
     for tensor in tensors:
-        kind = trees.adapter.kind(tensor)
+        kind = kind_of(trees.adapter, tensor)
         size = size_of(kind)
         if size == 0:
             continue

@@ -60,6 +60,8 @@ class TensorState(ObjectState):
       ValueError: `checkpoint_every` is not a positive number.
     """
 
+    _handlers: dict[str, StateHandler]  # by the names of their values
+
     def __init__(
         self,
         trees: Trees,
@@ -106,8 +108,8 @@ class TensorState(ObjectState):
         if rank() == 0:
             for handler in self._by_state_dict().values():
                 handler.given()
-        for handler in self._others():
-            handler.sync()
+        for other in self._others():
+            other.sync()
         if placed is None:
             self.save()
         else:
@@ -152,8 +154,8 @@ class TensorState(ObjectState):
     def _take(self, copied: _Snapshot) -> None:
         if self._checkpoints is not None:
             self._checkpoints.forget()
-        for handler in self._others():
-            handler.save()
+        for other in self._others():
+            other.save()
         busy = self._checkpoints.in_use() if self._checkpoints else ()
         for name, handler in self._by_state_dict().items():
             handler.keep(copied.trees[name], busy)
@@ -201,8 +203,9 @@ class TensorState(ObjectState):
         """Whether the last commit may be the one that is sent, as it is where the state was
         restored: to compare them takes less than to copy. Begins to."""
         last, (values, number, schema, kinds) = self._placed, head
-        may_be = last is not None and last.number == number
-        return may_be and tree_store.compare(last, values, schema, kinds)
+        if last is None or last.number != number:
+            return False
+        return tree_store.compare(last, values, schema, kinds)
 
     def _begin(self, head: _Head) -> Optional[Placed]:
         if not self._committing:

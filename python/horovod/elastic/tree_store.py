@@ -102,7 +102,7 @@ def _place(trees: Trees, values: dict[str, Any], state_dicts: dict[str, Any], ke
     placed = _begin(trees, commit_store.pickled(values), taken.schema, taken.kinds, keep)
     tensors = [trees.in_one_piece(tensor) for tensor in taken.tensors]
     sizes = [size_of(kind) for kind in taken.kinds]
-    _ffi.store_append([trees.adapter.address(tensor) for tensor in tensors], sizes)
+    _ffi.store_append(trees.addresses(tensors), sizes)
     return placed
 
 

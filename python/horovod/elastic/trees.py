@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 from horovod import _ffi
-from horovod.common.tensors import Kind, Tensor, TensorAdapter, new, size_of
+from horovod.common.tensors import Kind, Tensor, TensorAdapter, kind_of, new, size_of
 from horovod.elastic import commit_store
 
 _ALIGNMENT = 64
@@ -67,13 +67,13 @@ def _tensor(number: int) -> Any:
 def _taker(by_value: bool) -> type:
     """The class of picklers that take tensors out; `by_value`: also of functions and classes that
     have no name, which is slower."""
-    base = pickle.Pickler
+    base: Any = pickle.Pickler
     if by_value:
         import cloudpickle  # not before it is needed: it costs imports
 
         base = cloudpickle.Pickler
 
-    class Taker(base):
+    class Taker(base):  # type: ignore[misc]  # which of the two is known when it is made
         def __init__(self, stream: io.BytesIO, adapter: TensorAdapter) -> None:
             super().__init__(stream, protocol=4)
             self.tensors: list[Tensor] = []
@@ -144,9 +144,13 @@ class Trees:
         """The tensor or, unless its bytes lie one after the other in host memory, a copy."""
         if self.adapter.address(tensor) is not None:
             return tensor
-        whole = new(self.adapter, self.adapter.kind(tensor))
+        whole = new(self.adapter, kind_of(self.adapter, tensor))
         self.adapter.assign(whole, tensor)
         return whole
+
+    def addresses(self, tensors: Sequence[Tensor]) -> list[int]:
+        """Where these tensors lie, each of which is :meth:`in_one_piece`."""
+        return [self.adapter.address(tensor) for tensor in tensors]  # type: ignore[misc]  # None for others only
 
     def counterparts(self, schema: bytes, kinds: Sequence[Kind], own: Any) -> dict[int, Tensor]:
         """Tensors of the tree `own` that are where another tree, taken apart, has one of the same

@@ -12,6 +12,7 @@
 
 from horovod.lightning import _packages, _strategy
 
-HorovodStrategy = [_strategy.of_package(name) for name in _packages.in_use()][0]
+_registered = [_strategy.of_package(name) for name in _packages.in_use()]
+HorovodStrategy = _registered[0]
 
 __all__ = ["HorovodStrategy"]

@@ -28,7 +28,11 @@ _REDUCTIONS = {
 }
 
 
-class HorovodStrategyMixin:
+# Behind it in the bases there is Lightning's ParallelStrategy, of one of two packages.
+_Behind: Any = object
+
+
+class HorovodStrategyMixin(_Behind):  # type: ignore[misc]
     """Trains with the processes that horovodrun has started; Lightning starts none.
 
     Weights and the optimizers' state are those of rank 0 at the start; gradients are averaged over
@@ -51,6 +55,8 @@ class HorovodStrategyMixin:
     strategy_name = "horovod"
     is_distributed = True  # has Lightning use distributed samplers, and sync_dist
     _lightning = ""  # the package
+    model: Any  # Lightning sets these two
+    _layer_sync: Any
 
     def __init__(
         self,
@@ -142,6 +148,7 @@ class HorovodStrategyMixin:
     def backward(self, closure_loss: torch.Tensor, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """As Lightning's; returns, and calls the hooks, with reduced gradients."""
         self.pre_backward(closure_loss)
+        assert self._gradients is not None, "setup() comes first"
         self._gradients.prepare()
         plugin, module = self.precision_plugin, self.lightning_module
         closure_loss = plugin.pre_backward(closure_loss, module)
@@ -245,7 +252,8 @@ def _import(package: str, name: str) -> Any:
 
 
 def _torch_sync_batch_norm(package: str) -> type:
-    return _import(package, ".plugins.layer_sync").TorchSyncBatchNorm
+    layers: type = _import(package, ".plugins.layer_sync").TorchSyncBatchNorm
+    return layers
 
 
 def of_package(package: str) -> type:
@@ -254,9 +262,10 @@ def of_package(package: str) -> type:
     lightning = importlib.import_module(package)
     strategies = _import(package, ".strategies")
     if int(lightning.__version__.split(".")[0]) < 2:
-        return strategies.HorovodStrategy
+        lightnings_own: type = strategies.HorovodStrategy
+        return lightnings_own
     environment = _import(package, ".plugins.environments").ClusterEnvironment
-    place = {"__module__": "horovod.lightning"}
+    place: dict[str, Any] = {"__module__": "horovod.lightning"}
     own = type("HorovodEnvironment", (HorovodEnvironmentMixin, environment), dict(place))
     place.update(_lightning=package, _environment=own, __doc__=HorovodStrategyMixin.__doc__)
     bases = (HorovodStrategyMixin, strategies.ParallelStrategy)

@@ -8,7 +8,7 @@ public functions (here) and elastic state (elastic.py).
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-import numpy
+from numpy import ndarray as Array
 
 from horovod.common.collective import Call
 from horovod.common.collectives import Collectives
@@ -17,7 +17,6 @@ from horovod.common.interface import Average, ProcessSet, global_process_set, sy
 from horovod.numpy import _arrays, elastic  # noqa: F401
 from horovod.numpy._arrays import array_of
 
-Array = numpy.ndarray
 Name = Optional[str]
 Splits = Optional[Sequence[int]]
 
@@ -64,7 +63,8 @@ def grouped_allreduce_async(
 
 def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> list[Array]:
     """:func:`allreduce` of several arrays at once; returns the list of results."""
-    return synchronize(grouped_allreduce_async(arrays, *args, **kwargs))
+    results: list[Array] = synchronize(grouped_allreduce_async(arrays, *args, **kwargs))
+    return results
 
 
 def allgather_async(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> int:

@@ -6,9 +6,9 @@ from typing import Any, Optional
 
 import numpy
 
-from horovod.common.tensors import DTYPES, Kind
+from horovod.common.tensors import DTYPES, DevicePath, Kind
 
-devices = None  # arrays are in host memory
+devices: Optional[DevicePath] = None  # arrays are in host memory
 
 
 def array_of(value: Any) -> numpy.ndarray:

@@ -6,12 +6,14 @@ import numpy
 
 from horovod.elastic import handlers
 from horovod.elastic.cursor import JobCursor
-from horovod.elastic.iterable import ElasticIterable  # noqa: F401
-from horovod.elastic.loop import run  # noqa: F401
-from horovod.elastic.sampler import ElasticSampler  # noqa: F401
+from horovod.elastic.iterable import ElasticIterable
+from horovod.elastic.loop import run
+from horovod.elastic.sampler import ElasticSampler
 from horovod.elastic.tensor_state import TensorState
 from horovod.elastic.trees import Trees
 from horovod.numpy import _arrays
+
+__all__ = ["ArrayHandler", "ElasticIterable", "ElasticSampler", "SamplerHandler", "State", "run"]
 
 _TREES = Trees(_arrays)
 
@@ -29,7 +31,8 @@ class ArrayHandler(handlers.StateDictHandler):
     def load(self, saved: numpy.ndarray) -> None:
         _arrays.assign(self.value, saved)
 
-    take = load
+    def take(self, state: numpy.ndarray) -> None:
+        self.load(state)
 
 
 class SamplerHandler(handlers.SamplerStateHandler):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from horovod.runner import _jobs
-from horovod.runner._arguments import _as_arguments, _HorovodArgs  # noqa: F401
+from horovod.runner._arguments import _as_arguments as _as_arguments
+from horovod.runner._arguments import _HorovodArgs as _HorovodArgs
 
 
 def run(

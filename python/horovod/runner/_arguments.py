@@ -1,6 +1,6 @@
 """The settings of a job as an object, for code that starts jobs as Horovod's own tests do."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Settings by the names of Horovod's _HorovodArgs, and horovodrun's flags for them.
 _FLAGS = {
@@ -70,6 +70,11 @@ class _HorovodArgs:
         for name in self.__slots__:
             setattr(self, name, None)
         self.num_proc = 1
+
+    if TYPE_CHECKING:
+        # Settings may be of any type.
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
 
 def flags_of(settings: _HorovodArgs) -> list[str]:

@@ -47,7 +47,7 @@ class Handover:
 
     def __init__(self, call: Callable[[], Any]) -> None:
         paths = json.dumps([path for path in sys.path if path]).encode()
-        self._function = struct.pack("!Q", len(paths)) + paths + cloudpickle.dumps(call)
+        self._function: bytes = struct.pack("!Q", len(paths)) + paths + cloudpickle.dumps(call)
         self._lock = threading.Lock()
         self._results: dict[int, bytes] = {}
         self._failures: dict[int, Failure] = {}
@@ -85,7 +85,8 @@ class Handover:
 def pickled(value: Any) -> bytes:
     """What the function returned, as it travels. Raises TypeError, naming the type, if it can't."""
     try:
-        return cloudpickle.dumps(value)
+        data: bytes = cloudpickle.dumps(value)
+        return data
     except Exception as error:
         text = "the function's result, a {}, can't be pickled: {}"
         raise TypeError(text.format(type(value).__name__, error)) from error
@@ -125,14 +126,16 @@ class Worker:
             time.sleep(_PAUSE)
 
     def _ask_once(self, request: bytes) -> bytes:
-        with socket.create_connection(self.address, timeout=_PATIENCE) as plain:
-            with self._context.wrap_socket(plain, server_hostname=_SERVER_NAME) as stream:
-                for part in (LENGTH.pack(len(request)), request):
-                    view = memoryview(part)
-                    for start in range(0, len(view), 1 << 20):
-                        stream.sendall(view[start : start + (1 << 20)])
-                (length,) = LENGTH.unpack(_read(stream, LENGTH.size))
-                return _read(stream, length)
+        with (
+            socket.create_connection(self.address, timeout=_PATIENCE) as plain,
+            self._context.wrap_socket(plain, server_hostname=_SERVER_NAME) as stream,
+        ):
+            for part in (LENGTH.pack(len(request)), request):
+                view = memoryview(part)
+                for start in range(0, len(view), 1 << 20):
+                    stream.sendall(view[start : start + (1 << 20)])
+            (length,) = LENGTH.unpack(_read(stream, LENGTH.size))
+            return _read(stream, length)
 
     def get_function(self) -> Callable[[], Any]:
         """The function; modules are found where the caller finds them, if they are there."""
@@ -140,7 +143,8 @@ class Worker:
         (length,) = struct.unpack_from("!Q", data)
         paths, function = data[8 : 8 + length], data[8 + length :]
         sys.path.extend(path for path in json.loads(paths) if path not in sys.path)
-        return cloudpickle.loads(function)
+        call: Callable[[], Any] = cloudpickle.loads(function)
+        return call
 
     def put_result(self, rank: int, result: bytes) -> None:
         """What the function returned on rank `rank`, :func:`pickled`."""
@@ -202,4 +206,5 @@ def take_words() -> dict[str, Any]:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    return json.loads(text)
+    words: dict[str, Any] = json.loads(text)
+    return words

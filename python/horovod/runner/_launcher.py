@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import IO, Any, Optional
 
 from horovod.runner._programs import find_program
 
@@ -51,16 +51,19 @@ class Launcher:
                 self._process.wait()
             except KeyboardInterrupt:
                 continue
-        self._process.stdin.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
     def _relay(self, patience: Optional[float]) -> bool:
         """Passes output on until it has ended; False: it has not within `patience` seconds."""
         deadline = None if patience is None else time.monotonic() + patience
         with selectors.DefaultSelector() as selector, _ending_of(self._process) as ended:
             selector.register(ended, selectors.EVENT_READ)
-            open_ones = [relay for relay in self._relays if relay.pipe is not None]
-            for relay in open_ones:
-                selector.register(relay.pipe, selectors.EVENT_READ, relay)
+            open_ones = []
+            for relay in self._relays:
+                if relay.pipe is not None:
+                    open_ones.append(relay)
+                    selector.register(relay.pipe, selectors.EVENT_READ, relay)
             while True:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 ready = [key for key, _ in selector.select(left)]
@@ -81,19 +84,21 @@ class _Relay:
 
     def __init__(self, stream: Any, number: int) -> None:
         self._stream = stream
-        self.pipe: Optional[Any] = None
+        self.pipe: Optional[IO[bytes]] = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.child_end = None if _is_descriptor(stream, number) else subprocess.PIPE
         if stream is not None:
             stream.flush()  # what was printed before comes first
 
-    def take(self, pipe: Optional[Any]) -> None:
+    def take(self, pipe: Optional[IO[bytes]]) -> None:
         self.pipe = pipe
         if pipe is not None:
             os.set_blocking(pipe.fileno(), False)
 
     def pass_on(self) -> bool:
         """What there is; False: there won't be more, or nothing just now."""
+        if self.pipe is None:
+            return False
         try:
             data = os.read(self.pipe.fileno(), 1 << 16)
         except BlockingIOError:
@@ -109,8 +114,9 @@ class _Relay:
         """The rest. What others may write later, who have the pipe as well, nobody waits for."""
         while self.pass_on():
             pass
-        self.pipe.close()
-        self.pipe = None
+        if self.pipe is not None:
+            self.pipe.close()
+            self.pipe = None
 
 
 def _is_descriptor(stream: Any, number: int) -> bool:
@@ -119,7 +125,7 @@ def _is_descriptor(stream: Any, number: int) -> bool:
     if stream is None:
         return True
     try:
-        return stream.fileno() == number
+        return bool(stream.fileno() == number)
     except (AttributeError, OSError, ValueError):
         return False
 

@@ -47,7 +47,7 @@ _SWITCHES = [
     "mpi_threads_disable",
 ]
 # By flags: the settings of other names.
-_OTHERS = {
+_OTHERS: dict[tuple[str, ...], dict[str, Any]] = {
     ("-np", "--num-proc"): dict(dest="num_proc", type=int),
     ("--min-np", "--min-num-proc"): dict(dest="min_num_proc", type=int),
     ("--max-np", "--max-num-proc"): dict(dest="max_num_proc", type=int),

@@ -2,15 +2,14 @@
 
 import os
 import shutil
-from typing import Optional
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def _is_program(path: Optional[str]) -> bool:
+def _is_program(path: str) -> bool:
     """Whether `path` is machine code: one of this package's own scripts would only come back
     here."""
-    if path is None or not os.access(path, os.X_OK) or not os.path.isfile(path):
+    if not os.access(path, os.X_OK) or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
         return file.read(4) == b"\x7fELF"
@@ -26,6 +25,6 @@ def find_program(name: str) -> str:
         return own
     for folder in os.get_exec_path():
         found = shutil.which(name, path=folder)
-        if _is_program(found):
+        if found is not None and _is_program(found):
             return found
     raise FileNotFoundError(f"{name} is neither in {os.path.dirname(own)} nor on the PATH")

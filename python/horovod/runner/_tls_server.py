@@ -50,14 +50,14 @@ def context_of(credentials: Credentials, protocol: int) -> ssl.SSLContext:
 class _Connection:
     """One connection, and how far it has got."""
 
-    def __init__(self, stream: ssl.SSLSocket) -> None:
+    def __init__(self, stream: ssl.SSLSocket, serve: Callable[["_Connection"], _Steps]) -> None:
         self.stream = stream
         self.since = time.monotonic()
         self.deadline = self.since + _HANDSHAKE_SECONDS
         self.has_spoken = False
         self.is_friend = False  # it has proven that it is certified
         self.events = selectors.EVENT_READ
-        self.steps: Optional[_Steps] = None
+        self.steps = serve(self)
 
 
 def _when_ready(action: Callable[[], Any]) -> _Steps:
@@ -130,7 +130,7 @@ class TlsServer:
             for stream, connection in ready.items():
                 if connection is not None:
                     self._step(connection)
-                else:
+                elif isinstance(stream, socket.socket):
                     self._accept(stream)
             self._drop_late()
         for connection in list(self._connections):
@@ -177,8 +177,7 @@ class TlsServer:
             return
         plain.setblocking(False)
         stream = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
-        connection = _Connection(stream)
-        connection.steps = self._serve(connection)
+        connection = _Connection(stream, self._serve)
         self._connections.append(connection)
         self._selector.register(stream, connection.events, connection)
 

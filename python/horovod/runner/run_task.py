@@ -12,7 +12,8 @@ def _rank() -> int:
     # The runtime's rank if the function has left it running, else the one that the launcher gave.
     basics = sys.modules.get("horovod.common.basics")
     if basics is not None and basics.is_initialized():
-        return basics.rank()
+        rank: int = basics.rank()
+        return rank
     return int(os.environ.get("HOROVOD_RANK", "0"))
 
 

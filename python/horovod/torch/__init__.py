@@ -1,6 +1,7 @@
 """Horovod for PyTorch: ``import horovod.torch as hvd``."""
 
 import importlib
+from typing import Any
 
 from horovod.common.basics import (
     ccl_built,
@@ -83,18 +84,96 @@ from horovod.torch.mpi_ops import (
 from horovod.torch.optimizer import DistributedOptimizer
 from horovod.torch.sync_batch_norm import SyncBatchNorm
 
+__all__ = [
+    "Adasum",
+    "Average",
+    "Compression",
+    "DistributedOptimizer",
+    "HorovodInternalError",
+    "Max",
+    "Min",
+    "ProcessSet",
+    "Product",
+    "Sum",
+    "SyncBatchNorm",
+    "add_process_set",
+    "allgather",
+    "allgather_async",
+    "allgather_object",
+    "allreduce",
+    "allreduce_",
+    "allreduce_async",
+    "allreduce_async_",
+    "alltoall",
+    "alltoall_async",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_async",
+    "broadcast_async_",
+    "broadcast_object",
+    "broadcast_optimizer_state",
+    "broadcast_parameters",
+    "ccl_built",
+    "compression",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "elastic",
+    "functions",
+    "global_process_set",
+    "gloo_built",
+    "gloo_enabled",
+    "grouped_allgather",
+    "grouped_allgather_async",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "grouped_allreduce_async",
+    "grouped_allreduce_async_",
+    "grouped_alltoall",
+    "grouped_alltoall_async",
+    "grouped_broadcast",
+    "grouped_broadcast_",
+    "grouped_broadcast_async",
+    "grouped_broadcast_async_",
+    "grouped_reducescatter",
+    "grouped_reducescatter_async",
+    "init",
+    "is_initialized",
+    "join",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_ops",
+    "mpi_threads_supported",
+    "nccl_built",
+    "optimizer",
+    "poll",
+    "rank",
+    "reducescatter",
+    "reducescatter_async",
+    "remove_process_set",
+    "rocm_built",
+    "shutdown",
+    "size",
+    "sparse_allreduce_async",
+    "start_timeline",
+    "stop_timeline",
+    "sync_batch_norm",
+    "synchronize",
+]
+
 _check_has_gpu = cuda_built
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "importlib"]
-__all__.append("elastic")
 
-
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     # Not before it is asked for: a job that is not elastic need not pay for its import.
     if name == "elastic":
         return importlib.import_module("horovod.torch.elastic")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

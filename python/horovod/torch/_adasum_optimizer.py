@@ -23,7 +23,7 @@ class AdasumOptimizer(WrappedOptimizer):
     def _setup(self, named_parameters: Any, **settings: Any) -> None:
         self._arrived = False  # gradients, since the last step
         self._agreed = False  # on whether they are finite, since the last step
-        super()._setup(named_parameters, **settings)
+        self._setup_parameters(named_parameters, **settings)
 
     def _gradient_arrived(self, p: torch.Tensor) -> None:
         self._arrived = True
@@ -61,7 +61,7 @@ class AdasumOptimizer(WrappedOptimizer):
         self._arrived = self._agreed = False
         return result
 
-    step.hooked = True  # for torch: the wrapped optimizer's step runs the step hooks
+    step.hooked = True  # type: ignore[attr-defined]  # for torch: the wrapped optimizer's step runs the step hooks
 
     def _reduce_changes(self, trained: Any, starts: Any) -> None:
         started = []
@@ -87,7 +87,7 @@ class AdasumOptimizer(WrappedOptimizer):
         """A context that changes nothing: gradients are not reduced."""
         yield
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """As the wrapped optimizer's."""
         self._arrived = self._agreed = False
         super().load_state_dict(state_dict)

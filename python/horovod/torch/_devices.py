@@ -1,7 +1,7 @@
 """CUDA tensors that the runtime takes where they are; all others go through host memory."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional
 
 import torch
@@ -36,7 +36,7 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
     return all(tensor.device.index == _device for tensor in tensors)
 
 
-def takes(tensors: Sequence[torch.Tensor], fields: dict[str, Any]) -> bool:
+def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
     """Whether :func:`start` takes `tensors`, to be reduced if `fields` say how. The same on all
     ranks whose tensors are alike, or else they are told that they differ."""
     if "reduction" in fields and not all(_can_reduce(tensor, **fields) for tensor in tensors):
@@ -60,7 +60,7 @@ def start(
     names: Sequence[str],
     finish: Callable[[int], Any],
     process_set: int,
-    each: Sequence[dict[str, Any]],
+    each: Sequence[Mapping[str, Any]],
 ) -> int:
     """Hands over `tensors`, whose results go to `outputs` or, where that is None or has another
     size, to memory of the runtime's; `each` has the fields of each request.
@@ -80,7 +80,7 @@ def start(
             DTYPES[str(source.dtype)[len("torch.") :]],
             input_address=source.data_ptr(),
             output_address=0 if output is None else output.data_ptr(),
-            device=_device,
+            device=_device,  # type: ignore[arg-type]  # takes() has found one
             ready_event=ready.cuda_event,
             **{"shape": source.shape, **fields},
         )
@@ -91,7 +91,8 @@ def start(
 
 def _copy(address: int, like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     """A tensor of torch's own with what is there, and nothing under way that reads from there."""
-    capsule = _ffi.as_dlpack(address, math.prod(shape) * like.element_size(), _device)
+    size = math.prod(shape) * like.element_size()
+    capsule = _ffi.as_dlpack(address, size, _device)  # type: ignore[arg-type]  # takes() has found one
     with torch.cuda.device(_device):
         memory = torch.utils.dlpack.from_dlpack(capsule)
         copy = memory.view(like.dtype).reshape(shape).clone()

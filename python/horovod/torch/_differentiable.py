@@ -12,7 +12,7 @@ from horovod.torch import _tensors
 from horovod.torch.compression import Compressor
 
 
-class Differentiable(torch.autograd.Function):
+class Differentiable(torch.autograd.Function):  # type: ignore[misc]  # torch is Any here
     """A collective whose results have gradients; of a group unless `single`."""
 
     @staticmethod

@@ -116,7 +116,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._local_only = False  # in no_sync()
         self._sparse_dims: dict[torch.Tensor, int] = {}  # of parameters seen with a sparse gradient
         self._group_of: dict[torch.Tensor, _Group] = {}
-        super()._setup(named_parameters, **settings)
+        self._setup_parameters(named_parameters, **settings)
         if groups is not None and (is_elastic() or self._reduces()):
             for parameters in self._as_lists(groups):
                 group = _Group(parameters)
@@ -129,7 +129,7 @@ class GradientOptimizer(WrappedOptimizer):
         names = list(by_name)
         if not is_elastic():  # there ranks make their optimizers at different times
             name = "horovod.groups." + next(iter(names), "")
-            root = self._process_set.ranks[0]
+            root = self._process_set.ranks[0]  # type: ignore[index]  # a set that this rank is in has ranks
             names = broadcast_object(names, root, name, self._process_set)
         if set(names) != set(by_name):
             raise ValueError("groups: the ranks' optimizers have different parameters")
@@ -199,7 +199,7 @@ class GradientOptimizer(WrappedOptimizer):
         is_plain = grad.layout == torch.strided and grad.is_contiguous()
         return _Plain(p, grad) if is_plain else None
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def _fill_missing(self, p: torch.Tensor) -> None:
         if p.grad is not None:
             return
@@ -208,7 +208,7 @@ class GradientOptimizer(WrappedOptimizer):
         else:
             p.grad = torch.zeros_like(p)
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def _note_sparse_dim(self, p: torch.Tensor) -> int:
         """Notes what the others' gradients look like when this rank has none, and returns it."""
         if p in self._sparse_dims and p.grad._nnz() == 0:
@@ -218,7 +218,7 @@ class GradientOptimizer(WrappedOptimizer):
             self._sparse_dims[p] = p.grad.sparse_dim()
         return self._sparse_dims[p]
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def _as_dense(self, p: torch.Tensor) -> _Dense:
         self._fill_missing(p)
         grad, sparse_dim = p.grad, self._sparse_dims.get(p, 0)
@@ -234,16 +234,16 @@ class GradientOptimizer(WrappedOptimizer):
 
     # Finishing.
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def _finish(self) -> None:
         dense = [each for each in self._operations if isinstance(each, _Operation)]
         ops.synchronize_all([operation.handle for operation in dense])
         for operation in dense:
             for part in operation.parts:
                 part.finish(self._compression)
-        for operation in self._operations:
-            if isinstance(operation, _SparseOperation):
-                operation.p.grad = operation.finish()
+        for each in self._operations:
+            if isinstance(each, _SparseOperation):
+                each.p.grad = each.finish()
         self._operations.clear()
 
     def _complete(self) -> None:
@@ -325,7 +325,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._reduced = False
         return result
 
-    step.hooked = True  # for torch: the wrapped optimizer's step runs the step hooks
+    step.hooked = True  # type: ignore[attr-defined]  # for torch: the wrapped optimizer's step runs the step hooks
 
     def _reducing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         def reducing_closure() -> Any:
@@ -347,7 +347,7 @@ class GradientOptimizer(WrappedOptimizer):
         self._reduced = False
         super().zero_grad(*args, **kwargs)
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """As the wrapped optimizer's. Reductions under way are dropped."""
         self._forget()
         self._synchronized = False

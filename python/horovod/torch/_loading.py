@@ -34,7 +34,8 @@ def tensors_of(value: Any) -> Any:
 
 def load_optimizer(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
     """Loads `state_dict`, whose tensors the optimizer may keep."""
-    if _loads_like_torch(type(optimizer)) and _torch_copies():
+    kind: type = type(optimizer)
+    if _loads_like_torch(kind) and _torch_copies():
         state_dict = mapped(state_dict, lambda value: _Given(value) if isinstance(value, torch.Tensor) else value)
     optimizer.load_state_dict(state_dict)
 

@@ -51,7 +51,7 @@ class HorovodReducescatter(Differentiable):
 def reducescatter(
     tensor: torch.Tensor,
     name: Optional[str] = None,
-    compression: Compressor = Compression.none,
+    compression: type[Compressor] = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
@@ -80,7 +80,7 @@ class HorovodGroupedReducescatter(Differentiable):
 def grouped_reducescatter(
     tensors: Sequence[torch.Tensor],
     name: Optional[str] = None,
-    compression: Compressor = Compression.none,
+    compression: type[Compressor] = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,

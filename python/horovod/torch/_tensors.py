@@ -9,8 +9,10 @@ from typing import Any, Callable, Optional, TypeVar, cast
 import torch
 
 from horovod import _ffi
-from horovod.common.tensors import DTYPES, Kind
-from horovod.torch import _devices as devices  # noqa: F401 - of the adapter
+from horovod.common.tensors import DTYPES, DevicePath, Kind
+from horovod.torch import _devices
+
+devices: DevicePath = _devices
 
 # Of memory that comes from the system each time, where its first use takes longer, page by page,
 # than asking for huge pages. Less is kept by the C library and used again.
@@ -48,7 +50,8 @@ def kind(value: Any, exact: bool = False) -> Optional[Kind]:
 def address(tensor: torch.Tensor) -> Optional[int]:
     if not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg() or tensor.is_conj():
         return None  # the memory of negative and conjugate views has another sign
-    return tensor.data_ptr()
+    place: int = tensor.data_ptr()
+    return place
 
 
 def storage(tensor: torch.Tensor) -> Optional[Hashable]:

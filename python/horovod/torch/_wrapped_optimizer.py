@@ -20,15 +20,21 @@ def _in_backward() -> bool:
     return current is not None and current() != -1
 
 
-class WrappedOptimizer:
+# Behind it in the bases there is a torch optimizer's class, which is not known here.
+_Behind: Any = object
+
+
+class WrappedOptimizer(_Behind):  # type: ignore[misc]
     """Goes before a torch optimizer's class in the bases of a class made for it, and calls it by
     super().
 
-    Not thread-safe, as torch's optimizers. Subclasses define `_gradient_arrived` and
-    `_finish_gradients`.
+    Not thread-safe, as torch's optimizers. Subclasses define `_setup`, which calls
+    `_setup_parameters`, and `_gradient_arrived` and `_finish_gradients`.
     """
 
-    def _setup(
+    state: Any  # the wrapped optimizer's
+
+    def _setup_parameters(
         self,
         named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]],
         compression: Any,
@@ -50,8 +56,9 @@ class WrappedOptimizer:
 
     # Parameters.
 
-    def _groups(self) -> list[dict]:
-        return vars(self)["param_groups"]
+    def _groups(self) -> list[dict[str, Any]]:
+        groups: list[dict[str, Any]] = vars(self)["param_groups"]
+        return groups
 
     def _trained(self) -> list[torch.Tensor]:
         """The parameters that take part, in the same order on all ranks."""
@@ -119,7 +126,7 @@ class WrappedOptimizer:
         accumulator.register_hook(hook)
         self._grad_accumulators.append(accumulator)
 
-    def add_param_group(self, param_group: dict) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """As the wrapped optimizer's; the new parameters' gradients are reduced as well."""
         super().add_param_group(param_group)
         self._adopt_parameters()
@@ -131,17 +138,17 @@ class WrappedOptimizer:
         self.backward_passes_per_step = passes
 
     @property
-    def param_groups(self) -> list[dict]:
+    def param_groups(self) -> list[dict[str, Any]]:
         """The parameter groups. Whoever looks at them after backward() finds finished gradients."""
         if not _in_backward():
             self._finish_gradients()
         return self._groups()
 
     @param_groups.setter
-    def param_groups(self, groups: list[dict]) -> None:
-        vars(self)["param_groups"] = groups
+    def param_groups(self, groups: list[dict[str, Any]]) -> None:
+        self.__dict__["param_groups"] = groups
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """As the wrapped optimizer's. Groups and state stay the objects that others (schedulers)
         hold."""
         groups, state = self._groups(), self.state
@@ -157,7 +164,7 @@ class WrappedOptimizer:
             self.param_groups = groups
 
     def _changed_settings(self) -> dict[str, Any]:
-        """Those of `_setup` that a copy is to be made with instead of this optimizer's own."""
+        """Those of `_setup_parameters` and `_setup` that a copy is to be made with instead of this optimizer's own."""
         return {"backward_passes_per_step": self.backward_passes_per_step}
 
     # For subclasses.

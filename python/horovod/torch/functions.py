@@ -16,8 +16,9 @@ Params = Union[dict[str, torch.Tensor], list[torch.Tensor], list[tuple[str, torc
 
 
 def _named(params: Params) -> list[tuple[Optional[str], torch.Tensor]]:
+    named: list[tuple[Optional[str], torch.Tensor]]
     if isinstance(params, dict):
-        named = sorted(params.items())
+        named = [*sorted(params.items())]
     elif isinstance(params, list):
         named = [item if isinstance(item, tuple) else (None, item) for item in params]
     else:

@@ -15,7 +15,7 @@ All of them raise:
 from typing import Any
 
 from horovod.common import ops, process_sets
-from horovod.common.basics import (  # noqa: F401
+from horovod.common.basics import (
     ccl_built,
     cross_rank,
     cross_size,
@@ -39,9 +39,9 @@ from horovod.common.basics import (  # noqa: F401
     start_timeline,
     stop_timeline,
 )
-from horovod.common.exceptions import HorovodInternalError, HorovodRequestError  # noqa: F401
-from horovod.common.ops import Adasum, Average, Max, Min, Product, Sum  # noqa: F401
-from horovod.torch._allgather import (  # noqa: F401
+from horovod.common.exceptions import HorovodInternalError, HorovodRequestError
+from horovod.common.ops import Adasum, Average, Max, Min, Product, Sum
+from horovod.torch._allgather import (
     HorovodAllgather,
     HorovodGroupedAllgather,
     allgather,
@@ -49,7 +49,7 @@ from horovod.torch._allgather import (  # noqa: F401
     grouped_allgather,
     grouped_allgather_async,
 )
-from horovod.torch._allreduce import (  # noqa: F401
+from horovod.torch._allreduce import (
     HorovodAllreduce,
     HorovodGroupedAllreduce,
     allreduce,
@@ -61,7 +61,7 @@ from horovod.torch._allreduce import (  # noqa: F401
     grouped_allreduce_async,
     grouped_allreduce_async_,
 )
-from horovod.torch._alltoall import (  # noqa: F401
+from horovod.torch._alltoall import (
     HorovodAlltoall,
     HorovodGroupedAlltoall,
     alltoall,
@@ -69,7 +69,7 @@ from horovod.torch._alltoall import (  # noqa: F401
     grouped_alltoall,
     grouped_alltoall_async,
 )
-from horovod.torch._broadcast import (  # noqa: F401
+from horovod.torch._broadcast import (
     HorovodBroadcast,
     HorovodGroupedBroadcast,
     broadcast,
@@ -81,7 +81,7 @@ from horovod.torch._broadcast import (  # noqa: F401
     grouped_broadcast_async,
     grouped_broadcast_async_,
 )
-from horovod.torch._reducescatter import (  # noqa: F401
+from horovod.torch._reducescatter import (
     HorovodGroupedReducescatter,
     HorovodReducescatter,
     grouped_reducescatter,
@@ -89,8 +89,84 @@ from horovod.torch._reducescatter import (  # noqa: F401
     reducescatter,
     reducescatter_async,
 )
-from horovod.torch._sparse import sparse_allreduce_async  # noqa: F401
+from horovod.torch._sparse import sparse_allreduce_async
 from horovod.torch._tensors import not_compiled
+
+__all__ = [
+    "Adasum",
+    "Average",
+    "HorovodAllgather",
+    "HorovodAllreduce",
+    "HorovodAlltoall",
+    "HorovodBroadcast",
+    "HorovodGroupedAllgather",
+    "HorovodGroupedAllreduce",
+    "HorovodGroupedAlltoall",
+    "HorovodGroupedBroadcast",
+    "HorovodGroupedReducescatter",
+    "HorovodInternalError",
+    "HorovodReducescatter",
+    "HorovodRequestError",
+    "Max",
+    "Min",
+    "Product",
+    "Sum",
+    "allgather",
+    "allgather_async",
+    "allreduce",
+    "allreduce_",
+    "allreduce_async",
+    "allreduce_async_",
+    "alltoall",
+    "alltoall_async",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_async",
+    "broadcast_async_",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "gloo_built",
+    "gloo_enabled",
+    "grouped_allgather",
+    "grouped_allgather_async",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "grouped_allreduce_async",
+    "grouped_allreduce_async_",
+    "grouped_alltoall",
+    "grouped_alltoall_async",
+    "grouped_broadcast",
+    "grouped_broadcast_",
+    "grouped_broadcast_async",
+    "grouped_broadcast_async_",
+    "grouped_reducescatter",
+    "grouped_reducescatter_async",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "join",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "poll",
+    "rank",
+    "reducescatter",
+    "reducescatter_async",
+    "rocm_built",
+    "shutdown",
+    "size",
+    "sparse_allreduce_async",
+    "start_timeline",
+    "stop_timeline",
+    "synchronize",
+]
 
 
 @not_compiled

@@ -18,7 +18,7 @@ from horovod.torch.mpi_ops import Adasum, Average
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]] = None,
-    compression: Compressor = Compression.none,
+    compression: type[Compressor] = Compression.none,
     backward_passes_per_step: int = 1,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
@@ -78,7 +78,7 @@ def DistributedOptimizer(
         )
         groups = num_groups if groups is None else groups
     _check_groups(groups)
-    settings = dict(
+    settings: dict[str, Any] = dict(
         compression=compression,
         backward_passes_per_step=backward_passes_per_step,
         sparse_as_dense=sparse_as_dense,
@@ -106,11 +106,11 @@ def _check_groups(groups: Any) -> None:
             raise ValueError("A torch.Tensor can be in one group only.")
 
 
-def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict) -> Any:
+def _wrap(optimizer: torch.optim.Optimizer, kind: type, named_parameters: Any, settings: dict[str, Any]) -> Any:
     own, place = type(optimizer), {"__module__": __name__}
     # One class between, since Lightning 1.x makes a class of the first base of this one.
     combined = type(own.__name__, (kind, own), dict(place, __reduce_ex__=_reduced))
-    wrapped = object.__new__(type(own.__name__, (combined,), place))
+    wrapped: Any = object.__new__(type(own.__name__, (combined,), place))
     # The same groups and state, not copies: what is done to one of the two is done to both.
     attributes = dict(vars(optimizer))
     attributes.pop("step", None)  # a learning rate scheduler's wrapper of the other's method
@@ -129,7 +129,7 @@ def _reduced(wrapped: Any, _: Any) -> tuple[Any, ...]:
     return _made_again, (own, kind, named, settings, wrapped.__getstate__())
 
 
-def _made_again(own: type, kind: type, named: Any, settings: dict, state: dict) -> Any:
-    optimizer = object.__new__(own)
+def _made_again(own: type, kind: type, named: Any, settings: dict[str, Any], state: dict[str, Any]) -> Any:
+    optimizer: Any = object.__new__(own)
     optimizer.__setstate__(state)
     return _wrap(optimizer, kind, named, settings)

@@ -10,7 +10,7 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch.mpi_ops import Sum, allgather, allreduce_
 
 
-class SyncBatchNorm(_BatchNorm):
+class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]  # torch is Any here
     """Batch normalization over the joined batch of all ranks, for batches that are small on each.
 
     In training, mean and variance are those of all ranks' inputs, of which there may be different
@@ -95,7 +95,7 @@ def _per_channel(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return values.reshape([1, -1] + [1] * (like.dim() - 2))
 
 
-class _SyncBatchNormFunction(torch.autograd.Function):
+class _SyncBatchNormFunction(torch.autograd.Function):  # type: ignore[misc]  # torch is Any here
     """Statistics are put together as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise
     Algorithm for Computing Sample Variances, 1979: exact also where the mean is large beside the
     deviation."""
@@ -124,19 +124,20 @@ class _SyncBatchNormFunction(torch.autograd.Function):
         output = normalized
         if weight is not None:
             output = output * _per_channel(weight.to(precise), values)
-            output = output + _per_channel(bias.to(precise), values)
+            # There is none of the two, or both.
+            output = output + _per_channel(bias.to(precise), values)  # type: ignore[union-attr]
         ctx.mark_non_differentiable(mean, variance)
         return output.to(input.dtype), mean, variance, count
 
     @staticmethod
-    @once_differentiable
+    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[Optional[torch.Tensor], ...]:
         normalized, scale, weight = ctx.saved_tensors
         values = grad.to(normalized.dtype)
         others = [d for d in range(values.dim()) if d != 1]
         sums = torch.stack([values.sum(others), (values * normalized).sum(others)])
-        grad_bias, grad_weight = sums.clone() if weight is not None else (None, None)
-        grad_input = None
+        own_sums = None if weight is None else sums.clone()
+        grad_input = grad_weight = grad_bias = None
         # Also where this rank's input needs no gradient: another's may.
         means = allreduce_(sums, name="sync_batch_norm.backward", op=Sum, process_set=ctx.process_set)
         means /= ctx.count
@@ -146,8 +147,8 @@ class _SyncBatchNormFunction(torch.autograd.Function):
             if weight is not None:
                 scale = scale * weight.to(scale.dtype)
             grad_input = (grad_input * _per_channel(scale, values)).to(grad.dtype)
-        if weight is not None:
-            grad_bias, grad_weight = grad_bias.to(weight.dtype), grad_weight.to(weight.dtype)
+        if own_sums is not None:
+            grad_bias, grad_weight = own_sums.to(weight.dtype)
         return grad_input, grad_weight, grad_bias, None, None
 
 

@@ -41,7 +41,7 @@ class ModelStateHandler(StateDictHandler):
         return _loading.tensors_of(self.value)
 
     def take(self, state: Any) -> None:
-        state_dict = OrderedDict(state)
+        state_dict: Any = OrderedDict(state)
         state_dict._metadata = self._metadata
         self.value.load_state_dict(state_dict)
 

@@ -8,7 +8,7 @@ import torch
 from horovod.elastic.iterable import ElasticIterable
 
 
-class ElasticIterableDataset(ElasticIterable, torch.utils.data.IterableDataset):
+class ElasticIterableDataset(ElasticIterable, torch.utils.data.IterableDataset):  # type: ignore[misc]  # torch is Any here
     """Deals out the items of an iterable to the ranks one by one; the counterpart of
     :class:`ElasticSampler` for data without a length.
 

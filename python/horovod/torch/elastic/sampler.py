@@ -5,11 +5,12 @@ import torch
 from horovod.elastic import sampler
 
 
-class ElasticSampler(sampler.ElasticSampler, torch.utils.data.Sampler):
+class ElasticSampler(sampler.ElasticSampler, torch.utils.data.Sampler):  # type: ignore[misc]  # torch is Any here
     __doc__ = sampler.ElasticSampler.__doc__
 
     @staticmethod
     def _shuffled(length: int, seed: int) -> list[int]:
         generator = torch.Generator()
         generator.manual_seed(seed)
-        return torch.randperm(length, generator=generator).tolist()
+        order: list[int] = torch.randperm(length, generator=generator).tolist()
+        return order

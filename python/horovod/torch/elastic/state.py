@@ -4,19 +4,33 @@ from typing import Any, Optional
 
 import torch
 
-from horovod.elastic.state import State  # noqa: F401 - hvd.elastic.State
-from horovod.elastic.tensor_state import ObjectState, TensorState  # noqa: F401
+from horovod.elastic.handlers import StateHandler
+from horovod.elastic.state import State
+from horovod.elastic.tensor_state import ObjectState, TensorState
 from horovod.torch._loading import TREES
-from horovod.torch.elastic.handlers import (  # noqa: F401 - also Horovod's names of this module
+from horovod.torch.elastic.handlers import (
     ModelStateHandler,
     OptimizerStateHandler,
     SamplerStateHandler,
     StateDictHandler,
-    StateHandler,
     get_handler_registry,
     handler_of,
     set_handler_registry,
 )
+
+__all__ = [
+    "ModelStateHandler",
+    "ObjectState",
+    "OptimizerStateHandler",
+    "SamplerStateHandler",
+    "State",
+    "StateDictHandler",
+    "StateHandler",
+    "TorchState",
+    "get_handler_registry",
+    "handler_of",
+    "set_handler_registry",
+]
 
 
 class TorchState(TensorState):
@@ -68,7 +82,7 @@ class TorchState(TensorState):
 
     def _drop_gradients(self) -> None:
         """What a step that was broken off has left must not be added to."""
-        parameters = {}
+        parameters: dict[int, torch.Tensor] = {}
         for handler in self._handlers.values():
             value = handler.value
             if isinstance(value, torch.nn.Module):

@@ -1,6 +1,7 @@
 """Shell commands that do not outlive this process."""
 
 import codecs
+import contextlib
 import os
 import re
 import subprocess
@@ -57,6 +58,7 @@ def execute(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+    assert guard.stdin is not None  # a pipe
     streams = (("stdout", guard.stdout, stdout), ("stderr", guard.stderr, stderr))
     forwarding: list[threading.Thread] = [
         in_thread(
@@ -83,10 +85,8 @@ def execute(
 
 
 def _wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        pass
 
 
 def prefix_connection(source: Any, target: Any, prefix: Any, index: Any, prefix_output_with_timestamp: bool) -> None:
