@@ -42,7 +42,7 @@ def _sklearn_digits(train):
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise SystemExit("Give MNIST's folder with --data-dir, or install scikit-learn for its digits.")
+        raise SystemExit("Give MNIST's folder with --data-dir, or install scikit-learn for its digits.") from None
     digits = load_digits()  # 1797 images of 8x8, sorted by writer
     images = torch.tensor(digits.images.tolist()).div(16).unsqueeze(1)
     images = torch.nn.functional.interpolate(images, size=(28, 28))

@@ -5,9 +5,11 @@ Looked at are the lines `#include "..."` of all C++ files, which say more exactl
 1. A file includes only what its folder may depend on (ALLOWED).
 2. No file includes itself through others, and no folder depends on itself through other folders.
 3. The libraries that give a folder its purpose stay in it (THIRD_PARTY).
-4. The environment is read in one file, and the clock is read and slept on in one file (ONLY_IN); tests don't sleep either. Nobody waits by the wall clock.
+4. The environment is read in one file, and the clock is read and slept on in one file (ONLY_IN); tests don't sleep either. Nobody waits by the wall
+   clock.
 5. A file's namespace is its folder's: hvd::collectives::gloo for collectives/gloo; what is directly in base is hvd's own.
-6. No two types or functions of a namespace have the same name in different files: linked into one program, one of them would be used in the place of both.
+6. No two types or functions of a namespace have the same name in different files: linked into one program, one of them would be used in the place of
+   both.
 7. A folder has at most FOLDER_LIMIT sources beside its tests.
 """
 
@@ -131,7 +133,8 @@ ONLY_IN = {
     # Those beside base show limits as they were set.
     r"\bFormatDuration\s*\(": (
         ["base/text/duration_text.cc", "collectives/shm/segment/segment_setup_host.cc", "worker_runtime/control/control_accept.cc",
-         "worker_runtime/control/control_channel.cc", "worker_runtime/control/mail_control_channel.cc", "worker_runtime/session/rendezvous_session.cc"],
+         "worker_runtime/control/control_channel.cc", "worker_runtime/control/mail_control_channel.cc",
+         "worker_runtime/session/rendezvous_session.cc"],
         "users are shown durations by DurationText: it has no nanoseconds", False,
     ),
     r"\babsl::Now\s*\(|\bsystem_clock\b": (
@@ -325,7 +328,8 @@ def declares_only(lines):
 
 
 def names_of(text):
-    """[(line number, name with its namespace)] of the types and functions that a file defines and other files can see; what stands at the line's begin is in no class."""
+    """[(line number, name with its namespace)] of the types and functions that a file defines and other files can see; what stands at the line's
+    begin is in no class."""
     namespaces, found = [], []
     for number, line in enumerate(text.splitlines(), 1):
         opened, named = NAMESPACE.match(line), TYPE.match(line)

@@ -4,8 +4,8 @@ The wheel runs on any x86-64 Linux whose glibc is at least Debian 12's (2.36), u
 
 * Bundled libraries get names with a hash of their content, and a search path relative to themselves, so that they can't be taken for (or be replaced
   by) another library of that name in the process or on the machine.
-* Left to the system: glibc, and libstdc++ with libgcc_s. A process must have one C++ runtime, and that one is the one that torch uses too. A system with
-  glibc 2.36 has a libstdc++ that is new enough.
+* Left to the system: glibc, and libstdc++ with libgcc_s. A process must have one C++ runtime, and that one is the one that torch uses too. A system
+  with glibc 2.36 has a libstdc++ that is new enough.
 * The same input gives the same bytes: fixed order, times and modes.
 
 Called by tools/build_wheel:  wheel.py STAGE OUTPUT_DIRECTORY

@@ -190,12 +190,12 @@ def reduced(step: Step, values: list[np.ndarray], places: int) -> np.ndarray:
         return _scaled(_adasum(values).astype(dtype), step.postscale)
     stacked = np.stack(values)
     if step.reduction in (hvd.Sum, hvd.Average):
-        result = stacked.any(0) if dtype == bool else stacked.sum(0, dtype=dtype)
+        result = stacked.any(0) if dtype == np.bool_ else stacked.sum(0, dtype=dtype)
     elif step.reduction == hvd.Product:
-        result = stacked.all(0) if dtype == bool else stacked.prod(0, dtype=dtype)
+        result = stacked.all(0) if dtype == np.bool_ else stacked.prod(0, dtype=dtype)
     else:
         result = stacked.min(0) if step.reduction == hvd.Min else stacked.max(0)
-    divides = step.reduction == hvd.Average and dtype != bool
+    divides = step.reduction == hvd.Average and dtype != np.bool_
     if divides and dtype.kind != "f" and step.postscale == 1.0:
         return (np.sign(result) * (np.abs(result.astype(np.int64)) // places)).astype(dtype)
     return _scaled(result, step.postscale / places if divides else step.postscale)

@@ -151,7 +151,7 @@ def test_reset_that_can_not_succeed_ends_the_run(runtime, failures):
 def test_deferred_process_joins_first_and_is_reset_only_if_it_moved(runtime, monkeypatch):
     for moved in (False, True):
         state, joined = Recording(), []
-        monkeypatch.setattr(basics, "join_world", lambda: joined.append(list(state.calls)))
+        monkeypatch.setattr(basics, "join_world", lambda joined=joined, state=state: joined.append(list(state.calls)))
         monkeypatch.setattr(_process.process, "moved", moved)
         run(runtime, raising(), state)
         assert joined[0] == []
@@ -272,8 +272,10 @@ print("not reached")
         ("init", "hvd.shutdown(); hvd.init()"),
         (
             "reset",
-            "@hvd.elastic.run\ndef train(state):\n    raise hvd.HorovodInternalError()\n"
-            "train(hvd.elastic.TorchState(epoch=0))",
+            (
+                "@hvd.elastic.run\ndef train(state):\n    raise hvd.HorovodInternalError()\n"
+                "train(hvd.elastic.TorchState(epoch=0))"
+            ),
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """ElasticSampler and ElasticIterableDataset through changes of the world, which the test makes up.
 In one process."""
 
+import functools
 import random
 import types
 
@@ -27,7 +28,8 @@ class World:
         self.size, self.cursors = size, survivors
         while len(self.cursors) < size:
             self.cursors.append(self._make())
-        for self.rank, cursor in enumerate(self.cursors):
+        for rank, cursor in enumerate(self.cursors):
+            self.rank = rank
             cursor.load_state_dict(progress) if progress else cursor.reset()
 
     def batches(self, batch_size):
@@ -83,7 +85,8 @@ def test_each_index_is_committed_once_whatever_happens(make, monkeypatch):
             repeated = len(committed) - len(set(committed))
             assert set(committed) == set(range(length)), seed
             assert repeated < max(size, 1), seed
-            for world.rank, cursor in enumerate(world.cursors):
+            for rank, cursor in enumerate(world.cursors):
+                world.rank = rank
                 cursor.set_epoch(epoch + 1)
 
 
@@ -247,7 +250,8 @@ def test_sampler_is_horovods_whatever_the_order_of_calls(shuffle, monkeypatch):
     for seed in range(150):
         choose = random.Random(seed)
         length = choose.randint(0, 40)
-        world = World(monkeypatch, lambda: ElasticSampler(range(length), shuffle, seed), choose.randint(1, 5))
+        make = functools.partial(ElasticSampler, range(length), shuffle, seed)
+        world = World(monkeypatch, make, choose.randint(1, 5))
         orders = [ElasticSampler(range(length), shuffle, seed + epoch) for epoch in range(7)]
         orders = [each.remaining_indices for each in orders]
         pairs = [
@@ -271,7 +275,7 @@ def test_stream_is_dealt_by_the_same_rules(monkeypatch):
         length = choose.randint(0, 40)
         world = World(monkeypatch, make_iterable(length), choose.randint(1, 5))
         pairs = [
-            (cursor, Rules(length, lambda epoch: list(range(length)), world.size, world.rank))
+            (cursor, Rules(length, lambda epoch, length=length: list(range(length)), world.size, world.rank))
             for world.rank, cursor in enumerate(world.cursors)
         ]
         kept = [pairs[0][0].state_dict()]

@@ -57,7 +57,7 @@ def test_init_again_does_nothing():
 
 
 def test_bad_arguments_of_init():
-    with pytest.raises(ValueError, match="list of hvd.ProcessSet"):
+    with pytest.raises(ValueError, match=r"list of hvd\.ProcessSet"):
         hvd.init(process_sets=[[0]])
     with pytest.raises(ValueError, match="dynamic"):
         hvd.init(process_sets="static")

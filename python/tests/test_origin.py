@@ -49,8 +49,7 @@ def start(**variables):
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**own, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         timeout=120,
     )

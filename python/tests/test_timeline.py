@@ -83,7 +83,7 @@ def test_operations_of_all_ranks_overlap(path):
 
 def test_activities_lie_within_operations(path):
     def work():
-        for i in range(20):
+        for _ in range(20):
             hvd.grouped_allreduce([torch.ones(100), torch.ones(50)], name="g")
 
     events = record(path, work)
@@ -155,7 +155,7 @@ def _allreduce_twice(process_set):
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
     missing = str(tmp_path / "missing" / "timeline.json")
     if hvd.rank() == 0:
-        with pytest.raises(ValueError, match="missing/timeline.json"):
+        with pytest.raises(ValueError, match=r"missing/timeline\.json"):
             hvd.start_timeline(missing)
     else:
         hvd.start_timeline(missing)

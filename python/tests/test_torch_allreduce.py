@@ -69,14 +69,14 @@ def test_allreduce_leaves_its_input():
 def test_allreduce_async_many_in_different_order():
     """Named operations match by name, whatever the order."""
     order = list(range(50)) if hvd.rank() % 2 == 0 else list(reversed(range(50)))
-    handles = {i: hvd.allreduce_async(torch.full((i + 1,), float(i)), name="many.%d" % i, op=hvd.Sum) for i in order}
+    handles = {i: hvd.allreduce_async(torch.full((i + 1,), float(i)), name=f"many.{i}", op=hvd.Sum) for i in order}
     for i in range(50):
         result = hvd.synchronize(handles[i])
         assert torch.equal(result, torch.full((i + 1,), float(i * hvd.size())))
 
 
 def test_allreduce_async_keeps_tensors_alive():
-    handles = [hvd.allreduce_async_(torch.full((1000,), 1.0), name="alive.%d" % i, op=hvd.Sum) for i in range(20)]
+    handles = [hvd.allreduce_async_(torch.full((1000,), 1.0), name=f"alive.{i}", op=hvd.Sum) for i in range(20)]
     gc.collect()
     for handle in handles:
         assert torch.equal(hvd.synchronize(handle), torch.full((1000,), float(hvd.size())))

@@ -273,7 +273,7 @@ def test_checkpoint_of_another_model_is_an_error(tmp_path, new_job):
     train(state_in(tmp_path), 1)
     new_job()
     other = hvd.elastic.TorchState(torch.nn.Linear(5, 5), checkpoint_dir=str(tmp_path))
-    with pytest.raises(ValueError, match="checkpoint-1-w1.hvd does not fit this state: "):
+    with pytest.raises(ValueError, match=r"checkpoint-1-w1\.hvd does not fit this state: "):
         other.sync()
 
 

@@ -280,7 +280,8 @@ def test_run_returns_what_the_function_returns():
 
     @hvd.elastic.run
     def train(state, steps):
-        for state.batch in range(state.batch, steps):
+        for batch in range(state.batch, steps):
+            state.batch = batch
             step(state.model, state.optimizer)
             state.commit()
         return state.batch

@@ -50,7 +50,7 @@ def test_loader_repeats_itself_without_set_epoch(loop):
 
 
 def test_restore_goes_back_to_the_committed_count(loop):
-    sampler, loader, state = loop
+    sampler, _, state = loop
     sampler.set_epoch(2)
     for index in range(2):
         sampler.record_batch(index, BATCH)

@@ -40,7 +40,7 @@ MISMATCHES = {
 @pytest.mark.several_ranks
 @pytest.mark.parametrize("what", sorted(MISMATCHES))
 def test_mismatch_raises_on_all_ranks(what):
-    with pytest.raises(HorovodRequestError, match="(?s)rank.*0.*rank.*1"):
+    with pytest.raises(HorovodRequestError, match=r"(?s)rank.*0.*rank.*1"):
         MISMATCHES[what]()
     assert_usable()
 
@@ -87,11 +87,11 @@ OPERATIONS = {
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 def test_unsupported_tensors_fail(operation):
     for tensor in (torch.ones(2, dtype=torch.complex64), torch.ones(2).to_sparse()):
-        with pytest.raises(ValueError, match="Tensor type torch.* is not supported."):
+        with pytest.raises(ValueError, match=r"Tensor type torch.* is not supported\."):
             OPERATIONS[operation](tensor)
-    with pytest.raises(ValueError, match="Tensor is required to be contiguous."):
+    with pytest.raises(ValueError, match=r"Tensor is required to be contiguous\."):
         OPERATIONS[operation](torch.ones(12, 12).t())
-    with pytest.raises(ValueError, match="needs a torch.Tensor"):
+    with pytest.raises(ValueError, match=r"needs a torch\.Tensor"):
         OPERATIONS[operation]([1.0])
     assert_usable()
 
@@ -110,7 +110,7 @@ def test_adasum_of_integers_is_refused():
 
 def test_unknown_reduction_is_refused():
     for operation in (hvd.allreduce, hvd.reducescatter):
-        with pytest.raises(ValueError, match="op=17 is not one of hvd.Average"):
+        with pytest.raises(ValueError, match=r"op=17 is not one of hvd\.Average"):
             operation(torch.ones(2), op=17)
     assert_usable()
 
@@ -201,7 +201,7 @@ def test_after_a_peers_shutdown_every_operation_says_so():
         for name in ("first", "second"):
             with pytest.raises(
                 hvd.HorovodInternalError,
-                match="Horovod has been shut down. This was caused by an exception on one of the "
+                match=r"Horovod has been shut down\. This was caused by an exception on one of the "
                 "ranks or an attempt to",
             ):
                 hvd.allreduce(torch.ones(2), name=name)
@@ -225,7 +225,7 @@ def test_shutdown_and_init_again():
     for _ in range(3):
         hvd.shutdown()
         assert not hvd.is_initialized()
-        with pytest.raises(ValueError, match="Horovod has not been initialized; use hvd.init()"):
+        with pytest.raises(ValueError, match=r"Horovod has not been initialized; use hvd\.init\(\)"):
             hvd.rank()
         with pytest.raises(hvd.HorovodInternalError, match="Horovod has not been initialized"):
             hvd.allreduce(torch.ones(2))

@@ -118,7 +118,7 @@ def test_broadcast_optimizer_state(kind):
 
 
 def test_broadcast_optimizer_state_of_a_process_set(ends):
-    model, optimizer = trained("Adam", 1 + hvd.rank())
+    _, optimizer = trained("Adam", 1 + hvd.rank())
     if ends.included():
         hvd.broadcast_optimizer_state(optimizer, hvd.size() - 1, process_set=ends)
         lr = optimizer.param_groups[0]["lr"]

@@ -182,7 +182,7 @@ def test_closure():
     for m, o, data in ((model, optimizer, mine), (reference, plain, joined)):
         for batch in data:
 
-            def closure():
+            def closure(m=m, o=o, batch=batch):
                 o.zero_grad()
                 loss = loss_of(m, batch)
                 loss.backward()

@@ -43,8 +43,10 @@ def test_texts_of_bad_arguments():
     for kwargs, text in (
         (
             dict(named_parameters=model.parameters()),
-            r"named_parameters should be a sequence of tuples \(name, parameter\), usually "
-            r"produced by model.named_parameters\(\)",
+            (
+                r"named_parameters should be a sequence of tuples \(name, parameter\), usually "
+                r"produced by model.named_parameters\(\)"
+            ),
         ),
         (
             dict(named_parameters=[("same", p) for _, p in params]),
@@ -220,7 +222,7 @@ def test_lbfgs_trains_as_one_process():
     plain = torch.optim.LBFGS(reference.parameters(), **settings)
     for m, o, batch in ((model, optimizer, mine[0]), (reference, plain, joined[0])):
 
-        def closure():
+        def closure(m=m, o=o, batch=batch):
             o.zero_grad()
             loss = loss_of(m, batch)
             loss.backward()

@@ -20,7 +20,7 @@ def test_all_workers_killed_at_once_go_on_from_the_last_commit(cluster):
         world = job.log.newest_world()
         for victim in workers_on(cluster["a"]) + workers_on(cluster["b"]):
             os.kill(victim, signal.SIGKILL)
-        job.wait_for(lambda: job.log.newest_world() > world, 60, f"world after kill {kill + 1}")
+        job.wait_for(lambda world=world: job.log.newest_world() > world, 60, f"world after kill {kill + 1}")
     rolled_back = job.finish(samples, epochs)
     assert rolled_back <= 2, "more than the step that each kill broke off"
     assert "Horovod: going on from commit" in job.running.everything()

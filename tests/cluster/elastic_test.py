@@ -62,7 +62,7 @@ def test_killed_workers_are_replaced(cluster, spared):
         victim = dice.choice([pid for pid in workers_on(cluster["a"]) + workers_on(cluster["b"]) if pid != kept])
         world = job.log.newest_world()
         os.kill(victim, signal.SIGKILL)
-        job.wait_for(lambda: job.log.newest_world() > world, 30, f"world after kill {kill + 1}")
+        job.wait_for(lambda world=world: job.log.newest_world() > world, 30, f"world after kill {kill + 1}")
     if spared:
         job.wait_for_size(4)
         after = footprints(job, cluster, kept)

@@ -34,7 +34,9 @@ def test_daemon_ends_and_goes_on_when_there_is_room(cluster):
         world = job.log.newest_world()
         kill(workers_on(cluster["b"])[:1])
         job.running.stdout.wait_until(
-            lambda _: ended() or job.log.newest_world() > world, 60, "the next world, or the daemon's end"
+            lambda _, world=world: ended() or job.log.newest_world() > world,
+            60,
+            "the next world, or the daemon's end",
         )
     assert job.daemon.wait(30) == 1
     assert "journal" in job.daemon.stderr.text and WITHOUT_ROOM in job.daemon.stderr.text

@@ -42,7 +42,7 @@ def write_home(files):
     for name, (text, mode) in files.items():
         path = os.path.join(home, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(path, "w", opener=lambda p, flags: os.open(p, flags, mode)) as file:
+        with open(path, "w", opener=lambda p, flags, mode=mode: os.open(p, flags, mode)) as file:
             file.write(text)
 
 

@@ -274,7 +274,10 @@ class Host:
         """Gives up the IPv4 address, also of lo, for one of IPv6; sshd listens there."""
         self.kill_sshd()
         self.address = self.address.replace("10.77.0.", "fd77::")
-        commands = f"ip -4 address flush dev {self.interface}; ip -4 address flush dev lo; ip address add {self.address}/64 dev {self.interface} nodad"
+        commands = (
+            f"ip -4 address flush dev {self.interface}; ip -4 address flush dev lo; "
+            f"ip address add {self.address}/64 dev {self.interface} nodad"
+        )
         result = self.run(["sh", "-c", commands])
         assert result.returncode == 0, result.stderr
         self.start_sshd()

@@ -64,13 +64,13 @@ def test_encryption_is_compared_with_none(bench):
 
 
 def test_steps_are_compared(bench):
-    printed, (row,) = bench("training.py", "--models", "digits", "--np", "2")
+    _, (row,) = bench("training.py", "--models", "digits", "--np", "2")
     assert row["model"] == "digits torch 1.13"
     assert row["local"] > 0 and row["hvd"] > 0 and row["ddp"] > 0
 
 
 def test_a_job_that_fails_is_told_with_its_last_words():
-    with Referee() as referee, pytest.raises(JobFailed, match="(?s)bad: ended early.*it will not"):
+    with Referee() as referee, pytest.raises(JobFailed, match=r"(?s)bad: ended early.*it will not"):
         referee.start("bad", ["sh", "-c", "echo it will not; exit 3"], 1)
 
 
@@ -78,7 +78,7 @@ def test_a_rank_that_goes_is_told():
     client = "import sys; sys.path.insert(0, {0!r}); import bench_client; bench_client.serve({1!r}, 'x', 0, lambda *_: sys.exit('gone'))"
     with Referee() as referee:
         referee.start("x", [sys.executable, "-c", client.format(str(BENCH), referee.socket_path)], 1)
-        with pytest.raises(JobFailed, match="(?s)rank 0 has gone.*gone"):
+        with pytest.raises(JobFailed, match=r"(?s)rank 0 has gone.*gone"):
             referee.time("x", "allreduce float32 4", 1)
 
 

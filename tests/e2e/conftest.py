@@ -1,4 +1,5 @@
-"""Fixtures of the tests that run horovodrun on this machine. What must leave nothing behind is tested in tests/cluster, where a whole host can be seen."""
+"""Fixtures of the tests that run horovodrun on this machine. What must leave nothing behind is tested in tests/cluster, where a whole host can be
+seen."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A host that is paused with all that runs there is given up, and another world trains. When it goes on, no commit of its own counts any more, even before its
-agent has noticed anything."""
+"""A host that is paused with all that runs there is given up, and another world trains. When it goes on, no commit of its own counts any more, even
+before its agent has noticed anything."""
 
 import contextlib
 import os

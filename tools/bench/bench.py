@@ -55,8 +55,13 @@ def parser(description, rounds, budget):
         metavar="DIRECTORY",
         help="with the compiled programs (default: what tools/bench/run made)",
     )
-    result.add_argument("--horovod", type=Path, default=DEV / "venv-horovod", metavar="DIRECTORY",
-                        help="a virtual environment with Horovod 0.28.1, to compare with where there is one (default: .dev/venv-horovod)")  # fmt: skip
+    result.add_argument(
+        "--horovod",
+        type=Path,
+        default=DEV / "venv-horovod",
+        metavar="DIRECTORY",
+        help="a virtual environment with Horovod 0.28.1, to compare with where there is one (default: .dev/venv-horovod)",
+    )
     result.add_argument("--json", type=Path, metavar="FILE", help="append a JSON object per row to this file")
     return result
 

@@ -17,8 +17,8 @@ def time_calls(call, calls, block):
 
 
 def serve(path, name, rank, handle):
-    """Answers the referee until it goes. handle(operation, type, bytes, calls, block) returns seconds; what it raises before it has communicated, on all
-    ranks alike, is told as "no"."""
+    """Answers the referee until it goes. handle(operation, type, bytes, calls, block) returns seconds; what it raises before it has communicated, on
+    all ranks alike, is told as "no"."""
     with socket.socket(socket.AF_UNIX) as referee:
         referee.connect(path)
         referee.sendall(f"hello {name} {rank}\n".encode())

@@ -2,14 +2,14 @@
 
     tools/bench/commit.py [--workers N ...] [--megabytes N ...] [--tensors N ...] [--rounds N]
 
-Starts an elastic job, so that commits go where they outlive their worker. One line of JSON for each section; what is compared in it is measured in turns,
-medians:
-  commit  of so many megabytes (parameters and Adam's state together), memcpy of as many bytes by one thread into memory that was touched before, and what
-          Horovod does, a deep copy of the state dicts; restore. With several workers all do so at the same time. Also the processor's time, which other
-          programs disturb less. First and second commits take their memory from the system.
+Starts an elastic job, so that commits go where they outlive their worker. One line of JSON for each section; what is compared in it is measured in
+turns, medians:
+  commit  of so many megabytes (parameters and Adam's state together), memcpy of as many bytes by one thread into memory that was touched before, and
+          what Horovod does, a deep copy of the state dicts; restore. With several workers all do so at the same time. Also the processor's time,
+          which other programs disturb less. First and second commits take their memory from the system.
   tiny    state: what a commit costs beside copying, and what the operation alone costs by which all ranks agree on it.
-  sync    from rank 0 to newcomers, whose optimizer has no state yet; to newcomers with memory that was used before (warm); to ranks that have committed the same
-          state (survivors); and hvd.broadcast of as many bytes in one tensor.
+  sync    from rank 0 to newcomers, whose optimizer has no state yet; to newcomers with memory that was used before (warm); to ranks that have
+          committed the same state (survivors); and hvd.broadcast of as many bytes in one tensor.
 """
 
 import argparse

@@ -1,9 +1,10 @@
-"""Measures how long training stands still when a worker is killed, or raises: from kill -9, or the exception, to the survivors' next step, and to full size again.
+"""Measures how long training stands still when a worker is killed, or raises: from kill -9, or the exception, to the survivors' next step, and to
+full size again.
 
     ./tools/run python tools/bench/recovery.py [--raise] [--kills N] [--workers N] [--hosts N] [--spares N] [--ballast-megabytes N...] [--megabytes N]
 
-For each size of ballast it starts a job of its own (tests/cluster/scripts/elastic_train.py: a commit every step), kills a random worker whenever the job is at
-full size, and prints one table in milliseconds after the kill. A phase is that of the survivor that was last to do its next step:
+For each size of ballast it starts a job of its own (tests/cluster/scripts/elastic_train.py: a commit every step), kills a random worker whenever the
+job is at full size, and prints one table in milliseconds after the kill. A phase is that of the survivor that was last to do its next step:
 
   detected     the agent has heard of the death, and the daemon has ended the world    (horovodrun --event-log: world_broken)
   told         the survivor's runtime has heard so                                     (its debug log: broken)
@@ -19,13 +20,13 @@ full size, and prints one table in milliseconds after the kill. A phase is that 
   but start    the same without what the new process takes, hvd.init() apart, until its script can train: imports, model, ballast
   switched in  how long the survivors stood still for the newcomer then: from the last step without it to the first one with it
 
-n is in how many of the kills there was such a time: a survivor may see the death in its collective before it is told, and a newcomer may be in the next world
-at once. A kill after which any other time can't be found ends the benchmark with an error, after the table of those before it.
+n is in how many of the kills there was such a time: a survivor may see the death in its collective before it is told, and a newcomer may be in the
+next world at once. A kill after which any other time can't be found ends the benchmark with an error, after the table of those before it.
 
 With --raise the worker raises an exception instead, which ends it: times count from there.
 
-Without --hosts all workers run on this machine, otherwise on that many test hosts (tests/cluster/netns.py), which needs root. Each worker needs its ballast in
-memory, and one more of them while a dead one's memory is being freed.
+Without --hosts all workers run on this machine, otherwise on that many test hosts (tests/cluster/netns.py), which needs root. Each worker needs its
+ballast in memory, and one more of them while a dead one's memory is being freed.
 """
 
 import argparse
@@ -391,7 +392,8 @@ def table(args, outcomes):
         resident = statistics.median(kill.megabytes for kill in kills) if kills else 0
         titles.append(f"{f'{resident:,.0f} MB resident':>32}")
     where = f"{args.hosts} hosts" if args.hosts else "one machine"
-    lines = [f"{args.workers} workers on {where}, {args.spares} spares, {args.megabytes:g} MB of parameters, a commit every step; ms after the {'exception' if args.raises else 'kill'}",
+    what = f"{args.workers} workers on {where}, {args.spares} spares, {args.megabytes:g} MB of parameters, a commit every step"
+    lines = [f"{what}; ms after the {'exception' if args.raises else 'kill'}",
              " " * 20 + "".join(titles), f"{'':>12}{'aim':>8}" + f"{'n':>5}{'median':>9}{'p99':>9}{'worst':>9}" * len(outcomes)]  # fmt: skip
     for name in rows:
         columns = "".join(cells([kill.times[name] for kill in kills if name in kill.times]) for kills in outcomes)

@@ -1,9 +1,11 @@
-"""Lets jobs of different libraries take turns: each waits until it is told what to time next, so their rounds interleave in time, and all that a drifting machine
-does to one it does to the others.
+"""Lets jobs of different libraries take turns: each waits until it is told what to time next, so their rounds interleave in time, and all that a
+drifting machine does to one it does to the others.
 
-Every rank of every job connects to a socket and says who it is; native/referee_client.h has the lines that go over it, and worker_*.py the Python side.
+Every rank of every job connects to a socket and says who it is; native/referee_client.h has the lines that go over it, and worker_*.py the Python
+side.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -24,15 +26,13 @@ class Job:
     def __init__(self, name, command, ranks, environment):
         self.name, self.ranks = name, ranks
         self.sockets = {}  # rank: socket
-        self._output = tempfile.TemporaryFile()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - end() closes it
         self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output,
                                          start_new_session=True)  # fmt: skip
 
     def failure(self, what):
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(3)  # its last words come when a launcher has ended its other ranks
-        except subprocess.TimeoutExpired:
-            pass
         self._output.seek(0)
         lines = self._output.read().decode(errors="replace").splitlines()
         return JobFailed(f"{self.name}: {what}" + "".join(f"\n    {line}" for line in lines[-8:]))
@@ -62,14 +62,10 @@ class Job:
     def end(self):
         for peer in self.sockets.values():
             peer.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            pass
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)  # whoever is left of it
-        except ProcessLookupError:
-            pass
         self._process.wait()
         self._output.close()
 

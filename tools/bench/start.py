@@ -4,13 +4,15 @@
 
 Columns, in milliseconds, medians of all rounds, in each of which every launcher has its turn:
   ready       from the launcher's start until the last process is past hvd.init(), init_process_group() or MPI_Init()
-  torch       of which the interpreter's start and `import torch` take in that process; the interpreter's is that of as many `python -c pass` in the same round
+  torch       of which the interpreter's start and `import torch` take in that process; the interpreter's is that of as many `python -c pass` in the
+              same round
   own         ready less torch: what the launcher and the library take
   wall        until the launcher has ended
   launcher    until the launcher has ended when the processes are only `true`
   ready/X, wall/X   how many times as long as ours it takes
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -90,10 +92,8 @@ def run(command, environment):
 
 def end_group(job):
     """Whoever is left of it."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(job.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     job.wait()
 
 

@@ -2,8 +2,9 @@
 
     ./tools/run python tools/bench/strangers.py [--strangers 2000] [--rounds 5] [--seconds 5]
 
-The hosts are test hosts (tests/cluster/netns.py), which needs root, with two processes each; data goes over TCP. A port's strangers come to every address that
-it listens on as soon as it does, and say nothing; who is hung up on does not come again, nor look at it. Rows, medians of all rounds, and the median of the rounds' ratios:
+The hosts are test hosts (tests/cluster/netns.py), which needs root, with two processes each; data goes over TCP. A port's strangers come to every
+address that it listens on as soon as it does, and say nothing; who is hung up on does not come again, nor look at it. Rows, medians of all rounds,
+and the median of the rounds' ratios:
 
   start, ms     from the start of horovodrun to the last process's call of hvd.init()
   hvd.init, ms  from then on to the last process's return from it

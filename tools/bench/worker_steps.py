@@ -3,8 +3,8 @@
     worker_steps.py HOW SOCKET NAME [STORE RANK SIZE]
 
 HOW: local (no communication), hvd (under horovodrun), ddp, or ddp-view (gradient_as_bucket_view); all but hvd get the last three arguments.
-The referee's operation is a model: resnet50-gradients and gpt-gradients, whose optimizer does nothing, and digits and resnet18, which are trained; its size
-is the batch's.
+The referee's operation is a model: resnet50-gradients and gpt-gradients, whose optimizer does nothing, and digits and resnet18, which are trained;
+its size is the batch's.
 """
 
 import ctypes
@@ -75,8 +75,8 @@ class Ddp:
 
 
 def keep_memory():
-    """Has glibc keep freed memory. Otherwise each step's gradients are new pages from the kernel, which takes as long as their communication, and only in those
-    ways in which they live until the next step."""
+    """Has glibc keep freed memory. Otherwise each step's gradients are new pages from the kernel, which takes as long as their communication, and
+    only in those ways in which they live until the next step."""
     mallopt = ctypes.CDLL(None).mallopt
     mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
     mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD

@@ -7,12 +7,12 @@ Every process prints JSON lines (time: CLOCK_REALTIME in seconds; host, pid: who
   {"event": "stepped", "world": EPOCH, "step": S, "epoch": E, "samples": [...]}   it has trained on these samples in step S, and commits them next
   {"ready": true, "init_seconds": T}    all is made that it trains with, hvd.init() having taken T
   {"done": true, "digest": "..."}   the training is over, the weights being these
-and what the time of a recovery is made of: the events restore, restored, reset; and raised, with --raise-on-signal. With --digests the first two have "weights", a checksum
-of model and optimizer.
+and what the time of a recovery is made of: the events restore, restored, reset; and raised, with --raise-on-signal. With --digests the first two have
+"weights", a checksum of model and optimizer.
 
 With --gates a process stops at a point of its commits if DIRECTORY/POINT-RANK, a named pipe, is there: it prints {"event": "held", "at": POINT,
-"commit": S} and goes on when something has been written to the pipe. In order: "begun" (the ranks have been told of it), "copying" (a part has been copied), "copied",
-"agreed" (all ranks have begun it), "sealed" (it is the newest of this process).
+"commit": S} and goes on when something has been written to the pipe. In order: "begun" (the ranks have been told of it), "copying" (a part has been
+copied), "copied", "agreed" (all ranks have begun it), "sealed" (it is the newest of this process).
 """
 
 import argparse

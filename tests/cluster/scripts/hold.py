@@ -1,4 +1,5 @@
-"""A worker in the middle of its work, with a child process, that never ends by itself; with an argument it ignores SIGTERM and SIGINT, as its child does."""
+"""A worker in the middle of its work, with a child process, that never ends by itself; with an argument it ignores SIGTERM and SIGINT, as its child
+does."""
 
 import signal
 import subprocess

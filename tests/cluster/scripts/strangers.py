@@ -1,9 +1,10 @@
-"""Strangers: COUNT connections to every TCP port that begins to listen on this host, at each of its addresses, which say nothing. Who is hung up on comes again.
+"""Strangers: COUNT connections to every TCP port that begins to listen on this host, at each of its addresses, which say nothing. Who is hung up on
+comes again.
 
     python strangers.py COUNT [PORTS]
 
-Says "watching" when it looks, and "COUNT at PORT" when all have come to a port. With PORTS it looks for so many that stay open only, and nobody comes again: from then on nothing
-is done here.
+Says "watching" when it looks, and "COUNT at PORT" when all have come to a port. With PORTS it looks for so many that stay open only, and nobody comes
+again: from then on nothing is done here.
 """
 
 import resource

@@ -1,4 +1,5 @@
-"""A training that keeps plain values only. The first time that it gets to step 10 every worker kills itself. Prints where it begins, and its steps."""
+"""A training that keeps plain values only. The first time that it gets to step 10 every worker kills itself. Prints where it begins, and its
+steps."""
 
 import contextlib
 import json

@@ -1,4 +1,5 @@
-"""A training that writes checkpoints: DIRECTORY, STEPS, MEGABYTES, and perhaps a named pipe that is read before the last step. Prints what is in the directory after each."""
+"""A training that writes checkpoints: DIRECTORY, STEPS, MEGABYTES, and perhaps a named pipe that is read before the last step. Prints what is in the
+directory after each."""
 
 import json
 import os

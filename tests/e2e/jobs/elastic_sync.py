@@ -1,5 +1,5 @@
-"""Loses a rank twice and waits for a new one, and prints what the state and the store of commits hold whenever all ranks have synchronized. With "changed" rank 0's model is
-changed after each reset, behind the back of whatever counts changes."""
+"""Loses a rank twice and waits for a new one, and prints what the state and the store of commits hold whenever all ranks have synchronized. With
+"changed" rank 0's model is changed after each reset, behind the back of whatever counts changes."""
 
 import json
 import os
@@ -37,9 +37,9 @@ def stored():
     return [newest.number, digest(trees["model"]), digest(trees["optimizer"]), values["batch"]]
 
 
-def watched(name, begun=[]):
+def watched(name):
     """How often the store was asked to take a commit since the last call."""
-    before = getattr(_ffi, name)
+    before, begun = getattr(_ffi, name), []
 
     def call(*arguments):
         begun.append(arguments)

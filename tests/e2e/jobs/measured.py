@@ -3,6 +3,7 @@ there, and goes on for ever."""
 
 import sys
 import time
+from pathlib import Path
 
 import torch
 
@@ -10,12 +11,12 @@ import horovod.torch as hvd
 
 hvd.init()
 gradients = [torch.ones(1000) for _ in range(8)]
-for step in range(int(sys.argv[1])):
+for _ in range(int(sys.argv[1])):
     handles = [hvd.allreduce_async_(gradient, name=f"gradient.{i}") for i, gradient in enumerate(gradients)]
     for handle in handles:
         hvd.synchronize(handle)
 if sys.argv[2:]:
-    while '"name":"ALLREDUCE","pid":1' not in open(sys.argv[2]).read():
+    while '"name":"ALLREDUCE","pid":1' not in Path(sys.argv[2]).read_text():
         time.sleep(0.05)
     print("written", flush=True)
     time.sleep(1000)

@@ -33,8 +33,8 @@ def seconds(operation):
 for size in (4, 1 << 20, 16 << 20, 64 << 20, 256 << 20):
     data = torch.ones(size // 4, device=device)
     operations = {
-        "ours": lambda: hvd.allreduce_(data, op=hvd.Max, name=f"x{size}"),
-        "torch": lambda: dist.all_reduce(data, op=dist.ReduceOp.MAX),
+        "ours": lambda data=data, size=size: hvd.allreduce_(data, op=hvd.Max, name=f"x{size}"),
+        "torch": lambda data=data: dist.all_reduce(data, op=dist.ReduceOp.MAX),
     }
     times = {name: [] for name in operations}
     for turn in range(25):

@@ -95,9 +95,7 @@ def check_groups(what, host):
             check((what, "group", name), on_gpu, on_host)
 
 
-seed = 0
-for dtype, shape in itertools.product(TYPES, SHAPES):
-    seed += 1
+for seed, (dtype, shape) in enumerate(itertools.product(TYPES, SHAPES), 1):
     host = tensor(dtype, shape, seed)
     gpu = host.to(device)
     check_reductions((dtype, shape), gpu, host)
