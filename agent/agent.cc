@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
-#include "base/env.h"
 #include "base/net/address.h"
 #include "base/os/usable_cores.h"
+#include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 
@@ -75,7 +75,8 @@ void Agent::Begin(const pb::AgentBootstrap& bootstrap) {
   if (!plan.ok()) return Refuse(std::string(plan.status().message()));
   plan_ = *std::move(plan);
   const auto& variables = bootstrap_.command().environment();
-  const absl::StatusOr<RuntimeEnv> env = ParseRuntimeEnv({variables.begin(), variables.end()});
+  const absl::StatusOr<settings::RuntimeEnv> env =
+      settings::ParseRuntimeEnv({variables.begin(), variables.end()});
   if (!env.ok()) return Refuse(absl::StrCat(plan_.host, ": ", env.status().message()));
   patience_ = env->agent_timeout;
   if (settings_.start_timeout > absl::ZeroDuration()) {

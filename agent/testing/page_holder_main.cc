@@ -15,16 +15,16 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "base/env.h"
 #include "base/net/descriptor_passing.h"
 #include "base/net/frames.h"
 #include "base/os/liveness_page.h"
+#include "base/settings/runtime_settings.h"
 #include "proto/agent.pb.h"
 
 namespace hvd::agent {
 namespace {
 
-Fd Ask(const RuntimeEnv& env) {
+Fd Ask(const settings::RuntimeEnv& env) {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -72,7 +72,8 @@ void Print(const pb::WorkerBootstrap& told) {
 }
 
 int Run(absl::string_view what) {
-  const RuntimeEnv env = ParseRuntimeEnv(ReadRuntimeVariables()).value();
+  const settings::RuntimeEnv env =
+      settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()).value();
   Answer answer = ReadAnswer(Ask(env));
   if (what == "answer") {
     Print(answer.bootstrap);

@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "launcher/cli/config_file.h"
 #include "launcher/cli/control_options.h"
-#include "launcher/cli/measuring_flags.h"
 #include "launcher/cli/runtime_flags.h"
 #include "launcher/cli/unavailable_flags.h"
 #include "options/elastic_options.h"
@@ -30,7 +29,6 @@ class Parser {
     elastic_.Declare(flags_);
     DeclareOutput();
     runtime_.Declare(flags_);
-    measuring_.Declare(flags_);
     DeclareFooter();
   }
 
@@ -70,7 +68,6 @@ class Parser {
   const Environment& environment_;
   options::FlagTable flags_;
   options::ElasticFlags elastic_{/*with_discovery=*/true};
-  MeasuringFlags measuring_;
   OutputFlags output_;
   RuntimeFlags runtime_;
   Options options_;
@@ -122,6 +119,7 @@ void Parser::DeclareGeneral() {
        &options_.config_file);
   flags_.Harmless("--disable-cache");  // Nothing is cached.
   flags_.Harmless("--gloo");
+  flags_.Harmless("--no-mpi-threads-disable");
 }
 
 void Parser::DeclareHosts() {
@@ -220,9 +218,6 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
   ASSIGN_OR_RETURN(options_.elastic, elastic_.Finish(options_.num_proc, lists_hosts, environment_));
   ASSIGN_OR_RETURN(options_.output, output_.Finish());
   options_.tunables = runtime_.variables();
-  for (Assignment& variable : measuring_.Finish()) {
-    options_.tunables.push_back(std::move(variable));
-  }
   return std::move(options_);
 }
 

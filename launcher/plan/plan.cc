@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/os/process.h"
 #include "base/os/usable_cores.h"
+#include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "launcher/discovery/host_list.h"
 #include "launcher/discovery/host_script.h"
@@ -213,7 +214,7 @@ absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment&
   RETURN_IF_ERROR(CheckIdentityFile(options.ssh_identity_file));
   plan.num_proc = options.num_proc;
   plan.environment = cli::WorkerEnvironment(environment, options.tunables, options.exports);
-  ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(plan.environment));
+  ASSIGN_OR_RETURN(const settings::RuntimeEnv runtime, settings::ParseRuntimeEnv(plan.environment));
   plan.agent_timeout = runtime.agent_timeout;
   plan.encrypt_data = runtime.encrypt_data;
   plan.launcher = MakeLauncher(options, plan.agent_timeout);

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "options/elastic_options.h"
@@ -84,7 +85,7 @@ class Parser {
     }
     RETURN_IF_ERROR(Check());
     RETURN_IF_ERROR(SetSizes(environment));
-    ASSIGN_OR_RETURN(const RuntimeEnv runtime, ParseRuntimeEnv(environment));
+    ASSIGN_OR_RETURN(const settings::RuntimeEnv runtime, settings::ParseRuntimeEnv(environment));
     options_.agent_timeout = runtime.agent_timeout;
     options_.job.encrypt_data |= runtime.encrypt_data;
     return RendezvousdCommand{std::move(options_), "", 0};

@@ -36,7 +36,7 @@ TABLE = [
     (["-np", "1", "-p", "99999"], r"--ssh-port=99999"),
     (["-np", "1", "--start-timeout", "soon"], r"--start-timeout"),
     (["-np", "1", "--fusion-threshold-mb", "-1"], r"=-1 must be >= 0"),
-    (["-np", "1", "--log-level", "LOUD"], r"--log-level: 'LOUD'"),
+    (["-np", "1", "--log-level", "LOUD"], r"--log-level='LOUD': must be TRACE"),
     (["-np", "1", "--network-interfaces", "no-such-interface0"], r"no-such-interface0"),
     (["-np", "2", "--min-np", "3"], r"--min-np \(3\) must not be more than -np \(2\)"),
     (["-np", "3", "--min-np", "2", "--max-np", "2"], r"--max-np \(2\) must not be less than -np \(3\)"),
@@ -61,7 +61,7 @@ TABLE = [
 
 
 CONFIG_FILES = [
-    ("params: {cycle_time_ms: x}\n", 1, r"params\.cycle_time_ms: --cycle-time-ms: 'x' is not a number"),
+    ("params: {cycle_time_ms: x}\n", 1, r"params\.cycle_time_ms: --cycle-time-ms='x': must be a number"),
     ("autotune:\n  enabled: maybe\n", 2, r"'maybe' is not true or false"),
     ("autotune:\n  gaussian_process_noise: 2\n", 2, r"is not a number from 0 to 1"),
     ("params:\n  cycle_time: 1\n", 2, r"unknown key params\.cycle_time; did you mean params\.cycle_time_ms\?"),

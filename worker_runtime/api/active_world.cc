@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/logging.h"
 #include "base/net/tls_session.h"
+#include "base/settings/runtime_env.h"
 #include "base/status_macros.h"
 
 namespace hvd::worker_runtime::api {
@@ -26,12 +27,13 @@ class LoneKeyExchange : public collectives::KeyExchange {
   }
 };
 
-std::shared_ptr<spdlog::logger> LoggerOf(const RuntimeEnv& env, const session::WorkerWorld& world) {
+std::shared_ptr<spdlog::logger> LoggerOf(const settings::RuntimeEnv& env,
+                                         const session::WorkerWorld& world) {
   return MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level, env.log_hide_time);
 }
 
 // nullopt: there is nothing to tune.
-std::optional<negotiation::tuning::TunerOptions> ToTunerOptions(const RuntimeEnv& env) {
+std::optional<negotiation::tuning::TunerOptions> ToTunerOptions(const settings::RuntimeEnv& env) {
   negotiation::tuning::TunerOptions options;
   options.warmup_samples = static_cast<int>(env.autotune.warmup_samples);
   options.steps_per_sample = static_cast<int>(env.autotune.steps_per_sample);
@@ -57,7 +59,7 @@ absl::string_view NameOf(session::EpochEvent change) {
 
 // What the world's connections go under; nullptr: nothing. The daemon's word counts, so that all
 // ranks do the same.
-absl::StatusOr<std::shared_ptr<const net::TlsContext>> TlsOf(const RuntimeEnv& env,
+absl::StatusOr<std::shared_ptr<const net::TlsContext>> TlsOf(const settings::RuntimeEnv& env,
                                                              const session::WorkerWorld& world,
                                                              const session::Session* session) {
   if (session != nullptr && env.encrypt_data && !world.encrypt_data) {
@@ -71,7 +73,8 @@ absl::StatusOr<std::shared_ptr<const net::TlsContext>> TlsOf(const RuntimeEnv& e
 
 bool IsFirst(const session::WorkerWorld& world) { return world.epoch <= Epoch(1); }
 
-engine::EngineOptions ToEngineOptions(const RuntimeEnv& env, const session::WorkerWorld& world,
+engine::EngineOptions ToEngineOptions(const settings::RuntimeEnv& env,
+                                      const session::WorkerWorld& world,
                                       std::shared_ptr<spdlog::logger> logger) {
   engine::EngineOptions options;
   options.fusion_threshold_bytes = env.fusion_threshold_bytes;
@@ -96,7 +99,7 @@ engine::EngineOptions ToEngineOptions(const RuntimeEnv& env, const session::Work
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
-    const RuntimeEnv& env, session::WorkerWorld world, control::ControlListener& listener,
+    const settings::RuntimeEnv& env, session::WorkerWorld world, control::ControlListener& listener,
     collectives::Backend& backend, std::shared_ptr<collectives::DeviceBackend> devices,
     session::Session* session) {
   auto result = std::shared_ptr<ActiveWorld>(new ActiveWorld(env, std::move(world)));
@@ -118,7 +121,8 @@ absl::StatusOr<std::shared_ptr<ActiveWorld>> ActiveWorld::Connect(
   return cause.ok() ? connected : cause;
 }
 
-absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, control::ControlListener& listener,
+absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
+                                        control::ControlListener& listener,
                                         collectives::Backend& backend,
                                         std::shared_ptr<collectives::DeviceBackend> devices,
                                         session::Session* session) {
@@ -172,7 +176,7 @@ absl::Status ActiveWorld::ConnectPlanes(const RuntimeEnv& env, control::ControlL
   return absl::OkStatus();
 }
 
-ActiveWorld::ActiveWorld(const RuntimeEnv& env, session::WorkerWorld world)
+ActiveWorld::ActiveWorld(const settings::RuntimeEnv& env, session::WorkerWorld world)
     : world_(std::move(world)),
       logger_(LoggerOf(env, world_)),
       seals_(world_.epoch, world_.secret),
@@ -185,7 +189,8 @@ absl::Status ActiveWorld::OpenSealed(const ObjectOperation& operation,
   return opened;
 }
 
-absl::Status ActiveWorld::StartMeasuring(const RuntimeEnv& env, engine::EngineOptions& options) {
+absl::Status ActiveWorld::StartMeasuring(const settings::RuntimeEnv& env,
+                                         engine::EngineOptions& options) {
   for (const std::string& note : env.notes) logger_->warn(note);
   if (!env.autotune.enabled) return absl::OkStatus();
   options.tuner = ToTunerOptions(env);
@@ -209,8 +214,8 @@ absl::Status ActiveWorld::StartMeasuring(const RuntimeEnv& env, engine::EngineOp
   return absl::OkStatus();
 }
 
-absl::Status ActiveWorld::StartTimelineOf(const RuntimeEnv& env) {
-  if (env.timeline.empty() || env.timeline == kDynamicTimeline) return absl::OkStatus();
+absl::Status ActiveWorld::StartTimelineOf(const settings::RuntimeEnv& env) {
+  if (env.timeline.empty() || env.timeline == settings::kDynamicTimeline) return absl::OkStatus();
   const absl::Status started =
       timeline_.Start(*engine(), env.timeline, env.timeline_mark_cycles, /*of_job=*/true);
   if (started.ok() || IsFirst(world_)) return started;

@@ -15,8 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "base/cancellation.h"
-#include "base/env.h"
 #include "base/logging.h"
+#include "base/settings/runtime_env.h"
 #include "collectives/backend.h"
 #include "collectives/device_communicator.h"
 #include "worker_runtime/api/connected_group.h"
@@ -41,9 +41,9 @@ class ActiveWorld {
   // Backend::Connect and ControlChannel::Connect. `session` is nullptr in
   // a world of one that no daemon knows of; else it must outlive the world.
   static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(
-      const RuntimeEnv& env, session::WorkerWorld world, control::ControlListener& listener,
-      collectives::Backend& backend, std::shared_ptr<collectives::DeviceBackend> devices,
-      session::Session* session);
+      const settings::RuntimeEnv& env, session::WorkerWorld world,
+      control::ControlListener& listener, collectives::Backend& backend,
+      std::shared_ptr<collectives::DeviceBackend> devices, session::Session* session);
   ~ActiveWorld();
 
   const session::WorkerWorld& world() const { return world_; }
@@ -78,15 +78,15 @@ class ActiveWorld {
  private:
   // Gives up what belongs to threads that this process does not have.
   void Leak() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  ActiveWorld(const RuntimeEnv& env, session::WorkerWorld world);
+  ActiveWorld(const settings::RuntimeEnv& env, session::WorkerWorld world);
 
-  absl::Status ConnectPlanes(const RuntimeEnv& env, control::ControlListener& listener,
+  absl::Status ConnectPlanes(const settings::RuntimeEnv& env, control::ControlListener& listener,
                              collectives::Backend& backend,
                              std::shared_ptr<collectives::DeviceBackend> devices,
                              session::Session* session);
   // On rank 0.
-  absl::Status StartMeasuring(const RuntimeEnv& env, engine::EngineOptions& options);
-  absl::Status StartTimelineOf(const RuntimeEnv& env);
+  absl::Status StartMeasuring(const settings::RuntimeEnv& env, engine::EngineOptions& options);
+  absl::Status StartTimelineOf(const settings::RuntimeEnv& env);
   // A line of the log at level debug: what has just become of this world.
   void Trace(absl::string_view text);
   // What an engine's thread has found; the ranks are the world's.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/settings/runtime_env.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/api/fake_daemon.h"
@@ -64,7 +65,7 @@ class ProcessSetsTest : public ::testing::Test {
       const session::WorkerStanding standing{WorkerId(i + 10), "127.0.0.1", /*elastic=*/true,
                                              absl::Seconds(1)};
       workers_.push_back(std::make_unique<Runtime>(
-          RuntimeEnv(),
+          settings::RuntimeEnv(),
           std::make_shared<session::Session>(standing, Incarnation(i + 20), daemon_.NewClients()),
           collectives::gloo::MakeGlooBackend()));
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "base/settings/runtime_env.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -157,7 +158,7 @@ TEST_F(ProcessSetsTest, Add_AMemberCannotConnect_FailsOnAllRanksAndTheWorldGoesO
   Start(3);
   std::atomic<bool> fails{false};
   workers_[1] = std::make_unique<Runtime>(
-      RuntimeEnv(),
+      settings::RuntimeEnv(),
       std::make_shared<session::Session>(
           session::WorkerStanding{WorkerId(11), "127.0.0.1", true, absl::Seconds(1)},
           Incarnation(99), daemon_.NewClients()),

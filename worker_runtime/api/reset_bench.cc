@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/settings/runtime_env.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "worker_runtime/api/fake_daemon.h"
 #include "worker_runtime/api/runtime.h"
@@ -40,7 +41,7 @@ void Run(int size) {
     const session::WorkerStanding standing{WorkerId(i + 1), "127.0.0.1", true,
                                            absl::ZeroDuration()};
     workers.push_back(std::make_unique<Runtime>(
-        RuntimeEnv(),
+        settings::RuntimeEnv(),
         std::make_shared<session::Session>(standing, Incarnation(1), daemon.NewClients()),
         collectives::gloo::MakeGlooBackend()));
   }

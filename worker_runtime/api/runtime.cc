@@ -8,6 +8,7 @@
 #include "base/os/boot_time.h"
 #include "base/os/host_identity.h"
 #include "base/os/liveness_page.h"
+#include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/hierarchical/hierarchical_backend.h"
@@ -72,7 +73,7 @@ std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstr
 }
 
 // Shared memory in a host, TCP across hosts.
-std::unique_ptr<collectives::Backend> MakeBackend(const RuntimeEnv& env) {
+std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& env) {
   return collectives::hierarchical::MakeHierarchicalBackend(
       env.shared_memory ? os::HostIdentity() : "",
       {env.hierarchical_allreduce, env.hierarchical_allgather}, collectives::shm::MakeShmBackend(),
@@ -106,7 +107,7 @@ bool IsReleased(const absl::Status& status) {
   return status.GetPayload(kReleasedPayload).has_value();
 }
 
-Runtime::Runtime(RuntimeEnv env, std::shared_ptr<session::Session> session,
+Runtime::Runtime(settings::RuntimeEnv env, std::shared_ptr<session::Session> session,
                  std::unique_ptr<collectives::Backend> backend)
     : prepared_(true),
       env_(std::move(env)),
@@ -115,7 +116,7 @@ Runtime::Runtime(RuntimeEnv env, std::shared_ptr<session::Session> session,
 
 absl::Status Runtime::Prepare() {
   if (prepared_) return released_;
-  ASSIGN_OR_RETURN(env_, ParseRuntimeEnv(ReadRuntimeVariables()));
+  ASSIGN_OR_RETURN(env_, settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
   if (env_.agent_socket.empty()) {
     backend_ = collectives::inproc::MakeInprocBackend();
   } else {
@@ -281,7 +282,8 @@ absl::Status Runtime::Join(bool may_defer) {
 // As in Horovod: what a script sets after shutdown() counts in the next world. What the process
 // has been made with stays.
 absl::Status Runtime::ReadVariablesAgain() {
-  ASSIGN_OR_RETURN(const RuntimeEnv now, ParseRuntimeEnv(ReadRuntimeVariables()));
+  ASSIGN_OR_RETURN(const settings::RuntimeEnv now,
+                   settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
   env_.fusion_threshold_bytes = now.fusion_threshold_bytes;
   env_.fusion_threshold_is_given = now.fusion_threshold_is_given;
   env_.cycle_time = now.cycle_time;
@@ -333,7 +335,7 @@ absl::Status Runtime::Reset() {
 void Runtime::KeepTimeline(const ActiveWorld& world) {
   const std::optional<negotiation::TimelineOrder> wanted = world.wanted_timeline();
   if (!wanted.has_value()) return;
-  env_.timeline = wanted->path.empty() ? std::string(kDynamicTimeline) : wanted->path;
+  env_.timeline = wanted->path.empty() ? std::string(settings::kDynamicTimeline) : wanted->path;
   env_.timeline_mark_cycles = wanted->mark_cycles;
 }
 

@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "base/env.h"
 #include "base/fd.h"
+#include "base/settings/runtime_env.h"
 #include "base/task_thread.h"
 #include "collectives/backend.h"
 #include "worker_runtime/api/active_world.h"
@@ -41,7 +41,7 @@ class Runtime {
   Runtime() = default;
   // For tests: with what Init would find out from the environment and the agent. `session` may be
   // nullptr: a worker without a daemon.
-  Runtime(RuntimeEnv env, std::shared_ptr<session::Session> session,
+  Runtime(settings::RuntimeEnv env, std::shared_ptr<session::Session> session,
           std::unique_ptr<collectives::Backend> backend);
 
   // See hvd_init. Besides the errors of joining and connecting:   InvalidArgument: an environment
@@ -183,7 +183,7 @@ class Runtime {
   absl::Mutex init_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   bool prepared_ ABSL_GUARDED_BY(init_mutex_) = false;
   bool was_read_ ABSL_GUARDED_BY(init_mutex_) = false;  // env_ is the process's environment
-  RuntimeEnv env_ ABSL_GUARDED_BY(init_mutex_);
+  settings::RuntimeEnv env_ ABSL_GUARDED_BY(init_mutex_);
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
   absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for good, once it is not OK
   std::unique_ptr<collectives::Backend> backend_ ABSL_GUARDED_BY(init_mutex_);

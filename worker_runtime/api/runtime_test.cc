@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/settings/runtime_env.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "gmock/gmock.h"
@@ -42,7 +43,7 @@ class RuntimeTest : public ::testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
-  RuntimeEnv env_;
+  settings::RuntimeEnv env_;
   FakeDaemon daemon_{2};
   std::vector<std::unique_ptr<Runtime>> workers_;
 };
@@ -128,8 +129,8 @@ TEST_F(RuntimeTest, Reset_EpochBroken_NextWorldWorksAndNobodyHasFinished) {
   EXPECT_FALSE(daemon_.joins().back().may_defer());
 }
 
-RuntimeEnv DebugEnv() {
-  RuntimeEnv env;
+settings::RuntimeEnv DebugEnv() {
+  settings::RuntimeEnv env;
   env.log_level = "debug";
   env.log_hide_time = true;
   return env;
@@ -343,7 +344,7 @@ TEST_F(RuntimeTest, Submit_MemberOfASetIsMissing_ReportHasItsRankOfTheWorld) {
 }
 
 TEST_F(RuntimeTest, JoinWorld_NotInitialized_IsFailedPrecondition) {
-  Runtime worker(RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend());
+  Runtime worker(settings::RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend());
   EXPECT_EQ(worker.JoinWorld().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(worker.Submit({Request(negotiation::OpKind::kBarrier, "b")}).status().code(),
             absl::StatusCode::kFailedPrecondition);

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/settings/runtime_env.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "gmock/gmock.h"
@@ -48,8 +49,8 @@ class WorldTimelineTest : public ::testing::Test {
     for (int i = 0; i < 2; ++i) {
       const session::WorkerStanding standing{WorkerId(10 + i), "127.0.0.1", /*elastic=*/true,
                                              absl::Seconds(1)};
-      RuntimeEnv env;
-      env.timeline = std::string(kDynamicTimeline);
+      settings::RuntimeEnv env;
+      env.timeline = std::string(settings::kDynamicTimeline);
       workers_.push_back(std::make_unique<Runtime>(
           env,
           std::make_shared<session::Session>(standing, Incarnation(10 + i), daemon_.NewClients()),
@@ -98,7 +99,7 @@ TEST_F(WorldTimelineTest, StartTimeline_AtRunTime_GoesOnInTheNextWorld) {
 }
 
 TEST_F(WorldTimelineTest, StartTimeline_WithoutAWorldOrTheVariable_Fails) {
-  Runtime worker(RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend());
+  Runtime worker(settings::RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend());
   EXPECT_EQ(worker.StartTimeline(path_, false).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(worker.StopTimeline().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_EQ(worker.Init(), absl::OkStatus());
@@ -109,7 +110,7 @@ TEST_F(WorldTimelineTest, StartTimeline_WithoutAWorldOrTheVariable_Fails) {
 }
 
 TEST_F(WorldTimelineTest, Init_WithATimelineThatCannotBeWritten_Fails) {
-  RuntimeEnv env;
+  settings::RuntimeEnv env;
   env.timeline = "/nowhere/at/all.json";
   daemon_.SetSize(1);
   const session::WorkerStanding standing{WorkerId(20), "127.0.0.1", /*elastic=*/true,
@@ -124,7 +125,7 @@ TEST_F(WorldTimelineTest, Init_WithATimelineThatCannotBeWritten_Fails) {
 }
 
 TEST_F(WorldTimelineTest, Init_WithNotes_SaysThemOnce) {
-  RuntimeEnv env;
+  settings::RuntimeEnv env;
   env.notes = {"this has no meaning here"};
   Runtime worker(env, nullptr, collectives::inproc::MakeInprocBackend());
   testing::internal::CaptureStderr();
@@ -138,7 +139,7 @@ TEST_F(WorldTimelineTest, Init_WithNotes_SaysThemOnce) {
 
 TEST_F(WorldTimelineTest, Init_WithAutotune_WritesTheLog) {
   const std::string log = ::testing::TempDir() + "tuned.csv";
-  RuntimeEnv env;
+  settings::RuntimeEnv env;
   env.autotune = {true, log, /*warmup_samples=*/0, /*steps_per_sample=*/2, /*max_samples=*/3, 0.8};
   Runtime worker(env, nullptr, collectives::inproc::MakeInprocBackend());
   ASSERT_EQ(worker.Init(), absl::OkStatus());

@@ -1,15 +1,67 @@
-#include "base/env.h"
+#include "base/settings/runtime_settings.h"
 
-#include <algorithm>
+#include <stdlib.h>
 
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd {
+namespace hvd::settings {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// All values but whether they are given.
+std::string TextOf(const RuntimeEnv& env) {
+  return absl::StrCat(
+      absl::StrJoin({env.fusion_threshold_bytes, env.cache_capacity, env.autotune.warmup_samples,
+                     env.autotune.steps_per_sample, env.autotune.max_samples},
+                    " "),
+      " ", env.disable_group_fusion, env.shared_memory, env.encrypt_data,
+      env.hierarchical_allreduce, env.hierarchical_allgather, env.stall_check, env.omp_threads,
+      env.gpu_operations, env.nccl_is_only_way, env.nccl_shares_gpus, env.autotune.enabled,
+      env.timeline_mark_cycles, env.log_hide_time, " ", env.autotune.noise, " ", env.log_level, " ",
+      absl::FormatDuration(env.cycle_time), " ", absl::FormatDuration(env.gloo_timeout), " ",
+      absl::FormatDuration(env.agent_timeout), " ", absl::FormatDuration(env.stall_warning_time),
+      " ", absl::FormatDuration(env.stall_shutdown_time));
+}
+
+std::string Code(absl::string_view text) {
+  return text.empty() ? "-" : absl::StrCat("`", absl::StrReplaceAll(text, {{",", "`, `"}}), "`");
+}
+
+std::string DocsRow(const RuntimeSetting& setting) {
+  const bool is_switch = setting.kind == RuntimeSetting::Kind::kSwitch;
+  const std::string other =
+      setting.flag_for_0.empty() ? "" : absl::StrCat(", ", Code(setting.flag_for_0));
+  const std::string meaning =
+      is_switch ? absl::StrCat("1: ", setting.meaning, "; 0: ", setting.meaning_of_0)
+                : std::string(setting.meaning);
+  return absl::StrCat("| ", Code(setting.variable), " | ", Code(setting.flag), other, " | ",
+                      Code(setting.key), setting.key_says_0 ? " (true: 0)" : "", " | ",
+                      setting.default_value.empty() ? "-" : setting.default_value, " | ", meaning,
+                      " |\n");
+}
+
+std::string DocsTable() {
+  std::string table =
+      "| variable | flag | key of the file | default | meaning |\n|---|---|---|---|---|\n";
+  for (const RuntimeSetting& setting : RuntimeSettings()) {
+    if (!setting.is_internal) absl::StrAppend(&table, DocsRow(setting));
+  }
+  return table;
+}
 
 TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
   const auto env = ParseRuntimeEnv({});
@@ -175,12 +227,46 @@ TEST(ParseRuntimeEnvTest, MeaninglessVariables_AreNotedUnlessTheyAskForNothing) 
   }
 }
 
-TEST(RuntimeEnvTableTest, EveryVariable_HasAMeaning) {
-  EXPECT_FALSE(RuntimeEnvTable().empty());
-  for (const EnvVariable& variable : RuntimeEnvTable()) {
-    EXPECT_FALSE(variable.meaning.empty()) << variable.name;
+TEST(RuntimeSettingsTest, EverySetting_HasAMeaning_AndASwitchTwo) {
+  for (const RuntimeSetting& setting : RuntimeSettings()) {
+    EXPECT_FALSE(setting.meaning.empty()) << setting.variable;
+    if (setting.is_internal) continue;
+    EXPECT_EQ(setting.meaning_of_0.empty(), setting.kind != RuntimeSetting::Kind::kSwitch)
+        << setting.variable;
   }
 }
 
+TEST(RuntimeSettingsTest, VariablesFlagsAndKeys_AreUnique) {
+  std::set<std::string> names;
+  for (const RuntimeSetting& setting : RuntimeSettings()) {
+    for (absl::string_view list :
+         {setting.variable, setting.flag, setting.flag_for_0, setting.key}) {
+      for (absl::string_view name : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+        EXPECT_TRUE(names.emplace(name).second) << name;
+      }
+    }
+  }
+}
+
+// A default that the table names and the program does not use would be a lie in the docs.
+TEST(RuntimeSettingsTest, Default_IsWhatTheProgramUses) {
+  for (const RuntimeSetting& setting : RuntimeSettings()) {
+    if (setting.default_value.empty()) continue;
+    const std::string variable(setting.variable);
+    const auto given = ParseRuntimeEnv({{variable, std::string(setting.default_value)}});
+    ASSERT_TRUE(given.ok()) << given.status();
+    EXPECT_EQ(TextOf(*given), TextOf(RuntimeEnv())) << variable;
+  }
+}
+
+// docs/settings.md has the table between two marks; this says what it must be.
+TEST(RuntimeSettingsTest, DocsPage_HasThisTable) {
+  std::ostringstream page;
+  page << std::ifstream("docs/settings.md").rdbuf();
+  EXPECT_TRUE(absl::StrContains(page.str(), DocsTable()))
+      << "docs/settings.md must have this table:\n\n"
+      << DocsTable();
+}
+
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::settings

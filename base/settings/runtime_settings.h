@@ -1,0 +1,68 @@
+// The table of the runtime's settings, from which variables, flags of horovodrun, keys of its
+// --config-file, help texts and docs/settings.md come.
+#ifndef BASE_SETTINGS_RUNTIME_SETTINGS_H_
+#define BASE_SETTINGS_RUNTIME_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/env.h"
+#include "base/settings/runtime_env.h"
+#include "base/settings/setting_readers.h"
+
+namespace hvd::settings {
+
+// One setting. A switch takes 1 or 0.
+struct RuntimeSetting {
+  enum class Kind { kNumber, kText, kSwitch };
+
+  Kind kind;
+  absl::string_view variable;
+  absl::string_view default_value;  // of the variable; empty: none
+  absl::string_view meaning;        // of a switch: of 1
+  absl::string_view meaning_of_0 = {};
+  Read read;
+  bool is_internal = false;  // set by the agent or meant for NCCL: not in the docs
+
+  // Flags of horovodrun, empty if there are none. Several spellings have commas between.
+  absl::string_view group = {};       // their heading in --help
+  absl::string_view flag = {};        // of a switch: says 1
+  absl::string_view flag_for_0 = {};  // of a switch only
+  absl::string_view value_name = {};  // "MS"
+  int64_t factor = 1;                 // the variable is so many times the flag
+  // The flag reaches the workers only if this variable is set by a flag, too, and not to 0.
+  absl::string_view only_with = {};
+
+  // The key of --config-file, empty if there is none.
+  absl::string_view key = {};
+  bool key_says_0 = false;  // of a switch: `true` stands for 0
+};
+
+// Every setting, in the order of the help text and of the docs. Variables, flags and keys are
+// unique.
+const std::vector<RuntimeSetting>& RuntimeSettings();
+
+// Variables of Horovod's runtime that have no meaning here.
+struct MeaninglessVariable {
+  absl::string_view name;
+  absl::string_view neutral_value;  // in lower case; this one asks for nothing
+  absl::string_view reason;
+};
+const std::vector<MeaninglessVariable>& MeaninglessVariables();
+
+// Those variables of RuntimeSettings(), and of MeaninglessVariables(), that are set.
+Environment ReadRuntimeVariables();
+
+// Reads the settings' variables out of `environment`. An empty value means "not set", as for shells
+// that can't unset a variable for one command.
+// Errors:
+//   - InvalidArgument: a value that is not what the variable takes; names the variable, the value
+//     and what would be right.
+absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment);
+
+}  // namespace hvd::settings
+
+#endif  // BASE_SETTINGS_RUNTIME_SETTINGS_H_

@@ -1,0 +1,167 @@
+#include "base/settings/setting_readers.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace hvd::settings {
+namespace {
+
+Problem ReadCount(const std::string& text, size_t* out) {
+  uint64_t value;
+  if (!absl::SimpleAtoi(text, &value)) return "a whole number, 0 or larger";
+  *out = value;
+  return "";
+}
+
+Problem ReadTime(const std::string& text, absl::Duration unit, absl::Duration* out) {
+  double value;
+  if (!absl::SimpleAtod(text, &value) || !(value >= 0) || value > 1e9)
+    return "a number, 0 or larger";
+  *out = value * unit;
+  return "";
+}
+
+Problem ReadSwitch(const std::string& text, bool* out) {
+  if (text != "0" && text != "1") return "0 or 1";
+  *out = text == "1";
+  return "";
+}
+
+}  // namespace
+
+Read Count(size_t RuntimeEnv::*field) {
+  return
+      [field](const std::string& text, RuntimeEnv* env) { return ReadCount(text, &(env->*field)); };
+}
+
+Read Count(size_t AutotuneEnv::*field) {
+  return [field](const std::string& text, RuntimeEnv* env) {
+    return ReadCount(text, &(env->autotune.*field));
+  };
+}
+
+Read CountFromOne(size_t AutotuneEnv::*field) {
+  return [field](const std::string& text, RuntimeEnv* env) {
+    size_t& value = env->autotune.*field;
+    const Problem problem = ReadCount(text, &value);
+    return problem.empty() && value > 0 && value <= 1000000 ? ""
+                                                            : "a whole number from 1 to 1000000";
+  };
+}
+
+Read Seconds(absl::Duration RuntimeEnv::*field) {
+  return [field](const std::string& text, RuntimeEnv* env) {
+    return ReadTime(text, absl::Seconds(1), &(env->*field));
+  };
+}
+
+Read Switch(bool RuntimeEnv::*field) {
+  return [field](const std::string& text, RuntimeEnv* env) {
+    return ReadSwitch(text, &(env->*field));
+  };
+}
+
+Read Text(std::string RuntimeEnv::*field) {
+  return [field](const std::string& text, RuntimeEnv* env) {
+    env->*field = text;
+    return Problem();
+  };
+}
+
+Problem ReadFusionThreshold(const std::string& text, RuntimeEnv* env) {
+  env->fusion_threshold_is_given = true;
+  return ReadCount(text, &env->fusion_threshold_bytes);
+}
+
+Problem ReadCycleTime(const std::string& text, RuntimeEnv* env) {
+  env->cycle_time_is_given = true;
+  return ReadTime(text, absl::Milliseconds(1), &env->cycle_time);
+}
+
+Problem ReadTorus(const std::string& text, RuntimeEnv* env) {
+  bool torus = false;
+  Problem problem = ReadSwitch(text, &torus);
+  env->hierarchical_allreduce |= torus;
+  return problem;
+}
+
+Problem ReadAutotune(const std::string& text, RuntimeEnv* env) {
+  return ReadSwitch(text, &env->autotune.enabled);
+}
+
+Problem ReadAutotuneLog(const std::string& text, RuntimeEnv* env) {
+  env->autotune.log = text;
+  return "";
+}
+
+Problem ReadNoise(const std::string& text, RuntimeEnv* env) {
+  double& noise = env->autotune.noise;
+  const bool good = absl::SimpleAtod(text, &noise) && noise >= 0 && noise <= 1;
+  return good ? "" : "a number from 0 to 1";
+}
+
+Problem ReadNoStallCheck(const std::string& text, RuntimeEnv* env) {
+  bool disable = false;
+  Problem problem = ReadSwitch(text, &disable);
+  env->stall_check = !disable;
+  return problem;
+}
+
+Problem ReadGlooTimeout(const std::string& text, RuntimeEnv* env) {
+  Problem problem = ReadTime(text, absl::Seconds(1), &env->gloo_timeout);
+  return problem.empty() && env->gloo_timeout == absl::ZeroDuration() ? "larger than 0" : problem;
+}
+
+Problem ReadAgentTimeout(const std::string& text, RuntimeEnv* env) {
+  Problem problem = ReadTime(text, absl::Seconds(1), &env->agent_timeout);
+  return problem.empty() && env->agent_timeout < absl::Seconds(1) ? "at least 1" : problem;
+}
+
+Problem ReadCores(const std::string& text, RuntimeEnv* env) {
+  std::vector<int> cores;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    int core;
+    if (!absl::SimpleAtoi(part, &core) || core < 0) return "core numbers separated by commas";
+    cores.push_back(core);
+  }
+  env->thread_affinity = std::move(cores);
+  return "";
+}
+
+Problem ReadLogLevel(const std::string& text, RuntimeEnv* env) {
+  const std::string level = absl::AsciiStrToLower(text);
+  for (const char* known : {"trace", "debug", "info", "warning", "error", "fatal"}) {
+    if (level == known) {
+      env->log_level = level;
+      return "";
+    }
+  }
+  return "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL";
+}
+
+Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env) {
+  const std::string library = absl::AsciiStrToUpper(text);
+  env->nccl_is_only_way = library == "NCCL_ONLY";
+  env->gpu_operations = library == "NCCL" || env->nccl_is_only_way;
+  // Those of Horovod that aren't here have the effect that they had on a CPU's build.
+  for (const char* known : {"NCCL", "NCCL_ONLY", "HOST", "MPI", "CCL", "DDL"}) {
+    if (library == known) return "";
+  }
+  return "NCCL, NCCL_ONLY or HOST";
+}
+
+Problem ReadSharedGpus(const std::string& text, RuntimeEnv* env) {
+  env->nccl_shares_gpus = text == "1";
+  return "";
+}
+
+Problem ReadWorkerId(const std::string& text, RuntimeEnv* env) {
+  return absl::SimpleAtoi(text, &env->worker_id) ? "" : "a whole number";
+}
+
+}  // namespace hvd::settings

@@ -1,0 +1,46 @@
+// Readers of the settings' values, each for one form that a value may have.
+#ifndef BASE_SETTINGS_SETTING_READERS_H_
+#define BASE_SETTINGS_SETTING_READERS_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "base/settings/runtime_env.h"
+
+namespace hvd::settings {
+
+// What a value must be, as the end of a sentence; empty if it is that.
+using Problem = std::string;
+// Sets a value of `env`, if `text` is what it must be.
+using Read = std::function<Problem(const std::string& text, RuntimeEnv* env)>;
+
+// For a field, with no more meaning than its type: a whole number, a number of seconds, 0 or 1, any
+// text.
+Read Count(size_t RuntimeEnv::*field);
+Read Count(size_t AutotuneEnv::*field);
+Read CountFromOne(size_t AutotuneEnv::*field);
+Read Seconds(absl::Duration RuntimeEnv::*field);
+Read Switch(bool RuntimeEnv::*field);
+Read Text(std::string RuntimeEnv::*field);
+
+// For settings with a rule of their own.
+Problem ReadFusionThreshold(const std::string& text, RuntimeEnv* env);
+Problem ReadCycleTime(const std::string& text, RuntimeEnv* env);
+Problem ReadTorus(const std::string& text, RuntimeEnv* env);
+Problem ReadAutotune(const std::string& text, RuntimeEnv* env);
+Problem ReadAutotuneLog(const std::string& text, RuntimeEnv* env);
+Problem ReadNoise(const std::string& text, RuntimeEnv* env);
+Problem ReadNoStallCheck(const std::string& text, RuntimeEnv* env);
+Problem ReadGlooTimeout(const std::string& text, RuntimeEnv* env);
+Problem ReadAgentTimeout(const std::string& text, RuntimeEnv* env);
+Problem ReadCores(const std::string& text, RuntimeEnv* env);
+Problem ReadLogLevel(const std::string& text, RuntimeEnv* env);
+Problem ReadGpuOperations(const std::string& text, RuntimeEnv* env);
+Problem ReadSharedGpus(const std::string& text, RuntimeEnv* env);
+Problem ReadWorkerId(const std::string& text, RuntimeEnv* env);
+
+}  // namespace hvd::settings
+
+#endif  // BASE_SETTINGS_SETTING_READERS_H_
