@@ -8,7 +8,7 @@ The wheel runs on any x86-64 Linux whose glibc is at least Debian 12's (2.36), u
   with glibc 2.36 has a libstdc++ that is new enough.
 * The same input gives the same bytes: fixed order, times and modes.
 
-Called by tools/build_wheel:  wheel.py STAGE OUTPUT_DIRECTORY
+Called by Bazel for //:wheel:  wheel.py STAGE OUTPUT_DIRECTORY
 """
 
 import base64
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import tomllib
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).absolute().parent.parent  # Bazel's sandbox, where it is a link
 GLIBC = (2, 36)
 TAG = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
 PROGRAMS = ("horovodrun", "horovod-agent", "horovod-rendezvousd")
@@ -145,11 +145,13 @@ def tie(binary, new_names, search_path):
 
 
 def copy_package(stage, package):
-    """The Python files, tests apart."""
+    """The Python files, tests apart, with the version of the programs."""
     ignore = shutil.ignore_patterns(
         "__pycache__", "*.pyc", "*_test.py", "test_*.py", "tests", "conftest.py", "BUILD.bazel", "bin", "lib"
     )
     shutil.copytree(stage, package, ignore=ignore)
+    text = f'"""The version of this package: that of base/version.h."""\n\n__version__ = "{project_version()}"\n'
+    (package / "version.py").write_text(text)
 
 
 def write_licenses(libraries, directory):
