@@ -49,19 +49,19 @@ absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen) {
   return job;
 }
 
-absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const membership::JobSpec& spec,
+absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const membership::JobSpec& spec,
                                     const std::vector<std::string>& listen) {
-  if (!dir.job().has_value()) {
+  if (!store.identity().has_value()) {
     ASSIGN_OR_RETURN(KeptJob job, NewJob(listen));
-    RETURN_IF_ERROR(dir.Save(ToMessage(job, spec)));
+    RETURN_IF_ERROR(store.SaveIdentity(ToMessage(job, spec)));
     return job;
   }
-  const pb::journal::Job& kept = *dir.job();
+  const pb::journal::Job& kept = *store.identity();
   const std::vector<std::string> asked_then(kept.listen().begin(), kept.listen().end());
   if (asked_then != listen ||
       kept.spec().SerializeAsString() != journal::ToMessage(spec).SerializeAsString()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("--state-dir: ", dir.path(), " holds the job ", kept.job_id(),
+        absl::StrCat("--state-dir: ", store.name(), " holds the job ", kept.job_id(),
                      ", which was started with other options; give the same ones, or another "
                      "directory for another job"));
   }
@@ -71,11 +71,11 @@ absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const membership::JobSpec& sp
   return job;
 }
 
-absl::Status KeepAddresses(StateDir& dir, const std::vector<std::string>& addresses) {
-  pb::journal::Job job = *dir.job();
+absl::Status KeepAddresses(JobStore& store, const std::vector<std::string>& addresses) {
+  pb::journal::Job job = *store.identity();
   job.clear_addresses();
   for (const std::string& address : addresses) job.add_addresses(address);
-  return dir.Save(job);
+  return store.SaveIdentity(job);
 }
 
 }  // namespace hvd::rendezvous::daemon

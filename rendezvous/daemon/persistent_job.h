@@ -1,4 +1,4 @@
-// The daemon's job: made anew, or as its state directory has it.
+// The daemon's job: made anew, or as its store has it.
 #ifndef RENDEZVOUS_DAEMON_PERSISTENT_JOB_H_
 #define RENDEZVOUS_DAEMON_PERSISTENT_JOB_H_
 
@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/journal.pb.h"
-#include "rendezvous/daemon/state_dir.h"
+#include "rendezvous/daemon/job_store.h"
 #include "rendezvous/membership/job_spec.h"
 #include "rendezvous/security/job_credentials.h"
 
@@ -26,15 +26,15 @@ struct KeptJob {
 // A new job.   Internal: OpenSSL failed.
 absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen);
 
-// The directory's job, or a new one, which is kept there before this returns.
+// The store's job, or a new one, which is kept there before this returns.
 //   FailedPrecondition: the job there is another than `spec` and `listen` ask for.
 //   Internal: OpenSSL failed, or nothing can be written there.
-absl::StatusOr<KeptJob> OpenKeptJob(StateDir& dir, const membership::JobSpec& spec,
+absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const membership::JobSpec& spec,
                                     const std::vector<std::string>& listen);
 
 // Keeps the addresses that the job is served at, so that it will be served there again.
 //   Internal: nothing can be written there.
-absl::Status KeepAddresses(StateDir& dir, const std::vector<std::string>& addresses);
+absl::Status KeepAddresses(JobStore& store, const std::vector<std::string>& addresses);
 
 }  // namespace hvd::rendezvous::daemon
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "rendezvous/daemon/file_job_store.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
@@ -18,7 +19,7 @@ class KeptJobTest : public testing::Test {
   }
 
   absl::StatusOr<KeptJob> Open() {
-    const auto dir = StateDir::Open(path_);
+    const auto dir = FileJobStore::Open(path_);
     EXPECT_TRUE(dir.ok()) << dir.status();
     return OpenKeptJob(**dir, spec_, listen_);
   }
@@ -47,7 +48,7 @@ TEST_F(KeptJobTest, SecondTime_EverythingIsTheSame) {
 TEST_F(KeptJobTest, AddressesOfBefore_AreListenedOnAgain) {
   ASSERT_TRUE(Open().ok());
   const std::vector<std::string> addresses = {"127.0.0.1:4711", "127.0.0.2:4712"};
-  ASSERT_TRUE(KeepAddresses(**StateDir::Open(path_), addresses).ok());
+  ASSERT_TRUE(KeepAddresses(**FileJobStore::Open(path_), addresses).ok());
   EXPECT_EQ(Open()->listen, addresses);
 }
 

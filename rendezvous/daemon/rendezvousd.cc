@@ -20,9 +20,8 @@
 #include "base/text/duration_text.h"
 #include "rendezvous/daemon/daemon_signals.h"
 #include "rendezvous/daemon/persistent_job.h"
-#include "rendezvous/daemon/state_dir.h"
 #include "rendezvous/daemon/stderr_reporter.h"
-#include "rendezvous/journal/file_journal.h"
+#include "rendezvous/journal/journal.h"
 #include "rendezvous/reporting/event_log.h"
 #include "rendezvous/security/token_file.h"
 #include "rendezvous/server/recovery.h"
@@ -39,7 +38,8 @@ std::string Line(absl::string_view text) {
 // The daemon's parts, in the order in which they are made; they go in the opposite one.
 class Daemon {
  public:
-  explicit Daemon(const RendezvousdOptions& options) : options_(options) {}
+  Daemon(const RendezvousdOptions& options, const JobStoreOpener& open_store)
+      : options_(options), open_store_(open_store) {}
 
   // Returns the job's exit code. Errors as RunRendezvousd.
   absl::StatusOr<int> Run() {
@@ -50,8 +50,7 @@ class Daemon {
     if (journal_ != nullptr) {
       ASSIGN_OR_RETURN(const server::Recovered found, server::Recover(options_.job, *journal_));
       if (found.verdict.has_value()) {
-        Say(absl::StrCat("the job of ", options_.state_dir,
-                         " has ended: ", found.verdict->summary));
+        Say(absl::StrCat("the job of ", store_->name(), " has ended: ", found.verdict->summary));
         return found.verdict->exit_code;
       }
       so_far = found.history.tally();
@@ -81,7 +80,7 @@ class Daemon {
     actions.stop = [this](const std::string& reason, int exit_code, absl::Duration grace) {
       server_->RequestStop(reason, exit_code, grace);
     };
-    if (state_dir_ != nullptr) {
+    if (store_ != nullptr) {
       actions.leave = [this] {
         loop_->Post([this] {
           left_ = true;
@@ -109,20 +108,26 @@ class Daemon {
   }
 
   absl::Status OpenJob() {
-    if (options_.state_dir.empty()) {
+    ASSIGN_OR_RETURN(store_, open_store_());
+    if (store_ == nullptr) {
       ASSIGN_OR_RETURN(job_, NewJob(options_.listen));
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(state_dir_, StateDir::Open(options_.state_dir));
-    ASSIGN_OR_RETURN(job_, OpenKeptJob(*state_dir_, options_.job, options_.listen));
-    ASSIGN_OR_RETURN(journal_, journal::FileJournal::Open(state_dir_->folder(), job_.job_id,
-                                                          options_.job, Clock::Real().Now()));
-    if (journal_->bytes_cut() > 0) {
-      Say(absl::StrCat(state_dir_->folder().PathOf("journal"),
-                       ": the last write was not complete; cut off ", journal_->bytes_cut(),
-                       " bytes"));
-    }
+    store_->OnLost([this](const absl::Status& why) { LeaveFor(why); });
+    ASSIGN_OR_RETURN(job_, OpenKeptJob(*store_, options_.job, options_.listen));
+    ASSIGN_OR_RETURN(JobStore::OpenedJournal opened,
+                     store_->OpenJournal(job_.job_id, options_.job, Clock::Real().Now()));
+    journal_ = std::move(opened.journal);
+    if (!opened.warning.empty()) Say(opened.warning);
     return absl::OkStatus();
+  }
+
+  // From any thread: the job is for the next daemon, or another one's already.
+  void LeaveFor(const absl::Status& why) {
+    loop_->Post([this, why] {
+      journal_error_ = why;
+      loop_->Stop();
+    });
   }
 
   server::ServerOptions MakeServerOptions() {
@@ -145,12 +150,7 @@ class Daemon {
       if (event_log_ != nullptr) event_log_->Write(notice);
       loop_->Post([this, notice, now = Clock::Real().Now()] { teller_->Tell(notice, now); });
     };
-    made.on_journal_error = [this](const absl::Status& status) {
-      loop_->Post([this, status] {
-        journal_error_ = status;
-        loop_->Stop();
-      });
-    };
+    made.on_journal_error = [this](const absl::Status& status) { LeaveFor(status); };
     return made;
   }
 
@@ -158,14 +158,14 @@ class Daemon {
     ASSIGN_OR_RETURN(token_file_, security::TokenFile::Write(options_.token_file, job_.hosts));
     const absl::Status status = Listen();
     // Nothing has begun that the next daemon could not begin as well; but a job of before goes on.
-    if (!status.ok() && state_dir_ != nullptr) token_file_->Keep();
+    if (!status.ok() && store_ != nullptr) token_file_->Keep();
     return status;
   }
 
   absl::Status Listen() {
     ASSIGN_OR_RETURN(server_, server::Server::Start(MakeServerOptions()));
-    if (state_dir_ != nullptr) {
-      RETURN_IF_ERROR(KeepAddresses(*state_dir_, server_->addresses()));
+    if (store_ != nullptr) {
+      RETURN_IF_ERROR(KeepAddresses(*store_, server_->addresses()));
     }
     if (!options_.metrics.empty()) {
       ASSIGN_OR_RETURN(metrics_,
@@ -180,14 +180,15 @@ class Daemon {
   }
 
   const RendezvousdOptions& options_;
+  const JobStoreOpener& open_store_;
   LineWriter console_{Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), [](uint64_t count) {
                         return Line(absl::StrCat(count, " lines were dropped here"));
                       }};
   std::unique_ptr<DaemonSignals> signals_;  // early: it ends what hangs in the others' ends
   std::unique_ptr<EventLoop> loop_;
-  std::unique_ptr<StateDir> state_dir_;
+  std::unique_ptr<JobStore> store_;
   KeptJob job_;
-  std::unique_ptr<journal::FileJournal> journal_;
+  std::unique_ptr<journal::Journal> journal_;
   std::unique_ptr<reporting::EventLog> event_log_;
   std::unique_ptr<security::TokenFile> token_file_;
   membership::Verdict verdict_;  // the loop's thread's, as the next
@@ -200,8 +201,9 @@ class Daemon {
 
 }  // namespace
 
-absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options) {
-  return Daemon(options).Run();
+absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options,
+                                   const JobStoreOpener& open_store) {
+  return Daemon(options, open_store).Run();
 }
 
 }  // namespace hvd::rendezvous::daemon

@@ -3,6 +3,7 @@
 #define RENDEZVOUS_DAEMON_RENDEZVOUSD_H_
 
 #include "absl/status/statusor.h"
+#include "rendezvous/daemon/job_store.h"
 #include "rendezvous/daemon/rendezvousd_options.h"
 
 namespace hvd::rendezvous::daemon {
@@ -14,7 +15,8 @@ namespace hvd::rendezvous::daemon {
 //   InvalidArgument, AlreadyExists, FailedPrecondition, DataLoss: options that can't work, or not
 //   with what is in the state directory.   Unavailable: an address can't be listened on.
 //   Internal: the journal can't be written any more; the job can be taken up again.
-absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options);
+absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options,
+                                   const JobStoreOpener& open_store);
 
 }  // namespace hvd::rendezvous::daemon
 

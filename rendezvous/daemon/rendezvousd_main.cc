@@ -1,21 +1,32 @@
 // horovod-rendezvousd: the rendezvous daemon of one job, without a launcher. See --help.
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "base/env.h"
 #include "base/mutex_checks.h"
 #include "base/os/process_limits.h"
 #include "base/status_macros.h"
+#include "rendezvous/daemon/file_job_store.h"
+#include "rendezvous/daemon/job_store.h"
 #include "rendezvous/daemon/rendezvousd.h"
 #include "rendezvous/daemon/rendezvousd_options.h"
 
 namespace {
 
+// Null: no option asks for one.
+absl::StatusOr<std::unique_ptr<hvd::rendezvous::daemon::JobStore>> OpenStore(
+    const hvd::rendezvous::daemon::RendezvousdOptions& options) {
+  if (options.state_dir.empty()) return nullptr;
+  return hvd::rendezvous::daemon::FileJobStore::Open(options.state_dir);
+}
+
 absl::StatusOr<int> Run(const hvd::rendezvous::daemon::RendezvousdOptions& options) {
   hvd::os::AllowManyFiles();
   hvd::os::ForbidCoreFiles();
   RETURN_IF_ERROR(hvd::os::CheckThreads());
-  return hvd::rendezvous::daemon::RunRendezvousd(options);
+  return hvd::rendezvous::daemon::RunRendezvousd(options,
+                                                 [&options] { return OpenStore(options); });
 }
 
 }  // namespace

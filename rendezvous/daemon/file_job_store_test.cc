@@ -1,4 +1,4 @@
-#include "rendezvous/daemon/state_dir.h"
+#include "rendezvous/daemon/file_job_store.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,9 +13,9 @@
 namespace hvd::rendezvous::daemon {
 namespace {
 
-class StateDirTest : public testing::Test {
+class FileJobStoreTest : public testing::Test {
  protected:
-  ~StateDirTest() override {
+  ~FileJobStoreTest() override {
     for (const char* name : {"/job.pb", "/job.pb.new", "/lock", "/journal"}) {
       unlink((path_ + name).c_str());
     }
@@ -43,90 +43,90 @@ class StateDirTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "/state_dir_" + std::to_string(getpid());
 };
 
-TEST_F(StateDirTest, Open_MakesTheDirectory_AndNoJobIsInIt) {
-  const auto dir = StateDir::Open(path_);
+TEST_F(FileJobStoreTest, Open_MakesTheDirectory_AndNoJobIsInIt) {
+  const auto dir = FileJobStore::Open(path_);
   ASSERT_TRUE(dir.ok()) << dir.status();
-  EXPECT_FALSE((*dir)->job().has_value());
+  EXPECT_FALSE((*dir)->identity().has_value());
   EXPECT_EQ(ModeOf(""), 0700u);
 }
 
-TEST_F(StateDirTest, Save_IsThereTheNextTime_AndTheOwnersAlone) {
+TEST_F(FileJobStoreTest, Save_IsThereTheNextTime_AndTheOwnersAlone) {
   {
-    const auto dir = StateDir::Open(path_);
-    ASSERT_TRUE((*dir)->Save(Job()).ok());
+    const auto dir = FileJobStore::Open(path_);
+    ASSERT_TRUE((*dir)->SaveIdentity(Job()).ok());
   }
-  const auto dir = StateDir::Open(path_);
+  const auto dir = FileJobStore::Open(path_);
   ASSERT_TRUE(dir.ok()) << dir.status();
-  EXPECT_EQ((*dir)->job()->job_id(), "id");
-  EXPECT_EQ((*dir)->job()->secret_key(), "key");
+  EXPECT_EQ((*dir)->identity()->job_id(), "id");
+  EXPECT_EQ((*dir)->identity()->secret_key(), "key");
   EXPECT_EQ(ModeOf("/job.pb"), 0600u);
 }
 
-TEST_F(StateDirTest, Save_WhileADraftIsLeftFromACrash_Works) {
-  const auto dir = StateDir::Open(path_);
+TEST_F(FileJobStoreTest, Save_WhileADraftIsLeftFromACrash_Works) {
+  const auto dir = FileJobStore::Open(path_);
   std::ofstream(path_ + "/job.pb.new") << "half";
-  EXPECT_TRUE((*dir)->Save(Job()).ok());
+  EXPECT_TRUE((*dir)->SaveIdentity(Job()).ok());
 }
 
-TEST_F(StateDirTest, Open_Twice_TheSecondIsRefused_UntilTheFirstIsGone) {
+TEST_F(FileJobStoreTest, Open_Twice_TheSecondIsRefused_UntilTheFirstIsGone) {
   {
-    const auto first = StateDir::Open(path_);
+    const auto first = FileJobStore::Open(path_);
     ASSERT_TRUE(first.ok());
-    const absl::Status second = StateDir::Open(path_).status();
+    const absl::Status second = FileJobStore::Open(path_).status();
     EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_TRUE(absl::StrContains(second.message(), path_)) << second;
   }
-  EXPECT_TRUE(StateDir::Open(path_).ok());
+  EXPECT_TRUE(FileJobStore::Open(path_).ok());
 }
 
-TEST_F(StateDirTest, Open_DamagedJob_DataLoss) {
-  ASSERT_TRUE(StateDir::Open(path_).ok());
+TEST_F(FileJobStoreTest, Open_DamagedJob_DataLoss) {
+  ASSERT_TRUE(FileJobStore::Open(path_).ok());
   for (const char* contents : {"", "\xFF\xFF\xFF"}) {
     Put("/job.pb", contents);
-    EXPECT_EQ(StateDir::Open(path_).status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(FileJobStore::Open(path_).status().code(), absl::StatusCode::kDataLoss);
   }
 }
 
-TEST_F(StateDirTest, Open_OtherFormat_FailedPrecondition) {
-  ASSERT_TRUE(StateDir::Open(path_).ok());
+TEST_F(FileJobStoreTest, Open_OtherFormat_FailedPrecondition) {
+  ASSERT_TRUE(FileJobStore::Open(path_).ok());
   pb::journal::Job job = Job();
   job.set_format(99);
   Put("/job.pb", job.SerializeAsString());
-  EXPECT_EQ(StateDir::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(FileJobStore::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 // Whoever could put it there would have the daemon run with keys of his.
-TEST_F(StateDirTest, Open_PlantedJobOrLinkOrOpenFolder_InvalidArgument) {
-  ASSERT_TRUE(StateDir::Open(path_).ok());
+TEST_F(FileJobStoreTest, Open_PlantedJobOrLinkOrOpenFolder_InvalidArgument) {
+  ASSERT_TRUE(FileJobStore::Open(path_).ok());
   Put("/elsewhere", Job().SerializeAsString());
   ASSERT_EQ(symlink((path_ + "/elsewhere").c_str(), (path_ + "/job.pb").c_str()), 0);
-  absl::Status status = StateDir::Open(path_).status();
+  absl::Status status = FileJobStore::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), path_ + "/job.pb: it is a link")) << status;
   ASSERT_EQ(unlink((path_ + "/job.pb").c_str()), 0);
   ASSERT_EQ(rename((path_ + "/elsewhere").c_str(), (path_ + "/job.pb").c_str()), 0);
   ASSERT_EQ(chmod((path_ + "/job.pb").c_str(), 0644), 0);
-  EXPECT_EQ(StateDir::Open(path_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FileJobStore::Open(path_).status().code(), absl::StatusCode::kInvalidArgument);
   ASSERT_EQ(chmod((path_ + "/job.pb").c_str(), 0600), 0);
   ASSERT_EQ(chmod(path_.c_str(), 0755), 0);
-  status = StateDir::Open(path_).status();
+  status = FileJobStore::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), "--state-dir: can't use ")) << status;
 }
 
 // A draft that somebody holds open gets no secrets.
-TEST_F(StateDirTest, Save_WritesIntoAFileOfItsOwn) {
-  const auto dir = StateDir::Open(path_);
+TEST_F(FileJobStoreTest, Save_WritesIntoAFileOfItsOwn) {
+  const auto dir = FileJobStore::Open(path_);
   std::ofstream(path_ + "/job.pb.new") << "planted";
   std::ifstream reader(path_ + "/job.pb.new");
-  ASSERT_TRUE((*dir)->Save(Job()).ok());
+  ASSERT_TRUE((*dir)->SaveIdentity(Job()).ok());
   std::string seen;
   reader >> seen;
   EXPECT_EQ(seen, "planted");
 }
 
-TEST_F(StateDirTest, Open_NoPlaceForIt_InvalidArgument) {
-  const absl::Status status = StateDir::Open(path_ + "/no/such").status();
+TEST_F(FileJobStoreTest, Open_NoPlaceForIt_InvalidArgument) {
+  const absl::Status status = FileJobStore::Open(path_ + "/no/such").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), "No such file")) << status;
 }

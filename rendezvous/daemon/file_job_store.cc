@@ -1,4 +1,4 @@
-#include "rendezvous/daemon/state_dir.h"
+#include "rendezvous/daemon/file_job_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "rendezvous/journal/file_journal.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
@@ -37,7 +38,7 @@ absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<FileJobStore>> FileJobStore::Open(const std::string& path) {
   auto folder = os::PrivateFolder::Open(path);
   if (!folder.ok()) return AboutFlag(folder.status());
   auto lock = (*folder)->OpenFile(kLock, O_RDWR | O_CREAT);
@@ -48,12 +49,12 @@ absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& path
             ? absl::StrCat("--state-dir: another horovod-rendezvousd uses ", path)
             : absl::StrCat("--state-dir: can't lock ", path, ": ", strerror(errno)));
   }
-  std::unique_ptr<StateDir> dir(new StateDir(*std::move(folder), *std::move(lock)));
+  std::unique_ptr<FileJobStore> dir(new FileJobStore(*std::move(folder), *std::move(lock)));
   RETURN_IF_ERROR(dir->Load());
   return dir;
 }
 
-absl::Status StateDir::Load() {
+absl::Status FileJobStore::Load() {
   const absl::StatusOr<Fd> file = folder_->OpenFile(kJob, O_RDONLY);
   if (absl::IsNotFound(file.status())) return absl::OkStatus();
   if (!file.ok()) return AboutFlag(file.status());
@@ -73,7 +74,7 @@ absl::Status StateDir::Load() {
   return absl::OkStatus();
 }
 
-absl::Status StateDir::Save(const pb::journal::Job& job) {
+absl::Status FileJobStore::SaveIdentity(const pb::journal::Job& job) {
   pb::journal::Job saved = job;
   saved.set_format(kFormat);
   ASSIGN_OR_RETURN(const Fd file, folder_->NewFile(kDraft));
@@ -84,6 +85,21 @@ absl::Status StateDir::Save(const pb::journal::Job& job) {
   RETURN_IF_ERROR(folder_->Sync());
   job_ = std::move(saved);
   return absl::OkStatus();
+}
+
+absl::StatusOr<JobStore::OpenedJournal> FileJobStore::OpenJournal(const std::string& job_id,
+                                                                  const membership::JobSpec& spec,
+                                                                  absl::Time now) {
+  ASSIGN_OR_RETURN(std::unique_ptr<journal::FileJournal> journal,
+                   journal::FileJournal::Open(*folder_, job_id, spec, now));
+  OpenedJournal opened;
+  if (journal->bytes_cut() > 0) {
+    opened.warning =
+        absl::StrCat(folder_->PathOf("journal"), ": the last write was not complete; cut off ",
+                     journal->bytes_cut(), " bytes");
+  }
+  opened.journal = std::move(journal);
+  return opened;
 }
 
 }  // namespace hvd::rendezvous::daemon

@@ -1,0 +1,62 @@
+// A place where a job is kept, so that a daemon that is started again can take it up: a directory,
+// a key-value store of the cluster.
+#ifndef RENDEZVOUS_DAEMON_JOB_STORE_H_
+#define RENDEZVOUS_DAEMON_JOB_STORE_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/journal.pb.h"
+#include "rendezvous/journal/journal.h"
+#include "rendezvous/membership/job_spec.h"
+
+namespace hvd::rendezvous::daemon {
+
+// While it lives, no other daemon has the job; or the store says through OnLost that one has. Not
+// thread-safe.
+class JobStore {
+ public:
+  struct OpenedJournal {
+    std::unique_ptr<journal::Journal> journal;  // must go before the store
+    std::string warning;                        // one line for the user, or empty
+  };
+
+  virtual ~JobStore() = default;
+
+  // What it is, for messages: "/var/lib/job".
+  virtual const std::string& name() const = 0;
+
+  // What the job is, with its secrets, as it was saved last; nullopt: none is kept here.
+  virtual const std::optional<pb::journal::Job>& identity() const = 0;
+
+  // Keeps it. After a crash there is the old or the new one, whole.
+  // Errors:
+  //   - Internal: it can't be written; says why.
+  virtual absl::Status SaveIdentity(const pb::journal::Job& job) = 0;
+
+  // Opens the journal of this job, or begins it at the time `now`. To be called once.
+  // Errors:
+  //   - InvalidArgument: it can't be opened; says why.
+  //   - FailedPrecondition: it is another job's, or was written by another version.
+  //   - DataLoss: it is damaged; says where, and what can be done.
+  //   - Internal: it can't be written.
+  virtual absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id,
+                                                    const membership::JobSpec& spec,
+                                                    absl::Time now) = 0;
+
+  // `callback` is called at most once, from any thread, when the job may be another daemon's: this
+  // one must then leave it alone. To be called once. After the store is gone, no call comes.
+  virtual void OnLost(std::function<void(const absl::Status& why)> callback) = 0;
+};
+
+// Opens the store that an option names; null: nothing is to be kept.
+using JobStoreOpener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>()>;
+
+}  // namespace hvd::rendezvous::daemon
+
+#endif  // RENDEZVOUS_DAEMON_JOB_STORE_H_
