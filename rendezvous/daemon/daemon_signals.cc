@@ -37,18 +37,24 @@ void ReleaseDaemonSignals() {
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
-DaemonSignals::DaemonSignals(std::unique_ptr<EventLoop> loop, Fd signals, Actions actions)
-    : loop_(std::move(loop)), signals_(std::move(signals)), actions_(std::move(actions)) {}
+DaemonSignals::DaemonSignals(std::unique_ptr<EventLoop> loop, Fd signals)
+    : loop_(std::move(loop)), signals_(std::move(signals)) {}
 
-absl::StatusOr<std::unique_ptr<DaemonSignals>> DaemonSignals::Start(Fd signals, Actions actions) {
+absl::StatusOr<std::unique_ptr<DaemonSignals>> DaemonSignals::Create(Fd signals) {
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  auto made =
-      absl::WrapUnique(new DaemonSignals(std::move(loop), std::move(signals), std::move(actions)));
+  auto made = absl::WrapUnique(new DaemonSignals(std::move(loop), std::move(signals)));
   DaemonSignals* const self = made.get();
   RETURN_IF_ERROR(
       self->loop_->Watch(self->signals_.get(), EPOLLIN, [self](uint32_t) { self->Handle(); }));
-  self->thread_ = std::thread([self] { self->loop_->Run(); });
   return made;
+}
+
+void DaemonSignals::Start(Actions actions) {
+  {
+    absl::MutexLock lock(&mutex_);
+    actions_ = std::move(actions);
+  }
+  thread_ = std::thread([this] { loop_->Run(); });
 }
 
 DaemonSignals::~DaemonSignals() {

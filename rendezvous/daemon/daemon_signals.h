@@ -39,9 +39,16 @@ class DaemonSignals {
     std::function<void()> leave;
   };
 
-  // `signals`: TakeDaemonSignals'.   ResourceExhausted: too many open files.
-  static absl::StatusOr<std::unique_ptr<DaemonSignals>> Start(Fd signals, Actions actions);
+  // Opens all that it needs, so that Start needs no more: strangers may take the daemon's last
+  // descriptors as soon as it listens. `signals`: TakeDaemonSignals'.
+  // Errors:
+  //   - ResourceExhausted: too many open files.
+  static absl::StatusOr<std::unique_ptr<DaemonSignals>> Create(Fd signals);
   ~DaemonSignals();
+
+  // From now on signals have these effects; also those that came since TakeDaemonSignals. To be
+  // called once.
+  void Start(Actions actions);
 
   // From now on a signal is none of the job's: it only bounds the time to the process's end. No
   // action is under way when it returns.
@@ -51,7 +58,7 @@ class DaemonSignals {
   // For workers to end by themselves after the first signal.
   static constexpr absl::Duration kGrace = absl::Seconds(5);
 
-  DaemonSignals(std::unique_ptr<EventLoop> loop, Fd signals, Actions actions);
+  DaemonSignals(std::unique_ptr<EventLoop> loop, Fd signals);
   void Handle();
   void EndInTime(int exit_code);
 

@@ -44,6 +44,7 @@ class Daemon {
   // Returns the job's exit code. Errors as RunRendezvousd.
   absl::StatusOr<int> Run() {
     ASSIGN_OR_RETURN(Fd signals, TakeDaemonSignals());
+    ASSIGN_OR_RETURN(signals_, DaemonSignals::Create(std::move(signals)));
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     RETURN_IF_ERROR(OpenJob());
     membership::JobTally so_far;
@@ -63,7 +64,7 @@ class Daemon {
         *loop_, Clock::Real(), reporting::JobProgress(options_.job.min_workers, std::move(so_far)),
         [this](const std::string& line) { Say(line); });
     RETURN_IF_ERROR(Serve());
-    ASSIGN_OR_RETURN(signals_, DaemonSignals::Start(std::move(signals), SignalActions()));
+    signals_->Start(SignalActions());
     teller_->Watch(*server_);
     loop_->Run();
     teller_->Stop();

@@ -110,7 +110,7 @@ TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
   }
   const absl::Time deadline = Clock::Real().Now() + absl::Seconds(30);
   while (daemon.Files() < kLimit && Clock::Real().Now() < deadline) sched_yield();
-  ASSERT_EQ(daemon.Files(), kLimit);
+  ASSERT_EQ(daemon.Files(), kLimit) << daemon.Errors();
   strangers.clear();
   const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
                           ->GetStatus(absl::Seconds(30));
