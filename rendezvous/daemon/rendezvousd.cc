@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/fd.h"
-#include "base/line_writer.h"
 #include "base/net/http_listener.h"
+#include "base/os/line_writer.h"
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/daemon/daemon_signals.h"
@@ -182,9 +182,9 @@ class Daemon {
 
   const RendezvousdOptions& options_;
   const JobStoreOpener& open_store_;
-  LineWriter console_{Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), [](uint64_t count) {
-                        return Line(absl::StrCat(count, " lines were dropped here"));
-                      }};
+  os::LineWriter console_{Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), [](uint64_t count) {
+                            return Line(absl::StrCat(count, " lines were dropped here"));
+                          }};
   std::unique_ptr<DaemonSignals> signals_;  // early: it ends what hangs in the others' ends
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<JobStore> store_;

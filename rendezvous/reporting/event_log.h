@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/fd.h"
-#include "base/line_writer.h"
+#include "base/os/line_writer.h"
 #include "rendezvous/membership/events.h"
 
 namespace hvd::rendezvous::reporting {
@@ -32,7 +32,7 @@ std::string EventLogDroppedLine(uint64_t count, absl::Time wall_time);
 
 // Appends to a file, a whole line a write, so that readers that follow it see whole lines.
 // Thread-safe. A disk or a reader that is slow, full or hangs costs lines, not the job: they are
-// written by a thread of the log's own (base/line_writer.h).
+// written by a thread of the log's own (base/os/line_writer.h).
 class EventLog {
  public:
   // Makes the file if there is none.   InvalidArgument: it can't be opened for appending; says why.
@@ -45,14 +45,14 @@ class EventLog {
   // Stamped with the present wall time. Never waits.
   void Write(const membership::Notice& notice);
   void Write(const membership::Verdict& verdict);
-  // Waits until every line so far is written or lost, for LineWriter::kPatience at most.
+  // Waits until every line so far is written or lost, for os::LineWriter::kPatience at most.
   void Flush();
 
  private:
   EventLog(std::string path, Fd file);
 
   const std::string path_;
-  LineWriter writer_;
+  os::LineWriter writer_;
 };
 
 }  // namespace hvd::rendezvous::reporting

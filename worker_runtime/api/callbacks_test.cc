@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/settings/runtime_env.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "gmock/gmock.h"
@@ -95,7 +96,7 @@ class LoneCallbacksTest : public ::testing::Test {
     began.WaitForNotification();
   }
 
-  Runtime worker_{RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend()};
+  Runtime worker_{settings::RuntimeEnv(), nullptr, collectives::inproc::MakeInprocBackend()};
   Calls calls_;
 };
 
@@ -237,7 +238,7 @@ class CallbacksTest : public ::testing::Test {
       const session::WorkerStanding standing{WorkerId(10 + i), "127.0.0.1", /*elastic=*/true,
                                              absl::Seconds(1)};
       workers_.push_back(std::make_unique<Runtime>(
-          RuntimeEnv(),
+          settings::RuntimeEnv(),
           std::make_shared<session::Session>(standing, Incarnation(i + 1), daemon_.NewClients()),
           collectives::gloo::MakeGlooBackend()));
     }

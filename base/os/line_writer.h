@@ -1,6 +1,6 @@
 // Lines for a file, pipe or terminal that may be slow or full, or may hang.
-#ifndef BASE_LINE_WRITER_H_
-#define BASE_LINE_WRITER_H_
+#ifndef BASE_OS_LINE_WRITER_H_
+#define BASE_OS_LINE_WRITER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "base/fd.h"
 
-namespace hvd {
+namespace hvd::os {
 
 // Thread-safe. A thread of its own writes them, whole and in order, so that whoever has something
 // to say never waits. Lines for which there is no room, or that can't be written, are dropped;
@@ -50,6 +50,6 @@ class LineWriter {
   std::thread thread_;
 };
 
-}  // namespace hvd
+}  // namespace hvd::os
 
-#endif  // BASE_LINE_WRITER_H_
+#endif  // BASE_OS_LINE_WRITER_H_

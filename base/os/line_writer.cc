@@ -1,4 +1,4 @@
-#include "base/line_writer.h"
+#include "base/os/line_writer.h"
 
 #include <poll.h>
 
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/signal_free_thread.h"
 
-namespace hvd {
+namespace hvd::os {
 
 class LineWriter::Worker {
  public:
@@ -159,4 +159,4 @@ void LineWriter::Flush() { worker_->Flush(); }
 
 void LineWriter::Write(std::string line) { worker_->Add(std::move(line)); }
 
-}  // namespace hvd
+}  // namespace hvd::os

@@ -1,4 +1,4 @@
-#include "base/line_writer.h"
+#include "base/os/line_writer.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/full_disk.h"
 
-namespace hvd {
+namespace hvd::os {
 namespace {
 
 std::string Dropped(uint64_t count) { return absl::StrCat("(", count, " dropped)\n"); }
@@ -151,4 +151,4 @@ TEST(LineWriterTest, DiskWasFull_TheNextLineBeginsOne_AndWhatIsMissingIsSaid) {
 }
 
 }  // namespace
-}  // namespace hvd
+}  // namespace hvd::os
