@@ -59,8 +59,9 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   if (from.name == nullptr || from.ndim < 0 || (from.ndim > 0 && from.shape == nullptr)) {
     return absl::InvalidArgumentError("a request needs a name and a shape");
   }
-  if (from.op < HVD_ALLREDUCE || from.op > HVD_COMMIT || from.dtype < HVD_UINT8 ||
-      from.dtype > HVD_BOOL || from.reduction < HVD_AVERAGE || from.reduction > HVD_PRODUCT) {
+  if (from.op < HVD_ALLREDUCE || from.op >= runtime::negotiation::kOpKindCount ||
+      from.dtype < HVD_UINT8 || from.dtype > HVD_BOOL || from.reduction < HVD_AVERAGE ||
+      from.reduction > HVD_PRODUCT) {
     return absl::InvalidArgumentError("operation, element type or reduction out of range");
   }
   if (from.splits_count < 0 || (from.splits_count > 0 && from.splits == nullptr)) {

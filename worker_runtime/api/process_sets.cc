@@ -195,15 +195,15 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> ProcessSets::Prepare(
         op, ": Rank ", around_.world.rank, " is not a member of the provided process set."));
   }
   for (negotiation::SignaturePtr& request : requests) {
-    if (request->op == negotiation::OpKind::kJoin || request->op == negotiation::OpKind::kCommit) {
+    if (Has(request->op, negotiation::OpTrait::kWorldOnly)) {
       return absl::InvalidArgumentError(absl::StrCat(op, " is for the global process set only."));
     }
-    if (request->op != negotiation::OpKind::kBroadcast) continue;
+    if (!Has(request->op, negotiation::OpTrait::kHasRoot)) continue;
     const int root = IndexOf(set.ranks, request->root_rank);
     if (root < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("broadcast received invalid root rank ",
-                                                     request->root_rank,
-                                                     " for provided process set"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameOf(request->op), " received invalid root rank ", request->root_rank,
+                       " for provided process set"));
     }
     negotiation::TensorSignature translated = *request;
     translated.root_rank = root;

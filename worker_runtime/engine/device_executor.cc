@@ -10,6 +10,8 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
+using negotiation::OpTrait;
+
 using Parts = absl::Span<const std::optional<OperationTensor>>;
 
 size_t Count(const negotiation::TensorSignature& signature) {
@@ -33,20 +35,8 @@ bool CanReduce(const negotiation::TensorSignature& signature) {
 }  // namespace
 
 bool IsForDevices(const negotiation::TensorSignature& signature) {
-  switch (signature.op) {
-    case negotiation::OpKind::kBroadcast:
-    case negotiation::OpKind::kAllGather:
-    case negotiation::OpKind::kAllToAll:
-      return true;
-    case negotiation::OpKind::kAllReduce:
-    case negotiation::OpKind::kReduceScatter:
-      return CanReduce(signature);
-    case negotiation::OpKind::kBarrier:
-    case negotiation::OpKind::kJoin:
-    case negotiation::OpKind::kCommit:
-      break;
-  }
-  return false;
+  if (!Has(signature.op, OpTrait::kCarriesData)) return false;
+  return !Has(signature.op, OpTrait::kReduces) || CanReduce(signature);
 }
 
 DeviceExecutor::DeviceExecutor(DeviceConnector connect, int usual_device, absl::Duration timeout,
@@ -82,8 +72,10 @@ absl::Status DeviceExecutor::Run(const negotiation::Batch& batch, Parts parts) {
       return AllToAll(batch.front(), *parts[0]);
     case negotiation::OpKind::kReduceScatter:
       return ReduceScatter(batch.front(), *parts[0]);
-    default:
+    case negotiation::OpKind::kBroadcast:
       return Broadcast(batch.front(), *parts[0]);
+    default:  // IsForDevices lets nothing else through
+      return absl::InternalError(absl::StrCat("no device's operation: ", NameOf(first.op)));
   }
 }
 

@@ -11,6 +11,8 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
+using negotiation::OpTrait;
+
 absl::Status Bad(const negotiation::TensorSignature& request, absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat(negotiation::NameOf(request.op), " of '", request.name, "': ", why));
@@ -68,20 +70,11 @@ absl::Status CheckSplits(const negotiation::TensorSignature& request, int size) 
 }
 
 absl::Status CheckReduction(const negotiation::TensorSignature& request) {
-  if (request.op == negotiation::OpKind::kReduceScatter && request.shape.empty()) {
-    return Bad(request, "scalars can't be scattered");
-  }
   if (request.reduction != negotiation::Reduction::kAdasum) return absl::OkStatus();
-  if (request.op == negotiation::OpKind::kReduceScatter)
-    return Bad(request, "Adasum is for allreduce only");
+  if (!Has(request.op, OpTrait::kTakesAdasum)) return Bad(request, "Adasum is for allreduce only");
   if (!collectives::IsFloating(request.type))
     return Bad(request, "Adasum needs floating-point tensors");
   return absl::OkStatus();
-}
-
-bool CarriesData(negotiation::OpKind op) {
-  return op != negotiation::OpKind::kBarrier && op != negotiation::OpKind::kJoin &&
-         op != negotiation::OpKind::kCommit;
 }
 
 absl::Status CheckDevice(const negotiation::TensorSignature& request, const TensorMemory& memory) {
@@ -89,9 +82,9 @@ absl::Status CheckDevice(const negotiation::TensorSignature& request, const Tens
     return Bad(request, "no such device");
   }
   if (!request.on_device) return absl::OkStatus();
-  if (!CarriesData(request.op)) return Bad(request, "it has nothing to do with devices");
-  const bool needs_output = request.op == negotiation::OpKind::kAllReduce ||
-                            request.op == negotiation::OpKind::kBroadcast;
+  if (!Has(request.op, OpTrait::kCarriesData))
+    return Bad(request, "it has nothing to do with devices");
+  const bool needs_output = Has(request.op, OpTrait::kKeepsShape);
   if (needs_output && memory.output == nullptr && negotiation::ElementCount(request.shape) > 0) {
     return Bad(request, "a tensor on a device needs an output");
   }
@@ -107,14 +100,14 @@ absl::Status CheckRequest(const negotiation::TensorSignature& request, const Ten
     return Bad(request,
                absl::StrCat("invalid root rank ", request.root_rank, " in a world of ", size));
   }
-  if (request.op == negotiation::OpKind::kAllToAll) RETURN_IF_ERROR(CheckSplits(request, size));
-  if (request.op == negotiation::OpKind::kAllReduce ||
-      request.op == negotiation::OpKind::kReduceScatter) {
-    RETURN_IF_ERROR(CheckReduction(request));
+  if (Has(request.op, OpTrait::kHasSplits)) RETURN_IF_ERROR(CheckSplits(request, size));
+  if (Has(request.op, OpTrait::kDividesRows) && request.shape.empty()) {
+    return Bad(request, "scalars can't be scattered");
   }
+  if (Has(request.op, OpTrait::kReduces)) RETURN_IF_ERROR(CheckReduction(request));
   RETURN_IF_ERROR(CheckDevice(request, memory));
-  if (CarriesData(request.op) && request.op != negotiation::OpKind::kBroadcast &&
-      memory.input == nullptr && negotiation::ElementCount(request.shape) > 0) {
+  if (Has(request.op, OpTrait::kNeedsInput) && memory.input == nullptr &&
+      negotiation::ElementCount(request.shape) > 0) {
     return Bad(request, "there is no input");
   }
   return absl::OkStatus();

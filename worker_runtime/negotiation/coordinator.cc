@@ -17,12 +17,6 @@ const SignaturePtr& AnyOf(const Readiness::Tensor& tensor) {
                        [](const SignaturePtr& signature) { return signature != nullptr; });
 }
 
-// Whether the signature alone says what the ranks give.
-bool IsCacheable(OpKind op) {
-  return op == OpKind::kAllReduce || op == OpKind::kBroadcast || op == OpKind::kReduceScatter ||
-         op == OpKind::kBarrier || op == OpKind::kCommit;
-}
-
 std::optional<std::string> FindMismatchInOperation(const Readiness::Operation& operation) {
   for (const Readiness::Tensor& tensor : operation) {
     std::optional<std::string> mismatch = FindMismatch(tensor.by_rank);
@@ -42,7 +36,7 @@ bool SendsRows(const TensorSignature& signature) {
                      [](int32_t rows) { return rows > 0; });
 }
 
-void PlanAllToAll(const std::vector<SignaturePtr>& by_rank, PlannedTensor& planned) {
+void PlanSplits(const std::vector<SignaturePtr>& by_rank, PlannedTensor& planned) {
   planned.senders = by_rank;
   const auto size = static_cast<int>(by_rank.size());
   for (const SignaturePtr& signature : by_rank) {
@@ -196,19 +190,19 @@ void Coordinator::PlanTensor(const Readiness::Tensor& tensor, Plan& plan,
   PlannedTensor& planned = tensors.emplace_back();
   planned.signature = AnyOf(tensor);
   const OpKind op = planned.signature->op;
-  if (IsCacheable(op)) {
+  if (Has(op, OpTrait::kHasSplits)) {
+    PlanSplits(tensor.by_rank, planned);
+  } else if (Has(op, OpTrait::kRowsDiffer)) {
+    for (const SignaturePtr& signature : tensor.by_rank) {
+      planned.first_dims.push_back(signature->shape.front());
+    }
+  } else if (op == OpKind::kJoin) {
+    planned.last_joined_rank = readiness_.last_joined_rank();
+  } else {  // the signature alone says what the ranks give
     planned.known_id = keeper_.Use(*planned.signature);
     if (planned.known_id == kNoSignatureId) {
       planned.new_id = keeper_.Insert(planned.signature, plan);
     }
-  } else if (op == OpKind::kAllGather) {
-    for (const SignaturePtr& signature : tensor.by_rank) {
-      planned.first_dims.push_back(signature->shape.front());
-    }
-  } else if (op == OpKind::kAllToAll) {
-    PlanAllToAll(tensor.by_rank, planned);
-  } else if (op == OpKind::kJoin) {
-    planned.last_joined_rank = readiness_.last_joined_rank();
   }
   planned.world_is_changing = op == OpKind::kCommit && world_is_changing_;
   if (tensor.submitted == options_.size) return;

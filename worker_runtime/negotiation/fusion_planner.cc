@@ -17,7 +17,7 @@ struct OpenBatch {
 };
 
 bool CanFuse(const TensorSignature& signature, size_t bytes, size_t limit, size_t large_bytes) {
-  return signature.op == OpKind::kAllReduce && signature.reduction != Reduction::kAdasum &&
+  return Has(signature.op, OpTrait::kFuses) && signature.reduction != Reduction::kAdasum &&
          bytes < large_bytes && bytes <= limit;
 }
 

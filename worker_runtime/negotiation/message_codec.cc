@@ -92,8 +92,9 @@ void EncodeTensor(const PlannedTensor& tensor, int receiver, wire::PlannedTensor
 }
 
 absl::Status CheckPerRankParts(const PlannedTensor& tensor, size_t size) {
-  const bool gathers = tensor.signature->op == OpKind::kAllGather;
-  const bool exchanges = tensor.signature->op == OpKind::kAllToAll;
+  const OpTraits& traits = TraitsOf(tensor.signature->op);
+  const bool exchanges = traits.Has(OpTrait::kHasSplits);
+  const bool gathers = traits.Has(OpTrait::kRowsDiffer) && !exchanges;
   bool fits = tensor.first_dims.size() == (gathers ? size : 0) &&
               tensor.received_splits.size() == (exchanges ? size : 0) &&
               !((gathers || exchanges) && tensor.signature->shape.empty());

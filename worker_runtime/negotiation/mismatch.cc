@@ -17,9 +17,9 @@ bool SameOp(const Signature& a, const Signature& b) { return a.op == b.op; }
 
 bool SameType(const Signature& a, const Signature& b) { return a.type == b.type; }
 
-// Gathered tensors may differ in the first dimension.
+// Those whose rows may differ do so in the first dimension.
 bool SameShape(const Signature& a, const Signature& b) {
-  if (a.op != OpKind::kAllGather && a.op != OpKind::kAllToAll) return a.shape == b.shape;
+  if (!Has(a.op, OpTrait::kRowsDiffer)) return a.shape == b.shape;
   if (a.shape.size() != b.shape.size()) return false;
   for (size_t i = 1; i < a.shape.size(); ++i) {
     if (a.shape[i] != b.shape[i]) return false;
@@ -27,9 +27,7 @@ bool SameShape(const Signature& a, const Signature& b) {
   return true;
 }
 
-bool Reduces(const Signature& a) {
-  return a.op == OpKind::kAllReduce || a.op == OpKind::kReduceScatter;
-}
+bool Reduces(const Signature& a) { return Has(a.op, OpTrait::kReduces); }
 
 bool SameReduction(const Signature& a, const Signature& b) {
   return !Reduces(a) || a.reduction == b.reduction;
@@ -40,7 +38,7 @@ bool SameFactors(const Signature& a, const Signature& b) {
 }
 
 bool SameRoot(const Signature& a, const Signature& b) {
-  return a.op != OpKind::kBroadcast || a.root_rank == b.root_rank;
+  return !Has(a.op, OpTrait::kHasRoot) || a.root_rank == b.root_rank;
 }
 
 bool SameMemory(const Signature& a, const Signature& b) { return a.on_device == b.on_device; }
@@ -124,7 +122,7 @@ std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank) 
     return absl::StrCat("Mismatched ", what, broken.op ? " on '" : " of '", first.name,
                         "': ", WhoSentWhat(by_rank, broken));
   }
-  if (first.op != OpKind::kAllReduce) {
+  if (!Has(first.op, OpTrait::kOutlivesJoin)) {
     const std::vector<int> joined = JoinedRanks(by_rank);
     if (!joined.empty()) {
       return absl::StrCat("Can't run ", NameOf(first.op), " of '", first.name,
@@ -132,8 +130,7 @@ std::optional<std::string> FindMismatch(absl::Span<const SignaturePtr> by_rank) 
                           " joined, and only allreduce goes on without the data of all ranks");
     }
   }
-  const bool gathers = first.op == OpKind::kAllGather || first.op == OpKind::kAllToAll;
-  if (gathers && first.shape.empty()) {
+  if (Has(first.op, OpTrait::kRowsDiffer) && first.shape.empty()) {
     return absl::StrCat("Can't run ", NameOf(first.op), " of '", first.name,
                         "': a tensor needs at least one dimension, but ",
                         WhoSentWhat(by_rank, broken));

@@ -3,25 +3,8 @@
 namespace hvd::worker_runtime::negotiation {
 
 absl::string_view NameOf(OpKind op) {
-  switch (op) {
-    case OpKind::kAllReduce:
-      return "allreduce";
-    case OpKind::kAllGather:
-      return "allgather";
-    case OpKind::kBroadcast:
-      return "broadcast";
-    case OpKind::kAllToAll:
-      return "alltoall";
-    case OpKind::kReduceScatter:
-      return "reducescatter";
-    case OpKind::kBarrier:
-      return "barrier";
-    case OpKind::kJoin:
-      return "join";
-    case OpKind::kCommit:
-      return "commit";
-  }
-  return "unknown operation";
+  const auto number = static_cast<int64_t>(op);
+  return number >= 0 && number < kOpKindCount ? kOpTraits[number].name() : "unknown operation";
 }
 
 absl::string_view NameOf(Reduction reduction) {

@@ -1,4 +1,5 @@
-// What can be asked of the engine. The numbers are part of the C ABI and of the wire format.
+// Operations of the engine and their traits. The numbers are part of the C ABI and of the wire
+// format.
 #ifndef WORKER_RUNTIME_NEGOTIATION_OP_KIND_H_
 #define WORKER_RUNTIME_NEGOTIATION_OP_KIND_H_
 
@@ -18,7 +19,64 @@ enum class OpKind : int32_t {
   kJoin = 6,
   kCommit = 7,  // a barrier whose plan tells everyone alike whether the world is about to change
 };
-inline constexpr int kOpKindCount = 8;
+
+// What is special about an operation; what has none of these only makes ranks meet.
+enum class OpTrait {
+  kCarriesData,   // it has tensors, which may be on a device
+  kNeedsInput,    // of every rank; otherwise a rank may give nothing, or its output
+  kKeepsShape,    // the result has the request's shape
+  kRowsDiffer,    // ranks may give different numbers of rows, which the plan has to tell
+  kDividesRows,   // the rows are divided among the ranks
+  kHasSplits,     // a rank says how many of its rows each other rank gets
+  kHasRoot,       // the ranks must name the same root
+  kReduces,       // reduction and factors count; the ranks' must be equal
+  kTakesAdasum,   // Adasum is one of its reductions
+  kFuses,         // several tensors of a kind may go together
+  kOutlivesJoin,  // it goes on without the data of ranks that have joined
+  kWorldOnly,     // it is not for process sets
+};
+
+// One row of the table of operations.
+class OpTraits {
+ public:
+  template <typename... Traits>
+  constexpr explicit OpTraits(OpKind kind, absl::string_view name, Traits... traits)
+      : kind_(kind), name_(name), bits_((0u | ... | Bit(traits))) {}
+
+  constexpr OpKind kind() const { return kind_; }
+  constexpr absl::string_view name() const { return name_; }
+  constexpr bool Has(OpTrait trait) const { return (bits_ & Bit(trait)) != 0; }
+
+ private:
+  static constexpr uint32_t Bit(OpTrait trait) { return 1u << static_cast<int>(trait); }
+
+  OpKind kind_;
+  absl::string_view name_;
+  uint32_t bits_;
+};
+
+// In the order of OpKind.
+inline constexpr OpTraits kOpTraits[] = {
+    OpTraits(OpKind::kAllReduce, "allreduce", OpTrait::kCarriesData, OpTrait::kNeedsInput,
+             OpTrait::kKeepsShape, OpTrait::kReduces, OpTrait::kTakesAdasum, OpTrait::kFuses,
+             OpTrait::kOutlivesJoin),
+    OpTraits(OpKind::kAllGather, "allgather", OpTrait::kCarriesData, OpTrait::kNeedsInput,
+             OpTrait::kRowsDiffer),
+    OpTraits(OpKind::kBroadcast, "broadcast", OpTrait::kCarriesData, OpTrait::kKeepsShape,
+             OpTrait::kHasRoot),
+    OpTraits(OpKind::kAllToAll, "alltoall", OpTrait::kCarriesData, OpTrait::kNeedsInput,
+             OpTrait::kRowsDiffer, OpTrait::kHasSplits),
+    OpTraits(OpKind::kReduceScatter, "reducescatter", OpTrait::kCarriesData, OpTrait::kNeedsInput,
+             OpTrait::kReduces, OpTrait::kDividesRows),
+    OpTraits(OpKind::kBarrier, "barrier"),
+    OpTraits(OpKind::kJoin, "join", OpTrait::kWorldOnly),
+    OpTraits(OpKind::kCommit, "commit", OpTrait::kWorldOnly),
+};
+inline constexpr int kOpKindCount = sizeof(kOpTraits) / sizeof(kOpTraits[0]);
+
+// REQUIRES: `op` is one of the enumerators.
+constexpr const OpTraits& TraitsOf(OpKind op) { return kOpTraits[static_cast<int>(op)]; }
+constexpr bool Has(OpKind op, OpTrait trait) { return TraitsOf(op).Has(trait); }
 
 // What users may ask for; the numbers are Horovod's.
 enum class Reduction : int32_t {
@@ -31,8 +89,9 @@ enum class Reduction : int32_t {
 };
 inline constexpr int kReductionCount = 6;
 
-absl::string_view NameOf(OpKind op);            // "allreduce", ...
-absl::string_view NameOf(Reduction reduction);  // "average", ...
+// "allreduce", "average", ...; also of numbers that mean nothing.
+absl::string_view NameOf(OpKind op);
+absl::string_view NameOf(Reduction reduction);
 
 }  // namespace hvd::worker_runtime::negotiation
 
