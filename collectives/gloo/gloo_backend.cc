@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/cancellation_watch.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -15,6 +14,7 @@
 #include "collectives/gloo/link/link_address.h"
 #include "collectives/gloo/neighbours.h"
 #include "collectives/gloo/solo_communicator.h"
+#include "collectives/rank_text.h"
 
 namespace hvd::collectives::gloo {
 namespace {
@@ -97,10 +97,7 @@ class GlooBackend : public MeshBackend {
     RETURN_IF_ERROR(CheckGroup(group));
     auto connected = ConnectPeers(group, keys, bounds, most_direct_);
     if (connected.ok()) return connected;
-    return absl::Status(
-        connected.status().code(),
-        absl::StrCat("connecting (gloo, rank ", group.rank, " of ", group.size, ", epoch ",
-                     group.epoch.value(), "): ", connected.status().message()));
+    return ConnectError("gloo", group, connected.status());
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collectives/argument_checks.h"
 #include "collectives/gloo/link/gloo_glue.h"
 
 namespace hvd::collectives::gloo {
@@ -22,16 +23,6 @@ constexpr size_t kDirectBytes = 512 * 1024;
 // Large groups: a ring has so many steps that it is worth as much more data to need only a few.
 constexpr size_t kDoublingBytesPerRank = 8 * 1024;
 constexpr size_t kTreeBytesPerRank = 64 * 1024;
-
-absl::Status CheckCounts(absl::Span<const size_t> counts, int size) {
-  if (counts.size() == static_cast<size_t>(size)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("got ", counts.size(), " counts for ", size, " ranks"));
-}
-
-absl::Status CheckRank(int rank, int size) {
-  if (rank >= 0 && rank < size) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("there is no rank ", rank, " of ", size));
-}
 
 size_t Total(const std::vector<Block>& blocks) {
   return blocks.back().offset + blocks.back().bytes;
@@ -110,7 +101,7 @@ absl::Status GlooCommunicator::AllGather(const void* in, void* out,
 absl::Status GlooCommunicator::Broadcast(void* buffer, size_t bytes, int root,
                                          const CallOptions& options) {
   return Run("broadcast", options, [&](const Phase& phase) -> absl::Status {
-    RETURN_IF_ERROR(CheckRank(root, size()));
+    RETURN_IF_ERROR(CheckIsRank(root, size()));
     if (bytes == 0) return absl::OkStatus();
     if (IsSmall() && bytes * (size() - 1) <= kDirectBytes) {
       return DirectBroadcast(phase, buffer, bytes, root);
@@ -150,7 +141,7 @@ absl::Status GlooCommunicator::ReduceScatter(const void* in, void* out,
 absl::Status GlooCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
                                            const CallOptions& options) {
   return Run("send-receive", options, [&](const Phase& phase) -> absl::Status {
-    RETURN_IF_ERROR(CheckRank(peer, size()));
+    RETURN_IF_ERROR(CheckIsRank(peer, size()));
     if (peer == rank()) return absl::InternalError("a rank can't exchange with itself");
     if (bytes == 0) return absl::OkStatus();
     return Exchange(phase, peer, in, out, bytes);

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "collectives/rank_text.h"
 
 namespace hvd::collectives::gloo {
 namespace {
@@ -15,9 +15,7 @@ class SoloCommunicator : public Communicator {
 
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  std::string ToString() const override {
-    return absl::StrCat("gloo, rank 0 of 1, epoch ", epoch_.value());
-  }
+  std::string ToString() const override { return RankText("gloo", 0, 1, epoch_); }
 
   absl::Status AllReduce(const void* in, void* out, size_t count, DataType type, ReduceOp op,
                          const CallOptions& options) override {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collectives/rank_text.h"
 #include "collectives/reduce.h"
 
 namespace hvd::collectives::inproc {
@@ -47,7 +48,7 @@ InprocCommunicator::InprocCommunicator(std::shared_ptr<HubMember> self, Epoch ep
                              ranks_.begin())) {}
 
 std::string InprocCommunicator::ToString() const {
-  return absl::StrCat("inproc, rank ", rank_, " of ", size(), ", epoch ", epoch_.value());
+  return RankText("inproc", rank_, size(), epoch_);
 }
 
 absl::Status InprocCommunicator::Fail(absl::string_view operation, const absl::Status& status) {

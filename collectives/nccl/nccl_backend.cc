@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/status_macros.h"
@@ -15,6 +14,7 @@
 #include "collectives/nccl/device_stream.h"
 #include "collectives/nccl/nccl_communicator.h"
 #include "collectives/nccl/staged_communicator.h"
+#include "collectives/rank_text.h"
 
 namespace hvd::collectives::nccl {
 namespace {
@@ -40,10 +40,7 @@ class NcclBackend : public DeviceBackend {
     RETURN_IF_ERROR(CheckRank(group));
     auto connected = ConnectPeers(group, device, keys, bounds);
     if (connected.ok()) return connected;
-    return absl::Status(
-        connected.status().code(),
-        absl::StrCat("connecting (nccl, rank ", group.rank, " of ", group.size, ", epoch ",
-                     group.epoch.value(), "): ", connected.status().message()));
+    return ConnectError("nccl", group, connected.status());
   }
 
   absl::StatusOr<std::unique_ptr<DeviceCommunicator>> Stage(int device,

@@ -6,20 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "collectives/argument_checks.h"
+#include "collectives/rank_text.h"
 #include "collectives/reduce.h"
 
 namespace hvd::collectives::nccl {
 namespace {
-
-absl::Status CheckCounts(absl::Span<const size_t> counts, int size) {
-  if (counts.size() == static_cast<size_t>(size)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("got ", counts.size(), " counts for ", size, " ranks"));
-}
-
-absl::Status CheckRank(int rank, int size) {
-  if (rank >= 0 && rank < size) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("there is no rank ", rank, " of ", size));
-}
 
 absl::Status CheckFactor(DataType type, ReduceOp op, double factor) {
   if (factor == 1.0 || (op == ReduceOp::kSum && IsFloating(type))) return absl::OkStatus();
@@ -79,9 +71,7 @@ NcclCommunicator::NcclCommunicator(const GpuLibraries& libraries, const GroupInf
 
 NcclCommunicator::~NcclCommunicator() { session_->Close(); }
 
-std::string NcclCommunicator::ToString() const {
-  return absl::StrCat("nccl, rank ", rank_, " of ", size_, ", epoch ", epoch_.value());
-}
+std::string NcclCommunicator::ToString() const { return RankText("nccl", rank_, size_, epoch_); }
 
 absl::Status NcclCommunicator::Run(absl::string_view operation, const CallOptions& options,
                                    absl::FunctionRef<absl::Status()> enqueue) {
@@ -161,7 +151,7 @@ absl::Status NcclCommunicator::GatherBlocks(const void* in, void* out,
 absl::Status NcclCommunicator::Broadcast(void* buffer, size_t bytes, int root,
                                          const CallOptions& options) {
   return Run("broadcast", options, [&]() -> absl::Status {
-    RETURN_IF_ERROR(CheckRank(root, size_));
+    RETURN_IF_ERROR(CheckIsRank(root, size_));
     if (bytes == 0) return absl::OkStatus();
     return session_->Group([&](NcclComm* comm, CudaStream* stream) {
       return nccl_.broadcast(buffer, buffer, bytes, NcclType::kUint8, root, comm, stream);
@@ -224,7 +214,7 @@ absl::Status NcclCommunicator::ReduceScatterScaled(const void* in, void* out,
 absl::Status NcclCommunicator::SendReceive(int peer, const void* in, void* out, size_t bytes,
                                            const CallOptions& options) {
   return Run("send-receive", options, [&]() -> absl::Status {
-    RETURN_IF_ERROR(CheckRank(peer, size_));
+    RETURN_IF_ERROR(CheckIsRank(peer, size_));
     if (peer == rank_) return absl::InternalError("a rank can't exchange with itself");
     if (bytes == 0) return absl::OkStatus();
     return session_->Group([&](NcclComm* comm, CudaStream* stream) {

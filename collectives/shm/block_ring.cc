@@ -51,15 +51,29 @@ void BlockRing::Publish(Counter counter, uint64_t count) {
 
 absl::Status BlockRing::ContributeReduceDrain(size_t blocks, Stage contribute, Stage reduce,
                                               Stage drain, absl::Time deadline) {
+  return Run(blocks, contribute, &reduce, drain, deadline);
+}
+
+absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage drain,
+                                        absl::Time deadline) {
+  return Run(blocks, contribute, nullptr, drain, deadline);
+}
+
+absl::Status BlockRing::Run(size_t blocks, Stage contribute, const Stage* reduce, Stage drain,
+                            absl::Time deadline) {
   Progress at = Begin(blocks);
   const uint64_t begin = at.drained;
+  // What is drained comes from the stage before.
+  const Counter source =
+      reduce != nullptr ? &segment::RankState::reduced : &segment::RankState::contributed;
+  const uint64_t& available = reduce != nullptr ? at.reduced : at.contributed;
   const auto draining = [&] {
-    return at.drained == at.reduced ? kNotYet
-                                    : Behind(&segment::RankState::reduced, at.drained + 1);
+    return at.drained == available ? kNotYet : Behind(source, at.drained + 1);
   };
   const auto reducing = [&] {
-    return at.reduced == at.contributed ? kNotYet
-                                        : Behind(&segment::RankState::contributed, at.reduced + 1);
+    return reduce == nullptr || at.reduced == at.contributed
+               ? kNotYet
+               : Behind(&segment::RankState::contributed, at.reduced + 1);
   };
   const auto missing = [&] {
     return FirstToBlame({draining(), reducing(), BlocksContributing(at)});
@@ -69,31 +83,8 @@ absl::Status BlockRing::ContributeReduceDrain(size_t blocks, Stage contribute, S
       drain(at.drained - begin, at.drained);
       Publish(&segment::RankState::drained, ++at.drained);
     } else if (reducing() == kNobody) {
-      reduce(at.reduced - begin, at.reduced);
+      (*reduce)(at.reduced - begin, at.reduced);
       Publish(&segment::RankState::reduced, ++at.reduced);
-    } else if (BlocksContributing(at) == kNobody) {
-      contribute(at.contributed - begin, at.contributed);
-      Publish(&segment::RankState::contributed, ++at.contributed);
-    } else {
-      RETURN_IF_ERROR(links_.Await(missing, deadline));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status BlockRing::ContributeDrain(size_t blocks, Stage contribute, Stage drain,
-                                        absl::Time deadline) {
-  Progress at = Begin(blocks);
-  const uint64_t begin = at.drained;
-  const auto draining = [&] {
-    return at.drained == at.contributed ? kNotYet
-                                        : Behind(&segment::RankState::contributed, at.drained + 1);
-  };
-  const auto missing = [&] { return FirstToBlame({draining(), BlocksContributing(at)}); };
-  while (at.drained < at.end) {
-    if (draining() == kNobody) {
-      drain(at.drained - begin, at.drained);
-      Publish(&segment::RankState::drained, ++at.drained);
     } else if (BlocksContributing(at) == kNobody) {
       contribute(at.contributed - begin, at.contributed);
       Publish(&segment::RankState::contributed, ++at.contributed);

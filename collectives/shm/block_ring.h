@@ -41,6 +41,9 @@ class BlockRing {
     uint64_t contributed, reduced, drained, end;
   };
 
+  // `reduce` may be nullptr.
+  absl::Status Run(size_t blocks, Stage contribute, const Stage* reduce, Stage drain,
+                   absl::Time deadline);
   // A rank whose counter is below `count`; -1: none.
   int Behind(Counter counter, uint64_t count) const;
   int BlocksContributing(const Progress& progress) const;

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "collectives/rank_text.h"
 #include "collectives/shm/segment/segment_setup.h"
 #include "collectives/shm/shm_communicator.h"
 #include "collectives/shm/shm_links.h"
@@ -28,10 +28,7 @@ class ShmBackend : public Backend {
     RETURN_IF_ERROR(CheckGroup(group));
     auto connected = ConnectRanks(group, keys, bounds);
     if (connected.ok()) return connected;
-    return absl::Status(
-        connected.status().code(),
-        absl::StrCat("connecting (shm, rank ", group.rank, " of ", group.size, ", epoch ",
-                     group.epoch.value(), "): ", connected.status().message()));
+    return ConnectError("shm", group, connected.status());
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collectives/rank_text.h"
 #include "collectives/shm/core_distance.h"
 #include "collectives/shm/sizes.h"
 
@@ -26,9 +27,7 @@ ShmCommunicator::ShmCommunicator(Epoch epoch, std::unique_ptr<ShmLinks> links, S
       small_(*links_),
       ring_(*links_) {}
 
-std::string ShmCommunicator::ToString() const {
-  return absl::StrCat("shm, rank ", rank(), " of ", size(), ", epoch ", epoch_.value());
-}
+std::string ShmCommunicator::ToString() const { return RankText("shm", rank(), size(), epoch_); }
 
 absl::Status ShmCommunicator::Run(absl::string_view operation, const CallOptions& options,
                                   absl::FunctionRef<absl::Status(absl::Time)> body) {

@@ -29,12 +29,15 @@ bool Mentions(const absl::Status& status, const std::string& text) {
   return std::string(status.message()).find(text) != std::string::npos;
 }
 
+bool Connects(const Fd& fd, const LinkSocketAddress& to) {
+  return connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.length) == 0;
+}
+
 // A connection to `door` by who says nothing.
 Fd Knock(const std::string& door) {
   const auto address = ParseLinkAddress(door);
   Fd fd(socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(
-      connect(fd.get(), reinterpret_cast<const sockaddr*>(&address->storage), address->length), 0);
+  EXPECT_TRUE(Connects(fd, *address));
   return fd;
 }
 
@@ -153,9 +156,7 @@ TEST_F(LinkSetUpTest, WithoutFilesAStrangerMakesRoomForAPeer) {
   const auto address = ParseLinkAddress(door());
   Fd peer(socket(AF_INET, SOCK_STREAM, 0));
   NoMoreFiles no_more;
-  ASSERT_EQ(
-      connect(peer.get(), reinterpret_cast<const sockaddr*>(&address->storage), address->length),
-      0);
+  ASSERT_TRUE(Connects(peer, *address));
   fcntl(peer.get(), F_SETFL, O_NONBLOCK);
   LinkOpening opening(
       net::Wire(std::move(peer), nullptr, net::TlsEnd::kConnects),
@@ -175,9 +176,7 @@ TEST_F(LinkSetUpTest, WithoutFilesAPeerWaitsOutside) {
   Fd peer(socket(AF_INET, SOCK_STREAM, 0));
   {
     NoMoreFiles no_more;
-    ASSERT_EQ(
-        connect(peer.get(), reinterpret_cast<const sockaddr*>(&address->storage), address->length),
-        0);
+    ASSERT_TRUE(Connects(peer, *address));
     Say(peer, MakeDialerHandshake(rank1, 0)->Start());
   }
   char byte;
