@@ -35,8 +35,9 @@ Membership::State::Worker& Membership::State::AddWorker(Worker worker) {
   return workers.back();
 }
 
-void Membership::State::MarkGone(Worker* worker) {
-  if (std::exchange(worker->gone, true)) return;
+void Membership::State::End(Worker* worker, Move how) {
+  if (worker->life.gone()) return;
+  worker->life.Make(how);
   --live;
   --hosts[worker->place.host].live;
 }

@@ -21,7 +21,7 @@ absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker*
     return absl::NotFoundError(absl::StrCat("this job has no worker ", key.id.value()));
   }
   if (verdict.has_value()) return OverError();
-  if (worker->gone) {
+  if (worker->life.gone()) {
     return absl::FailedPreconditionError(absl::StrCat(Name(*worker), " has exited"));
   }
   if (worker->superseded.count(key.incarnation) > 0) {
@@ -45,13 +45,12 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
     worker->superseded.insert(*worker->incarnation);
     EndCallsOf(worker, absl::FailedPreconditionError(
                            absl::StrCat("another process speaks for ", Name(*worker), " now")));
-    if (worker->in_epoch) {
+    if (worker->life.member()) {
       BreakEpoch(absl::StrCat("another process of ", Name(*worker), " has called hvd.init()"));
     }
   }
   worker->incarnation = newer;
-  worker->dying = false;
-  GoOn(worker);
+  ResetFailing(worker, Move::kReplace);
 }
 
 // Whether this process is one of those in the given epoch's world, and that epoch is the current
@@ -81,7 +80,7 @@ void Membership::State::On(const JoinRequested& event, absl::Time now) {
                                   Name(*worker), " was in world ", event.last_epoch.value(),
                                   ", which this job has not had")));
   }
-  const bool answer_was_lost = worker->in_epoch && !broken.has_value() &&
+  const bool answer_was_lost = worker->life.member() && !broken.has_value() &&
                                event.last_epoch < epoch &&
                                CheckMember(event.worker, *worker, epoch).ok();
   if (answer_was_lost) {
@@ -105,12 +104,12 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   worker->commit = event.commit;
   worker->ready_since = now;
   worker->exception.clear();  // whatever went wrong, it goes on
-  GoOn(worker);
+  ResetFailing(worker, Move::kGoOn);
   worker->caused_by_peer = false;
   failures.Retract(worker->place.rank);
   // Having finished it has left in good order: others may be about to do the same and must not be
   // disturbed. Nor must they if they are about to follow.
-  if (worker->in_epoch && !changing.has_value()) {
+  if (worker->life.member() && !changing.has_value()) {
     const std::string why = event.left_for.empty() ? "" : ": " + OneLine(event.left_for);
     BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world", why));
   }
@@ -153,10 +152,9 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
   rounds = ExchangeRounds(static_cast<int>(members.size()));
   auto formed = std::make_shared<World>(World{epoch, {}, sync_state});
   formed->members.reserve(members.size());
-  for (Worker& worker : workers) worker.in_epoch = false;
+  for (Worker& worker : workers) worker.life.Make(Move::kLeave);
   for (Worker* worker : members) {
-    worker->in_epoch = true;
-    worker->finished = false;
+    worker->life.Make(Move::kEnter);
     failures.Returned(worker->place.rank);
     worker->last_world = epoch;
     formed->members.push_back(MemberOf(*worker));
@@ -249,7 +247,7 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     worker->caused_by_peer = event.caused_by_peer;
     failures.Said(worker->place.rank, HostOf(*worker).slots.host, event.failure,
                   event.caused_by_peer);
-    if (worker->in_epoch && event.epoch == epoch) {
+    if (worker->life.member() && event.epoch == epoch) {
       BreakEpoch(absl::StrCat(Name(*worker), " failed: ", OneLine(event.failure)));
     }
     if (elastic()) FailSoon(worker, now);
@@ -263,10 +261,9 @@ void Membership::State::On(const Reported& event, absl::Time now) {
   }
   failures.Retract(worker->place.rank);
   // An elastic job may have given it up already; its word counts all the same.
-  const bool is_member = worker->in_epoch || (elastic() && epoch > Epoch(0));
+  const bool is_member = worker->life.member() || (elastic() && epoch > Epoch(0));
   if (is_member && event.epoch == epoch) {
-    worker->in_epoch = false;
-    worker->finished = true;
+    worker->life.Make(Move::kFinish);
     if (!elastic()) failures.Left(worker->place.rank, HostOf(*worker).slots.host);
     rounds.Close(absl::FailedPreconditionError(
                      absl::StrCat(Name(*worker), " has left world ", epoch.value())),

@@ -55,17 +55,16 @@ bool Membership::State::IsLeaving(const Worker& worker) const {
 }
 
 bool Membership::State::IsLive(const Worker& worker) const {
-  return !worker.gone && !worker.dying && !worker.failing && !worker.stopped && !worker.released &&
-         !worker.finished && !IsLeaving(worker);
+  return worker.life.running() && !worker.life.finished() && !IsLeaving(worker);
 }
 
 bool Membership::State::IsSurvivor(const Worker& worker) const {
-  return worker.in_epoch && !worker.gone && !worker.dying && !worker.stopped && !worker.released;
+  return worker.life.member() && worker.life.running();
 }
 
 bool Membership::State::IsReadyNewcomer(const Worker& worker) const {
-  return worker.join.has_value() && !worker.in_epoch && !worker.gone && !worker.dying &&
-         !worker.stopped && !worker.released && !IsLeaving(worker);
+  return worker.join.has_value() && !worker.life.member() && worker.life.running() &&
+         !IsLeaving(worker);
 }
 
 bool Membership::State::SomeGoOn() const {
@@ -78,7 +77,7 @@ bool Membership::State::SomeGoOn() const {
 // could.
 bool Membership::State::IsFinishing() const {
   const bool some_finished = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.finished && w.last_world == epoch;
+    return w.life.finished() && w.last_world == epoch;
   });
   return some_finished && (!broken.has_value() || !SomeGoOn());
 }
@@ -125,7 +124,7 @@ void Membership::State::EvictLateSurvivors(absl::Time now) {
 void Membership::State::Evict(Worker* worker, const std::string& news, const std::string& meaning,
                               absl::Time now) {
   BreakEpoch(news);
-  worker->in_epoch = false;
+  worker->life.Make(Move::kLeave);
   failed_world = true;
   StopNow(worker, absl::ZeroDuration());
   Verdict hung;
@@ -142,14 +141,14 @@ void Membership::State::Evict(Worker* worker, const std::string& news, const std
 void Membership::State::StopOverdueLeavers(absl::Time now) {
   std::map<int, std::vector<int>> overdue;  // ranks that are in the epoch, by host
   for (Worker& worker : workers) {
-    if (worker.gone || now < worker.stop_at) continue;
+    if (worker.life.gone() || now < worker.stop_at) continue;
     worker.stop_at = now + kStopPatience;
-    if (worker.in_epoch) {
+    if (worker.life.member()) {
       overdue[worker.place.host].push_back(worker.place.rank);
       BreakEpoch(absl::StrCat(Name(worker), " has to leave now"));
     }
-    worker.in_epoch = false;
-    StopNow(&worker, worker.stopped ? absl::ZeroDuration() : spec.failure_grace);
+    worker.life.Make(Move::kLeave);
+    StopNow(&worker, worker.life.stopped() ? absl::ZeroDuration() : spec.failure_grace);
   }
   for (const auto& [index, ranks] : overdue) {
     Host& host = hosts[index];
@@ -161,7 +160,7 @@ void Membership::State::StopOverdueLeavers(absl::Time now) {
 
 void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
   EndCallsOf(worker, absl::FailedPreconditionError(absl::StrCat(Name(*worker), " was stopped")));
-  worker->stopped = true;
+  worker->life.Make(Move::kStop);
   const Host& host = HostOf(*worker);
   if (!host.agent.has_value()) return;
   effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
@@ -170,7 +169,7 @@ void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
 std::set<std::pair<int, int>> Membership::State::TakenSlots() const {
   std::set<std::pair<int, int>> taken;
   for (const Worker& worker : workers) {
-    if (!worker.gone) taken.emplace(worker.place.host, worker.slot);
+    if (!worker.life.gone()) taken.emplace(worker.place.host, worker.slot);
   }
   return taken;
 }
@@ -267,7 +266,7 @@ std::string Membership::State::WantedChange(absl::Time now) const {
     if (IsReadyNewcomer(worker)) {
       ++ready;
       first_ready = std::min(first_ready, worker.ready_since);
-    } else if (IsLive(worker) && !worker.in_epoch) {
+    } else if (IsLive(worker) && !worker.life.member()) {
       ++on_their_way;
     }
   }
@@ -308,7 +307,7 @@ absl::Time Membership::State::NextElasticDeadline() const {
   if (!elastic()) return absl::InfiniteFuture();
   absl::Time next = std::min(NextFreeSlot(), NextChange());
   for (const Worker& worker : workers) {
-    if (!worker.gone) next = std::min(next, worker.stop_at);
+    if (!worker.life.gone()) next = std::min(next, worker.stop_at);
   }
   if (together_since == absl::InfiniteFuture()) return next;
   const bool late = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {

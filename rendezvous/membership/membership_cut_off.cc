@@ -20,7 +20,7 @@ constexpr absl::Duration kKillTime = absl::Seconds(1);
 // Its agent kills it once it has looked for the daemon for as long as it was told to. REQUIRES: the
 // agent was lost now.
 void Membership::State::LoseSightOf(Worker* worker, absl::Time now) {
-  const bool trains = worker->in_epoch && !worker->join.has_value();
+  const bool trains = worker->life.member() && !worker->join.has_value();
   if (!trains) return;
   const absl::Time away_until = HostOf(*worker).away_until;
   const bool was_away = away_until != absl::InfinitePast();

@@ -18,20 +18,20 @@ constexpr absl::Duration kPatience = absl::Seconds(5);
 
 void Membership::State::On(const WorkerExited& event, absl::Time now) {
   Worker* worker = Find(event.worker);
-  if (worker == nullptr || worker->gone) return;
-  MarkGone(worker);
-  worker->failed = !ExitedWithZero(event) || worker->in_epoch;
+  if (worker == nullptr || worker->life.gone()) return;
   worker->stderr_tail = event.stderr_tail;
   const std::string news = absl::StrCat(Name(*worker), " has exited: ", ExitMeaning(event));
   EndCallsOf(worker, absl::FailedPreconditionError(news));
+  if (elastic() && !verdict.has_value()) return EndElasticWorker(worker, event, now);
+  const bool well = ExitedWithZero(event) && !worker->life.member();
+  End(worker, well ? Move::kEndWell : Move::kEndBadly);
   if (verdict.has_value()) {
     CompleteVerdict(*worker, event);
     FinishHost(&hosts[worker->place.host]);
     return FinishIfAllGone();
   }
-  if (elastic()) return EndElasticWorker(worker, event, now);
   const int rank = worker->place.rank;
-  if (worker->failed) {
+  if (!well) {
     failures.Exited(rank, HostOf(*worker).slots.host, event);
   } else {
     failures.Retract(rank);
@@ -44,7 +44,7 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
 // all the same, and its exit unless that may have been our doing.
 void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited& exited) {
   if (elastic() || verdict->success || verdict->rank != worker.place.rank) return;
-  if (worker.finished) return;
+  if (worker.life.finished()) return;
   if (exited.signal != 0) {
     verdict->stderr_tail = exited.stderr_tail;
     return;
@@ -87,7 +87,7 @@ void Membership::State::Judge(const std::string& news, absl::Time now) {
 void Membership::State::FailIfNoWorldCanForm(absl::Time now) {
   if (failures.HasEnd()) return;
   const auto gone =
-      std::find_if(workers.begin(), workers.end(), [](const Worker& w) { return w.gone; });
+      std::find_if(workers.begin(), workers.end(), [](const Worker& w) { return w.life.gone(); });
   const std::vector<int> waiting = RanksWhere([](const Worker& w) { return w.join.has_value(); });
   if (gone == workers.end() || waiting.empty()) return;
   Verdict failure;
@@ -171,7 +171,7 @@ absl::Status Membership::State::OverError() const {
 void Membership::State::StopLiveWorkers() {
   std::vector<std::vector<WorkerId>> by_host(hosts.size());
   for (const Worker& worker : workers) {
-    if (!worker.gone) by_host[worker.place.host].push_back(worker.id);
+    if (!worker.life.gone()) by_host[worker.place.host].push_back(worker.id);
   }
   for (const Host& host : hosts) {
     std::vector<WorkerId>& there = by_host[HostIndex(host)];
@@ -222,7 +222,7 @@ void Membership::State::FinishAnyway() {
     EndHost(*host.agent, host.slots.host, absl::ZeroDuration());
   }
   absl::StrAppend(&verdict->summary, "; no word that ",
-                  Ranks(RanksWhere([](const Worker& w) { return !w.gone; })), " on ",
+                  Ranks(RanksWhere([](const Worker& w) { return !w.life.gone(); })), " on ",
                   Hosts(on_hosts), " exited");
   finished = true;
   effects.push_back(JobFinished{*verdict});

@@ -22,15 +22,16 @@ constexpr size_t kEarlyExceptions = 100;
 // Its collectives can't complete any more, though the exit is still to come.
 void Membership::State::On(const WorkerDying& event, absl::Time now) {
   Worker* worker = Find(event.worker);
-  if (worker == nullptr || worker->gone || worker->dying || verdict.has_value()) return;
-  worker->dying = true;
-  if (!worker->in_epoch) return;
+  if (worker == nullptr || worker->life.gone() || worker->life.dying() || verdict.has_value())
+    return;
+  worker->life.Make(Move::kDie);
+  if (!worker->life.member()) return;
   // By the time of its exit the others may be in another world.
-  failed_world = failed_world || !(worker->stopped || worker->released || IsLeaving(*worker));
+  failed_world = failed_world || !(worker->life.leaving() || IsLeaving(*worker));
   BreakEpoch(absl::StrCat(Name(*worker), " is dying"));
   if (elastic()) {
-    if (IsLeaving(*worker) && !worker->stopped) LeaveLate(worker, " died");
-    worker->in_epoch = false;
+    if (IsLeaving(*worker) && !worker->life.stopped()) LeaveLate(worker, " died");
+    worker->life.Make(Move::kLeave);
     return;
   }
   // The exit will be judged. The others' ends come before it if it has much memory to free.
@@ -41,25 +42,28 @@ void Membership::State::On(const WorkerDying& event, absl::Time now) {
 // It has said why it fails. Its end comes when the interpreter has tidied up, which may take a
 // second, and is judged then; the others need not wait for it.
 void Membership::State::FailSoon(Worker* worker, absl::Time now) {
-  if (worker->failing || worker->stopped || worker->released) return;
+  if (worker->life.failure_told() || worker->life.leaving()) return;
   // It may not have heard yet that it is one.
-  const bool member = std::exchange(worker->in_epoch, false);
+  const bool member = worker->life.member();
+  worker->life.Make(Move::kLeave);
   if (member) BreakEpoch(absl::StrCat(Name(*worker), " failed: ", worker->exception));
   EndCallsOf(worker, absl::CancelledError(absl::StrCat(Name(*worker), " said that it fails")));
   if (IsLeaving(*worker)) {
     if (member) LeaveLate(worker, " failed");
     return;
   }
-  worker->failing = true;
+  worker->life.Make(Move::kSayFailing);
   worker->stop_at = std::min(worker->stop_at, now + spec.elastic->rejoin_timeout);
   failed_world = failed_world || member;
   Note(Notice::Kind::kWorkerFailed, absl::StrCat(Name(*worker), " failed: ", worker->exception),
        worker);
 }
 
-// It asks for a world, whatever it said before.
-void Membership::State::GoOn(Worker* worker) {
-  if (!std::exchange(worker->failing, false)) return;
+// It asks for a world, or another process speaks for it, whatever it said before.
+void Membership::State::ResetFailing(Worker* worker, Move why) {
+  const bool was_failing = worker->life.failure_told();
+  worker->life.Make(why);
+  if (!was_failing) return;
   const std::optional<Drain>& drain = HostOf(*worker).drain;
   worker->stop_at = drain.has_value() ? drain->deadline : absl::InfiniteFuture();
 }
@@ -67,31 +71,30 @@ void Membership::State::GoOn(Worker* worker) {
 // How they end is still to be heard.
 bool Membership::State::SomeFail() const {
   return std::any_of(workers.begin(), workers.end(),
-                     [](const Worker& w) { return w.failing && !w.gone; });
+                     [](const Worker& w) { return w.life.failure_told() && !w.life.gone(); });
 }
 
 void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exited,
                                          absl::Time now) {
   const bool member = worker->last_world > Epoch(0) && worker->last_world == epoch;
   const std::string meaning = ExitMeaning(exited);
-  if (worker->in_epoch) {
+  if (worker->life.member()) {
     BreakEpoch(absl::StrCat(Name(*worker), " has exited: ", meaning));
-    if (IsLeaving(*worker) && !worker->stopped) LeaveLate(worker, " ended by itself");
+    if (IsLeaving(*worker) && !worker->life.stopped()) LeaveLate(worker, " ended by itself");
   }
-  worker->in_epoch = false;
-  if (!worker->failing && (worker->stopped || worker->released || IsLeaving(*worker))) {
-    worker->failed = false;
-    const std::string how = worker->stopped    ? " was stopped"
-                            : worker->released ? " left"
-                                               : absl::StrCat(" left by itself: ", meaning);
+  if (!worker->life.failure_told() && (worker->life.leaving() || IsLeaving(*worker))) {
+    const std::string how = worker->life.stopped()    ? " was stopped"
+                            : worker->life.released() ? " left"
+                                                      : absl::StrCat(" left by itself: ", meaning);
+    End(worker, Move::kEndWell);
     return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), how), worker);
   }
   const bool never_needed_a_world =
       epoch == Epoch(0) && std::none_of(workers.begin(), workers.end(),
                                         [](const Worker& w) { return w.join.has_value(); });
-  if (ExitedWithZero(exited) && ((worker->finished && member) || never_needed_a_world)) {
-    worker->finished = true;
-    worker->failed = false;
+  if (ExitedWithZero(exited) && ((worker->life.finished() && member) || never_needed_a_world)) {
+    worker->life.Make(Move::kFinish);
+    End(worker, Move::kEndWell);
     return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), " finished"), worker);
   }
   RootCause cause;
@@ -100,13 +103,14 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
   if (!worker->exception.empty()) cause.Said(rank, host, worker->exception, false);
   cause.Exited(rank, host, exited);
   failed_world = failed_world || member;
+  End(worker, Move::kEndBadly);
   Fail(worker, cause.Build(), now);
 }
 
 // It has come to a bad end, and is not in the epoch any more.
 void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now) {
-  worker->failed = true;
-  if (!worker->failing) {  // else it was told when it said so
+  worker->life.Make(Move::kBlame);
+  if (!worker->life.failure_told()) {  // else it was told when it said so
     const std::string why = worker->exception.empty() ? "" : worker->exception + ", ";
     Note(Notice::Kind::kWorkerFailed,
          absl::StrCat(Name(*worker), " failed: ", why, as_verdict.exit_meaning), worker);
@@ -191,7 +195,7 @@ std::map<std::pair<int, int>, WorkerId> Membership::State::NewestInSlots() const
 // wanted a world. If some did and the rest failed, nobody is left who could go on.
 void Membership::State::SucceedWhenDone(absl::Time now) {
   const bool all_gone = std::all_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.gone || w.last_world != epoch;
+    return w.life.gone() || w.last_world != epoch;
   });
   if (workers.empty() || !all_gone) return;
   const auto newest = NewestInSlots();
@@ -204,8 +208,8 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
         epoch == Epoch(0) && newest.at({worker.place.host, worker.slot}) != worker.id;
     if (was_replaced) continue;
     ++needed;
-    nobody_said_so = nobody_said_so && !worker.finished;
-    if (worker.finished && !worker.failed) ++finished_ones;
+    nobody_said_so = nobody_said_so && !worker.life.finished();
+    if (worker.life.finished() && worker.life.life() == Life::kLeft) ++finished_ones;
   }
   if (nobody_said_so) return;
   if (finished_ones < needed) {

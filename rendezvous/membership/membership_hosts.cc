@@ -68,10 +68,9 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
   bool had_workers = false;
   for (Worker& worker : workers) {
     if (host.live == 0) break;
-    if (&HostOf(worker) != &host || worker.gone) continue;
+    if (&HostOf(worker) != &host || worker.life.gone()) continue;
     had_workers = true;
-    MarkGone(&worker);
-    worker.failed = true;
+    End(&worker, Move::kEndBadly);
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
   }
   if (verdict.has_value()) {
@@ -84,7 +83,7 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
 
 void Membership::State::On(const WorkerStarted& event, absl::Time now) {
   Worker* worker = Find(event.worker);
-  if (worker != nullptr && !worker->gone) worker->pid = event.pid;
+  if (worker != nullptr && !worker->life.gone()) worker->pid = event.pid;
 }
 
 // Of hosts of the same name, which nobody should have listed, the first.

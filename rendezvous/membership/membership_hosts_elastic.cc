@@ -49,7 +49,7 @@ void Membership::State::StopStrangers(const Host& host, const HostJoined& event)
   std::vector<WorkerId> strangers;
   for (const WorkerId id : event.known_workers) {
     const Worker* worker = Find(id);
-    if (worker == nullptr || worker->gone) strangers.push_back(id);
+    if (worker == nullptr || worker->life.gone()) strangers.push_back(id);
   }
   if (strangers.empty()) return;
   effects.push_back(
@@ -71,12 +71,13 @@ bool Membership::State::Reattach(const HostJoined& event) {
   StopStrangers(*host, event);
   std::vector<WorkerId> to_stop;
   for (Worker& worker : workers) {
-    if (worker.gone || &HostOf(worker) != host) continue;
+    if (worker.life.gone() || &HostOf(worker) != host) continue;
     const bool known =
         std::count(event.known_workers.begin(), event.known_workers.end(), worker.id) > 0;
-    if (verdict.has_value() || worker.stopped) {
+    if (verdict.has_value() || worker.life.stopped()) {
       if (known) to_stop.push_back(worker.id);
-      if (!known) MarkGone(&worker);  // it never heard of it and will not say that it ended
+      // It never heard of it and will not say that it ended.
+      if (!known) End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell);
     } else if (!known) {
       const Placement& place = worker.place;
       effects.push_back(StartWorkerEffect{
@@ -117,7 +118,7 @@ void Membership::State::On(const Restarted& event, absl::Time now) {
   }
   for (Worker& worker : workers) {
     worker.join.reset();
-    const bool is_ending = worker.failing && !worker.stopped;
+    const bool is_ending = worker.life.failure_told() && !worker.life.stopped();
     if (is_ending) worker.stop_at = now + spec.elastic->rejoin_timeout;
   }
   watches.TakeAll();
@@ -192,7 +193,7 @@ void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::
   }
   host->drain = Drain{now, now + grace, reason, by_discovery};
   for (Worker& worker : workers) {
-    if (!worker.gone && &HostOf(worker) == host) worker.stop_at = now + grace;
+    if (!worker.life.gone() && &HostOf(worker) == host) worker.stop_at = now + grace;
   }
   Note(Notice::Kind::kHostDraining, absl::StrCat("host ", host->slots.host, " leaves: ", reason),
        nullptr, host);
@@ -202,7 +203,7 @@ void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::
 void Membership::State::UndoDrain(Host* host) {
   host->drain.reset();
   for (Worker& worker : workers) {
-    if (&HostOf(worker) == host && !worker.stopped && !worker.released && !worker.failing) {
+    if (&HostOf(worker) == host && !worker.life.leaving() && !worker.life.failure_told()) {
       worker.stop_at = absl::InfiniteFuture();
     }
   }
@@ -217,15 +218,13 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   bool had_members = false;
   for (Worker& worker : workers) {
     if (host->live == 0) break;
-    if (worker.gone || &HostOf(worker) != host) continue;
-    const bool member = worker.in_epoch;
+    if (worker.life.gone() || &HostOf(worker) != host) continue;
+    const bool member = worker.life.member();
     had_members = had_members || member;
     LoseSightOf(&worker, now);
-    MarkGone(&worker);
-    worker.failed = !worker.finished;
+    End(&worker, worker.life.finished() ? Move::kEndWell : Move::kEndBadly);
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
     if (member) BreakEpoch(why);
-    worker.in_epoch = false;
   }
   if (announced && had_members) LeaveLate(host, OneLine(reason));
   const bool overran = host->drain.has_value() && host->drain->overran;

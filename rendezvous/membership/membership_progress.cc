@@ -39,7 +39,7 @@ void Membership::State::On(const ProgressReported& event, absl::Time now) {
 // counts, though it is only now being written down.
 bool Membership::State::WasLast(const ProgressReported& event, const Worker& worker) const {
   const bool has_ended = verdict.has_value() || (broken.has_value() && !SomeGoOn());
-  return has_ended && !worker.gone && CheckMember(event.worker, worker, event.epoch).ok();
+  return has_ended && !worker.life.gone() && CheckMember(event.worker, worker, event.epoch).ok();
 }
 
 // REQUIRES: it asks for the next world.

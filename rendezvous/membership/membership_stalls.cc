@@ -63,7 +63,8 @@ void Membership::State::On(const StallReported& event, absl::Time now) {
   for (const int rank : MissingRanks(event)) {
     const Worker* missing = Find(world->members[rank].worker.id);
     const Host& host = HostOf(*missing);
-    if (missing->gone || !host.agent.has_value() || stall.awaited.size() == kMostSampled) continue;
+    if (missing->life.gone() || !host.agent.has_value() || stall.awaited.size() == kMostSampled)
+      continue;
     stall.awaited.insert(missing->id);
     effects.push_back(SampleWorkerEffect{*host.agent, host.slots.host, missing->id});
   }
@@ -141,7 +142,7 @@ std::string Membership::State::Describe(int rank, const Stall& stall) const {
 void Membership::State::EvictStalled(const Stall& stall, absl::Time now) {
   for (const int rank : MissingRanks(stall.report)) {
     Worker* worker = Find(world->members[rank].worker.id);
-    if (!worker->in_epoch || worker->gone || worker->stopped) continue;
+    if (!worker->life.member() || worker->life.gone() || worker->life.stopped()) continue;
     const auto sample = stall.samples.find(worker->id);
     const std::string doing =
         sample == stall.samples.end() ? "" : absl::StrCat("; it ", sample->second.doing);

@@ -22,6 +22,7 @@
 #include "rendezvous/membership/restart_budget.h"
 #include "rendezvous/membership/root_cause.h"
 #include "rendezvous/membership/slot_plan.h"
+#include "rendezvous/membership/worker_lifecycle.h"
 #include "rendezvous/membership/world_plan.h"
 
 namespace hvd::rendezvous::membership {
@@ -32,6 +33,9 @@ namespace hvd::rendezvous::membership {
 // can follow.
 // Of what every worker causes, nothing looks at all workers or hosts each time: jobs are large.
 struct Membership::State {
+  using Life = WorkerLifecycle::Life;
+  using Move = WorkerLifecycle::Move;
+
   // For workers on their way to their first world, once there are enough for it without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
 
@@ -78,27 +82,33 @@ struct Membership::State {
     std::optional<Incarnation> incarnation;  // of the newest process that has spoken
     std::set<Incarnation> superseded;        // of the processes before it
     std::optional<JoinRequested> join;       // its parked call
-    bool in_epoch = false;  // in the current epoch, and has not said that it finished
-    bool gone = false;      // it has exited or its host is lost
-    bool failed = false;    // ... in failure
+    WorkerLifecycle life;
     Epoch last_world;       // the newest that it was in
     uint64_t commit = 0;    // the newest that it can restore, by its own word
-    bool finished = false;  // said so for last_world
-    bool dying = false;     // WorkerDying was seen
-    bool stopped = false;   // StopWorkers was sent: its end is no news
-    bool released = false;  // told to leave
     std::string exception;  // its own word on why it fails
     bool caused_by_peer = false;
     absl::Time may_train_until = absl::InfinitePast();  // its host was lost, or only cut off
     absl::Time ready_since;                             // of its parked call
     absl::Time stop_at = absl::InfiniteFuture();        // if it has not gone by then
-    std::vector<std::string> stderr_tail;               // ... having said this
-    bool failing = false;  // said that it fails, and that was told; its end is to come
+    std::vector<std::string> stderr_tail;               // that it has left behind
+
     template <typename Archive>
     void Keep(Archive& archive) {
-      auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w] = *this;
-      archive(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
-      archive.Since(2, w);
+      auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *this;
+      archive(a, b, c, d, e, f, g);
+      if (archive.layout() < 3) return KeepAsBefore(archive);
+      archive(h, i, j, k, l, m, n, o, p);
+    }
+
+    // The rest, as layouts 1 and 2 have it.
+    template <typename Archive>
+    void KeepAsBefore(Archive& archive) {
+      WorkerLifecycle::Flags flags;
+      archive(flags.in_epoch, flags.gone, flags.failed, last_world, commit, flags.finished);
+      archive(flags.dying, flags.stopped, flags.released, exception, caused_by_peer);
+      archive(may_train_until, ready_since, stop_at, stderr_tail);
+      archive.Since(2, flags.failing);
+      life = WorkerLifecycle::FromFlags(flags);
     }
   };
 
@@ -254,7 +264,8 @@ struct Membership::State {
 
   // membership_failures.cc: how an elastic job takes its workers' ends
   void On(const WorkerDying& event, absl::Time now);
-  void FailSoon(Worker*worker, absl::Time now), GoOn(Worker*worker);
+  void FailSoon(Worker* worker, absl::Time now);
+  void ResetFailing(Worker* worker, Move why);
   bool SomeFail() const;
   void EndElasticWorker(Worker* worker, const WorkerExited& exited, absl::Time now);
   void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
@@ -318,7 +329,7 @@ struct Membership::State {
   }
   Worker* Find(WorkerId id);
   Worker& AddWorker(Worker worker);
-  void MarkGone(Worker* worker);
+  void End(Worker* worker, Move how);
   std::string Name(const Worker& worker) const;
   const Host& HostOf(const Worker& worker) const { return hosts[worker.place.host]; }
   // Ranks of the workers for which `condition` holds.

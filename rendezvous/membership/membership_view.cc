@@ -21,7 +21,7 @@ std::string AreText(int count) {
 }  // namespace
 
 std::string Membership::State::Explain() const {
-  const std::vector<int> live = RanksWhere([](const Worker& w) { return !w.gone; });
+  const std::vector<int> live = RanksWhere([](const Worker& w) { return !w.life.gone(); });
   if (finished) return verdict->summary;
   if (verdict.has_value()) {
     return absl::StrCat(verdict->summary, "; waiting for ", Ranks(live), " to exit");
@@ -32,7 +32,7 @@ std::string Membership::State::Explain() const {
     return absl::StrCat(failures.Build().summary, "; waiting for its cause to show");
   }
   const std::vector<int> to_ask =
-      RanksWhere([](const Worker& w) { return !w.gone && !w.join.has_value(); });
+      RanksWhere([](const Worker& w) { return !w.life.gone() && !w.join.has_value(); });
   const size_t asked = live.size() - to_ask.size();
   if (asked > 0) {
     return absl::StrCat("waiting for ", Ranks(to_ask), " to call hvd.init() (", asked, " of ",
@@ -44,7 +44,7 @@ std::string Membership::State::Explain() const {
                         exited == 0 ? "" : absl::StrCat("; ", exited, " exited with code 0"));
   }
   if (broken.has_value()) return absl::StrCat("world ", epoch.value(), " is broken: ", *broken);
-  const size_t inside = RanksWhere([](const Worker& w) { return w.in_epoch; }).size();
+  const size_t inside = RanksWhere([](const Worker& w) { return w.life.member(); }).size();
   const size_t left = workers.size() - inside;
   if (inside == 0) {
     return absl::StrCat("all ranks finished world ", epoch.value(), "; waiting for ", Ranks(live),
@@ -57,14 +57,14 @@ std::string Membership::State::Explain() const {
 std::string Membership::State::ExplainElastic() const {
   int asked = 0, inside = 0, starting = 0, finished_ones = 0;
   for (const Worker& worker : workers) {
-    if (worker.gone && !worker.finished) continue;
+    if (worker.life.gone() && !worker.life.finished()) continue;
     if (IsSurvivor(worker)) ++inside;
     if (worker.join.has_value()) {
       ++asked;
     } else if (IsLive(worker) && !IsSurvivor(worker)) {
       ++starting;
     }
-    if (worker.finished && worker.last_world == epoch) ++finished_ones;
+    if (worker.life.finished() && worker.last_world == epoch) ++finished_ones;
   }
   if (ComingTogether()) {
     const std::vector<int> late = LateSurvivors();
@@ -201,10 +201,10 @@ std::string Membership::State::StateName() const {
 }
 
 std::string Membership::State::StateName(const Worker& worker) const {
-  if (worker.gone) return worker.failed ? "failed" : "finished";
-  if (worker.stopped || worker.released || worker.dying || worker.failing) return "leaving";
+  if (worker.life.gone()) return worker.life.life() == Life::kFailed ? "failed" : "finished";
+  if (!worker.life.running()) return "leaving";
   if (worker.join.has_value()) return "joining";
-  if (worker.in_epoch) return "running";
+  if (worker.life.member()) return "running";
   return worker.last_world == Epoch(0) ? "starting" : "finished";
 }
 

@@ -10,8 +10,8 @@ namespace hvd::rendezvous::membership {
 
 // Whether a call for the next world has got its answer already.
 bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& event) {
-  if (worker->released || (IsLeaving(*worker) && !worker->in_epoch)) {
-    worker->released = true;
+  if (worker->life.released() || (IsLeaving(*worker) && !worker->life.member())) {
+    worker->life.Make(Move::kRelease);
     effects.push_back(ReplyReleased{
         event.call, absl::StrCat("host ", HostOf(*worker).slots.host, " leaves the job")});
     return true;
@@ -53,15 +53,15 @@ bool Membership::State::ComingTogether() const {
 
 // A member that has called hvd.shutdown() and is followed by hvd.init(), or by another process.
 bool Membership::State::MayComeAgain(const Worker& worker) const {
-  return !broken.has_value() && worker.finished && worker.last_world == epoch &&
-         !worker.join.has_value() && !worker.gone && !worker.stopped && !worker.released;
+  return !broken.has_value() && worker.life.finished() && worker.last_world == epoch &&
+         !worker.join.has_value() && !worker.life.gone() && !worker.life.leaving();
 }
 
 std::vector<Candidate> Membership::State::ToCandidates(const std::vector<Worker*>& members) const {
   std::vector<Candidate> candidates;
   for (const Worker* worker : members) {
     candidates.push_back({worker->place.host, worker->slot,
-                          worker->in_epoch ? worker->place.rank : -1, worker->commit});
+                          worker->life.member() ? worker->place.rank : -1, worker->commit});
   }
   return candidates;
 }
@@ -135,7 +135,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   const int limit = hands_over ? std::max(spec.max_workers, 2) : spec.max_workers;
   for (const PlannedMember& member : PlanWorld(ToCandidates(*ready), limit)) {
     Worker* worker = (*ready)[member.candidate];
-    sync_state = sync_state || !worker->in_epoch || worker->commit != newest;
+    sync_state = sync_state || !worker->life.member() || worker->commit != newest;
     worker->place = member.place;
     members.push_back(worker);
   }
@@ -157,9 +157,10 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   for (Worker& worker : workers) {
     if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, now);
   }
-  workers.erase(std::remove_if(workers.begin(), workers.end(),
-                               [this](const Worker& w) { return w.gone && w.last_world != epoch; }),
-                workers.end());
+  workers.erase(
+      std::remove_if(workers.begin(), workers.end(),
+                     [this](const Worker& w) { return w.life.gone() && w.last_world != epoch; }),
+      workers.end());
 }
 
 // Whether the budgets allow another world that starts from this commit; else the job has ended.
@@ -204,12 +205,13 @@ void Membership::State::LeaveOutFinished(absl::Time now) {
   });
   if (!some_ask) return;  // the others may be about to finish as well
   for (Worker& worker : workers) {
-    if (!worker.finished || worker.last_world != epoch || worker.join.has_value()) continue;
+    if (!worker.life.finished() || worker.last_world != epoch || worker.join.has_value()) continue;
     if (MayComeAgain(worker) && now < together_since + spec.elastic->rejoin_timeout) continue;
-    worker.finished = false;
-    if (worker.failed) continue;  // and has been judged for that
-    if (!worker.gone) {
-      worker.released = true;
+    worker.life.Make(Move::kDisown);
+    const bool was_judged = worker.life.life() == Life::kFailed || worker.life.failure_counted();
+    if (was_judged) continue;
+    if (!worker.life.gone()) {
+      worker.life.Make(Move::kRelease);
       worker.stop_at = now + spec.elastic->drain_grace;
     }
     if (failed_world) continue;
@@ -228,8 +230,8 @@ void Membership::State::LeaveOutFinished(absl::Time now) {
 
 // REQUIRES: it has asked for the next world.
 void Membership::State::Release(Worker* worker, absl::Time now) {
-  worker->released = true;
-  worker->in_epoch = false;
+  worker->life.Make(Move::kLeave);
+  worker->life.Make(Move::kRelease);
   worker->stop_at = std::min(worker->stop_at, now + spec.elastic->drain_grace);
   effects.push_back(ReplyReleased{
       worker->join->call, absl::StrCat("host ", HostOf(*worker).slots.host, " leaves the job")});

@@ -1,0 +1,253 @@
+#include "rendezvous/membership/worker_lifecycle.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd::rendezvous::membership {
+namespace {
+
+using Part = WorkerLifecycle::Part;
+using Life = WorkerLifecycle::Life;
+using Move = WorkerLifecycle::Move;
+
+struct PartRow {
+  Part from;
+  Move move;
+  Part to;
+};
+
+constexpr PartRow kPartTable[] = {
+    {Part::kOutside, Move::kEnter, Part::kMember},
+    {Part::kOutside, Move::kLeave, Part::kOutside},
+    {Part::kOutside, Move::kFinish, Part::kFinished},  // it was given up, but its word counts
+    {Part::kMember, Move::kLeave, Part::kOutside},
+    {Part::kMember, Move::kFinish, Part::kFinished},
+    {Part::kMember, Move::kEndWell, Part::kOutside},
+    {Part::kMember, Move::kEndBadly, Part::kOutside},
+    {Part::kFinished, Move::kEnter, Part::kMember},
+    {Part::kFinished, Move::kLeave, Part::kFinished},
+    {Part::kFinished, Move::kFinish, Part::kFinished},
+    {Part::kFinished, Move::kDisown, Part::kOutside},
+};
+
+struct LifeRow {
+  Life from;
+  Move move;
+  Life to;
+};
+
+// Signs of life from a worker that was told to leave, or is being stopped, change nothing.
+constexpr LifeRow kLifeTable[] = {
+    {Life::kRunning, Move::kSayFailing, Life::kFailing},
+    {Life::kRunning, Move::kGoOn, Life::kRunning},
+    {Life::kRunning, Move::kReplace, Life::kRunning},
+    {Life::kRunning, Move::kDie, Life::kDying},
+    {Life::kRunning, Move::kRelease, Life::kReleased},
+    {Life::kRunning, Move::kStop, Life::kStopped},
+    {Life::kRunning, Move::kEndWell, Life::kLeft},
+    {Life::kRunning, Move::kEndBadly, Life::kFailed},
+
+    {Life::kFailing, Move::kGoOn, Life::kRunning},
+    {Life::kFailing, Move::kReplace, Life::kRunning},
+    {Life::kFailing, Move::kDie, Life::kDying},
+    {Life::kFailing, Move::kRelease, Life::kReleased},
+    {Life::kFailing, Move::kStop, Life::kStopped},
+    {Life::kFailing, Move::kEndWell, Life::kLeft},
+    {Life::kFailing, Move::kEndBadly, Life::kFailed},
+
+    // What it said before it died may arrive after the sign that it dies.
+    {Life::kDying, Move::kSayFailing, Life::kDying},
+    {Life::kDying, Move::kGoOn, Life::kDying},
+    {Life::kDying, Move::kReplace, Life::kRunning},
+    {Life::kDying, Move::kRelease, Life::kReleased},
+    {Life::kDying, Move::kStop, Life::kStopped},
+    {Life::kDying, Move::kEndWell, Life::kLeft},
+    {Life::kDying, Move::kEndBadly, Life::kFailed},
+
+    {Life::kReleased, Move::kGoOn, Life::kReleased},
+    {Life::kReleased, Move::kReplace, Life::kReleased},
+    {Life::kReleased, Move::kDie, Life::kReleased},
+    {Life::kReleased, Move::kRelease, Life::kReleased},
+    {Life::kReleased, Move::kStop, Life::kReleasedAndStopped},
+    {Life::kReleased, Move::kBlame, Life::kReleased},
+    {Life::kReleased, Move::kEndWell, Life::kLeft},
+    {Life::kReleased, Move::kEndBadly, Life::kFailed},
+
+    {Life::kStopped, Move::kGoOn, Life::kStopped},
+    {Life::kStopped, Move::kReplace, Life::kStopped},
+    {Life::kStopped, Move::kDie, Life::kStopped},
+    {Life::kStopped, Move::kRelease, Life::kReleasedAndStopped},
+    {Life::kStopped, Move::kStop, Life::kStopped},
+    {Life::kStopped, Move::kBlame, Life::kStopped},
+    {Life::kStopped, Move::kEndWell, Life::kLeft},
+    {Life::kStopped, Move::kEndBadly, Life::kFailed},
+
+    {Life::kReleasedAndStopped, Move::kGoOn, Life::kReleasedAndStopped},
+    {Life::kReleasedAndStopped, Move::kReplace, Life::kReleasedAndStopped},
+    {Life::kReleasedAndStopped, Move::kDie, Life::kReleasedAndStopped},
+    {Life::kReleasedAndStopped, Move::kRelease, Life::kReleasedAndStopped},
+    {Life::kReleasedAndStopped, Move::kStop, Life::kReleasedAndStopped},
+    {Life::kReleasedAndStopped, Move::kBlame, Life::kReleasedAndStopped},
+    {Life::kReleasedAndStopped, Move::kEndWell, Life::kLeft},
+    {Life::kReleasedAndStopped, Move::kEndBadly, Life::kFailed},
+
+    // Others went on after it had finished and exited.
+    {Life::kLeft, Move::kBlame, Life::kFailed},
+    {Life::kFailed, Move::kBlame, Life::kFailed},
+};
+
+template <typename Row, size_t kRows, typename State>
+const Row* FindRow(const Row (&table)[kRows], State from, Move move) {
+  for (const Row& row : table) {
+    if (row.from == from && row.move == move) return &row;
+  }
+  return nullptr;
+}
+
+bool IsOfPart(Move move) { return move <= Move::kDisown; }
+
+}  // namespace
+
+bool WorkerLifecycle::Allowed(Move move) const {
+  switch (move) {
+    case Move::kEnter:
+      return running() || dying();
+    case Move::kFinish:
+      return !gone();
+    case Move::kSayFailing:
+    case Move::kRelease:
+    case Move::kStop:
+    case Move::kBlame:
+      return !member();
+    case Move::kLeave:
+    case Move::kDisown:
+    case Move::kGoOn:
+    case Move::kReplace:
+    case Move::kDie:
+    case Move::kEndWell:
+    case Move::kEndBadly:
+      break;
+  }
+  return true;
+}
+
+bool WorkerLifecycle::Make(Move move) {
+  const PartRow* part = FindRow(kPartTable, part_, move);
+  const LifeRow* life = FindRow(kLifeTable, life_, move);
+  const bool in_table = IsOfPart(move) ? part != nullptr : life != nullptr;
+  if (!in_table || !Allowed(move)) {
+    if (!refused_.has_value()) refused_ = Refused{move, part_, life_};
+    return false;
+  }
+  NoteFailure(move);
+  if (part != nullptr) part_ = part->to;
+  if (life != nullptr) life_ = life->to;
+  return true;
+}
+
+void WorkerLifecycle::NoteFailure(Move move) {
+  if (move == Move::kSayFailing) failure_told_ = true;
+  if (move == Move::kGoOn || move == Move::kReplace) failure_told_ = false;
+  if (move == Move::kEndWell || move == Move::kEndBadly) failure_counted_ = false;
+  if (move == Move::kBlame) failure_counted_ = !gone();
+}
+
+std::string WorkerLifecycle::Check() const {
+  if (refused_.has_value()) {
+    return absl::StrCat("move ", NameOf(refused_->move), " of a worker that is ",
+                        NameOf(refused_->part), " and ", NameOf(refused_->life));
+  }
+  const std::string which =
+      absl::StrCat("a worker that is ", NameOf(part_), " and ", NameOf(life_));
+  if (member() && !running() && !dying()) return which;
+  if (life_ == Life::kFailing && !failure_told_) return which + ", but that was not told";
+  if (failure_counted_ && !leaving()) return which + ", with its failure counted";
+  return "";
+}
+
+WorkerLifecycle WorkerLifecycle::FromFlags(const Flags& flags) {
+  WorkerLifecycle kept;
+  kept.failure_told_ = flags.failing;
+  kept.failure_counted_ = flags.failed && !flags.gone;
+  if (flags.gone) {
+    kept.life_ = flags.failed ? Life::kFailed : Life::kLeft;
+  } else if (flags.released) {
+    kept.life_ = flags.stopped ? Life::kReleasedAndStopped : Life::kReleased;
+  } else if (flags.stopped) {
+    kept.life_ = Life::kStopped;
+  } else if (flags.dying) {
+    kept.life_ = Life::kDying;
+  } else if (flags.failing) {
+    kept.life_ = Life::kFailing;
+  }
+  if (flags.in_epoch && !flags.gone) kept.part_ = Part::kMember;
+  if (flags.finished) kept.part_ = Part::kFinished;
+  return kept;
+}
+
+absl::string_view NameOf(WorkerLifecycle::Part part) {
+  switch (part) {
+    case Part::kOutside:
+      return "outside";
+    case Part::kMember:
+      return "member";
+    case Part::kFinished:
+      break;
+  }
+  return "finished";
+}
+
+absl::string_view NameOf(WorkerLifecycle::Life life) {
+  switch (life) {
+    case Life::kRunning:
+      return "running";
+    case Life::kFailing:
+      return "failing";
+    case Life::kDying:
+      return "dying";
+    case Life::kReleased:
+      return "released";
+    case Life::kStopped:
+      return "stopped";
+    case Life::kReleasedAndStopped:
+      return "released and stopped";
+    case Life::kLeft:
+      return "left";
+    case Life::kFailed:
+      break;
+  }
+  return "failed";
+}
+
+absl::string_view NameOf(WorkerLifecycle::Move move) {
+  switch (move) {
+    case Move::kEnter:
+      return "Enter";
+    case Move::kLeave:
+      return "Leave";
+    case Move::kFinish:
+      return "Finish";
+    case Move::kDisown:
+      return "Disown";
+    case Move::kSayFailing:
+      return "SayFailing";
+    case Move::kGoOn:
+      return "GoOn";
+    case Move::kReplace:
+      return "Replace";
+    case Move::kDie:
+      return "Die";
+    case Move::kRelease:
+      return "Release";
+    case Move::kStop:
+      return "Stop";
+    case Move::kEndWell:
+      return "EndWell";
+    case Move::kEndBadly:
+      return "EndBadly";
+    case Move::kBlame:
+      break;
+  }
+  return "Blame";
+}
+
+}  // namespace hvd::rendezvous::membership

@@ -1,0 +1,142 @@
+// The lifecycle of a worker as a state machine: its part in the newest world, and its way out of
+// the job.
+#ifndef RENDEZVOUS_MEMBERSHIP_WORKER_LIFECYCLE_H_
+#define RENDEZVOUS_MEMBERSHIP_WORKER_LIFECYCLE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace hvd::rendezvous::membership {
+
+// Two regions that change independently, but for what is said below.
+//
+// Part, in the newest world that the worker was in:
+//
+//              +------Leave------+
+//              v                 |
+//           outside --Enter--> member
+//            |   ^               | ^
+//       Finish   Disown     Finish Enter
+//            v   |               v |
+//           finished <-----------+-+
+//
+// Life, of its process, and what the job wants of it:
+//
+//   running --SayFailing--> failing --GoOn--> running
+//   running, failing --Die--> dying --Replace--> running
+//   running, failing, dying --Release--> released --Stop----> released and stopped
+//   running, failing, dying --Stop-----> stopped ---Release-> released and stopped
+//   each of the above --EndWell--> left --Blame--> failed
+//   each of the above --EndBadly--> failed
+//
+// Between the regions: only who is running or dying (static jobs) enters a world; a member has to
+// leave the world before it is failing, released or stopped, and leaves it when it ends.
+//
+// Pure. A move that the table lacks is a bug of the machine. It changes nothing, so that a worker
+// that is gone stays gone, and is remembered: the simulation fails for it (Membership::Check). A
+// daemon goes on, since a job that trains is worth more than this one worker's record.
+class WorkerLifecycle {
+ public:
+  enum class Part {
+    kOutside,   // not in the newest world, or not any more
+    kMember,    // in it, and has not said that it finished
+    kFinished,  // was in it and said that it finished; or exited well and never needed a world
+  };
+  enum class Life {
+    kRunning,
+    kFailing,             // said that it fails; its end is to come
+    kDying,               // its process is ending: WorkerDying was seen
+    kReleased,            // told to leave
+    kStopped,             // its agent was told to stop it
+    kReleasedAndStopped,  // both
+    kLeft,                // gone, not in failure
+    kFailed,              // gone, in failure
+  };
+  enum class Move {
+    // Of the part.
+    kEnter,   // a world is formed with it
+    kLeave,   // the world ended, or goes on without it; not a member: nothing
+    kFinish,  // it said that it finished
+    kDisown,  // the others went on, so it had left too early
+    // Of the life.
+    kSayFailing,  // its own word, and that was told
+    kGoOn,        // it asks for a world: what it said before does not count any more
+    kReplace,     // another process of the same worker has taken over
+    kDie,
+    kRelease,
+    kStop,
+    kEndWell,
+    kEndBadly,
+    kBlame,  // its failure is counted, by whatever sign
+  };
+
+  // One of the machine, as archives of layout 2 and before kept it.
+  struct Flags {
+    bool in_epoch = false;
+    bool gone = false;
+    bool failed = false;
+    bool finished = false;
+    bool dying = false;
+    bool stopped = false;
+    bool released = false;
+    bool failing = false;
+  };
+  static WorkerLifecycle FromFlags(const Flags& flags);
+
+  // Whether the move was allowed. If not, nothing has changed.
+  bool Make(Move move);
+
+  Part part() const { return part_; }
+  Life life() const { return life_; }
+
+  bool member() const { return part_ == Part::kMember; }
+  bool finished() const { return part_ == Part::kFinished; }
+  bool running() const { return life_ == Life::kRunning; }
+  bool dying() const { return life_ == Life::kDying; }
+  bool released() const { return life_ == Life::kReleased || life_ == Life::kReleasedAndStopped; }
+  bool stopped() const { return life_ == Life::kStopped || life_ == Life::kReleasedAndStopped; }
+  bool leaving() const { return released() || stopped(); }  // by the job's will
+  bool gone() const { return life_ == Life::kLeft || life_ == Life::kFailed; }
+
+  // It has said that it fails, and that was told; so its end counts as a failure, whatever the job
+  // wanted of it meanwhile.
+  bool failure_told() const { return failure_told_; }
+  // Its failure was counted while its end was still to come.
+  bool failure_counted() const { return failure_counted_; }
+
+  // What must hold; empty: it does. "move GoOn of a worker that is outside and left"
+  std::string Check() const;
+
+  // See archive.h.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(part_, life_, failure_told_, failure_counted_);
+  }
+
+ private:
+  struct Refused {
+    Move move;
+    Part part;
+    Life life;
+  };
+
+  bool Allowed(Move move) const;
+  void NoteFailure(Move move);
+
+  Part part_ = Part::kOutside;
+  Life life_ = Life::kRunning;
+  bool failure_told_ = false;
+  bool failure_counted_ = false;
+  std::optional<Refused> refused_;  // the first; not kept in archives
+};
+
+absl::string_view NameOf(WorkerLifecycle::Part part);
+absl::string_view NameOf(WorkerLifecycle::Life life);
+absl::string_view NameOf(WorkerLifecycle::Move move);
+
+}  // namespace hvd::rendezvous::membership
+
+#endif  // RENDEZVOUS_MEMBERSHIP_WORKER_LIFECYCLE_H_
