@@ -15,31 +15,9 @@ Membership::State::State(JobSpec job_spec, absl::Time now, const Looks& when_to_
       start_patience(elastic() ? std::max(spec.start_timeout, spec.elastic->elastic_timeout)
                                : spec.start_timeout),
       start_deadline(now + start_patience),
-      rounds(0),
       budget(elastic() ? spec.elastic->budget : FailureBudget()),
       health(elastic() ? spec.elastic->cooldown : std::nullopt) {
-  for (const HostSlots& slots : spec.expected_hosts) AddHost(slots).expected = true;
-}
-
-Membership::State::Worker* Membership::State::Find(WorkerId id) {
-  const auto found =
-      std::lower_bound(workers.begin(), workers.end(), id,
-                       [](const Worker& w, WorkerId wanted) { return w.id < wanted; });
-  return found != workers.end() && found->id == id ? &*found : nullptr;
-}
-
-Membership::State::Worker& Membership::State::AddWorker(Worker worker) {
-  ++live;
-  ++hosts[worker.place.host].live;
-  workers.push_back(std::move(worker));
-  return workers.back();
-}
-
-void Membership::State::End(Worker* worker, Move how) {
-  if (worker->life.gone()) return;
-  worker->life.Make(how);
-  --live;
-  --hosts[worker->place.host].live;
+  for (const HostSlots& slots : spec.expected_hosts) hosts.Add(slots).expected = true;
 }
 
 std::string Membership::State::Name(const Worker& worker) const {
@@ -58,7 +36,7 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
   if (!elastic() && !tells) return;
   Notice notice;
   notice.kind = kind;
-  notice.epoch = epoch;
+  notice.epoch = epochs.current;
   notice.text = std::move(text);
   if (worker != nullptr) {
     notice.worker = worker->id;
@@ -70,8 +48,8 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
   }
   if (host != nullptr) notice.host = host->slots.host;
   if (kind == Notice::Kind::kWorldFormed) {
-    notice.size = static_cast<int>(world->members.size());
-    notice.commit = formed_commit;
+    notice.size = static_cast<int>(epochs.world->members.size());
+    notice.commit = epochs.formed_commit;
   }
   effects.push_back(std::move(notice));
 }
@@ -97,8 +75,8 @@ absl::Time Membership::NextDeadline() const {
   if (state_->finished) return absl::InfiniteFuture();
   if (state_->verdict.has_value()) return state_->finish_deadline;
   absl::Time next = state_->settle_deadline;
-  if (state_->some_away) {
-    for (const State::Host& host : state_->hosts) {
+  if (state_->hosts.some_away) {
+    for (const Host& host : state_->hosts) {
       if (host.away.has_value()) next = std::min(next, host.away_until);
     }
   }
@@ -109,13 +87,15 @@ absl::Time Membership::NextDeadline() const {
   return std::min({next, state_->NextElasticDeadline(), state_->NextStallDeadline()});
 }
 
-WorldPtr Membership::world() const { return state_->world; }
+WorldPtr Membership::world() const { return state_->epochs.world; }
 
 std::string Membership::Explain() const { return state_->Explain(); }
 
 std::optional<Verdict> Membership::Ended() const {
   return state_->finished ? state_->verdict : std::nullopt;
 }
+
+std::string Membership::Check() const { return state_->Check(); }
 
 Membership::View Membership::Describe() const { return state_->Describe(); }
 

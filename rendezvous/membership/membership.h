@@ -91,6 +91,10 @@ class Membership {
   };
   View Describe() const;
 
+  // Whether what must hold after each event does: empty, or the first thing that does not. For the
+  // simulation and tests; takes time in proportion to the job.
+  std::string Check() const;
+
   // How the job has ended, from JobFinished on.
   std::optional<Verdict> Ended() const;
 

@@ -1,5 +1,4 @@
 // The machine as bytes and back.
-#include <algorithm>
 #include <utility>
 
 #include "rendezvous/membership/event_archive.h"
@@ -9,15 +8,17 @@ namespace hvd::rendezvous::membership {
 
 template <typename Archive>
 void Membership::State::Keep(Archive& archive) {
-  archive(last_time, hosts, workers, live, started, start_patience, start_deadline);
-  archive(epoch, world, broken, rounds, watches, stalls, some_away, next_look, look_due);
+  Epochs& e = epochs;
+  archive(last_time, hosts, workers, workers.live, started, start_patience, start_deadline);
+  archive(e.current, e.world, e.broken, e.rounds, e.watches, e.stalls);
+  archive(hosts.some_away, next_look, look_due);
   archive(failures, settle_deadline, dying_deadline, verdict, grace, finish_deadline, finished);
-  archive(budget, health, listed, unlisted, last_worker_id, changing);
-  archive(together_since, quorum_since, told_waiting, formed_at, formed_commit, newest_commit);
-  archive(failed_world, lost_hosts, failed_starts, without_progress, last_failure);
-  archive(early_exceptions);
-  archive.Since(2, left, broken_at, reported_commit, committed_at, lost_steps, lost_time);
-  archive.Since(2, idle_until);
+  archive(budget, health, hosts.listed, hosts.unlisted, workers.last_id, e.changing);
+  archive(e.together_since, e.quorum_since, e.told_waiting, e.formed_at, e.formed_commit);
+  archive(e.newest_commit, e.failed_world, e.lost_hosts, e.failed_starts, e.without_progress);
+  archive(last_failure, early_exceptions);
+  archive.Since(2, e.left, e.broken_at, e.reported_commit, e.committed_at);
+  archive.Since(2, e.lost_steps, e.lost_time, e.idle_until);
 }
 
 std::string Membership::Save() const {
@@ -30,15 +31,10 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(JobSpec spec, absl:
                                                              const Looks& looks, uint32_t layout) {
   auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch(), looks);
   State& state = *machine->state_;
-  state.hosts.clear();
   ArchiveReader reader(saved, layout);
   reader(state);
-  const auto hosts = static_cast<int>(state.hosts.size());
-  const bool sound = std::all_of(
-      state.workers.begin(), state.workers.end(),
-      [hosts](const State::Worker& w) { return w.place.host >= 0 && w.place.host < hosts; });
-  state.IndexHosts();
-  if (!reader.complete() || !sound || state.world == nullptr)
+  const bool sound = reader.complete() && state.epochs.world != nullptr;
+  if (!sound || !state.workers.HaveHosts(state.hosts))
     return absl::DataLossError("this is no state of a job");
   return machine;
 }

@@ -57,17 +57,18 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
 // one.
 absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& worker,
                                             Epoch wanted) const {
-  const bool is_member = epoch > Epoch(0) && wanted == epoch && worker.last_world == epoch &&
-                         key.incarnation == worker.incarnation &&
-                         world->members[worker.place.rank].worker.incarnation == key.incarnation;
+  const bool is_member =
+      epochs.current > Epoch(0) && wanted == epochs.current &&
+      worker.last_world == epochs.current && key.incarnation == worker.incarnation &&
+      epochs.world->members[worker.place.rank].worker.incarnation == key.incarnation;
   if (is_member) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(Name(worker), " is not in world ",
                                                     wanted.value(), " (the current world is ",
-                                                    epoch.value(), ")"));
+                                                    epochs.current.value(), ")"));
 }
 
 void Membership::State::On(const JoinRequested& event, absl::Time now) {
-  Worker* worker = Find(event.worker.id);
+  Worker* worker = workers.Find(event.worker.id);
   if (elastic() && verdict.has_value() && verdict->success) {  // it came too late to be needed
     effects.push_back(ReplyReleased{event.call, verdict->summary});
     return;
@@ -75,23 +76,23 @@ void Membership::State::On(const JoinRequested& event, absl::Time now) {
   if (absl::Status status = Admit(event.worker, worker); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
-  if (event.last_epoch > epoch) {
+  if (event.last_epoch > epochs.current) {
     return Answer(event.call, absl::FailedPreconditionError(absl::StrCat(
                                   Name(*worker), " was in world ", event.last_epoch.value(),
                                   ", which this job has not had")));
   }
-  const bool answer_was_lost = worker->life.member() && !broken.has_value() &&
-                               event.last_epoch < epoch &&
-                               CheckMember(event.worker, *worker, epoch).ok();
+  const bool answer_was_lost = worker->life.member() && !epochs.broken.has_value() &&
+                               event.last_epoch < epochs.current &&
+                               CheckMember(event.worker, *worker, epochs.current).ok();
   if (answer_was_lost) {
-    effects.push_back(ReplyWorld{event.call, world, worker->place.rank});
+    effects.push_back(ReplyWorld{event.call, epochs.world, worker->place.rank});
     return;
   }
   if (elastic() && DeferOrRelease(worker, event)) return;
   Park(worker, event, now);
   if (elastic()) return;
   FormWorldWhenAllAsked();
-  if (live < static_cast<int>(workers.size())) FailIfNoWorldCanForm(now);
+  if (workers.live < static_cast<int>(workers.size())) FailIfNoWorldCanForm(now);
 }
 
 void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::Time now) {
@@ -109,7 +110,7 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   failures.Retract(worker->place.rank);
   // Having finished it has left in good order: others may be about to do the same and must not be
   // disturbed. Nor must they if they are about to follow.
-  if (worker->life.member() && !changing.has_value()) {
+  if (worker->life.member() && !epochs.changing.has_value()) {
     const std::string why = event.left_for.empty() ? "" : ": " + OneLine(event.left_for);
     BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world", why));
   }
@@ -117,53 +118,54 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
 
 void Membership::State::FormWorldWhenAllAsked() {
   const auto skip_asked = [this] {
-    while (first_late < workers.size() && workers[first_late].join.has_value()) ++first_late;
-    return first_late == workers.size();
+    while (workers.first_late < workers.size() && workers[workers.first_late].join.has_value())
+      ++workers.first_late;
+    return workers.first_late == workers.size();
   };
   if (!skip_asked()) return;
-  first_late = 0;  // calls may have been withdrawn meanwhile
+  workers.first_late = 0;  // calls may have been withdrawn meanwhile
   if (!skip_asked()) return;
-  first_late = 0;
+  workers.first_late = 0;
   std::vector<Worker*> members;
   uint64_t newest = 0;
   for (Worker& worker : workers) {
     members.push_back(&worker);
     newest = std::max(newest, worker.commit);
   }
-  without_progress = EndedIdle(newest) ? without_progress + 1 : 0;
-  if (without_progress == kMostIdleWorlds) {
-    Verdict idle = IdleVerdict();
-    idle.summary = absl::StrCat("gave up: ", IdleText(without_progress));
+  epochs.without_progress = epochs.EndedIdle(newest) ? epochs.without_progress + 1 : 0;
+  if (epochs.without_progress == kMostIdleWorlds) {
+    Verdict idle = epochs.IdleVerdict();
+    idle.summary = absl::StrCat("gave up: ", epochs.IdleText(epochs.without_progress));
     return Conclude(std::move(idle), spec.failure_grace, last_time);
   }
-  formed_commit = newest;
+  epochs.formed_commit = newest;
   FormWorld(members, true);
 }
 
 // REQUIRES: `members` are in rank order, their places set, and all have asked.
 void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync_state) {
-  const Epoch next(epoch.value() + 1);
-  EndEpoch(absl::StrCat("world ", next.value(), " has begun"));
-  epoch = next;
-  left = Leaving();
-  idle_until = absl::InfinitePast();
-  broken.reset();
-  changing.reset();
-  rounds = ExchangeRounds(static_cast<int>(members.size()));
-  auto formed = std::make_shared<World>(World{epoch, {}, sync_state});
+  const Epoch next(epochs.current.value() + 1);
+  epochs.End(absl::StrCat("world ", next.value(), " has begun"), &effects);
+  epochs.current = next;
+  epochs.left = Leaving();
+  epochs.idle_until = absl::InfinitePast();
+  epochs.broken.reset();
+  epochs.changing.reset();
+  epochs.rounds = ExchangeRounds(static_cast<int>(members.size()));
+  auto formed = std::make_shared<World>(World{epochs.current, {}, sync_state});
   formed->members.reserve(members.size());
   for (Worker& worker : workers) worker.life.Make(Move::kLeave);
   for (Worker* worker : members) {
     worker->life.Make(Move::kEnter);
     failures.Returned(worker->place.rank);
-    worker->last_world = epoch;
+    worker->last_world = epochs.current;
     formed->members.push_back(MemberOf(*worker));
     const int first_size = formed->members.front().local_size;
     formed->homogeneous = formed->homogeneous && worker->place.local_size == first_size;
   }
-  world = std::move(formed);
+  epochs.world = std::move(formed);
   for (Worker* worker : members) {
-    effects.push_back(ReplyWorld{worker->join->call, world, worker->place.rank});
+    effects.push_back(ReplyWorld{worker->join->call, epochs.world, worker->place.rank});
     worker->join.reset();
   }
 }
@@ -179,26 +181,14 @@ WorldMember Membership::State::MemberOf(const Worker& worker) const {
 }
 
 void Membership::State::BreakEpoch(const std::string& reason) {
-  if (epoch == Epoch(0) || broken.has_value()) return;
-  EndEpoch(reason);
-  broken_at = last_time;
+  if (!epochs.whole()) return;
+  epochs.End(reason, &effects);
+  epochs.broken_at = last_time;
   Note(Notice::Kind::kEpochBroken, reason);
 }
 
-// Whoever still waits for something of this epoch hears that it is over.
-void Membership::State::EndEpoch(const std::string& reason) {
-  if (epoch == Epoch(0) || broken.has_value()) return;
-  broken = reason;
-  for (const WatchRequested& watch : watches.TakeAll()) {
-    effects.push_back(ReplyWatch{watch.call, EpochChange::kBroken, reason});
-  }
-  rounds.Close(
-      absl::FailedPreconditionError(absl::StrCat("world ", epoch.value(), " is broken: ", reason)),
-      &effects);
-}
-
 void Membership::State::On(const WatchRequested& event, absl::Time now) {
-  const Worker* worker = Find(event.worker.id);
+  const Worker* worker = workers.Find(event.worker.id);
   if (worker != nullptr && verdict.has_value()) {
     effects.push_back(ReplyWatch{event.call, EpochChange::kJobOver, verdict->summary});
     return;
@@ -206,36 +196,36 @@ void Membership::State::On(const WatchRequested& event, absl::Time now) {
   if (absl::Status status = CheckSpeaker(event.worker, worker); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
-  if (event.epoch > Epoch(0) && event.epoch < epoch) {
+  if (event.epoch > Epoch(0) && event.epoch < epochs.current) {
     effects.push_back(ReplyWatch{event.call, EpochChange::kBroken,
-                                 absl::StrCat("world ", epoch.value(), " has begun")});
+                                 absl::StrCat("world ", epochs.current.value(), " has begun")});
     return;
   }
   if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
-  if (broken.has_value()) {
-    effects.push_back(ReplyWatch{event.call, EpochChange::kBroken, *broken});
-  } else if (changing.has_value() && !event.knows_of_change) {
-    effects.push_back(ReplyWatch{event.call, EpochChange::kChanging, *changing});
+  if (epochs.broken.has_value()) {
+    effects.push_back(ReplyWatch{event.call, EpochChange::kBroken, *epochs.broken});
+  } else if (epochs.changing.has_value() && !event.knows_of_change) {
+    effects.push_back(ReplyWatch{event.call, EpochChange::kChanging, *epochs.changing});
   } else {
-    watches.Add(event);
+    epochs.watches.Add(event);
   }
 }
 
 void Membership::State::On(const ExchangeRequested& event, absl::Time now) {
-  const Worker* worker = Find(event.worker.id);
+  const Worker* worker = workers.Find(event.worker.id);
   if (absl::Status status = CheckSpeaker(event.worker, worker); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
   if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
     return Answer(event.call, std::move(status));
   }
-  rounds.Give(worker->place.rank, event.call, event.key, event.value, &effects);
+  epochs.rounds.Give(worker->place.rank, event.call, event.key, event.value, &effects);
 }
 
 void Membership::State::On(const Reported& event, absl::Time now) {
-  Worker* worker = Find(event.worker.id);
+  Worker* worker = workers.Find(event.worker.id);
   if (worker != nullptr && verdict.has_value()) {
     return Answer(event.call, absl::OkStatus());  // it can't matter any more, so let it go in peace
   }
@@ -247,7 +237,7 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     worker->caused_by_peer = event.caused_by_peer;
     failures.Said(worker->place.rank, HostOf(*worker).slots.host, event.failure,
                   event.caused_by_peer);
-    if (worker->life.member() && event.epoch == epoch) {
+    if (worker->life.member() && event.epoch == epochs.current) {
       BreakEpoch(absl::StrCat(Name(*worker), " failed: ", OneLine(event.failure)));
     }
     if (elastic()) FailSoon(worker, now);
@@ -261,21 +251,21 @@ void Membership::State::On(const Reported& event, absl::Time now) {
   }
   failures.Retract(worker->place.rank);
   // An elastic job may have given it up already; its word counts all the same.
-  const bool is_member = worker->life.member() || (elastic() && epoch > Epoch(0));
-  if (is_member && event.epoch == epoch) {
+  const bool is_member = worker->life.member() || (elastic() && epochs.current > Epoch(0));
+  if (is_member && event.epoch == epochs.current) {
     worker->life.Make(Move::kFinish);
     if (!elastic()) failures.Left(worker->place.rank, HostOf(*worker).slots.host);
-    rounds.Close(absl::FailedPreconditionError(
-                     absl::StrCat(Name(*worker), " has left world ", epoch.value())),
-                 &effects);
+    epochs.rounds.Close(absl::FailedPreconditionError(absl::StrCat(
+                            Name(*worker), " has left world ", epochs.current.value())),
+                        &effects);
   }
   Answer(event.call, absl::OkStatus());
 }
 
 void Membership::State::On(const CallCancelled& event, absl::Time now) {
   const absl::Status cancelled = absl::CancelledError("the caller gave up");
-  if (watches.Take(event.call).has_value()) return Answer(event.call, cancelled);
-  if (rounds.Withdraw(event.call, cancelled, &effects)) return;
+  if (epochs.watches.Take(event.call).has_value()) return Answer(event.call, cancelled);
+  if (epochs.rounds.Withdraw(event.call, cancelled, &effects)) return;
   for (Worker& worker : workers) {
     if (!worker.join.has_value() || worker.join->call != event.call) continue;
     worker.join.reset();

@@ -37,7 +37,7 @@ void Membership::State::ReconcileInTime(absl::Time now) {
 
 void Membership::State::Reconcile(absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
-  started = started || AttachedSlots() >= start_workers();
+  started = started || hosts.AttachedSlots() >= start_workers();
   CheckElasticDeadlines(now);
   if (!verdict.has_value()) FormElasticWorld(now);
   if (!verdict.has_value()) SignalChange(now);
@@ -69,7 +69,7 @@ bool Membership::State::IsReadyNewcomer(const Worker& worker) const {
 
 bool Membership::State::SomeGoOn() const {
   return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return IsSurvivor(w) || (w.join.has_value() && w.last_world == epoch);
+    return IsSurvivor(w) || (w.join.has_value() && w.last_world == epochs.current);
   });
 }
 
@@ -77,39 +77,41 @@ bool Membership::State::SomeGoOn() const {
 // could.
 bool Membership::State::IsFinishing() const {
   const bool some_finished = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.life.finished() && w.last_world == epoch;
+    return w.life.finished() && w.last_world == epochs.current;
   });
-  return some_finished && (!broken.has_value() || !SomeGoOn());
+  return some_finished && (!epochs.broken.has_value() || !SomeGoOn());
 }
 
 void Membership::State::CheckElasticDeadlines(absl::Time now) {
   StopOverdueLeavers(now);
-  if (together_since == absl::InfiniteFuture()) return;
-  if (changing.has_value() && !broken.has_value() && now >= together_since + kFollowTime) {
+  if (epochs.together_since == absl::InfiniteFuture()) return;
+  if (epochs.changing.has_value() && !epochs.broken.has_value() &&
+      now >= epochs.together_since + kFollowTime) {
     const std::vector<int> late = LateSurvivors();
-    BreakEpoch(absl::StrCat(*changing, ", but ", Ranks(late), late.size() == 1 ? " does" : " do",
-                            " not come with the others"));
+    BreakEpoch(absl::StrCat(*epochs.changing, ", but ", Ranks(late),
+                            late.size() == 1 ? " does" : " do", " not come with the others"));
   }
   EvictLateSurvivors(now);
   if (verdict.has_value()) return;
-  if (now < together_since + spec.elastic->elastic_timeout) return;
+  if (now < epochs.together_since + spec.elastic->elastic_timeout) return;
   GiveUp(absl::StrCat(text::DurationText(spec.elastic->elastic_timeout), " of ", Explain()), now);
 }
 
 void Membership::State::TellOfWaiting() {
-  if (together_since == absl::InfiniteFuture() || told_waiting || IsFinishing()) return;
-  const auto live =
+  if (epochs.together_since == absl::InfiniteFuture() || epochs.told_waiting || IsFinishing())
+    return;
+  const auto alive =
       std::count_if(workers.begin(), workers.end(), [this](const Worker& w) { return IsLive(w); });
-  const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
-  if (live >= needed) return;
-  told_waiting = true;
+  const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
+  if (alive >= needed) return;
+  epochs.told_waiting = true;
   Note(Notice::Kind::kWaiting,
-       absl::StrCat("waiting for at least ", Count(needed, "worker"), " (there are ", live, ")"));
+       absl::StrCat("waiting for at least ", Count(needed, "worker"), " (there are ", alive, ")"));
 }
 
 // A survivor that does not ask for the next world hangs; the others don't wait for it for ever.
 void Membership::State::EvictLateSurvivors(absl::Time now) {
-  if (now < together_since + spec.elastic->rejoin_timeout) return;
+  if (now < epochs.together_since + spec.elastic->rejoin_timeout) return;
   for (Worker& worker : workers) {
     if (!IsSurvivor(worker) || worker.join.has_value()) continue;
     Evict(&worker, absl::StrCat(Name(worker), " does not ask for the next world"),
@@ -125,7 +127,7 @@ void Membership::State::Evict(Worker* worker, const std::string& news, const std
                               absl::Time now) {
   BreakEpoch(news);
   worker->life.Make(Move::kLeave);
-  failed_world = true;
+  epochs.failed_world = true;
   StopNow(worker, absl::ZeroDuration());
   Verdict hung;
   hung.exit_code = 1;
@@ -166,14 +168,6 @@ void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
   effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
 }
 
-std::set<std::pair<int, int>> Membership::State::TakenSlots() const {
-  std::set<std::pair<int, int>> taken;
-  for (const Worker& worker : workers) {
-    if (!worker.life.gone()) taken.emplace(worker.place.host, worker.slot);
-  }
-  return taken;
-}
-
 // Members of a world. Not those that are there now: who takes the place of one that failed may
 // start alone. Spares wait and compute nothing.
 int Membership::State::MostOn(const Host& host) const {
@@ -187,18 +181,18 @@ void Membership::State::StartWorkers(absl::Time now) {
     if (IsLive(worker)) --wanted;
   }
   if (wanted <= 0) return;
-  const std::set<std::pair<int, int>> taken = TakenSlots();
+  const std::set<std::pair<int, int>> taken = workers.TakenSlots();
   const size_t first_new = workers.size();
   for (const Host& host : hosts) {
     if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
     for (int slot = 0; slot < host.slots.slots && wanted > 0; ++slot) {
-      if (taken.count({HostIndex(host), slot}) > 0) continue;
+      if (taken.count({hosts.IndexOf(host), slot}) > 0) continue;
       if (health.RestsUntil(host.slots.host, slot, now) != absl::InfinitePast()) continue;
       Worker worker;
-      worker.id = WorkerId(++last_worker_id);
+      worker.id = WorkerId(++workers.last_id);
       worker.slot = slot;
-      worker.place.host = HostIndex(host);
-      AddWorker(worker);
+      worker.place.host = hosts.IndexOf(host);
+      workers.Add(worker, &hosts);
       --wanted;
     }
   }
@@ -209,7 +203,7 @@ void Membership::State::StartWorkers(absl::Time now) {
   }
   for (const PlannedMember& member : PlanWorld(ToCandidates(all), 1 << 30)) {
     Worker& worker = *all[member.candidate];
-    if (static_cast<size_t>(&worker - workers.data()) < first_new) continue;
+    if (workers.IndexOf(worker) < first_new) continue;
     worker.place = member.place;
     const Placement& place = worker.place;
     const Host& host = HostOf(worker);
@@ -225,11 +219,11 @@ void Membership::State::StartWorkers(absl::Time now) {
 absl::Time Membership::State::NextFreeSlot() const {
   absl::Time next = absl::InfiniteFuture();
   if (!started || health.empty() || IsFinishing()) return next;
-  const std::set<std::pair<int, int>> taken = TakenSlots();
+  const std::set<std::pair<int, int>> taken = workers.TakenSlots();
   for (const Host& host : hosts) {
     if (!host.agent.has_value() || host.ended || host.drain.has_value()) continue;
     for (int slot = 0; slot < host.slots.slots; ++slot) {
-      if (taken.count({HostIndex(host), slot}) > 0) continue;
+      if (taken.count({hosts.IndexOf(host), slot}) > 0) continue;
       const absl::Time rests = health.RestsUntil(host.slots.host, slot, last_time);
       if (rests != absl::InfinitePast()) next = std::min(next, rests);
     }
@@ -238,11 +232,11 @@ absl::Time Membership::State::NextFreeSlot() const {
 }
 
 void Membership::State::SignalChange(absl::Time now) {
-  if (changing.has_value() || ComingTogether()) return;
+  if (epochs.changing.has_value() || ComingTogether()) return;
   const std::string reason = WantedChange(now);
   if (reason.empty()) return;
-  changing = reason;
-  for (const WatchRequested& watch : watches.TakeUnaware()) {
+  epochs.changing = reason;
+  for (const WatchRequested& watch : epochs.watches.TakeUnaware()) {
     effects.push_back(ReplyWatch{watch.call, EpochChange::kChanging, reason});
   }
   Note(Notice::Kind::kEpochChanging, reason);
@@ -289,7 +283,8 @@ std::string Membership::State::WantedChange(absl::Time now) const {
 }
 
 absl::Time Membership::State::NextChange() const {
-  if (changing.has_value() || ComingTogether() || epoch == Epoch(0)) return absl::InfiniteFuture();
+  if (epochs.changing.has_value() || ComingTogether() || epochs.current == Epoch(0))
+    return absl::InfiniteFuture();
   absl::Time next = absl::InfiniteFuture();
   for (const Worker& worker : workers) {
     if (IsReadyNewcomer(worker)) {
@@ -309,20 +304,20 @@ absl::Time Membership::State::NextElasticDeadline() const {
   for (const Worker& worker : workers) {
     if (!worker.life.gone()) next = std::min(next, worker.stop_at);
   }
-  if (together_since == absl::InfiniteFuture()) return next;
+  if (epochs.together_since == absl::InfiniteFuture()) return next;
   const bool late = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
     return (IsSurvivor(w) && !w.join.has_value()) || MayComeAgain(w);
   });
-  if (late) next = std::min(next, together_since + spec.elastic->rejoin_timeout);
-  if (changing.has_value() && !broken.has_value())
-    next = std::min(next, together_since + kFollowTime);
-  if (quorum_since != absl::InfiniteFuture()) {
-    for (const absl::Time end : {quorum_since + kFormPatience, OldWorldEnds()}) {
+  if (late) next = std::min(next, epochs.together_since + spec.elastic->rejoin_timeout);
+  if (epochs.changing.has_value() && !epochs.broken.has_value())
+    next = std::min(next, epochs.together_since + kFollowTime);
+  if (epochs.quorum_since != absl::InfiniteFuture()) {
+    for (const absl::Time end : {epochs.quorum_since + kFormPatience, OldWorldEnds()}) {
       if (end > last_time) next = std::min(next, end);
     }
   }
-  if (idle_until > last_time) next = std::min(next, idle_until);
-  return std::min(next, together_since + spec.elastic->elastic_timeout);
+  if (epochs.idle_until > last_time) next = std::min(next, epochs.idle_until);
+  return std::min(next, epochs.together_since + spec.elastic->elastic_timeout);
 }
 
 }  // namespace hvd::rendezvous::membership

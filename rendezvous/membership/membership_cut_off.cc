@@ -40,7 +40,7 @@ void Membership::State::SeeAgain(const Host& host, absl::Time now) {
 absl::Time Membership::State::OldWorldEnds() const {
   absl::Time end = absl::InfinitePast();
   for (const Worker& worker : workers) {
-    if (epoch == Epoch(0) || worker.last_world != epoch) continue;
+    if (epochs.current == Epoch(0) || worker.last_world != epochs.current) continue;
     if (worker.may_train_until == absl::InfinitePast()) return absl::InfinitePast();
     end = std::max(end, worker.may_train_until);
   }

@@ -17,14 +17,14 @@ constexpr absl::Duration kPatience = absl::Seconds(5);
 }  // namespace
 
 void Membership::State::On(const WorkerExited& event, absl::Time now) {
-  Worker* worker = Find(event.worker);
+  Worker* worker = workers.Find(event.worker);
   if (worker == nullptr || worker->life.gone()) return;
   worker->stderr_tail = event.stderr_tail;
   const std::string news = absl::StrCat(Name(*worker), " has exited: ", ExitMeaning(event));
   EndCallsOf(worker, absl::FailedPreconditionError(news));
   if (elastic() && !verdict.has_value()) return EndElasticWorker(worker, event, now);
   const bool well = ExitedWithZero(event) && !worker->life.member();
-  End(worker, well ? Move::kEndWell : Move::kEndBadly);
+  workers.End(worker, well ? Move::kEndWell : Move::kEndBadly, &hosts);
   if (verdict.has_value()) {
     CompleteVerdict(*worker, event);
     FinishHost(&hosts[worker->place.host]);
@@ -58,7 +58,7 @@ void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited
 void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
   if (worker->join.has_value()) Answer(worker->join->call, status);
   worker->join.reset();
-  for (const WatchRequested& watch : watches.TakeOf(worker->id)) Answer(watch.call, status);
+  for (const WatchRequested& watch : epochs.watches.TakeOf(worker->id)) Answer(watch.call, status);
 }
 
 // Somebody has come to an end, well or badly; `news` says who. Finds the verdict if it is time,
@@ -66,17 +66,17 @@ void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
 // its cause.
 void Membership::State::Judge(const std::string& news, absl::Time now) {
   if (!failures.HasEnd()) {
-    if (!AllGone()) return;
+    if (!workers.AllGone()) return;
     Verdict success;
     success.success = true;
     success.summary =
-        epoch > Epoch(0)
+        epochs.current > Epoch(0)
             ? absl::StrCat(Count(static_cast<int>(workers.size()), "rank"), " finished")
             : absl::StrCat(Count(static_cast<int>(workers.size()), "worker"),
                            " exited with code 0 without hvd.init()");
     return Conclude(std::move(success), spec.failure_grace, now);
   }
-  if (failures.IsCertain() || AllGone()) {
+  if (failures.IsCertain() || workers.AllGone()) {
     return Conclude(failures.Build(), spec.failure_grace, now);
   }
   settle_deadline = std::min(settle_deadline, std::max(dying_deadline, now + spec.settle_time));
@@ -88,7 +88,8 @@ void Membership::State::FailIfNoWorldCanForm(absl::Time now) {
   if (failures.HasEnd()) return;
   const auto gone =
       std::find_if(workers.begin(), workers.end(), [](const Worker& w) { return w.life.gone(); });
-  const std::vector<int> waiting = RanksWhere([](const Worker& w) { return w.join.has_value(); });
+  const std::vector<int> waiting =
+      workers.RanksWhere([](const Worker& w) { return w.join.has_value(); });
   if (gone == workers.end() || waiting.empty()) return;
   Verdict failure;
   failure.exit_code = 1;
@@ -97,7 +98,7 @@ void Membership::State::FailIfNoWorldCanForm(absl::Time now) {
   failure.exit_meaning = "exit code 0";
   failure.stderr_tail = gone->stderr_tail;
   failure.summary =
-      epoch > Epoch(0)
+      epochs.current > Epoch(0)
           ? absl::StrCat(Name(*gone), " has exited with code 0, but ", Ranks(waiting),
                          waiting.size() == 1 ? " has" : " have",
                          " called hvd.init() again and would wait for it forever")
@@ -158,10 +159,10 @@ void Membership::State::AnswerAllParked() {
     }
     worker.join.reset();
   }
-  for (const WatchRequested& watch : watches.TakeAll()) {
+  for (const WatchRequested& watch : epochs.watches.TakeAll()) {
     effects.push_back(ReplyWatch{watch.call, EpochChange::kJobOver, verdict->summary});
   }
-  rounds.Close(over, &effects);
+  epochs.rounds.Close(over, &effects);
 }
 
 absl::Status Membership::State::OverError() const {
@@ -174,7 +175,7 @@ void Membership::State::StopLiveWorkers() {
     if (!worker.life.gone()) by_host[worker.place.host].push_back(worker.id);
   }
   for (const Host& host : hosts) {
-    std::vector<WorkerId>& there = by_host[HostIndex(host)];
+    std::vector<WorkerId>& there = by_host[hosts.IndexOf(host)];
     // The agent of a host that is away will be told when it is back.
     if (there.empty() || !host.agent.has_value()) continue;
     effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, std::move(there), grace});
@@ -193,7 +194,7 @@ void Membership::State::FinishHost(Host* host) {
 }
 
 void Membership::State::FinishIfAllGone() {
-  if (finished || !AllGone()) return;
+  if (finished || !workers.AllGone()) return;
   finished = true;
   effects.push_back(JobFinished{*verdict});
 }
@@ -222,7 +223,7 @@ void Membership::State::FinishAnyway() {
     EndHost(*host.agent, host.slots.host, absl::ZeroDuration());
   }
   absl::StrAppend(&verdict->summary, "; no word that ",
-                  Ranks(RanksWhere([](const Worker& w) { return !w.life.gone(); })), " on ",
+                  Ranks(workers.RanksWhere([](const Worker& w) { return !w.life.gone(); })), " on ",
                   Hosts(on_hosts), " exited");
   finished = true;
   effects.push_back(JobFinished{*verdict});

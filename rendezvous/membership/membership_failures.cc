@@ -21,13 +21,13 @@ constexpr size_t kEarlyExceptions = 100;
 
 // Its collectives can't complete any more, though the exit is still to come.
 void Membership::State::On(const WorkerDying& event, absl::Time now) {
-  Worker* worker = Find(event.worker);
+  Worker* worker = workers.Find(event.worker);
   if (worker == nullptr || worker->life.gone() || worker->life.dying() || verdict.has_value())
     return;
   worker->life.Make(Move::kDie);
   if (!worker->life.member()) return;
   // By the time of its exit the others may be in another world.
-  failed_world = failed_world || !(worker->life.leaving() || IsLeaving(*worker));
+  epochs.failed_world = epochs.failed_world || !(worker->life.leaving() || IsLeaving(*worker));
   BreakEpoch(absl::StrCat(Name(*worker), " is dying"));
   if (elastic()) {
     if (IsLeaving(*worker) && !worker->life.stopped()) LeaveLate(worker, " died");
@@ -54,7 +54,7 @@ void Membership::State::FailSoon(Worker* worker, absl::Time now) {
   }
   worker->life.Make(Move::kSayFailing);
   worker->stop_at = std::min(worker->stop_at, now + spec.elastic->rejoin_timeout);
-  failed_world = failed_world || member;
+  epochs.failed_world = epochs.failed_world || member;
   Note(Notice::Kind::kWorkerFailed, absl::StrCat(Name(*worker), " failed: ", worker->exception),
        worker);
 }
@@ -68,15 +68,9 @@ void Membership::State::ResetFailing(Worker* worker, Move why) {
   worker->stop_at = drain.has_value() ? drain->deadline : absl::InfiniteFuture();
 }
 
-// How they end is still to be heard.
-bool Membership::State::SomeFail() const {
-  return std::any_of(workers.begin(), workers.end(),
-                     [](const Worker& w) { return w.life.failure_told() && !w.life.gone(); });
-}
-
 void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exited,
                                          absl::Time now) {
-  const bool member = worker->last_world > Epoch(0) && worker->last_world == epoch;
+  const bool member = worker->last_world > Epoch(0) && worker->last_world == epochs.current;
   const std::string meaning = ExitMeaning(exited);
   if (worker->life.member()) {
     BreakEpoch(absl::StrCat(Name(*worker), " has exited: ", meaning));
@@ -86,15 +80,16 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
     const std::string how = worker->life.stopped()    ? " was stopped"
                             : worker->life.released() ? " left"
                                                       : absl::StrCat(" left by itself: ", meaning);
-    End(worker, Move::kEndWell);
+    workers.End(worker, Move::kEndWell, &hosts);
     return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), how), worker);
   }
   const bool never_needed_a_world =
-      epoch == Epoch(0) && std::none_of(workers.begin(), workers.end(),
-                                        [](const Worker& w) { return w.join.has_value(); });
+      epochs.current == Epoch(0) &&
+      std::none_of(workers.begin(), workers.end(),
+                   [](const Worker& w) { return w.join.has_value(); });
   if (ExitedWithZero(exited) && ((worker->life.finished() && member) || never_needed_a_world)) {
     worker->life.Make(Move::kFinish);
-    End(worker, Move::kEndWell);
+    workers.End(worker, Move::kEndWell, &hosts);
     return Note(Notice::Kind::kWorkerLeft, absl::StrCat(Name(*worker), " finished"), worker);
   }
   RootCause cause;
@@ -102,8 +97,8 @@ void Membership::State::EndElasticWorker(Worker* worker, const WorkerExited& exi
   const std::string& host = HostOf(*worker).slots.host;
   if (!worker->exception.empty()) cause.Said(rank, host, worker->exception, false);
   cause.Exited(rank, host, exited);
-  failed_world = failed_world || member;
-  End(worker, Move::kEndBadly);
+  epochs.failed_world = epochs.failed_world || member;
+  workers.End(worker, Move::kEndBadly, &hosts);
   Fail(worker, cause.Build(), now);
 }
 
@@ -131,13 +126,13 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   }
   // A newcomer that fails while the others train costs them nothing; its slot rests longer and
   // longer.
-  const bool others_train = epoch > Epoch(0) && !broken.has_value();
+  const bool others_train = epochs.current > Epoch(0) && !epochs.broken.has_value();
   if (was_member || !others_train) Spend(now);
   if (was_member || others_train || verdict.has_value()) return;
   // Nobody trains, and whoever is started fails: rests would only draw it out.
-  const int limit = spec.elastic->failures_without_progress * std::max(1, AttachedSlots());
-  if (++failed_starts >= limit && limit > 0)
-    GiveUp(absl::StrCat(failed_starts, " starts in a row failed"), now);
+  const int limit = spec.elastic->failures_without_progress * std::max(1, hosts.AttachedSlots());
+  if (++epochs.failed_starts >= limit && limit > 0)
+    GiveUp(absl::StrCat(epochs.failed_starts, " starts in a row failed"), now);
 }
 
 void Membership::State::Spend(absl::Time now) {
@@ -159,8 +154,8 @@ std::string Membership::State::Complaint(const Worker& worker) const {
 // restart will help. What fails before hvd.init() can't say its exception, but prints it.
 bool Membership::State::IsUserBug(const Worker& worker) {
   const bool others_train =
-      epoch > Epoch(0) && !broken.has_value() && worker.last_world == Epoch(0);
-  if (newest_commit > 0 || others_train) return false;
+      epochs.current > Epoch(0) && !epochs.broken.has_value() && worker.last_world == Epoch(0);
+  if (epochs.newest_commit > 0 || others_train) return false;
   const std::string text = Complaint(worker);
   if (text.empty()) return false;
   const std::string& host = HostOf(worker).slots.host;
@@ -184,28 +179,21 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
   Conclude(std::move(failure), spec.failure_grace, now);
 }
 
-// By host index and slot.
-std::map<std::pair<int, int>, WorkerId> Membership::State::NewestInSlots() const {
-  std::map<std::pair<int, int>, WorkerId> newest;
-  for (const Worker& worker : workers) newest[{worker.place.host, worker.slot}] = worker.id;
-  return newest;
-}
-
 // Every member of the newest world has said that it finished and has exited with 0; or none ever
 // wanted a world. If some did and the rest failed, nobody is left who could go on.
 void Membership::State::SucceedWhenDone(absl::Time now) {
   const bool all_gone = std::all_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.life.gone() || w.last_world != epoch;
+    return w.life.gone() || w.last_world != epochs.current;
   });
   if (workers.empty() || !all_gone) return;
-  const auto newest = NewestInSlots();
+  const auto newest = workers.NewestInSlots();
   int needed = 0, finished_ones = 0;
   bool nobody_said_so = true;
   for (const Worker& worker : workers) {
-    if (worker.last_world != epoch) continue;
+    if (worker.last_world != epochs.current) continue;
     // Before its first world another worker may have come in its place.
     const bool was_replaced =
-        epoch == Epoch(0) && newest.at({worker.place.host, worker.slot}) != worker.id;
+        epochs.current == Epoch(0) && newest.at({worker.place.host, worker.slot}) != worker.id;
     if (was_replaced) continue;
     ++needed;
     nobody_said_so = nobody_said_so && !worker.life.finished();
@@ -220,9 +208,10 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
   }
   Verdict success;
   success.success = true;
-  success.summary = epoch > Epoch(0) ? absl::StrCat(Count(finished_ones, "rank"), " finished")
-                                     : absl::StrCat(Count(finished_ones, "worker"),
-                                                    " exited with code 0 without hvd.init()");
+  success.summary =
+      epochs.current > Epoch(0)
+          ? absl::StrCat(Count(finished_ones, "rank"), " finished")
+          : absl::StrCat(Count(finished_ones, "worker"), " exited with code 0 without hvd.init()");
   Conclude(std::move(success), spec.failure_grace, now);
 }
 

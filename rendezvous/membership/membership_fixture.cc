@@ -27,6 +27,7 @@ void MembershipFixture::RunJob(std::vector<HostSlots> hosts) {
 MembershipFixture::Effects MembershipFixture::Apply(const Event& event) {
   Effects effects = machine_->Apply(event, now_);
   for (const Effect& effect : effects) Record(effect);
+  EXPECT_EQ(machine_->Check(), "");
   return effects;
 }
 

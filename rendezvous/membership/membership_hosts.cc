@@ -10,7 +10,7 @@ namespace hvd::rendezvous::membership {
 void Membership::State::On(const HostJoined& event, absl::Time now) {
   if (Reattach(event)) return;
   if (elastic() && !verdict.has_value()) return TakeInHost(event, now);
-  Host* const known = FindHost(event.host.host);
+  Host* const known = hosts.Find(event.host.host);
   const bool attached = known != nullptr && known->agent.has_value();
   if (attached && !verdict.has_value()) return;
   if (verdict.has_value() || started) {
@@ -18,7 +18,7 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
     EndHost(event.agent, event.host.host, spec.failure_grace);
     return;
   }
-  (known != nullptr ? *known : AddHost(event.host)).agent = event.agent;
+  (known != nullptr ? *known : hosts.Add(event.host)).agent = event.agent;
   StartWhenComplete();
 }
 
@@ -28,7 +28,7 @@ void Membership::State::StartWhenComplete() {
   const bool complete = std::none_of(hosts.begin(), hosts.end(), [](const Host& host) {
     return host.expected && !host.agent.has_value();
   });
-  if (!complete || AttachedSlots() < spec.max_workers) return;
+  if (!complete || hosts.AttachedSlots() < spec.max_workers) return;
   started = true;
   std::vector<HostSlots> slots;
   for (const Host& host : hosts) slots.push_back(host.slots);
@@ -37,7 +37,7 @@ void Membership::State::StartWhenComplete() {
     worker.id = WorkerId(static_cast<uint64_t>(place.rank) + 1);
     worker.place = place;
     worker.slot = place.local_rank;
-    AddWorker(worker);
+    workers.Add(worker, &hosts);
     const Host& host = hosts[place.host];
     effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
                                         place.size, place.local_rank, place.local_size,
@@ -46,15 +46,14 @@ void Membership::State::StartWhenComplete() {
 }
 
 void Membership::State::On(const HostLost& event, absl::Time now) {
-  Host* const host = FindHost(event.host);
+  Host* const host = hosts.Find(event.host);
   if (host == nullptr || host->agent != event.agent) return;
   host->agent.reset();
   if (elastic() && !verdict.has_value()) return LoseElasticHost(host, event.reason, now);
   if (started) {
     LoseStartedHost(*host, event.reason, now);
   } else if (!host->expected) {
-    hosts.erase(hosts.begin() + HostIndex(*host));  // its slots may come from elsewhere
-    IndexHosts();
+    hosts.Remove(*host);  // its slots may come from elsewhere
   } else if (!verdict.has_value()) {
     failures.HostLost(host->slots.host, event.reason);
     Judge(event.reason, now);
@@ -70,7 +69,7 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
     if (host.live == 0) break;
     if (&HostOf(worker) != &host || worker.life.gone()) continue;
     had_workers = true;
-    End(&worker, Move::kEndBadly);
+    workers.End(&worker, Move::kEndBadly, &hosts);
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
   }
   if (verdict.has_value()) {
@@ -82,52 +81,17 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
 }
 
 void Membership::State::On(const WorkerStarted& event, absl::Time now) {
-  Worker* worker = Find(event.worker);
+  Worker* worker = workers.Find(event.worker);
   if (worker != nullptr && !worker->life.gone()) worker->pid = event.pid;
 }
 
-// Of hosts of the same name, which nobody should have listed, the first.
-Membership::State::Host* Membership::State::FindHost(const std::string& name) {
-  const auto found = host_places.find(name);
-  return found == host_places.end() ? nullptr : &hosts[found->second];
-}
-
-Membership::State::Host& Membership::State::AddHost(const HostSlots& slots) {
-  host_places.emplace(slots.host, static_cast<int>(hosts.size()));
-  hosts.emplace_back().slots = slots;
-  return hosts.back();
-}
-
-void Membership::State::IndexHosts() {
-  host_places.clear();
-  for (const Host& host : hosts) host_places.emplace(host.slots.host, HostIndex(host));
-}
-
-int Membership::State::AttachedSlots() const {
-  int slots = 0;
-  for (const Host& host : hosts) {
-    if (host.agent.has_value()) slots += std::max(host.slots.slots, 0);
-  }
-  return slots;
-}
-
-std::vector<std::string> Membership::State::MissingHosts() const {
-  std::vector<std::string> missing;
-  if (elastic()) return missing;  // what matters is how many slots there are
-  for (const Host& host : hosts) {
-    if (host.expected && !host.agent.has_value()) missing.push_back(host.slots.host);
-  }
-  return missing;
-}
-
 std::string Membership::State::MissingText() const {
-  const std::vector<std::string> missing = MissingHosts();
+  // In an elastic job what matters is how many slots there are.
+  const std::vector<std::string> missing =
+      elastic() ? std::vector<std::string>() : hosts.MissingNames();
   if (missing.empty()) {
-    std::vector<std::string> there;
-    for (const Host& host : hosts) {
-      if (host.agent.has_value()) there.push_back(host.slots.host);
-    }
-    return absl::StrCat("more hosts to attach (", AttachedSlots(), " of ",
+    const std::vector<std::string> there = hosts.AttachedNames();
+    return absl::StrCat("more hosts to attach (", hosts.AttachedSlots(), " of ",
                         Count(start_workers(), "slot"),
                         there.empty() ? "" : absl::StrCat(", on ", Hosts(there)), ")");
   }

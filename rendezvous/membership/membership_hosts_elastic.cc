@@ -19,13 +19,13 @@ constexpr absl::Duration kOnItsWay = absl::Hours(1);
 
 void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   const std::string& name = event.host.host;
-  if (unlisted.count(name) > 0) {  // it went while its agent came
+  if (hosts.unlisted.count(name) > 0) {  // it went while its agent came
     EndHost(event.agent, name, spec.failure_grace);
     return;
   }
-  Host* host = FindHost(name);
+  Host* host = hosts.Find(name);
   const bool known = host != nullptr;
-  if (!known) host = &AddHost(event.host);
+  if (!known) host = &hosts.Add(event.host);
   if (host->agent.has_value()) return;
   if (host->away.has_value()) {
     LoseAwayHost(host, "another agent came in place of its own", now);
@@ -33,7 +33,7 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   }
   host->slots = event.host;
   host->agent = event.agent;
-  host->discovered = listed.count(name) > 0;
+  host->discovered = hosts.listed.count(name) > 0;
   host->ended = false;
   host->drain.reset();
   host->away_until = absl::InfinitePast();
@@ -48,7 +48,7 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
 void Membership::State::StopStrangers(const Host& host, const HostJoined& event) {
   std::vector<WorkerId> strangers;
   for (const WorkerId id : event.known_workers) {
-    const Worker* worker = Find(id);
+    const Worker* worker = workers.Find(id);
     if (worker == nullptr || worker->life.gone()) strangers.push_back(id);
   }
   if (strangers.empty()) return;
@@ -59,7 +59,7 @@ void Membership::State::StopStrangers(const Host& host, const HostJoined& event)
 // The daemon was started again and this agent was there before, or it has only opened another
 // stream. What it did not hear is said again.
 bool Membership::State::Reattach(const HostJoined& event) {
-  Host* host = FindHost(event.host.host);
+  Host* host = hosts.Find(event.host.host);
   if (host == nullptr || (host->away != event.agent && host->agent != event.agent)) return false;
   if (host->away.has_value() && !verdict.has_value()) {
     Note(Notice::Kind::kHostBack, absl::StrCat("host ", host->slots.host, " is there again"),
@@ -77,7 +77,9 @@ bool Membership::State::Reattach(const HostJoined& event) {
     if (verdict.has_value() || worker.life.stopped()) {
       if (known) to_stop.push_back(worker.id);
       // It never heard of it and will not say that it ended.
-      if (!known) End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell);
+      if (!known)
+        workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,
+                    &hosts);
     } else if (!known) {
       const Placement& place = worker.place;
       effects.push_back(StartWorkerEffect{
@@ -104,7 +106,7 @@ void Membership::State::On(const Restarted& event, absl::Time now) {
   for (Host& host : hosts) {
     if (host.agent.has_value()) {
       ++awaited;
-      some_away = true;
+      hosts.some_away = true;
       host.away = host.agent;
       host.away_until = now + spec.reattach_timeout;
       host.agent.reset();
@@ -121,20 +123,20 @@ void Membership::State::On(const Restarted& event, absl::Time now) {
     const bool is_ending = worker.life.failure_told() && !worker.life.stopped();
     if (is_ending) worker.stop_at = now + spec.elastic->rejoin_timeout;
   }
-  watches.TakeAll();
-  rounds.Forget();
+  epochs.watches.TakeAll();
+  epochs.rounds.Forget();
   // Nobody could ask meanwhile, so the waiting begins again.
   if (!started) start_deadline = now + start_patience;
-  if (together_since != absl::InfiniteFuture()) together_since = now;
-  quorum_since = absl::InfiniteFuture();
+  if (epochs.together_since != absl::InfiniteFuture()) epochs.together_since = now;
+  epochs.quorum_since = absl::InfiniteFuture();
 }
 
 void Membership::State::LoseAwayHosts(absl::Time now) {
-  if (verdict.has_value() || !std::exchange(some_away, false)) return;
+  if (verdict.has_value() || !std::exchange(hosts.some_away, false)) return;
   for (size_t i = 0; i < hosts.size() && !verdict.has_value(); ++i) {
     if (!hosts[i].away.has_value()) continue;
     if (now < hosts[i].away_until) {
-      some_away = true;
+      hosts.some_away = true;
       continue;
     }
     LoseAwayHost(
@@ -153,17 +155,18 @@ void Membership::State::LoseAwayHost(Host* host, const std::string& reason, absl
 
 void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
   if (!elastic() || verdict.has_value()) return;
-  for (const auto& [name, slots] : std::exchange(listed, {})) unlisted.emplace(name, now);
+  for (const auto& [name, slots] : std::exchange(hosts.listed, {}))
+    hosts.unlisted.emplace(name, now);
   for (const HostSlots& host : event.hosts) {
-    listed[host.host] = host.slots;
-    unlisted.erase(host.host);
+    hosts.listed[host.host] = host.slots;
+    hosts.unlisted.erase(host.host);
   }
-  for (auto host = unlisted.begin(); host != unlisted.end();) {
-    host = now - host->second > kOnItsWay ? unlisted.erase(host) : std::next(host);
+  for (auto host = hosts.unlisted.begin(); host != hosts.unlisted.end();) {
+    host = now - host->second > kOnItsWay ? hosts.unlisted.erase(host) : std::next(host);
   }
   for (Host& host : hosts) {
-    const auto found = listed.find(host.slots.host);
-    if (found == listed.end()) {
+    const auto found = hosts.listed.find(host.slots.host);
+    if (found == hosts.listed.end()) {
       const bool there = host.agent.has_value() || host.away.has_value();
       const bool went = host.discovered && there && !host.ended;
       if (went)
@@ -177,7 +180,7 @@ void Membership::State::On(const HostsDiscovered& event, absl::Time now) {
 }
 
 void Membership::State::On(const HostDraining& event, absl::Time now) {
-  Host* host = FindHost(event.host);
+  Host* host = hosts.Find(event.host);
   if (!elastic() || verdict.has_value() || host == nullptr) return;
   if (!host->agent.has_value() && !host->away.has_value()) return;
   const bool own = event.grace > absl::ZeroDuration();
@@ -222,7 +225,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
     const bool member = worker.life.member();
     had_members = had_members || member;
     LoseSightOf(&worker, now);
-    End(&worker, worker.life.finished() ? Move::kEndWell : Move::kEndBadly);
+    workers.End(&worker, worker.life.finished() ? Move::kEndWell : Move::kEndBadly, &hosts);
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
     if (member) BreakEpoch(why);
   }
@@ -238,8 +241,8 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   Note(Notice::Kind::kHostLost, why, nullptr, host);
   if (!had_members) return;
   TellOfCutOff(now);
-  const bool first = !std::exchange(lost_hosts, true);
-  failed_world = true;
+  const bool first = !std::exchange(epochs.lost_hosts, true);
+  epochs.failed_world = true;
   last_failure = Verdict();
   last_failure.exit_code = 1;
   last_failure.host = name;
@@ -276,18 +279,11 @@ void Membership::State::ForgetDepartedHosts() {
   std::vector<bool> needed;
   for (const Host& host : hosts) {
     needed.push_back(host.expected || host.agent.has_value() || host.away.has_value() ||
-                     listed.count(host.slots.host) > 0);
+                     hosts.listed.count(host.slots.host) > 0);
   }
   for (const Worker& worker : workers) needed[worker.place.host] = true;
   if (std::count(needed.begin(), needed.end(), false) == 0) return;
-  std::vector<int> places(hosts.size());  // old index to new
-  std::vector<Host> kept;
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    places[i] = static_cast<int>(kept.size());
-    if (needed[i]) kept.push_back(std::move(hosts[i]));
-  }
-  hosts = std::move(kept);
-  IndexHosts();
+  const std::vector<int> places = hosts.Retain(needed);
   for (Worker& worker : workers) worker.place.host = places[worker.place.host];
 }
 

@@ -18,98 +18,59 @@ constexpr absl::Duration kLongestRest = absl::Minutes(1);
 }  // namespace
 
 void Membership::State::On(const ProgressReported& event, absl::Time now) {
-  const Worker* worker = Find(event.worker.id);
+  const Worker* worker = workers.Find(event.worker.id);
   if (worker != nullptr && verdict.has_value() && verdict->success) {
     return Answer(event.call, absl::OkStatus());
   }
   if (worker != nullptr && WasLast(event, *worker)) return Answer(event.call, absl::OkStatus());
   absl::Status status = CheckSpeaker(event.worker, worker);
   if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
-  if (status.ok() && broken.has_value()) {
+  if (status.ok() && epochs.broken.has_value()) {
     status = absl::FailedPreconditionError(
-        absl::StrCat("world ", epoch.value(), " is broken: ", *broken));
+        absl::StrCat("world ", epochs.current.value(), " is broken: ", *epochs.broken));
   }
   Answer(event.call, status);
-  if (!status.ok() || event.commit <= reported_commit) return;
-  reported_commit = event.commit;
-  committed_at = now - event.commit_age;
+  if (!status.ok() || event.commit <= epochs.reported_commit) return;
+  epochs.reported_commit = event.commit;
+  epochs.committed_at = now - event.commit_age;
 }
 
 // Whether nobody goes on after the world that the worker was in: what it has committed there
 // counts, though it is only now being written down.
 bool Membership::State::WasLast(const ProgressReported& event, const Worker& worker) const {
-  const bool has_ended = verdict.has_value() || (broken.has_value() && !SomeGoOn());
+  const bool has_ended = verdict.has_value() || (epochs.broken.has_value() && !SomeGoOn());
   return has_ended && !worker.life.gone() && CheckMember(event.worker, worker, event.epoch).ok();
 }
 
 // REQUIRES: it asks for the next world.
 void Membership::State::Leave(const Worker& worker, const JoinRequested& event) {
-  if (epoch == Epoch(0) || worker.last_world != epoch || event.last_epoch != epoch) return;
-  left.any = true;
-  left.worked = left.worked || event.worked;
-  left.lost_steps = std::max(left.lost_steps, event.lost_steps);
-  left.lost_time = std::max(left.lost_time, event.lost_time);
-  if (event.left_for.empty() || !left.cause.empty()) return;
-  left.cause = OneLine(event.left_for);
-  left.rank = worker.place.rank;
-  left.host = HostOf(worker).slots.host;
-}
-
-// Nobody had to fail for it: the members themselves could do nothing with it.
-bool Membership::State::EndedIdle(uint64_t commit) const {
-  return broken.has_value() && !failed_world && !left.worked && !left.cause.empty() &&
-         commit <= formed_commit;
+  if (epochs.current == Epoch(0) || worker.last_world != epochs.current ||
+      event.last_epoch != epochs.current)
+    return;
+  epochs.left.any = true;
+  epochs.left.worked = epochs.left.worked || event.worked;
+  epochs.left.lost_steps = std::max(epochs.left.lost_steps, event.lost_steps);
+  epochs.left.lost_time = std::max(epochs.left.lost_time, event.lost_time);
+  if (event.left_for.empty() || !epochs.left.cause.empty()) return;
+  epochs.left.cause = OneLine(event.left_for);
+  epochs.left.rank = worker.place.rank;
+  epochs.left.host = HostOf(worker).slots.host;
 }
 
 // Whether the next world has to wait, so that they don't follow one another without a pause.
 bool Membership::State::RestsAfterIdle(int in_a_row, absl::Time now) {
-  if (idle_until == absl::InfinitePast()) {
+  if (epochs.idle_until == absl::InfinitePast()) {
     const int doublings = std::min(in_a_row - 2, 20);
     const absl::Duration rest = doublings < 0
                                     ? absl::ZeroDuration()
                                     : std::min(kLongestRest, kFirstRest * (1 << doublings));
-    idle_until = now + rest;
+    epochs.idle_until = now + rest;
     Note(Notice::Kind::kWorldIdle,
-         absl::StrCat(IdleText(in_a_row), "; the next one follows ",
-                      rest > absl::ZeroDuration() ? absl::StrCat("after ", text::DurationText(rest))
-                                                  : "at once"));
+         absl::StrCat(
+             epochs.IdleText(in_a_row), "; the next one follows ",
+             rest > absl::ZeroDuration() ? absl::StrCat("after ", text::DurationText(rest)) : "at once"));
   }
-  return now < idle_until;
-}
-
-std::string Membership::State::IdleText(int in_a_row) const {
-  const std::string which =
-      in_a_row > 1
-          ? absl::StrCat(", as ", in_a_row - 1, in_a_row > 2 ? " worlds" : " world", " before it")
-          : "";
-  return absl::StrCat("world ", epoch.value(), " ended before an operation was completed in it",
-                      which, ": ", RankOnHost(left.rank, left.host), ": ", left.cause);
-}
-
-Verdict Membership::State::IdleVerdict() const {
-  Verdict idle;
-  idle.exit_code = 1;
-  idle.rank = left.rank;
-  idle.host = left.host;
-  idle.exception = left.cause;
-  idle.exit_meaning = "left its world by itself";
-  idle.summary = absl::StrCat(RankOnHost(left.rank, left.host), ": ", left.cause);
-  return idle;
-}
-
-// A broken world is followed by one that goes on from `commit`.
-void Membership::State::CountLoss(uint64_t commit) {
-  if (epoch == Epoch(0) || !broken.has_value()) {
-    left = Leaving();
-    return;
-  }
-  if (!left.any) {  // nobody is left to say
-    const bool known = reported_commit > 0 && reported_commit <= commit;
-    left.lost_time = std::max(absl::ZeroDuration(),
-                              broken_at - std::max(formed_at, known ? committed_at : formed_at));
-  }
-  lost_steps += left.lost_steps;
-  lost_time += left.lost_time;
+  return now < epochs.idle_until;
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -36,7 +36,7 @@ std::string Text(absl::Duration waited) {
 }  // namespace
 
 absl::Status Membership::State::CheckStall(const StallReported& event) const {
-  const auto size = static_cast<int>(world->members.size());
+  const auto size = static_cast<int>(epochs.world->members.size());
   bool sound = !event.waiting.empty();
   for (const StalledOperations& operations : event.waiting) {
     sound = sound && !operations.missing.empty() &&
@@ -48,11 +48,11 @@ absl::Status Membership::State::CheckStall(const StallReported& event) const {
 }
 
 void Membership::State::On(const StallReported& event, absl::Time now) {
-  const Worker* worker = Find(event.worker.id);
+  const Worker* worker = workers.Find(event.worker.id);
   absl::Status status = CheckSpeaker(event.worker, worker);
   if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
-  if (status.ok() && broken.has_value()) {
-    status = absl::FailedPreconditionError(absl::StrCat("the world is broken: ", *broken));
+  if (status.ok() && epochs.broken.has_value()) {
+    status = absl::FailedPreconditionError(absl::StrCat("the world is broken: ", *epochs.broken));
   }
   if (status.ok()) status = CheckStall(event);
   Answer(event.call, status);
@@ -61,18 +61,18 @@ void Membership::State::On(const StallReported& event, absl::Time now) {
   stall.report = event;
   stall.deadline = now + kSampleTime;
   for (const int rank : MissingRanks(event)) {
-    const Worker* missing = Find(world->members[rank].worker.id);
+    const Worker* missing = workers.Find(epochs.world->members[rank].worker.id);
     const Host& host = HostOf(*missing);
     if (missing->life.gone() || !host.agent.has_value() || stall.awaited.size() == kMostSampled)
       continue;
     stall.awaited.insert(missing->id);
     effects.push_back(SampleWorkerEffect{*host.agent, host.slots.host, missing->id});
   }
-  stalls.push_back(std::move(stall));
+  epochs.stalls.push_back(std::move(stall));
 }
 
 void Membership::State::On(const WorkerSampled& event, absl::Time now) {
-  for (Stall& stall : stalls) {
+  for (Stall& stall : epochs.stalls) {
     if (stall.awaited.erase(event.worker) == 0) continue;
     stall.samples[event.worker] = {OneLine(event.doing), event.stack};
   }
@@ -80,20 +80,21 @@ void Membership::State::On(const WorkerSampled& event, absl::Time now) {
 
 absl::Time Membership::State::NextStallDeadline() const {
   absl::Time next = absl::InfiniteFuture();
-  for (const Stall& stall : stalls) next = std::min(next, stall.deadline);
+  for (const Stall& stall : epochs.stalls) next = std::min(next, stall.deadline);
   return next;
 }
 
 // Tells those of which enough is known.
 void Membership::State::TellOfStalls(absl::Time now) {
-  for (auto next = stalls.begin(); next != stalls.end();) {
-    const bool is_past = verdict.has_value() || broken.has_value() || next->report.epoch != epoch;
+  for (auto next = epochs.stalls.begin(); next != epochs.stalls.end();) {
+    const bool is_past =
+        verdict.has_value() || epochs.broken.has_value() || next->report.epoch != epochs.current;
     if (!is_past && !next->awaited.empty() && now < next->deadline) {
       ++next;
       continue;
     }
     const Stall stall = std::move(*next);
-    next = stalls.erase(next);
+    next = epochs.stalls.erase(next);
     if (!is_past) TellOf(stall, now);
   }
 }
@@ -101,7 +102,7 @@ void Membership::State::TellOfStalls(absl::Time now) {
 void Membership::State::TellOf(const Stall& stall, absl::Time now) {
   for (const auto& [id, sample] : stall.samples) {
     if (sample.stack.empty()) continue;
-    const Worker* worker = Find(id);
+    const Worker* worker = workers.Find(id);
     Note(Notice::Kind::kStack,
          absl::StrCat("stack of ", Name(*worker), ": ", absl::StrJoin(sample.stack, " < ")),
          worker);
@@ -131,7 +132,7 @@ std::string Membership::State::Explain(const Stall& stall) const {
 }
 
 std::string Membership::State::Describe(int rank, const Stall& stall) const {
-  const WorldMember& member = world->members[rank];
+  const WorldMember& member = epochs.world->members[rank];
   const auto sample = stall.samples.find(member.worker.id);
   const std::string doing =
       sample == stall.samples.end() ? "" : absl::StrCat(", which ", sample->second.doing);
@@ -141,7 +142,7 @@ std::string Membership::State::Describe(int rank, const Stall& stall) const {
 // The others go on without them, and with what takes their places.
 void Membership::State::EvictStalled(const Stall& stall, absl::Time now) {
   for (const int rank : MissingRanks(stall.report)) {
-    Worker* worker = Find(world->members[rank].worker.id);
+    Worker* worker = workers.Find(epochs.world->members[rank].worker.id);
     if (!worker->life.member() || worker->life.gone() || worker->life.stopped()) continue;
     const auto sample = stall.samples.find(worker->id);
     const std::string doing =
@@ -158,7 +159,7 @@ void Membership::State::FailForStall(const Stall& stall, absl::Time now) {
   Verdict failure;
   failure.exit_code = 1;
   failure.rank = MissingRanks(stall.report).front();
-  failure.host = world->members[failure.rank].host;
+  failure.host = epochs.world->members[failure.rank].host;
   failure.exit_meaning = "stalled";
   failure.summary = Explain(stall);
   Conclude(std::move(failure), spec.failure_grace, now);

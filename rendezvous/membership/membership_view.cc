@@ -20,11 +20,19 @@ std::string AreText(int count) {
 
 }  // namespace
 
+std::string Membership::State::Check() const {
+  for (const std::string& wrong : {hosts.Check(), workers.Check(hosts), epochs.Check(workers)}) {
+    if (!wrong.empty()) return wrong;
+  }
+  const bool some_wait = workers.SomeAsk() || !epochs.watches.empty();
+  return verdict.has_value() && some_wait ? "a call is parked after the verdict" : "";
+}
+
 std::string Membership::State::Explain() const {
-  const std::vector<int> live = RanksWhere([](const Worker& w) { return !w.life.gone(); });
+  const std::vector<int> alive = workers.RanksWhere([](const Worker& w) { return !w.life.gone(); });
   if (finished) return verdict->summary;
   if (verdict.has_value()) {
-    return absl::StrCat(verdict->summary, "; waiting for ", Ranks(live), " to exit");
+    return absl::StrCat(verdict->summary, "; waiting for ", Ranks(alive), " to exit");
   }
   if (!started) return absl::StrCat("waiting for ", MissingText());
   if (elastic()) return ExplainElastic();
@@ -32,26 +40,27 @@ std::string Membership::State::Explain() const {
     return absl::StrCat(failures.Build().summary, "; waiting for its cause to show");
   }
   const std::vector<int> to_ask =
-      RanksWhere([](const Worker& w) { return !w.life.gone() && !w.join.has_value(); });
-  const size_t asked = live.size() - to_ask.size();
+      workers.RanksWhere([](const Worker& w) { return !w.life.gone() && !w.join.has_value(); });
+  const size_t asked = alive.size() - to_ask.size();
   if (asked > 0) {
     return absl::StrCat("waiting for ", Ranks(to_ask), " to call hvd.init() (", asked, " of ",
                         workers.size(), ")");
   }
-  const size_t exited = workers.size() - live.size();
-  if (epoch == Epoch(0)) {
-    return absl::StrCat(RanksRun(live.size()), ", none has called hvd.init()",
+  const size_t exited = workers.size() - alive.size();
+  if (epochs.current == Epoch(0)) {
+    return absl::StrCat(RanksRun(alive.size()), ", none has called hvd.init()",
                         exited == 0 ? "" : absl::StrCat("; ", exited, " exited with code 0"));
   }
-  if (broken.has_value()) return absl::StrCat("world ", epoch.value(), " is broken: ", *broken);
-  const size_t inside = RanksWhere([](const Worker& w) { return w.life.member(); }).size();
-  const size_t left = workers.size() - inside;
+  if (epochs.broken.has_value())
+    return absl::StrCat("world ", epochs.current.value(), " is broken: ", *epochs.broken);
+  const size_t inside = workers.RanksWhere([](const Worker& w) { return w.life.member(); }).size();
+  const size_t outside = workers.size() - inside;
   if (inside == 0) {
-    return absl::StrCat("all ranks finished world ", epoch.value(), "; waiting for ", Ranks(live),
-                        " to exit");
+    return absl::StrCat("all ranks finished world ", epochs.current.value(), "; waiting for ",
+                        Ranks(alive), " to exit");
   }
-  return absl::StrCat(RanksRun(inside), " in world ", epoch.value(),
-                      left == 0 ? "" : absl::StrCat("; ", left, " finished"));
+  return absl::StrCat(RanksRun(inside), " in world ", epochs.current.value(),
+                      outside == 0 ? "" : absl::StrCat("; ", outside, " finished"));
 }
 
 std::string Membership::State::ExplainElastic() const {
@@ -64,22 +73,24 @@ std::string Membership::State::ExplainElastic() const {
     } else if (IsLive(worker) && !IsSurvivor(worker)) {
       ++starting;
     }
-    if (worker.life.finished() && worker.last_world == epoch) ++finished_ones;
+    if (worker.life.finished() && worker.last_world == epochs.current) ++finished_ones;
   }
   if (ComingTogether()) {
     const std::vector<int> late = LateSurvivors();
     if (late.empty() && OldWorldEnds() > last_time) {
-      return absl::StrCat("waiting until the members of world ", epoch.value(),
+      return absl::StrCat("waiting until the members of world ", epochs.current.value(),
                           ", which was lost as a whole, have surely ended");
     }
-    if (late.empty() && idle_until > last_time) return IdleText(without_progress + 1);
+    if (late.empty() && epochs.idle_until > last_time)
+      return epochs.IdleText(epochs.without_progress + 1);
     if (late.empty()) return ExplainNeed(asked, starting);
     return absl::StrCat("waiting for ", Ranks(late), " to ask for the next world",
-                        broken.has_value() ? absl::StrCat(" (", *broken, ")") : "");
+                        epochs.broken.has_value() ? absl::StrCat(" (", *epochs.broken, ")") : "");
   }
-  std::string text = absl::StrCat(RanksRun(inside), " in world ", epoch.value());
+  std::string text = absl::StrCat(RanksRun(inside), " in world ", epochs.current.value());
   if (finished_ones > 0) absl::StrAppend(&text, "; ", finished_ones, " finished");
-  if (changing.has_value()) absl::StrAppend(&text, "; at the next commit: ", *changing);
+  if (epochs.changing.has_value())
+    absl::StrAppend(&text, "; at the next commit: ", *epochs.changing);
   if (starting > 0) absl::StrAppend(&text, "; ", Count(starting, "worker"), " starting");
   if (asked > 0) absl::StrAppend(&text, "; ", asked, " ready to join");
   return text;
@@ -87,11 +98,12 @@ std::string Membership::State::ExplainElastic() const {
 
 // Members that the next world waits for, by rank.
 std::vector<int> Membership::State::LateSurvivors() const {
-  return RanksWhere([this](const Worker& w) { return IsSurvivor(w) && !w.join.has_value(); });
+  return workers.RanksWhere(
+      [this](const Worker& w) { return IsSurvivor(w) && !w.join.has_value(); });
 }
 
 std::string Membership::State::ExplainNeed(int asked, int starting) const {
-  const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
+  const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
   std::string text = absl::StrCat("waiting for ", Count(needed, "worker"), ": ", AreText(asked),
                                   " ready, ", AreText(starting), " starting");
   if (asked + starting < needed) {
@@ -117,11 +129,10 @@ Membership::Wait Membership::State::WaitsFor() const {
   if (verdict.has_value()) return Wait::kNothing;
   if (!started) return Wait::kHosts;
   if (elastic()) {
-    if (together_since == absl::InfiniteFuture()) return Wait::kNothing;
+    if (epochs.together_since == absl::InfiniteFuture()) return Wait::kNothing;
     return LateSurvivors().empty() ? Wait::kWorkers : Wait::kMembers;
   }
-  const bool some_ask = !RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
-  return some_ask ? Wait::kInit : Wait::kNothing;
+  return workers.SomeAsk() ? Wait::kInit : Wait::kNothing;
 }
 
 absl::Time Membership::State::WaitsUntil(Wait wait) const {
@@ -129,9 +140,9 @@ absl::Time Membership::State::WaitsUntil(Wait wait) const {
     case Wait::kHosts:
       return start_deadline;
     case Wait::kWorkers:
-      return together_since + spec.elastic->elastic_timeout;
+      return epochs.together_since + spec.elastic->elastic_timeout;
     case Wait::kMembers:
-      return together_since + spec.elastic->rejoin_timeout;
+      return epochs.together_since + spec.elastic->rejoin_timeout;
     case Wait::kNothing:
     case Wait::kInit:
       break;
@@ -144,15 +155,15 @@ std::string Membership::State::Condition(const Host& host,
   if (host.away.has_value()) return "its agent is awaited";
   if (host.drain.has_value()) {
     // See WantedChange.
-    const bool awaits = !changing.has_value() && !ComingTogether() && host.live > 0;
+    const bool awaits = !epochs.changing.has_value() && !ComingTogether() && host.live > 0;
     return absl::StrCat("draining: ", host.drain->reason,
-                        changing.has_value() ? "; its workers leave at the next commit"
+                        epochs.changing.has_value() ? "; its workers leave at the next commit"
                         : awaits ? "; for half of its grace others are awaited to take over"
                                  : "");
   }
   int resting = 0;
   for (int slot = 0; slot < host.slots.slots; ++slot) {
-    if (taken.count({HostIndex(host), slot}) == 0 &&
+    if (taken.count({hosts.IndexOf(host), slot}) == 0 &&
         health.RestsUntil(host.slots.host, slot, last_time) != absl::InfinitePast()) {
       ++resting;
     }
@@ -162,21 +173,22 @@ std::string Membership::State::Condition(const Host& host,
 
 Membership::View Membership::State::Describe() const {
   View view;
-  view.epoch = epoch;
+  view.epoch = epochs.current;
   view.state = StateName();
   view.explanation = Explain();
   view.min_workers = spec.min_workers;
   view.max_workers = spec.max_workers;
-  view.size = static_cast<int>(world->members.size());
+  view.size = static_cast<int>(epochs.world->members.size());
   view.failures = budget.total();
   if (elastic()) view.failures_left = budget.Left(last_time);
-  view.commit = std::max(reported_commit, newest_commit);
-  if (view.commit > 0 && view.commit == reported_commit) view.committed_at = committed_at;
-  view.lost_steps = lost_steps;
-  view.lost_time = lost_time;
+  view.commit = std::max(epochs.reported_commit, epochs.newest_commit);
+  if (view.commit > 0 && view.commit == epochs.reported_commit)
+    view.committed_at = epochs.committed_at;
+  view.lost_steps = epochs.lost_steps;
+  view.lost_time = epochs.lost_time;
   view.waits_for = WaitsFor();
   view.waits_until = WaitsUntil(view.waits_for);
-  const std::set<std::pair<int, int>> taken = TakenSlots();
+  const std::set<std::pair<int, int>> taken = workers.TakenSlots();
   for (const Host& host : hosts) {
     HostView& added = view.hosts.emplace_back();
     added.host = host.slots;
@@ -194,10 +206,8 @@ Membership::View Membership::State::Describe() const {
 
 std::string Membership::State::StateName() const {
   if (verdict.has_value()) return verdict->success ? "done" : "failed";
-  if (elastic() && epoch > Epoch(0)) return ComingTogether() ? "resetting" : "running";
-  const bool somebody_asks =
-      !RanksWhere([](const Worker& w) { return w.join.has_value(); }).empty();
-  return epoch == Epoch(0) || somebody_asks ? "forming" : "running";
+  if (elastic() && epochs.current > Epoch(0)) return ComingTogether() ? "resetting" : "running";
+  return epochs.current == Epoch(0) || workers.SomeAsk() ? "forming" : "running";
 }
 
 std::string Membership::State::StateName(const Worker& worker) const {

@@ -17,7 +17,7 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
     return true;
   }
   const bool is_new = worker->last_world == Epoch(0);
-  if (!event.may_defer || !is_new || epoch == Epoch(0)) return false;
+  if (!event.may_defer || !is_new || epochs.current == Epoch(0)) return false;
   // The place that it would get if the next world were formed now.
   std::vector<Worker*> members;
   size_t self = 0;
@@ -44,17 +44,18 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
 // come and ask. If those who could go on have finished, none is.
 bool Membership::State::ComingTogether() const {
   if (!started) return false;
-  if (epoch == Epoch(0)) return true;
-  if (broken.has_value()) return !IsFinishing();
+  if (epochs.current == Epoch(0)) return true;
+  if (epochs.broken.has_value()) return !IsFinishing();
   return std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.join.has_value() && w.last_world == epoch;
+    return w.join.has_value() && w.last_world == epochs.current;
   });
 }
 
 // A member that has called hvd.shutdown() and is followed by hvd.init(), or by another process.
 bool Membership::State::MayComeAgain(const Worker& worker) const {
-  return !broken.has_value() && worker.life.finished() && worker.last_world == epoch &&
-         !worker.join.has_value() && !worker.life.gone() && !worker.life.leaving();
+  return !epochs.broken.has_value() && worker.life.finished() &&
+         worker.last_world == epochs.current && !worker.join.has_value() && !worker.life.gone() &&
+         !worker.life.leaving();
 }
 
 std::vector<Candidate> Membership::State::ToCandidates(const std::vector<Worker*>& members) const {
@@ -67,8 +68,7 @@ std::vector<Candidate> Membership::State::ToCandidates(const std::vector<Worker*
 }
 
 // Those of whom the next world would be made now; nullopt: somebody has to be waited for.
-std::optional<std::vector<Membership::State::Worker*>> Membership::State::ReadyForWorld(
-    absl::Time now) {
+std::optional<std::vector<Worker*>> Membership::State::ReadyForWorld(absl::Time now) {
   std::vector<Worker*> staying, leaving, newcomers;
   bool all_asked = true;
   for (Worker& worker : workers) {
@@ -100,26 +100,25 @@ std::optional<std::vector<Membership::State::Worker*>> Membership::State::ReadyF
         }));
   }
   members.insert(members.end(), newcomers.begin(), newcomers.end());
-  const int needed = epoch == Epoch(0) ? start_workers() : spec.min_workers;
+  const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
   if (members.empty() || static_cast<int>(members.size()) < needed) {
-    quorum_since = absl::InfiniteFuture();
+    epochs.quorum_since = absl::InfiniteFuture();
     return std::nullopt;
   }
-  quorum_since = std::min(quorum_since, now);
+  epochs.quorum_since = std::min(epochs.quorum_since, now);
   const bool wait_for_more = !has_survivors && !all_asked &&
                              static_cast<int>(members.size()) < spec.max_workers &&
-                             now < quorum_since + kFormPatience;
+                             now < epochs.quorum_since + kFormPatience;
   if (wait_for_more || now < OldWorldEnds()) return std::nullopt;
   return members;
 }
 
 void Membership::State::FormElasticWorld(absl::Time now) {
   if (!ComingTogether()) {
-    together_since = quorum_since = absl::InfiniteFuture();
-    told_waiting = false;
+    epochs.StopWaiting();
     return;
   }
-  together_since = std::min(together_since, now);
+  epochs.together_since = std::min(epochs.together_since, now);
   LeaveOutFinished(now);
   if (verdict.has_value()) return;
   std::optional<std::vector<Worker*>> ready = ReadyForWorld(now);
@@ -139,15 +138,14 @@ void Membership::State::FormElasticWorld(absl::Time now) {
     worker->place = member.place;
     members.push_back(worker);
   }
-  CountLoss(newest);
-  const Leaving before = left;
-  formed_at = now;
-  formed_commit = newest;
-  newest_commit = std::max(newest_commit, newest);
-  failed_world = lost_hosts = false;
-  failed_starts = 0;
-  together_since = quorum_since = absl::InfiniteFuture();
-  told_waiting = false;
+  epochs.CountLoss(newest);
+  const Leaving before = epochs.left;
+  epochs.formed_at = now;
+  epochs.formed_commit = newest;
+  epochs.newest_commit = std::max(epochs.newest_commit, newest);
+  epochs.failed_world = epochs.lost_hosts = false;
+  epochs.failed_starts = 0;
+  epochs.StopWaiting();
   FormWorld(members, sync_state);
   Note(Notice::Kind::kWorldFormed,
        absl::StrCat("world of ", Count(static_cast<int>(members.size()), "worker"), " formed"));
@@ -157,27 +155,24 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   for (Worker& worker : workers) {
     if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, now);
   }
-  workers.erase(
-      std::remove_if(workers.begin(), workers.end(),
-                     [this](const Worker& w) { return w.life.gone() && w.last_world != epoch; }),
-      workers.end());
+  workers.ForgetGone(epochs.current);
 }
 
 // Whether the budgets allow another world that starts from this commit; else the job has ended.
 bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
-  const bool idle = EndedIdle(commit);
-  if (failed_world || idle) {
-    const bool short_lived = now - formed_at < budget.budget().window;
-    const bool got_nowhere = commit <= formed_commit && short_lived;
+  const bool idle = epochs.EndedIdle(commit);
+  if (epochs.failed_world || idle) {
+    const bool short_lived = now - epochs.formed_at < budget.budget().window;
+    const bool got_nowhere = commit <= epochs.formed_commit && short_lived;
     // What happens to hosts is not done by a step; and commits that went with them are not known.
-    const int in_a_row = !got_nowhere ? 0 : without_progress + (lost_hosts ? 0 : 1);
+    const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);
     const int limit = spec.elastic->failures_without_progress;
     const bool too_many = limit > 0 && in_a_row >= limit;
-    if (too_many && SomeFail()) return false;  // the verdict is to have their last words
+    if (too_many && workers.SomeFail()) return false;  // the verdict is to have their last words
     if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
-    without_progress = in_a_row;
+    epochs.without_progress = in_a_row;
     if (too_many) {
-      if (idle) last_failure = IdleVerdict();
+      if (idle) last_failure = epochs.IdleVerdict();
       GiveUp(absl::StrCat(Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
                           idle ? "an operation that was completed" : "a commit in between"),
              now);
@@ -185,7 +180,8 @@ bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
     }
   }
   const std::optional<int>& limit = spec.elastic->reset_limit;
-  if (limit.has_value() && epoch > Epoch(0) && epoch.value() > static_cast<uint64_t>(*limit)) {
+  if (limit.has_value() && epochs.current > Epoch(0) &&
+      epochs.current.value() > static_cast<uint64_t>(*limit)) {
     // Horovod's words: scripts look for them.
     GiveUp(absl::StrCat(Count(*limit, "reset"),
                         ": Horovod was shutdown because number of resets during elastic job "
@@ -201,12 +197,14 @@ bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
 // else was wrong, this was.
 void Membership::State::LeaveOutFinished(absl::Time now) {
   const bool some_ask = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
-    return w.join.has_value() && w.last_world == epoch;
+    return w.join.has_value() && w.last_world == epochs.current;
   });
   if (!some_ask) return;  // the others may be about to finish as well
   for (Worker& worker : workers) {
-    if (!worker.life.finished() || worker.last_world != epoch || worker.join.has_value()) continue;
-    if (MayComeAgain(worker) && now < together_since + spec.elastic->rejoin_timeout) continue;
+    if (!worker.life.finished() || worker.last_world != epochs.current || worker.join.has_value())
+      continue;
+    if (MayComeAgain(worker) && now < epochs.together_since + spec.elastic->rejoin_timeout)
+      continue;
     worker.life.Make(Move::kDisown);
     const bool was_judged = worker.life.life() == Life::kFailed || worker.life.failure_counted();
     if (was_judged) continue;
@@ -214,16 +212,17 @@ void Membership::State::LeaveOutFinished(absl::Time now) {
       worker.life.Make(Move::kRelease);
       worker.stop_at = now + spec.elastic->drain_grace;
     }
-    if (failed_world) continue;
-    failed_world = epoch > Epoch(0);
-    Verdict left;
-    left.exit_code = 1;
-    left.rank = worker.place.rank;
-    left.host = HostOf(worker).slots.host;
-    left.exit_meaning = epoch > Epoch(0) ? "left while others went on"
-                                         : "exited with code 0 before it called hvd.init()";
-    left.summary = absl::StrCat(Name(worker), " ", left.exit_meaning);
-    Fail(&worker, std::move(left), now);
+    if (epochs.failed_world) continue;
+    epochs.failed_world = epochs.current > Epoch(0);
+    Verdict early;
+    early.exit_code = 1;
+    early.rank = worker.place.rank;
+    early.host = HostOf(worker).slots.host;
+    early.exit_meaning = epochs.current > Epoch(0)
+                             ? "left while others went on"
+                             : "exited with code 0 before it called hvd.init()";
+    early.summary = absl::StrCat(Name(worker), " ", early.exit_meaning);
+    Fail(&worker, std::move(early), now);
     if (verdict.has_value()) return;
   }
 }
@@ -247,7 +246,7 @@ void Membership::State::ReleaseWhenNobodyStays(absl::Time now) {
   }
   for (Worker& worker : workers) {
     if (!IsSurvivor(worker)) continue;
-    EndEpoch("every host leaves");  // after a commit: nothing is lost
+    epochs.End("every host leaves", &effects);  // after a commit: nothing is lost
     Release(&worker, now);
   }
 }

@@ -1,5 +1,7 @@
 #include "rendezvous/membership/parked_watches.h"
 
+#include <algorithm>
+
 namespace hvd::rendezvous::membership {
 
 void ParkedWatches::Add(const WatchRequested& watch) {
@@ -34,6 +36,11 @@ std::vector<WatchRequested> ParkedWatches::TakeUnaware() {
   std::vector<WatchRequested> taken;
   for (const CallId call : calls) taken.push_back(*Take(call));
   return taken;
+}
+
+bool ParkedWatches::SomeUnaware() const {
+  return std::any_of(by_call_.begin(), by_call_.end(),
+                     [](const auto& watch) { return !watch.second.knows_of_change; });
 }
 
 std::vector<WatchRequested> ParkedWatches::TakeAll() {

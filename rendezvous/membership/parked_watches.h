@@ -26,6 +26,9 @@ class ParkedWatches {
   std::vector<WatchRequested> TakeUnaware();
   std::vector<WatchRequested> TakeAll();
 
+  bool empty() const { return by_call_.empty(); }
+  bool SomeUnaware() const;
+
   // See archive.h.
   template <typename Archive>
   void Keep(Archive& archive) {

@@ -277,6 +277,8 @@ std::string ClusterSim::Apply(const rendezvous::membership::Event& event) {
   std::string output;
   for (const rendezvous::membership::Effect& effect : machine_->Apply(event, now_))
     output += Show(effect);
+  const std::string broken = machine_->Check();
+  if (!broken.empty()) absl::StrAppend(&output, "inconsistent: ", broken, "\n");
   return output;
 }
 

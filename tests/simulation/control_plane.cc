@@ -135,6 +135,7 @@ void ControlPlane::Apply(const rendezvous::membership::Event& event) {
     if (traced_) Log("    ", ToText(effect));
     Carry(effect);
   }
+  CheckMachine();
   if (machine_->NextDeadline() <= Time()) Fail("the next deadline does not lie ahead");
   if (dice_.Chance(3)) ProbeEarlyTick();
   if (dice_.Chance(2)) SaveAndLoad();

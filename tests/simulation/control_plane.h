@@ -3,6 +3,8 @@
 // run.
 //
 // What must hold, checked all the time:
+// - the machine's own invariants (hosts.h, workers.h, epochs.h), and no worker makes a move that its
+//   lifecycle does not have;
 // - nobody is told that its world is the newest when it is not;
 // - in one epoch all members are told the same world; ranks 0..n-1 are held once, local ranks are
 //   dense on each host; no two processes act with the same rank; epoch numbers grow by one;
@@ -248,6 +250,7 @@ class ControlPlane {
   void CheckSurvivors(const rendezvous::membership::World& world);
   void CheckWorldBeforeHasEnded();
   void CheckConfirmed(uint64_t call);
+  void CheckMachine();
   void CheckAnswered(uint64_t call, CallKind kind);
   void CheckAgentOf(const std::string& host, Incarnation agent);
   bool InGoodStanding(const Process& process) const;

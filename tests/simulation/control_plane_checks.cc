@@ -41,6 +41,12 @@ ControlPlane::Process* ControlPlane::FindProcess(WorkerId worker) {
   return const_cast<Process*>(std::as_const(*this).FindProcess(worker));
 }
 
+// After each event. A move that a worker's lifecycle does not have fails here as well.
+void ControlPlane::CheckMachine() {
+  const std::string broken = machine_->Check();
+  if (!broken.empty()) Fail(absl::StrCat("the machine is inconsistent: ", broken));
+}
+
 void ControlPlane::CheckAnswered(uint64_t call, CallKind kind) {
   if (call == 0 || call > calls_.size()) return Fail("an answer to nobody");
   if (calls_[call - 1].answered) return Fail(absl::StrCat("call ", call, " is answered twice"));

@@ -206,6 +206,7 @@ void RandomSchedule::Apply(const rendezvous::membership::Event& event) {
     trace_.push_back(ToText(effect));
     CheckEffect(effect);
   }
+  EXPECT_EQ(machine_->Check(), "");
   const std::string explanation = machine_->Explain();
   EXPECT_FALSE(explanation.empty());
   EXPECT_EQ(explanation.find('\n'), std::string::npos);

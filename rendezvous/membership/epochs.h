@@ -1,0 +1,122 @@
+// The newest world of a job, what waits for its end, and how the job gets on from world to world.
+#ifndef RENDEZVOUS_MEMBERSHIP_EPOCHS_H_
+#define RENDEZVOUS_MEMBERSHIP_EPOCHS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/ids.h"
+#include "rendezvous/membership/events.h"
+#include "rendezvous/membership/exchange_rounds.h"
+#include "rendezvous/membership/parked_watches.h"
+#include "rendezvous/membership/workers.h"
+
+namespace hvd::rendezvous::membership {
+
+// A stall of the newest epoch; to be told when the missing ranks' agents have said what they do.
+struct Stall {
+  struct Sample {
+    std::string doing;
+    std::vector<std::string> stack;
+
+    template <typename Archive>
+    void Keep(Archive& archive) {
+      auto& [a, b] = *this;
+      archive(a, b);
+    }
+  };
+  StallReported report;
+  std::set<WorkerId> awaited;
+  std::map<WorkerId, Sample> samples;
+  absl::Time deadline;
+
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    auto& [a, b, c, d] = *this;
+    archive(a, b, c, d);
+  }
+};
+
+// What the newest world's members say of it when they ask for the next.
+struct Leaving {
+  bool any = false;  // there was such a word
+  bool worked = false;
+  std::string cause;  // the first error for which one left by itself; empty: none did
+  int rank = -1;      // of that one
+  std::string host;
+  uint64_t lost_steps = 0;  // the most
+  absl::Duration lost_time;
+
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    auto& [a, b, c, d, e, f, g] = *this;
+    archive(a, b, c, d, e, f, g);
+  }
+};
+
+// Invariants:
+// - `world` is that of `current`, and is empty only in epoch 0;
+// - a member, by its lifecycle, is in `world`, at its rank;
+// - nobody watches a broken epoch, and who watches one that is about to change knows of that;
+// - there is a quorum only while the next world is awaited, and not for longer.
+//
+// Not thread-safe.
+struct Epochs {
+  // Whoever still waits for something of the newest epoch hears that it is over. Nothing, if there
+  // is none or it is broken already.
+  void End(const std::string& reason, std::vector<Effect>* effects);
+  bool whole() const { return current > Epoch(0) && !broken.has_value(); }
+
+  // Nobody had to fail for its end: the members themselves could do nothing with it. `commit` is
+  // what they can restore.
+  bool EndedIdle(uint64_t commit) const;
+  // REQUIRES: EndedIdle, so many in a row.
+  std::string IdleText(int in_a_row) const;
+  Verdict IdleVerdict() const;
+  // A broken world is followed by one that goes on from `commit`.
+  void CountLoss(uint64_t commit);
+  // The next world is not awaited any more.
+  void StopWaiting();
+
+  // Empty: the invariants hold; else which one does not.
+  std::string Check(const Workers& workers) const;
+
+  Epoch current;                                     // 0: before the first
+  WorldPtr world = std::make_shared<const World>();  // of `current`
+  std::optional<std::string> broken;                 // why it can't go on
+  absl::Time broken_at;                              // if it is
+  std::optional<std::string> changing;  // members were told that another is wanted, and why
+  ExchangeRounds rounds{0};             // of `current`
+  ParkedWatches watches;
+  std::vector<Stall> stalls;
+  Leaving left;
+  bool failed_world = false;  // a failure ended it
+  bool lost_hosts = false;    // hosts were lost since it formed
+
+  // The next one. Elastic jobs only.
+  absl::Time together_since = absl::InfiniteFuture();  // finite while it is awaited
+  absl::Time quorum_since = absl::InfiniteFuture();    // ... and there are enough for it
+  bool told_waiting = false;                           // a notice said that there are too few
+  absl::Time idle_until = absl::InfinitePast();        // it does not form before
+
+  // From world to world.
+  absl::Time formed_at;                            // the newest
+  uint64_t formed_commit = 0;                      // the newest commit at that time
+  uint64_t newest_commit = 0;                      // that ever was in a world
+  uint64_t reported_commit = 0;                    // the newest that rank 0 has told of
+  absl::Time committed_at = absl::InfinitePast();  // that one
+  uint64_t lost_steps = 0;                         // by failures, so far
+  absl::Duration lost_time;
+  int failed_starts = 0;     // in a row, while there was no world
+  int without_progress = 0;  // failed or idle worlds in a row that brought no commit
+};
+
+}  // namespace hvd::rendezvous::membership
+
+#endif  // RENDEZVOUS_MEMBERSHIP_EPOCHS_H_

@@ -1,0 +1,80 @@
+#include "rendezvous/membership/hosts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd::rendezvous::membership {
+
+Host* Hosts::Find(const std::string& name) {
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &hosts_[found->second];
+}
+
+Host& Hosts::Add(const HostSlots& slots) {
+  places_.emplace(slots.host, static_cast<int>(hosts_.size()));
+  hosts_.emplace_back().slots = slots;
+  return hosts_.back();
+}
+
+void Hosts::Remove(const Host& host) {
+  hosts_.erase(hosts_.begin() + IndexOf(host));
+  Index();
+}
+
+std::vector<int> Hosts::Retain(const std::vector<bool>& needed) {
+  std::vector<int> places(hosts_.size());
+  std::vector<Host> kept;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    places[i] = static_cast<int>(kept.size());
+    if (needed[i]) kept.push_back(std::move(hosts_[i]));
+  }
+  hosts_ = std::move(kept);
+  Index();
+  return places;
+}
+
+void Hosts::Index() {
+  places_.clear();
+  for (const Host& host : hosts_) places_.emplace(host.slots.host, IndexOf(host));
+}
+
+int Hosts::AttachedSlots() const {
+  int slots = 0;
+  for (const Host& host : hosts_) {
+    if (host.agent.has_value()) slots += std::max(host.slots.slots, 0);
+  }
+  return slots;
+}
+
+std::vector<std::string> Hosts::AttachedNames() const {
+  std::vector<std::string> names;
+  for (const Host& host : hosts_) {
+    if (host.agent.has_value()) names.push_back(host.slots.host);
+  }
+  return names;
+}
+
+std::vector<std::string> Hosts::MissingNames() const {
+  std::vector<std::string> names;
+  for (const Host& host : hosts_) {
+    if (host.expected && !host.agent.has_value()) names.push_back(host.slots.host);
+  }
+  return names;
+}
+
+std::string Hosts::Check() const {
+  for (const Host& host : hosts_) {
+    const std::string which = absl::StrCat("host ", host.slots.host);
+    const auto found = places_.find(host.slots.host);
+    if (found == places_.end() || found->second > IndexOf(host)) return which + " is not found";
+    if (host.away.has_value() && !some_away) return which + " is away, and nobody waits for it";
+  }
+  for (const auto& [name, slots] : listed) {
+    if (unlisted.count(name) > 0) return absl::StrCat("host ", name, " is listed and is not");
+  }
+  return "";
+}
+
+}  // namespace hvd::rendezvous::membership

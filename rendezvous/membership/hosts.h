@@ -1,0 +1,108 @@
+// The hosts of a job, their agents, and which of them leave.
+#ifndef RENDEZVOUS_MEMBERSHIP_HOSTS_H_
+#define RENDEZVOUS_MEMBERSHIP_HOSTS_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/ids.h"
+#include "rendezvous/membership/events.h"
+
+namespace hvd::rendezvous::membership {
+
+// A host that is to leave in good order.
+struct Drain {
+  absl::Time since;
+  absl::Time deadline;
+  std::string reason;
+  bool by_discovery = false;  // taken back if the host is listed again
+  bool overran = false;       // some of its workers had to be stopped
+
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    auto& [a, b, c, d, e] = *this;
+    archive(a, b, c, d, e);
+  }
+};
+
+struct Host {
+  HostSlots slots;
+  bool expected = false;             // by the JobSpec
+  bool discovered = false;           // it was in a list of HostsDiscovered
+  std::optional<Incarnation> agent;  // of the attached agent; empty: not attached, or lost
+  bool ended = false;                // EndJob was sent
+  std::optional<Drain> drain;
+  std::optional<Incarnation> away;  // of the agent that may attach again after Restarted
+  absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
+  int live = 0;                                  // workers there that are not gone
+
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    auto& [a, b, c, d, e, f, g, h, i] = *this;
+    archive(a, b, c, d, e, f, g, h, i);
+  }
+};
+
+// In the order of their coming, expected ones first, in the JobSpec's order: workers name their
+// host by its index here.
+//
+// Invariants:
+// - a host is found by its name; of several of one name, which nobody should have listed, the first
+//   is;
+// - `some_away` is set while a host is away;
+// - no name is both listed and unlisted.
+//
+// Not thread-safe.
+class Hosts {
+ public:
+  std::vector<Host>::iterator begin() { return hosts_.begin(); }
+  std::vector<Host>::iterator end() { return hosts_.end(); }
+  std::vector<Host>::const_iterator begin() const { return hosts_.begin(); }
+  std::vector<Host>::const_iterator end() const { return hosts_.end(); }
+  size_t size() const { return hosts_.size(); }
+  Host& operator[](size_t index) { return hosts_[index]; }
+  const Host& operator[](size_t index) const { return hosts_[index]; }
+
+  // Null: there is none.
+  Host* Find(const std::string& name);
+  // REQUIRES: it is one of these.
+  int IndexOf(const Host& host) const { return static_cast<int>(&host - hosts_.data()); }
+
+  Host& Add(const HostSlots& slots);
+  // REQUIRES: no worker names a host at or behind it.
+  void Remove(const Host& host);
+  // Drops the others, by index. Returns the new index for each old one.
+  std::vector<int> Retain(const std::vector<bool>& needed);
+
+  int AttachedSlots() const;
+  std::vector<std::string> AttachedNames() const;
+  // Expected ones that are not attached.
+  std::vector<std::string> MissingNames() const;
+
+  // Empty: the invariants hold; else which one does not.
+  std::string Check() const;
+
+  // See archive.h. Of those beside `hosts`, the machine's archive decides on the order.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(hosts_);
+    if (Archive::kReads) Index();
+  }
+
+  bool some_away = false;                      // hosts may be
+  std::map<std::string, int> listed;           // slots by host, of the newest HostsDiscovered
+  std::map<std::string, absl::Time> unlisted;  // hosts that went off the list, and when
+
+ private:
+  void Index();
+
+  std::vector<Host> hosts_;
+  std::map<std::string, int> places_;  // index by name
+};
+
+}  // namespace hvd::rendezvous::membership
+
+#endif  // RENDEZVOUS_MEMBERSHIP_HOSTS_H_

@@ -1,0 +1,131 @@
+// The workers of a job.
+#ifndef RENDEZVOUS_MEMBERSHIP_WORKERS_H_
+#define RENDEZVOUS_MEMBERSHIP_WORKERS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/ids.h"
+#include "rendezvous/membership/events.h"
+#include "rendezvous/membership/hosts.h"
+#include "rendezvous/membership/slot_plan.h"
+#include "rendezvous/membership/worker_lifecycle.h"
+
+namespace hvd::rendezvous::membership {
+
+struct Worker {
+  WorkerId id;
+  Placement place;  // in its newest world; before its first one: as planned when it was started
+  int slot = 0;     // on its host
+  int64_t pid = 0;
+  std::optional<Incarnation> incarnation;  // of the newest process that has spoken
+  std::set<Incarnation> superseded;        // of the processes before it
+  std::optional<JoinRequested> join;       // its parked call
+  WorkerLifecycle life;
+  Epoch last_world;       // the newest that it was in; 0: none yet
+  uint64_t commit = 0;    // the newest that it can restore, by its own word
+  std::string exception;  // its own word on why it fails
+  bool caused_by_peer = false;
+  absl::Time may_train_until = absl::InfinitePast();  // its host was lost, or only cut off
+  absl::Time ready_since;                             // of its parked call
+  absl::Time stop_at = absl::InfiniteFuture();        // if it has not gone by then
+  std::vector<std::string> stderr_tail;               // that it has left behind
+
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *this;
+    archive(a, b, c, d, e, f, g);
+    if (archive.layout() < 3) return KeepAsBefore(archive);
+    archive(h, i, j, k, l, m, n, o, p);
+  }
+
+  // The rest, as layouts 1 and 2 have it.
+  template <typename Archive>
+  void KeepAsBefore(Archive& archive) {
+    WorkerLifecycle::Flags flags;
+    archive(flags.in_epoch, flags.gone, flags.failed, last_world, commit, flags.finished);
+    archive(flags.dying, flags.stopped, flags.released, exception, caused_by_peer);
+    archive(may_train_until, ready_since, stop_at, stderr_tail);
+    archive.Since(2, flags.failing);
+    life = WorkerLifecycle::FromFlags(flags);
+  }
+};
+
+// In the order of their ids, which are never used twice. In a static job they are ranks + 1.
+//
+// Invariants:
+// - `live` counts the workers that are not gone, and each host's those that are there;
+// - two workers that are not gone never share a slot;
+// - every worker's lifecycle has only made moves that its table has;
+// - who is gone has no parked call, and who has one is not failing.
+//
+// Not thread-safe.
+class Workers {
+ public:
+  using Slot = std::pair<int, int>;  // index of the host, slot there
+
+  std::vector<Worker>::iterator begin() { return workers_.begin(); }
+  std::vector<Worker>::iterator end() { return workers_.end(); }
+  std::vector<Worker>::const_iterator begin() const { return workers_.begin(); }
+  std::vector<Worker>::const_iterator end() const { return workers_.end(); }
+  size_t size() const { return workers_.size(); }
+  bool empty() const { return workers_.empty(); }
+  Worker& operator[](size_t index) { return workers_[index]; }
+  size_t IndexOf(const Worker& worker) const {
+    return static_cast<size_t>(&worker - workers_.data());
+  }
+
+  // Null: there is none, or it is forgotten.
+  Worker* Find(WorkerId id);
+
+  // REQUIRES: its id is larger than all others.
+  Worker& Add(Worker worker, Hosts* hosts);
+  // It is gone. `how` is EndWell or EndBadly; nothing if it was gone already.
+  void End(Worker* worker, WorkerLifecycle::Move how, Hosts* hosts);
+  // Forgets those that are gone and were not in this world.
+  void ForgetGone(Epoch newest);
+
+  bool AllGone() const { return live == 0; }
+  // How they end is still to be heard.
+  bool SomeFail() const;
+  bool SomeAsk() const;
+  std::set<Slot> TakenSlots() const;
+  std::map<Slot, WorkerId> NewestInSlots() const;
+  // Ranks of the workers for which `condition` holds.
+  template <typename Condition>
+  std::vector<int> RanksWhere(Condition condition) const {
+    std::vector<int> ranks;
+    for (const Worker& worker : workers_) {
+      if (condition(worker)) ranks.push_back(worker.place.rank);
+    }
+    return ranks;
+  }
+
+  // Whether all have a host. What is read from a file may be anything.
+  bool HaveHosts(const Hosts& hosts) const;
+  // Empty: the invariants hold; else which one does not.
+  std::string Check(const Hosts& hosts) const;
+
+  // See archive.h. Of those beside the workers, the machine's archive decides on the order.
+  template <typename Archive>
+  void Keep(Archive& archive) {
+    archive(workers_);
+  }
+
+  int live = 0;           // that are not gone
+  size_t first_late = 0;  // static jobs: a worker that may not have asked; all before it have
+  uint64_t last_id = 0;   // elastic jobs: the newest
+
+ private:
+  std::vector<Worker> workers_;
+};
+
+}  // namespace hvd::rendezvous::membership
+
+#endif  // RENDEZVOUS_MEMBERSHIP_WORKERS_H_
