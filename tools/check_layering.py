@@ -29,12 +29,16 @@ ALLOWED = {
     "base/console": ["base", "base/text"],
     "base/settings": ["base"],
     "proto": [],
-    "rendezvous/membership": ["base/text/duration_text.h", "base/ids.h", "base/status_macros.h"],
+    "rendezvous/placement": [],
+    "rendezvous/phrases": [],
+    "rendezvous/membership": [
+        "base/text/duration_text.h", "base/ids.h", "base/status_macros.h", "rendezvous/placement", "rendezvous/phrases",
+    ],
     "rendezvous/journal": [*BASE, "proto", "rendezvous/membership"],
     "rendezvous/security": [*BASE, "proto"],
     "rendezvous/bootstrap": [*BASE, "proto", "rendezvous/security"],
     "rendezvous/transport": [*BASE, "proto", "rendezvous/security"],
-    "rendezvous/reporting": [*BASE, "rendezvous/membership"],
+    "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
     "rendezvous/server": [
         *BASE, "proto", "rendezvous/membership", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
         "rendezvous/bootstrap", "rendezvous/reporting",

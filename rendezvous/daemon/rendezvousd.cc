@@ -47,7 +47,7 @@ class Daemon {
     ASSIGN_OR_RETURN(signals_, DaemonSignals::Create(std::move(signals)));
     ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     RETURN_IF_ERROR(OpenJob());
-    membership::JobTally so_far;
+    reporting::JobTally so_far;
     if (journal_ != nullptr) {
       ASSIGN_OR_RETURN(const server::Recovered found, server::Recover(options_.job, *journal_));
       if (found.verdict.has_value()) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -29,7 +29,7 @@ std::string Epochs::IdleText(int in_a_row) const {
           ? absl::StrCat(", as ", in_a_row - 1, in_a_row > 2 ? " worlds" : " world", " before it")
           : "";
   return absl::StrCat("world ", current.value(), " ended before an operation was completed in it",
-                      which, ": ", RankOnHost(left.rank, left.host), ": ", left.cause);
+                      which, ": ", phrases::RankOnHost(left.rank, left.host), ": ", left.cause);
 }
 
 Verdict Epochs::IdleVerdict() const {
@@ -39,7 +39,7 @@ Verdict Epochs::IdleVerdict() const {
   idle.host = left.host;
   idle.exception = left.cause;
   idle.exit_meaning = "left its world by itself";
-  idle.summary = absl::StrCat(RankOnHost(left.rank, left.host), ": ", left.cause);
+  idle.summary = absl::StrCat(phrases::RankOnHost(left.rank, left.host), ": ", left.cause);
   return idle;
 }
 

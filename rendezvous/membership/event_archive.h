@@ -5,7 +5,7 @@
 
 #include "rendezvous/membership/archive.h"
 #include "rendezvous/membership/events.h"
-#include "rendezvous/membership/slot_plan.h"
+#include "rendezvous/placement/slot_plan.h"
 
 namespace hvd::rendezvous::membership {
 

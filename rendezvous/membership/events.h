@@ -13,17 +13,16 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "rendezvous/placement/slot_plan.h"
 
 namespace hvd::rendezvous::membership {
+
+using placement::HostSlots;
+using placement::Placement;
 
 // A parked call of a client; the shell gives the numbers and finishes the call when an effect names
 // it.
 using CallId = StrongInt<struct CallIdTag, uint64_t>;
-
-struct HostSlots {
-  std::string host;  // as the user wrote it
-  int slots = 0;
-};
 
 struct WorkerKey {
   WorkerId id;

@@ -3,7 +3,7 @@
 #include <string.h>  // sigabbrev_np is glibc's, not the standard's
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -25,7 +25,7 @@ std::string ExitMeaning(const WorkerExited& exited) {
   if (exited.core_dumped) absl::StrAppend(&meaning, ", core dumped");
   if (exited.out_of_memory) absl::StrAppend(&meaning, ", out of memory");
   if (!exited.killed_for.empty()) {
-    absl::StrAppend(&meaning, " by its agent: ", OneLine(exited.killed_for));
+    absl::StrAppend(&meaning, " by its agent: ", phrases::OneLine(exited.killed_for));
   }
   return meaning;
 }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -25,7 +25,7 @@ std::string Membership::State::Name(const Worker& worker) const {
   if (elastic() && worker.last_world == Epoch(0)) {
     return absl::StrCat("worker ", worker.id.value(), " on host ", host);
   }
-  return RankOnHost(worker.place.rank, host);
+  return phrases::RankOnHost(worker.place.rank, host);
 }
 
 void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* worker,

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -111,7 +111,7 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   // Having finished it has left in good order: others may be about to do the same and must not be
   // disturbed. Nor must they if they are about to follow.
   if (worker->life.member() && !epochs.changing.has_value()) {
-    const std::string why = event.left_for.empty() ? "" : ": " + OneLine(event.left_for);
+    const std::string why = event.left_for.empty() ? "" : ": " + phrases::OneLine(event.left_for);
     BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world", why));
   }
 }
@@ -233,12 +233,12 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     return Answer(event.call, std::move(status));
   }
   if (!event.finished) {
-    worker->exception = OneLine(event.failure);
+    worker->exception = phrases::OneLine(event.failure);
     worker->caused_by_peer = event.caused_by_peer;
     failures.Said(worker->place.rank, HostOf(*worker).slots.host, event.failure,
                   event.caused_by_peer);
     if (worker->life.member() && event.epoch == epochs.current) {
-      BreakEpoch(absl::StrCat(Name(*worker), " failed: ", OneLine(event.failure)));
+      BreakEpoch(absl::StrCat(Name(*worker), " failed: ", phrases::OneLine(event.failure)));
     }
     if (elastic()) FailSoon(worker, now);
     return Answer(event.call, absl::OkStatus());

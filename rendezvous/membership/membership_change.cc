@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -88,7 +88,7 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   if (epochs.changing.has_value() && !epochs.broken.has_value() &&
       now >= epochs.together_since + kFollowTime) {
     const std::vector<int> late = LateSurvivors();
-    BreakEpoch(absl::StrCat(*epochs.changing, ", but ", Ranks(late),
+    BreakEpoch(absl::StrCat(*epochs.changing, ", but ", phrases::Ranks(late),
                             late.size() == 1 ? " does" : " do", " not come with the others"));
   }
   EvictLateSurvivors(now);
@@ -106,7 +106,8 @@ void Membership::State::TellOfWaiting() {
   if (alive >= needed) return;
   epochs.told_waiting = true;
   Note(Notice::Kind::kWaiting,
-       absl::StrCat("waiting for at least ", Count(needed, "worker"), " (there are ", alive, ")"));
+       absl::StrCat("waiting for at least ", phrases::Count(needed, "worker"), " (there are ",
+                    alive, ")"));
 }
 
 // A survivor that does not ask for the next world hangs; the others don't wait for it for ever.
@@ -156,7 +157,8 @@ void Membership::State::StopOverdueLeavers(absl::Time now) {
     Host& host = hosts[index];
     if (!host.drain.has_value()) continue;  // fewer slots, or the drain was taken back
     LeaveLate(&host, absl::StrCat("after ", text::DurationText(now - host.drain->since), " ",
-                                  Ranks(ranks), ranks.size() == 1 ? " was" : " were", " stopped"));
+                                  phrases::Ranks(ranks), ranks.size() == 1 ? " was" : " were",
+                                  " stopped"));
   }
 }
 
@@ -201,7 +203,7 @@ void Membership::State::StartWorkers(absl::Time now) {
   for (Worker& worker : workers) {
     if (IsLive(worker)) all.push_back(&worker);
   }
-  for (const PlannedMember& member : PlanWorld(ToCandidates(all), 1 << 30)) {
+  for (const placement::PlannedMember& member : placement::PlanWorld(ToCandidates(all), 1 << 30)) {
     Worker& worker = *all[member.candidate];
     if (workers.IndexOf(worker) < first_new) continue;
     worker.place = member.place;
@@ -272,14 +274,14 @@ std::string Membership::State::WantedChange(absl::Time now) const {
   // If too few would be left, somebody may still come to take over.
   const bool go = staying + ready >= spec.min_workers || now >= patience_ends;
   if (some_leave && go) {
-    return leaving_hosts.empty() ? absl::StrCat("fewer slots on ", Hosts(shrunk_hosts))
-                                 : absl::StrCat(Hosts(leaving_hosts), " to leave");
+    return leaving_hosts.empty() ? absl::StrCat("fewer slots on ", phrases::Hosts(shrunk_hosts))
+                                 : absl::StrCat(phrases::Hosts(leaving_hosts), " to leave");
   }
   const int room = spec.max_workers - staying;
   if (ready == 0 || room <= 0 || IsFinishing()) return "";
   const bool complete = ready >= room || on_their_way == 0;
   if (!complete && now < first_ready + spec.elastic->join_delay) return "";
-  return absl::StrCat(Count(std::min(ready, room), "worker"), " to join");
+  return absl::StrCat(phrases::Count(std::min(ready, room), "worker"), " to join");
 }
 
 absl::Time Membership::State::NextChange() const {

@@ -6,7 +6,7 @@
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -71,8 +71,8 @@ void Membership::State::Judge(const std::string& news, absl::Time now) {
     success.success = true;
     success.summary =
         epochs.current > Epoch(0)
-            ? absl::StrCat(Count(static_cast<int>(workers.size()), "rank"), " finished")
-            : absl::StrCat(Count(static_cast<int>(workers.size()), "worker"),
+            ? absl::StrCat(phrases::Count(static_cast<int>(workers.size()), "rank"), " finished")
+            : absl::StrCat(phrases::Count(static_cast<int>(workers.size()), "worker"),
                            " exited with code 0 without hvd.init()");
     return Conclude(std::move(success), spec.failure_grace, now);
   }
@@ -99,11 +99,12 @@ void Membership::State::FailIfNoWorldCanForm(absl::Time now) {
   failure.stderr_tail = gone->stderr_tail;
   failure.summary =
       epochs.current > Epoch(0)
-          ? absl::StrCat(Name(*gone), " has exited with code 0, but ", Ranks(waiting),
+          ? absl::StrCat(Name(*gone), " has exited with code 0, but ", phrases::Ranks(waiting),
                          waiting.size() == 1 ? " has" : " have",
                          " called hvd.init() again and would wait for it forever")
           : absl::StrCat(Name(*gone), " exited with code 0 before it called hvd.init(), while ",
-                         Ranks(waiting), waiting.size() == 1 ? " waits" : " wait", " for it");
+                         phrases::Ranks(waiting), waiting.size() == 1 ? " waits" : " wait",
+                         " for it");
   Conclude(std::move(failure), spec.failure_grace, now);
 }
 
@@ -112,7 +113,7 @@ void Membership::State::On(const StopRequested& event, absl::Time now) {
   if (!verdict.has_value()) {
     Verdict stopped;
     stopped.exit_code = event.exit_code;
-    stopped.summary = absl::StrCat("stopped: ", OneLine(event.reason));
+    stopped.summary = absl::StrCat("stopped: ", phrases::OneLine(event.reason));
     return Conclude(std::move(stopped), event.grace, now);
   }
   if (event.grace >= grace) return;
@@ -222,9 +223,10 @@ void Membership::State::FinishAnyway() {
     if (!host.agent.has_value()) continue;
     EndHost(*host.agent, host.slots.host, absl::ZeroDuration());
   }
-  absl::StrAppend(&verdict->summary, "; no word that ",
-                  Ranks(workers.RanksWhere([](const Worker& w) { return !w.life.gone(); })), " on ",
-                  Hosts(on_hosts), " exited");
+  absl::StrAppend(
+      &verdict->summary, "; no word that ",
+      phrases::Ranks(workers.RanksWhere([](const Worker& w) { return !w.life.gone(); })), " on ",
+      phrases::Hosts(on_hosts), " exited");
   finished = true;
   effects.push_back(JobFinished{*verdict});
 }

@@ -7,7 +7,7 @@
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/exit_meaning.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -137,7 +137,7 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
 
 void Membership::State::Spend(absl::Time now) {
   if (verdict.has_value() || budget.Spend(now)) return;
-  GiveUp(absl::StrCat("more than ", Count(budget.budget().failures, "failure"), " within ",
+  GiveUp(absl::StrCat("more than ", phrases::Count(budget.budget().failures, "failure"), " within ",
                       text::DurationText(budget.budget().window)),
          now);
 }
@@ -145,7 +145,7 @@ void Membership::State::Spend(absl::Time now) {
 // What a failed worker's own fault was; empty if it may be its host's.
 std::string Membership::State::Complaint(const Worker& worker) const {
   if (!worker.exception.empty() || worker.last_world > Epoch(0)) return worker.exception;
-  if (!worker.stderr_tail.empty()) return OneLine(worker.stderr_tail.back());
+  if (!worker.stderr_tail.empty()) return phrases::OneLine(worker.stderr_tail.back());
   const bool by_itself = absl::StartsWith(last_failure.exit_meaning, "exit code");
   return by_itself ? last_failure.exit_meaning : "";
 }
@@ -203,15 +203,15 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
   if (finished_ones < needed) {
     if (!last_failure.summary.empty()) return Conclude(last_failure, spec.failure_grace, now);
     return GiveUp(absl::StrCat("all workers had ended: only ", finished_ones, " of ",
-                               Count(needed, "rank"), " finished"),
+                               phrases::Count(needed, "rank"), " finished"),
                   now);
   }
   Verdict success;
   success.success = true;
-  success.summary =
-      epochs.current > Epoch(0)
-          ? absl::StrCat(Count(finished_ones, "rank"), " finished")
-          : absl::StrCat(Count(finished_ones, "worker"), " exited with code 0 without hvd.init()");
+  success.summary = epochs.current > Epoch(0)
+                        ? absl::StrCat(phrases::Count(finished_ones, "rank"), " finished")
+                        : absl::StrCat(phrases::Count(finished_ones, "worker"),
+                                       " exited with code 0 without hvd.init()");
   Conclude(std::move(success), spec.failure_grace, now);
 }
 

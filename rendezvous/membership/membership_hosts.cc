@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -32,7 +32,7 @@ void Membership::State::StartWhenComplete() {
   started = true;
   std::vector<HostSlots> slots;
   for (const Host& host : hosts) slots.push_back(host.slots);
-  for (const Placement& place : PlanSlots(slots, spec.max_workers)) {
+  for (const Placement& place : placement::PlanSlots(slots, spec.max_workers)) {
     Worker worker;
     worker.id = WorkerId(static_cast<uint64_t>(place.rank) + 1);
     worker.place = place;
@@ -63,7 +63,8 @@ void Membership::State::On(const HostLost& event, absl::Time now) {
 // A host whose workers have all exited already takes nothing with it.
 void Membership::State::LoseStartedHost(const Host& host, absl::string_view reason,
                                         absl::Time now) {
-  const std::string why = absl::StrCat("host ", host.slots.host, " was lost: ", OneLine(reason));
+  const std::string why =
+      absl::StrCat("host ", host.slots.host, " was lost: ", phrases::OneLine(reason));
   bool had_workers = false;
   for (Worker& worker : workers) {
     if (host.live == 0) break;
@@ -92,12 +93,12 @@ std::string Membership::State::MissingText() const {
   if (missing.empty()) {
     const std::vector<std::string> there = hosts.AttachedNames();
     return absl::StrCat("more hosts to attach (", hosts.AttachedSlots(), " of ",
-                        Count(start_workers(), "slot"),
-                        there.empty() ? "" : absl::StrCat(", on ", Hosts(there)), ")");
+                        phrases::Count(start_workers(), "slot"),
+                        there.empty() ? "" : absl::StrCat(", on ", phrases::Hosts(there)), ")");
   }
   const size_t expected = spec.expected_hosts.size();
-  return absl::StrCat(Hosts(missing), " to attach (", expected - missing.size(), " of ", expected,
-                      " attached)");
+  return absl::StrCat(phrases::Hosts(missing), " to attach (", expected - missing.size(), " of ",
+                      expected, " attached)");
 }
 
 }  // namespace hvd::rendezvous::membership

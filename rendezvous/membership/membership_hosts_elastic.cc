@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -40,8 +40,8 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   if (known) SeeAgain(*host, now);
   StopStrangers(*host, event);
   Note(Notice::Kind::kHostJoined,
-       absl::StrCat("host ", name, " joined with ", Count(host->slots.slots, "slot")), nullptr,
-       host);
+       absl::StrCat("host ", name, " joined with ", phrases::Count(host->slots.slots, "slot")),
+       nullptr, host);
 }
 
 // Whatever the agent runs that this job does not count on any more.
@@ -116,7 +116,7 @@ void Membership::State::On(const Restarted& event, absl::Time now) {
     Note(Notice::Kind::kRestarted,
          awaited == 0 ? "the daemon was started again"
                       : absl::StrCat("the daemon was started again and waits for ",
-                                     Count(awaited, "host"), " to be there again"));
+                                     phrases::Count(awaited, "host"), " to be there again"));
   }
   for (Worker& worker : workers) {
     worker.join.reset();
@@ -185,7 +185,7 @@ void Membership::State::On(const HostDraining& event, absl::Time now) {
   if (!host->agent.has_value() && !host->away.has_value()) return;
   const bool own = event.grace > absl::ZeroDuration();
   StartDrain(host, own ? event.grace : spec.elastic->drain_grace,
-             event.reason.empty() ? "it was asked to" : OneLine(event.reason), false, now);
+             event.reason.empty() ? "it was asked to" : phrases::OneLine(event.reason), false, now);
 }
 
 void Membership::State::StartDrain(Host* host, absl::Duration grace, const std::string& reason,
@@ -217,7 +217,7 @@ void Membership::State::UndoDrain(Host* host) {
 void Membership::State::LoseElasticHost(Host* host, const std::string& reason, absl::Time now) {
   const bool announced = host->ended || host->drain.has_value();
   const std::string name = host->slots.host;
-  const std::string why = absl::StrCat("host ", name, " was lost: ", OneLine(reason));
+  const std::string why = absl::StrCat("host ", name, " was lost: ", phrases::OneLine(reason));
   bool had_members = false;
   for (Worker& worker : workers) {
     if (host->live == 0) break;
@@ -229,7 +229,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
     if (member) BreakEpoch(why);
   }
-  if (announced && had_members) LeaveLate(host, OneLine(reason));
+  if (announced && had_members) LeaveLate(host, phrases::OneLine(reason));
   const bool overran = host->drain.has_value() && host->drain->overran;
   host->drain.reset();
   host->ended = false;

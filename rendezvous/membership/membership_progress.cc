@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -52,7 +52,7 @@ void Membership::State::Leave(const Worker& worker, const JoinRequested& event) 
   epochs.left.lost_steps = std::max(epochs.left.lost_steps, event.lost_steps);
   epochs.left.lost_time = std::max(epochs.left.lost_time, event.lost_time);
   if (event.left_for.empty() || !epochs.left.cause.empty()) return;
-  epochs.left.cause = OneLine(event.left_for);
+  epochs.left.cause = phrases::OneLine(event.left_for);
   epochs.left.rank = worker.place.rank;
   epochs.left.host = HostOf(worker).slots.host;
 }
@@ -66,9 +66,9 @@ bool Membership::State::RestsAfterIdle(int in_a_row, absl::Time now) {
                                     : std::min(kLongestRest, kFirstRest * (1 << doublings));
     epochs.idle_until = now + rest;
     Note(Notice::Kind::kWorldIdle,
-         absl::StrCat(
-             epochs.IdleText(in_a_row), "; the next one follows ",
-             rest > absl::ZeroDuration() ? absl::StrCat("after ", text::DurationText(rest)) : "at once"));
+         absl::StrCat(epochs.IdleText(in_a_row), "; the next one follows ",
+                      rest > absl::ZeroDuration() ? absl::StrCat("after ", text::DurationText(rest))
+                                                  : "at once"));
   }
   return now < epochs.idle_until;
 }

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -74,7 +74,7 @@ void Membership::State::On(const StallReported& event, absl::Time now) {
 void Membership::State::On(const WorkerSampled& event, absl::Time now) {
   for (Stall& stall : epochs.stalls) {
     if (stall.awaited.erase(event.worker) == 0) continue;
-    stall.samples[event.worker] = {OneLine(event.doing), event.stack};
+    stall.samples[event.worker] = {phrases::OneLine(event.doing), event.stack};
   }
 }
 
@@ -124,8 +124,8 @@ std::string Membership::State::Explain(const Stall& stall) const {
         others.push_back(rank);
       }
     }
-    if (!others.empty()) described.push_back(Ranks(others));
-    parts.push_back(absl::StrCat("in ", OneLine(operations.what), ", waiting for ",
+    if (!others.empty()) described.push_back(phrases::Ranks(others));
+    parts.push_back(absl::StrCat("in ", phrases::OneLine(operations.what), ", waiting for ",
                                  absl::StrJoin(described, ", and for ")));
   }
   return absl::StrCat("Stalled for ", Text(stall.report.waited), " ", absl::StrJoin(parts, "; "));
@@ -136,7 +136,7 @@ std::string Membership::State::Describe(int rank, const Stall& stall) const {
   const auto sample = stall.samples.find(member.worker.id);
   const std::string doing =
       sample == stall.samples.end() ? "" : absl::StrCat(", which ", sample->second.doing);
-  return RankOnHost(rank, member.host) + doing;
+  return phrases::RankOnHost(rank, member.host) + doing;
 }
 
 // The others go on without them, and with what takes their places.
@@ -149,7 +149,7 @@ void Membership::State::EvictStalled(const Stall& stall, absl::Time now) {
         sample == stall.samples.end() ? "" : absl::StrCat("; it ", sample->second.doing);
     const std::string meaning =
         absl::StrCat("stalled: the others waited for ", Text(stall.report.waited), " for it in ",
-                     OneLine(stall.report.waiting.front().what), doing);
+                     phrases::OneLine(stall.report.waiting.front().what), doing);
     Evict(worker, absl::StrCat(Name(*worker), " ", meaning), meaning, now);
     if (verdict.has_value()) return;
   }

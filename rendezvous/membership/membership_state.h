@@ -22,7 +22,7 @@
 #include "rendezvous/membership/restart_budget.h"
 #include "rendezvous/membership/root_cause.h"
 #include "rendezvous/membership/workers.h"
-#include "rendezvous/membership/world_plan.h"
+#include "rendezvous/placement/world_plan.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -104,7 +104,7 @@ struct Membership::State {
   bool MayComeAgain(const Worker& worker) const;
   void FormElasticWorld(absl::Time now);
   std::optional<std::vector<Worker*>> ReadyForWorld(absl::Time now);
-  std::vector<Candidate> ToCandidates(const std::vector<Worker*>& workers) const;
+  std::vector<placement::Candidate> ToCandidates(const std::vector<Worker*>& workers) const;
   bool MayGoOn(uint64_t commit, absl::Time now);
   void LeaveOutFinished(absl::Time now);
   void Release(Worker* worker, absl::Time now);

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -32,7 +32,7 @@ std::string Membership::State::Explain() const {
   const std::vector<int> alive = workers.RanksWhere([](const Worker& w) { return !w.life.gone(); });
   if (finished) return verdict->summary;
   if (verdict.has_value()) {
-    return absl::StrCat(verdict->summary, "; waiting for ", Ranks(alive), " to exit");
+    return absl::StrCat(verdict->summary, "; waiting for ", phrases::Ranks(alive), " to exit");
   }
   if (!started) return absl::StrCat("waiting for ", MissingText());
   if (elastic()) return ExplainElastic();
@@ -43,8 +43,8 @@ std::string Membership::State::Explain() const {
       workers.RanksWhere([](const Worker& w) { return !w.life.gone() && !w.join.has_value(); });
   const size_t asked = alive.size() - to_ask.size();
   if (asked > 0) {
-    return absl::StrCat("waiting for ", Ranks(to_ask), " to call hvd.init() (", asked, " of ",
-                        workers.size(), ")");
+    return absl::StrCat("waiting for ", phrases::Ranks(to_ask), " to call hvd.init() (", asked,
+                        " of ", workers.size(), ")");
   }
   const size_t exited = workers.size() - alive.size();
   if (epochs.current == Epoch(0)) {
@@ -57,7 +57,7 @@ std::string Membership::State::Explain() const {
   const size_t outside = workers.size() - inside;
   if (inside == 0) {
     return absl::StrCat("all ranks finished world ", epochs.current.value(), "; waiting for ",
-                        Ranks(alive), " to exit");
+                        phrases::Ranks(alive), " to exit");
   }
   return absl::StrCat(RanksRun(inside), " in world ", epochs.current.value(),
                       outside == 0 ? "" : absl::StrCat("; ", outside, " finished"));
@@ -84,14 +84,14 @@ std::string Membership::State::ExplainElastic() const {
     if (late.empty() && epochs.idle_until > last_time)
       return epochs.IdleText(epochs.without_progress + 1);
     if (late.empty()) return ExplainNeed(asked, starting);
-    return absl::StrCat("waiting for ", Ranks(late), " to ask for the next world",
+    return absl::StrCat("waiting for ", phrases::Ranks(late), " to ask for the next world",
                         epochs.broken.has_value() ? absl::StrCat(" (", *epochs.broken, ")") : "");
   }
   std::string text = absl::StrCat(RanksRun(inside), " in world ", epochs.current.value());
   if (finished_ones > 0) absl::StrAppend(&text, "; ", finished_ones, " finished");
   if (epochs.changing.has_value())
     absl::StrAppend(&text, "; at the next commit: ", *epochs.changing);
-  if (starting > 0) absl::StrAppend(&text, "; ", Count(starting, "worker"), " starting");
+  if (starting > 0) absl::StrAppend(&text, "; ", phrases::Count(starting, "worker"), " starting");
   if (asked > 0) absl::StrAppend(&text, "; ", asked, " ready to join");
   return text;
 }
@@ -104,8 +104,8 @@ std::vector<int> Membership::State::LateSurvivors() const {
 
 std::string Membership::State::ExplainNeed(int asked, int starting) const {
   const int needed = epochs.current == Epoch(0) ? start_workers() : spec.min_workers;
-  std::string text = absl::StrCat("waiting for ", Count(needed, "worker"), ": ", AreText(asked),
-                                  " ready, ", AreText(starting), " starting");
+  std::string text = absl::StrCat("waiting for ", phrases::Count(needed, "worker"), ": ",
+                                  AreText(asked), " ready, ", AreText(starting), " starting");
   if (asked + starting < needed) {
     absl::StrAppend(&text, " (", UsableSlots(), ")");
   }
@@ -122,7 +122,7 @@ std::string Membership::State::UsableSlots() const {
     names.push_back(host.slots.host);
   }
   return names.empty() ? "no host is there"
-                       : absl::StrCat(Count(slots, "slot"), " on ", Hosts(names));
+                       : absl::StrCat(phrases::Count(slots, "slot"), " on ", phrases::Hosts(names));
 }
 
 Membership::Wait Membership::State::WaitsFor() const {
@@ -168,7 +168,8 @@ std::string Membership::State::Condition(const Host& host,
       ++resting;
     }
   }
-  return resting == 0 ? "" : absl::StrCat(Count(resting, "slot"), " resting after failures");
+  return resting == 0 ? ""
+                      : absl::StrCat(phrases::Count(resting, "slot"), " resting after failures");
 }
 
 Membership::View Membership::State::Describe() const {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -26,7 +26,8 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
   }
   self = members.size();
   members.push_back(worker);
-  for (const PlannedMember& member : PlanWorld(ToCandidates(members), 1 << 30)) {
+  for (const placement::PlannedMember& member :
+       placement::PlanWorld(ToCandidates(members), 1 << 30)) {
     if (member.candidate != self) continue;
     worker->place = member.place;
     const Placement& place = member.place;
@@ -58,8 +59,9 @@ bool Membership::State::MayComeAgain(const Worker& worker) const {
          !worker.life.leaving();
 }
 
-std::vector<Candidate> Membership::State::ToCandidates(const std::vector<Worker*>& members) const {
-  std::vector<Candidate> candidates;
+std::vector<placement::Candidate> Membership::State::ToCandidates(
+    const std::vector<Worker*>& members) const {
+  std::vector<placement::Candidate> candidates;
   for (const Worker* worker : members) {
     candidates.push_back({worker->place.host, worker->slot,
                           worker->life.member() ? worker->place.rank : -1, worker->commit});
@@ -132,7 +134,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   const bool hands_over =
       std::any_of(ready->begin(), ready->end(), [this](const Worker* w) { return IsLeaving(*w); });
   const int limit = hands_over ? std::max(spec.max_workers, 2) : spec.max_workers;
-  for (const PlannedMember& member : PlanWorld(ToCandidates(*ready), limit)) {
+  for (const placement::PlannedMember& member : placement::PlanWorld(ToCandidates(*ready), limit)) {
     Worker* worker = (*ready)[member.candidate];
     sync_state = sync_state || !worker->life.member() || worker->commit != newest;
     worker->place = member.place;
@@ -148,7 +150,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   epochs.StopWaiting();
   FormWorld(members, sync_state);
   Note(Notice::Kind::kWorldFormed,
-       absl::StrCat("world of ", Count(static_cast<int>(members.size()), "worker"), " formed"));
+       absl::StrCat("world of ", phrases::Count(static_cast<int>(members.size()), "worker"),
+                    " formed"));
   auto& formed = std::get<Notice>(effects.back());
   formed.lost_steps = before.lost_steps;
   formed.lost_time = before.lost_time;
@@ -173,9 +176,10 @@ bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
     epochs.without_progress = in_a_row;
     if (too_many) {
       if (idle) last_failure = epochs.IdleVerdict();
-      GiveUp(absl::StrCat(Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
-                          idle ? "an operation that was completed" : "a commit in between"),
-             now);
+      GiveUp(
+          absl::StrCat(phrases::Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
+                       idle ? "an operation that was completed" : "a commit in between"),
+          now);
       return false;
     }
   }
@@ -183,7 +187,7 @@ bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
   if (limit.has_value() && epochs.current > Epoch(0) &&
       epochs.current.value() > static_cast<uint64_t>(*limit)) {
     // Horovod's words: scripts look for them.
-    GiveUp(absl::StrCat(Count(*limit, "reset"),
+    GiveUp(absl::StrCat(phrases::Count(*limit, "reset"),
                         ": Horovod was shutdown because number of resets during elastic job "
                         "exceeded limit: ",
                         *limit),

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/exit_meaning.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -23,7 +23,7 @@ RootCause::Failure& RootCause::Of(int rank, const std::string& host) {
 void RootCause::Said(int rank, const std::string& host, absl::string_view exception,
                      bool caused_by_peer) {
   Failure& failure = Of(rank, host);
-  failure.exception = OneLine(exception);
+  failure.exception = phrases::OneLine(exception);
   failure.caused_by_peer = caused_by_peer;
 }
 
@@ -31,7 +31,7 @@ void RootCause::Exited(int rank, const std::string& host, const WorkerExited& ex
   Failure& failure = Of(rank, host);
   failure.ended = true;
   failure.ended_with_zero = ExitedWithZero(exited);
-  failure.meaning = OneLine(ExitMeaning(exited));
+  failure.meaning = phrases::OneLine(ExitMeaning(exited));
   failure.exit_code = FailureExitCode(exited);
   failure.stderr_tail = exited.stderr_tail;
 }
@@ -50,7 +50,7 @@ void RootCause::Returned(int rank) {
 }
 
 void RootCause::HostLost(const std::string& host, absl::string_view reason) {
-  const std::string meaning = absl::StrCat("host ", host, " was lost: ", OneLine(reason));
+  const std::string meaning = absl::StrCat("host ", host, " was lost: ", phrases::OneLine(reason));
   for (Failure& failure : failures_) {
     if (failure.host != host || failure.ended) continue;
     failure.ended = true;
@@ -93,10 +93,11 @@ const RootCause::Failure* RootCause::LeftFirst() const {
 
 // Takes the verdict from who failed to who left.
 void RootCause::Blame(const Failure& left, Verdict& verdict) const {
-  verdict.summary = absl::StrCat(RankOnHost(left.rank, left.host),
-                                 " left first: its script came to its end, or called "
-                                 "sys.exit(0), while ",
-                                 RankOnHost(verdict.rank, verdict.host), " still needed it");
+  verdict.summary =
+      absl::StrCat(phrases::RankOnHost(left.rank, left.host),
+                   " left first: its script came to its end, or called "
+                   "sys.exit(0), while ",
+                   phrases::RankOnHost(verdict.rank, verdict.host), " still needed it");
   verdict.rank = left.rank;
   verdict.host = left.host;
   verdict.exit_meaning = "exit code 0";
@@ -107,7 +108,7 @@ void RootCause::Blame(const Failure& left, Verdict& verdict) const {
 
 std::string RootCause::Summary(const Failure& failure) {
   if (failure.rank < 0) return failure.meaning;
-  const std::string who = RankOnHost(failure.rank, failure.host);
+  const std::string who = phrases::RankOnHost(failure.rank, failure.host);
   if (!failure.exception.empty()) {
     return absl::StrCat(who, " failed: ", failure.exception, " (", failure.meaning, ")");
   }

@@ -14,8 +14,8 @@
 #include "base/ids.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/hosts.h"
-#include "rendezvous/membership/slot_plan.h"
 #include "rendezvous/membership/worker_lifecycle.h"
+#include "rendezvous/placement/slot_plan.h"
 
 namespace hvd::rendezvous::membership {
 

@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/event_archive.h"
 #include "rendezvous/membership/events.h"
-#include "rendezvous/membership/job_tally.h"
 #include "rendezvous/membership/membership.h"
+#include "rendezvous/reporting/job_tally.h"
 
 namespace hvd::rendezvous::reporting {
 
@@ -39,7 +39,7 @@ class JobHistory {
   std::optional<absl::Time> newest_world() const { return newest_world_; }
   const std::deque<Entry>& recent() const { return recent_; }  // oldest first
 
-  const membership::JobTally& tally() const { return tally_; }
+  const JobTally& tally() const { return tally_; }
 
   // See rendezvous/membership/archive.h.
   template <typename Archive>
@@ -52,7 +52,7 @@ class JobHistory {
   std::array<uint64_t, 32> counts_{};  // by kind; there are fewer kinds
   std::optional<absl::Time> newest_world_;
   std::deque<Entry> recent_;
-  membership::JobTally tally_;
+  JobTally tally_;
 };
 
 // A job at one moment.

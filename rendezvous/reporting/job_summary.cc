@@ -22,7 +22,7 @@ std::string Ordinal(int n) {
 std::string FormedText(const membership::Notice& notice) {
   std::string text = absl::StrCat(notice.text, " (world ", notice.epoch.value(), ")");
   if (notice.lost_time <= absl::ZeroDuration()) return text;
-  absl::StrAppend(&text, "; ", membership::WorkText(notice.lost_steps, notice.lost_time), " since ",
+  absl::StrAppend(&text, "; ", WorkText(notice.lost_steps, notice.lost_time), " since ",
                   notice.commit > 0 ? absl::StrCat("commit ", notice.commit) : "the start",
                   " lost");
   return text;
@@ -77,7 +77,7 @@ JobProgress::Line JobProgress::Failed(const membership::Notice& notice, int befo
 
 // What was there in full before is folded.
 std::string JobProgress::FailedText(const membership::Notice& notice) const {
-  const std::string cause = membership::JobTally::CauseOf(notice.text);
+  const std::string cause = JobTally::CauseOf(notice.text);
   const int times = tally_.failures_by(cause);
   // "exit code 3" is no longer than that it is the same.
   const bool says_much =

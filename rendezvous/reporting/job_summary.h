@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "rendezvous/membership/events.h"
-#include "rendezvous/membership/job_tally.h"
+#include "rendezvous/reporting/job_tally.h"
 
 namespace hvd::rendezvous::reporting {
 
@@ -17,7 +17,7 @@ class JobProgress {
  public:
   // `min_workers`: with fewer than these a job can't go on.   `so_far`: of a job that another
   // daemon has led before.
-  explicit JobProgress(int min_workers, membership::JobTally so_far = {})
+  explicit JobProgress(int min_workers, JobTally so_far = {})
       : min_workers_(min_workers), tally_(std::move(so_far)) {}
 
   struct Line {
@@ -36,7 +36,7 @@ class JobProgress {
   std::string FailedText(const membership::Notice& notice) const;
 
   const int min_workers_;
-  membership::JobTally tally_;
+  JobTally tally_;
 };
 
 }  // namespace hvd::rendezvous::reporting

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration_text.h"
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::reporting {
 namespace {
@@ -33,15 +33,15 @@ std::string LastOnes(const membership::Membership::View& view) {
   if (view.state != "running" || tally.finished == 0 || tally.running.empty()) return "";
   std::string who;
   if (tally.running.size() == 1) {
-    who = absl::StrCat(membership::RankOnHost(tally.running[0].first, tally.running[0].second),
+    who = absl::StrCat(phrases::RankOnHost(tally.running[0].first, tally.running[0].second),
                        " still runs");
   } else {
     std::vector<int> ranks;
     for (const auto& [rank, host] : tally.running) ranks.push_back(rank);
     std::sort(ranks.begin(), ranks.end());
-    who = absl::StrCat(membership::Ranks(ranks), " still run");
+    who = absl::StrCat(phrases::Ranks(ranks), " still run");
   }
-  return absl::StrCat(who, ", and the job waits: ", membership::Count(tally.finished, "rank"),
+  return absl::StrCat(who, ", and the job waits: ", phrases::Count(tally.finished, "rank"),
                       tally.finished == 1 ? " has" : " have", " finished");
 }
 

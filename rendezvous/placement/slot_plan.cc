@@ -1,9 +1,9 @@
-#include "rendezvous/membership/slot_plan.h"
+#include "rendezvous/placement/slot_plan.h"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::placement {
 
 std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers) {
   std::vector<Placement> plan;
@@ -31,4 +31,4 @@ std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_wo
   return plan;
 }
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::placement

@@ -1,14 +1,14 @@
 // Who gets which rank when a world is formed again.
-#ifndef RENDEZVOUS_MEMBERSHIP_WORLD_PLAN_H_
-#define RENDEZVOUS_MEMBERSHIP_WORLD_PLAN_H_
+#ifndef RENDEZVOUS_PLACEMENT_WORLD_PLAN_H_
+#define RENDEZVOUS_PLACEMENT_WORLD_PLAN_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "rendezvous/membership/slot_plan.h"
+#include "rendezvous/placement/slot_plan.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::placement {
 
 // A worker that could be in the next world.
 struct Candidate {
@@ -35,6 +35,6 @@ struct PlannedMember {
 //   rank, and with it its device, while the survivors keep theirs.
 std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, int max_workers);
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::placement
 
-#endif  // RENDEZVOUS_MEMBERSHIP_WORLD_PLAN_H_
+#endif  // RENDEZVOUS_PLACEMENT_WORLD_PLAN_H_

@@ -1,4 +1,4 @@
-#include "rendezvous/membership/job_tally.h"
+#include "rendezvous/reporting/job_tally.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/text/duration_text.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::reporting {
 namespace {
 
 std::string Count(int n, absl::string_view what) {
@@ -30,38 +30,38 @@ std::string JobTally::CauseOf(absl::string_view text) {
   return std::string(found == absl::string_view::npos ? text : text.substr(found + kFailed.size()));
 }
 
-void JobTally::Observe(const Notice& notice, absl::Time now) {
+void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
   switch (notice.kind) {
-    case Notice::Kind::kHostJoined:
+    case membership::Notice::Kind::kHostJoined:
       if (worlds_ > 0) ++hosts_joined_;
       return;
-    case Notice::Kind::kHostLost:
+    case membership::Notice::Kind::kHostLost:
       ++hosts_lost_;
       remaining_ = 0;  // it does not say how many workers went with it
       return;
-    case Notice::Kind::kHostLeft:
+    case membership::Notice::Kind::kHostLeft:
       ++hosts_left_;
       return;
-    case Notice::Kind::kDrainOverran:
+    case membership::Notice::Kind::kDrainOverran:
       ++drains_overrun_;
       return;
-    case Notice::Kind::kWorkerFailed:
+    case membership::Notice::Kind::kWorkerFailed:
       return Fail(notice);
-    case Notice::Kind::kEpochBroken:
+    case membership::Notice::Kind::kEpochBroken:
       // Another one before the next world costs nothing more.
       if (!std::exchange(rolled_back_, true)) ++rollbacks_;
       return Break(now);
-    case Notice::Kind::kWaiting:
+    case membership::Notice::Kind::kWaiting:
       if (worlds_ > 0) Break(now);  // all hosts have left
       return;
-    case Notice::Kind::kWorldFormed:
+    case membership::Notice::Kind::kWorldFormed:
       return Form(notice, now);
     default:
       return;
   }
 }
 
-void JobTally::Fail(const Notice& notice) {
+void JobTally::Fail(const membership::Notice& notice) {
   ++failures_;
   ++causes_[CauseOf(notice.text)];
   // One that is not in the world takes nothing from those that are.
@@ -72,7 +72,7 @@ void JobTally::Break(absl::Time now) {
   if (!broken_since_.has_value()) broken_since_ = now;
 }
 
-void JobTally::Form(const Notice& notice, absl::Time now) {
+void JobTally::Form(const membership::Notice& notice, absl::Time now) {
   ++worlds_;
   epoch_ = notice.epoch;
   size_ = notice.size;
@@ -123,4 +123,4 @@ std::string JobTally::Summary() const {
   return absl::StrJoin(parts, "; ");
 }
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::reporting

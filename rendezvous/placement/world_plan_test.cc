@@ -1,4 +1,4 @@
-#include "rendezvous/membership/world_plan.h"
+#include "rendezvous/placement/world_plan.h"
 
 #include <string>
 
@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::placement {
 namespace {
 
 using ::testing::ElementsAre;
@@ -60,4 +60,4 @@ TEST(WorldPlanTest, HostsWithoutSurvivors_ComeLast) {
 }
 
 }  // namespace
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::placement

@@ -1,12 +1,17 @@
 // Which rank runs on which host.
-#ifndef RENDEZVOUS_MEMBERSHIP_SLOT_PLAN_H_
-#define RENDEZVOUS_MEMBERSHIP_SLOT_PLAN_H_
+#ifndef RENDEZVOUS_PLACEMENT_SLOT_PLAN_H_
+#define RENDEZVOUS_PLACEMENT_SLOT_PLAN_H_
 
+#include <string>
 #include <vector>
 
-#include "rendezvous/membership/events.h"
+namespace hvd::rendezvous::placement {
 
-namespace hvd::rendezvous::membership {
+// A host as far as placement goes.
+struct HostSlots {
+  std::string host;  // as the user wrote it
+  int slots = 0;
+};
 
 // One worker's place. The cross ranks number the hosts that have this local rank, in host order.
 struct Placement {
@@ -24,6 +29,6 @@ struct Placement {
 // negative number of) slots gets no worker.
 std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers);
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::placement
 
-#endif  // RENDEZVOUS_MEMBERSHIP_SLOT_PLAN_H_
+#endif  // RENDEZVOUS_PLACEMENT_SLOT_PLAN_H_

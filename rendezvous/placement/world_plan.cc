@@ -1,11 +1,11 @@
-#include "rendezvous/membership/world_plan.h"
+#include "rendezvous/placement/world_plan.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <tuple>
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::placement {
 namespace {
 
 constexpr int kNoRank = 1 << 30;  // sorts after every rank
@@ -98,4 +98,4 @@ std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, i
   return members;
 }
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::placement

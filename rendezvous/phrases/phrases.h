@@ -1,13 +1,13 @@
 // Pieces of the sentences in which the machine explains itself.
-#ifndef RENDEZVOUS_MEMBERSHIP_PHRASES_H_
-#define RENDEZVOUS_MEMBERSHIP_PHRASES_H_
+#ifndef RENDEZVOUS_PHRASES_PHRASES_H_
+#define RENDEZVOUS_PHRASES_PHRASES_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::phrases {
 
 // "rank 3 on host b"
 std::string RankOnHost(int rank, absl::string_view host);
@@ -25,6 +25,6 @@ std::string Count(int count, absl::string_view noun);
 // trimmed.
 std::string OneLine(absl::string_view text);
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::phrases
 
-#endif  // RENDEZVOUS_MEMBERSHIP_PHRASES_H_
+#endif  // RENDEZVOUS_PHRASES_PHRASES_H_

@@ -1,4 +1,4 @@
-#include "rendezvous/membership/slot_plan.h"
+#include "rendezvous/placement/slot_plan.h"
 
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::placement {
 namespace {
 
 using ::testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(SlotPlanTest, HostsWithoutSlots_AreSkipped) {
 }
 
 }  // namespace
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::placement

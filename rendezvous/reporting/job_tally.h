@@ -1,7 +1,7 @@
 // How a job went so far, in numbers: what its last line says. From notices, whose texts are
 // sentences. Pure.
-#ifndef RENDEZVOUS_MEMBERSHIP_JOB_TALLY_H_
-#define RENDEZVOUS_MEMBERSHIP_JOB_TALLY_H_
+#ifndef RENDEZVOUS_REPORTING_JOB_TALLY_H_
+#define RENDEZVOUS_REPORTING_JOB_TALLY_H_
 
 #include <cstdint>
 #include <map>
@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/events.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::reporting {
 
 // "12 steps and 3.2s of work"; steps are known only where an optimizer counts them.
 std::string WorkText(uint64_t steps, absl::Duration time);
@@ -20,7 +20,7 @@ std::string WorkText(uint64_t steps, absl::Duration time);
 // A plain value, which a journal's snapshot keeps. Not thread-safe.
 class JobTally {
  public:
-  void Observe(const Notice& notice, absl::Time now);
+  void Observe(const membership::Notice& notice, absl::Time now);
 
   int worlds() const { return worlds_; }
   // What the newest world had, and how many of those are known to run.
@@ -49,8 +49,8 @@ class JobTally {
   }
 
  private:
-  void Fail(const Notice& notice);
-  void Form(const Notice& notice, absl::Time now);
+  void Fail(const membership::Notice& notice);
+  void Form(const membership::Notice& notice, absl::Time now);
   void Break(absl::Time now);
 
   int worlds_ = 0;
@@ -74,6 +74,6 @@ class JobTally {
   absl::Duration lost_time_;
 };
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::reporting
 
-#endif  // RENDEZVOUS_MEMBERSHIP_JOB_TALLY_H_
+#endif  // RENDEZVOUS_REPORTING_JOB_TALLY_H_

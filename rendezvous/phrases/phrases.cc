@@ -1,4 +1,4 @@
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::phrases {
 namespace {
 
 // Enough to see a pattern; a job of thousands must still explain itself in one line.
@@ -43,4 +43,4 @@ std::string OneLine(absl::string_view text) {
                              {{"\r\n", " "}, {"\n", " "}, {"\r", " "}});
 }
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::phrases

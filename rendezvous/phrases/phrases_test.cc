@@ -1,8 +1,8 @@
-#include "rendezvous/membership/phrases.h"
+#include "rendezvous/phrases/phrases.h"
 
 #include "gtest/gtest.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::phrases {
 namespace {
 
 TEST(PhrasesTest, RankOnHost) { EXPECT_EQ(RankOnHost(3, "b"), "rank 3 on host b"); }
@@ -30,4 +30,4 @@ TEST(PhrasesTest, OneLine_HasNoBreaks) {
 }
 
 }  // namespace
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::phrases
