@@ -19,7 +19,7 @@ constexpr char kTimeoutVariable[] = "HOROVOD_ELASTIC_TIMEOUT";
 
 absl::Status Invalid(absl::string_view text) { return absl::InvalidArgumentError(text); }
 
-absl::StatusOr<rendezvous::membership::Cooldown> ParseCooldown(const std::string& text) {
+absl::StatusOr<rendezvous::policy::Cooldown> ParseCooldown(const std::string& text) {
   const std::vector<std::string> bounds = absl::StrSplit(text, ' ');
   const std::string flag = "--blacklist-cooldown-range";
   ASSIGN_OR_RETURN(int64_t low, ParseInteger(flag, bounds[0], 1, kHour));
@@ -27,14 +27,14 @@ absl::StatusOr<rendezvous::membership::Cooldown> ParseCooldown(const std::string
   if (low > high) {
     return Invalid(absl::StrCat(flag, ": MIN (", low, ") must not be more than MAX (", high, ")"));
   }
-  return rendezvous::membership::Cooldown{absl::Seconds(low), absl::Seconds(high)};
+  return rendezvous::policy::Cooldown{absl::Seconds(low), absl::Seconds(high)};
 }
 
 }  // namespace
 
-absl::StatusOr<rendezvous::membership::FailureBudget> ParseFailureBudget(const std::string& text) {
+absl::StatusOr<rendezvous::policy::FailureBudget> ParseFailureBudget(const std::string& text) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('/', 1));
-  rendezvous::membership::FailureBudget budget;
+  rendezvous::policy::FailureBudget budget;
   if (!absl::SimpleAtoi(parts.first, &budget.failures) || budget.failures < 0 ||
       !absl::ParseDuration(parts.second, &budget.window) || budget.window <= absl::ZeroDuration()) {
     return Invalid(absl::StrCat("--max-failures: '", text,

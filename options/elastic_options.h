@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/env.h"
 #include "options/flag_table.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::options {
 
@@ -18,11 +18,11 @@ struct ElasticOptions {
   int max_workers = 0;     // 0: as many as there are slots
   std::string script;      // of host discovery, as given; empty: none
   int slots_per_host = 0;  // 0: not given
-  rendezvous::membership::ElasticSpec spec;
+  rendezvous::policy::ElasticSpec spec;
 };
 
 // "5/10m": so many failures within so long a time.   InvalidArgument: not of this form.
-absl::StatusOr<rendezvous::membership::FailureBudget> ParseFailureBudget(const std::string& text);
+absl::StatusOr<rendezvous::policy::FailureBudget> ParseFailureBudget(const std::string& text);
 
 // Declares the flags and gathers what they are given. A job is elastic if --min-np or --max-np is
 // given, or a discovery script. One use; must outlive the table's Parse.

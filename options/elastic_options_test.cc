@@ -66,7 +66,7 @@ TEST(ElasticFlags, AllOfThem_AreRead) {
   EXPECT_EQ(options.min_workers, 1);
   EXPECT_EQ(options.max_workers, 8);
   EXPECT_EQ(options.slots_per_host, 3);
-  const rendezvous::membership::ElasticSpec& spec = options.spec;
+  const rendezvous::policy::ElasticSpec& spec = options.spec;
   EXPECT_EQ(spec.spares, 2);
   EXPECT_EQ(spec.elastic_timeout, absl::Seconds(7));
   EXPECT_EQ(spec.join_delay, absl::Milliseconds(500));

@@ -31,23 +31,26 @@ ALLOWED = {
     "proto": [],
     "rendezvous/placement": [],
     "rendezvous/phrases": [],
+    "rendezvous/policy": ["rendezvous/placement"],
+    "rendezvous/lifecycle": [],
     "rendezvous/membership": [
-        "base/text/duration_text.h", "base/ids.h", "base/status_macros.h", "rendezvous/placement", "rendezvous/phrases",
+        "base/text/duration_text.h", "base/ids.h", "base/status_macros.h",
+        "rendezvous/placement", "rendezvous/phrases", "rendezvous/policy", "rendezvous/lifecycle",
     ],
-    "rendezvous/journal": [*BASE, "proto", "rendezvous/membership"],
+    "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy"],
     "rendezvous/security": [*BASE, "proto"],
     "rendezvous/bootstrap": [*BASE, "proto", "rendezvous/security"],
     "rendezvous/transport": [*BASE, "proto", "rendezvous/security"],
     "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
     "rendezvous/server": [
-        *BASE, "proto", "rendezvous/membership", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
+        *BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
         "rendezvous/bootstrap", "rendezvous/reporting",
     ],
     "rendezvous/client": [*BASE, "proto", "rendezvous/security", "rendezvous/transport"],
-    "options": [*BASE, "rendezvous/membership/job_spec.h"],
+    "options": [*BASE, "rendezvous/policy"],
     "rendezvous/daemon": [
-        *BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/journal", "rendezvous/security",
-        "rendezvous/reporting", "base/settings", "options",
+        *BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
+        "rendezvous/security", "rendezvous/reporting", "base/settings", "options",
     ],
     "agent/protocol": [*BASE, "proto"],
     "agent/output": [*BASE, "base/console", "proto", "agent/protocol"],
@@ -161,7 +164,7 @@ FUNCTION = re.compile(
 )
 # Functions that other code finds by the types of their arguments.
 CUSTOMIZATION_POINTS = ("KeepFields", "AbslStringify", "AbslHashValue", "PrintTo", "operator")
-FOLDER_LIMIT = 40
+FOLDER_LIMIT = 33
 NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)\s*\{")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 

@@ -87,7 +87,7 @@ TEST(StartDaemon, ElasticJobHasItsBoundsAndItsRules) {
   plan.elastic->min_workers = 1;
   plan.elastic->max_workers = 8;
   plan.elastic->spec.spares = 2;
-  rendezvous::membership::JobSpec seen;
+  rendezvous::policy::JobSpec seen;
   ASSERT_TRUE(StartDaemon(
                   plan,
                   [&](rendezvous::server::ServerOptions options)

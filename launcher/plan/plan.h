@@ -44,7 +44,7 @@ struct PlannedHost {
 struct ElasticPlan {
   int min_workers = 0;
   int max_workers = 0;  // very many if there is no limit
-  rendezvous::membership::ElasticSpec spec;
+  rendezvous::policy::ElasticSpec spec;
 };
 
 struct JobPlan {

@@ -88,7 +88,7 @@ absl::Status FileJobStore::SaveIdentity(const pb::journal::Job& job) {
 }
 
 absl::StatusOr<JobStore::OpenedJournal> FileJobStore::OpenJournal(const std::string& job_id,
-                                                                  const membership::JobSpec& spec,
+                                                                  const policy::JobSpec& spec,
                                                                   absl::Time now) {
   ASSIGN_OR_RETURN(std::unique_ptr<journal::FileJournal> journal,
                    journal::FileJournal::Open(*folder_, job_id, spec, now));

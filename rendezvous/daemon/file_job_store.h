@@ -16,7 +16,7 @@
 #include "base/os/private_folder.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/daemon/job_store.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::daemon {
 
@@ -34,8 +34,7 @@ class FileJobStore final : public JobStore {
   const std::string& name() const override { return folder_->path(); }
   const std::optional<pb::journal::Job>& identity() const override { return job_; }
   absl::Status SaveIdentity(const pb::journal::Job& job) override;
-  absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id,
-                                            const membership::JobSpec& spec,
+  absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id, const policy::JobSpec& spec,
                                             absl::Time now) override;
   // Never called: the kernel keeps the lock as long as this process lives.
   void OnLost(std::function<void(const absl::Status& why)>) override {}

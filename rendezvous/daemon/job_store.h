@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/journal/journal.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::daemon {
 
@@ -46,7 +46,7 @@ class JobStore {
   //   - DataLoss: it is damaged; says where, and what can be done.
   //   - Internal: it can't be written.
   virtual absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id,
-                                                    const membership::JobSpec& spec,
+                                                    const policy::JobSpec& spec,
                                                     absl::Time now) = 0;
 
   // `callback` is called at most once, from any thread, when the job may be another daemon's: this

@@ -23,7 +23,7 @@ security::PeerCredentials Get(const pb::journal::Credentials& from) {
   return {from.token(), from.ca_certificate(), from.certificate(), from.private_key()};
 }
 
-pb::journal::Job ToMessage(const KeptJob& job, const membership::JobSpec& spec) {
+pb::journal::Job ToMessage(const KeptJob& job, const policy::JobSpec& spec) {
   pb::journal::Job message;
   message.set_job_id(job.job_id);
   *message.mutable_spec() = journal::ToMessage(spec);
@@ -49,7 +49,7 @@ absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen) {
   return job;
 }
 
-absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const membership::JobSpec& spec,
+absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const policy::JobSpec& spec,
                                     const std::vector<std::string>& listen) {
   if (!store.identity().has_value()) {
     ASSIGN_OR_RETURN(KeptJob job, NewJob(listen));

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/daemon/job_store.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 #include "rendezvous/security/job_credentials.h"
 
 namespace hvd::rendezvous::daemon {
@@ -29,7 +29,7 @@ absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen);
 // The store's job, or a new one, which is kept there before this returns.
 //   FailedPrecondition: the job there is another than `spec` and `listen` ask for.
 //   Internal: OpenSSL failed, or nothing can be written there.
-absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const membership::JobSpec& spec,
+absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const policy::JobSpec& spec,
                                     const std::vector<std::string>& listen);
 
 // Keeps the addresses that the job is served at, so that it will be served there again.

@@ -25,7 +25,7 @@ class KeptJobTest : public testing::Test {
   }
 
   const std::string path_ = testing::TempDir() + "/kept_job_" + std::to_string(getpid());
-  membership::JobSpec spec_;
+  policy::JobSpec spec_;
   std::vector<std::string> listen_ = {"127.0.0.1:0", "127.0.0.2:0"};
 };
 

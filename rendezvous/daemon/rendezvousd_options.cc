@@ -42,12 +42,12 @@ constexpr char kFooter[] =
     "after a crash, and workers that trained on meanwhile keep their work.";
 
 // "h1:2,h2:2"
-absl::StatusOr<std::vector<membership::HostSlots>> ParseHosts(const std::string& text) {
-  std::vector<membership::HostSlots> hosts;
+absl::StatusOr<std::vector<placement::HostSlots>> ParseHosts(const std::string& text) {
+  std::vector<placement::HostSlots> hosts;
   std::set<std::string> names;
   for (absl::string_view entry : absl::StrSplit(text, ',')) {
     const size_t colon = entry.rfind(':');
-    membership::HostSlots host;
+    placement::HostSlots host;
     if (colon == absl::string_view::npos || colon == 0 ||
         !absl::SimpleAtoi(entry.substr(colon + 1), &host.slots) || host.slots < 1 ||
         host.slots > kMostSlots) {
@@ -160,7 +160,7 @@ class Parser {
       return absl::InvalidArgumentError("--token-file is missing: where to write the credentials?");
     }
     int64_t slots = 0;
-    for (const membership::HostSlots& host : options_.job.expected_hosts) slots += host.slots;
+    for (const placement::HostSlots& host : options_.job.expected_hosts) slots += host.slots;
     if (!options_.job.expected_hosts.empty() && np_ > slots) {
       return absl::InvalidArgumentError(
           absl::StrCat("-np: ", np_, " workers, but --hosts has ", slots, " slots"));
@@ -175,7 +175,7 @@ class Parser {
   absl::Status SetSizes(const Environment& environment) {
     ASSIGN_OR_RETURN(const std::optional<options::ElasticOptions> elastic,
                      elastic_.Finish(np_, /*lists_hosts=*/false, environment));
-    membership::JobSpec& job = options_.job;
+    policy::JobSpec& job = options_.job;
     job.min_workers = job.max_workers = np_;
     if (!elastic.has_value()) return absl::OkStatus();
     job.min_workers = elastic->min_workers;

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/env.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::daemon {
 
 struct RendezvousdOptions {
   std::vector<std::string> listen;
-  membership::JobSpec job;
+  policy::JobSpec job;
   absl::Duration agent_timeout = absl::Seconds(30);
   std::string token_file;
   std::string state_dir;  // empty: nothing is kept

@@ -28,7 +28,7 @@ TEST(RendezvousdOptionsTest, StaticJob) {
                               "h1:2,h2:1", "--token-file", "f"});
   ASSERT_TRUE(command.options.has_value()) << command.text;
   EXPECT_EQ(command.options->listen, (std::vector<std::string>{"10.0.0.1:0", "[::1]:7"}));
-  const membership::JobSpec& job = command.options->job;
+  const policy::JobSpec& job = command.options->job;
   EXPECT_EQ(job.min_workers, 3);
   EXPECT_EQ(job.max_workers, 3);
   EXPECT_FALSE(job.elastic.has_value());
@@ -120,7 +120,7 @@ TEST(RendezvousdOptionsTest, ElasticJob) {
                                    "--start-timeout",
                                    "20"}));
   ASSERT_TRUE(command.options.has_value()) << command.text;
-  const membership::JobSpec& job = command.options->job;
+  const policy::JobSpec& job = command.options->job;
   EXPECT_EQ(job.min_workers, 2);
   EXPECT_EQ(job.max_workers, 6);
   EXPECT_EQ(job.start_workers, 4);

@@ -26,7 +26,7 @@ class LostStore final : public JobStore {
     if (job.addresses_size() > 0) on_lost_(absl::AbortedError("the lease is another daemon's"));
     return absl::OkStatus();
   }
-  absl::StatusOr<OpenedJournal> OpenJournal(const std::string&, const membership::JobSpec&,
+  absl::StatusOr<OpenedJournal> OpenJournal(const std::string&, const policy::JobSpec&,
                                             absl::Time now) override {
     OpenedJournal opened;
     opened.journal = std::make_unique<journal::MemoryJournal>(now);

@@ -8,17 +8,17 @@
 #include "absl/time/time.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/membership/events.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::journal {
 
 // Everything survives the way there and back; of times and durations, whole nanoseconds.
 pb::journal::Event ToMessage(const membership::Event& event, absl::Time time);
-pb::journal::JobSpec ToMessage(const membership::JobSpec& spec);
+pb::journal::JobSpec ToMessage(const policy::JobSpec& spec);
 
 // nullopt: a message of no kind that is known here.
 std::optional<membership::Event> FromMessage(const pb::journal::Event& message);
-membership::JobSpec FromMessage(const pb::journal::JobSpec& message);
+policy::JobSpec FromMessage(const pb::journal::JobSpec& message);
 
 int64_t ToNanoseconds(absl::Time time);
 absl::Time TimeFromNanoseconds(int64_t nanoseconds);

@@ -92,8 +92,8 @@ TEST(EventCodecTest, NoKind_IsNoEvent) {
   EXPECT_FALSE(FromMessage(pb::journal::Event()).has_value());
 }
 
-membership::JobSpec UnusualSpec() {
-  membership::JobSpec spec;
+policy::JobSpec UnusualSpec() {
+  policy::JobSpec spec;
   spec.min_workers = 2;
   spec.max_workers = 5;
   spec.start_workers = 3;
@@ -103,7 +103,7 @@ membership::JobSpec UnusualSpec() {
   spec.settle_time = absl::Seconds(2);
   spec.failure_grace = absl::Seconds(3);
   spec.encrypt_data = true;
-  membership::ElasticSpec& elastic = spec.elastic.emplace();
+  policy::ElasticSpec& elastic = spec.elastic.emplace();
   elastic.spares = 1;
   elastic.elastic_timeout = absl::Seconds(4);
   elastic.rejoin_timeout = absl::Seconds(5);
@@ -112,23 +112,23 @@ membership::JobSpec UnusualSpec() {
   elastic.budget = {8, absl::Seconds(9)};
   elastic.failures_without_progress = 10;
   elastic.reset_limit = 11;
-  elastic.cooldown = membership::Cooldown{absl::Seconds(12), absl::Seconds(13)};
+  elastic.cooldown = policy::Cooldown{absl::Seconds(12), absl::Seconds(13)};
   return spec;
 }
 
 TEST(EventCodecTest, Spec_SurvivesWithAllItsFields) {
   const pb::journal::JobSpec message = ToMessage(UnusualSpec());
   ExpectEveryFieldSet(message);
-  const membership::JobSpec back = FromMessage(message);
+  const policy::JobSpec back = FromMessage(message);
   EXPECT_EQ(ToMessage(back).SerializeAsString(), message.SerializeAsString());
   EXPECT_EQ(back.reattach_timeout, absl::InfiniteDuration());
 }
 
 TEST(EventCodecTest, Spec_WhatIsNotThere_StaysSo) {
-  EXPECT_FALSE(FromMessage(ToMessage(membership::JobSpec())).elastic.has_value());
-  membership::JobSpec spec;
+  EXPECT_FALSE(FromMessage(ToMessage(policy::JobSpec())).elastic.has_value());
+  policy::JobSpec spec;
   spec.elastic.emplace();
-  const membership::JobSpec back = FromMessage(ToMessage(spec));
+  const policy::JobSpec back = FromMessage(ToMessage(spec));
   ASSERT_TRUE(back.elastic.has_value());
   EXPECT_FALSE(back.elastic->reset_limit.has_value());
   EXPECT_FALSE(back.elastic->cooldown.has_value());

@@ -248,7 +248,7 @@ class FileJournalImpl final : public FileJournal {
 
 absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const os::PrivateFolder& folder,
                                                                const std::string& job_id,
-                                                               const membership::JobSpec& spec,
+                                                               const policy::JobSpec& spec,
                                                                absl::Time now) {
   pb::journal::Header header;
   header.set_format(kFormat);

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "base/os/private_folder.h"
 #include "rendezvous/journal/journal.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::journal {
 
@@ -34,7 +34,7 @@ class FileJournal : public Journal {
   //   DataLoss: it is damaged; says where, and what can be done.
   static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const os::PrivateFolder& folder,
                                                            const std::string& job_id,
-                                                           const membership::JobSpec& spec,
+                                                           const policy::JobSpec& spec,
                                                            absl::Time now);
 };
 

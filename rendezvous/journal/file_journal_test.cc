@@ -87,7 +87,7 @@ class FileJournalTest : public testing::Test {
   const std::unique_ptr<os::PrivateFolder> folder_ =
       *os::PrivateFolder::Open(testing::TempDir() + "/file_journal_" + std::to_string(getpid()));
   const std::string path_ = folder_->PathOf("journal");
-  membership::JobSpec spec_;
+  policy::JobSpec spec_;
 };
 
 TEST_F(FileJournalTest, Replay_GivesWhatWasSynced_InOrder_AcrossOpenings) {

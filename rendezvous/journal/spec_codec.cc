@@ -5,7 +5,7 @@
 namespace hvd::rendezvous::journal {
 namespace {
 
-void Put(const membership::ElasticSpec& from, pb::journal::ElasticSpec& to) {
+void Put(const policy::ElasticSpec& from, pb::journal::ElasticSpec& to) {
   const auto& [spares, elastic_timeout, rejoin_timeout, join_delay, drain_grace, budget,
                failures_without_progress, reset_limit, cooldown] = from;
   to.set_spares(spares);
@@ -23,8 +23,8 @@ void Put(const membership::ElasticSpec& from, pb::journal::ElasticSpec& to) {
   }
 }
 
-membership::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
-  membership::ElasticSpec spec;
+policy::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
+  policy::ElasticSpec spec;
   spec.spares = from.spares();
   spec.elastic_timeout = DurationFromNanoseconds(from.elastic_timeout_ns());
   spec.rejoin_timeout = DurationFromNanoseconds(from.rejoin_timeout_ns());
@@ -34,8 +34,8 @@ membership::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
   spec.failures_without_progress = from.failures_without_progress();
   if (from.has_reset_limit()) spec.reset_limit = from.reset_limit();
   if (from.has_cooldown()) {
-    spec.cooldown = membership::Cooldown{DurationFromNanoseconds(from.cooldown().shortest_ns()),
-                                         DurationFromNanoseconds(from.cooldown().longest_ns())};
+    spec.cooldown = policy::Cooldown{DurationFromNanoseconds(from.cooldown().shortest_ns()),
+                                     DurationFromNanoseconds(from.cooldown().longest_ns())};
   }
   return spec;
 }
@@ -43,7 +43,7 @@ membership::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
 }  // namespace
 
 // By structured bindings, as events: a field that is added does not compile before it is kept.
-pb::journal::JobSpec ToMessage(const membership::JobSpec& spec) {
+pb::journal::JobSpec ToMessage(const policy::JobSpec& spec) {
   const auto& [min_workers, max_workers, start_workers, elastic, expected_hosts, start_timeout,
                reattach_timeout, settle_time, failure_grace, encrypt_data] = spec;
   pb::journal::JobSpec message;
@@ -64,8 +64,8 @@ pb::journal::JobSpec ToMessage(const membership::JobSpec& spec) {
   return message;
 }
 
-membership::JobSpec FromMessage(const pb::journal::JobSpec& message) {
-  membership::JobSpec spec;
+policy::JobSpec FromMessage(const pb::journal::JobSpec& message) {
+  policy::JobSpec spec;
   spec.min_workers = message.min_workers();
   spec.max_workers = message.max_workers();
   spec.start_workers = message.start_workers();

@@ -5,7 +5,7 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-using Move = WorkerLifecycle::Move;
+using Move = lifecycle::WorkerLifecycle::Move;
 
 // A world of one worker.
 class EpochsTest : public testing::Test {

@@ -9,13 +9,13 @@
 
 namespace hvd::rendezvous::membership {
 
-Membership::State::State(JobSpec job_spec, absl::Time now, const Looks& when_to_look)
+Membership::State::State(policy::JobSpec job_spec, absl::Time now, const Looks& when_to_look)
     : spec(std::move(job_spec)),
       looks(when_to_look),
       start_patience(elastic() ? std::max(spec.start_timeout, spec.elastic->elastic_timeout)
                                : spec.start_timeout),
       start_deadline(now + start_patience),
-      budget(elastic() ? spec.elastic->budget : FailureBudget()),
+      budget(elastic() ? spec.elastic->budget : policy::FailureBudget()),
       health(elastic() ? spec.elastic->cooldown : std::nullopt) {
   for (const HostSlots& slots : spec.expected_hosts) hosts.Add(slots).expected = true;
 }
@@ -54,7 +54,7 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
   effects.push_back(std::move(notice));
 }
 
-Membership::Membership(JobSpec spec, absl::Time now, const Looks& looks)
+Membership::Membership(policy::JobSpec spec, absl::Time now, const Looks& looks)
     : state_(std::make_unique<State>(std::move(spec), now, looks)) {}
 
 Membership::~Membership() = default;

@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "rendezvous/membership/archive_layout.h"
 #include "rendezvous/membership/events.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -38,8 +38,9 @@ class Membership {
     absl::Duration pause = absl::Nanoseconds(200);
   };
 
-  explicit Membership(JobSpec spec, absl::Time now) : Membership(std::move(spec), now, Looks()) {}
-  Membership(JobSpec spec, absl::Time now, const Looks& looks);
+  explicit Membership(policy::JobSpec spec, absl::Time now)
+      : Membership(std::move(spec), now, Looks()) {}
+  Membership(policy::JobSpec spec, absl::Time now, const Looks& looks);
   ~Membership();
 
   // Takes one event and returns what must be done, in order. Never names a call twice.
@@ -102,11 +103,13 @@ class Membership {
   std::string Save() const;
   // A machine that goes on as the one that was saved, with this layout, would have. The spec and
   // the looks must be the same.   DataLoss: these are no such bytes.
-  static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved,
+  static absl::StatusOr<std::unique_ptr<Membership>> Load(policy::JobSpec spec,
+                                                          absl::string_view saved,
                                                           uint32_t layout = kArchiveLayout) {
     return Load(std::move(spec), saved, Looks(), layout);
   }
-  static absl::StatusOr<std::unique_ptr<Membership>> Load(JobSpec spec, absl::string_view saved,
+  static absl::StatusOr<std::unique_ptr<Membership>> Load(policy::JobSpec spec,
+                                                          absl::string_view saved,
                                                           const Looks& looks,
                                                           uint32_t layout = kArchiveLayout);
 

@@ -27,7 +27,8 @@ std::string Membership::Save() const {
   return writer.Take();
 }
 
-absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(JobSpec spec, absl::string_view saved,
+absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(policy::JobSpec spec,
+                                                             absl::string_view saved,
                                                              const Looks& looks, uint32_t layout) {
   auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch(), looks);
   State& state = *machine->state_;

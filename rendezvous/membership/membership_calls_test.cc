@@ -1,6 +1,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/membership/membership_fixture.h"
+#include "rendezvous/membership/testing/membership_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace hvd::rendezvous::membership {

@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/membership/membership_fixture.h"
+#include "rendezvous/membership/testing/membership_fixture.h"
 
 namespace hvd::rendezvous::membership {
 namespace {

@@ -1,6 +1,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/membership/membership_fixture.h"
+#include "rendezvous/membership/testing/membership_fixture.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -96,7 +96,7 @@ TEST_F(MembershipHostsTest, HostLost_WhileForming_FailsTheJob) {
 }
 
 TEST_F(MembershipHostsTest, HostLost_NotExpected_MayBeReplaced) {
-  JobSpec spec;
+  policy::JobSpec spec;
   spec.min_workers = spec.max_workers = 2;
   Membership machine(spec, now());
   machine.Apply(HostJoined{{"x", 1}, Incarnation(1)}, now());

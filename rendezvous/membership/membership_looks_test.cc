@@ -1,6 +1,6 @@
 // Large jobs, where one look at what is wanted serves all events of a moment.
 #include "gmock/gmock.h"
-#include "rendezvous/membership/membership_fixture.h"
+#include "rendezvous/membership/testing/membership_fixture.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -12,7 +12,7 @@ class MembershipLooksTest : public MembershipFixture {
  protected:
   // From 2 workers on this is a large job. They have been started now.
   MembershipLooksTest() {
-    JobSpec spec;
+    policy::JobSpec spec;
     spec.min_workers = spec.max_workers = 2;
     spec.elastic.emplace();
     large_ = std::make_unique<Membership>(spec, now(), Membership::Looks{2, absl::Seconds(1)});

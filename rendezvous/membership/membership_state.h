@@ -19,10 +19,10 @@
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/hosts.h"
 #include "rendezvous/membership/membership.h"
-#include "rendezvous/membership/restart_budget.h"
 #include "rendezvous/membership/root_cause.h"
 #include "rendezvous/membership/workers.h"
 #include "rendezvous/placement/world_plan.h"
+#include "rendezvous/policy/restart_budget.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -37,13 +37,13 @@ namespace hvd::rendezvous::membership {
 //
 // Of what every worker causes, nothing looks at all workers or hosts each time: jobs are large.
 struct Membership::State {
-  using Life = WorkerLifecycle::Life;
-  using Move = WorkerLifecycle::Move;
+  using Life = lifecycle::WorkerLifecycle::Life;
+  using Move = lifecycle::WorkerLifecycle::Move;
 
   // For workers on their way to their first world, once there are enough for it without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
 
-  State(JobSpec job_spec, absl::Time now, const Looks& when_to_look);
+  State(policy::JobSpec job_spec, absl::Time now, const Looks& when_to_look);
 
   // membership_archive.cc: all but `spec` and `looks`, and `effects`, which is empty between events
   template <typename Archive>
@@ -208,7 +208,7 @@ struct Membership::State {
     effects.push_back(ReplyStatus{call, std::move(status)});
   }
 
-  const JobSpec spec;
+  const policy::JobSpec spec;
   const Looks looks;
   absl::Time last_time;         // of the newest event
   std::vector<Effect> effects;  // of the event in hand
@@ -234,8 +234,8 @@ struct Membership::State {
   // Elastic jobs only.
   absl::Time next_look = absl::InfinitePast();  // Reconcile is not called before
   bool look_due = false;                        // ... but must be then
-  RestartBudget budget;
-  SlotHealth health;
+  policy::RestartBudget budget;
+  policy::SlotHealth health;
   Verdict last_failure;
   std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, host
 };

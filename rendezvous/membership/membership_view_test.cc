@@ -1,6 +1,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/membership/membership_fixture.h"
+#include "rendezvous/membership/testing/membership_fixture.h"
 
 namespace hvd::rendezvous::membership {
 namespace {
@@ -31,7 +31,7 @@ TEST_F(MembershipViewTest, Explain_Hosts) {
 }
 
 TEST_F(MembershipViewTest, Explain_Slots) {
-  JobSpec spec;
+  policy::JobSpec spec;
   spec.max_workers = 4;
   Membership machine(spec, now());
   machine.Apply(HostJoined{{"x", 3}, Incarnation(1)}, now());
@@ -41,7 +41,7 @@ TEST_F(MembershipViewTest, Explain_Slots) {
 }
 
 TEST_F(MembershipViewTest, Elastic_Need_SaysWhatThereIsAndHowLongItWaits) {
-  JobSpec spec;
+  policy::JobSpec spec;
   spec.min_workers = 2;
   spec.max_workers = 4;
   spec.start_workers = 2;

@@ -20,7 +20,7 @@ Worker& Workers::Add(Worker worker, Hosts* hosts) {
   return workers_.back();
 }
 
-void Workers::End(Worker* worker, WorkerLifecycle::Move how, Hosts* hosts) {
+void Workers::End(Worker* worker, lifecycle::WorkerLifecycle::Move how, Hosts* hosts) {
   if (worker->life.gone()) return;
   worker->life.Make(how);
   --live;

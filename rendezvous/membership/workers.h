@@ -12,9 +12,9 @@
 
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "rendezvous/lifecycle/worker_lifecycle.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/hosts.h"
-#include "rendezvous/membership/worker_lifecycle.h"
 #include "rendezvous/placement/slot_plan.h"
 
 namespace hvd::rendezvous::membership {
@@ -27,7 +27,7 @@ struct Worker {
   std::optional<Incarnation> incarnation;  // of the newest process that has spoken
   std::set<Incarnation> superseded;        // of the processes before it
   std::optional<JoinRequested> join;       // its parked call
-  WorkerLifecycle life;
+  lifecycle::WorkerLifecycle life;
   Epoch last_world;       // the newest that it was in; 0: none yet
   uint64_t commit = 0;    // the newest that it can restore, by its own word
   std::string exception;  // its own word on why it fails
@@ -48,12 +48,12 @@ struct Worker {
   // The rest, as layouts 1 and 2 have it.
   template <typename Archive>
   void KeepAsBefore(Archive& archive) {
-    WorkerLifecycle::Flags flags;
+    lifecycle::WorkerLifecycle::Flags flags;
     archive(flags.in_epoch, flags.gone, flags.failed, last_world, commit, flags.finished);
     archive(flags.dying, flags.stopped, flags.released, exception, caused_by_peer);
     archive(may_train_until, ready_since, stop_at, stderr_tail);
     archive.Since(2, flags.failing);
-    life = WorkerLifecycle::FromFlags(flags);
+    life = lifecycle::WorkerLifecycle::FromFlags(flags);
   }
 };
 
@@ -87,7 +87,7 @@ class Workers {
   // REQUIRES: its id is larger than all others.
   Worker& Add(Worker worker, Hosts* hosts);
   // It is gone. `how` is EndWell or EndBadly; nothing if it was gone already.
-  void End(Worker* worker, WorkerLifecycle::Move how, Hosts* hosts);
+  void End(Worker* worker, lifecycle::WorkerLifecycle::Move how, Hosts* hosts);
   // Forgets those that are gone and were not in this world.
   void ForgetGone(Epoch newest);
 

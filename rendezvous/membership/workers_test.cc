@@ -8,7 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Pair;
-using Move = WorkerLifecycle::Move;
+using Move = lifecycle::WorkerLifecycle::Move;
 
 class WorkersTest : public testing::Test {
  protected:
@@ -43,7 +43,7 @@ TEST_F(WorkersTest, End_IsCountedOnce) {
   workers_.End(worker, Move::kEndBadly, &hosts_);
   EXPECT_EQ(workers_.live, 2);
   EXPECT_EQ(hosts_[0].live, 1);
-  EXPECT_EQ(worker->life.life(), WorkerLifecycle::Life::kLeft);
+  EXPECT_EQ(worker->life.life(), lifecycle::WorkerLifecycle::Life::kLeft);
   EXPECT_EQ(workers_.Check(hosts_), "");
 }
 
@@ -75,7 +75,7 @@ TEST_F(WorkersTest, Check_NamesWhatIsWrong) {
   workers_[2].life.Make(Move::kDisown);
   EXPECT_EQ(workers_.Check(hosts_),
             "worker 5: move Disown of a worker that is outside and running");
-  workers_[2].life = WorkerLifecycle();
+  workers_[2].life = lifecycle::WorkerLifecycle();
   workers_[1].slot = 0;
   EXPECT_EQ(workers_.Check(hosts_), "worker 2 shares its slot");
   workers_[1].slot = 1;

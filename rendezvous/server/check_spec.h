@@ -4,12 +4,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::server {
 
 // InvalidArgument: says what contradicts what.
-inline absl::Status CheckSpec(const membership::JobSpec& spec) {
+inline absl::Status CheckSpec(const policy::JobSpec& spec) {
   if (spec.min_workers < 1 || spec.max_workers < spec.min_workers) {
     return absl::InvalidArgumentError(absl::StrCat("a job can't have from ", spec.min_workers,
                                                    " to ", spec.max_workers, " workers"));

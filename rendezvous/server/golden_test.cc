@@ -24,8 +24,8 @@ namespace {
 
 const absl::Time kStart = absl::FromUnixNanos(1600000000123456789);
 
-membership::JobSpec Spec() {
-  membership::JobSpec spec;
+policy::JobSpec Spec() {
+  policy::JobSpec spec;
   spec.min_workers = 1;
   spec.max_workers = 3;
   spec.start_workers = 3;

@@ -22,7 +22,7 @@ namespace hvd::rendezvous::server {
 
 struct JobOptions {
   std::string job_id;
-  membership::JobSpec spec;
+  policy::JobSpec spec;
   std::string secret_key;               // the epochs' secrets are made of it
   journal::Journal* journal = nullptr;  // borrowed; null: nothing is kept
   // Who carries these out instead of agents; all or none.

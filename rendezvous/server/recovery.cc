@@ -9,7 +9,7 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-absl::Status LoadJob(const membership::JobSpec& spec, const journal::Journal::Snapshot& saved,
+absl::Status LoadJob(const policy::JobSpec& spec, const journal::Journal::Snapshot& saved,
                      Recovered* job) {
   std::string machine;
   membership::ArchiveReader reader(saved.state, saved.layout);
@@ -21,7 +21,7 @@ absl::Status LoadJob(const membership::JobSpec& spec, const journal::Journal::Sn
 
 }  // namespace
 
-absl::StatusOr<Recovered> Recover(const membership::JobSpec& spec, journal::Journal& journal) {
+absl::StatusOr<Recovered> Recover(const policy::JobSpec& spec, journal::Journal& journal) {
   Recovered result;
   result.newest = journal.started();
   if (const std::optional<journal::Journal::Snapshot> snapshot = journal.snapshot()) {

@@ -25,7 +25,7 @@ struct Recovered {
 // Loads what the journal holds into a new machine. Effects have been carried out before, or are
 // made up for by Restarted, and so come to nothing but history.
 //   DataLoss: the snapshot is none of such a job.   Others as Journal::Replay.
-absl::StatusOr<Recovered> Recover(const membership::JobSpec& spec, journal::Journal& journal);
+absl::StatusOr<Recovered> Recover(const policy::JobSpec& spec, journal::Journal& journal);
 
 // What goes into the journal's snapshots.
 std::string SaveJob(const membership::Membership& machine, const reporting::JobHistory& history);

@@ -33,7 +33,7 @@ namespace hvd::rendezvous::server {
 
 struct ServerOptions {
   std::string job_id;
-  membership::JobSpec job;
+  policy::JobSpec job;
   // Numeric "address:port"; port 0 lets the kernel choose. At least one.
   std::vector<std::string> listen;
   // How long an agent, or a worker, may be silent while its host answers: stopped, or starved.
@@ -98,8 +98,8 @@ struct WorkerStart {
 };
 
 struct ServedJobOptions {
-  std::string job_id;        // empty: a random one
-  membership::JobSpec spec;  // `expected_hosts` stays empty: they are offered
+  std::string job_id;    // empty: a random one
+  policy::JobSpec spec;  // `expected_hosts` stays empty: they are offered
 
   // Who starts processes. Either the scheduler does, on the machine and as the user that this
   // process runs on: then both are set. Or agents do, on any machine, which the scheduler starts as

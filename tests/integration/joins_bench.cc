@@ -130,8 +130,8 @@ class Bench {
   }
 
  private:
-  rendezvous::membership::JobSpec Spec() const {
-    rendezvous::membership::JobSpec spec;
+  rendezvous::policy::JobSpec Spec() const {
+    rendezvous::policy::JobSpec spec;
     spec.min_workers = spec.max_workers = workers_;
     spec.start_timeout = absl::Minutes(10);
     if (options_.elastic) spec.elastic.emplace();

@@ -36,8 +36,8 @@ std::optional<std::vector<rendezvous::membership::HostSlots>> ParseHosts(const s
 }
 
 // Asks for every knob, so that a misspelt one shows.
-rendezvous::membership::ElasticSpec ParseElastic(Command& command) {
-  rendezvous::membership::ElasticSpec spec;
+rendezvous::policy::ElasticSpec ParseElastic(Command& command) {
+  rendezvous::policy::ElasticSpec spec;
   spec.spares = static_cast<int>(command.Number("spares"));
   spec.elastic_timeout = command.Time("elastic-timeout", spec.elastic_timeout);
   spec.rejoin_timeout = command.Time("rejoin", spec.rejoin_timeout);
@@ -51,7 +51,7 @@ rendezvous::membership::ElasticSpec ParseElastic(Command& command) {
     spec.reset_limit = static_cast<int>(command.Number("reset-limit"));
   }
   const std::vector<std::string> rests = absl::StrSplit(command.Text("cooldown"), ',');
-  rendezvous::membership::Cooldown cooldown;
+  rendezvous::policy::Cooldown cooldown;
   if (rests.size() == 2 && absl::ParseDuration(rests[0], &cooldown.shortest) &&
       absl::ParseDuration(rests[1], &cooldown.longest)) {
     spec.cooldown = cooldown;
@@ -97,7 +97,7 @@ std::string ClusterSim::Run(Command& command) {
 }
 
 std::string ClusterSim::NewJob(Command& command) {
-  rendezvous::membership::JobSpec spec;
+  rendezvous::policy::JobSpec spec;
   const std::optional<std::vector<rendezvous::membership::HostSlots>> hosts =
       ParseHosts(command.Text("hosts"));
   if (!hosts.has_value()) return "error: hosts=HOST:SLOTS,...";

@@ -57,8 +57,8 @@ void ControlPlane::SetUp() {
   PlanFaults();
 }
 
-rendezvous::membership::JobSpec ControlPlane::MakeSpec() {
-  rendezvous::membership::JobSpec spec;
+rendezvous::policy::JobSpec ControlPlane::MakeSpec() {
+  rendezvous::policy::JobSpec spec;
   int slots = 0;
   for (const Machine& machine : machines_) {
     slots += machine.slots;
@@ -67,7 +67,7 @@ rendezvous::membership::JobSpec ControlPlane::MakeSpec() {
   spec.start_workers = static_cast<int>(dice_.Between(1, slots));
   spec.min_workers = static_cast<int>(dice_.Between(1, spec.start_workers));
   spec.max_workers = static_cast<int>(dice_.Between(spec.start_workers, slots + 1));
-  rendezvous::membership::ElasticSpec elastic;
+  rendezvous::policy::ElasticSpec elastic;
   elastic.spares = dice_.Chance(20) ? 1 : 0;
   elastic.elastic_timeout = absl::Minutes(5);
   elastic.rejoin_timeout = absl::Seconds(dice_.Between(10, 60));
@@ -79,7 +79,7 @@ rendezvous::membership::JobSpec ControlPlane::MakeSpec() {
   } else {
     elastic.budget.failures = static_cast<int>(dice_.Between(1, 20));
     if (dice_.Chance(10)) elastic.reset_limit = static_cast<int>(dice_.Between(1, 5));
-    if (dice_.Chance(20)) elastic.cooldown = rendezvous::membership::Cooldown();
+    if (dice_.Chance(20)) elastic.cooldown = rendezvous::policy::Cooldown();
   }
   spec.elastic = elastic;
   return spec;

@@ -3,7 +3,8 @@
 // run.
 //
 // What must hold, checked all the time:
-// - the machine's own invariants (hosts.h, workers.h, epochs.h), and no worker makes a move that its
+// - the machine's own invariants (hosts.h, workers.h, epochs.h), and no worker makes a move that
+// its
 //   lifecycle does not have;
 // - nobody is told that its world is the newest when it is not;
 // - in one epoch all members are told the same world; ranks 0..n-1 are held once, local ranks are
@@ -164,7 +165,7 @@ class ControlPlane {
 
   // control_plane.cc: the run and the daemon
   void SetUp();
-  rendezvous::membership::JobSpec MakeSpec();
+  rendezvous::policy::JobSpec MakeSpec();
   void Apply(const rendezvous::membership::Event& event);
   void NoteEvent(const rendezvous::membership::Event& event);
   void ArmTick();
@@ -282,7 +283,7 @@ class ControlPlane {
   uint64_t goal_ = 10;  // commits
   Micros step_time_ = kSecond;
   Micros last_fault_ = 0;
-  rendezvous::membership::JobSpec spec_;
+  rendezvous::policy::JobSpec spec_;
 
   std::deque<Machine> machines_;
   std::deque<Stream> streams_;

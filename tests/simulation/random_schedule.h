@@ -75,7 +75,7 @@ class RandomSchedule {
   void CheckReplay();
 
   std::mt19937 rng_;
-  rendezvous::membership::JobSpec spec_;
+  rendezvous::policy::JobSpec spec_;
   absl::Time now_ = absl::UnixEpoch();
   std::optional<rendezvous::membership::Membership> machine_;
   std::vector<std::pair<rendezvous::membership::Event, absl::Time>> events_;

@@ -1,10 +1,10 @@
-#include "rendezvous/membership/worker_lifecycle.h"
+#include "rendezvous/lifecycle/worker_lifecycle.h"
 
 #include <vector>
 
 #include "gtest/gtest.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::lifecycle {
 namespace {
 
 using Life = WorkerLifecycle::Life;
@@ -134,4 +134,4 @@ TEST(WorkerLifecycleTest, FromFlags_AreTheStatesOfBefore) {
 }
 
 }  // namespace
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::lifecycle

@@ -1,4 +1,4 @@
-#include "rendezvous/membership/membership_fixture.h"
+#include "rendezvous/membership/testing/membership_fixture.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // How many failures a job is forgiven, and how soon a slot is used again after one.
-#ifndef RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_
-#define RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_
+#ifndef RENDEZVOUS_POLICY_RESTART_BUDGET_H_
+#define RENDEZVOUS_POLICY_RESTART_BUDGET_H_
 
 #include <algorithm>
 #include <deque>
@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "rendezvous/membership/job_spec.h"
+#include "rendezvous/policy/job_spec.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::policy {
 
 // Counts failures within a moving window. Not thread-safe.
 class RestartBudget {
@@ -82,6 +82,6 @@ class SlotHealth {
   std::map<std::pair<std::string, int>, Slot> slots_;
 };
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::policy
 
-#endif  // RENDEZVOUS_MEMBERSHIP_RESTART_BUDGET_H_
+#endif  // RENDEZVOUS_POLICY_RESTART_BUDGET_H_

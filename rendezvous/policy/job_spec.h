@@ -1,14 +1,14 @@
 // What is asked for when a job is started.
-#ifndef RENDEZVOUS_MEMBERSHIP_JOB_SPEC_H_
-#define RENDEZVOUS_MEMBERSHIP_JOB_SPEC_H_
+#ifndef RENDEZVOUS_POLICY_JOB_SPEC_H_
+#define RENDEZVOUS_POLICY_JOB_SPEC_H_
 
 #include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "rendezvous/membership/events.h"
+#include "rendezvous/placement/slot_plan.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::policy {
 
 // How many failures are forgiven: no more than `failures` within any `window`.
 struct FailureBudget {
@@ -45,7 +45,8 @@ struct JobSpec {
   int max_workers = 1;
   int start_workers = 0;  // for the first world; 0: max_workers
   std::optional<ElasticSpec> elastic;
-  std::vector<HostSlots> expected_hosts;  // ranks follow this order; empty: the order of coming
+  std::vector<placement::HostSlots>
+      expected_hosts;  // ranks follow this order; empty: the order of coming
   absl::Duration start_timeout = absl::Seconds(30);  // for every expected host to attach
   // For agents, after Restarted; and theirs for a daemon. Zero: none comes back.
   absl::Duration reattach_timeout = absl::Seconds(30);
@@ -55,6 +56,6 @@ struct JobSpec {
   bool encrypt_data = false;  // workers talk to each other under TLS; nothing is decided by it
 };
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::policy
 
-#endif  // RENDEZVOUS_MEMBERSHIP_JOB_SPEC_H_
+#endif  // RENDEZVOUS_POLICY_JOB_SPEC_H_

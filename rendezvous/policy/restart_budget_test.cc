@@ -1,8 +1,8 @@
-#include "rendezvous/membership/restart_budget.h"
+#include "rendezvous/policy/restart_budget.h"
 
 #include "gtest/gtest.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::policy {
 namespace {
 
 constexpr absl::Time kStart = absl::UnixEpoch();
@@ -63,4 +63,4 @@ TEST(SlotHealthTest, Failed_WithACooldown_RestsFromTheFirst) {
 }
 
 }  // namespace
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::policy

@@ -1,8 +1,8 @@
-#include "rendezvous/membership/worker_lifecycle.h"
+#include "rendezvous/lifecycle/worker_lifecycle.h"
 
 #include "absl/strings/str_cat.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::lifecycle {
 namespace {
 
 using Part = WorkerLifecycle::Part;
@@ -250,4 +250,4 @@ absl::string_view NameOf(WorkerLifecycle::Move move) {
   return "Blame";
 }
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::lifecycle

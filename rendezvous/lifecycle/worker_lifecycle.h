@@ -1,7 +1,7 @@
 // The lifecycle of a worker as a state machine: its part in the newest world, and its way out of
 // the job.
-#ifndef RENDEZVOUS_MEMBERSHIP_WORKER_LIFECYCLE_H_
-#define RENDEZVOUS_MEMBERSHIP_WORKER_LIFECYCLE_H_
+#ifndef RENDEZVOUS_LIFECYCLE_WORKER_LIFECYCLE_H_
+#define RENDEZVOUS_LIFECYCLE_WORKER_LIFECYCLE_H_
 
 #include <cstdint>
 #include <optional>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::lifecycle {
 
 // Two regions that change independently, but for what is said below.
 //
@@ -137,6 +137,6 @@ absl::string_view NameOf(WorkerLifecycle::Part part);
 absl::string_view NameOf(WorkerLifecycle::Life life);
 absl::string_view NameOf(WorkerLifecycle::Move move);
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::lifecycle
 
-#endif  // RENDEZVOUS_MEMBERSHIP_WORKER_LIFECYCLE_H_
+#endif  // RENDEZVOUS_LIFECYCLE_WORKER_LIFECYCLE_H_

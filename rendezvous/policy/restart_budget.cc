@@ -1,9 +1,9 @@
-#include "rendezvous/membership/restart_budget.h"
+#include "rendezvous/policy/restart_budget.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace hvd::rendezvous::membership {
+namespace hvd::rendezvous::policy {
 
 bool RestartBudget::Spend(absl::Time now) {
   while (!spent_.empty() && now - spent_.front() >= budget_.window) spent_.pop_front();
@@ -42,4 +42,4 @@ absl::Time SlotHealth::RestsUntil(const std::string& host, int slot, absl::Time 
   return health->second.rests_until;
 }
 
-}  // namespace hvd::rendezvous::membership
+}  // namespace hvd::rendezvous::policy

@@ -1,7 +1,7 @@
 // A membership machine for tests, with a small vocabulary: worker w is the process with worker id w
 // (rank w - 1) and incarnation 100 * w, unless told otherwise; host "a" has agent incarnation 'a'.
-#ifndef RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_FIXTURE_H_
-#define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_FIXTURE_H_
+#ifndef RENDEZVOUS_MEMBERSHIP_TESTING_MEMBERSHIP_FIXTURE_H_
+#define RENDEZVOUS_MEMBERSHIP_TESTING_MEMBERSHIP_FIXTURE_H_
 
 #include <map>
 #include <memory>
@@ -67,7 +67,7 @@ class MembershipFixture : public testing::Test {
   const std::optional<Verdict>& verdict() const { return verdict_; }
   Membership& machine() { return *machine_; }
   absl::Time now() const { return now_; }
-  JobSpec& spec() { return spec_; }
+  policy::JobSpec& spec() { return spec_; }
 
  private:
   static WorkerKey Key(int worker, int incarnation);
@@ -84,7 +84,7 @@ class MembershipFixture : public testing::Test {
     return kind == nullptr ? Kind() : *kind;
   }
 
-  JobSpec spec_;
+  policy::JobSpec spec_;
   absl::Time now_ = absl::UnixEpoch();
   std::unique_ptr<Membership> machine_;
   int calls_ = 0;
@@ -94,4 +94,4 @@ class MembershipFixture : public testing::Test {
 
 }  // namespace hvd::rendezvous::membership
 
-#endif  // RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_FIXTURE_H_
+#endif  // RENDEZVOUS_MEMBERSHIP_TESTING_MEMBERSHIP_FIXTURE_H_
