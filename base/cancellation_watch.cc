@@ -14,7 +14,7 @@ CancellationWatch::CancellationWatch(const Cancellation* cancellation,
     : end_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   // Without descriptors the calls last as long as they may, as with Cancellation::fd().
   if (cancellation == nullptr || cancellation->fd() < 0 || !end_.valid()) return;
-  thread_ = StartQuietThread([this, cancellation, then = std::move(then)] {
+  thread_ = StartSignalFreeThread([this, cancellation, then = std::move(then)] {
     pollfd fds[] = {{cancellation->fd(), POLLIN, 0}, {end_.get(), POLLIN, 0}};
     while (poll(fds, 2, -1) < 0) continue;  // a signal
     if (fds[0].revents != 0) then(cancellation->status());

@@ -15,7 +15,7 @@ DeadlineTimer& DeadlineTimer::Get() {
 }
 
 DeadlineTimer::DeadlineTimer() {
-  StartQuietThread([this] { Run(); }).detach();
+  StartSignalFreeThread([this] { Run(); }).detach();
 }
 
 bool DeadlineTimer::Await(absl::Mutex& mutex, const absl::Condition& condition, Time deadline) {

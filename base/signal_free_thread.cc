@@ -6,7 +6,7 @@
 
 namespace hvd {
 
-std::thread StartQuietThread(std::function<void()> body) {
+std::thread StartSignalFreeThread(std::function<void()> body) {
   sigset_t all, before;
   sigfillset(&all);
   // Python's faulthandler reports these.

@@ -9,7 +9,7 @@ namespace hvd {
 
 // A thread that takes no signals: they are the main thread's affair, and a handler of the user's
 // must not run in ours. Its own faults reach it, since they can't be put off.
-std::thread StartQuietThread(std::function<void()> body);
+std::thread StartSignalFreeThread(std::function<void()> body);
 
 }  // namespace hvd
 

@@ -16,14 +16,14 @@ sigset_t MaskOfThisThread() {
 TEST(StartQuietThreadTest, TheThread_TakesNoSignalsButFaults) {
   sigset_t mask;
   sigemptyset(&mask);
-  StartQuietThread([&mask] { mask = MaskOfThisThread(); }).join();
+  StartSignalFreeThread([&mask] { mask = MaskOfThisThread(); }).join();
   for (int signal : {SIGINT, SIGTERM, SIGCHLD, SIGPIPE}) EXPECT_TRUE(sigismember(&mask, signal));
   for (int signal : {SIGSEGV, SIGABRT}) EXPECT_FALSE(sigismember(&mask, signal));
 }
 
 TEST(StartQuietThreadTest, TheStarter_KeepsItsSignals) {
   const sigset_t before = MaskOfThisThread();
-  StartQuietThread([] {}).join();
+  StartSignalFreeThread([] {}).join();
   const sigset_t after = MaskOfThisThread();
   EXPECT_EQ(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
 }

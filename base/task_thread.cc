@@ -6,7 +6,7 @@
 
 namespace hvd {
 
-TaskThread::TaskThread() : thread_(StartQuietThread([this] { Run(); })) {}
+TaskThread::TaskThread() : thread_(StartSignalFreeThread([this] { Run(); })) {}
 
 TaskThread::~TaskThread() {
   {

@@ -142,7 +142,7 @@ class LineWriter::Worker {
 
 LineWriter::LineWriter(Fd file, DroppedLine dropped_line)
     : worker_(std::make_shared<Worker>(std::move(file), std::move(dropped_line))),
-      thread_(StartQuietThread([worker = worker_] { worker->Run(); })) {}
+      thread_(StartSignalFreeThread([worker = worker_] { worker->Run(); })) {}
 
 LineWriter::~LineWriter() {
   const bool ended = worker_->End();

@@ -31,7 +31,9 @@ absl::StatusOr<std::shared_ptr<NcclSession>> NcclSession::Connect(
 
 absl::Status NcclSession::Initialize(const NcclPlace& place, const WaitBounds& bounds) {
   const absl::Time deadline = Clock::Real().Now() + bounds.timeout;
-  StartQuietThread([self = shared_from_this(), place] { self->MakeCommunicator(place); }).detach();
+  StartSignalFreeThread([self = shared_from_this(), place] {
+    self->MakeCommunicator(place);
+  }).detach();
   absl::Status status = Poll(deadline, bounds.cancellation, [this]() -> absl::StatusOr<bool> {
     absl::MutexLock lock(&mutex_);
     if (!made_.has_value()) return false;
@@ -40,7 +42,7 @@ absl::Status NcclSession::Initialize(const NcclPlace& place, const WaitBounds& b
   });
   if (status.ok()) status = AwaitSettled(deadline, bounds.cancellation);
   if (!status.ok()) return Fail(status);
-  StartQuietThread([self = shared_from_this()] { self->WatchCalls(); }).detach();
+  StartSignalFreeThread([self = shared_from_this()] { self->WatchCalls(); }).detach();
   absl::MutexLock lock(&mutex_);
   return life_.Connected();
 }
@@ -220,7 +222,7 @@ void NcclSession::Close() {
 }
 
 void NcclSession::StartCloser(bool gently) {
-  StartQuietThread([self = shared_from_this(), gently] { self->End(gently); }).detach();
+  StartSignalFreeThread([self = shared_from_this(), gently] { self->End(gently); }).detach();
 }
 
 void NcclSession::End(bool gently) {

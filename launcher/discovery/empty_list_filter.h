@@ -14,12 +14,12 @@ namespace hvd::launcher::discovery {
 // Believed, an empty list ends all training at once; far more often it comes of a script that hides
 // a failure, as a pipe does. So after a list of some hosts it counts only when it has come
 // kBelieved times in a row, as at the very start, where there is nothing to lose. Not thread-safe.
-class EmptyLists {
+class EmptyListFilter {
  public:
   static constexpr int kBelieved = 10;
 
   // `who` gives the lists, for messages.
-  explicit EmptyLists(std::string who) : who_(std::move(who)) {}
+  explicit EmptyListFilter(std::string who) : who_(std::move(who)) {}
 
   // Takes each result of the discovery, in order, and returns it; but NotFound for an empty list
   // that is not believed.

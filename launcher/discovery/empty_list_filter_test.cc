@@ -7,7 +7,7 @@ namespace {
 
 using Hosts = std::vector<rendezvous::membership::HostSlots>;
 
-class EmptyListsTest : public testing::Test {
+class EmptyListFilterTest : public testing::Test {
  protected:
   bool Believed(const Hosts& hosts) {
     const absl::StatusOr<Hosts> result = lists_.Judge(hosts);
@@ -15,34 +15,34 @@ class EmptyListsTest : public testing::Test {
     return result.ok();
   }
 
-  EmptyLists lists_{"the script ./hosts.sh"};
+  EmptyListFilter lists_{"the script ./hosts.sh"};
   const Hosts some_ = {{"a", 1}};
 };
 
-TEST_F(EmptyListsTest, AtTheStart_Counts) {
+TEST_F(EmptyListFilterTest, AtTheStart_Counts) {
   EXPECT_TRUE(Believed({}));
   EXPECT_TRUE(Believed({}));
 }
 
-TEST_F(EmptyListsTest, AfterHosts_CountsTheTenthTime_AndFromThenOn) {
+TEST_F(EmptyListFilterTest, AfterHosts_CountsTheTenthTime_AndFromThenOn) {
   EXPECT_TRUE(Believed(some_));
-  for (int i = 1; i < EmptyLists::kBelieved; ++i) EXPECT_FALSE(Believed({})) << i;
+  for (int i = 1; i < EmptyListFilter::kBelieved; ++i) EXPECT_FALSE(Believed({})) << i;
   EXPECT_TRUE(Believed({}));
   EXPECT_TRUE(Believed({}));
   EXPECT_TRUE(Believed(some_));
   EXPECT_FALSE(Believed({}));
 }
 
-TEST_F(EmptyListsTest, HostsOrAFailureBetween_TheCountBeginsAgain) {
+TEST_F(EmptyListFilterTest, HostsOrAFailureBetween_TheCountBeginsAgain) {
   Believed(some_);
-  for (int i = 1; i < EmptyLists::kBelieved; ++i) EXPECT_FALSE(Believed({}));
+  for (int i = 1; i < EmptyListFilter::kBelieved; ++i) EXPECT_FALSE(Believed({}));
   EXPECT_TRUE(Believed(some_));
-  for (int i = 1; i < EmptyLists::kBelieved; ++i) EXPECT_FALSE(Believed({}));
+  for (int i = 1; i < EmptyListFilter::kBelieved; ++i) EXPECT_FALSE(Believed({}));
   EXPECT_EQ(lists_.Judge(absl::InternalError("x")).status(), absl::InternalError("x"));
   EXPECT_FALSE(Believed({}));
 }
 
-TEST_F(EmptyListsTest, SaysWhoAndWhatWillBe) {
+TEST_F(EmptyListFilterTest, SaysWhoAndWhatWillBe) {
   Believed(some_);
   const absl::Status status = lists_.Judge(Hosts()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

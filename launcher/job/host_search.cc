@@ -52,7 +52,7 @@ class Searching : public HostSearch {
  public:
   Searching(const plan::JobPlan& plan, OnHostsFound on_found)
       : source_(*plan.source), places_(plan.launcher), on_found_(std::move(on_found)) {
-    thread_ = StartQuietThread([this] { Run(); });
+    thread_ = StartSignalFreeThread([this] { Run(); });
   }
   ~Searching() override {
     stop_.Cancel(absl::CancelledError("no host is searched for any more"));
@@ -61,7 +61,7 @@ class Searching : public HostSearch {
 
  private:
   void Run() {
-    discovery::EmptyLists lists(source_.name());
+    discovery::EmptyListFilter lists(source_.name());
     while (true) {
       discovery::HostSource::Hosts hosts = lists.Judge(source_.Next(stop_));
       if (!stop_.status().ok()) return;

@@ -18,7 +18,7 @@ class HostSearch {
 };
 
 // The hosts, or a status in one line: the source's, or NotFound for an empty list that is not
-// believed (see discovery::EmptyLists).
+// believed (see discovery::EmptyListFilter).
 using OnHostsFound = std::function<void(absl::StatusOr<std::vector<plan::PlannedHost>>)>;
 
 // Asks the plan's source for hosts again and again, on a thread of its own, which calls `on_found`

@@ -272,7 +272,7 @@ void JobRun::OnDeadline() {
                 1);
   }
   if (now >= deadline_) return CheckStarted();
-  if (now >= waiting_.NextDue()) TellWaiting();
+  if (now >= waiting_.NextDue()) ReportWaiting();
 }
 
 // A mistake that no host forgives, such as a command that there is nowhere, won't heal by waiting.

@@ -78,7 +78,7 @@ class JobRun {
   // ---- What is waited for: job_waiting.cc
   void CheckStarted();
   absl::Status AllStarted();
-  void TellWaiting();
+  void ReportWaiting();
   void AddWhatIsKnown(rendezvous::membership::Membership::View& view);
   // ---- The end: job_ending.cc
   void BeginEnd(absl::Duration time);

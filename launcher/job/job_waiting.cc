@@ -45,7 +45,7 @@ absl::Status JobRun::AllStarted() {
   return late.empty() ? absl::OkStatus() : absl::UnavailableError(absl::StrJoin(late, ", "));
 }
 
-void JobRun::TellWaiting() {
+void JobRun::ReportWaiting() {
   rendezvous::membership::Membership::View view = server_->Describe();
   if (view.waits_for == rendezvous::membership::Membership::Wait::kHosts) AddWhatIsKnown(view);
   const std::string line = waiting_.Judge(view, clock_.Now());

@@ -66,7 +66,7 @@ std::vector<Effect> Membership::Apply(const Event& event, absl::Time now) {
   std::visit([this, now](const auto& e) { state_->On(e, now); }, event);
   // After the event, so that what comes just in time for a late tick still counts.
   state_->CheckDeadlines(now);
-  state_->TellOfStalls(now);
+  state_->ReportStalls(now);
   state_->ReconcileInTime(now);
   return std::exchange(state_->effects, {});
 }

@@ -45,7 +45,7 @@ void Membership::State::Reconcile(absl::Time now) {
   if (!verdict.has_value()) EndDrainedHosts();
   if (!verdict.has_value()) SucceedWhenDone(now);
   if (!verdict.has_value()) StartWorkers(now);
-  if (!verdict.has_value()) TellOfWaiting();
+  if (!verdict.has_value()) ReportWaiting();
   ForgetDepartedHosts();
 }
 
@@ -97,7 +97,7 @@ void Membership::State::CheckElasticDeadlines(absl::Time now) {
   GiveUp(absl::StrCat(text::DurationText(spec.elastic->elastic_timeout), " of ", Explain()), now);
 }
 
-void Membership::State::TellOfWaiting() {
+void Membership::State::ReportWaiting() {
   if (epochs.together_since == absl::InfiniteFuture() || epochs.told_waiting || IsFinishing())
     return;
   const auto alive =

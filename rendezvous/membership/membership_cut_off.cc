@@ -47,7 +47,7 @@ absl::Time Membership::State::OldWorldEnds() const {
   return end;
 }
 
-void Membership::State::TellOfCutOff(absl::Time now) {
+void Membership::State::ReportCutOff(absl::Time now) {
   const absl::Time end = OldWorldEnds();
   if (end <= now) return;
   Note(Notice::Kind::kWaiting,

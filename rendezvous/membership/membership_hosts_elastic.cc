@@ -240,7 +240,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   }
   Note(Notice::Kind::kHostLost, why, nullptr, host);
   if (!had_members) return;
-  TellOfCutOff(now);
+  ReportCutOff(now);
   const bool first = !std::exchange(epochs.lost_hosts, true);
   epochs.failed_world = true;
   last_failure = Verdict();

@@ -85,7 +85,7 @@ absl::Time Membership::State::NextStallDeadline() const {
 }
 
 // Tells those of which enough is known.
-void Membership::State::TellOfStalls(absl::Time now) {
+void Membership::State::ReportStalls(absl::Time now) {
   for (auto next = epochs.stalls.begin(); next != epochs.stalls.end();) {
     const bool is_past =
         verdict.has_value() || epochs.broken.has_value() || next->report.epoch != epochs.current;
@@ -95,11 +95,11 @@ void Membership::State::TellOfStalls(absl::Time now) {
     }
     const Stall stall = std::move(*next);
     next = epochs.stalls.erase(next);
-    if (!is_past) TellOf(stall, now);
+    if (!is_past) ReportStall(stall, now);
   }
 }
 
-void Membership::State::TellOf(const Stall& stall, absl::Time now) {
+void Membership::State::ReportStall(const Stall& stall, absl::Time now) {
   for (const auto& [id, sample] : stall.samples) {
     if (sample.stack.empty()) continue;
     const Worker* worker = workers.Find(id);

@@ -80,7 +80,7 @@ struct Membership::State {
   void LoseSightOf(Worker* worker, absl::Time now);
   void SeeAgain(const Host& host, absl::Time now);
   absl::Time OldWorldEnds() const;
-  void TellOfCutOff(absl::Time now);
+  void ReportCutOff(absl::Time now);
 
   // membership_calls.cc
   void On(const JoinRequested& event, absl::Time now);
@@ -121,7 +121,7 @@ struct Membership::State {
   void Reconcile(absl::Time now);
   void CheckElasticDeadlines(absl::Time now);
   absl::Time NextElasticDeadline() const;
-  void TellOfWaiting();
+  void ReportWaiting();
   void EvictLateSurvivors(absl::Time now);
   void Evict(Worker* worker, const std::string& news, const std::string& meaning, absl::Time now);
   void StopOverdueLeavers(absl::Time now);
@@ -156,8 +156,8 @@ struct Membership::State {
   void On(const WorkerSampled& event, absl::Time now);
   absl::Status CheckStall(const StallReported& event) const;
   absl::Time NextStallDeadline() const;
-  void TellOfStalls(absl::Time now);
-  void TellOf(const Stall& stall, absl::Time now);
+  void ReportStalls(absl::Time now);
+  void ReportStall(const Stall& stall, absl::Time now);
   std::string Explain(const Stall& stall) const;
   std::string Describe(int rank, const Stall& stall) const;
   void EvictStalled(const Stall& stall, absl::Time now);

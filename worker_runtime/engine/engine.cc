@@ -50,7 +50,7 @@ class EngineImpl : public Engine {
         recorder_(options.recorder),
         loop_(std::make_unique<EngineLoop>(options, communicator, std::move(control), queue_,
                                            blocked_)),
-        thread_(StartQuietThread([loop = loop_.get()] { loop->Run(); })) {
+        thread_(StartSignalFreeThread([loop = loop_.get()] { loop->Run(); })) {
     Pin(thread_, options);
   }
 

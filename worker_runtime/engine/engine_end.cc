@@ -50,12 +50,12 @@ absl::Status EngineLoop::Conclude(absl::Status status) {
   if (end_.has_value()) return status;
   // A reason given from outside speaks of the world's ranks.
   if (!aborted_.load()) status = WithRanksNote(status);
-  if (!is_root()) TellRoot(status);
+  if (!is_root()) ReportToRoot(status);
   if (collective_failed_ && !aborted_.load()) {
     status = LookForCause(status);
     if (!aborted_.load()) status = WithRanksNote(status);
   }
-  if (is_root()) TellMembers(status);
+  if (is_root()) ReportToMembers(status);
   return status;
 }
 
@@ -82,7 +82,7 @@ void EngineLoop::TakeLastEvents(const control::ControlChannel::Message& message)
   timeline_.Receive(message.peer, *std::move(announcement->timeline));
 }
 
-void EngineLoop::TellMembers(const absl::Status& status) {
+void EngineLoop::ReportToMembers(const absl::Status& status) {
   const negotiation::Announcement announcement{
       seen_sequence_, {}, {}, negotiation::EpochEnd{rank_, status}};
   coordinator_->Announce(rank_, announcement, Clock::Real().Now()).IgnoreError();
@@ -91,7 +91,7 @@ void EngineLoop::TellMembers(const absl::Status& status) {
   SendPlan(*plan).IgnoreError();  // those who are gone need not be told
 }
 
-void EngineLoop::TellRoot(const absl::Status& status) {
+void EngineLoop::ReportToRoot(const absl::Status& status) {
   const bool consequence = collective_failed_ && !aborted_.load();
   const negotiation::EndKind kind =
       consequence ? negotiation::EndKind::kCollectiveFailed : negotiation::EndKind::kBroken;

@@ -96,7 +96,7 @@ void EngineLoop::Abort(const absl::Status& reason) {
 }
 
 void EngineLoop::Run() {
-  const StandardFloats standard;  // threads inherit how floats are computed with
+  const FloatModeGuard standard;  // threads inherit how floats are computed with
   while (true) {
     const absl::Duration sleep = TakeTurn();
     if (sleep > absl::ZeroDuration()) control_->AwaitWake(sleep);
@@ -138,7 +138,7 @@ void EngineLoop::Help(const Completion& done) {
     if (is_kept_back) Wake();
     return;
   }
-  const StandardFloats standard;
+  const FloatModeGuard standard;
   control_->TakeOver();
   while (failed_.ok()) {
     failed_ = RunCycle();
@@ -323,7 +323,7 @@ absl::Status EngineLoop::RunNextPlan() {
   if (!is_root()) return absl::OkStatus();
   if (auto order = timeline_.TakeOrder()) coordinator_->OrderTimeline(*std::move(order));
   std::optional<negotiation::Plan> plan = coordinator_->NextPlan(Clock::Real().Now());
-  const absl::Status stalled = TellOfStall();
+  const absl::Status stalled = ReportStall();
   for (const negotiation::tuning::TuningSample& sample : coordinator_->TakeTuningSamples()) {
     if (options_.on_tuning_sample) options_.on_tuning_sample(sample);
   }
@@ -337,7 +337,7 @@ absl::Status EngineLoop::RunNextPlan() {
   return stalled;
 }
 
-absl::Status EngineLoop::TellOfStall() {
+absl::Status EngineLoop::ReportStall() {
   const std::optional<negotiation::StallReport> report = coordinator_->TakeStall();
   if (!report.has_value()) return absl::OkStatus();
   if (options_.on_stall) {

@@ -85,7 +85,7 @@ class EngineLoop {
   absl::Status SendPlan(const negotiation::Plan& plan);
   absl::Status CarryOut(const negotiation::Plan& plan);
   absl::Status RunBatch(const negotiation::Batch& batch);
-  absl::Status TellOfStall();
+  absl::Status ReportStall();
   // They fail with the others when the reason is known.
   void NoteBroken(const Executor::Parts& parts);
   void RecordPlanned(const OperationTensor& tensor);
@@ -101,8 +101,8 @@ class EngineLoop {
   // Sends what was recorded and not sent yet, and takes what has come already.
   void SendLastEvents();
   void TakeLastEvents(const control::ControlChannel::Message& message);
-  void TellMembers(const absl::Status& status);
-  void TellRoot(const absl::Status& status);
+  void ReportToMembers(const absl::Status& status);
+  void ReportToRoot(const absl::Status& status);
   // What a collective reports is often a consequence; the cause comes by the control channel.
   absl::Status LookForCause(const absl::Status& own);
   std::optional<absl::Status> FindCause(const control::ControlChannel::Message& message);

@@ -14,21 +14,21 @@ namespace hvd::worker_runtime::engine {
 // and results are rounded to the nearest. What a program has set for a thread of its own
 // (torch.set_flush_denormal) must not tell in what that thread reduces for all: which thread works
 // is chance, and the ranks' results would differ.
-class StandardFloats {
+class FloatModeGuard {
  public:
 #if defined(__x86_64__)
   // The C library's functions take longer, for the sake of registers that are not used.
-  StandardFloats() { _mm_setcsr(kDefault); }
-  ~StandardFloats() { _mm_setcsr(before_); }
+  FloatModeGuard() { _mm_setcsr(kDefault); }
+  ~FloatModeGuard() { _mm_setcsr(before_); }
 #else
-  StandardFloats() {
+  FloatModeGuard() {
     fegetenv(&before_);
     fesetenv(FE_DFL_ENV);
   }
-  ~StandardFloats() { fesetenv(&before_); }
+  ~FloatModeGuard() { fesetenv(&before_); }
 #endif
-  StandardFloats(const StandardFloats&) = delete;
-  StandardFloats& operator=(const StandardFloats&) = delete;
+  FloatModeGuard(const FloatModeGuard&) = delete;
+  FloatModeGuard& operator=(const FloatModeGuard&) = delete;
 
  private:
 #if defined(__x86_64__)

@@ -31,7 +31,7 @@ void StallReporter::Tell(Report report) {
   absl::MutexLock lock(&mutex_);
   if (ended_) return;
   reports_.push_back(std::move(report));
-  if (!thread_.joinable()) thread_ = StartQuietThread([this] { Run(); });
+  if (!thread_.joinable()) thread_ = StartSignalFreeThread([this] { Run(); });
 }
 
 void StallReporter::Run() {

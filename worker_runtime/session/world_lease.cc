@@ -23,7 +23,7 @@ WorldLease::WorldLease(Tell tell, std::function<void()> cancel, absl::Duration t
       tolerance_(tolerance),
       now_(std::move(now)),
       confirmed_(now_()),
-      thread_(StartQuietThread([this] { Run(); })) {}
+      thread_(StartSignalFreeThread([this] { Run(); })) {}
 
 WorldLease::~WorldLease() {
   {

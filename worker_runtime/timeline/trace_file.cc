@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Open(const std::string& pa
 }
 
 TraceFile::TraceFile(std::shared_ptr<Writer> writer)
-    : writer_(std::move(writer)), thread_(StartQuietThread([own = writer_] { own->Run(); })) {}
+    : writer_(std::move(writer)), thread_(StartSignalFreeThread([own = writer_] { own->Run(); })) {}
 
 TraceFile::~TraceFile() {
   Close();

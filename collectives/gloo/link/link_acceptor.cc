@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<LinkAcceptor>> LinkAcceptor::Start(const GroupInf
   if (!acceptor->news_.valid()) return absl::ErrnoToStatus(errno, "no eventfd");
   RETURN_IF_ERROR(acceptor->loop_->Watch(acceptor->listener_.get(), EPOLLIN,
                                          [&self = *acceptor](uint32_t) { self.TakeNext(); }));
-  acceptor->thread_ = StartQuietThread([&loop = *acceptor->loop_] { loop.Run(); });
+  acceptor->thread_ = StartSignalFreeThread([&loop = *acceptor->loop_] { loop.Run(); });
   return acceptor;
 }
 
