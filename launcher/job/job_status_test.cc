@@ -19,7 +19,7 @@ class JobStatusTest : public JobTest {
     options.stderr_fd = err_[1];
     options.has_status_line = true;
     output_ = std::make_unique<console::OutputSink>(std::move(options));
-    daemon_.view.state = "running";
+    daemon_.view.state = rendezvous::lifecycle::JobState::kRunning;
     daemon_.view.epoch = Epoch(1);
   }
   void Pass(absl::Duration time) {
@@ -66,7 +66,7 @@ TEST_F(JobStatusTest, NextDue_ManyThingsHappen_FourTimesASecond) {
 }
 
 TEST_F(JobStatusTest, NextDue_WorldIsAwaited_OnceASecond) {
-  daemon_.view.state = "resetting";
+  daemon_.view.state = rendezvous::lifecycle::JobState::kResetting;
   JobStatus status(*output_, server_, clock_);
   status.Update();
   EXPECT_EQ(status.NextDue(), clock_.Now() + absl::Seconds(1));

@@ -9,6 +9,9 @@
 namespace hvd::launcher::report {
 namespace {
 
+using rendezvous::lifecycle::JobState;
+using rendezvous::lifecycle::WorkerState;
+
 std::string Count(int n, absl::string_view what) {
   return absl::StrCat(n, " ", what, n == 1 ? "" : "s");
 }
@@ -27,12 +30,12 @@ Tally CountWorkers(const rendezvous::membership::Membership::View& view) {
   for (const rendezvous::membership::Membership::HostView& host : view.hosts) {
     const int before = tally.members;
     for (const rendezvous::membership::Membership::WorkerView& worker : host.workers) {
-      const bool joining = worker.state == "joining";
-      if (worker.state == "starting") ++tally.starting;
-      if (worker.state == "leaving") ++tally.leaving;
+      const bool joining = worker.state == WorkerState::kJoining;
+      if (worker.state == WorkerState::kStarting) ++tally.starting;
+      if (worker.state == WorkerState::kLeaving) ++tally.leaving;
       if (joining && worker.rank < 0) ++tally.ready;
       if (joining && worker.rank >= 0) ++tally.asking;
-      if (worker.state == "running" || (joining && worker.rank >= 0)) ++tally.members;
+      if (worker.state == WorkerState::kRunning || (joining && worker.rank >= 0)) ++tally.members;
     }
     if (tally.members > before) ++tally.hosts;
   }
@@ -56,7 +59,7 @@ std::string Troubles(const rendezvous::membership::Membership::View& view) {
 StatusLine MakeStatusLine(const rendezvous::membership::Membership::View& view, absl::Time now) {
   const Tally tally = CountWorkers(view);
   const std::string troubles = Troubles(view);
-  const bool running = view.state == "running";
+  const bool running = view.state == JobState::kRunning;
   std::vector<std::string> parts;
   if (view.epoch > Epoch(0)) parts.push_back(absl::StrCat("world ", view.epoch.value()));
   if (running) {
@@ -67,7 +70,7 @@ StatusLine MakeStatusLine(const rendezvous::membership::Membership::View& view, 
     if (tally.leaving > 0) parts.push_back(absl::StrCat(tally.leaving, " leaving"));
   } else {
     parts.push_back(absl::StrCat(
-        view.state, ": ",
+        StateName(view.state), ": ",
         rendezvous::reporting::WithPatience(view.explanation, view.waits_until - now)));
   }
   if (view.failures > 0) {

@@ -5,12 +5,15 @@
 namespace hvd::launcher::report {
 namespace {
 
+using rendezvous::lifecycle::JobState;
+using rendezvous::lifecycle::WorkerState;
+
 const absl::Time kNow = absl::FromUnixSeconds(1000);
 
 using View = rendezvous::membership::Membership::View;
 
 void Add(View& view, const std::string& host,
-         const std::vector<std::pair<int, std::string>>& ranks_and_states,
+         const std::vector<std::pair<int, WorkerState>>& ranks_and_states,
          const std::string& condition = "") {
   rendezvous::membership::Membership::HostView added;
   added.host = {host, 4};
@@ -26,12 +29,12 @@ void Add(View& view, const std::string& host,
 
 View Running() {
   View view;
-  view.state = "running";
+  view.state = JobState::kRunning;
   view.explanation = "3 ranks run in world 7";
   view.epoch = Epoch(7);
   view.failures_left = 20;
-  Add(view, "a", {{0, "running"}, {1, "running"}});
-  Add(view, "b", {{2, "running"}});
+  Add(view, "a", {{0, WorkerState::kRunning}, {1, WorkerState::kRunning}});
+  Add(view, "b", {{2, WorkerState::kRunning}});
   return view;
 }
 
@@ -43,16 +46,20 @@ TEST(StatusLine, Running_CountsWorkersAndHosts) {
 
 TEST(StatusLine, Running_OneOfEach_HasNoPlural) {
   View view;
-  view.state = "running";
+  view.state = JobState::kRunning;
   view.epoch = Epoch(1);
   view.failures = 1;
-  Add(view, "a", {{0, "running"}});
+  Add(view, "a", {{0, WorkerState::kRunning}});
   EXPECT_EQ(MakeStatusLine(view, kNow).text, "world 1 | 1 worker on 1 host | 1 failure (0 left)");
 }
 
 TEST(StatusLine, Running_OthersAreNoMembers) {
   View view = Running();
-  Add(view, "c", {{-1, "starting"}, {-1, "joining"}, {3, "leaving"}, {3, "failed"}});
+  Add(view, "c",
+      {{-1, WorkerState::kStarting},
+       {-1, WorkerState::kJoining},
+       {3, WorkerState::kLeaving},
+       {3, WorkerState::kFailed}});
   view.failures = 2;
   view.failures_left = 18;
   const StatusLine line = MakeStatusLine(view, kNow);
@@ -64,7 +71,7 @@ TEST(StatusLine, Running_OthersAreNoMembers) {
 
 TEST(StatusLine, Running_MemberThatAsksForTheNextWorld_IsStillOne) {
   View view = Running();
-  view.hosts[1].workers[0].state = "joining";
+  view.hosts[1].workers[0].state = WorkerState::kJoining;
   const StatusLine line = MakeStatusLine(view, kNow);
   EXPECT_EQ(line.text, "world 7 | 3 workers on 2 hosts");
   EXPECT_FALSE(line.settled);
@@ -83,13 +90,13 @@ TEST(StatusLine, Running_TroublesOfHostsComeLast) {
 
 TEST(StatusLine, WithoutWorld_SaysWhatIsAwaited) {
   View view;
-  view.state = "forming";
+  view.state = JobState::kForming;
   view.explanation = "waiting for host b";
   view.waits_until = kNow + absl::Seconds(70);
   EXPECT_EQ(MakeStatusLine(view, kNow).text, "forming: waiting for host b; for up to 1m10s more");
   EXPECT_FALSE(MakeStatusLine(view, kNow).settled);
   view = Running();
-  view.state = "resetting";
+  view.state = JobState::kResetting;
   view.explanation = "waiting for rank 1 to ask for the next world";
   view.failures = 1;
   EXPECT_EQ(MakeStatusLine(view, kNow).text,

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rendezvous/lifecycle/states.h"
 #include "rendezvous/membership/archive_layout.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/policy/job_spec.h"
@@ -60,7 +61,7 @@ class Membership {
     WorkerId id;
     int rank = -1;
     int64_t pid = 0;
-    std::string state;
+    lifecycle::WorkerState state = lifecycle::WorkerState::kStarting;
   };
   struct HostView {
     HostSlots host;
@@ -74,7 +75,7 @@ class Membership {
   enum class Wait { kNothing, kHosts, kWorkers, kMembers, kInit };
   struct View {
     Epoch epoch;
-    std::string state;
+    lifecycle::JobState state = lifecycle::JobState::kForming;
     std::string explanation;
     std::vector<HostView> hosts;
     int min_workers = 0;

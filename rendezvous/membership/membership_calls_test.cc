@@ -174,7 +174,7 @@ TEST_F(MembershipCallsTest, Finished_ForAnEpochItIsNotIn_IsRefused) {
   RunJob({{"a", 2}});
   EXPECT_THAT(StatusOf(Finish(1, 2)), StatusIs(kFailedPrecondition));
   EXPECT_THAT(StatusOf(Finish(1, 0)), IsOk());
-  EXPECT_EQ(machine().Describe().hosts[0].workers[0].state, "running");
+  EXPECT_EQ(machine().Describe().hosts[0].workers[0].state, lifecycle::WorkerState::kRunning);
 }
 
 TEST_F(MembershipCallsTest, Failure_BreaksTheEpoch) {

@@ -103,7 +103,7 @@ TEST_F(MembershipEndingTest, Consequence_WaitsForItsCause) {
   EXPECT_EQ(machine().NextDeadline(), now() + absl::Milliseconds(500));
   EXPECT_THAT(machine().Explain(), HasSubstr("waiting for its cause"));
   Advance(absl::Milliseconds(499));
-  EXPECT_EQ(machine().Describe().state, "running");
+  EXPECT_EQ(machine().Describe().state, lifecycle::JobState::kRunning);
   EXPECT_THAT(Only<StopWorkersEffect>(Kill(2, SIGKILL)), SizeIs(1));
   Kill(3, SIGTERM);
   ASSERT_TRUE(verdict().has_value());

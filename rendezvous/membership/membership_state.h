@@ -193,8 +193,8 @@ struct Membership::State {
   Wait WaitsFor() const;
   absl::Time WaitsUntil(Wait wait) const;
   std::string Condition(const Host& host, const std::set<std::pair<int, int>>& taken) const;
-  std::string StateName() const;
-  std::string StateName(const Worker& worker) const;
+  lifecycle::JobState StateNow() const;
+  lifecycle::WorkerState StateOf(const Worker& worker) const;
 
   void Note(Notice::Kind kind, std::string text, const Worker* worker = nullptr,
             const Host* host = nullptr);

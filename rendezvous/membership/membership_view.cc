@@ -175,7 +175,7 @@ std::string Membership::State::Condition(const Host& host,
 Membership::View Membership::State::Describe() const {
   View view;
   view.epoch = epochs.current;
-  view.state = StateName();
+  view.state = StateNow();
   view.explanation = Explain();
   view.min_workers = spec.min_workers;
   view.max_workers = spec.max_workers;
@@ -200,23 +200,27 @@ Membership::View Membership::State::Describe() const {
   for (const Worker& worker : workers) {
     const bool has_rank = !elastic() || worker.last_world > Epoch(0);
     view.hosts[worker.place.host].workers.push_back(
-        WorkerView{worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateName(worker)});
+        WorkerView{worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateOf(worker)});
   }
   return view;
 }
 
-std::string Membership::State::StateName() const {
-  if (verdict.has_value()) return verdict->success ? "done" : "failed";
-  if (elastic() && epochs.current > Epoch(0)) return ComingTogether() ? "resetting" : "running";
-  return epochs.current == Epoch(0) || workers.SomeAsk() ? "forming" : "running";
+lifecycle::JobState Membership::State::StateNow() const {
+  using lifecycle::JobState;
+  if (verdict.has_value()) return verdict->success ? JobState::kDone : JobState::kFailed;
+  if (elastic() && epochs.current > Epoch(0))
+    return ComingTogether() ? JobState::kResetting : JobState::kRunning;
+  return epochs.current == Epoch(0) || workers.SomeAsk() ? JobState::kForming : JobState::kRunning;
 }
 
-std::string Membership::State::StateName(const Worker& worker) const {
-  if (worker.life.gone()) return worker.life.life() == Life::kFailed ? "failed" : "finished";
-  if (!worker.life.running()) return "leaving";
-  if (worker.join.has_value()) return "joining";
-  if (worker.life.member()) return "running";
-  return worker.last_world == Epoch(0) ? "starting" : "finished";
+lifecycle::WorkerState Membership::State::StateOf(const Worker& worker) const {
+  using lifecycle::WorkerState;
+  if (worker.life.gone())
+    return worker.life.life() == Life::kFailed ? WorkerState::kFailed : WorkerState::kFinished;
+  if (!worker.life.running()) return WorkerState::kLeaving;
+  if (worker.join.has_value()) return WorkerState::kJoining;
+  if (worker.life.member()) return WorkerState::kRunning;
+  return worker.last_world == Epoch(0) ? WorkerState::kStarting : WorkerState::kFinished;
 }
 
 }  // namespace hvd::rendezvous::membership

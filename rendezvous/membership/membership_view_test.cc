@@ -11,11 +11,11 @@ using ::testing::SizeIs;
 class MembershipViewTest : public MembershipFixture {
  protected:
   std::string Explain() { return machine().Explain(); }
-  std::string JobState() { return machine().Describe().state; }
-  std::vector<std::string> WorkerStates() {
-    std::vector<std::string> states;
+  absl::string_view JobState() { return StateName(machine().Describe().state); }
+  std::vector<absl::string_view> WorkerStates() {
+    std::vector<absl::string_view> states;
     for (const auto& host : machine().Describe().hosts) {
-      for (const auto& worker : host.workers) states.push_back(worker.state);
+      for (const auto& worker : host.workers) states.push_back(StateName(worker.state));
     }
     return states;
   }
@@ -113,7 +113,7 @@ TEST_F(MembershipViewTest, Describe_Done) {
     Exit(worker, 0);
   }
   const Membership::View view = machine().Describe();
-  EXPECT_EQ(view.state, "done");
+  EXPECT_EQ(view.state, lifecycle::JobState::kDone);
   EXPECT_EQ(view.epoch, Epoch(1));
   ASSERT_THAT(view.hosts, SizeIs(2));
   EXPECT_EQ(view.hosts[1].host.host, "b");

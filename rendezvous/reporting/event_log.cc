@@ -58,7 +58,16 @@ absl::string_view NoticeKindName(membership::Notice::Kind kind) {
     case membership::Notice::Kind::kHostBack:
       return "host_back";
   }
-  return "unknown";
+  return "";
+}
+
+std::vector<membership::Notice::Kind> AllNoticeKinds() {
+  std::vector<membership::Notice::Kind> kinds;
+  for (int number = 0;; ++number) {
+    const auto kind = static_cast<membership::Notice::Kind>(number);
+    if (NoticeKindName(kind).empty()) return kinds;
+    kinds.push_back(kind);
+  }
 }
 
 std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +19,8 @@ namespace hvd::rendezvous::reporting {
 
 // The kind as the log has it: "host_joined".
 absl::string_view NoticeKindName(membership::Notice::Kind kind);
+// All kinds, in the order of their numbers.
+std::vector<membership::Notice::Kind> AllNoticeKinds();
 
 // One line, with its '\n'. Fields, in this order: "time" (RFC 3339, UTC, microseconds), "kind",
 // "epoch"; those of "host", "worker", "rank", "size", "commit" that the notice has; "text".

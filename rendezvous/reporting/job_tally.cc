@@ -56,7 +56,16 @@ void JobTally::Observe(const membership::Notice& notice, absl::Time now) {
       return;
     case membership::Notice::Kind::kWorldFormed:
       return Form(notice, now);
-    default:
+    case membership::Notice::Kind::kHostDraining:
+    case membership::Notice::Kind::kWorkerStarted:
+    case membership::Notice::Kind::kWorkerLeft:
+    case membership::Notice::Kind::kEpochChanging:
+    case membership::Notice::Kind::kSlotCooling:
+    case membership::Notice::Kind::kStalled:
+    case membership::Notice::Kind::kStack:
+    case membership::Notice::Kind::kRestarted:
+    case membership::Notice::Kind::kHostBack:
+    case membership::Notice::Kind::kWorldIdle:
       return;
   }
 }

@@ -15,12 +15,6 @@ namespace {
 
 using Kind = membership::Notice::Kind;
 
-constexpr Kind kKinds[] = {
-    Kind::kHostJoined,   Kind::kHostLost,      Kind::kHostDraining, Kind::kHostLeft,
-    Kind::kDrainOverran, Kind::kWorkerStarted, Kind::kWorkerFailed, Kind::kWorkerLeft,
-    Kind::kEpochBroken,  Kind::kEpochChanging, Kind::kWorldFormed,  Kind::kWaiting,
-    Kind::kWorldIdle,    Kind::kSlotCooling,   Kind::kStalled,      Kind::kStack};
-
 std::string Escape(absl::string_view value) {
   return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
 }
@@ -58,11 +52,11 @@ class Page {
 };
 
 void AddWorkers(const JobReport& job, const Page::AddSample& add) {
-  std::map<std::string, int> by_state;
+  std::map<lifecycle::WorkerState, int> by_state;
   for (const membership::Membership::HostView& host : job.view.hosts) {
     for (const membership::Membership::WorkerView& worker : host.workers) ++by_state[worker.state];
   }
-  for (const auto& [state, count] : by_state) add("state", state, count);
+  for (const auto& [state, count] : by_state) add("state", StateName(state), count);
 }
 
 void AddHosts(const JobReport& job, const Page::AddSample& add) {
@@ -86,13 +80,12 @@ void AddSize(Page& page) {
                  [](const JobReport& job) { return job.view.epoch.value(); });
   page.AddNumber("horovod_world_size", "gauge", "Ranks of the newest world.",
                  [](const JobReport& job) { return job.view.size; });
-  page.Add(
-      "horovod_job_state", "gauge", "The state the job is in.",
-      [](const JobReport& job, const Page::AddSample& add) { add("state", job.view.state, 1); });
+  page.Add("horovod_job_state", "gauge", "The state the job is in.",
+           [](const JobReport& job, const Page::AddSample& add) {
+             add("state", StateName(job.view.state), 1);
+           });
   page.AddNumber("horovod_waiting", "gauge", "1 while no world is up: workers are awaited.",
-                 [](const JobReport& job) {
-                   return job.view.state == "forming" || job.view.state == "resetting" ? 1 : 0;
-                 });
+                 [](const JobReport& job) { return IsWaiting(job.view.state) ? 1 : 0; });
   page.AddNumber("horovod_min_workers", "gauge", "The job goes on with no fewer.",
                  [](const JobReport& job) { return job.view.min_workers; });
   page.AddNumber("horovod_max_workers", "gauge", "The job never uses more.",
@@ -131,7 +124,7 @@ void AddEvents(Page& page) {
                  [](const JobReport& job) { return job.view.failures_left; });
   page.Add("horovod_events_total", "counter", "What happened, by kind, as in the event log.",
            [](const JobReport& job, const Page::AddSample& add) {
-             for (const Kind kind : kKinds) {
+             for (const Kind kind : AllNoticeKinds()) {
                add("kind", NoticeKindName(kind), static_cast<double>(job.history.count(kind)));
              }
            });

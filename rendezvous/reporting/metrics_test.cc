@@ -15,19 +15,23 @@ JobReport Report(const std::string& id) {
   report.job_id = id;
   report.now = absl::FromUnixSeconds(100);
   report.view.epoch = Epoch(3);
-  report.view.state = "running";
+  report.view.state = lifecycle::JobState::kRunning;
   report.view.size = 2;
   report.view.min_workers = 1;
   report.view.max_workers = 4;
   report.view.failures = 5;
   report.view.failures_left = 6;
-  report.view.hosts = {
-      {{"a", 2},
-       true,
-       "",
-       absl::InfiniteFuture(),
-       {{WorkerId(1), 0, 77, "running"}, {WorkerId(2), 1, 78, "running"}}},
-      {{"b", 4}, false, "", absl::InfiniteFuture(), {{WorkerId(3), -1, 79, "starting"}}}};
+  report.view.hosts = {{{"a", 2},
+                        true,
+                        "",
+                        absl::InfiniteFuture(),
+                        {{WorkerId(1), 0, 77, lifecycle::WorkerState::kRunning},
+                         {WorkerId(2), 1, 78, lifecycle::WorkerState::kRunning}}},
+                       {{"b", 4},
+                        false,
+                        "",
+                        absl::InfiniteFuture(),
+                        {{WorkerId(3), -1, 79, lifecycle::WorkerState::kStarting}}}};
   return report;
 }
 
@@ -65,11 +69,14 @@ TEST(MetricsTest, History_IsCounted) {
   ExpectLine(text, "horovod_seconds_since_world{job=\"j\"} 10");
   ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"worker_failed\"} 1");
   ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"host_lost\"} 0");
+  ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"daemon_restarted\"} 0");
+  ExpectLine(text, "horovod_events_total{job=\"j\",kind=\"host_back\"} 0");
 }
 
 TEST(MetricsTest, WithoutAWorld_TheJobWaits) {
   JobReport report = Report("j");
-  for (const char* state : {"forming", "resetting"}) {
+  for (const lifecycle::JobState state :
+       {lifecycle::JobState::kForming, lifecycle::JobState::kResetting}) {
     report.view.state = state;
     ExpectLine(RenderMetrics({report}), "horovod_waiting{job=\"j\"} 1");
   }

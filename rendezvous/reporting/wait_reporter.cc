@@ -20,8 +20,9 @@ Tally CountMembers(const membership::Membership::View& view) {
   Tally tally;
   for (const membership::Membership::HostView& host : view.hosts) {
     for (const membership::Membership::WorkerView& worker : host.workers) {
-      if (worker.state == "finished") ++tally.finished;
-      if (worker.state == "running") tally.running.emplace_back(worker.rank, host.host.host);
+      if (worker.state == lifecycle::WorkerState::kFinished) ++tally.finished;
+      if (worker.state == lifecycle::WorkerState::kRunning)
+        tally.running.emplace_back(worker.rank, host.host.host);
     }
   }
   return tally;
@@ -30,7 +31,8 @@ Tally CountMembers(const membership::Membership::View& view) {
 // Who runs on although others have finished; empty: nobody has, or nobody does.
 std::string LastOnes(const membership::Membership::View& view) {
   const Tally tally = CountMembers(view);
-  if (view.state != "running" || tally.finished == 0 || tally.running.empty()) return "";
+  if (view.state != lifecycle::JobState::kRunning || tally.finished == 0 || tally.running.empty())
+    return "";
   std::string who;
   if (tally.running.size() == 1) {
     who = absl::StrCat(phrases::RankOnHost(tally.running[0].first, tally.running[0].second),

@@ -5,6 +5,8 @@
 namespace hvd::rendezvous::reporting {
 namespace {
 
+using lifecycle::WorkerState;
+
 class WaitingNewsTest : public testing::Test {
  protected:
   // What is said while the time passes, with a look each second.
@@ -23,9 +25,9 @@ class WaitingNewsTest : public testing::Test {
     view_.explanation = explanation;
     view_.waits_until = now_ + limit;
   }
-  void Run(const std::vector<std::string>& states) {
+  void Run(const std::vector<WorkerState>& states) {
     view_ = {};
-    view_.state = "running";
+    view_.state = lifecycle::JobState::kRunning;
     view_.explanation = "ranks run";
     view_.hosts.resize(1);
     view_.hosts[0].host.host = "h";
@@ -81,20 +83,20 @@ TEST_F(WaitingNewsTest, Judge_MemberWithoutInit_IsToldWithoutLimit) {
 }
 
 TEST_F(WaitingNewsTest, Judge_RankThatRunsOnAlone_IsNamed) {
-  Run({"finished", "running", "finished"});
+  Run({WorkerState::kFinished, WorkerState::kRunning, WorkerState::kFinished});
   EXPECT_EQ(Pass(absl::Seconds(65)),
             std::vector<std::string>(
                 {"rank 1 on host h still runs, and the job waits: 2 ranks have finished"}));
-  Run({"running", "running", "finished"});
+  Run({WorkerState::kRunning, WorkerState::kRunning, WorkerState::kFinished});
   EXPECT_EQ(
       Pass(absl::Seconds(30)),
       std::vector<std::string>({"ranks 0, 1 still run, and the job waits: 1 rank has finished"}));
 }
 
 TEST_F(WaitingNewsTest, Judge_JobThatRuns_IsNoNews) {
-  Run({"running", "running"});
+  Run({WorkerState::kRunning, WorkerState::kRunning});
   EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());
-  Run({"finished", "finished"});
+  Run({WorkerState::kFinished, WorkerState::kFinished});
   EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());
 }
 

@@ -52,14 +52,14 @@ std::string OfThisVersion(const std::string& journal) {
 
 std::string Describe(const Recovered& job) {
   const membership::Membership::View view = job.machine->Describe();
-  std::string text = absl::StrCat("epoch ", view.epoch.value(), ", ", view.state, ", failures ",
-                                  view.failures, "\n");
+  std::string text = absl::StrCat("epoch ", view.epoch.value(), ", ", StateName(view.state),
+                                  ", failures ", view.failures, "\n");
   for (const auto& host : view.hosts) {
     absl::StrAppend(&text, host.host.host, ":", host.host.slots,
                     host.attached ? " attached\n" : "\n");
     for (const auto& worker : host.workers) {
       absl::StrAppend(&text, "  worker ", worker.id.value(), " rank ", worker.rank, " pid ",
-                      worker.pid, " ", worker.state, "\n");
+                      worker.pid, " ", StateName(worker.state), "\n");
     }
   }
   for (const membership::WorldMember& member : job.machine->world()->members) {

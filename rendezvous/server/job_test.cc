@@ -65,7 +65,7 @@ class JobTest : public testing::Test {
 const membership::HostJoined kHostA{{"a", 1}, Incarnation(9), {}};
 
 TEST_F(JobTest, NewJournal_JobBegins_WithoutARestart) {
-  EXPECT_EQ(Start()->Report()->view.state, "forming");
+  EXPECT_EQ(Start()->Report()->view.state, lifecycle::JobState::kForming);
   EXPECT_EQ(Count<membership::Restarted>(), 0);
 }
 
@@ -146,7 +146,7 @@ TEST_F(JobTest, JournalBreaks_NothingIsDecidedAnyMore) {
   job->Post(kHostA);
   job->Post(membership::StopRequested{"enough", 3, absl::ZeroDuration()});
   EXPECT_EQ(errors_.Next().message(), "full");
-  EXPECT_EQ(job->Report()->view.state, "forming");
+  EXPECT_EQ(job->Report()->view.state, lifecycle::JobState::kForming);
   EXPECT_TRUE(verdicts_.empty());
   EXPECT_TRUE(errors_.empty());
 }

@@ -146,7 +146,7 @@ TEST_F(RendezvousServerTest, OfferedSlots_WorkersStart_AndFormAWorldWithoutAnAge
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_EQ(answer->world().members_size(), 2);
   }
-  EXPECT_EQ(job->Describe().state, "running");
+  EXPECT_EQ(job->Describe().state, lifecycle::JobState::kRunning);
   EXPECT_TRUE(absl::StrContains(server_->Metrics(), "horovod_world_size{job=\"" + job->id()));
 }
 

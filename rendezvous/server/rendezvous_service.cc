@@ -66,7 +66,7 @@ void ToProto(const membership::Membership::HostView& view, absl::Time now, pb::H
     added.set_worker_id(worker.id.value());
     added.set_rank(worker.rank);
     added.set_pid(worker.pid);
-    added.set_state(worker.state);
+    added.set_state(std::string(StateName(worker.state)));
   }
 }
 
@@ -74,7 +74,7 @@ void ToProto(const reporting::JobReport& report, pb::GetStatusResponse& proto) {
   const membership::Membership::View& view = report.view;
   proto.set_job_id(report.job_id);
   proto.set_epoch(view.epoch.value());
-  proto.set_state(view.state);
+  proto.set_state(std::string(StateName(view.state)));
   proto.set_explanation(view.explanation);
   for (const membership::Membership::HostView& host : view.hosts)
     ToProto(host, report.now, *proto.add_hosts());
@@ -248,7 +248,7 @@ absl::Status RendezvousService::CheckDrain(const std::string& host,
     return absl::FailedPreconditionError(
         "the job is not elastic: it can't go on without one of its hosts");
   }
-  if (view.state == "done" || view.state == "failed") {
+  if (IsOver(view.state)) {
     return absl::FailedPreconditionError("the job is over");
   }
   for (const membership::Membership::HostView& each : view.hosts) {

@@ -321,15 +321,18 @@ TEST_F(RendezvousServiceTest, NoWorkerNamed_IsTheMachinesToJudge) {
 TEST_F(RendezvousServiceTest, GetStatus_ShowsTheReport) {
   report_.job_id = "job";
   report_.view.epoch = Epoch(3);
-  report_.view.state = "running";
+  report_.view.state = lifecycle::JobState::kRunning;
   report_.view.explanation = "all is well";
   report_.view.min_workers = 1;
   report_.view.max_workers = 4;
   report_.view.size = 2;
   report_.view.failures = 5;
   report_.view.failures_left = 6;
-  report_.view.hosts = {
-      {{"a", 2}, true, "draining", absl::FromUnixMillis(14001), {{WorkerId(1), 0, 77, "running"}}}};
+  report_.view.hosts = {{{"a", 2},
+                         true,
+                         "draining",
+                         absl::FromUnixMillis(14001),
+                         {{WorkerId(1), 0, 77, lifecycle::WorkerState::kRunning}}}};
   membership::Notice notice;
   notice.kind = membership::Notice::Kind::kWorldFormed;
   notice.text = "2 workers";
@@ -358,7 +361,7 @@ TEST_F(RendezvousServiceTest, Drain_ThatCantBe_IsRefused) {
   report_.view.hosts = {{{"a", 2}, true, "", absl::InfiniteFuture(), {}}};
   EXPECT_EQ(Call(&pb::Rendezvous::Stub::Drain, DrainOf("b")).get().status.error_code(),
             grpc::StatusCode::NOT_FOUND);
-  report_.view.state = "failed";
+  report_.view.state = lifecycle::JobState::kFailed;
   EXPECT_EQ(Call(&pb::Rendezvous::Stub::Drain, DrainOf("a")).get().status.error_code(),
             grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_TRUE(events_.empty());

@@ -76,15 +76,15 @@ TEST_F(ServerTest, RequestStop_EndsTheJobWithItsCode) {
   };
   auto server = Server::Start(options_);
   ASSERT_TRUE(server.ok());
-  EXPECT_EQ((*server)->Describe().state, "forming");
+  EXPECT_EQ((*server)->Describe().state, lifecycle::JobState::kForming);
   (*server)->RequestStop("Ctrl-C", 130, absl::ZeroDuration());
   finished.WaitForNotification();
   EXPECT_EQ(verdict.exit_code, 130);
-  EXPECT_EQ((*server)->Describe().state, "failed");
+  EXPECT_EQ((*server)->Describe().state, lifecycle::JobState::kFailed);
 }
 
 TEST_F(ServerTest, Describe_FromOnFinished_DoesNotDeadlock) {
-  std::string state;
+  std::optional<lifecycle::JobState> state;
   absl::Notification finished;
   absl::Notification assigned;
   std::unique_ptr<Server> server;
@@ -97,7 +97,7 @@ TEST_F(ServerTest, Describe_FromOnFinished_DoesNotDeadlock) {
   assigned.Notify();
   server->RequestStop("enough", 1, absl::ZeroDuration());
   finished.WaitForNotification();
-  EXPECT_EQ(state, "failed");
+  EXPECT_EQ(state, lifecycle::JobState::kFailed);
 }
 
 }  // namespace

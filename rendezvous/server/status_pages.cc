@@ -19,8 +19,8 @@ net::HttpResponse Metrics(Server& server) {
 net::HttpResponse Readiness(Server& server) {
   net::HttpResponse response;
   const membership::Membership::View view = server.Describe();
-  if (view.state == "done" || view.state == "failed") response.code = 503;
-  response.body = absl::StrCat(view.state, ": ", view.explanation, "\n");
+  if (IsOver(view.state)) response.code = 503;
+  response.body = absl::StrCat(StateName(view.state), ": ", view.explanation, "\n");
   return response;
 }
 

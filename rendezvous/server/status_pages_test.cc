@@ -21,11 +21,11 @@ class FakeServer : public Server {
 
 TEST(AnswerStatusPage, Readyz_SaysStateAndWhetherItIsOver) {
   FakeServer server;
-  server.view.state = "running";
+  server.view.state = lifecycle::JobState::kRunning;
   server.view.explanation = "2 ranks run";
   EXPECT_EQ(AnswerStatusPage("/readyz", server).code, 200);
   EXPECT_EQ(AnswerStatusPage("/readyz", server).body, "running: 2 ranks run\n");
-  server.view.state = "failed";
+  server.view.state = lifecycle::JobState::kFailed;
   EXPECT_EQ(AnswerStatusPage("/readyz", server).code, 503);
 }
 

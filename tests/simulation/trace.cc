@@ -125,8 +125,8 @@ std::string ToText(const rendezvous::membership::Effect& effect) {
 }
 
 std::string ToText(const rendezvous::membership::Membership::View& view) {
-  std::string text =
-      absl::StrCat(view.state, ", epoch ", view.epoch.value(), ": ", view.explanation, "\n");
+  std::string text = absl::StrCat(StateName(view.state), ", epoch ", view.epoch.value(), ": ",
+                                  view.explanation, "\n");
   if (view.commit > 0) absl::StrAppend(&text, "  commit ", view.commit, "\n");
   if (view.lost_time > absl::ZeroDuration()) {
     absl::StrAppend(&text, "  lost ", view.lost_steps, " steps, ",
@@ -138,7 +138,7 @@ std::string ToText(const rendezvous::membership::Membership::View& view) {
                     host.condition.empty() ? "" : absl::StrCat(", ", host.condition), "\n");
     for (const rendezvous::membership::Membership::WorkerView& worker : host.workers) {
       absl::StrAppend(&text, "    worker ", worker.id.value(), ", rank ", worker.rank, ", pid ",
-                      worker.pid, ", ", worker.state, "\n");
+                      worker.pid, ", ", StateName(worker.state), "\n");
     }
   }
   return text;

@@ -1,0 +1,38 @@
+// The states of a job and of a worker, as they are shown to people.
+#ifndef RENDEZVOUS_LIFECYCLE_STATES_H_
+#define RENDEZVOUS_LIFECYCLE_STATES_H_
+
+#include "absl/strings/string_view.h"
+
+namespace hvd::rendezvous::lifecycle {
+
+enum class JobState {
+  kForming,    // no world yet; in a static job also: every member is to ask for the next one
+  kRunning,    // in a world
+  kResetting,  // elastic jobs: the next world is awaited
+  kDone,
+  kFailed,
+};
+
+// No world is up: workers are awaited.
+bool IsWaiting(JobState state);
+// The verdict is known.
+bool IsOver(JobState state);
+
+// A summary of the worker's WorkerLifecycle and of its calls.
+enum class WorkerState {
+  kStarting,  // was never in a world
+  kJoining,   // asks for a world
+  kRunning,   // a member of the newest world
+  kLeaving,   // it fails, or is to end
+  kFinished,
+  kFailed,
+};
+
+// As GetStatus, the metrics and the status line name them: "forming".
+absl::string_view StateName(JobState state);
+absl::string_view StateName(WorkerState state);
+
+}  // namespace hvd::rendezvous::lifecycle
+
+#endif  // RENDEZVOUS_LIFECYCLE_STATES_H_
