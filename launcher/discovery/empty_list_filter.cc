@@ -4,7 +4,7 @@
 
 namespace hvd::launcher::discovery {
 
-absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> EmptyListFilter::Judge(
+absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> EmptyListFilter::Check(
     absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts) {
   if (!hosts.ok() || !hosts->empty()) {
     empty_ones_ = 0;

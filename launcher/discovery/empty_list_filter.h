@@ -23,7 +23,7 @@ class EmptyListFilter {
 
   // Takes each result of the discovery, in order, and returns it; but NotFound for an empty list
   // that is not believed.
-  absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> Judge(
+  absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> Check(
       absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> hosts);
 
  private:

@@ -10,7 +10,7 @@ using Hosts = std::vector<rendezvous::membership::HostSlots>;
 class EmptyListFilterTest : public testing::Test {
  protected:
   bool Believed(const Hosts& hosts) {
-    const absl::StatusOr<Hosts> result = lists_.Judge(hosts);
+    const absl::StatusOr<Hosts> result = lists_.Check(hosts);
     EXPECT_EQ(result.value_or(hosts).size(), hosts.size());
     return result.ok();
   }
@@ -38,13 +38,13 @@ TEST_F(EmptyListFilterTest, HostsOrAFailureBetween_TheCountBeginsAgain) {
   for (int i = 1; i < EmptyListFilter::kBelieved; ++i) EXPECT_FALSE(Believed({}));
   EXPECT_TRUE(Believed(some_));
   for (int i = 1; i < EmptyListFilter::kBelieved; ++i) EXPECT_FALSE(Believed({}));
-  EXPECT_EQ(lists_.Judge(absl::InternalError("x")).status(), absl::InternalError("x"));
+  EXPECT_EQ(lists_.Check(absl::InternalError("x")).status(), absl::InternalError("x"));
   EXPECT_FALSE(Believed({}));
 }
 
 TEST_F(EmptyListFilterTest, SaysWhoAndWhatWillBe) {
   Believed(some_);
-  const absl::Status status = lists_.Judge(Hosts()).status();
+  const absl::Status status = lists_.Check(Hosts()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(status.message(),
             "the script ./hosts.sh lists no host at all, which counts if it does so 10 times in a "

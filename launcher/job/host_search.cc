@@ -63,7 +63,7 @@ class Searching : public HostSearch {
   void Run() {
     discovery::EmptyListFilter lists(source_.name());
     while (true) {
-      discovery::HostSource::Hosts hosts = lists.Judge(source_.Next(stop_));
+      discovery::HostSource::Hosts hosts = lists.Check(source_.Next(stop_));
       if (!stop_.status().ok()) return;
       if (hosts.ok()) {
         on_found_(places_.Find(*hosts));

@@ -82,7 +82,7 @@ void JobRun::Start() {
   } else {
     Verbose(absl::StrCat("horovodrun status won't find this job: ", job_file.status().message()));
   }
-  waiting_.Judge(server_->Describe(), clock_.Now());
+  waiting_.Check(server_->Describe(), clock_.Now());
   const absl::Status serving = ServeMetrics();
   if (!serving.ok()) return Fail(absl::StrCat("--metrics: ", serving.message()), kUsageError);
   if (plan_.elastic.has_value()) return StartElasticFleet();
@@ -188,7 +188,7 @@ void JobRun::ExplainLoss(const AgentHasExited& event) {
 
 void JobRun::On(const JobHasFinished& event) {
   Verbose(absl::StrCat("verdict: ", event.verdict.summary));
-  if (status_.has_value()) status_->SomethingHappened();
+  if (status_.has_value()) status_->WakeUp();
   verdict_ = event.verdict;
   if (!explained_ || stop_signals_ > 0) exit_code_ = event.verdict.exit_code;
   if (phase_ > Phase::kEnding) return;
@@ -197,9 +197,9 @@ void JobRun::On(const JobHasFinished& event) {
 }
 
 void JobRun::On(const NoticeHappened& event) {
-  if (status_.has_value()) status_->SomethingHappened();
-  waiting_.SomethingHappened(clock_.Now());
-  const rendezvous::reporting::JobProgress::Line line = progress_.Tell(event.notice, event.when);
+  if (status_.has_value()) status_->WakeUp();
+  waiting_.WakeUp(clock_.Now());
+  const rendezvous::reporting::JobSummary::Line line = progress_.Tell(event.notice, event.when);
   // What else happens to a static job, its end says.
   const bool matters =
       elastic_.has_value() || event.notice.kind == rendezvous::membership::Notice::Kind::kStalled;
@@ -212,7 +212,7 @@ void JobRun::On(const NoticeHappened& event) {
 
 void JobRun::On(const HostsFound& event) {
   if (Ending()) return;
-  const std::string warning = search_warnings_.Judge(event.hosts.status(), clock_.Now());
+  const std::string warning = search_warnings_.Check(event.hosts.status(), clock_.Now());
   if (!search_warnings_.ever_succeeded()) {
     return Fail(event.hosts.status().message(), kUsageError);
   }

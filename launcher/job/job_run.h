@@ -112,8 +112,8 @@ class JobRun {
   std::optional<JobStatus> status_;      // likewise
   std::unique_ptr<HostSearch> search_;
   SearchWarnings search_warnings_;
-  rendezvous::reporting::JobProgress progress_;
-  rendezvous::reporting::WaitingNews waiting_;
+  rendezvous::reporting::JobSummary progress_;
+  rendezvous::reporting::WaitReporter waiting_;
 
   Phase phase_ = Phase::kStarting;
   absl::Time deadline_ = absl::InfiniteFuture();       // of the phase

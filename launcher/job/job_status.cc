@@ -8,12 +8,12 @@ namespace hvd::launcher::job {
 
 JobStatus::JobStatus(console::OutputSink& output, rendezvous::server::Server& server, Clock& clock)
     : output_(output), server_(server), clock_(clock) {
-  SomethingHappened();
+  WakeUp();
 }
 
 JobStatus::~JobStatus() { output_.SetStatus(""); }
 
-void JobStatus::SomethingHappened() {
+void JobStatus::WakeUp() {
   if (!output_.has_status_line()) return;
   due_ = std::min(due_, std::max(clock_.Now(), updated_ + kLeastPause));
 }

@@ -23,7 +23,7 @@ class JobStatus {
   JobStatus(const JobStatus&) = delete;
   JobStatus& operator=(const JobStatus&) = delete;
 
-  void SomethingHappened();
+  void WakeUp();
 
   // When Update is to be called next.
   absl::Time NextDue() const { return due_; }

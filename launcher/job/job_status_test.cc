@@ -50,7 +50,7 @@ TEST_F(JobStatusTest, NextDue_Settled_OnlyWhenSomethingHappens) {
   status.Update();
   EXPECT_EQ(status.NextDue(), absl::InfiniteFuture());
   Pass(absl::Seconds(10));
-  status.SomethingHappened();
+  status.WakeUp();
   EXPECT_EQ(status.NextDue(), clock_.Now());
 }
 
@@ -58,10 +58,10 @@ TEST_F(JobStatusTest, NextDue_ManyThingsHappen_FourTimesASecond) {
   JobStatus status(*output_, server_, clock_);
   const absl::Time start = clock_.Now();
   status.Update();
-  status.SomethingHappened();
+  status.WakeUp();
   EXPECT_EQ(status.NextDue(), start + absl::Milliseconds(250));
   Pass(absl::Milliseconds(100));
-  status.SomethingHappened();
+  status.WakeUp();
   EXPECT_EQ(status.NextDue(), start + absl::Milliseconds(250));
 }
 
@@ -75,7 +75,7 @@ TEST_F(JobStatusTest, NextDue_WorldIsAwaited_OnceASecond) {
 TEST_F(JobStatusTest, NextDue_NoTerminal_Never) {
   console::OutputSink plain({});
   JobStatus status(plain, server_, clock_);
-  status.SomethingHappened();
+  status.WakeUp();
   EXPECT_EQ(status.NextDue(), absl::InfiniteFuture());
 }
 

@@ -48,7 +48,7 @@ absl::Status JobRun::AllStarted() {
 void JobRun::ReportWaiting() {
   rendezvous::membership::Membership::View view = server_->Describe();
   if (view.waits_for == rendezvous::membership::Membership::Wait::kHosts) AddWhatIsKnown(view);
-  const std::string line = waiting_.Judge(view, clock_.Now());
+  const std::string line = waiting_.Check(view, clock_.Now());
   if (!line.empty()) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
 }
 

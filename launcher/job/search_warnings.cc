@@ -15,7 +15,7 @@ std::string SearchWarnings::JudgeSuccess(absl::Time now) {
   return absl::StrCat("host discovery has worked again for ", text::DurationText(kCalm));
 }
 
-std::string SearchWarnings::Judge(const absl::Status& status, absl::Time now) {
+std::string SearchWarnings::Check(const absl::Status& status, absl::Time now) {
   if (status.ok()) return JudgeSuccess(now);
   well_since_ = absl::InfiniteFuture();
   const std::string text(status.message());

@@ -20,7 +20,7 @@ class SearchWarnings {
   static constexpr absl::Duration kCalm = absl::Minutes(1);
 
   // Takes the status of a result (see HostsFound) and returns a line, or nothing.
-  std::string Judge(const absl::Status& status, absl::Time now);
+  std::string Check(const absl::Status& status, absl::Time now);
 
   bool ever_succeeded() const { return ever_succeeded_; }
 

@@ -23,7 +23,7 @@ security::PeerCredentials Get(const pb::journal::Credentials& from) {
   return {from.token(), from.ca_certificate(), from.certificate(), from.private_key()};
 }
 
-pb::journal::Job ToMessage(const KeptJob& job, const policy::JobSpec& spec) {
+pb::journal::Job ToMessage(const PersistentJob& job, const policy::JobSpec& spec) {
   pb::journal::Job message;
   message.set_job_id(job.job_id);
   *message.mutable_spec() = journal::ToMessage(spec);
@@ -36,8 +36,8 @@ pb::journal::Job ToMessage(const KeptJob& job, const policy::JobSpec& spec) {
 
 }  // namespace
 
-absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen) {
-  KeptJob job;
+absl::StatusOr<PersistentJob> NewJob(const std::vector<std::string>& listen) {
+  PersistentJob job;
   job.job_id = security::NewJobId();
   // The authority is gone when its two certificates are issued: nobody can make a third.
   ASSIGN_OR_RETURN(const std::unique_ptr<security::JobAuthority> authority,
@@ -49,10 +49,10 @@ absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen) {
   return job;
 }
 
-absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const policy::JobSpec& spec,
-                                    const std::vector<std::string>& listen) {
+absl::StatusOr<PersistentJob> OpenPersistentJob(JobStore& store, const policy::JobSpec& spec,
+                                                const std::vector<std::string>& listen) {
   if (!store.identity().has_value()) {
-    ASSIGN_OR_RETURN(KeptJob job, NewJob(listen));
+    ASSIGN_OR_RETURN(PersistentJob job, NewJob(listen));
     RETURN_IF_ERROR(store.SaveIdentity(ToMessage(job, spec)));
     return job;
   }
@@ -65,7 +65,8 @@ absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const policy::JobSpec& spec
                      ", which was started with other options; give the same ones, or another "
                      "directory for another job"));
   }
-  KeptJob job{kept.job_id(), Get(kept.daemon()), Get(kept.hosts()), kept.secret_key(), listen};
+  PersistentJob job{kept.job_id(), Get(kept.daemon()), Get(kept.hosts()), kept.secret_key(),
+                    listen};
   if (kept.addresses_size() > 0)
     job.listen.assign(kept.addresses().begin(), kept.addresses().end());
   return job;

@@ -15,7 +15,7 @@
 namespace hvd::rendezvous::daemon {
 
 // Identity, secrets and addresses of a job. A plain value.
-struct KeptJob {
+struct PersistentJob {
   std::string job_id;
   security::PeerCredentials daemon;  // this process's
   security::PeerCredentials hosts;   // every agent's and worker's
@@ -24,13 +24,13 @@ struct KeptJob {
 };
 
 // A new job.   Internal: OpenSSL failed.
-absl::StatusOr<KeptJob> NewJob(const std::vector<std::string>& listen);
+absl::StatusOr<PersistentJob> NewJob(const std::vector<std::string>& listen);
 
 // The store's job, or a new one, which is kept there before this returns.
 //   FailedPrecondition: the job there is another than `spec` and `listen` ask for.
 //   Internal: OpenSSL failed, or nothing can be written there.
-absl::StatusOr<KeptJob> OpenKeptJob(JobStore& store, const policy::JobSpec& spec,
-                                    const std::vector<std::string>& listen);
+absl::StatusOr<PersistentJob> OpenPersistentJob(JobStore& store, const policy::JobSpec& spec,
+                                                const std::vector<std::string>& listen);
 
 // Keeps the addresses that the job is served at, so that it will be served there again.
 //   Internal: nothing can be written there.

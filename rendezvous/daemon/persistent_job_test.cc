@@ -11,17 +11,17 @@
 namespace hvd::rendezvous::daemon {
 namespace {
 
-class KeptJobTest : public testing::Test {
+class PersistentJobTest : public testing::Test {
  protected:
-  ~KeptJobTest() override {
+  ~PersistentJobTest() override {
     for (const char* name : {"/job.pb", "/lock"}) unlink((path_ + name).c_str());
     rmdir(path_.c_str());
   }
 
-  absl::StatusOr<KeptJob> Open() {
+  absl::StatusOr<PersistentJob> Open() {
     const auto dir = FileJobStore::Open(path_);
     EXPECT_TRUE(dir.ok()) << dir.status();
-    return OpenKeptJob(**dir, spec_, listen_);
+    return OpenPersistentJob(**dir, spec_, listen_);
   }
 
   const std::string path_ = testing::TempDir() + "/kept_job_" + std::to_string(getpid());
@@ -29,14 +29,14 @@ class KeptJobTest : public testing::Test {
   std::vector<std::string> listen_ = {"127.0.0.1:0", "127.0.0.2:0"};
 };
 
-TEST_F(KeptJobTest, SecondTime_EverythingIsTheSame) {
+TEST_F(PersistentJobTest, SecondTime_EverythingIsTheSame) {
   const auto first = Open();
   const auto second = Open();
   ASSERT_TRUE(first.ok() && second.ok()) << second.status();
   EXPECT_EQ(second->job_id, first->job_id);
   EXPECT_EQ(second->secret_key, first->secret_key);
   EXPECT_EQ(second->secret_key.size(), 32u);
-  for (const auto member : {&KeptJob::daemon, &KeptJob::hosts}) {
+  for (const auto member : {&PersistentJob::daemon, &PersistentJob::hosts}) {
     EXPECT_EQ(((*second).*member).token, ((*first).*member).token);
     EXPECT_EQ(((*second).*member).ca_certificate, ((*first).*member).ca_certificate);
     EXPECT_EQ(((*second).*member).certificate, ((*first).*member).certificate);
@@ -45,14 +45,14 @@ TEST_F(KeptJobTest, SecondTime_EverythingIsTheSame) {
   EXPECT_EQ(second->listen, listen_) << "it was never served";
 }
 
-TEST_F(KeptJobTest, AddressesOfBefore_AreListenedOnAgain) {
+TEST_F(PersistentJobTest, AddressesOfBefore_AreListenedOnAgain) {
   ASSERT_TRUE(Open().ok());
   const std::vector<std::string> addresses = {"127.0.0.1:4711", "127.0.0.2:4712"};
   ASSERT_TRUE(KeepAddresses(**FileJobStore::Open(path_), addresses).ok());
   EXPECT_EQ(Open()->listen, addresses);
 }
 
-TEST_F(KeptJobTest, OtherOptions_AreRefused) {
+TEST_F(PersistentJobTest, OtherOptions_AreRefused) {
   ASSERT_TRUE(Open().ok());
   spec_.max_workers = 7;
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);

@@ -60,8 +60,8 @@ class Daemon {
       ASSIGN_OR_RETURN(event_log_, reporting::EventLog::Open(options_.event_log));
       event_log_->OnLost([this](const std::string& what) { Say(what); });
     }
-    teller_ = std::make_unique<JobTeller>(
-        *loop_, Clock::Real(), reporting::JobProgress(options_.job.min_workers, std::move(so_far)),
+    teller_ = std::make_unique<StderrReporter>(
+        *loop_, Clock::Real(), reporting::JobSummary(options_.job.min_workers, std::move(so_far)),
         [this](const std::string& line) { Say(line); });
     RETURN_IF_ERROR(Serve());
     signals_->Start(SignalActions());
@@ -115,7 +115,7 @@ class Daemon {
       return absl::OkStatus();
     }
     store_->OnLost([this](const absl::Status& why) { LeaveFor(why); });
-    ASSIGN_OR_RETURN(job_, OpenKeptJob(*store_, options_.job, options_.listen));
+    ASSIGN_OR_RETURN(job_, OpenPersistentJob(*store_, options_.job, options_.listen));
     ASSIGN_OR_RETURN(JobStore::OpenedJournal opened,
                      store_->OpenJournal(job_.job_id, options_.job, Clock::Real().Now()));
     journal_ = std::move(opened.journal);
@@ -188,14 +188,14 @@ class Daemon {
   std::unique_ptr<DaemonSignals> signals_;  // early: it ends what hangs in the others' ends
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<JobStore> store_;
-  KeptJob job_;
+  PersistentJob job_;
   std::unique_ptr<journal::Journal> journal_;
   std::unique_ptr<reporting::EventLog> event_log_;
   std::unique_ptr<security::TokenFile> token_file_;
   membership::Verdict verdict_;  // the loop's thread's, as the next
   absl::Status journal_error_;
   bool left_ = false;  // the job is another daemon's
-  std::unique_ptr<JobTeller> teller_;
+  std::unique_ptr<StderrReporter> teller_;
   std::unique_ptr<server::Server> server_;
   std::unique_ptr<net::HttpListener> metrics_;
 };

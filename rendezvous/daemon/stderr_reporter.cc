@@ -4,24 +4,24 @@
 
 namespace hvd::rendezvous::daemon {
 
-void JobTeller::Watch(server::Server& server) {
+void StderrReporter::Watch(server::Server& server) {
   server_ = &server;
   Look();
 }
 
-void JobTeller::Stop() {
+void StderrReporter::Stop() {
   server_ = nullptr;
   if (timer_.has_value()) loop_.Cancel(*timer_);
   timer_.reset();
 }
 
-void JobTeller::Look() {
-  const std::string line = waiting_.Judge(server_->Describe(), clock_.Now());
+void StderrReporter::Look() {
+  const std::string line = waiting_.Check(server_->Describe(), clock_.Now());
   if (!line.empty()) say_(line);
   Plan();
 }
 
-void JobTeller::Plan() {
+void StderrReporter::Plan() {
   if (timer_.has_value()) loop_.Cancel(*timer_);
   const absl::Duration pause = waiting_.NextDue() - clock_.Now();
   timer_ = loop_.After(std::max(pause, absl::ZeroDuration()), [this] {
@@ -30,16 +30,16 @@ void JobTeller::Plan() {
   });
 }
 
-void JobTeller::Tell(const membership::Notice& notice, absl::Time when) {
-  const reporting::JobProgress::Line line = progress_.Tell(notice, when);
+void StderrReporter::Tell(const membership::Notice& notice, absl::Time when) {
+  const reporting::JobSummary::Line line = progress_.Tell(notice, when);
   // Nobody else says who has come.
   if (line.important || notice.kind == membership::Notice::Kind::kHostJoined) say_(line.text);
   if (server_ == nullptr) return;
-  waiting_.SomethingHappened(clock_.Now());
+  waiting_.WakeUp(clock_.Now());
   Plan();
 }
 
-void JobTeller::SumUp() {
+void StderrReporter::SumUp() {
   const std::string summary = progress_.Summary();
   if (!summary.empty()) say_(summary);
 }

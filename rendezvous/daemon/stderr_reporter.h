@@ -18,16 +18,16 @@ namespace hvd::rendezvous::daemon {
 
 // A line for each thing that happens, one now and then for what is waited for, and a summary at the
 // end. Belongs to the loop's thread; what it is given must outlive it.
-class JobTeller {
+class StderrReporter {
  public:
   using Say = std::function<void(const std::string& line)>;
 
   // `progress`: of a job that another daemon has led before, what it knew.
-  JobTeller(EventLoop& loop, Clock& clock, reporting::JobProgress progress, Say say)
+  StderrReporter(EventLoop& loop, Clock& clock, reporting::JobSummary progress, Say say)
       : loop_(loop), clock_(clock), say_(std::move(say)), progress_(std::move(progress)) {}
-  ~JobTeller() { Stop(); }
-  JobTeller(const JobTeller&) = delete;
-  JobTeller& operator=(const JobTeller&) = delete;
+  ~StderrReporter() { Stop(); }
+  StderrReporter(const StderrReporter&) = delete;
+  StderrReporter& operator=(const StderrReporter&) = delete;
 
   // From now on looks what the job waits for, until Stop.
   void Watch(server::Server& server);
@@ -44,8 +44,8 @@ class JobTeller {
   EventLoop& loop_;
   Clock& clock_;
   const Say say_;
-  reporting::JobProgress progress_;
-  reporting::WaitingNews waiting_;
+  reporting::JobSummary progress_;
+  reporting::WaitReporter waiting_;
   server::Server* server_ = nullptr;
   std::optional<EventLoop::TimerId> timer_;
 };

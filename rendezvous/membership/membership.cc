@@ -9,9 +9,10 @@
 
 namespace hvd::rendezvous::membership {
 
-Membership::State::State(policy::JobSpec job_spec, absl::Time now, const Looks& when_to_look)
+Membership::State::State(policy::JobSpec job_spec, absl::Time now,
+                         const ReconcileThrottle& reconcile_throttle)
     : spec(std::move(job_spec)),
-      looks(when_to_look),
+      throttle(reconcile_throttle),
       start_patience(elastic() ? std::max(spec.start_timeout, spec.elastic->elastic_timeout)
                                : spec.start_timeout),
       start_deadline(now + start_patience),
@@ -54,8 +55,8 @@ void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* 
   effects.push_back(std::move(notice));
 }
 
-Membership::Membership(policy::JobSpec spec, absl::Time now, const Looks& looks)
-    : state_(std::make_unique<State>(std::move(spec), now, looks)) {}
+Membership::Membership(policy::JobSpec spec, absl::Time now, const ReconcileThrottle& throttle)
+    : state_(std::make_unique<State>(std::move(spec), now, throttle)) {}
 
 Membership::~Membership() = default;
 
@@ -82,7 +83,7 @@ absl::Time Membership::NextDeadline() const {
   }
   if (!state_->started) next = std::min(next, state_->start_deadline);
   // What else is due will be seen then.
-  if (state_->look_due) return std::min(next, state_->next_look);
+  if (state_->reconcile_due) return std::min(next, state_->next_reconcile);
   if (!state_->started) return next;
   return std::min({next, state_->NextElasticDeadline(), state_->NextStallDeadline()});
 }

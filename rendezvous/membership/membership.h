@@ -32,16 +32,17 @@ namespace hvd::rendezvous::membership {
 // Not thread-safe: one owner calls it.
 class Membership {
  public:
-  // An elastic job of so many workers looks at what is wanted once for all events of a moment: not
-  // before `pause` for each worker has passed since the last look.
-  struct Looks {
+  // How often a large elastic job reconciles what there is with what is wanted. From `many_workers`
+  // on, once for all events of a moment: not before `pause` for each worker has passed since the
+  // last time.
+  struct ReconcileThrottle {
     int64_t many_workers = 500;
     absl::Duration pause = absl::Nanoseconds(200);
   };
 
   explicit Membership(policy::JobSpec spec, absl::Time now)
-      : Membership(std::move(spec), now, Looks()) {}
-  Membership(policy::JobSpec spec, absl::Time now, const Looks& looks);
+      : Membership(std::move(spec), now, ReconcileThrottle()) {}
+  Membership(policy::JobSpec spec, absl::Time now, const ReconcileThrottle& throttle);
   ~Membership();
 
   // Takes one event and returns what must be done, in order. Never names a call twice.
@@ -103,15 +104,15 @@ class Membership {
   // All that it knows, as bytes.
   std::string Save() const;
   // A machine that goes on as the one that was saved, with this layout, would have. The spec and
-  // the looks must be the same.   DataLoss: these are no such bytes.
+  // the throttle must be the same.   DataLoss: these are no such bytes.
   static absl::StatusOr<std::unique_ptr<Membership>> Load(policy::JobSpec spec,
                                                           absl::string_view saved,
                                                           uint32_t layout = kArchiveLayout) {
-    return Load(std::move(spec), saved, Looks(), layout);
+    return Load(std::move(spec), saved, ReconcileThrottle(), layout);
   }
   static absl::StatusOr<std::unique_ptr<Membership>> Load(policy::JobSpec spec,
                                                           absl::string_view saved,
-                                                          const Looks& looks,
+                                                          const ReconcileThrottle& throttle,
                                                           uint32_t layout = kArchiveLayout);
 
  private:

@@ -11,7 +11,7 @@ void Membership::State::Keep(Archive& archive) {
   Epochs& e = epochs;
   archive(last_time, hosts, workers, workers.live, started, start_patience, start_deadline);
   archive(e.current, e.world, e.broken, e.rounds, e.watches, e.stalls);
-  archive(hosts.some_away, next_look, look_due);
+  archive(hosts.some_away, next_reconcile, reconcile_due);
   archive(failures, settle_deadline, dying_deadline, verdict, grace, finish_deadline, finished);
   archive(budget, health, hosts.listed, hosts.unlisted, workers.last_id, e.changing);
   archive(e.together_since, e.quorum_since, e.told_waiting, e.formed_at, e.formed_commit);
@@ -29,8 +29,9 @@ std::string Membership::Save() const {
 
 absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(policy::JobSpec spec,
                                                              absl::string_view saved,
-                                                             const Looks& looks, uint32_t layout) {
-  auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch(), looks);
+                                                             const ReconcileThrottle& throttle,
+                                                             uint32_t layout) {
+  auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch(), throttle);
   State& state = *machine->state_;
   ArchiveReader reader(saved, layout);
   reader(state);

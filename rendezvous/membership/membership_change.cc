@@ -25,14 +25,15 @@ constexpr absl::Duration kStopPatience = absl::Seconds(5);
 // more than a share of the time.
 void Membership::State::ReconcileInTime(absl::Time now) {
   if (!elastic() || verdict.has_value()) {
-    look_due = false;
+    reconcile_due = false;
     return;
   }
-  look_due = now < next_look;
-  if (look_due) return;
+  reconcile_due = now < next_reconcile;
+  if (reconcile_due) return;
   Reconcile(now);
   const auto size = static_cast<int64_t>(workers.size());
-  next_look = size < looks.many_workers ? absl::InfinitePast() : now + size * looks.pause;
+  next_reconcile =
+      size < throttle.many_workers ? absl::InfinitePast() : now + size * throttle.pause;
 }
 
 void Membership::State::Reconcile(absl::Time now) {

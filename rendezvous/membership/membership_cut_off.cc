@@ -19,7 +19,7 @@ constexpr absl::Duration kKillTime = absl::Seconds(1);
 
 // Its agent kills it once it has looked for the daemon for as long as it was told to. REQUIRES: the
 // agent was lost now.
-void Membership::State::LoseSightOf(Worker* worker, absl::Time now) {
+void Membership::State::MarkUnreachable(Worker* worker, absl::Time now) {
   const bool trains = worker->life.member() && !worker->join.has_value();
   if (!trains) return;
   const absl::Time away_until = HostOf(*worker).away_until;
@@ -28,7 +28,7 @@ void Membership::State::LoseSightOf(Worker* worker, absl::Time now) {
 }
 
 // The agent of its workers is there again, or another one in its place.
-void Membership::State::SeeAgain(const Host& host, absl::Time now) {
+void Membership::State::MarkReachable(const Host& host, absl::Time now) {
   for (Worker& worker : workers) {
     if (&HostOf(worker) != &host) continue;
     worker.may_train_until = std::min(worker.may_train_until, now + kKillTime);

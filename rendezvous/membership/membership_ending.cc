@@ -37,7 +37,7 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
     failures.Retract(rank);
     FailIfNoWorldCanForm(now);
   }
-  if (!verdict.has_value()) Judge(news, now);
+  if (!verdict.has_value()) DecideOutcome(news, now);
 }
 
 // The verdict did not wait for the end of the one whose fault it is. Its last words belong there
@@ -64,7 +64,7 @@ void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
 // Somebody has come to an end, well or badly; `news` says who. Finds the verdict if it is time,
 // else breaks the epoch if it can't go on. A failure that is only a consequence waits a little for
 // its cause.
-void Membership::State::Judge(const std::string& news, absl::Time now) {
+void Membership::State::DecideOutcome(const std::string& news, absl::Time now) {
   if (!failures.HasEnd()) {
     if (!workers.AllGone()) return;
     Verdict success;

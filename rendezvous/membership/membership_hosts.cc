@@ -56,7 +56,7 @@ void Membership::State::On(const HostLost& event, absl::Time now) {
     hosts.Remove(*host);  // its slots may come from elsewhere
   } else if (!verdict.has_value()) {
     failures.HostLost(host->slots.host, event.reason);
-    Judge(event.reason, now);
+    DecideOutcome(event.reason, now);
   }
 }
 
@@ -77,7 +77,7 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
     FinishWhenAllGone();
   } else if (had_workers) {
     failures.HostLost(host.slots.host, reason);
-    Judge(why, now);
+    DecideOutcome(why, now);
   }
 }
 

@@ -37,7 +37,7 @@ void Membership::State::TakeInHost(const HostJoined& event, absl::Time now) {
   host->ended = false;
   host->drain.reset();
   host->away_until = absl::InfinitePast();
-  if (known) SeeAgain(*host, now);
+  if (known) MarkReachable(*host, now);
   StopStrangers(*host, event);
   Note(Notice::Kind::kHostJoined,
        absl::StrCat("host ", name, " joined with ", phrases::Count(host->slots.slots, "slot")),
@@ -224,7 +224,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
     if (worker.life.gone() || &HostOf(worker) != host) continue;
     const bool member = worker.life.member();
     had_members = had_members || member;
-    LoseSightOf(&worker, now);
+    MarkUnreachable(&worker, now);
     workers.End(&worker, worker.life.finished() ? Move::kEndWell : Move::kEndBadly, &hosts);
     EndCallsOf(&worker, absl::FailedPreconditionError(why));
     if (member) BreakEpoch(why);

@@ -43,9 +43,10 @@ struct Membership::State {
   // For workers on their way to their first world, once there are enough for it without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
 
-  State(policy::JobSpec job_spec, absl::Time now, const Looks& when_to_look);
+  State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle);
 
-  // membership_archive.cc: all but `spec` and `looks`, and `effects`, which is empty between events
+  // membership_archive.cc: all but `spec` and `throttle`, and `effects`, which is empty between
+  // events
   template <typename Archive>
   void Keep(Archive& archive);
 
@@ -77,8 +78,8 @@ struct Membership::State {
   void ForgetDepartedHosts();
 
   // membership_cut_off.cc
-  void LoseSightOf(Worker* worker, absl::Time now);
-  void SeeAgain(const Host& host, absl::Time now);
+  void MarkUnreachable(Worker* worker, absl::Time now);
+  void MarkReachable(const Host& host, absl::Time now);
   absl::Time OldWorldEnds() const;
   void ReportCutOff(absl::Time now);
 
@@ -170,7 +171,7 @@ struct Membership::State {
   void CheckDeadlines(absl::Time now);
   void CompleteVerdict(const Worker& worker, const WorkerExited& exited);
   void EndCallsOf(Worker* worker, const absl::Status& status);
-  void Judge(const std::string& news, absl::Time now);
+  void DecideOutcome(const std::string& news, absl::Time now);
   void FailIfNoWorldCanForm(absl::Time now);
   void Conclude(Verdict final_verdict, absl::Duration with_grace, absl::Time now);
   void AnswerAllParked();
@@ -209,7 +210,7 @@ struct Membership::State {
   }
 
   const policy::JobSpec spec;
-  const Looks looks;
+  const ReconcileThrottle throttle;
   absl::Time last_time;         // of the newest event
   std::vector<Effect> effects;  // of the event in hand
 
@@ -232,8 +233,8 @@ struct Membership::State {
   bool finished = false;       // JobFinished was sent
 
   // Elastic jobs only.
-  absl::Time next_look = absl::InfinitePast();  // Reconcile is not called before
-  bool look_due = false;                        // ... but must be then
+  absl::Time next_reconcile = absl::InfinitePast();  // Reconcile is not called before
+  bool reconcile_due = false;                        // ... but must be then
   policy::RestartBudget budget;
   policy::SlotHealth health;
   Verdict last_failure;

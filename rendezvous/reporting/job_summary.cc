@@ -30,7 +30,7 @@ std::string FormedText(const membership::Notice& notice) {
 
 }  // namespace
 
-JobProgress::Line JobProgress::Tell(const membership::Notice& notice, absl::Time now) {
+JobSummary::Line JobSummary::Tell(const membership::Notice& notice, absl::Time now) {
   const int before = tally_.remaining();
   tally_.Observe(notice, now);
   switch (notice.kind) {
@@ -63,7 +63,7 @@ JobProgress::Line JobProgress::Tell(const membership::Notice& notice, absl::Time
   return {notice.text, false};
 }
 
-JobProgress::Line JobProgress::Failed(const membership::Notice& notice, int before) const {
+JobSummary::Line JobSummary::Failed(const membership::Notice& notice, int before) const {
   const std::string text = FailedText(notice);
   const int remaining = tally_.remaining();
   if (remaining == before) return {text, true};
@@ -76,7 +76,7 @@ JobProgress::Line JobProgress::Failed(const membership::Notice& notice, int befo
 }
 
 // What was there in full before is folded.
-std::string JobProgress::FailedText(const membership::Notice& notice) const {
+std::string JobSummary::FailedText(const membership::Notice& notice) const {
   const std::string cause = JobTally::CauseOf(notice.text);
   const int times = tally_.failures_by(cause);
   // "exit code 3" is no longer than that it is the same.

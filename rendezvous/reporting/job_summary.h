@@ -13,11 +13,11 @@
 namespace hvd::rendezvous::reporting {
 
 // Not thread-safe.
-class JobProgress {
+class JobSummary {
  public:
   // `min_workers`: with fewer than these a job can't go on.   `so_far`: of a job that another
   // daemon has led before.
-  explicit JobProgress(int min_workers, JobTally so_far = {})
+  explicit JobSummary(int min_workers, JobTally so_far = {})
       : min_workers_(min_workers), tally_(std::move(so_far)) {}
 
   struct Line {

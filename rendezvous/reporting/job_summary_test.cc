@@ -19,10 +19,10 @@ membership::Notice Make(membership::Notice::Kind kind, uint64_t epoch, const std
   return notice;
 }
 
-class JobProgressTest : public ::testing::Test {
+class JobSummaryTest : public ::testing::Test {
  protected:
   std::string Say(const membership::Notice& notice) {
-    const JobProgress::Line line = progress_.Tell(notice, now_);
+    const JobSummary::Line line = progress_.Tell(notice, now_);
     return line.important ? line.text : "(" + line.text + ")";
   }
   std::string World(uint64_t epoch, int size) {
@@ -44,10 +44,10 @@ class JobProgressTest : public ::testing::Test {
   }
 
   absl::Time now_ = absl::FromUnixSeconds(100);
-  JobProgress progress_{2};
+  JobSummary progress_{2};
 };
 
-TEST_F(JobProgressTest, Tell_Failure_SaysHowManyGoOn) {
+TEST_F(JobSummaryTest, Tell_Failure_SaysHowManyGoOn) {
   EXPECT_EQ(World(6, 4), "world of 4 workers formed (world 6)");
   EXPECT_EQ(Failed(1, "killed by signal 9 (SIGKILL)", 6),
             "rank 1 on host b failed: killed by signal 9 (SIGKILL); going on with 3 workers");
@@ -57,20 +57,20 @@ TEST_F(JobProgressTest, Tell_Failure_SaysHowManyGoOn) {
             "rank 0 on host b failed: exit code 3; 1 of 4 workers remain");
 }
 
-TEST_F(JobProgressTest, Tell_FailureOutsideOfTheWorld_CostsNoMember) {
+TEST_F(JobSummaryTest, Tell_FailureOutsideOfTheWorld_CostsNoMember) {
   EXPECT_EQ(Failed(-1, "exit code 1"), "worker 9 on host b failed: exit code 1");
   World(1, 4);
   EXPECT_EQ(Failed(-1, "exit code 1"), "worker 9 on host b failed: exit code 1");
   EXPECT_EQ(Failed(3, "x"), "rank 3 on host b failed: x; going on with 3 workers");
 }
 
-TEST_F(JobProgressTest, Tell_FailureInAnEarlierWorld_CostsNoMember) {
+TEST_F(JobSummaryTest, Tell_FailureInAnEarlierWorld_CostsNoMember) {
   World(1, 4);
   World(2, 3);
   EXPECT_EQ(Failed(3, "exit code 3", 1), "rank 3 on host b failed: exit code 3");
 }
 
-TEST_F(JobProgressTest, Tell_Hosts_AreNewsOnceTheJobRuns) {
+TEST_F(JobSummaryTest, Tell_Hosts_AreNewsOnceTheJobRuns) {
   EXPECT_EQ(Say(Kind::kHostJoined, "host c joined"), "(host c joined)");
   World(1, 2);
   EXPECT_EQ(Say(Kind::kHostJoined, "host c joined"), "host c joined");
@@ -78,18 +78,18 @@ TEST_F(JobProgressTest, Tell_Hosts_AreNewsOnceTheJobRuns) {
   EXPECT_EQ(Say(Kind::kHostLeft, "host c left"), "host c left");
 }
 
-TEST_F(JobProgressTest, Tell_FailureAfterALostHost_CountsNobody) {
+TEST_F(JobSummaryTest, Tell_FailureAfterALostHost_CountsNobody) {
   World(1, 4);
   EXPECT_EQ(Say(Kind::kHostLost, "host c was lost: cut"), "host c was lost: cut");
   EXPECT_EQ(Failed(1, "exit code 3"), "rank 1 on host b failed: exit code 3");
 }
 
-TEST_F(JobProgressTest, Tell_Details_AreForThoseWhoAsk) {
+TEST_F(JobSummaryTest, Tell_Details_AreForThoseWhoAsk) {
   EXPECT_EQ(Say(Kind::kWorkerStarted, "worker 3 started"), "(worker 3 started)");
   EXPECT_EQ(Say(Kind::kEpochBroken, "host c was lost", 4), "(world 4 is broken: host c was lost)");
 }
 
-TEST_F(JobProgressTest, Tell_SameException_IsFolded) {
+TEST_F(JobSummaryTest, Tell_SameException_IsFolded) {
   World(1, 9);
   EXPECT_EQ(Failed(1, "ValueError: x"),
             "rank 1 on host b failed: ValueError: x; going on with 8 workers");
@@ -103,7 +103,7 @@ TEST_F(JobProgressTest, Tell_SameException_IsFolded) {
   EXPECT_EQ(progress_.Summary(), "1 world; 4 failures (3 x ValueError: x, 1 x ValueError: y)");
 }
 
-TEST_F(JobProgressTest, Formed_AfterAFailure_SaysWhatIsLost) {
+TEST_F(JobSummaryTest, Formed_AfterAFailure_SaysWhatIsLost) {
   World(1, 4);
   membership::Notice notice = Make(Kind::kWorldFormed, 2);
   notice.size = 3;
@@ -122,18 +122,18 @@ TEST_F(JobProgressTest, Formed_AfterAFailure_SaysWhatIsLost) {
             "time (12 steps and 6.4s of work); 0s without a world (longest 0s)");
 }
 
-TEST_F(JobProgressTest, Summary_WithoutAWorld_IsEmpty) {
+TEST_F(JobSummaryTest, Summary_WithoutAWorld_IsEmpty) {
   Failed(-1, "exit code 1");
   EXPECT_EQ(progress_.Summary(), "");
 }
 
-TEST_F(JobProgressTest, Summary_QuietJob_IsShort) {
+TEST_F(JobSummaryTest, Summary_QuietJob_IsShort) {
   Say(Kind::kHostJoined, "host c joined");
   World(1, 2);
   EXPECT_EQ(progress_.Summary(), "1 world");
 }
 
-TEST_F(JobProgressTest, Summary_CountsCausesHostsAndTime) {
+TEST_F(JobSummaryTest, Summary_CountsCausesHostsAndTime) {
   World(1, 4);
   Failed(1, "exit code 3");
   Say(Kind::kEpochBroken, "why", 1);
@@ -155,7 +155,7 @@ TEST_F(JobProgressTest, Summary_CountsCausesHostsAndTime) {
             "without a world (longest 500ms)");
 }
 
-TEST_F(JobProgressTest, Summary_DrainThatOverran_IsNotWithoutLoss) {
+TEST_F(JobSummaryTest, Summary_DrainThatOverran_IsNotWithoutLoss) {
   World(1, 4);
   Say(Kind::kEpochBroken, "rank 1 on host b has to leave now", 1);
   Say(Kind::kDrainOverran, "host b did not leave in good order");
@@ -167,7 +167,7 @@ TEST_F(JobProgressTest, Summary_DrainThatOverran_IsNotWithoutLoss) {
             "time; 0s without a world (longest 0s)");
 }
 
-TEST_F(JobProgressTest, Summary_AllHostsLeft_TimeIsWithoutAWorld_NothingIsLost) {
+TEST_F(JobSummaryTest, Summary_AllHostsLeft_TimeIsWithoutAWorld_NothingIsLost) {
   Say(Kind::kWaiting, "waiting for at least 2 workers (there are 0)");
   now_ += absl::Seconds(5);
   World(1, 2);

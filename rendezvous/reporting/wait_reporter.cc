@@ -57,14 +57,14 @@ std::string WithPatience(absl::string_view explanation, absl::Duration left) {
                       seconds > absl::ZeroDuration() ? text::DurationText(seconds) : "1s", " more");
 }
 
-WaitingNews::Waiting WaitingNews::Find(const membership::Membership::View& view) {
+WaitReporter::Waiting WaitReporter::Find(const membership::Membership::View& view) {
   if (view.waits_for != Wait::kNothing) return {view.waits_for, false, view.explanation};
   std::string last = LastOnes(view);
   const bool some = !last.empty();
   return {Wait::kNothing, some, std::move(last)};
 }
 
-absl::Duration WaitingNews::Patience(const Waiting& waiting) {
+absl::Duration WaitReporter::Patience(const Waiting& waiting) {
   switch (waiting.kind) {
     case Wait::kHosts:
       return absl::Seconds(3);
@@ -80,15 +80,15 @@ absl::Duration WaitingNews::Patience(const Waiting& waiting) {
   return waiting.last_ones ? absl::Seconds(60) : absl::InfiniteDuration();
 }
 
-bool WaitingNews::IsDue(const Waiting& waiting, absl::Time now) const {
+bool WaitReporter::IsDue(const Waiting& waiting, absl::Time now) const {
   if (now < since_ + Patience(waiting)) return false;
   if (now >= told_ + pause_) return true;
   return waiting.text != waiting_.text && now >= told_ + kChangePause;
 }
 
-std::string WaitingNews::Judge(const membership::Membership::View& view, absl::Time now) {
+std::string WaitReporter::Check(const membership::Membership::View& view, absl::Time now) {
   Waiting found = Find(view);
-  due_ = now + (found.text.empty() ? kIdleLook : kLook);
+  due_ = now + (found.text.empty() ? kIdlePollInterval : kPollInterval);
   if (found.kind != waiting_.kind || found.last_ones != waiting_.last_ones) {
     waiting_ = found;
     since_ = now;

@@ -19,22 +19,22 @@ std::string WithPatience(absl::string_view explanation, absl::Duration left);
 // workers to get ready, a member that does not ask for the next world, one that does not call
 // hvd.init(), and one that runs on when the others have finished. Then it is told again, more and
 // more rarely, or soon when it is something else that is missing. Not thread-safe.
-class WaitingNews {
+class WaitReporter {
  public:
-  // Between two looks: while there is something to wait for, and otherwise.
-  static constexpr absl::Duration kLook = absl::Seconds(3);
-  static constexpr absl::Duration kIdleLook = absl::Seconds(60);
+  // Between two checks: while there is something to wait for, and otherwise.
+  static constexpr absl::Duration kPollInterval = absl::Seconds(3);
+  static constexpr absl::Duration kIdlePollInterval = absl::Seconds(60);
   static constexpr absl::Duration kPause = absl::Seconds(30);         // between two lines; doubles
   static constexpr absl::Duration kLongestPause = absl::Minutes(10);  // ... up to this
   static constexpr absl::Duration kChangePause = absl::Seconds(10);   // if the text is another one
 
   // Takes a look at the job and returns a line to say, or nothing.
-  std::string Judge(const membership::Membership::View& view, absl::Time now);
+  std::string Check(const membership::Membership::View& view, absl::Time now);
 
   // The next look is due soon.
-  void SomethingHappened(absl::Time now) { due_ = std::min(due_, now + kLook); }
+  void WakeUp(absl::Time now) { due_ = std::min(due_, now + kPollInterval); }
 
-  // When Judge wants to look again; InfinitePast before the first time.
+  // When Check is to be called again; InfinitePast before the first time.
   absl::Time NextDue() const { return due_; }
 
  private:

@@ -7,14 +7,14 @@ namespace {
 
 using lifecycle::WorkerState;
 
-class WaitingNewsTest : public testing::Test {
+class WaitReporterTest : public testing::Test {
  protected:
   // What is said while the time passes, with a look each second.
   std::vector<std::string> Pass(absl::Duration time) {
     std::vector<std::string> lines;
     for (const absl::Time end = now_ + time; now_ < end; now_ += absl::Seconds(1)) {
       if (now_ < news_.NextDue()) continue;
-      std::string line = news_.Judge(view_, now_);
+      std::string line = news_.Check(view_, now_);
       if (!line.empty()) lines.push_back(std::move(line));
     }
     return lines;
@@ -38,10 +38,10 @@ class WaitingNewsTest : public testing::Test {
 
   absl::Time now_ = absl::FromUnixSeconds(1000);
   membership::Membership::View view_;
-  WaitingNews news_;
+  WaitReporter news_;
 };
 
-TEST_F(WaitingNewsTest, Judge_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRarely) {
+TEST_F(WaitReporterTest, Check_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRarely) {
   WaitFor(membership::Membership::Wait::kHosts, "waiting for more hosts to attach (1 of 2 slots)",
           absl::Minutes(10));
   EXPECT_EQ(Pass(absl::Seconds(3)), std::vector<std::string>());
@@ -51,7 +51,7 @@ TEST_F(WaitingNewsTest, Judge_HostsThatDontCome_AreToldSoonAndThenMoreAndMoreRar
   EXPECT_EQ(Pass(absl::Minutes(9)).size(), 4u);  // after 30 s, 60 s, 120 s, 240 s
 }
 
-TEST_F(WaitingNewsTest, Judge_OtherHostsMissing_IsToldSoon) {
+TEST_F(WaitReporterTest, Check_OtherHostsMissing_IsToldSoon) {
   WaitFor(membership::Membership::Wait::kHosts, "waiting for hosts a, b to attach",
           absl::Minutes(1));
   EXPECT_EQ(Pass(absl::Seconds(7)).size(), 1u);
@@ -59,7 +59,7 @@ TEST_F(WaitingNewsTest, Judge_OtherHostsMissing_IsToldSoon) {
   EXPECT_EQ(Pass(absl::Seconds(12)).size(), 1u);
 }
 
-TEST_F(WaitingNewsTest, Judge_StartThatIsQuick_IsNotTold) {
+TEST_F(WaitReporterTest, Check_StartThatIsQuick_IsNotTold) {
   WaitFor(membership::Membership::Wait::kHosts, "waiting for hosts a, b to attach",
           absl::Minutes(1));
   Pass(absl::Seconds(2));
@@ -69,20 +69,20 @@ TEST_F(WaitingNewsTest, Judge_StartThatIsQuick_IsNotTold) {
   EXPECT_EQ(Pass(absl::Seconds(6)).size(), 1u);
 }
 
-TEST_F(WaitingNewsTest, Judge_MemberThatDoesNotAsk_IsToldAfterSeconds) {
+TEST_F(WaitReporterTest, Check_MemberThatDoesNotAsk_IsToldAfterSeconds) {
   WaitFor(membership::Membership::Wait::kMembers, "waiting for rank 1 to ask for the next world",
           absl::Minutes(1));
   EXPECT_EQ(Pass(absl::Seconds(9)),
             std::vector<std::string>({view_.explanation + "; for up to 54s more"}));
 }
 
-TEST_F(WaitingNewsTest, Judge_MemberWithoutInit_IsToldWithoutLimit) {
+TEST_F(WaitReporterTest, Check_MemberWithoutInit_IsToldWithoutLimit) {
   WaitFor(membership::Membership::Wait::kInit, "waiting for rank 1 to call hvd.init() (1 of 2)",
           absl::InfiniteDuration());
   EXPECT_EQ(Pass(absl::Seconds(65)), std::vector<std::string>({view_.explanation}));
 }
 
-TEST_F(WaitingNewsTest, Judge_RankThatRunsOnAlone_IsNamed) {
+TEST_F(WaitReporterTest, Check_RankThatRunsOnAlone_IsNamed) {
   Run({WorkerState::kFinished, WorkerState::kRunning, WorkerState::kFinished});
   EXPECT_EQ(Pass(absl::Seconds(65)),
             std::vector<std::string>(
@@ -93,7 +93,7 @@ TEST_F(WaitingNewsTest, Judge_RankThatRunsOnAlone_IsNamed) {
       std::vector<std::string>({"ranks 0, 1 still run, and the job waits: 1 rank has finished"}));
 }
 
-TEST_F(WaitingNewsTest, Judge_JobThatRuns_IsNoNews) {
+TEST_F(WaitReporterTest, Check_JobThatRuns_IsNoNews) {
   Run({WorkerState::kRunning, WorkerState::kRunning});
   EXPECT_EQ(Pass(absl::Hours(1)), std::vector<std::string>());
   Run({WorkerState::kFinished, WorkerState::kFinished});

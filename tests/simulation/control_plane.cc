@@ -39,10 +39,10 @@ void ControlPlane::SetUp() {
   }
   spec_ = MakeSpec();
   if (dice_.Chance(25)) {
-    looks_ = {dice_.Between(1, 4), absl::Milliseconds(dice_.Between(1, 100))};
+    throttle_ = {dice_.Between(1, 4), absl::Milliseconds(dice_.Between(1, 100))};
     tally_.crowded = 1;
   }
-  machine_ = std::make_unique<rendezvous::membership::Membership>(spec_, Time(), looks_);
+  machine_ = std::make_unique<rendezvous::membership::Membership>(spec_, Time(), throttle_);
   Log("job of ", spec_.start_workers, " workers, ", spec_.min_workers, " to ", spec_.max_workers,
       ", ", spec_.elastic->spares, " spares, ", goal_, " commits; ",
       gentle_      ? "gentle"
@@ -163,7 +163,7 @@ void ControlPlane::SaveAndLoad() {
   journal_.clear();
   if (twin_ != nullptr && twin_->Save() != snapshot_) Fail("a twin has come to another state");
   if (!has_twins_) return;
-  auto loaded = rendezvous::membership::Membership::Load(spec_, snapshot_, looks_);
+  auto loaded = rendezvous::membership::Membership::Load(spec_, snapshot_, throttle_);
   if (!loaded.ok()) return Fail(loaded.status().ToString());
   twin_ = *std::move(loaded);
   if (twin_->Save() != snapshot_) Fail("what was loaded is not what was saved");
@@ -317,9 +317,9 @@ void ControlPlane::KillDaemon(Micros away) {
 
 void ControlPlane::RestartDaemon() {
   auto again =
-      std::make_unique<rendezvous::membership::Membership>(spec_, absl::UnixEpoch(), looks_);
+      std::make_unique<rendezvous::membership::Membership>(spec_, absl::UnixEpoch(), throttle_);
   if (!snapshot_.empty()) {
-    auto loaded = rendezvous::membership::Membership::Load(spec_, snapshot_, looks_);
+    auto loaded = rendezvous::membership::Membership::Load(spec_, snapshot_, throttle_);
     if (!loaded.ok()) return Fail(loaded.status().ToString());
     again = *std::move(loaded);
   }

@@ -65,7 +65,7 @@ class ControlPlane {
     int64_t released = 0;
     int64_t evicted = 0;
     int64_t planned_changes = 0;
-    int64_t crowded = 0;  // runs where looks at what is wanted are put off, as in large jobs
+    int64_t crowded = 0;  // runs where reconciling is put off, as in large jobs
 
     void Add(const Tally& other);
     std::string ToText() const;
@@ -296,7 +296,7 @@ class ControlPlane {
   uint64_t next_incarnation_ = 1000;
 
   // The daemon.
-  rendezvous::membership::Membership::Looks looks_;
+  rendezvous::membership::Membership::ReconcileThrottle throttle_;
   std::unique_ptr<rendezvous::membership::Membership> machine_;
   bool daemon_alive_ = true;
   uint64_t daemon_life_ = 1;

@@ -149,7 +149,7 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
         [this](const session::StallReporter::Report& report) { OnUntoldStall(report); });
     options.on_stall = [this](const negotiation::StallReport& report) { OnStall(report); };
   }
-  sets_ = std::make_unique<ProcessSets>(ProcessSets::Surroundings{
+  sets_ = std::make_unique<ProcessSets>(ProcessSets::Dependencies{
       world_, *group_, backend, devices, options, tls, WaitBounds(env.gloo_timeout, broken_.get()),
       [this](const absl::Status& why) { engine()->Abort(why); }});
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };

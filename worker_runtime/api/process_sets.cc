@@ -64,11 +64,11 @@ int IndexOf(const std::vector<int>& ranks, int rank) {
 
 }  // namespace
 
-ProcessSets::ProcessSets(Surroundings surroundings) : around_(std::move(surroundings)) {}
+ProcessSets::ProcessSets(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
 absl::Status ProcessSets::Agree(const std::string& wish) {
   ASSIGN_OR_RETURN(const std::vector<std::string> wishes,
-                   GatherTexts(*around_.group.engine(), around_.world.size(), wish));
+                   GatherTexts(*deps_.group.engine(), deps_.world.size(), wish));
   const bool agreed = std::all_of(wishes.begin(), wishes.end(),
                                   [&](const std::string& other) { return other == wish; });
   if (agreed) return absl::OkStatus();
@@ -77,7 +77,7 @@ absl::Status ProcessSets::Agree(const std::string& wish) {
 }
 
 absl::Status ProcessSets::CheckRanks(const std::vector<int>& ranks) const {
-  const int size = around_.world.size();
+  const int size = deps_.world.size();
   if (ranks.empty()) return absl::InvalidArgumentError("A process set needs at least one rank.");
   for (int rank : ranks) {
     if (rank >= 0 && rank < size) continue;
@@ -92,7 +92,7 @@ absl::Status ProcessSets::CheckRanks(const std::vector<int>& ranks) const {
 }
 
 int32_t ProcessSets::Find(const std::vector<int>& ranks) const {
-  if (ranks.size() == static_cast<size_t>(around_.world.size())) return 0;
+  if (ranks.size() == static_cast<size_t>(deps_.world.size())) return 0;
   absl::MutexLock lock(&mutex_);
   for (const auto& [id, set] : sets_) {
     if (set.ranks == ranks) return id;
@@ -110,16 +110,16 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
   if (*id >= 0) return absl::AlreadyExistsError("Attempted to add a duplicate process set");
   *id = next_id_++;
   Set set{ranks, nullptr};
-  RegistrationRounds rounds(*around_.group.engine(), around_.world.size(), ranks);
+  RegistrationRounds rounds(*deps_.group.engine(), deps_.world.size(), ranks);
   absl::Status connected;
-  if (const int own_rank = IndexOf(ranks, around_.world.rank); own_rank >= 0) {
+  if (const int own_rank = IndexOf(ranks, deps_.world.rank); own_rank >= 0) {
     auto group = Connect(*id, ranks, own_rank, rounds);
     connected = group.status();
     if (group.ok()) set.group = *std::move(group);
   }
   RETURN_IF_ERROR(rounds.Finish(connected));
   // Not before all are connected: an engine takes a member that gives up for a death.
-  if (set.group != nullptr) set.group->Start(OptionsOf(*id, ranks), around_.devices);
+  if (set.group != nullptr) set.group->Start(OptionsOf(*id, ranks), deps_.devices);
   absl::MutexLock lock(&mutex_);
   if (set.group != nullptr && !over_.ok()) set.group->engine()->Abort(over_);
   sets_.emplace(*id, std::move(set));
@@ -128,32 +128,32 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
 
 absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(
     int32_t id, const std::vector<int>& ranks, int own_rank, collectives::KeyExchange& keys) {
-  const session::WorkerWorld& world = around_.world;
+  const session::WorkerWorld& world = deps_.world;
   const collectives::GroupInfo group{world.epoch,
                                      own_rank,
                                      static_cast<int>(ranks.size()),
                                      world.self().address,
                                      HmacSha256(world.secret, absl::StrCat("process set ", id)),
-                                     around_.tls};
+                                     deps_.tls};
   // Those who can't listen have to say so in the same round.
   auto listener = control::ControlListener::Open(group.address);
   const std::string port = listener.ok() ? absl::StrCat((*listener)->port()) : "";
   ASSIGN_OR_RETURN(const std::vector<std::string> ports,
-                   keys.AllGather("control-port", port, around_.bounds.timeout));
+                   keys.AllGather("control-port", port, deps_.bounds.timeout));
   RETURN_IF_ERROR(listener.status());
   ASSIGN_OR_RETURN(const std::vector<session::Peer> peers, world.members->Get());
   ControlRoot root{peers[ranks.front()].address, 0};
   if (!absl::SimpleAtoi(ports.front(), &root.port)) {
     return absl::UnavailableError(absl::StrCat("rank ", ranks.front(), " can't listen"));
   }
-  return ConnectedGroup::Connect(group, around_.backend, keys, **listener, root, around_.bounds);
+  return ConnectedGroup::Connect(group, deps_.backend, keys, **listener, root, deps_.bounds);
 }
 
 engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>& ranks) const {
-  engine::EngineOptions options = around_.options;
+  engine::EngineOptions options = deps_.options;
   options.ranks_note = absl::StrCat(" (ranks of process set ", id, ", which has the world's ",
                                     negotiation::RanksText(ranks), ")");
-  options.on_end = [on_broken = around_.on_broken](const absl::Status& why, bool left) {
+  options.on_end = [on_broken = deps_.on_broken](const absl::Status& why, bool left) {
     // Who leaves a set removes it, or leaves the world and says so there.
     if (!left) on_broken(why);
   };
@@ -192,7 +192,7 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> ProcessSets::Prepare(
   const Set& set = found->second;
   if (set.group == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        op, ": Rank ", around_.world.rank, " is not a member of the provided process set."));
+        op, ": Rank ", deps_.world.rank, " is not a member of the provided process set."));
   }
   for (negotiation::SignaturePtr& request : requests) {
     if (Has(request->op, negotiation::OpTrait::kWorldOnly)) {

@@ -31,7 +31,7 @@ namespace hvd::worker_runtime::api {
 class ProcessSets {
  public:
   // What sets need of their world. What is borrowed must outlive this object.
-  struct Surroundings {
+  struct Dependencies {
     const session::WorkerWorld& world;
     ConnectedGroup& group;  // the world's; at work before the first Add
     collectives::Backend& backend;
@@ -43,7 +43,7 @@ class ProcessSets {
     std::function<void(const absl::Status&)> on_broken;
   };
 
-  explicit ProcessSets(Surroundings surroundings);
+  explicit ProcessSets(Dependencies dependencies);
   ~ProcessSets() { Close(); }
 
   // Every rank of the world calls it, with the same ranks in any order. Blocks until the members
@@ -91,7 +91,7 @@ class ProcessSets {
                                                           collectives::KeyExchange& keys);
   engine::EngineOptions OptionsOf(int32_t id, const std::vector<int>& ranks) const;
 
-  const Surroundings around_;
+  const Dependencies deps_;
   absl::Mutex registration_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one at a time
   int32_t next_id_ ABSL_GUARDED_BY(registration_mutex_) = 1;
   mutable absl::Mutex mutex_;
