@@ -160,8 +160,8 @@ class AgentTest : public testing::Test {
   void TellStart(uint64_t id, uint32_t slot = 0) {
     pb::AgentCommand command;
     command.mutable_start()->set_worker_id(id);
-    command.mutable_start()->set_rank(static_cast<int>(id) - 1);
-    command.mutable_start()->set_size(2);
+    command.mutable_start()->mutable_placement()->set_rank(static_cast<int>(id) - 1);
+    command.mutable_start()->mutable_placement()->set_size(2);
     command.mutable_start()->set_slot(slot);
     daemon_.Tell(command);
   }

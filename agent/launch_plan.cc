@@ -81,12 +81,12 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   const net::HostPort daemon = net::SplitHostPort(place.daemon_address);
   const std::pair<const char*, std::string> own[] = {
       {"HOROVOD_HOSTNAME", plan.host},
-      {"HOROVOD_RANK", absl::StrCat(start.rank())},
-      {"HOROVOD_SIZE", absl::StrCat(start.size())},
-      {"HOROVOD_LOCAL_RANK", absl::StrCat(start.local_rank())},
-      {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.local_size())},
-      {"HOROVOD_CROSS_RANK", absl::StrCat(start.cross_rank())},
-      {"HOROVOD_CROSS_SIZE", absl::StrCat(start.cross_size())},
+      {"HOROVOD_RANK", absl::StrCat(start.placement().rank())},
+      {"HOROVOD_SIZE", absl::StrCat(start.placement().size())},
+      {"HOROVOD_LOCAL_RANK", absl::StrCat(start.placement().local_rank())},
+      {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.placement().local_size())},
+      {"HOROVOD_CROSS_RANK", absl::StrCat(start.placement().cross_rank())},
+      {"HOROVOD_CROSS_SIZE", absl::StrCat(start.placement().cross_size())},
       {"HOROVOD_GLOO_RENDEZVOUS_ADDR", daemon.host},
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
       {"HOROVOD_CONTROLLER", "gloo"},
@@ -96,7 +96,8 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
       {"HOROVOD_WORKER_WORD", place.word},
   };
   for (const auto& [name, value] : own) environment[name] = value;
-  const int sharing = start.most_on_host() > 0 ? start.most_on_host() : start.local_size();
+  const int sharing =
+      start.most_on_host() > 0 ? start.most_on_host() : start.placement().local_size();
   ShareCores(place.cores, sharing, &environment);
   if (!place.interface.empty()) {
     environment["HOROVOD_GLOO_IFACE"] = place.interface;

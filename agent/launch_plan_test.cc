@@ -74,12 +74,12 @@ TEST(LaunchPlanTest, WorkerEnvironment_Always_HasTheJobsAndTheWorkersVariables) 
   const LaunchPlan plan = MakeLaunchPlan(Bootstrap("sh")).value();
   pb::StartWorker start;
   start.set_worker_id(9);
-  start.set_rank(3);
-  start.set_size(4);
-  start.set_local_rank(1);
-  start.set_local_size(2);
-  start.set_cross_rank(1);
-  start.set_cross_size(2);
+  start.mutable_placement()->set_rank(3);
+  start.mutable_placement()->set_size(4);
+  start.mutable_placement()->set_local_rank(1);
+  start.mutable_placement()->set_local_size(2);
+  start.mutable_placement()->set_cross_rank(1);
+  start.mutable_placement()->set_cross_size(2);
   const std::vector<std::string> entries =
       WorkerEnvironment(plan, start, {"[::1]:4000", "socket", false, "eth3", "word"});
   for (const char* entry :
@@ -99,7 +99,7 @@ std::vector<std::string> ThreadsWith(const std::map<std::string, std::string>& o
   pb::AgentBootstrap bootstrap = Bootstrap("sh");
   bootstrap.mutable_command()->mutable_environment()->insert(own.begin(), own.end());
   pb::StartWorker start;
-  start.set_local_size(workers);
+  start.mutable_placement()->set_local_size(workers);
   start.set_most_on_host(most);
   std::vector<std::string> entries = WorkerEnvironment(
       MakeLaunchPlan(bootstrap).value(), start, {"[::1]:4000", "socket", false, "", "", cores});

@@ -65,7 +65,7 @@ Worker::Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, 
                Callbacks callbacks)
     : loop_(loop),
       id_(start.worker_id()),
-      rank_(start.rank()),
+      rank_(start.placement().rank()),
       slot_(start.slot()),
       word_(std::move(word)),
       process_(std::move(process)),

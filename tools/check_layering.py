@@ -40,7 +40,7 @@ ALLOWED = {
     "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy"],
     "rendezvous/security": [*BASE, "proto"],
     "rendezvous/bootstrap": [*BASE, "proto", "rendezvous/security"],
-    "rendezvous/transport": [*BASE, "proto", "rendezvous/security"],
+    "rendezvous/transport": [*BASE, "proto", "rendezvous/security", "rendezvous/placement"],
     "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
     "rendezvous/server": [
         *BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
@@ -90,7 +90,8 @@ ALLOWED = {
         "worker_runtime/timeline", "worker_runtime/control",
     ],
     "worker_runtime/session": [
-        *BASE, "proto", "rendezvous/client", "rendezvous/security", "collectives/key_exchange.h", "collectives/types.h",
+        *BASE, "proto", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
+        "collectives/key_exchange.h", "collectives/types.h",
     ],
     "worker_runtime/commit_store": [*BASE],
     "worker_runtime/api": [

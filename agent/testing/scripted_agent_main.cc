@@ -17,7 +17,7 @@ class ScriptedLink : public rendezvous::client::AgentLink {
     callbacks_.on_command(command);
     for (uint32_t slot = 0; slot < hello.slots(); ++slot) {
       command.mutable_start()->set_worker_id(slot + 1);
-      command.mutable_start()->set_rank(static_cast<int>(slot));
+      command.mutable_start()->mutable_placement()->set_rank(static_cast<int>(slot));
       callbacks_.on_command(command);
     }
   }

@@ -49,16 +49,16 @@ void KeepFields(Archive& archive, StallReported& value) {
 
 template <typename Archive>
 void KeepFields(Archive& archive, WorldMember& value) {
-  auto& [worker, host, address, control_port, rank, local_rank, local_size, cross_rank, cross_size,
-         commit] = value;
-  archive(worker, host, address, control_port, rank, local_rank, local_size, cross_rank, cross_size,
-          commit);
+  auto& [worker, host, address, control_port, place, commit] = value;
+  archive(worker, host, address, control_port, place.rank, place.local_rank, place.local_size,
+          place.cross_rank, place.cross_size, commit);
 }
 
 template <typename Archive>
 void KeepFields(Archive& archive, World& value) {
   auto& [epoch, members, sync_state, homogeneous] = value;
   archive(epoch, members, sync_state, homogeneous);
+  for (WorldMember& member : members) member.place.size = static_cast<int>(members.size());
 }
 
 template <typename Archive>
@@ -78,8 +78,8 @@ void KeepFields(Archive& archive, Notice& value) {
 
 template <typename Archive>
 void KeepFields(Archive& archive, Placement& value) {
-  auto& [host, rank, size, local_rank, local_size, cross_rank, cross_size] = value;
-  archive(host, rank, size, local_rank, local_size, cross_rank, cross_size);
+  auto& [rank, size, local_rank, local_size, cross_rank, cross_size] = value;
+  archive(rank, size, local_rank, local_size, cross_rank, cross_size);
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "rendezvous/placement/placement.h"
 #include "rendezvous/placement/slot_plan.h"
 
 namespace hvd::rendezvous::membership {
@@ -189,11 +190,7 @@ struct WorldMember {
   std::string host;
   std::string address;
   int control_port = 0;
-  int rank = 0;
-  int local_rank = 0;
-  int local_size = 0;
-  int cross_rank = 0;
-  int cross_size = 0;
+  Placement place;
   uint64_t commit = 0;  // as in its JoinRequested
 };
 
@@ -211,14 +208,10 @@ struct StartWorkerEffect {
   Incarnation agent;
   std::string host;
   WorkerId worker;
-  int rank = 0;
-  int size = 0;
-  int local_rank = 0;
-  int local_size = 0;
-  int cross_rank = 0;
-  int cross_size = 0;
+  Placement place;
   int slot = 0;  // on its host: that of the worker whose place it takes
-  // How many members of a world may come to share the host, whoever is there now; 0: local_size.
+  // How many members of a world may come to share the host, whoever is there now; 0:
+  // place.local_size.
   int most_on_host = 0;
 };
 
@@ -254,8 +247,7 @@ struct ReplyWorld {
 // The place is what it would get at this moment.
 struct ReplyDeferred {
   CallId call;
-  WorldMember place;
-  int size = 0;
+  WorldMember member;
 };
 
 // To a JoinRequested: the worker is not wanted any more and is to exit with 0.

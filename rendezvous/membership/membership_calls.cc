@@ -160,7 +160,7 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
     failures.Returned(worker->place.rank);
     worker->last_world = epochs.current;
     formed->members.push_back(MemberOf(*worker));
-    const int first_size = formed->members.front().local_size;
+    const int first_size = formed->members.front().place.local_size;
     formed->homogeneous = formed->homogeneous && worker->place.local_size == first_size;
   }
   epochs.world = std::move(formed);
@@ -172,12 +172,9 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
 
 // As it has asked. REQUIRES: it has.
 WorldMember Membership::State::MemberOf(const Worker& worker) const {
-  const Placement& place = worker.place;
   return WorldMember{worker.join->worker,  HostOf(worker).slots.host,
                      worker.join->address, worker.join->control_port,
-                     place.rank,           place.local_rank,
-                     place.local_size,     place.cross_rank,
-                     place.cross_size,     worker.commit};
+                     worker.place,         worker.commit};
 }
 
 void Membership::State::BreakEpoch(const std::string& reason) {

@@ -148,7 +148,7 @@ void Membership::State::StopOverdueLeavers(absl::Time now) {
     if (worker.life.gone() || now < worker.stop_at) continue;
     worker.stop_at = now + kStopPatience;
     if (worker.life.member()) {
-      overdue[worker.place.host].push_back(worker.place.rank);
+      overdue[worker.host].push_back(worker.place.rank);
       BreakEpoch(absl::StrCat(Name(worker), " has to leave now"));
     }
     worker.life.Make(Move::kLeave);
@@ -194,7 +194,7 @@ void Membership::State::StartWorkers(absl::Time now) {
       Worker worker;
       worker.id = WorkerId(++workers.last_id);
       worker.slot = slot;
-      worker.place.host = hosts.IndexOf(host);
+      worker.host = hosts.IndexOf(host);
       workers.Add(worker, &hosts);
       --wanted;
     }
@@ -208,11 +208,9 @@ void Membership::State::StartWorkers(absl::Time now) {
     Worker& worker = *all[member.candidate];
     if (workers.IndexOf(worker) < first_new) continue;
     worker.place = member.place;
-    const Placement& place = worker.place;
     const Host& host = HostOf(worker);
-    effects.push_back(StartWorkerEffect{
-        *host.agent, host.slots.host, worker.id, place.rank, place.size, place.local_rank,
-        place.local_size, place.cross_rank, place.cross_size, worker.slot, MostOn(host)});
+    effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, worker.place,
+                                        worker.slot, MostOn(host)});
     Note(Notice::Kind::kWorkerStarted,
          absl::StrCat("worker ", worker.id.value(), " started on host ", host.slots.host), &worker);
   }

@@ -27,7 +27,7 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
   workers.End(worker, well ? Move::kEndWell : Move::kEndBadly, &hosts);
   if (verdict.has_value()) {
     CompleteVerdict(*worker, event);
-    FinishHost(&hosts[worker->place.host]);
+    FinishHost(&hosts[worker->host]);
     return FinishIfAllGone();
   }
   const int rank = worker->place.rank;
@@ -173,7 +173,7 @@ absl::Status Membership::State::OverError() const {
 void Membership::State::StopLiveWorkers() {
   std::vector<std::vector<WorkerId>> by_host(hosts.size());
   for (const Worker& worker : workers) {
-    if (!worker.life.gone()) by_host[worker.place.host].push_back(worker.id);
+    if (!worker.life.gone()) by_host[worker.host].push_back(worker.id);
   }
   for (const Host& host : hosts) {
     std::vector<WorkerId>& there = by_host[hosts.IndexOf(host)];

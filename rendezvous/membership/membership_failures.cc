@@ -193,7 +193,7 @@ void Membership::State::SucceedWhenDone(absl::Time now) {
     if (worker.last_world != epochs.current) continue;
     // Before its first world another worker may have come in its place.
     const bool was_replaced =
-        epochs.current == Epoch(0) && newest.at({worker.place.host, worker.slot}) != worker.id;
+        epochs.current == Epoch(0) && newest.at({worker.host, worker.slot}) != worker.id;
     if (was_replaced) continue;
     ++needed;
     nobody_said_so = nobody_said_so && !worker.life.finished();

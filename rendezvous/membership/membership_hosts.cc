@@ -32,16 +32,16 @@ void Membership::State::StartWhenComplete() {
   started = true;
   std::vector<HostSlots> slots;
   for (const Host& host : hosts) slots.push_back(host.slots);
-  for (const Placement& place : placement::PlanSlots(slots, spec.max_workers)) {
+  for (const auto& [on, place] : placement::PlanSlots(slots, spec.max_workers)) {
     Worker worker;
     worker.id = WorkerId(static_cast<uint64_t>(place.rank) + 1);
+    worker.host = on;
     worker.place = place;
     worker.slot = place.local_rank;
     workers.Add(worker, &hosts);
-    const Host& host = hosts[place.host];
-    effects.push_back(StartWorkerEffect{*host.agent, host.slots.host, worker.id, place.rank,
-                                        place.size, place.local_rank, place.local_size,
-                                        place.cross_rank, place.cross_size, worker.slot});
+    const Host& host = hosts[on];
+    effects.push_back(
+        StartWorkerEffect{*host.agent, host.slots.host, worker.id, place, worker.slot});
   }
 }
 

@@ -81,10 +81,8 @@ bool Membership::State::Reattach(const HostJoined& event) {
         workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,
                     &hosts);
     } else if (!known) {
-      const Placement& place = worker.place;
-      effects.push_back(StartWorkerEffect{
-          event.agent, host->slots.host, worker.id, place.rank, place.size, place.local_rank,
-          place.local_size, place.cross_rank, place.cross_size, worker.slot, MostOn(*host)});
+      effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, worker.place,
+                                          worker.slot, MostOn(*host)});
     }
   }
   if (!to_stop.empty()) {
@@ -260,7 +258,7 @@ void Membership::State::LeaveLate(Host* host, const std::string& why) {
 }
 
 void Membership::State::LeaveLate(const Worker* worker, const std::string& what) {
-  LeaveLate(&hosts[worker->place.host],
+  LeaveLate(&hosts[worker->host],
             absl::StrCat("rank ", worker->place.rank, what, " before all had committed"));
 }
 
@@ -281,10 +279,10 @@ void Membership::State::ForgetDepartedHosts() {
     needed.push_back(host.expected || host.agent.has_value() || host.away.has_value() ||
                      hosts.listed.count(host.slots.host) > 0);
   }
-  for (const Worker& worker : workers) needed[worker.place.host] = true;
+  for (const Worker& worker : workers) needed[worker.host] = true;
   if (std::count(needed.begin(), needed.end(), false) == 0) return;
   const std::vector<int> places = hosts.Retain(needed);
-  for (Worker& worker : workers) worker.place.host = places[worker.place.host];
+  for (Worker& worker : workers) worker.host = places[worker.host];
 }
 
 }  // namespace hvd::rendezvous::membership

@@ -20,10 +20,10 @@ TEST_F(MembershipHostsTest, HostJoined_NothingStartsBeforeAllAreThere) {
   EXPECT_EQ(starts[0].agent, Incarnation('a'));
   EXPECT_EQ(starts[2].worker, WorkerId(3));
   EXPECT_EQ(starts[2].host, "b");
-  EXPECT_EQ(starts[2].rank, 2);
-  EXPECT_EQ(starts[2].size, 3);
-  EXPECT_EQ(starts[2].cross_rank, 1);
-  EXPECT_EQ(starts[2].cross_size, 2);
+  EXPECT_EQ(starts[2].place.rank, 2);
+  EXPECT_EQ(starts[2].place.size, 3);
+  EXPECT_EQ(starts[2].place.cross_rank, 1);
+  EXPECT_EQ(starts[2].place.cross_size, 2);
 }
 
 TEST_F(MembershipHostsTest, HostJoined_NoneExpected_StartsWhenThereAreEnoughSlots) {
@@ -156,7 +156,7 @@ TEST_F(MembershipHostsTest, MoreSlotsThanWorkers_OnlyTheFirstAreUsed) {
       Only<StartWorkerEffect>(machine.Apply(HostJoined{{"b", 2}, Incarnation(2)}, now()));
   ASSERT_THAT(starts, SizeIs(2));
   EXPECT_EQ(starts[1].host, "a");
-  EXPECT_EQ(starts[1].size, 2);
+  EXPECT_EQ(starts[1].place.size, 2);
 }
 
 TEST_F(MembershipHostsTest, ElasticJob_WorkersHearHowManyMayShareTheirHost) {
@@ -172,7 +172,7 @@ TEST_F(MembershipHostsTest, ElasticJob_WorkersHearHowManyMayShareTheirHost) {
   const auto on_b =
       Only<StartWorkerEffect>(machine.Apply(HostJoined{{"b", 4}, Incarnation(2)}, now()));
   ASSERT_THAT(on_b, SizeIs(1));
-  EXPECT_EQ(on_b[0].local_size, 1);
+  EXPECT_EQ(on_b[0].place.local_size, 1);
   EXPECT_EQ(on_b[0].most_on_host, 3);
 }
 

@@ -204,7 +204,7 @@ struct Membership::State {
     return spec.start_workers > 0 ? spec.start_workers : spec.max_workers;
   }
   std::string Name(const Worker& worker) const;
-  const Host& HostOf(const Worker& worker) const { return hosts[worker.place.host]; }
+  const Host& HostOf(const Worker& worker) const { return hosts[worker.host]; }
   void Answer(CallId call, absl::Status status) {
     effects.push_back(ReplyStatus{call, std::move(status)});
   }

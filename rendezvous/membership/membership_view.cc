@@ -199,7 +199,7 @@ Membership::View Membership::State::Describe() const {
   }
   for (const Worker& worker : workers) {
     const bool has_rank = !elastic() || worker.last_world > Epoch(0);
-    view.hosts[worker.place.host].workers.push_back(
+    view.hosts[worker.host].workers.push_back(
         WorkerView{worker.id, has_rank ? worker.place.rank : -1, worker.pid, StateOf(worker)});
   }
   return view;

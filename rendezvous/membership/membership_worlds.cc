@@ -30,13 +30,9 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
        placement::PlanWorld(ToCandidates(members), 1 << 30)) {
     if (member.candidate != self) continue;
     worker->place = member.place;
-    const Placement& place = member.place;
     effects.push_back(
-        ReplyDeferred{event.call,
-                      WorldMember{event.worker, HostOf(*worker).slots.host, event.address,
-                                  event.control_port, place.rank, place.local_rank,
-                                  place.local_size, place.cross_rank, place.cross_size},
-                      place.size});
+        ReplyDeferred{event.call, WorldMember{event.worker, HostOf(*worker).slots.host,
+                                              event.address, event.control_port, member.place}});
   }
   return true;
 }
@@ -63,7 +59,7 @@ std::vector<placement::Candidate> Membership::State::ToCandidates(
     const std::vector<Worker*>& members) const {
   std::vector<placement::Candidate> candidates;
   for (const Worker* worker : members) {
-    candidates.push_back({worker->place.host, worker->slot,
+    candidates.push_back({worker->host, worker->slot,
                           worker->life.member() ? worker->place.rank : -1, worker->commit});
   }
   return candidates;

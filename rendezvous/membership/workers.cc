@@ -15,7 +15,7 @@ Worker* Workers::Find(WorkerId id) {
 
 Worker& Workers::Add(Worker worker, Hosts* hosts) {
   ++live;
-  ++(*hosts)[worker.place.host].live;
+  ++(*hosts)[worker.host].live;
   workers_.push_back(std::move(worker));
   return workers_.back();
 }
@@ -24,7 +24,7 @@ void Workers::End(Worker* worker, lifecycle::WorkerLifecycle::Move how, Hosts* h
   if (worker->life.gone()) return;
   worker->life.Make(how);
   --live;
-  --(*hosts)[worker->place.host].live;
+  --(*hosts)[worker->host].live;
 }
 
 void Workers::ForgetGone(Epoch newest) {
@@ -47,22 +47,21 @@ bool Workers::SomeAsk() const {
 std::set<Workers::Slot> Workers::TakenSlots() const {
   std::set<Slot> taken;
   for (const Worker& worker : workers_) {
-    if (!worker.life.gone()) taken.emplace(worker.place.host, worker.slot);
+    if (!worker.life.gone()) taken.emplace(worker.host, worker.slot);
   }
   return taken;
 }
 
 std::map<Workers::Slot, WorkerId> Workers::NewestInSlots() const {
   std::map<Slot, WorkerId> newest;
-  for (const Worker& worker : workers_) newest[{worker.place.host, worker.slot}] = worker.id;
+  for (const Worker& worker : workers_) newest[{worker.host, worker.slot}] = worker.id;
   return newest;
 }
 
 bool Workers::HaveHosts(const Hosts& hosts) const {
   const auto count = static_cast<int>(hosts.size());
-  return std::all_of(workers_.begin(), workers_.end(), [count](const Worker& w) {
-    return w.place.host >= 0 && w.place.host < count;
-  });
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [count](const Worker& w) { return w.host >= 0 && w.host < count; });
 }
 
 std::string Workers::Check(const Hosts& hosts) const {
@@ -82,8 +81,8 @@ std::string Workers::Check(const Hosts& hosts) const {
     if (worker.life.gone()) continue;
     if (worker.life.failure_told() && worker.join.has_value()) return which + " fails, and asks";
     ++counted;
-    ++live_on[worker.place.host];
-    if (!taken.emplace(worker.place.host, worker.slot).second) return which + " shares its slot";
+    ++live_on[worker.host];
+    if (!taken.emplace(worker.host, worker.slot).second) return which + " shares its slot";
   }
   if (counted != live) return "the workers that are not gone are miscounted";
   for (const Host& host : hosts) {

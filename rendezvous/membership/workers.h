@@ -21,6 +21,7 @@ namespace hvd::rendezvous::membership {
 
 struct Worker {
   WorkerId id;
+  int host = 0;     // its index among the hosts
   Placement place;  // in its newest world; before its first one: as planned when it was started
   int slot = 0;     // on its host
   int64_t pid = 0;
@@ -39,10 +40,10 @@ struct Worker {
 
   template <typename Archive>
   void Keep(Archive& archive) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *this;
-    archive(a, b, c, d, e, f, g);
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = *this;
+    archive(a, b, c, d, e, f, g, h);
     if (archive.layout() < 3) return KeepAsBefore(archive);
-    archive(h, i, j, k, l, m, n, o, p);
+    archive(i, j, k, l, m, n, o, p, q);
   }
 
   // The rest, as layouts 1 and 2 have it.

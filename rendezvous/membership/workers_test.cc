@@ -22,7 +22,7 @@ class WorkersTest : public testing::Test {
   Worker& Add(uint64_t id, int host, int slot) {
     Worker worker;
     worker.id = WorkerId(id);
-    worker.place.host = host;
+    worker.host = host;
     worker.place.rank = static_cast<int>(workers_.size());
     worker.slot = slot;
     return workers_.Add(worker, &hosts_);
@@ -81,7 +81,7 @@ TEST_F(WorkersTest, Check_NamesWhatIsWrong) {
   workers_[1].slot = 1;
   ++hosts_[1].live;
   EXPECT_EQ(workers_.Check(hosts_), "the workers on host b are miscounted");
-  workers_[0].place.host = 2;
+  workers_[0].host = 2;
   EXPECT_EQ(workers_.Check(hosts_), "a worker without a host");
 }
 

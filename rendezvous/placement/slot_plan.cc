@@ -5,8 +5,8 @@
 
 namespace hvd::rendezvous::placement {
 
-std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers) {
-  std::vector<Placement> plan;
+std::vector<PlacedSlot> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers) {
+  std::vector<PlacedSlot> plan;
   std::vector<int> hosts_with_local_rank;  // by local rank
   for (size_t host = 0; host < hosts.size(); ++host) {
     const int left = max_workers - static_cast<int>(plan.size());
@@ -16,15 +16,14 @@ std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_wo
         hosts_with_local_rank.push_back(0);
       }
       Placement place;
-      place.host = static_cast<int>(host);
       place.rank = static_cast<int>(plan.size());
       place.local_rank = local_rank;
       place.local_size = local_size;
       place.cross_rank = hosts_with_local_rank[local_rank]++;
-      plan.push_back(place);
+      plan.push_back({static_cast<int>(host), place});
     }
   }
-  for (Placement& place : plan) {
+  for (auto& [host, place] : plan) {
     place.size = static_cast<int>(plan.size());
     place.cross_size = hosts_with_local_rank[place.local_rank];
   }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/placement/placement.h"
+
 namespace hvd::rendezvous::placement {
 
 // A host as far as placement goes.
@@ -13,21 +15,15 @@ struct HostSlots {
   int slots = 0;
 };
 
-// One worker's place. The cross ranks number the hosts that have this local rank, in host order.
-struct Placement {
+struct PlacedSlot {
   int host = 0;  // index into the hosts given
-  int rank = 0;
-  int size = 0;
-  int local_rank = 0;
-  int local_size = 0;
-  int cross_rank = 0;
-  int cross_size = 0;
+  Placement place;
 };
 
 // Fills the hosts in the order given and stops after `max_workers` slots; the result is in rank
 // order. Ranks run through the hosts, so the ranks of one host are neighbours. A host with no (or a
 // negative number of) slots gets no worker.
-std::vector<Placement> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers);
+std::vector<PlacedSlot> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers);
 
 }  // namespace hvd::rendezvous::placement
 

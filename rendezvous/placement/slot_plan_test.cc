@@ -16,8 +16,8 @@ using ::testing::IsEmpty;
 // "host: rank/size local_rank/local_size cross_rank/cross_size"
 std::vector<std::string> Plan(const std::vector<HostSlots>& hosts, int max_workers) {
   std::vector<std::string> lines;
-  for (const Placement& place : PlanSlots(hosts, max_workers)) {
-    lines.push_back(absl::StrCat(hosts[place.host].host, ": ", place.rank, "/", place.size, " ",
+  for (const auto& [host, place] : PlanSlots(hosts, max_workers)) {
+    lines.push_back(absl::StrCat(hosts[host].host, ": ", place.rank, "/", place.size, " ",
                                  place.local_rank, "/", place.local_size, " ", place.cross_rank,
                                  "/", place.cross_size));
   }

@@ -27,7 +27,8 @@ std::vector<size_t> Choose(const std::vector<Candidate>& candidates, int max_wor
 
 void SetLocalRanks(const std::vector<Candidate>& candidates, std::vector<PlannedMember>* members) {
   std::map<int, std::vector<PlannedMember*>> by_host;
-  for (PlannedMember& member : *members) by_host[member.place.host].push_back(&member);
+  for (PlannedMember& member : *members)
+    by_host[candidates[member.candidate].host].push_back(&member);
   for (auto& [host, on_host] : by_host) {
     std::sort(on_host.begin(), on_host.end(), [&](PlannedMember* a, PlannedMember* b) {
       return candidates[a->candidate].slot < candidates[b->candidate].slot;
@@ -40,20 +41,20 @@ void SetLocalRanks(const std::vector<Candidate>& candidates, std::vector<Planned
 }
 
 // Cross ranks number the hosts that have this local rank, in the order of the hosts' ranks.
-void SetCrossRanks(std::vector<PlannedMember>* members) {
+void SetCrossRanks(const std::vector<Candidate>& candidates, std::vector<PlannedMember>* members) {
   std::vector<int> hosts_with;  // by local rank: of those whose first member was seen
   int host = -1;
   std::map<int, std::vector<int>> before;  // by host, by local rank: the hosts before it
   for (const PlannedMember& member : *members) {
-    if (host == member.place.host) continue;
-    host = member.place.host;
+    if (host == candidates[member.candidate].host) continue;
+    host = candidates[member.candidate].host;
     const auto local_size = static_cast<size_t>(member.place.local_size);
     if (hosts_with.size() < local_size) hosts_with.resize(local_size);
     before[host].assign(hosts_with.begin(), hosts_with.begin() + member.place.local_size);
     for (size_t local_rank = 0; local_rank < local_size; ++local_rank) ++hosts_with[local_rank];
   }
   for (PlannedMember& member : *members) {
-    member.place.cross_rank = before[member.place.host][member.place.local_rank];
+    member.place.cross_rank = before[candidates[member.candidate].host][member.place.local_rank];
     member.place.cross_size = hosts_with[member.place.local_rank];
   }
 }
@@ -88,13 +89,12 @@ std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, i
   for (const auto& [key, index] : keyed) {
     PlannedMember member;
     member.candidate = index;
-    member.place.host = candidates[index].host;
     member.place.rank = static_cast<int>(members.size());
     member.place.size = static_cast<int>(order.size());
     members.push_back(member);
   }
   SetLocalRanks(candidates, &members);
-  SetCrossRanks(&members);
+  SetCrossRanks(candidates, &members);
   return members;
 }
 

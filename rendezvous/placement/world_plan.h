@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rendezvous/placement/slot_plan.h"
+#include "rendezvous/placement/placement.h"
 
 namespace hvd::rendezvous::placement {
 

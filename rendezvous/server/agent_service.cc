@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "rendezvous/security/peer_host.h"
 #include "rendezvous/server/agent_stream.h"
+#include "rendezvous/transport/placement_message.h"
 
 namespace hvd::rendezvous::server {
 namespace {
@@ -197,12 +198,7 @@ void AgentService::Handle(const membership::StartWorkerEffect& effect) {
   pb::AgentCommand command;
   pb::StartWorker& start = *command.mutable_start();
   start.set_worker_id(effect.worker.value());
-  start.set_rank(effect.rank);
-  start.set_size(effect.size);
-  start.set_local_rank(effect.local_rank);
-  start.set_local_size(effect.local_size);
-  start.set_cross_rank(effect.cross_rank);
-  start.set_cross_size(effect.cross_size);
+  *start.mutable_placement() = transport::ToMessage(effect.place);
   start.set_slot(effect.slot);
   start.set_most_on_host(effect.most_on_host);
   {

@@ -226,7 +226,7 @@ TEST_F(AgentServiceTest, MessageAboutAnotherHostsWorker_IsIgnored) {
   Attach(one, "a", 9);
   Attach(other, "b", 10);
   service_.Handle(
-      membership::StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 0, 2, 0, 1, 0, 2, 0});
+      membership::StartWorkerEffect{Incarnation(9), "a", WorkerId(1), {0, 2, 0, 1, 0, 2}, 0});
   pb::AgentMessage message;
   message.mutable_dying()->set_worker_id(1);
   other.Send(message);
@@ -248,15 +248,15 @@ TEST_F(AgentServiceTest, Effects_BecomeCommandsInOrder) {
   TestAgent agent(*stub_);
   Attach(agent, "a", 9);
   service_.Handle(
-      membership::StartWorkerEffect{Incarnation(9), "a", WorkerId(1), 2, 8, 1, 4, 0, 2, 3});
+      membership::StartWorkerEffect{Incarnation(9), "a", WorkerId(1), {2, 8, 1, 4, 0, 2}, 3});
   service_.Handle(
       membership::StopWorkersEffect{Incarnation(9), "a", {WorkerId(1)}, absl::Seconds(2)});
   service_.Handle(
       membership::EndJobEffect{Incarnation(9), "a", absl::InfiniteDuration(), 7, "why"});
-  EXPECT_EQ(
-      agent.Next().ShortDebugString(),
-      "start { worker_id: 1 rank: 2 size: 8 local_rank: 1 local_size: 4 cross_size: 2 slot: 3 "
-      "}");
+  EXPECT_EQ(agent.Next().ShortDebugString(),
+            "start { worker_id: 1 placement { rank: 2 size: 8 local_rank: 1 local_size: 4 "
+            "cross_size: 2 } "
+            "slot: 3 }");
   EXPECT_EQ(agent.Next().ShortDebugString(), "stop { worker_ids: 1 grace_ms: 2000 }");
   EXPECT_EQ(agent.Next().ShortDebugString(),
             "end { grace_ms: 4294967295 exit_code: 7 summary: \"why\" }");

@@ -42,12 +42,12 @@ Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
   const size_t colon = address.rfind(':');
   Environment environment = {
       {"HOROVOD_HOSTNAME", start.host},
-      {"HOROVOD_RANK", absl::StrCat(start.rank)},
-      {"HOROVOD_SIZE", absl::StrCat(start.size)},
-      {"HOROVOD_LOCAL_RANK", absl::StrCat(start.local_rank)},
-      {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.local_size)},
-      {"HOROVOD_CROSS_RANK", absl::StrCat(start.cross_rank)},
-      {"HOROVOD_CROSS_SIZE", absl::StrCat(start.cross_size)},
+      {"HOROVOD_RANK", absl::StrCat(start.place.rank)},
+      {"HOROVOD_SIZE", absl::StrCat(start.place.size)},
+      {"HOROVOD_LOCAL_RANK", absl::StrCat(start.place.local_rank)},
+      {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.place.local_size)},
+      {"HOROVOD_CROSS_RANK", absl::StrCat(start.place.cross_rank)},
+      {"HOROVOD_CROSS_SIZE", absl::StrCat(start.place.cross_size)},
       {"HOROVOD_GLOO_RENDEZVOUS_ADDR", address.substr(0, colon)},
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", address.substr(colon + 1)},
       {"HOROVOD_WORKER_ID", absl::StrCat(start.worker.value())},

@@ -10,6 +10,7 @@
 #include "base/crypto.h"
 #include "base/text/duration_text.h"
 #include "rendezvous/reporting/event_log.h"
+#include "rendezvous/transport/placement_message.h"
 
 namespace hvd::rendezvous::server {
 namespace {
@@ -26,11 +27,7 @@ void ToProto(const membership::WorldMember& member, pb::Member& proto) {
   proto.set_host(member.host);
   proto.set_address(member.address);
   proto.set_control_port(static_cast<uint32_t>(member.control_port));
-  proto.set_rank(member.rank);
-  proto.set_local_rank(member.local_rank);
-  proto.set_local_size(member.local_size);
-  proto.set_cross_rank(member.cross_rank);
-  proto.set_cross_size(member.cross_size);
+  *proto.mutable_placement() = transport::ToMessage(member.place);
   proto.set_commit(member.commit);
 }
 
@@ -264,7 +261,6 @@ void RendezvousService::Handle(const membership::ReplyWorld& effect) {
     world.set_epoch(effect.world->epoch.value());
     world.set_sync_state(effect.world->sync_state);
     world.set_secret(HmacSha256(options_.secret_key, absl::StrCat(effect.world->epoch.value())));
-    world.set_size(static_cast<int>(members.size()));
     world.set_homogeneous(effect.world->homogeneous);
     world.set_encrypt_data(options_.encrypt_data);
     if (members.size() <= kMostMembersTold) {
@@ -278,8 +274,7 @@ void RendezvousService::Handle(const membership::ReplyWorld& effect) {
 
 void RendezvousService::Handle(const membership::ReplyDeferred& effect) {
   calls_.Answer<pb::JoinWorldResponse>(effect.call, [&](pb::JoinWorldResponse& response) {
-    ToProto(effect.place, *response.mutable_deferred()->mutable_place());
-    response.mutable_deferred()->set_size(effect.size);
+    ToProto(effect.member, *response.mutable_deferred()->mutable_member());
   });
 }
 

@@ -46,11 +46,7 @@ class RendezvousServiceTest : public testing::Test {
     member.host = "a";
     member.address = "10.0.0.1";
     member.control_port = 4000;
-    member.rank = 1;
-    member.local_rank = 2;
-    member.local_size = 3;
-    member.cross_rank = 4;
-    member.cross_size = 8;
+    member.place = {1, 9, 2, 3, 4, 8};
     return member;
   }
 
@@ -66,7 +62,8 @@ class RendezvousServiceTest : public testing::Test {
   static membership::WorldPtr LargeWorld() {
     std::vector<membership::WorldMember> members(RendezvousService::kMostMembersTold + 1);
     for (size_t rank = 0; rank < members.size(); ++rank) {
-      members[rank].rank = static_cast<int>(rank);
+      members[rank].place.rank = static_cast<int>(rank);
+      members[rank].place.size = static_cast<int>(members.size());
     }
     return WorldOf(4, std::move(members));
   }
@@ -122,9 +119,11 @@ TEST_F(RendezvousServiceTest, ReplyWorld_CarriesEveryFieldOfAMember) {
                                          WorldOf(4, {Member()})});
   const pb::World world = outcome.get().response.world();
   ASSERT_EQ(world.members_size(), 1);
-  EXPECT_EQ(world.members(0).ShortDebugString(),
-            "worker { worker_id: 5 incarnation: 6 } host: \"a\" address: \"10.0.0.1\" "
-            "control_port: 4000 rank: 1 local_rank: 2 local_size: 3 cross_rank: 4 cross_size: 8");
+  EXPECT_EQ(
+      world.members(0).ShortDebugString(),
+      "worker { worker_id: 5 incarnation: 6 } host: \"a\" address: \"10.0.0.1\" "
+      "control_port: 4000 placement { rank: 1 size: 9 local_rank: 2 local_size: 3 cross_rank: 4 "
+      "cross_size: 8 }");
 }
 
 TEST_F(RendezvousServiceTest, ReplyWorld_OfALargeWorld_NamesTheFirstAndTheCaller) {
@@ -133,10 +132,11 @@ TEST_F(RendezvousServiceTest, ReplyWorld_OfALargeWorld_NamesTheFirstAndTheCaller
     service_.Handle(membership::ReplyWorld{NextEvent<membership::JoinRequested>(events_).call,
                                            LargeWorld(), rank});
     const pb::World world = outcome.get().response.world();
-    EXPECT_EQ(world.size(), static_cast<int>(RendezvousService::kMostMembersTold) + 1);
+    EXPECT_EQ(world.members(0).placement().size(),
+              static_cast<int>(RendezvousService::kMostMembersTold) + 1);
     ASSERT_EQ(world.members_size(), rank == 0 ? 1 : 2);
-    EXPECT_EQ(world.members(0).rank(), 0);
-    EXPECT_EQ(world.members(world.members_size() - 1).rank(), rank);
+    EXPECT_EQ(world.members(0).placement().rank(), 0);
+    EXPECT_EQ(world.members(world.members_size() - 1).placement().rank(), rank);
   }
 }
 
@@ -148,7 +148,7 @@ TEST_F(RendezvousServiceTest, GetMembers_OfTheNewestEpoch_NamesAll) {
   EXPECT_TRUE(outcome.status.ok()) << outcome.status.error_message();
   ASSERT_EQ(outcome.response.members_size(),
             static_cast<int>(RendezvousService::kMostMembersTold) + 1);
-  EXPECT_EQ(outcome.response.members(9).rank(), 9);
+  EXPECT_EQ(outcome.response.members(9).placement().rank(), 9);
 }
 
 TEST_F(RendezvousServiceTest, GetMembers_OfAnotherEpoch_Fails) {
@@ -202,10 +202,10 @@ TEST_F(RendezvousServiceTest, JoinWorld_MayBeDeferredOrReleased) {
   const auto event = NextEvent<membership::JoinRequested>(events_);
   EXPECT_TRUE(event.may_defer);
   EXPECT_EQ(event.commit, 12u);
-  service_.Handle(membership::ReplyDeferred{event.call, Member(), 9});
+  service_.Handle(membership::ReplyDeferred{event.call, Member()});
   const auto got = deferred.get();
-  EXPECT_EQ(got.response.deferred().place().rank(), 1);
-  EXPECT_EQ(got.response.deferred().size(), 9);
+  EXPECT_EQ(got.response.deferred().member().placement().rank(), 1);
+  EXPECT_EQ(got.response.deferred().member().placement().size(), 9);
   auto released = Call(&pb::Rendezvous::Stub::JoinWorld, request);
   service_.Handle(
       membership::ReplyReleased{NextEvent<membership::JoinRequested>(events_).call, "drained"});

@@ -72,7 +72,7 @@ TEST_F(RendezvousGrpcTest, JoinWorld_AllAreToldTheSame) {
   ASSERT_EQ(world.members_size(), 4);
   for (int rank = 0; rank < 4; ++rank) {
     const pb::Member& member = world.members(rank);
-    EXPECT_EQ(member.rank(), rank);
+    EXPECT_EQ(member.placement().rank(), rank);
     EXPECT_EQ(member.host(), rank < 2 ? "a" : "b");
     EXPECT_EQ(member.address(), absl::StrCat("10.0.0.", member.worker().worker_id()));
   }

@@ -68,7 +68,7 @@ TEST_F(RendezvousLifetimeTest, ParkedCalls_NeedNoThreads) {
   ended_.Wait();
   for (const auto& join : joins_) {
     EXPECT_TRUE(join->status.ok()) << join->status.error_message();
-    EXPECT_EQ(join->response.world().size(), kWorkers);
+    EXPECT_EQ(join->response.world().members(0).placement().size(), kWorkers);
   }
 }
 

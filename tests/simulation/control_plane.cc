@@ -371,9 +371,9 @@ void ControlPlane::Finish(const rendezvous::membership::Verdict& verdict) {
   for (const rendezvous::membership::WorldMember& member : newest_world_->members) {
     const Process* process = FindProcess(member.worker.id);
     if (process == nullptr || !process->said_finished) {
-      return Fail(absl::StrCat("success, but rank ", member.rank, " never finished"));
+      return Fail(absl::StrCat("success, but rank ", member.place.rank, " never finished"));
     }
-    if (process->commit != goal_) Fail(absl::StrCat("rank ", member.rank, " lacks commits"));
+    if (process->commit != goal_) Fail(absl::StrCat("rank ", member.place.rank, " lacks commits"));
   }
 }
 

@@ -77,8 +77,9 @@ void ControlPlane::CheckNewWorld(const rendezvous::membership::World& world) {
                       std::equal(first.members.begin(), first.members.end(), world.members.begin(),
                                  world.members.end(), [](const auto& a, const auto& b) {
                                    return a.worker.incarnation == b.worker.incarnation &&
-                                          a.worker.id == b.worker.id && a.rank == b.rank &&
-                                          a.local_rank == b.local_rank;
+                                          a.worker.id == b.worker.id &&
+                                          a.place.rank == b.place.rank &&
+                                          a.place.local_rank == b.place.local_rank;
                                  });
     if (!same || epoch != newest_world_->epoch.value()) Fail("members are told different worlds");
     return;
@@ -130,8 +131,9 @@ void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
   std::set<std::string> hosts;
   for (size_t rank = 0; rank < world.members.size(); ++rank) {
     const rendezvous::membership::WorldMember& member = world.members[rank];
-    if (member.rank != static_cast<int>(rank)) Fail("ranks are not in order");
-    if (!local_ranks[member.host].insert(member.local_rank).second) Fail("a local rank held twice");
+    if (member.place.rank != static_cast<int>(rank)) Fail("ranks are not in order");
+    if (!local_ranks[member.host].insert(member.place.local_rank).second)
+      Fail("a local rank held twice");
     if (member.host != host && !hosts.insert(member.host).second) Fail("a host's ranks are apart");
     host = member.host;
     Process* process = FindProcess(member.worker.id);
@@ -147,7 +149,7 @@ void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
   for (const rendezvous::membership::WorldMember& member : world.members) {
     const std::set<int>& local = local_ranks[member.host];
     const int size = static_cast<int>(local.size());
-    if (*local.begin() != 0 || *local.rbegin() != size - 1 || member.local_size != size) {
+    if (*local.begin() != 0 || *local.rbegin() != size - 1 || member.place.local_size != size) {
       Fail(absl::StrCat("local ranks on host ", member.host, " are not dense"));
     }
   }
@@ -156,9 +158,9 @@ void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
 // A worker keeps its slot, and on a host that is full it shows: local ranks are the slots.
 void ControlPlane::CheckSlot(const rendezvous::membership::WorldMember& member, Process* process) {
   const Machine& machine = machines_[process->host];
-  if (machine.resized || member.local_size != machine.slots) return;
-  if (process->slot < 0) process->slot = member.local_rank;
-  if (process->slot != member.local_rank) {
+  if (machine.resized || member.place.local_size != machine.slots) return;
+  if (process->slot < 0) process->slot = member.place.local_rank;
+  if (process->slot != member.place.local_rank) {
     Fail(absl::StrCat("worker ", process->id.value(), " has changed its slot"));
   }
 }
@@ -199,11 +201,11 @@ void ControlPlane::CheckOrder(const rendezvous::membership::World& world) {
   for (const rendezvous::membership::WorldMember& member : world.members) {
     const auto was = before.find(member.worker.id.value());
     if (was == before.end()) continue;
-    local_ranks[member.host][was->second->local_rank] = member.local_rank;
-    if (member.rank == 0) continue;
+    local_ranks[member.host][was->second->place.local_rank] = member.place.local_rank;
+    if (member.place.rank == 0) continue;
     int& newest = member.host == leading ? newest_there : newest_elsewhere;
-    if (was->second->rank < newest) Fail("survivors have changed places");
-    newest = was->second->rank;
+    if (was->second->place.rank < newest) Fail("survivors have changed places");
+    newest = was->second->place.rank;
   }
   for (const auto& [host, ranks] : local_ranks) {
     int newest = -1;

@@ -151,11 +151,12 @@ void ControlPlane::Enter(int index, const rendezvous::membership::World& world) 
   Group& group = groups_[process.epoch];
   for (const rendezvous::membership::WorldMember& member : world.members) {
     if (member.worker.id != process.id) continue;
-    process.rank = member.rank;
+    process.rank = member.place.rank;
     if (member.worker.incarnation != process.incarnation) Fail("a world for another process");
-    if (group.acting[member.rank]) Fail(absl::StrCat("rank ", member.rank, " is held twice"));
-    group.acting[member.rank] = true;
-    group.processes[member.rank] = index;
+    if (group.acting[member.place.rank])
+      Fail(absl::StrCat("rank ", member.place.rank, " is held twice"));
+    group.acting[member.place.rank] = true;
+    group.processes[member.place.rank] = index;
   }
   if (!world.sync_state && (is_new || process.in_step)) {
     Fail(absl::StrCat("rank ", process.rank, " needs the state, but the world says otherwise"));

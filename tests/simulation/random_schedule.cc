@@ -260,8 +260,8 @@ void RandomSchedule::CheckWorld(const rendezvous::membership::World& world) {
   std::map<std::string, int> local;  // next local rank
   for (size_t rank = 0; rank < world.members.size(); ++rank) {
     const rendezvous::membership::WorldMember& member = world.members[rank];
-    EXPECT_EQ(member.rank, static_cast<int>(rank));
-    EXPECT_EQ(member.local_rank, local[member.host]++);
+    EXPECT_EQ(member.place.rank, static_cast<int>(rank));
+    EXPECT_EQ(member.place.local_rank, local[member.host]++);
     Process& process = processes_[member.worker.id.value()];
     EXPECT_FALSE(process.gone) << "rank " << rank << " is dead";
     EXPECT_EQ(process.host, member.host);
@@ -270,7 +270,7 @@ void RandomSchedule::CheckWorld(const rendezvous::membership::World& world) {
     process.member = member.worker.incarnation.value();
   }
   for (const rendezvous::membership::WorldMember& member : world.members) {
-    EXPECT_EQ(member.local_size, local[member.host]);
+    EXPECT_EQ(member.place.local_size, local[member.host]);
   }
 }
 

@@ -41,18 +41,18 @@ struct CallOf {
 };
 
 std::string MemberText(const rendezvous::membership::WorldMember& m) {
-  return absl::StrCat("  rank ", m.rank, ": worker ", m.worker.id.value(), ".",
+  return absl::StrCat("  rank ", m.place.rank, ": worker ", m.worker.id.value(), ".",
                       m.worker.incarnation.value(), " on ", m.host, " at ", m.address, ":",
-                      m.control_port, ", local ", m.local_rank, "/", m.local_size, ", cross ",
-                      m.cross_rank, "/", m.cross_size,
+                      m.control_port, ", local ", m.place.local_rank, "/", m.place.local_size,
+                      ", cross ", m.place.cross_rank, "/", m.place.cross_size,
                       m.commit == 0 ? "" : absl::StrCat(", commit ", m.commit), "\n");
 }
 
 struct Text {
   std::string operator()(const rendezvous::membership::StartWorkerEffect& e) {
-    return absl::StrCat("start worker ", e.worker.value(), " on ", e.host, ": rank ", e.rank, "/",
-                        e.size, ", local ", e.local_rank, "/", e.local_size, ", cross ",
-                        e.cross_rank, "/", e.cross_size);
+    return absl::StrCat("start worker ", e.worker.value(), " on ", e.host, ": rank ", e.place.rank,
+                        "/", e.place.size, ", local ", e.place.local_rank, "/", e.place.local_size,
+                        ", cross ", e.place.cross_rank, "/", e.place.cross_size);
   }
   std::string operator()(const rendezvous::membership::StopWorkersEffect& e) {
     const auto id = [](std::string* out, WorkerId worker) { absl::StrAppend(out, worker.value()); };
@@ -73,7 +73,7 @@ struct Text {
     return text;
   }
   std::string operator()(const rendezvous::membership::ReplyDeferred& e) {
-    return absl::StrCat("deferred, of ", e.size, "\n", MemberText(e.place));
+    return absl::StrCat("deferred, of ", e.member.place.size, "\n", MemberText(e.member));
   }
   std::string operator()(const rendezvous::membership::ReplyReleased& e) {
     return absl::StrCat("released: ", e.reason);

@@ -29,7 +29,7 @@ class LoneKeyExchange : public collectives::KeyExchange {
 
 std::shared_ptr<spdlog::logger> LoggerOf(const settings::RuntimeEnv& env,
                                          const session::WorkerWorld& world) {
-  return MakeLogger(absl::StrCat("horovod[", world.rank, "]"), env.log_level, env.log_hide_time);
+  return MakeLogger(absl::StrCat("horovod[", world.rank(), "]"), env.log_level, env.log_hide_time);
 }
 
 // nullopt: there is nothing to tune.
@@ -85,7 +85,7 @@ engine::EngineOptions ToEngineOptions(const settings::RuntimeEnv& env,
   options.groups_stay_alone = env.disable_group_fusion;
   options.collective_timeout = env.gloo_timeout;
   options.thread_affinity = env.thread_affinity;
-  options.local_rank = world.self().local_rank;
+  options.local_rank = world.self().place.local_rank;
   options.stall_warning_time = env.stall_check ? env.stall_warning_time : absl::InfiniteDuration();
   if (env.stall_shutdown_time > absl::ZeroDuration()) {
     options.stall_shutdown_time = env.stall_shutdown_time;
@@ -127,7 +127,7 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
                                         std::shared_ptr<collectives::DeviceBackend> devices,
                                         session::Session* session) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const net::TlsContext> tls, TlsOf(env, world_, session));
-  const collectives::GroupInfo group{world_.epoch,          world_.rank,   world_.size(),
+  const collectives::GroupInfo group{world_.epoch,          world_.rank(), world_.size(),
                                      world_.self().address, world_.secret, tls};
   std::unique_ptr<collectives::KeyExchange> keys;
   WaitBounds bounds(env.gloo_timeout, broken_.get());
@@ -158,11 +158,11 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
   options.on_end = [this](const absl::Status& why, bool left) {
     if (!left) sets_->Abort(why);
   };
-  if (world_.rank == 0) RETURN_IF_ERROR(StartMeasuring(env, options));
+  if (world_.rank() == 0) RETURN_IF_ERROR(StartMeasuring(env, options));
   group_->Start(options, std::move(devices));
-  if (world_.rank == 0) RETURN_IF_ERROR(StartTimelineOf(env));
+  if (world_.rank() == 0) RETURN_IF_ERROR(StartTimelineOf(env));
   absl::MutexLock lock(&mutex_);
-  if (world_.rank == 0 && session != nullptr && session->standing().elastic) {
+  if (world_.rank() == 0 && session != nullptr && session->standing().elastic) {
     lease_ = session->NewLease(world_.epoch, env.agent_timeout);
   }
   engine_is_up_ = true;
@@ -301,7 +301,7 @@ void ActiveWorld::LeaveForNext() {
   const bool over = broken_ == nullptr || !broken_->status().ok();
   if (!changing() || over) {
     engine()->Abort(absl::AbortedError(
-        absl::StrCat("rank ", world_.rank, " has left this world for the next one")));
+        absl::StrCat("rank ", world_.rank(), " has left this world for the next one")));
   }
   Shutdown();
 }

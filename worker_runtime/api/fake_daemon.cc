@@ -153,12 +153,13 @@ void FakeDaemon::FormWorld() {
     member->set_host("localhost");
     member->set_address(request.address());
     member->set_control_port(request.control_port());
-    member->set_rank(world.members_size() - 1);
-    member->set_local_rank(member->rank());
-    member->set_local_size(static_cast<int>(waiting_.size()));
-    member->set_cross_size(1);
+    pb::Placement& place = *member->mutable_placement();
+    place.set_rank(world.members_size() - 1);
+    place.set_size(static_cast<int>(waiting_.size()));
+    place.set_local_rank(place.rank());
+    place.set_local_size(place.size());
+    place.set_cross_size(1);
   }
-  world.set_size(world.members_size());
   world.set_homogeneous(true);
   for (const auto& [worker, request] : std::exchange(waiting_, {})) {
     *answers_[worker].emplace_back().mutable_world() = world;

@@ -166,27 +166,27 @@ int32_t hvd_is_initialized(void) {
 }
 
 int32_t hvd_rank(void) {
-  return QueryPlace([](const Place& place) { return place.rank; }, -1);
+  return QueryPlace([](const Place& place) { return place.placement.rank; }, -1);
 }
 
 int32_t hvd_size(void) {
-  return QueryPlace([](const Place& place) { return place.size; }, -1);
+  return QueryPlace([](const Place& place) { return place.placement.size; }, -1);
 }
 
 int32_t hvd_local_rank(void) {
-  return QueryPlace([](const Place& place) { return place.self.local_rank; }, -1);
+  return QueryPlace([](const Place& place) { return place.placement.local_rank; }, -1);
 }
 
 int32_t hvd_local_size(void) {
-  return QueryPlace([](const Place& place) { return place.self.local_size; }, -1);
+  return QueryPlace([](const Place& place) { return place.placement.local_size; }, -1);
 }
 
 int32_t hvd_cross_rank(void) {
-  return QueryPlace([](const Place& place) { return place.self.cross_rank; }, -1);
+  return QueryPlace([](const Place& place) { return place.placement.cross_rank; }, -1);
 }
 
 int32_t hvd_cross_size(void) {
-  return QueryPlace([](const Place& place) { return place.self.cross_size; }, -1);
+  return QueryPlace([](const Place& place) { return place.placement.cross_size; }, -1);
 }
 
 const char* hvd_job_id(void) {

@@ -22,7 +22,8 @@ absl::string_view View(const void* bytes, int64_t count) {
 int32_t hvd_seal(const char* name, int32_t process_set, void* object, int64_t bytes) {
   return hvd::worker_runtime::api::WithWorld([&](hvd::worker_runtime::api::ActiveWorld& active) {
     const absl::string_view content = View(object, bytes);
-    const std::string seal = active.seals().Seal({process_set, name}, active.world().rank, content);
+    const std::string seal =
+        active.seals().Seal({process_set, name}, active.world().rank(), content);
     std::copy(seal.begin(), seal.end(), static_cast<char*>(object) + content.size());
     return absl::OkStatus();
   });

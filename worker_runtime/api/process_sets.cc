@@ -112,7 +112,7 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
   Set set{ranks, nullptr};
   RegistrationRounds rounds(*deps_.group.engine(), deps_.world.size(), ranks);
   absl::Status connected;
-  if (const int own_rank = IndexOf(ranks, deps_.world.rank); own_rank >= 0) {
+  if (const int own_rank = IndexOf(ranks, deps_.world.rank()); own_rank >= 0) {
     auto group = Connect(*id, ranks, own_rank, rounds);
     connected = group.status();
     if (group.ok()) set.group = *std::move(group);
@@ -192,7 +192,7 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> ProcessSets::Prepare(
   const Set& set = found->second;
   if (set.group == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        op, ": Rank ", deps_.world.rank, " is not a member of the provided process set."));
+        op, ": Rank ", deps_.world.rank(), " is not a member of the provided process set."));
   }
   for (negotiation::SignaturePtr& request : requests) {
     if (Has(request->op, negotiation::OpTrait::kWorldOnly)) {

@@ -44,7 +44,7 @@ inline absl::Status RunOn(Runtime& worker, int32_t set, engine::TensorRequest re
 
 // The sum of the members' ranks of the world; -1 if it can't be had.
 inline float SumOfRanks(Runtime& worker, int32_t set) {
-  std::vector<float> data{static_cast<float>(worker.place()->rank)};
+  std::vector<float> data{static_cast<float>(worker.place()->placement.rank)};
   const absl::Status status = RunOn(worker, set, AllReduceOf(data));
   EXPECT_EQ(status, absl::OkStatus());
   return status.ok() ? data[0] : -1;

@@ -402,10 +402,10 @@ std::optional<Runtime::Place> Runtime::place() const {
   absl::MutexLock lock(&mutex_);
   if (active_ != nullptr) {
     const session::WorkerWorld& world = active_->world();
-    return Place{world.self(), world.rank, world.size(), world.IsHomogeneous(), false};
+    return Place{world.self().place, world.IsHomogeneous(), false};
   }
   if (!deferred_.has_value()) return std::nullopt;
-  return Place{deferred_->place, deferred_->rank, deferred_->size, true, true};
+  return Place{deferred_->place, true, true};
 }
 
 std::shared_ptr<ActiveWorld> Runtime::active() const {

@@ -88,9 +88,7 @@ class Runtime {
 
   // Where this process stands, or is going to once it has joined; nullopt: not initialized.
   struct Place {
-    session::Peer self;
-    int rank = 0;
-    int size = 1;
+    rendezvous::placement::Placement placement;
     bool is_homogeneous = true;
     bool is_deferred = false;  // in no world yet
   };

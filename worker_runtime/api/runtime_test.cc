@@ -88,8 +88,8 @@ int CountEntries(const char* directory) {
 TEST_F(RuntimeTest, Init_AllAsk_WorldComesUp) {
   OnEach(2, [](int rank, Runtime& worker) {
     ASSERT_EQ(worker.Init(), absl::OkStatus());
-    EXPECT_EQ(worker.place()->rank, rank);
-    EXPECT_EQ(worker.place()->size, 2);
+    EXPECT_EQ(worker.place()->placement.rank, rank);
+    EXPECT_EQ(worker.place()->placement.size, 2);
     EXPECT_FALSE(worker.place()->is_deferred);
     EXPECT_EQ(CountRanks(worker), 2);
     EXPECT_EQ(worker.Init(), absl::OkStatus());
@@ -202,7 +202,7 @@ TEST_F(RuntimeTest, Init_MemberDiesWhileOthersConnect_TheyAreInTheNextWorld) {
   });
   OnEach(2, [](int rank, Runtime& worker) {
     ASSERT_EQ(worker.Init(), absl::OkStatus());
-    EXPECT_EQ(worker.place()->rank, rank);
+    EXPECT_EQ(worker.place()->placement.rank, rank);
     EXPECT_EQ(CountRanks(worker), 2);
   });
   dying.join();
@@ -221,7 +221,7 @@ TEST_F(RuntimeTest, Reset_DeadMembersConnectionsAreStillOpen_NobodyWaitsForThem)
     const auto listener = *control::ControlListener::Open("127.0.0.1");
     const auto answer = session.JoinNextWorld({listener->port(), true, 0, absl::Minutes(1)});
     const auto world = std::get<session::WorkerWorld>(*answer);
-    const collectives::GroupInfo group{world.epoch, world.rank, 3, "127.0.0.1", world.secret};
+    const collectives::GroupInfo group{world.epoch, world.rank(), 3, "127.0.0.1", world.secret};
     communicator = *backend->Connect(group, *session.NewKeyExchange(world.epoch), absl::Minutes(1));
     control = *control::ControlChannel::Connect(group, *listener, "127.0.0.1",
                                                 world.root.control_port, absl::Minutes(1));
@@ -242,17 +242,18 @@ TEST_F(RuntimeTest, Reset_DeadMembersConnectionsAreStillOpen_NobodyWaitsForThem)
 
 TEST_F(RuntimeTest, Init_Deferred_FirstOperationJoins) {
   pb::JoinWorldResponse deferred;
-  deferred.mutable_deferred()->set_size(7);
-  deferred.mutable_deferred()->mutable_place()->set_rank(5);
-  deferred.mutable_deferred()->mutable_place()->set_local_rank(3);
+  pb::Placement* place = deferred.mutable_deferred()->mutable_member()->mutable_placement();
+  place->set_size(7);
+  place->set_rank(5);
+  place->set_local_rank(3);
   daemon_.AnswerNextJoin(kFirstWorker, deferred);
   OnEach(2, [](int rank, Runtime& worker) {
     if (rank == 0) {
       ASSERT_EQ(worker.Init(), absl::OkStatus());
       EXPECT_TRUE(worker.place()->is_deferred);
-      EXPECT_EQ(worker.place()->rank, 5);
-      EXPECT_EQ(worker.place()->size, 7);
-      EXPECT_EQ(worker.place()->self.local_rank, 3);
+      EXPECT_EQ(worker.place()->placement.rank, 5);
+      EXPECT_EQ(worker.place()->placement.size, 7);
+      EXPECT_EQ(worker.place()->placement.local_rank, 3);
       EXPECT_EQ(worker.active(), nullptr);
       EXPECT_EQ(worker.Init(), absl::OkStatus());
     } else {

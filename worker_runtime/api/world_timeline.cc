@@ -25,7 +25,7 @@ void WorldTimeline::Equip(engine::EngineOptions& options) {
 absl::Status WorldTimeline::Start(engine::Engine& engine, const std::string& path, bool mark_cycles,
                                   bool of_job) {
   if (path.empty()) return absl::InvalidArgumentError("The timeline needs the name of a file.");
-  if (world_.rank != 0) return absl::OkStatus();
+  if (world_.rank() != 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<session::Peer> peers, world_.members->Get());
   std::vector<std::string> hosts;
   for (const session::Peer& peer : peers) hosts.push_back(peer.host);

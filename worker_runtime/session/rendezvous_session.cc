@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/os/boot_time.h"
 #include "base/status_macros.h"
+#include "rendezvous/transport/placement_message.h"
 
 namespace hvd::worker_runtime::session {
 namespace {
@@ -63,10 +64,7 @@ Peer ToPeer(const pb::Member& member) {
   return {member.host(),
           member.address(),
           static_cast<int>(member.control_port()),
-          member.local_rank(),
-          member.local_size(),
-          member.cross_rank(),
-          member.cross_size(),
+          rendezvous::transport::FromMessage(member.placement()),
           WorkerId(member.worker().worker_id()),
           Incarnation(member.worker().incarnation())};
 }
@@ -75,7 +73,7 @@ absl::StatusOr<std::vector<Peer>> ToPeers(
     const google::protobuf::RepeatedPtrField<pb::Member>& members) {
   std::vector<Peer> peers;
   for (const pb::Member& member : members) {
-    if (member.rank() != static_cast<int>(peers.size())) {
+    if (member.placement().rank() != static_cast<int>(peers.size())) {
       return absl::InternalError("the world's members are not in order");
     }
     peers.push_back(ToPeer(member));
@@ -89,20 +87,20 @@ absl::StatusOr<WorkerWorld> ToWorld(const pb::World& world, WorkerId self) {
   result.sync_state = world.sync_state();
   result.epoch = Epoch(world.epoch());
   result.secret = world.secret();
-  result.ranks = world.size();
   result.homogeneous = world.homogeneous();
   result.encrypt_data = world.encrypt_data();
   const auto own = std::find_if(world.members().begin(), world.members().end(), [&](const auto& m) {
     return m.worker().worker_id() == self.value();
   });
-  if (own == world.members().end() || own->rank() < 0 || own->rank() >= world.size()) {
+  if (own == world.members().end() || own->placement().rank() < 0 ||
+      own->placement().rank() >= own->placement().size()) {
     return absl::InternalError("the world does not contain this worker");
   }
-  if (world.members(0).rank() != 0) return absl::InternalError("the world does not name rank 0");
-  result.rank = own->rank();
+  if (world.members(0).placement().rank() != 0)
+    return absl::InternalError("the world does not name rank 0");
   result.own = ToPeer(*own);
   result.root = ToPeer(world.members(0));
-  if (world.members_size() == world.size()) {
+  if (world.members_size() == result.size()) {
     ASSIGN_OR_RETURN(std::vector<Peer> peers, ToPeers(world.members()));
     result.members = std::make_shared<Members>(std::move(peers));
   }
@@ -184,14 +182,14 @@ absl::StatusOr<JoinAnswer> Session::JoinNextWorld(const JoinRequest& join) {
   if (response.has_deferred()) {
     const pb::Deferred& deferred = response.deferred();
     if (join.may_defer) {
-      return DeferredPlace{ToPeer(deferred.place()), deferred.place().rank(), deferred.size()};
+      return DeferredPlace{rendezvous::transport::FromMessage(deferred.member().placement())};
     }
     return absl::InternalError("the daemon puts off a worker that is ready");
   }
   ASSIGN_OR_RETURN(WorkerWorld world, ToWorld(response.world(), standing_.id));
   if (world.members == nullptr) {
     world.members = std::make_shared<Members>(
-        [this, epoch = world.epoch, size = world.ranks] { return AskForMembers(epoch, size); });
+        [this, epoch = world.epoch, size = world.size()] { return AskForMembers(epoch, size); });
   }
   absl::MutexLock lock(&mutex_);
   last_epoch_ = world.epoch;

@@ -96,22 +96,24 @@ class SessionTest : public ::testing::Test {
       pb::Member* member = world.add_members();
       member->mutable_worker()->set_worker_id(10 + rank);
       member->mutable_worker()->set_incarnation(70 + rank);
-      member->set_rank(rank);
+      member->mutable_placement()->set_rank(rank);
       member->set_address("127.0.0.1");
       member->set_control_port(1000 + rank);
-      member->set_local_rank(rank);
-      member->set_local_size(2);
-      member->set_cross_size(1);
+      member->mutable_placement()->set_local_rank(rank);
+      member->mutable_placement()->set_local_size(2);
+      member->mutable_placement()->set_cross_size(1);
+      member->mutable_placement()->set_size(2);
     }
-    world.set_size(2);
     world.set_homogeneous(true);
     return world;
   }
   // The same two as ranks 0 and 2 of a world of three.
   static pb::World TwoOfThree() {
     pb::World world = TwoMembers();
-    world.mutable_members(1)->set_rank(2);
-    world.set_size(3);
+    world.mutable_members(1)->mutable_placement()->set_rank(2);
+    for (pb::Member& member : *world.mutable_members()) {
+      member.mutable_placement()->set_size(3);
+    }
     return world;
   }
 
@@ -157,7 +159,7 @@ TEST_F(SessionTest, JoinNextWorld_FindsItsOwnRank) {
   const auto world = Join(4242);
   ASSERT_TRUE(world.ok()) << world.status();
   EXPECT_EQ(world->epoch, Epoch(3));
-  EXPECT_EQ(world->rank, 1);
+  EXPECT_EQ(world->rank(), 1);
   EXPECT_EQ(world->size(), 2);
   EXPECT_EQ(world->self().control_port, 1001);
   EXPECT_EQ(world->root.control_port, 1000);
@@ -176,7 +178,7 @@ TEST_F(SessionTest, JoinNextWorld_LargeWorld_AsksForTheOthersOnceWhenNeeded) {
   *script_.join->mutable_world() = TwoOfThree();
   const auto world = Join(1);
   ASSERT_TRUE(world.ok()) << world.status();
-  EXPECT_EQ(world->rank, 2);
+  EXPECT_EQ(world->rank(), 2);
   EXPECT_EQ(world->size(), 3);
   EXPECT_EQ(world->self().control_port, 1001);
   EXPECT_EQ(world->root.control_port, 1000);
@@ -185,7 +187,7 @@ TEST_F(SessionTest, JoinNextWorld_LargeWorld_AsksForTheOthersOnceWhenNeeded) {
   EXPECT_EQ(world->members->Get().status().code(), absl::StatusCode::kUnavailable);
   script_.members.emplace();
   for (int rank : {0, 1, 2}) {
-    script_.members->add_members()->set_rank(rank);
+    script_.members->add_members()->mutable_placement()->set_rank(rank);
     script_.members->mutable_members(rank)->set_control_port(2000 + rank);
   }
   for (int time : {1, 2}) {
@@ -251,16 +253,16 @@ TEST_F(SessionTest, NewKeyExchange_Gather_AsksForSomeRanks) {
 
 TEST_F(SessionTest, JoinNextWorld_CarriesCommitAndWhetherItMayDefer) {
   script_.join.emplace();
-  pb::Deferred* deferred = script_.join->mutable_deferred();
-  deferred->set_size(3);
-  deferred->mutable_place()->set_rank(2);
-  deferred->mutable_place()->set_local_size(2);
+  pb::Placement* own = script_.join->mutable_deferred()->mutable_member()->mutable_placement();
+  own->set_size(3);
+  own->set_rank(2);
+  own->set_local_size(2);
   const auto answer = session_.JoinNextWorld({1, true, 17, absl::Seconds(1)});
   ASSERT_TRUE(answer.ok()) << answer.status();
   const auto* place = std::get_if<DeferredPlace>(&*answer);
   ASSERT_NE(place, nullptr);
-  EXPECT_EQ(place->rank, 2);
-  EXPECT_EQ(place->size, 3);
+  EXPECT_EQ(place->place.rank, 2);
+  EXPECT_EQ(place->place.size, 3);
   EXPECT_EQ(place->place.local_size, 2);
   EXPECT_TRUE(script_.last_join.may_defer());
   EXPECT_EQ(script_.last_join.commit(), 17u);

@@ -1,5 +1,5 @@
 // What a worker knows of the world it is in: an immutable value, the same on every member but for
-// `rank` and `own`.
+// `own`.
 #ifndef WORKER_RUNTIME_SESSION_WORLD_H_
 #define WORKER_RUNTIME_SESSION_WORLD_H_
 
@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/ids.h"
 #include "base/status_macros.h"
+#include "rendezvous/placement/placement.h"
 
 namespace hvd::worker_runtime::session {
 
@@ -22,10 +23,7 @@ struct Peer {
   std::string host;     // as the user wrote it
   std::string address;  // numeric
   int control_port = 0;
-  int local_rank = 0;
-  int local_size = 1;
-  int cross_rank = 0;
-  int cross_size = 1;
+  rendezvous::placement::Placement place = {};
   // Which process it is, in any world; 0 without a daemon.
   WorkerId worker = WorkerId(0);
   Incarnation incarnation = Incarnation(0);
@@ -57,8 +55,6 @@ class Members {
 
 struct WorkerWorld {
   Epoch epoch;
-  int rank = 0;
-  int ranks = 1;  // so many there are
   Peer own;
   Peer root;                         // rank 0
   std::shared_ptr<Members> members;  // all of them, this worker included
@@ -67,7 +63,8 @@ struct WorkerWorld {
   bool sync_state = true;            // some member may not hold the state of rank 0
   bool encrypt_data = false;         // what goes between members over the network goes under TLS
 
-  int size() const { return ranks; }
+  int rank() const { return own.place.rank; }
+  int size() const { return own.place.size; }
   const Peer& self() const { return own; }
   bool IsHomogeneous() const { return homogeneous; }
 };
@@ -76,9 +73,7 @@ struct WorkerWorld {
 
 // The caller is to get ready first and then to ask again; where it would stand now.
 struct DeferredPlace {
-  Peer place;
-  int rank = 0;
-  int size = 1;
+  rendezvous::placement::Placement place = {};
 };
 
 // The caller is not wanted any more and is to exit with 0.

@@ -1,0 +1,19 @@
+// A worker's place in a world.
+#ifndef RENDEZVOUS_PLACEMENT_PLACEMENT_H_
+#define RENDEZVOUS_PLACEMENT_PLACEMENT_H_
+
+namespace hvd::rendezvous::placement {
+
+// By default that of a worker on its own. proto/placement.proto is the same for messages.
+struct Placement {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;  // among the ranks of its host
+  int local_size = 1;
+  int cross_rank = 0;  // among the hosts that have this local rank, in the order of their ranks
+  int cross_size = 1;
+};
+
+}  // namespace hvd::rendezvous::placement
+
+#endif  // RENDEZVOUS_PLACEMENT_PLACEMENT_H_

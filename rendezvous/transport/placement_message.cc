@@ -1,0 +1,23 @@
+#include "rendezvous/transport/placement_message.h"
+
+namespace hvd::rendezvous::transport {
+
+// Structured bindings, so that a field that is added does not compile before it is sent.
+pb::Placement ToMessage(const placement::Placement& place) {
+  const auto& [rank, size, local_rank, local_size, cross_rank, cross_size] = place;
+  pb::Placement message;
+  message.set_rank(rank);
+  message.set_size(size);
+  message.set_local_rank(local_rank);
+  message.set_local_size(local_size);
+  message.set_cross_rank(cross_rank);
+  message.set_cross_size(cross_size);
+  return message;
+}
+
+placement::Placement FromMessage(const pb::Placement& message) {
+  return {message.rank(),       message.size(),       message.local_rank(),
+          message.local_size(), message.cross_rank(), message.cross_size()};
+}
+
+}  // namespace hvd::rendezvous::transport

@@ -1,0 +1,15 @@
+// Placements in messages.
+#ifndef RENDEZVOUS_TRANSPORT_PLACEMENT_MESSAGE_H_
+#define RENDEZVOUS_TRANSPORT_PLACEMENT_MESSAGE_H_
+
+#include "proto/placement.pb.h"
+#include "rendezvous/placement/placement.h"
+
+namespace hvd::rendezvous::transport {
+
+pb::Placement ToMessage(const placement::Placement& place);
+placement::Placement FromMessage(const pb::Placement& message);
+
+}  // namespace hvd::rendezvous::transport
+
+#endif  // RENDEZVOUS_TRANSPORT_PLACEMENT_MESSAGE_H_
