@@ -63,7 +63,7 @@ TABLE = [
 CONFIG_FILES = [
     ("params: {cycle_time_ms: x}\n", 1, r"params\.cycle_time_ms: --cycle-time-ms='x': must be a number"),
     ("autotune:\n  enabled: maybe\n", 2, r"'maybe' is not true or false"),
-    ("autotune:\n  gaussian_process_noise: 2\n", 2, r"is not a number from 0 to 1"),
+    ("autotune:\n  gaussian_process_noise: 2\n", 2, r"must be a number from 0 to 1"),
     ("params:\n  cycle_time: 1\n", 2, r"unknown key params\.cycle_time; did you mean params\.cycle_time_ms\?"),
     ("controller: mpi\n", 1, r"--mpi is not available"),
     ("logging:\n  level: [INFO]\n", 2, r"logging\.level: must not be a list"),
