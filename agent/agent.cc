@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
-#include "base/net/address.h"
+#include "base/net/interfaces.h"
 #include "base/os/usable_cores.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
@@ -115,10 +115,11 @@ void Agent::OnRoute(absl::StatusOr<Route> route) {
 }
 
 absl::Status Agent::Attach(const Route& route) {
+  ASSIGN_OR_RETURN(const std::vector<net::InterfaceAddress> interfaces, net::ListInterfaces());
   if (bootstrap_.networks_size() > 0) {
     const auto& networks = bootstrap_.networks();
     ASSIGN_OR_RETURN(route_.own_address,
-                     net::ChooseAddress({networks.begin(), networks.end()}, net::OwnAddresses()));
+                     net::ChooseAddress({networks.begin(), networks.end()}, interfaces));
   }
   ASSIGN_OR_RETURN(socket_,
                    rendezvous::bootstrap::BootstrapSocket::Create(
@@ -127,7 +128,7 @@ absl::Status Agent::Attach(const Route& route) {
                        }));
   workers_.emplace(loop_, output_, plan_,
                    WorkerPlace{route.daemon_address, socket_->name(), /*elastic=*/false,
-                               net::InterfaceOf(route_.own_address, net::OwnAddresses()),
+                               net::InterfaceOf(route_.own_address, interfaces),
                                /*word=*/"", os::UsableCores()},
                    [this](pb::AgentMessage message) { attachment_->Send(std::move(message)); });
   workers_->set_on_empty([this] { OnWorkersEmpty(); });

@@ -18,7 +18,7 @@
 #include "base/env.h"
 #include "base/status_macros.h"
 #include "base/version.h"
-#include "rendezvous/security/token_file_reader.h"
+#include "rendezvous/security/token_file.h"
 
 namespace hvd::agent {
 namespace {

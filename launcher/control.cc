@@ -12,7 +12,7 @@
 #include "launcher/job/job_file.h"
 #include "launcher/report/status_table.h"
 #include "rendezvous/client/control_calls.h"
-#include "rendezvous/security/token_file_reader.h"
+#include "rendezvous/security/token_file.h"
 
 namespace hvd::launcher {
 namespace {

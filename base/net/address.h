@@ -1,12 +1,10 @@
-// Numeric network addresses: taking them apart, and choosing the one of this host that peers shall
-// use.
+// Numeric network addresses, with and without a port, as text and as the kernel takes them.
 #ifndef BASE_NET_ADDRESS_H_
 #define BASE_NET_ADDRESS_H_
 
 #include <sys/socket.h>
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -18,8 +16,14 @@ struct HostPort {
   std::string port;
 };
 
-// "10.0.0.1:80" or "[::1]:80". Without a port, that is empty.
+// "10.0.0.1:80", "[::1]:80" or "node1:80". Without a port, that is empty.
 HostPort SplitHostPort(absl::string_view address);
+
+// "10.0.0.1:80", or "[::1]:80".
+std::string JoinHostPort(absl::string_view host, absl::string_view port);
+
+// The bytes of a numeric address without port and brackets: 4, 16, or none if it is not one.
+std::string AddressBytes(const std::string& address);
 
 // A socket address as the kernel takes it.
 struct SocketAddress {
@@ -27,28 +31,13 @@ struct SocketAddress {
   socklen_t length = 0;
 };
 
-// "address:port", numeric only: no name is looked up.   InvalidArgument: it is not that.
-absl::StatusOr<SocketAddress> ParseSocketAddress(const std::string& address);
+// Of "10.0.0.1:80" or "[::1]:80": no name is looked up.
+// Errors:
+//   - InvalidArgument: it is not that.
+absl::StatusOr<SocketAddress> ParseSocketAddress(absl::string_view address);
 
 // The numeric address without the port.
 std::string NumericHost(const SocketAddress& address);
-
-// An address of this host, on an interface that is up.
-struct OwnAddress {
-  std::string interface;
-  std::string address;  // numeric
-};
-
-std::vector<OwnAddress> OwnAddresses();
-
-// The interface that has `address` (numeric); empty: none of `own` does.
-std::string InterfaceOf(const std::string& address, const std::vector<OwnAddress>& own);
-
-// The first of `own` that the first possible of `networks` (interface names or CIDRs such
-// as 10.0.0.0/8) contains.
-//   NotFound: none does; lists what there is.   InvalidArgument: a CIDR that can't be read.
-absl::StatusOr<std::string> ChooseAddress(const std::vector<std::string>& networks,
-                                          const std::vector<OwnAddress>& own);
 
 }  // namespace hvd::net
 

@@ -1,5 +1,5 @@
-// This machine's place in the network: its interfaces, which host names mean itself, and the
-// addresses on which agents reach it.
+// This machine's place in the network: which host names mean itself, and the addresses on which
+// agents reach it.
 #ifndef BASE_NET_LOCAL_NETWORK_H_
 #define BASE_NET_LOCAL_NETWORK_H_
 
@@ -7,21 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/net/interfaces.h"
 
 namespace hvd::net {
-
-// One address of one interface.
-struct InterfaceAddress {
-  std::string interface;
-  std::string address;  // numeric
-  bool ipv6 = false;
-  bool loopback = false;
-  bool up = true;
-};
 
 // Numeric addresses by host name; a name that is not known has none.
 using NameTable = std::map<std::string, std::vector<std::string>>;
@@ -33,14 +23,6 @@ using NameTable = std::map<std::string, std::vector<std::string>>;
 bool IsLocalHost(const std::string& host, const std::string& own_name,
                  const std::vector<InterfaceAddress>& interfaces, const NameTable& names);
 
-// Each of `networks` is an interface's name or a CIDR ("10.0.0.0/8").
-//   InvalidArgument: it has a '/' but is no CIDR; says which.
-absl::Status CheckNetworks(const std::vector<std::string>& networks);
-
-// Whether an address is in one of `networks`; they must have passed CheckNetworks. No networks:
-// yes.
-bool InNetworks(const InterfaceAddress& address, const std::vector<std::string>& networks);
-
 // Where the daemon listens, as numeric "address:0". All hosts local: the loopback address only, and
 // every interface in `networks` must exist. Otherwise every address of an interface that is up, not
 // loopback and in `networks`, those of `preferred` first.
@@ -50,8 +32,6 @@ absl::StatusOr<std::vector<std::string>> ListenAddresses(
     bool all_local, const std::vector<std::string>& preferred);
 
 // ---- Not pure
-
-absl::StatusOr<std::vector<InterfaceAddress>> ListInterfaces();
 
 std::string OwnHostName();
 

@@ -1,21 +1,16 @@
-// The part of network.h that asks the operating system.
+// The part of local_network.h that asks the operating system.
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/net/local_network.h"
@@ -34,15 +29,6 @@ std::string Numeric(const sockaddr* address) {
               sizeof text);
   }
   return text;
-}
-
-// Link-local addresses of version 6 mean nothing without an interface, which peers name
-// differently.
-bool IsUsable(const sockaddr* address) {
-  if (address == nullptr) return false;
-  if (address->sa_family == AF_INET) return true;
-  if (address->sa_family != AF_INET6) return false;
-  return !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
 // What the threads that ask the resolver share with the one that waits. They may outlive it: the
@@ -82,24 +68,6 @@ void Work(const std::shared_ptr<Lookups>& lookups) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<InterfaceAddress>> ListInterfaces() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) {
-    return absl::InternalError(
-        absl::StrCat("can't list this machine's network interfaces: ", std::strerror(errno)));
-  }
-  std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
-  std::vector<InterfaceAddress> result;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (!IsUsable(entry->ifa_addr)) continue;
-    result.push_back({entry->ifa_name, Numeric(entry->ifa_addr),
-                      entry->ifa_addr->sa_family == AF_INET6,
-                      (entry->ifa_flags & IFF_LOOPBACK) != 0,
-                      (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0});
-  }
-  return result;
-}
 
 std::string OwnHostName() {
   char name[256] = "";

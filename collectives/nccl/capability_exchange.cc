@@ -7,8 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/crypto.h"
 #include "collectives/nccl/library.h"
+#include "collectives/peer_proof.h"
 
 namespace hvd::collectives::nccl {
 namespace {
@@ -41,17 +41,16 @@ std::optional<NcclHello> ParseBody(absl::string_view body) {
   return hello;
 }
 
-std::string Signed(const GroupInfo& group, int rank, absl::string_view body) {
-  return absl::StrCat("hvd nccl hello|", group.epoch.value(), "|", group.size, "|", rank, "|",
-                      body);
+ProofSubject SubjectOf(const GroupInfo& group, int rank, absl::string_view body) {
+  return {"nccl hello", group.epoch, group.size, rank, kEveryRank, body};
 }
 
 // nullopt: not signed with the secret.
 std::optional<NcclHello> Decode(const GroupInfo& group, int rank, absl::string_view text) {
-  if (text.size() < kHmacSha256Bytes) return std::nullopt;
-  const absl::string_view proof = text.substr(0, kHmacSha256Bytes);
-  const absl::string_view body = text.substr(kHmacSha256Bytes);
-  if (!CheckHmacSha256(group.secret, Signed(group, rank, body), proof)) return std::nullopt;
+  if (text.size() < kProofBytes) return std::nullopt;
+  const absl::string_view proof = text.substr(0, kProofBytes);
+  const absl::string_view body = text.substr(kProofBytes);
+  if (!CheckProof(group.secret, SubjectOf(group, rank, body), proof)) return std::nullopt;
   return ParseBody(body);
 }
 
@@ -81,7 +80,7 @@ std::optional<std::string> FindProblem(const std::vector<NcclHello>& hellos) {
 
 std::string EncodeHello(const GroupInfo& group, const NcclHello& hello) {
   const std::string body = Body(hello);
-  return HmacSha256(group.secret, Signed(group, group.rank, body)) + body;
+  return MakeProof(group.secret, SubjectOf(group, group.rank, body)) + body;
 }
 
 absl::StatusOr<NcclUniqueId> JudgeHellos(const GroupInfo& group,

@@ -2,20 +2,57 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
 #include "base/fd.h"
 #include "base/status_macros.h"
+#include "base/text/duration_text.h"
+#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
-#include "proto/agent.pb.h"
 
 namespace hvd::rendezvous::security {
 namespace {
+
+// Far more than any credentials.
+constexpr size_t kMostBytes = 1 << 20;
+
+constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+constexpr absl::Duration kMoments = absl::Seconds(2);
+
+// What is wrong is said by ReadTokenFile; the parser would log it.
+class Silence : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
+};
+
+std::string About(const std::string& path, absl::string_view why) {
+  return absl::StrCat("--token-file: ", path, " ", why);
+}
+
+absl::Status Wrong(const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(About(path, why));
+}
+
+// Nobody but its owner may have written it, and that is us, or root.
+absl::Status CheckOwner(const struct stat& info, const std::string& path) {
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    return Wrong(path, absl::StrCat("belongs to another user (uid ", info.st_uid, ")"));
+  }
+  // The group may read it: so does Kubernetes give a pod its secrets.
+  if ((info.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
+  return Wrong(path, absl::StrFormat("is open to other users (mode %04o), and it is a secret; "
+                                     "chmod 600 closes it",
+                                     info.st_mode & 07777));
+}
 
 absl::StatusOr<std::string> Print(const PeerCredentials& credentials) {
   pb::Credentials message;
@@ -67,6 +104,57 @@ TokenFile::TokenFile(std::string path) : path_(std::move(path)) {}
 
 TokenFile::~TokenFile() {
   if (!keep_) unlink(path_.c_str());
+}
+
+absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path) {
+  // O_NONBLOCK: a FIFO would be waited for.
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info = {};
+  if (!file.valid() || fstat(file.get(), &info) != 0) {
+    const std::string why = absl::StrCat("can't be read: ", strerror(errno));
+    return errno == ENOENT ? absl::NotFoundError(About(path, why)) : Wrong(path, why);
+  }
+  if (!S_ISREG(info.st_mode)) return Wrong(path, "is not a file");
+  RETURN_IF_ERROR(CheckOwner(info, path));
+  std::string text;
+  char buffer[16 << 10];
+  while (text.size() <= kMostBytes) {
+    const IoResult got = ReadSome(file.get(), buffer, sizeof(buffer));
+    text.append(buffer, got.bytes);
+    if (got.end) break;
+  }
+  if (text.empty()) return absl::NotFoundError(About(path, "is empty"));
+  pb::Credentials credentials;
+  google::protobuf::TextFormat::Parser parser;
+  Silence silence;
+  parser.RecordErrorsTo(&silence);
+  if (text.size() > kMostBytes || !parser.ParseFromString(text, &credentials) ||
+      credentials.token().empty() || credentials.ca_certificate().empty() ||
+      credentials.certificate().empty() || credentials.private_key().empty()) {
+    return Wrong(path, "does not hold what horovod-rendezvousd writes");
+  }
+  return credentials;
+}
+
+absl::StatusOr<pb::Credentials> AwaitTokenFile(const std::string& path, absl::Duration timeout,
+                                               const std::function<void()>& on_wait, Clock& clock) {
+  const absl::Time start = clock.Now();
+  bool told = false;
+  while (true) {
+    absl::StatusOr<pb::Credentials> credentials = ReadTokenFile(path);
+    const absl::Duration waited = clock.Now() - start;
+    if (!absl::IsNotFound(credentials.status())) return credentials;
+    if (waited >= timeout) {
+      return absl::NotFoundError(absl::StrCat(credentials.status().message(),
+                                              "; waited for it for ", text::DurationText(timeout)));
+    }
+    if (waited >= kMoments && !std::exchange(told, true)) on_wait();
+    absl::Mutex nobodys;
+    absl::MutexLock lock(&nobodys);
+    const bool never = false;
+    clock.AwaitWithDeadline(nobodys, absl::Condition(&never),
+                            clock.Now() + std::min(kLookAgain, timeout - waited));
+  }
 }
 
 }  // namespace hvd::rendezvous::security

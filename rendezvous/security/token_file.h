@@ -1,11 +1,16 @@
-// A job's credentials in a file, for agents that nobody hands them over to.
+// A file with a job's credentials, for agents that nobody hands them over to: its writer, the
+// daemon, and its readers.
 #ifndef RENDEZVOUS_SECURITY_TOKEN_FILE_H_
 #define RENDEZVOUS_SECURITY_TOKEN_FILE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "proto/agent.pb.h"
 #include "rendezvous/security/job_credentials.h"
 
 namespace hvd::rendezvous::security {
@@ -16,8 +21,9 @@ class TokenFile {
  public:
   // Writes a file that only its owner can read. One that is there already and has these same
   // credentials, even if cut short, is taken over.
-  //   AlreadyExists: there is another file; it is left alone.   InvalidArgument: it can't be made
-  //   there; says why.
+  // Errors:
+  //   - AlreadyExists: there is another file; it is left alone.
+  //   - InvalidArgument: it can't be made there; says why.
   static absl::StatusOr<std::unique_ptr<TokenFile>> Write(const std::string& path,
                                                           const PeerCredentials& credentials);
   ~TokenFile();
@@ -32,6 +38,20 @@ class TokenFile {
   const std::string path_;
   bool keep_ = false;
 };
+
+// Reads a message hvd.pb.Credentials in Protobuf's text format.
+// Errors:
+//   - NotFound: it is not there, or empty.
+//   - InvalidArgument: it can't be read, is another user's (but root's) or open to others (its
+//   group
+//     may read it), or holds something else; one line that names the file.
+absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path);
+
+// The same, when there is one: it looks again and again for so long. `on_wait` is called once, if
+// it takes more than moments.
+absl::StatusOr<pb::Credentials> AwaitTokenFile(const std::string& path, absl::Duration timeout,
+                                               const std::function<void()>& on_wait,
+                                               Clock& clock = Clock::Real());
 
 }  // namespace hvd::rendezvous::security
 

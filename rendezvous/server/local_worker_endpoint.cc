@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/net/address.h"
 #include "base/status_macros.h"
 #include "rendezvous/bootstrap/worker_word.h"
 
@@ -38,8 +39,7 @@ Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
     expected.host = start.host;
     expected.word = word;
   }
-  const std::string& address = bootstrap_.daemon_address();
-  const size_t colon = address.rfind(':');
+  const net::HostPort daemon = net::SplitHostPort(bootstrap_.daemon_address());
   Environment environment = {
       {"HOROVOD_HOSTNAME", start.host},
       {"HOROVOD_RANK", absl::StrCat(start.place.rank)},
@@ -48,8 +48,8 @@ Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
       {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.place.local_size)},
       {"HOROVOD_CROSS_RANK", absl::StrCat(start.place.cross_rank)},
       {"HOROVOD_CROSS_SIZE", absl::StrCat(start.place.cross_size)},
-      {"HOROVOD_GLOO_RENDEZVOUS_ADDR", address.substr(0, colon)},
-      {"HOROVOD_GLOO_RENDEZVOUS_PORT", address.substr(colon + 1)},
+      {"HOROVOD_GLOO_RENDEZVOUS_ADDR", daemon.host},
+      {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
       {"HOROVOD_WORKER_ID", absl::StrCat(start.worker.value())},
       {"HOROVOD_AGENT_SOCKET", socket_->name()},
       {"HOROVOD_WORKER_WORD", word},

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
+#include "base/net/address.h"
 #include "base/status_macros.h"
 #include "rendezvous/reporting/metrics.h"
 #include "rendezvous/server/check_spec.h"
@@ -24,17 +25,10 @@ constexpr size_t kRandomBytes = 32;
 
 // Where workers of this machine reach a server that listens at `address`.
 std::string ReachableFromHere(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
-  if (host == "0.0.0.0") return absl::StrCat("127.0.0.1", address.substr(colon));
-  if (host == "[::]") return absl::StrCat("[::1]", address.substr(colon));
+  const net::HostPort parts = net::SplitHostPort(address);
+  if (parts.host == "0.0.0.0") return net::JoinHostPort("127.0.0.1", parts.port);
+  if (parts.host == "::") return net::JoinHostPort("::1", parts.port);
   return address;
-}
-
-// "127.0.0.1" of "127.0.0.1:80", "::1" of "[::1]:80".
-std::string HostOf(const std::string& address) {
-  const std::string host = address.substr(0, address.rfind(':'));
-  return absl::StartsWith(host, "[") ? host.substr(1, host.size() - 2) : host;
 }
 
 class ServedJobImpl final : public ServedJob {
@@ -104,7 +98,7 @@ class ServedJobImpl final : public ServedJob {
     bootstrap.mutable_credentials()->set_certificate(credentials_.certificate);
     bootstrap.mutable_credentials()->set_private_key(credentials_.private_key);
     bootstrap.set_daemon_address(address);
-    bootstrap.set_advertise_address(HostOf(address));
+    bootstrap.set_advertise_address(net::SplitHostPort(address).host);
     bootstrap.set_elastic(options_.spec.elastic.has_value());
     return bootstrap;
   }

@@ -1,7 +1,5 @@
 #include "rendezvous/transport/connection.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdint>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/net/address.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -25,9 +24,7 @@ constexpr int kLeastTimeBetweenLookupsMs = 1000;
 // The scheme says whether the name resolver has a say.
 std::string Target(const std::string& address) {
   if (absl::StartsWith(address, "[")) return absl::StrCat("ipv6:", address);
-  in_addr unused;
-  const std::string host = address.substr(0, address.rfind(':'));
-  const bool numeric = inet_pton(AF_INET, host.c_str(), &unused) == 1;
+  const bool numeric = !net::AddressBytes(net::SplitHostPort(address).host).empty();
   return absl::StrCat(numeric ? "ipv4:" : "dns:///", address);
 }
 

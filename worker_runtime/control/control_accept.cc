@@ -16,7 +16,6 @@
 #include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
 #include "worker_runtime/control/control_connect.h"
-#include "worker_runtime/control/handshake.h"
 #include "worker_runtime/control/handshake_io.h"
 
 namespace hvd::worker_runtime::control {
@@ -72,7 +71,7 @@ class Acceptor {
   using Strangers = std::list<Stranger>;
   struct Stranger {
     net::Wire wire;
-    std::optional<RootHandshake> handshake;  // none: the wire is not open yet
+    std::unique_ptr<collectives::PeerHandshake> handshake;  // null: the wire is not open yet
     std::string buffer;
     absl::Time since;            // it is among those where it is
     bool told_name = false;      // it is one of named_
@@ -118,8 +117,8 @@ class Acceptor {
     if (silent_.size() + named_.size() >= members_.size() + kMostStrangers) {
       Dismiss(silent_.empty() ? named_.front() : silent_.front());
     }
-    Stranger& added = silent_.emplace_back(Stranger{
-        net::Wire(std::move(fd), group_.tls, net::TlsEnd::kAccepts), std::nullopt, "", now});
+    Stranger& added = silent_.emplace_back(
+        Stranger{net::Wire(std::move(fd), group_.tls, net::TlsEnd::kAccepts), nullptr, "", now});
     added.self = std::prev(silent_.end());
     if (!Watch(added.wire.fd(), &added).ok()) return Dismiss(added);
     Serve(added, now);  // its name may be here, and then it is not taken for a silent one
@@ -144,12 +143,13 @@ class Acceptor {
   }
 
   void Serve(Stranger& stranger, absl::Time now) {
-    if (!stranger.handshake.has_value()) {
+    if (stranger.handshake == nullptr) {
       const net::Opening opening = stranger.wire.Open();
       if (opening == net::Opening::kWantsToRead) return;
       // What it writes is far smaller than a fresh socket's buffer.
       if (opening != net::Opening::kDone) return Dismiss(stranger);
-      stranger.handshake.emplace(group_, stranger.wire.Binding());
+      stranger.handshake =
+          collectives::MakeAcceptorHandshake(kControlProtocol, group_, stranger.wire.Binding());
     }
     const size_t wanted = stranger.handshake->wanted();
     const ReadOutcome read = ReadTowards(stranger.wire, wanted, stranger.buffer);
@@ -165,7 +165,7 @@ class Acceptor {
   }
 
   void Admit(Stranger& stranger, const std::string& welcome) {
-    net::Wire& member = members_[stranger.handshake->peer_rank()];
+    net::Wire& member = members_[stranger.handshake->peer()];
     // The first of a rank stays.
     if (member.valid() || !net::TuneForMessages(stranger.wire.fd()).ok() ||
         !SendAll(stranger.wire, welcome)) {

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/net/tcp_socket.h"
 #include "base/status_macros.h"
-#include "worker_runtime/control/handshake.h"
 #include "worker_runtime/control/handshake_io.h"
 
 namespace hvd::worker_runtime::control {
@@ -53,14 +52,15 @@ absl::Status RunMemberHandshake(const collectives::GroupInfo& group, net::Wire& 
                                 absl::Time deadline, const Cancellation* cancellation) {
   RETURN_IF_ERROR(net::TuneForMessages(wire.fd()));
   RETURN_IF_ERROR(OpenWire(wire, deadline, cancellation));
-  MemberHandshake handshake(group, wire.Binding());
-  ASSIGN_OR_RETURN(std::string answer, handshake.Start());
+  const std::unique_ptr<collectives::PeerHandshake> handshake =
+      collectives::MakeDialerHandshake(kControlProtocol, group, /*peer=*/0, wire.Binding());
+  std::string answer = handshake->Start();
   while (true) {
     if (!SendAll(wire, answer)) return HungUp(wire);
-    if (handshake.wanted() == 0) return absl::OkStatus();
+    if (handshake->wanted() == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::string bytes,
-                     ReadWhole(wire, handshake.wanted(), deadline, cancellation));
-    ASSIGN_OR_RETURN(answer, handshake.Step(bytes));
+                     ReadWhole(wire, handshake->wanted(), deadline, cancellation));
+    ASSIGN_OR_RETURN(answer, handshake->Step(bytes));
   }
 }
 

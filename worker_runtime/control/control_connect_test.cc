@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/net/tcp_socket.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/control/handshake.h"
+#include "worker_runtime/control/handshake_io.h"
 
 namespace hvd::worker_runtime::control {
 namespace {
@@ -46,16 +46,16 @@ class SlowMember {
   SlowMember(collectives::GroupInfo group, int port)
       : group_(std::move(group)), fd_(*net::ConnectTo(kAddress, port, Soon())) {}
 
-  void TellName() { Send(*handshake_.Start()); }
+  void TellName() { Send(handshake_->Start()); }
   void TakeChallenge() {
-    const auto proof = handshake_.Step(Read());
+    const auto proof = handshake_->Step(Read());
     ASSERT_TRUE(proof.ok()) << proof.status();
     proof_ = *proof;
   }
   void Prove() { Send(proof_); }
   bool IsWelcome() {
     const std::string welcome = Read();
-    return handshake_.Step(welcome).ok() && handshake_.wanted() == 0;
+    return handshake_->Step(welcome).ok() && handshake_->wanted() == 0;
   }
 
  private:
@@ -65,7 +65,7 @@ class SlowMember {
   }
   // What the handshake wants, or less if rank 0 hangs up.
   std::string Read() {
-    std::string bytes(handshake_.wanted(), '\0');
+    std::string bytes(handshake_->wanted(), '\0');
     size_t got = 0;
     while (got < bytes.size() && net::AwaitReady(fd_.get(), POLLIN, Soon()).ok()) {
       const ssize_t more = recv(fd_.get(), &bytes[got], bytes.size() - got, 0);
@@ -78,7 +78,8 @@ class SlowMember {
 
   const collectives::GroupInfo group_;
   const Fd fd_;
-  MemberHandshake handshake_{group_, ""};
+  const std::unique_ptr<collectives::PeerHandshake> handshake_ =
+      collectives::MakeDialerHandshake(kControlProtocol, group_, 0);
   std::string proof_;
 };
 

@@ -7,8 +7,11 @@
 
 #include "absl/strings/string_view.h"
 #include "base/net/wire.h"
+#include "collectives/peer_handshake.h"
 
 namespace hvd::worker_runtime::control {
+
+inline constexpr absl::string_view kControlProtocol("hvdctrl2", collectives::kProtocolBytes);
 
 // A handshake's parts are far smaller than a fresh socket's buffer: one that does not take them is
 // gone.

@@ -57,7 +57,7 @@ class LinkAcceptor {
     Stranger(Fd fd, const GroupInfo& group)
         : opening(net::Wire(std::move(fd), group.tls, net::TlsEnd::kAccepts),
                   [&group](std::string binding) {
-                    return MakeAcceptorHandshake(group, std::move(binding));
+                    return MakeAcceptorHandshake(kLinkProtocol, group, std::move(binding));
                   }) {}
 
     LinkOpening opening;

@@ -41,10 +41,10 @@ class Attempts {
   absl::StatusOr<net::Wire> TryOnce(const LinkSocketAddress& address) {
     hung_up_ = false;
     ASSIGN_OR_RETURN(Fd fd, Connect(address));
-    LinkOpening opening(net::Wire(std::move(fd), group_.tls, net::TlsEnd::kConnects),
-                        [this](std::string binding) {
-                          return MakeDialerHandshake(group_, peer_, std::move(binding));
-                        });
+    LinkOpening opening(
+        net::Wire(std::move(fd), group_.tls, net::TlsEnd::kConnects), [this](std::string binding) {
+          return MakeDialerHandshake(kLinkProtocol, group_, peer_, std::move(binding));
+        });
     for (;;) {
       switch (opening.Advance()) {
         case LinkOpening::Progress::kProved:

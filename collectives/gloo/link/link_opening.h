@@ -9,9 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/net/wire.h"
-#include "collectives/gloo/link/link_handshake.h"
+#include "collectives/peer_handshake.h"
 
 namespace hvd::collectives::gloo::link {
+
+inline constexpr absl::string_view kLinkProtocol("hvdgloo3", kProtocolBytes);
 
 // Never blocks: Advance() does what can be done now, whoever owns it waits until there is more.
 // Takes no byte past the handshake's last out of the wire. Not thread-safe.
@@ -20,7 +22,7 @@ class LinkOpening {
   enum class Progress { kWantsToRead, kWantsToWrite, kProved, kFailed };
 
   // Is asked when the wire is open, with its binding.
-  using MakeHandshake = std::function<std::unique_ptr<LinkHandshake>(std::string binding)>;
+  using MakeHandshake = std::function<std::unique_ptr<PeerHandshake>(std::string binding)>;
 
   // The wire is kept alive from now on, also when it is silent.
   LinkOpening(net::Wire wire, MakeHandshake make_handshake);
@@ -45,7 +47,7 @@ class LinkOpening {
 
   net::Wire wire_;
   const MakeHandshake make_handshake_;
-  std::unique_ptr<LinkHandshake> handshake_;  // nullptr until the wire is open
+  std::unique_ptr<PeerHandshake> handshake_;  // nullptr until the wire is open
   std::string unsent_;
   std::string received_;  // of what the handshake wants next
   bool heard_ = false;

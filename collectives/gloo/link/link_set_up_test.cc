@@ -100,7 +100,7 @@ TEST_F(LinkSetUpTest, StrangersWhoTalkDoNotKeepAPeerOut) {
   std::vector<Fd> strangers;
   for (size_t i = 0; i < kMostStrangers + 100; ++i) {
     strangers.push_back(Knock(door()));
-    Say(strangers.back(), MakeDialerHandshake(rank1, 0)->Start());  // and no proof
+    Say(strangers.back(), MakeDialerHandshake(kLinkProtocol, rank1, 0)->Start());  // and no proof
   }
   for (size_t i = 0; i < 100; ++i) AwaitHangUp(strangers[i]);
   ExpectRank1GetsIn();
@@ -158,9 +158,10 @@ TEST_F(LinkSetUpTest, WithoutFilesAStrangerMakesRoomForAPeer) {
   NoMoreFiles no_more;
   ASSERT_TRUE(Connects(peer, *address));
   fcntl(peer.get(), F_SETFL, O_NONBLOCK);
-  LinkOpening opening(
-      net::Wire(std::move(peer), nullptr, net::TlsEnd::kConnects),
-      [&](std::string binding) { return MakeDialerHandshake(rank1, 0, std::move(binding)); });
+  LinkOpening opening(net::Wire(std::move(peer), nullptr, net::TlsEnd::kConnects),
+                      [&](std::string binding) {
+                        return MakeDialerHandshake(kLinkProtocol, rank1, 0, std::move(binding));
+                      });
   while (opening.Advance() == LinkOpening::Progress::kWantsToRead) {
     pollfd poll_fd = {opening.fd(), POLLIN, 0};
     poll(&poll_fd, 1, -1);
@@ -177,7 +178,7 @@ TEST_F(LinkSetUpTest, WithoutFilesAPeerWaitsOutside) {
   {
     NoMoreFiles no_more;
     ASSERT_TRUE(Connects(peer, *address));
-    Say(peer, MakeDialerHandshake(rank1, 0)->Start());
+    Say(peer, MakeDialerHandshake(kLinkProtocol, rank1, 0)->Start());
   }
   char byte;
   EXPECT_EQ(recv(peer.get(), &byte, 1, 0), 1);
@@ -247,9 +248,10 @@ TEST(LinkDialerTest, WhoIsHungUpOnTriesAgain) {
       poll(&poll_fd, 1, -1);
       Fd fd(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK));
       if (turn < 3) continue;  // hangs up
-      LinkOpening opening(
-          net::Wire(std::move(fd), nullptr, net::TlsEnd::kAccepts),
-          [&](std::string binding) { return MakeAcceptorHandshake(rank0, std::move(binding)); });
+      LinkOpening opening(net::Wire(std::move(fd), nullptr, net::TlsEnd::kAccepts),
+                          [&](std::string binding) {
+                            return MakeAcceptorHandshake(kLinkProtocol, rank0, std::move(binding));
+                          });
       while (opening.Advance() == LinkOpening::Progress::kWantsToRead) {
         pollfd more = {opening.fd(), POLLIN, 0};
         poll(&more, 1, -1);

@@ -12,30 +12,33 @@
 namespace hvd::collectives::shm::segment {
 namespace {
 
-constexpr size_t kNonceBytes = 16;  // random
+ProofSubject SubjectOf(const GroupInfo& group, const Invitation& invitation, int from) {
+  return {"shm", group.epoch, group.size, from, kEveryRank, invitation.transcript};
+}
 
 }  // namespace
 
 absl::StatusOr<Invitation> Invite(const GroupInfo& group, KeyExchange& keys,
                                   const std::string& socket_name, const WaitBounds& bounds) {
-  const std::string value = absl::StrCat(socket_name, RandomBytes(kNonceBytes));
+  const std::string value = absl::StrCat(socket_name, MakeNonce());
   ASSIGN_OR_RETURN(const std::vector<std::string> values,
                    keys.AllGather("shm", value, bounds.timeout));
   if (values.size() != static_cast<size_t>(group.size) || values[0].size() < kNonceBytes) {
     return absl::InternalError("the key exchange has given something else than the ranks' values");
   }
   return Invitation{values[0].substr(0, values[0].size() - kNonceBytes),
-                    absl::StrCat(group.epoch.value(), "\n", absl::StrJoin(values, "\n"))};
+                    absl::StrJoin(values, "", [](std::string* out, const std::string& value) {
+                      absl::StrAppend(out, value.size(), ":", value);
+                    })};
 }
 
 std::string Proof(const GroupInfo& group, const Invitation& invitation, int from) {
-  return HmacSha256(group.secret, absl::StrCat("shm\n", from, "\n", invitation.transcript));
+  return MakeProof(group.secret, SubjectOf(group, invitation, from));
 }
 
 bool CheckProof(const GroupInfo& group, const Invitation& invitation, int from,
                 absl::string_view proof) {
-  return CheckHmacSha256(group.secret, absl::StrCat("shm\n", from, "\n", invitation.transcript),
-                         proof);
+  return collectives::CheckProof(group.secret, SubjectOf(group, invitation, from), proof);
 }
 
 sockaddr_un AddressOf(absl::string_view name, socklen_t* length) {

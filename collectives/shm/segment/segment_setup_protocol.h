@@ -15,11 +15,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/cancellation.h"
-#include "base/crypto.h"
 #include "base/fd.h"
 #include "base/net/descriptor_passing.h"
 #include "base/status_macros.h"
 #include "collectives/key_exchange.h"
+#include "collectives/peer_proof.h"
 #include "collectives/types.h"
 
 namespace hvd::collectives::shm::segment {
@@ -27,14 +27,14 @@ namespace hvd::collectives::shm::segment {
 // A member's first word, with its bell.
 struct Hello {
   int32_t rank;
-  char proof[kHmacSha256Bytes];
+  char proof[kProofBytes];
 };
 // Rank 0's answers: the first comes with the memory, all bells and, if they are to be had, all
 // processes; the second says what came out.
 struct Answer {
   int32_t code;  // absl::StatusCode
   int32_t rank;  // whom an error is about
-  char proof[kHmacSha256Bytes];
+  char proof[kProofBytes];
 };
 // A member's second word: whether it could map the memory.
 struct Mapped {

@@ -21,8 +21,6 @@
 namespace hvd::collectives::shm::segment {
 namespace {
 
-constexpr size_t kNonceBytes = 16;
-
 // Calls `meanwhile` with the name of rank 0's socket after the round, before the rank goes on.
 class WatchedExchange : public KeyExchange {
  public:

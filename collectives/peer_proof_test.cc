@@ -1,22 +1,19 @@
-#include "collectives/gloo/link/proof.h"
+#include "collectives/peer_proof.h"
 
 #include "gtest/gtest.h"
 
-namespace hvd::collectives::gloo::link {
+namespace hvd::collectives {
 namespace {
 
-const std::string kNonceA(kNonceBytes, 'a');
-const std::string kNonceB(kNonceBytes, 'b');
+ProofSubject Subject() { return {"protocol", Epoch(3), 2, 0, 1, "transcript", "binding"}; }
 
-ProofSubject Subject() { return {Epoch(3), 2, 0, 1, kNonceA, kNonceB, "binding"}; }
-
-TEST(ProofTest, CheckProof_AcceptsWhatTheSameSecretMade) {
+TEST(PeerProofTest, CheckProof_AcceptsWhatTheSameSecretMade) {
   const std::string proof = MakeProof("secret", Subject());
   EXPECT_EQ(proof.size(), kProofBytes);
   EXPECT_TRUE(CheckProof("secret", Subject(), proof));
 }
 
-TEST(ProofTest, CheckProof_RefusesAnotherSecretAndDamage) {
+TEST(PeerProofTest, CheckProof_RefusesAnotherSecretAndDamage) {
   std::string proof = MakeProof("secret", Subject());
   EXPECT_FALSE(CheckProof("Secret", Subject(), proof));
   EXPECT_FALSE(CheckProof("secret", Subject(), proof.substr(1)));
@@ -24,7 +21,7 @@ TEST(ProofTest, CheckProof_RefusesAnotherSecretAndDamage) {
   EXPECT_FALSE(CheckProof("secret", Subject(), proof));
 }
 
-TEST(ProofTest, CheckProof_EveryPartOfTheSubjectCounts) {
+TEST(PeerProofTest, CheckProof_EveryPartOfTheSubjectCounts) {
   const std::string proof = MakeProof("secret", Subject());
   ProofSubject other = Subject();
   other.epoch = Epoch(4);
@@ -39,17 +36,24 @@ TEST(ProofTest, CheckProof_EveryPartOfTheSubjectCounts) {
   std::swap(other.from, other.to);
   EXPECT_FALSE(CheckProof("secret", other, proof)) << "sent back to its maker";
   other = Subject();
-  other.from_nonce = kNonceB;
+  other.protocol = "another";
   EXPECT_FALSE(CheckProof("secret", other, proof));
   other = Subject();
-  other.to_nonce = kNonceA;
+  other.transcript = "another";
   EXPECT_FALSE(CheckProof("secret", other, proof));
+  other = Subject();
+  other.to = kEveryRank;
+  EXPECT_FALSE(CheckProof("secret", other, proof));
+  other = Subject();
+  other.transcript = "transcriptb";
+  other.binding = "inding";
+  EXPECT_FALSE(CheckProof("secret", other, proof)) << "the same text, cut elsewhere";
 }
 
-TEST(ProofTest, MakeNonce_IsFresh) {
+TEST(PeerProofTest, MakeNonce_IsFresh) {
   EXPECT_EQ(MakeNonce().size(), kNonceBytes);
   EXPECT_NE(MakeNonce(), MakeNonce());
 }
 
 }  // namespace
-}  // namespace hvd::collectives::gloo::link
+}  // namespace hvd::collectives

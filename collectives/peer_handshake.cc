@@ -1,17 +1,18 @@
-#include "collectives/gloo/link/link_handshake.h"
+#include "collectives/peer_handshake.h"
 
 #include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "collectives/gloo/link/proof.h"
+#include "collectives/peer_proof.h"
 
-namespace hvd::collectives::gloo::link {
+namespace hvd::collectives {
 namespace {
 
-constexpr absl::string_view kMagic("hvdgloo2", 8);
 constexpr size_t kRankBytes = 4;
-constexpr size_t kHelloBytes = 8 + 8 + 3 * kRankBytes + kNonceBytes;
+constexpr size_t kEpochBytes = 8;
+constexpr size_t kHelloBytes = kProtocolBytes + kEpochBytes + 3 * kRankBytes + kNonceBytes;
+constexpr size_t kDialerAt = kProtocolBytes + kEpochBytes + kRankBytes;
 constexpr size_t kChallengeBytes = kNonceBytes + kProofBytes;
 constexpr absl::string_view kWelcome("w", 1);
 
@@ -28,33 +29,45 @@ uint64_t FromBigEndian(absl::string_view bytes) {
   return number;
 }
 
-std::string Hello(const GroupInfo& group, int dialer, int acceptor, absl::string_view nonce) {
-  return absl::StrCat(kMagic, BigEndian(group.epoch.value(), 8), BigEndian(group.size, kRankBytes),
-                      BigEndian(dialer, kRankBytes), BigEndian(acceptor, kRankBytes), nonce);
+std::string Hello(absl::string_view protocol, const GroupInfo& group, int dialer, int acceptor,
+                  absl::string_view nonce) {
+  return absl::StrCat(protocol, BigEndian(group.epoch.value(), kEpochBytes),
+                      BigEndian(group.size, kRankBytes), BigEndian(dialer, kRankBytes),
+                      BigEndian(acceptor, kRankBytes), nonce);
 }
 
 // What both ends keep.
-class End : public LinkHandshake {
+class End : public PeerHandshake {
  public:
-  End(const GroupInfo& group, int peer, std::string binding)
-      : group_(group), peer_(peer), nonce_(MakeNonce()), binding_(std::move(binding)) {}
+  End(absl::string_view protocol, const GroupInfo& group, int peer, std::string binding)
+      : protocol_(protocol),
+        group_(group),
+        peer_(peer),
+        nonce_(MakeNonce()),
+        binding_(std::move(binding)) {}
 
   int peer() const override { return peer_; }
 
  protected:
   std::string OwnProof() const {
-    return MakeProof(group_.secret, {group_.epoch, group_.size, group_.rank, peer_, nonce_,
-                                     peer_nonce_, binding_});
+    const std::string transcript = absl::StrCat(nonce_, peer_nonce_);
+    return MakeProof(group_.secret, Subject(group_.rank, peer_, transcript));
   }
 
   absl::Status CheckPeersProof(absl::string_view proof) const {
-    const ProofSubject subject{group_.epoch, group_.size, peer_,   group_.rank,
-                               peer_nonce_,  nonce_,      binding_};
-    if (CheckProof(group_.secret, subject, proof)) return absl::OkStatus();
+    const std::string transcript = absl::StrCat(peer_nonce_, nonce_);
+    if (CheckProof(group_.secret, Subject(peer_, group_.rank, transcript), proof)) {
+      return absl::OkStatus();
+    }
     return absl::PermissionDeniedError(
         absl::StrCat("rank ", peer_, " does not know this epoch's secret"));
   }
 
+  ProofSubject Subject(int from, int to, absl::string_view transcript) const {
+    return {protocol_, group_.epoch, group_.size, from, to, transcript, binding_};
+  }
+
+  const absl::string_view protocol_;
   const GroupInfo& group_;
   int peer_;
   const std::string nonce_;
@@ -66,7 +79,7 @@ class Dialer : public End {
  public:
   using End::End;
 
-  std::string Start() override { return Hello(group_, group_.rank, peer_, nonce_); }
+  std::string Start() override { return Hello(protocol_, group_, group_.rank, peer_, nonce_); }
 
   size_t wanted() const override {
     if (done_) return 0;
@@ -118,10 +131,10 @@ class Acceptor : public End {
     const absl::Status stranger = absl::PermissionDeniedError("a stranger, or of another epoch");
     if (bytes.size() != kHelloBytes) return stranger;
     const absl::string_view nonce = bytes.substr(kHelloBytes - kNonceBytes);
-    const uint64_t dialer = FromBigEndian(bytes.substr(kMagic.size() + 8 + kRankBytes, kRankBytes));
+    const uint64_t dialer = FromBigEndian(bytes.substr(kDialerAt, kRankBytes));
     if (dialer >= static_cast<uint64_t>(group_.size)) return stranger;
     const int claimed = static_cast<int>(dialer);
-    if (claimed == group_.rank || bytes != Hello(group_, claimed, group_.rank, nonce)) {
+    if (claimed == group_.rank || bytes != Hello(protocol_, group_, claimed, group_.rank, nonce)) {
       return stranger;
     }
     peer_ = claimed;
@@ -134,13 +147,15 @@ class Acceptor : public End {
 
 }  // namespace
 
-std::unique_ptr<LinkHandshake> MakeDialerHandshake(const GroupInfo& group, int peer,
+std::unique_ptr<PeerHandshake> MakeDialerHandshake(absl::string_view protocol,
+                                                   const GroupInfo& group, int peer,
                                                    std::string binding) {
-  return std::make_unique<Dialer>(group, peer, std::move(binding));
+  return std::make_unique<Dialer>(protocol, group, peer, std::move(binding));
 }
 
-std::unique_ptr<LinkHandshake> MakeAcceptorHandshake(const GroupInfo& group, std::string binding) {
-  return std::make_unique<Acceptor>(group, -1, std::move(binding));
+std::unique_ptr<PeerHandshake> MakeAcceptorHandshake(absl::string_view protocol,
+                                                     const GroupInfo& group, std::string binding) {
+  return std::make_unique<Acceptor>(protocol, group, -1, std::move(binding));
 }
 
-}  // namespace hvd::collectives::gloo::link
+}  // namespace hvd::collectives
