@@ -13,7 +13,7 @@ sigset_t MaskOfThisThread() {
   return mask;
 }
 
-TEST(StartQuietThreadTest, TheThread_TakesNoSignalsButFaults) {
+TEST(StartSignalFreeThreadTest, TheThread_TakesNoSignalsButFaults) {
   sigset_t mask;
   sigemptyset(&mask);
   StartSignalFreeThread([&mask] { mask = MaskOfThisThread(); }).join();
@@ -21,7 +21,7 @@ TEST(StartQuietThreadTest, TheThread_TakesNoSignalsButFaults) {
   for (int signal : {SIGSEGV, SIGABRT}) EXPECT_FALSE(sigismember(&mask, signal));
 }
 
-TEST(StartQuietThreadTest, TheStarter_KeepsItsSignals) {
+TEST(StartSignalFreeThreadTest, TheStarter_KeepsItsSignals) {
   const sigset_t before = MaskOfThisThread();
   StartSignalFreeThread([] {}).join();
   const sigset_t after = MaskOfThisThread();
