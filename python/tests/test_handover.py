@@ -19,6 +19,11 @@ pytestmark = needs_launcher
 HANG_UP = contextlib.suppress(ConnectionError)  # the other side may do so at any time
 
 
+def end_of_writing(connection):
+    with contextlib.suppress(OSError):  # ENOTCONN: the other side has reset the connection
+        connection.shutdown(socket.SHUT_WR)
+
+
 class Meeting:
     """What horovodrun gives out for one run: the caller's side and the workers'."""
 
@@ -156,7 +161,7 @@ def test_what_was_recorded_can_not_be_played_again(meeting, serving):
                 if not got:
                     break
                 target.sendall(got)
-            target.shutdown(socket.SHUT_WR)
+            end_of_writing(target)
 
         def relay():
             with between.accept()[0] as worker, socket.create_connection(address) as caller:
@@ -173,7 +178,7 @@ def test_what_was_recorded_can_not_be_played_again(meeting, serving):
     serving.handover._results.clear()
     with socket.create_connection(address, timeout=30) as connection, HANG_UP:
         connection.sendall(b"".join(recorded))
-        connection.shutdown(socket.SHUT_WR)
+        end_of_writing(connection)
         while connection.recv(1 << 16):
             pass
     assert serving.handover.results() == {}
