@@ -33,17 +33,18 @@ ALLOWED = {
     "rendezvous/phrases": [],
     "rendezvous/policy": ["rendezvous/placement"],
     "rendezvous/lifecycle": [],
+    "rendezvous/snapshot": ["base/ids.h", "proto/snapshot.pb.h"],
     "rendezvous/membership": [
         "base/text/duration_text.h", "base/ids.h", "base/status_macros.h",
-        "rendezvous/placement", "rendezvous/phrases", "rendezvous/policy", "rendezvous/lifecycle",
+        "proto/snapshot.pb.h", "rendezvous/placement", "rendezvous/phrases", "rendezvous/policy", "rendezvous/lifecycle", "rendezvous/snapshot",
     ],
-    "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy"],
+    "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/snapshot"],
     "rendezvous/security": [*BASE, "proto"],
     "rendezvous/bootstrap": [*BASE, "proto", "rendezvous/security"],
     "rendezvous/transport": [*BASE, "proto", "rendezvous/security", "rendezvous/placement"],
     "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
     "rendezvous/server": [
-        *BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
+        *BASE, "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
         "rendezvous/bootstrap", "rendezvous/reporting",
     ],
     "rendezvous/client": [*BASE, "proto", "rendezvous/security", "rendezvous/transport"],
@@ -165,7 +166,7 @@ FUNCTION = re.compile(
 )
 # Functions that other code finds by the types of their arguments.
 CUSTOMIZATION_POINTS = ("KeepFields", "AbslStringify", "AbslHashValue", "PrintTo", "operator")
-FOLDER_LIMIT = 33
+FOLDER_LIMIT = 30
 NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)\s*\{")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 

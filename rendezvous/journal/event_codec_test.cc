@@ -1,9 +1,11 @@
 #include "rendezvous/journal/event_codec.h"
 
+#include <fstream>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
 
 namespace hvd::rendezvous::journal {
@@ -40,6 +42,27 @@ std::vector<membership::Event> AllEvents() {
           membership::CallCancelled{membership::CallId(8)},
           membership::StopRequested{"Ctrl-C", 130, absl::Milliseconds(1500)},
           membership::Tick{}};
+}
+
+// testdata/events_format_4.txt: a line of hexadecimal digits for each of AllEvents, as format 4
+// began with. A line that has to change makes journals unreadable.
+TEST(EventCodecTest, EveryKind_IsReadAsItWasWrittenWithFormat4) {
+  const std::vector<membership::Event> events = AllEvents();
+  std::ifstream file("rendezvous/journal/testdata/events_format_4.txt");
+  std::string line;
+  for (const membership::Event& event : events) {
+    ASSERT_TRUE(std::getline(file, line)) << event.index();
+    pb::journal::Event message;
+    ASSERT_TRUE(message.ParseFromString(absl::HexStringToBytes(line)));
+    const std::optional<membership::Event> back = FromMessage(message);
+    ASSERT_TRUE(back.has_value()) << event.index();
+    const absl::Time time = TimeFromNanoseconds(message.time_ns());
+    EXPECT_EQ(absl::BytesToHexString(ToMessage(event, time).SerializeAsString()), line)
+        << event.index();
+    EXPECT_EQ(absl::BytesToHexString(ToMessage(*back, time).SerializeAsString()), line)
+        << event.index();
+  }
+  EXPECT_FALSE(std::getline(file, line)) << line;
 }
 
 TEST(EventCodecTest, EveryKind_SurvivesWithAllItsFields) {

@@ -23,8 +23,10 @@
 namespace hvd::rendezvous::journal {
 namespace {
 
-constexpr uint32_t kFormat = 3;
-constexpr uint32_t kFormatOfRecords = 2;  // still read
+constexpr uint32_t kFormat = 4;
+// Still read, unless there is a snapshot.
+constexpr uint32_t kFormatOfBatches = 3;
+constexpr uint32_t kFormatOfRecords = 2;
 constexpr char kName[] = "journal";
 constexpr char kNewName[] = "journal.new";
 
@@ -34,7 +36,8 @@ absl::Status About(const std::string& path, const absl::Status& status) {
 
 // Whether a journal that begins so is this job's and can be understood.
 absl::Status Check(const pb::journal::Header& found, const pb::journal::Header& wanted) {
-  const bool readable = found.format() == kFormat || found.format() == kFormatOfRecords;
+  const bool is_old = found.format() == kFormatOfBatches || found.format() == kFormatOfRecords;
+  const bool readable = found.format() == kFormat || (is_old && !found.has_snapshot());
   if (!readable || found.version() != kVersion) {
     return absl::FailedPreconditionError(absl::StrCat("was written by horovod ", found.version(),
                                                       " (format ", found.format(), "), this is ",
@@ -84,7 +87,7 @@ class FileJournalImpl final : public FileJournal {
     const absl::Status known = TakeHeader(**header);
     if (!known.ok()) return About(path(), known);
     events_begin_ = kRecordHeaderBytes + (*header)->size();
-    return header_.format() == kFormat ? TakeUpBatches(bytes) : TakeUpRecords(bytes);
+    return header_.format() == kFormatOfRecords ? TakeUpRecords(bytes) : TakeUpBatches(bytes);
   }
 
   absl::Time started() const override { return TimeFromNanoseconds(header_.started_ns()); }
@@ -92,8 +95,7 @@ class FileJournalImpl final : public FileJournal {
 
   std::optional<Snapshot> snapshot() const override {
     if (!header_.has_snapshot()) return std::nullopt;
-    return Snapshot{header_.snapshot().state(), TimeFromNanoseconds(header_.snapshot().time_ns()),
-                    header_.snapshot().layout()};
+    return Snapshot{header_.snapshot().job(), TimeFromNanoseconds(header_.snapshot().time_ns())};
   }
 
   absl::Status Replay(const Visit& visit) override {
@@ -133,8 +135,8 @@ class FileJournalImpl final : public FileJournal {
     retry_at_ = end_ + kLeastEvents;  // should it fail
     pb::journal::Header before = header_;
     header_.mutable_snapshot()->set_time_ns(ToNanoseconds(snapshot.time));
-    header_.mutable_snapshot()->set_state(snapshot.state);
-    header_.mutable_snapshot()->set_layout(snapshot.layout);
+    header_.mutable_snapshot()->set_job(snapshot.state);
+    header_.set_format(kFormat);
     const absl::Status status = Replace();
     if (!status.ok()) header_ = std::move(before);
     return status;

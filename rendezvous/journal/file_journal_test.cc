@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/version.h"
 #include "gtest/gtest.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/journal/batches.h"
@@ -233,6 +234,32 @@ TEST_F(FileJournalTest, OtherVersionOrFormat_FailedPreconditionAndSaysWhich) {
   SetContents(EncodeRecord(header.SerializeAsString()));
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(absl::StrContains(Open().status().message(), "0.0.1")) << Open().status();
+}
+
+// Of the formats before, those with a snapshot have it in bytes that are not understood any more.
+TEST_F(FileJournalTest, FormatAlone_DecidesWhatIsRead) {
+  const auto open = [this](uint32_t format, bool with_snapshot) {
+    pb::journal::Header header;
+    EXPECT_TRUE(Open().ok());
+    const std::string contents = Contents();
+    const auto record = FirstRecord(contents);
+    EXPECT_TRUE(header.ParseFromString(std::string(**record)));
+    header.set_format(format);
+    header.clear_snapshot();
+    if (with_snapshot) header.mutable_snapshot()->set_job("state");
+    SetContents(EncodeRecord(header.SerializeAsString()));
+    const absl::Status status = Open().status();
+    std::filesystem::remove(path_);
+    return status;
+  };
+  for (const uint32_t format : {2, 3}) {
+    EXPECT_EQ(open(format, false), absl::OkStatus());
+    EXPECT_EQ(open(format, true).code(), absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_EQ(open(4, true), absl::OkStatus());
+  EXPECT_EQ(open(5, false).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StrContains(open(5, false).message(),
+                                absl::StrCat("(format 5), this is ", kVersion, " (format 4)")));
 }
 
 TEST_F(FileJournalTest, OtherJobOrOptions_FailedPrecondition) {

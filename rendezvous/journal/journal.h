@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "rendezvous/membership/archive_layout.h"
 #include "rendezvous/membership/events.h"
 
 namespace hvd::rendezvous::journal {
@@ -19,11 +18,10 @@ class Journal {
  public:
   using Visit = std::function<void(const membership::Event&, absl::Time)>;
 
-  // What stands for all events up to a time; what is in it is its maker's matter.
+  // What stands for all events up to a time.
   struct Snapshot {
-    std::string state;
-    absl::Time time;                               // of the newest of the events
-    uint32_t layout = membership::kArchiveLayout;  // of `state`
+    std::string state;  // a pb::journal::SavedJob
+    absl::Time time;    // of the newest of the events
   };
 
   virtual ~Journal() = default;

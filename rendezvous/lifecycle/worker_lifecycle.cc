@@ -164,26 +164,6 @@ std::string WorkerLifecycle::Check() const {
   return "";
 }
 
-WorkerLifecycle WorkerLifecycle::FromFlags(const Flags& flags) {
-  WorkerLifecycle kept;
-  kept.failure_told_ = flags.failing;
-  kept.failure_counted_ = flags.failed && !flags.gone;
-  if (flags.gone) {
-    kept.life_ = flags.failed ? Life::kFailed : Life::kLeft;
-  } else if (flags.released) {
-    kept.life_ = flags.stopped ? Life::kReleasedAndStopped : Life::kReleased;
-  } else if (flags.stopped) {
-    kept.life_ = Life::kStopped;
-  } else if (flags.dying) {
-    kept.life_ = Life::kDying;
-  } else if (flags.failing) {
-    kept.life_ = Life::kFailing;
-  }
-  if (flags.in_epoch && !flags.gone) kept.part_ = Part::kMember;
-  if (flags.finished) kept.part_ = Part::kFinished;
-  return kept;
-}
-
 absl::string_view NameOf(WorkerLifecycle::Part part) {
   switch (part) {
     case Part::kOutside:

@@ -73,19 +73,6 @@ class WorkerLifecycle {
     kBlame,  // its failure is counted, by whatever sign
   };
 
-  // One of the machine, as archives of layout 2 and before kept it.
-  struct Flags {
-    bool in_epoch = false;
-    bool gone = false;
-    bool failed = false;
-    bool finished = false;
-    bool dying = false;
-    bool stopped = false;
-    bool released = false;
-    bool failing = false;
-  };
-  static WorkerLifecycle FromFlags(const Flags& flags);
-
   // Whether the move was allowed. If not, nothing has changed.
   bool Make(Move move);
 
@@ -110,10 +97,11 @@ class WorkerLifecycle {
   // What must hold; empty: it does. "move GoOn of a worker that is outside and left"
   std::string Check() const;
 
-  // See archive.h.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(part_, life_, failure_told_, failure_counted_);
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("part", part_, "life", life_, "failure_told", failure_told_, "failure_counted",
+           failure_counted_);
   }
 
  private:
@@ -130,7 +118,7 @@ class WorkerLifecycle {
   Life life_ = Life::kRunning;
   bool failure_told_ = false;
   bool failure_counted_ = false;
-  std::optional<Refused> refused_;  // the first; not kept in archives
+  std::optional<Refused> refused_;  // the first; not kept in snapshots
 };
 
 absl::string_view NameOf(WorkerLifecycle::Part part);

@@ -112,26 +112,5 @@ TEST(WorkerLifecycleTest, AllShortHistories_KeepTheInvariants) {
   }
 }
 
-TEST(WorkerLifecycleTest, FromFlags_AreTheStatesOfBefore) {
-  WorkerLifecycle::Flags flags;
-  flags.in_epoch = true;
-  EXPECT_TRUE(WorkerLifecycle::FromFlags(flags).member());
-  flags.gone = flags.failed = true;  // static jobs left the other set
-  EXPECT_EQ(WorkerLifecycle::FromFlags(flags).life(), Life::kFailed);
-  EXPECT_EQ(WorkerLifecycle::FromFlags(flags).part(), Part::kOutside);
-  flags = {};
-  flags.finished = flags.released = flags.stopped = true;
-  EXPECT_EQ(WorkerLifecycle::FromFlags(flags).life(), Life::kReleasedAndStopped);
-  EXPECT_TRUE(WorkerLifecycle::FromFlags(flags).finished());
-  flags = {};
-  flags.failing = true;
-  EXPECT_EQ(WorkerLifecycle::FromFlags(flags).life(), Life::kFailing);
-  flags.dying = true;
-  EXPECT_TRUE(WorkerLifecycle::FromFlags(flags).dying());
-  flags = {};
-  flags.stopped = flags.failed = true;
-  EXPECT_TRUE(WorkerLifecycle::FromFlags(flags).failure_counted());
-}
-
 }  // namespace
 }  // namespace hvd::rendezvous::lifecycle

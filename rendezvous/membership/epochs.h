@@ -25,10 +25,10 @@ struct Stall {
     std::string doing;
     std::vector<std::string> stack;
 
-    template <typename Archive>
-    void Keep(Archive& archive) {
-      auto& [a, b] = *this;
-      archive(a, b);
+    template <typename Fields>
+    void Keep(Fields& fields) {
+      auto& [doing, stack] = *this;
+      fields("doing", doing, "stack", stack);
     }
   };
   StallReported report;
@@ -36,10 +36,10 @@ struct Stall {
   std::map<WorkerId, Sample> samples;
   absl::Time deadline;
 
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    auto& [a, b, c, d] = *this;
-    archive(a, b, c, d);
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    auto& [report, awaited, samples, deadline] = *this;
+    fields("report", report, "awaited", awaited, "samples", samples, "deadline_ns", deadline);
   }
 };
 
@@ -53,10 +53,11 @@ struct Leaving {
   uint64_t lost_steps = 0;  // the most
   absl::Duration lost_time;
 
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    auto& [a, b, c, d, e, f, g] = *this;
-    archive(a, b, c, d, e, f, g);
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    auto& [any, worked, cause, rank, host, lost_steps, lost_time] = *this;
+    fields("any", any, "worked", worked, "cause", cause, "rank", rank, "host", host, "lost_steps",
+           lost_steps, "lost_time_ns", lost_time);
   }
 };
 
@@ -86,6 +87,23 @@ struct Epochs {
 
   // Empty: the invariants hold; else which one does not.
   std::string Check(const Workers& workers) const;
+
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    auto& [current, world, broken, broken_at, changing, rounds, watches, stalls, left, failed_world,
+           lost_hosts, together_since, quorum_since, told_waiting, idle_until, formed_at,
+           formed_commit, newest_commit, reported_commit, committed_at, lost_steps, lost_time,
+           failed_starts, without_progress] = *this;
+    fields("current", current, "world", world, "broken", broken, "broken_at_ns", broken_at,
+           "changing", changing, "rounds", rounds, "watches", watches, "stalls", stalls, "left",
+           left, "failed_world", failed_world, "lost_hosts", lost_hosts, "together_since_ns",
+           together_since, "quorum_since_ns", quorum_since, "told_waiting", told_waiting,
+           "idle_until_ns", idle_until, "formed_at_ns", formed_at, "formed_commit", formed_commit,
+           "newest_commit", newest_commit, "reported_commit", reported_commit, "committed_at_ns",
+           committed_at, "lost_steps", lost_steps, "lost_time_ns", lost_time, "failed_starts",
+           failed_starts, "without_progress", without_progress);
+  }
 
   Epoch current;                                     // 0: before the first
   WorldPtr world = std::make_shared<const World>();  // of `current`

@@ -42,10 +42,10 @@ class ExchangeRounds {
   // The first close counts. REQUIRES: !status.ok()
   void Close(const absl::Status& status, std::vector<Effect>* effects);
 
-  // See archive.h.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(size_, closed_, rounds_);
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("size", size_, "closed", closed_, "rounds", rounds_);
   }
 
  private:
@@ -53,20 +53,20 @@ class ExchangeRounds {
     CallId call;
     std::string value;
 
-    template <typename Archive>
-    void Keep(Archive& archive) {
-      auto& [kept_call, kept_value] = *this;
-      archive(kept_call, kept_value);
+    template <typename Fields>
+    void Keep(Fields& fields) {
+      auto& [call, value] = *this;
+      fields("call", call, "value", value);
     }
   };
   struct Round {
     std::map<int, Gift> gifts;                               // by rank
     std::shared_ptr<const std::vector<std::string>> values;  // in rank order; null until it is over
 
-    template <typename Archive>
-    void Keep(Archive& archive) {
-      auto& [kept_gifts, kept_values] = *this;
-      archive(kept_gifts, kept_values);
+    template <typename Fields>
+    void Keep(Fields& fields) {
+      auto& [gifts, values] = *this;
+      fields("gifts", gifts, "values", values);
     }
   };
 

@@ -21,10 +21,11 @@ struct Drain {
   bool by_discovery = false;  // taken back if the host is listed again
   bool overran = false;       // some of its workers had to be stopped
 
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    auto& [a, b, c, d, e] = *this;
-    archive(a, b, c, d, e);
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    auto& [since, deadline, reason, by_discovery, overran] = *this;
+    fields("since_ns", since, "deadline_ns", deadline, "reason", reason, "by_discovery",
+           by_discovery, "overran", overran);
   }
 };
 
@@ -39,10 +40,11 @@ struct Host {
   absl::Time away_until = absl::InfinitePast();  // stays until an agent attaches
   int live = 0;                                  // workers there that are not gone
 
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    auto& [a, b, c, d, e, f, g, h, i] = *this;
-    archive(a, b, c, d, e, f, g, h, i);
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    auto& [slots, expected, discovered, agent, ended, drain, away, away_until, live] = *this;
+    fields("slots", slots, "expected", expected, "discovered", discovered, "agent", agent, "ended",
+           ended, "drain", drain, "away", away, "away_until_ns", away_until, "live", live);
   }
 };
 
@@ -85,11 +87,11 @@ class Hosts {
   // Empty: the invariants hold; else which one does not.
   std::string Check() const;
 
-  // See archive.h. Of those beside `hosts`, the machine's archive decides on the order.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(hosts_);
-    if (Archive::kReads) Index();
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("hosts", hosts_, "some_away", some_away, "listed", listed, "unlisted", unlisted);
+    if (Fields::kReads) Index();
   }
 
   bool some_away = false;                      // hosts may be

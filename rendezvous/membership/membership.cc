@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/snapshot.pb.h"
+#include "rendezvous/membership/event_fields.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
+#include "rendezvous/snapshot/fields.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -99,5 +102,37 @@ std::optional<Verdict> Membership::Ended() const {
 std::string Membership::Check() const { return state_->Check(); }
 
 Membership::View Membership::Describe() const { return state_->Describe(); }
+
+template <typename Fields>
+void Membership::State::Keep(Fields& fields) {
+  fields("last_time_ns", last_time, "hosts", hosts, "workers", workers, "epochs", epochs, "started",
+         started, "start_patience_ns", start_patience, "start_deadline_ns", start_deadline,
+         "failures", failures, "settle_deadline_ns", settle_deadline, "dying_deadline_ns",
+         dying_deadline, "verdict", verdict, "grace_ns", grace, "finish_deadline_ns",
+         finish_deadline, "finished", finished, "next_reconcile_ns", next_reconcile,
+         "reconcile_due", reconcile_due, "budget", budget, "health", health, "last_failure",
+         last_failure, "early_exceptions", early_exceptions);
+}
+
+pb::journal::MembershipState Membership::Save() const {
+  pb::journal::MembershipState saved;
+  snapshot::FieldWriter writer(&saved);
+  state_->Keep(writer);
+  return saved;
+}
+
+absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(
+    policy::JobSpec spec, const pb::journal::MembershipState& saved,
+    const ReconcileThrottle& throttle) {
+  if (!saved.has_last_time_ns()) return absl::DataLossError("this is no state of a job");
+  auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch(), throttle);
+  State& state = *machine->state_;
+  snapshot::FieldReader reader(saved);
+  state.Keep(reader);
+  if (!state.workers.HaveHosts(state.hosts)) {
+    return absl::DataLossError("workers are on hosts that the job does not have");
+  }
+  return machine;
+}
 
 }  // namespace hvd::rendezvous::membership

@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rendezvous/lifecycle/states.h"
-#include "rendezvous/membership/archive_layout.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/policy/job_spec.h"
+
+namespace hvd::pb::journal {
+class MembershipState;
+}
 
 namespace hvd::rendezvous::membership {
 
@@ -101,19 +103,19 @@ class Membership {
   // How the job has ended, from JobFinished on.
   std::optional<Verdict> Ended() const;
 
-  // All that it knows, as bytes.
-  std::string Save() const;
-  // A machine that goes on as the one that was saved, with this layout, would have. The spec and
-  // the throttle must be the same.   DataLoss: these are no such bytes.
-  static absl::StatusOr<std::unique_ptr<Membership>> Load(policy::JobSpec spec,
-                                                          absl::string_view saved,
-                                                          uint32_t layout = kArchiveLayout) {
-    return Load(std::move(spec), saved, ReconcileThrottle(), layout);
+  // All that it knows; in proto/snapshot.proto.
+  pb::journal::MembershipState Save() const;
+  // A machine that goes on as the one that was saved would have. The spec and the throttle must be
+  // the same.
+  // Errors:
+  //   - DataLoss: this is not what Save gave.
+  static absl::StatusOr<std::unique_ptr<Membership>> Load(
+      policy::JobSpec spec, const pb::journal::MembershipState& saved) {
+    return Load(std::move(spec), saved, ReconcileThrottle());
   }
   static absl::StatusOr<std::unique_ptr<Membership>> Load(policy::JobSpec spec,
-                                                          absl::string_view saved,
-                                                          const ReconcileThrottle& throttle,
-                                                          uint32_t layout = kArchiveLayout);
+                                                          const pb::journal::MembershipState& saved,
+                                                          const ReconcileThrottle& throttle);
 
  private:
   struct State;

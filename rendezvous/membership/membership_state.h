@@ -45,10 +45,10 @@ struct Membership::State {
 
   State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle);
 
-  // membership_archive.cc: all but `spec` and `throttle`, and `effects`, which is empty between
+  // membership.cc: all but `spec` and `throttle`, and `effects`, which is empty between
   // events
-  template <typename Archive>
-  void Keep(Archive& archive);
+  template <typename Fields>
+  void Keep(Fields& fields);
 
   // membership_hosts.cc
   void On(const HostJoined& event, absl::Time now);

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/membership/event_archive.h"
 #include "rendezvous/membership/events.h"
 
 namespace hvd::rendezvous::membership {
@@ -29,10 +28,15 @@ class ParkedWatches {
   bool empty() const { return by_call_.empty(); }
   bool SomeUnaware() const;
 
-  // See archive.h.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(by_call_, by_worker_);
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    std::vector<WatchRequested> watches;
+    for (const auto& [call, watch] : by_call_) watches.push_back(watch);
+    fields("watches", watches);
+    if (!Fields::kReads) return;
+    TakeAll();
+    for (const WatchRequested& watch : watches) Add(watch);
   }
 
  private:

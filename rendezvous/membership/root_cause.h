@@ -49,11 +49,10 @@ class RootCause {
   // The verdict as far as things are known.   REQUIRES: HasEnd()
   Verdict Build() const;
 
-  // See archive.h.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(failures_);
-    archive.Since(2, left_);
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("failures", failures_, "left", left_);
   }
 
  private:
@@ -68,10 +67,13 @@ class RootCause {
     int exit_code = 1;
     std::vector<std::string> stderr_tail;
 
-    template <typename Archive>
-    void Keep(Archive& archive) {
-      auto& [a, b, c, d, e, f, g, h, i] = *this;
-      archive(a, b, c, d, e, f, g, h, i);
+    template <typename Fields>
+    void Keep(Fields& fields) {
+      auto& [rank, host, exception, caused_by_peer, ended, ended_with_zero, meaning, exit_code,
+             stderr_tail] = *this;
+      fields("rank", rank, "host", host, "exception", exception, "caused_by_peer", caused_by_peer,
+             "ended", ended, "ended_with_zero", ended_with_zero, "meaning", meaning, "exit_code",
+             exit_code, "stderr_tail", stderr_tail);
     }
   };
 

@@ -38,23 +38,15 @@ struct Worker {
   absl::Time stop_at = absl::InfiniteFuture();        // if it has not gone by then
   std::vector<std::string> stderr_tail;               // that it has left behind
 
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = *this;
-    archive(a, b, c, d, e, f, g, h);
-    if (archive.layout() < 3) return KeepAsBefore(archive);
-    archive(i, j, k, l, m, n, o, p, q);
-  }
-
-  // The rest, as layouts 1 and 2 have it.
-  template <typename Archive>
-  void KeepAsBefore(Archive& archive) {
-    lifecycle::WorkerLifecycle::Flags flags;
-    archive(flags.in_epoch, flags.gone, flags.failed, last_world, commit, flags.finished);
-    archive(flags.dying, flags.stopped, flags.released, exception, caused_by_peer);
-    archive(may_train_until, ready_since, stop_at, stderr_tail);
-    archive.Since(2, flags.failing);
-    life = lifecycle::WorkerLifecycle::FromFlags(flags);
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    auto& [id, host, place, slot, pid, incarnation, superseded, join, life, last_world, commit,
+           exception, caused_by_peer, may_train_until, ready_since, stop_at, stderr_tail] = *this;
+    fields("id", id, "host", host, "place", place, "slot", slot, "pid", pid, "incarnation",
+           incarnation, "superseded", superseded, "join", join, "life", life, "last_world",
+           last_world, "commit", commit, "exception", exception, "caused_by_peer", caused_by_peer,
+           "may_train_until_ns", may_train_until, "ready_since_ns", ready_since, "stop_at_ns",
+           stop_at, "stderr_tail", stderr_tail);
   }
 };
 
@@ -113,10 +105,10 @@ class Workers {
   // Empty: the invariants hold; else which one does not.
   std::string Check(const Hosts& hosts) const;
 
-  // See archive.h. Of those beside the workers, the machine's archive decides on the order.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(workers_);
+  // See rendezvous/snapshot/fields.h. All but `first_late`, which only saves time.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("workers", workers_, "live", live, "last_id", last_id);
   }
 
   int live = 0;           // that are not gone

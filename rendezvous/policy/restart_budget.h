@@ -26,10 +26,10 @@ class RestartBudget {
   int total() const { return total_; }
   const FailureBudget& budget() const { return budget_; }
 
-  // See archive.h.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(spent_, total_);
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("spent_ns", spent_, "total", total_);
   }
 
  private:
@@ -55,10 +55,10 @@ class SlotHealth {
   // InfinitePast if it may be used.
   absl::Time RestsUntil(const std::string& host, int slot, absl::Time now) const;
 
-  // See archive.h.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(slots_);
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("slots", slots_);
   }
 
  private:
@@ -67,10 +67,10 @@ class SlotHealth {
     absl::Time last;
     absl::Time rests_until;
 
-    template <typename Archive>
-    void Keep(Archive& archive) {
-      auto& [count, when, until] = *this;
-      archive(count, when, until);
+    template <typename Fields>
+    void Keep(Fields& fields) {
+      auto& [failures, last, rests_until] = *this;
+      fields("failures", failures, "last_ns", last, "rests_until_ns", rests_until);
     }
   };
   // Nothing of it counts any more.

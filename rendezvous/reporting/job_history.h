@@ -9,7 +9,6 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "rendezvous/membership/event_archive.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/reporting/job_tally.h"
@@ -26,9 +25,9 @@ class JobHistory {
     membership::Notice notice;
     absl::Time time;
 
-    template <typename Archive>
-    void Keep(Archive& archive) {
-      archive(notice, time);
+    template <typename Fields>
+    void Keep(Fields& fields) {
+      fields("notice", notice, "time_ns", time);
     }
   };
 
@@ -41,11 +40,10 @@ class JobHistory {
 
   const JobTally& tally() const { return tally_; }
 
-  // See rendezvous/membership/archive.h.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(counts_, newest_world_, recent_);
-    archive.Since(1, tally_);
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("counts", counts_, "newest_world_ns", newest_world_, "recent", recent_, "tally", tally_);
   }
 
  private:

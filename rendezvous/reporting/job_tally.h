@@ -39,13 +39,15 @@ class JobTally {
   // work was lost, time without a world. Empty if there never was a world.
   std::string Summary() const;
 
-  // See archive.h.
-  template <typename Archive>
-  void Keep(Archive& archive) {
-    archive(worlds_, epoch_, size_, remaining_, causes_, failures_, hosts_joined_, hosts_left_);
-    archive(drains_overrun_, hosts_lost_, rolled_back_, broken_since_, breaks_, rollbacks_);
-    archive(without_world_, longest_break_);
-    archive.Since(2, commit_, lost_steps_, lost_time_);
+  // See rendezvous/snapshot/fields.h.
+  template <typename Fields>
+  void Keep(Fields& fields) {
+    fields("worlds", worlds_, "epoch", epoch_, "size", size_, "remaining", remaining_, "causes",
+           causes_, "failures", failures_, "hosts_joined", hosts_joined_, "hosts_left", hosts_left_,
+           "drains_overrun", drains_overrun_, "hosts_lost", hosts_lost_, "rolled_back",
+           rolled_back_, "broken_since_ns", broken_since_, "breaks", breaks_, "rollbacks",
+           rollbacks_, "without_world_ns", without_world_, "longest_break_ns", longest_break_,
+           "commit", commit_, "lost_steps", lost_steps_, "lost_time_ns", lost_time_);
   }
 
  private:

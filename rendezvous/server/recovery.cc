@@ -4,18 +4,20 @@
 #include <variant>
 
 #include "base/status_macros.h"
-#include "rendezvous/membership/archive.h"
+#include "proto/snapshot.pb.h"
+#include "rendezvous/membership/event_fields.h"
+#include "rendezvous/snapshot/fields.h"
 
 namespace hvd::rendezvous::server {
 namespace {
 
-absl::Status LoadJob(const policy::JobSpec& spec, const journal::Journal::Snapshot& saved,
-                     Recovered* job) {
-  std::string machine;
-  membership::ArchiveReader reader(saved.state, saved.layout);
-  reader(machine, job->history);
-  if (!reader.complete()) return absl::DataLossError("the journal's snapshot is damaged");
-  ASSIGN_OR_RETURN(job->machine, membership::Membership::Load(spec, machine, saved.layout));
+absl::Status LoadJob(const policy::JobSpec& spec, const std::string& state, Recovered* job) {
+  pb::journal::SavedJob saved;
+  if (!saved.ParseFromString(state))
+    return absl::DataLossError("the journal's snapshot is damaged");
+  snapshot::FieldReader reader(saved);
+  reader("history", job->history);
+  ASSIGN_OR_RETURN(job->machine, membership::Membership::Load(spec, saved.membership()));
   return absl::OkStatus();
 }
 
@@ -25,7 +27,7 @@ absl::StatusOr<Recovered> Recover(const policy::JobSpec& spec, journal::Journal&
   Recovered result;
   result.newest = journal.started();
   if (const std::optional<journal::Journal::Snapshot> snapshot = journal.snapshot()) {
-    RETURN_IF_ERROR(LoadJob(spec, *snapshot, &result));
+    RETURN_IF_ERROR(LoadJob(spec, snapshot->state, &result));
     result.newest = snapshot->time;
     result.had_events = true;
   } else {
@@ -44,11 +46,12 @@ absl::StatusOr<Recovered> Recover(const policy::JobSpec& spec, journal::Journal&
 }
 
 std::string SaveJob(const membership::Membership& machine, const reporting::JobHistory& history) {
-  std::string machine_bytes = machine.Save();
+  pb::journal::SavedJob saved;
+  *saved.mutable_membership() = machine.Save();
   reporting::JobHistory copy = history;
-  membership::ArchiveWriter writer;
-  writer(machine_bytes, copy);
-  return writer.Take();
+  snapshot::FieldWriter writer(&saved);
+  writer("history", copy);
+  return saved.SerializeAsString();
 }
 
 }  // namespace hvd::rendezvous::server

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "proto/snapshot.pb.h"
 #include "tests/simulation/trace.h"
 
 namespace hvd {
@@ -157,16 +158,23 @@ std::vector<rendezvous::membership::Effect> ControlPlane::ApplyToBoth(
   return effects;
 }
 
+absl::StatusOr<std::unique_ptr<rendezvous::membership::Membership>> ControlPlane::Load() const {
+  pb::journal::MembershipState saved;
+  if (!saved.ParseFromString(snapshot_)) return absl::DataLossError("what was saved is no message");
+  return rendezvous::membership::Membership::Load(spec_, saved, throttle_);
+}
+
 // The journal is shortened; and a twin is made, the one before having kept step until now.
 void ControlPlane::SaveAndLoad() {
-  snapshot_ = machine_->Save();
+  snapshot_ = machine_->Save().SerializeAsString();
   journal_.clear();
-  if (twin_ != nullptr && twin_->Save() != snapshot_) Fail("a twin has come to another state");
+  if (twin_ != nullptr && twin_->Save().SerializeAsString() != snapshot_)
+    Fail("a twin has come to another state");
   if (!has_twins_) return;
-  auto loaded = rendezvous::membership::Membership::Load(spec_, snapshot_, throttle_);
+  auto loaded = Load();
   if (!loaded.ok()) return Fail(loaded.status().ToString());
   twin_ = *std::move(loaded);
-  if (twin_->Save() != snapshot_) Fail("what was loaded is not what was saved");
+  if (twin_->Save().SerializeAsString() != snapshot_) Fail("what was loaded is not what was saved");
 }
 
 void ControlPlane::ProbeEarlyTick() {
@@ -319,12 +327,13 @@ void ControlPlane::RestartDaemon() {
   auto again =
       std::make_unique<rendezvous::membership::Membership>(spec_, absl::UnixEpoch(), throttle_);
   if (!snapshot_.empty()) {
-    auto loaded = rendezvous::membership::Membership::Load(spec_, snapshot_, throttle_);
+    auto loaded = Load();
     if (!loaded.ok()) return Fail(loaded.status().ToString());
     again = *std::move(loaded);
   }
   for (const auto& [event, when] : journal_) again->Apply(event, when);
-  if (again->Save() != machine_->Save() || again->NextDeadline() != machine_->NextDeadline()) {
+  if (again->Save().SerializeAsString() != machine_->Save().SerializeAsString() ||
+      again->NextDeadline() != machine_->NextDeadline()) {
     return Fail("the replayed machine differs:\n" + ToText(machine_->Describe()) + "but\n" +
                 ToText(again->Describe()));
   }

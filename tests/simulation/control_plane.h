@@ -35,6 +35,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "rendezvous/membership/membership.h"
@@ -172,6 +173,7 @@ class ControlPlane {
   void ProbeEarlyTick();
   std::vector<rendezvous::membership::Effect> ApplyToBoth(
       const rendezvous::membership::Event& event);
+  absl::StatusOr<std::unique_ptr<rendezvous::membership::Membership>> Load() const;
   void SaveAndLoad();
   void Carry(const rendezvous::membership::Effect& effect);
   void CarryStart(const rendezvous::membership::StartWorkerEffect& effect);

@@ -1,0 +1,154 @@
+// The fields of events and of what they consist of, in proto/journal.proto and
+// proto/snapshot.proto: see rendezvous/snapshot/fields.h.
+#ifndef RENDEZVOUS_MEMBERSHIP_EVENT_FIELDS_H_
+#define RENDEZVOUS_MEMBERSHIP_EVENT_FIELDS_H_
+
+#include "rendezvous/membership/events.h"
+#include "rendezvous/placement/placement_fields.h"
+#include "rendezvous/snapshot/fields.h"
+
+namespace hvd::rendezvous::membership {
+
+template <typename Fields>
+void KeepFields(Fields& fields, WorkerKey& kept) {
+  auto& [id, incarnation] = kept;
+  fields("id", id, "incarnation", incarnation);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, HostJoined& kept) {
+  auto& [host, agent, known_workers] = kept;
+  fields("host", host, "agent", agent, "known_workers", known_workers);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, HostLost& kept) {
+  auto& [host, agent, reason] = kept;
+  fields("host", host, "agent", agent, "reason", reason);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, HostsDiscovered& kept) {
+  auto& [hosts] = kept;
+  fields("hosts", hosts);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, HostDraining& kept) {
+  auto& [host, grace, reason] = kept;
+  fields("host", host, "grace_ns", grace, "reason", reason);
+}
+
+template <typename Fields>
+void KeepFields(Fields&, Restarted&) {}
+
+template <typename Fields>
+void KeepFields(Fields& fields, WorkerStarted& kept) {
+  auto& [worker, pid] = kept;
+  fields("worker", worker, "pid", pid);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, WorkerExited& kept) {
+  auto& [worker, exit_code, signal, core_dumped, out_of_memory, stderr_tail, start_error,
+         killed_for] = kept;
+  fields("worker", worker, "exit_code", exit_code, "signal", signal, "core_dumped", core_dumped,
+         "out_of_memory", out_of_memory, "stderr_tail", stderr_tail, "start_error", start_error,
+         "killed_for", killed_for);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, JoinRequested& kept) {
+  auto& [call, worker, last_epoch, address, control_port, may_defer, commit, worked, left_for,
+         lost_steps, lost_time] = kept;
+  fields("call", call, "worker", worker, "last_epoch", last_epoch, "address", address,
+         "control_port", control_port, "may_defer", may_defer, "commit", commit, "worked", worked,
+         "left_for", left_for, "lost_steps", lost_steps, "lost_time_ns", lost_time);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, WatchRequested& kept) {
+  auto& [call, worker, epoch, knows_of_change] = kept;
+  fields("call", call, "worker", worker, "epoch", epoch, "knows_of_change", knows_of_change);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, ExchangeRequested& kept) {
+  auto& [call, worker, epoch, key, value] = kept;
+  fields("call", call, "worker", worker, "epoch", epoch, "key", key, "value", value);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, Reported& kept) {
+  auto& [call, worker, epoch, finished, failure, caused_by_peer] = kept;
+  fields("call", call, "worker", worker, "epoch", epoch, "finished", finished, "failure", failure,
+         "caused_by_peer", caused_by_peer);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, ProgressReported& kept) {
+  auto& [call, worker, epoch, commit, commit_age] = kept;
+  fields("call", call, "worker", worker, "epoch", epoch, "commit", commit, "commit_age_ns",
+         commit_age);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, StalledOperations& kept) {
+  auto& [what, missing] = kept;
+  fields("what", what, "missing", missing);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, StallReported& kept) {
+  auto& [call, worker, epoch, waited, give_up, waiting] = kept;
+  fields("call", call, "worker", worker, "epoch", epoch, "waited_ns", waited, "give_up", give_up,
+         "waiting", waiting);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, WorkerSampled& kept) {
+  auto& [worker, doing, stack] = kept;
+  fields("worker", worker, "doing", doing, "stack", stack);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, StopRequested& kept) {
+  auto& [reason, exit_code, grace] = kept;
+  fields("reason", reason, "exit_code", exit_code, "grace_ns", grace);
+}
+
+template <typename Fields>
+void KeepFields(Fields&, Tick&) {}
+
+template <typename Fields>
+void KeepFields(Fields& fields, WorldMember& kept) {
+  auto& [worker, host, address, control_port, place, commit] = kept;
+  fields("worker", worker, "host", host, "address", address, "control_port", control_port, "place",
+         place, "commit", commit);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, World& kept) {
+  auto& [epoch, members, sync_state, homogeneous] = kept;
+  fields("epoch", epoch, "members", members, "sync_state", sync_state, "homogeneous", homogeneous);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, Verdict& kept) {
+  auto& [success, exit_code, summary, rank, host, exit_meaning, exception, stderr_tail,
+         consequences] = kept;
+  fields("success", success, "exit_code", exit_code, "summary", summary, "rank", rank, "host", host,
+         "exit_meaning", exit_meaning, "exception", exception, "stderr_tail", stderr_tail,
+         "consequences", consequences);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, Notice& kept) {
+  auto& [kind, epoch, host, worker, rank, size, commit, lost_steps, lost_time, text] = kept;
+  fields("kind", kind, "epoch", epoch, "host", host, "worker", worker, "rank", rank, "size", size,
+         "commit", commit, "lost_steps", lost_steps, "lost_time_ns", lost_time, "text", text);
+}
+
+}  // namespace hvd::rendezvous::membership
+
+#endif  // RENDEZVOUS_MEMBERSHIP_EVENT_FIELDS_H_

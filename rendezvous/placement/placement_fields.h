@@ -1,0 +1,26 @@
+// The fields of places and hosts in proto/placement.proto and proto/journal.proto: see
+// rendezvous/snapshot/fields.h.
+#ifndef RENDEZVOUS_PLACEMENT_PLACEMENT_FIELDS_H_
+#define RENDEZVOUS_PLACEMENT_PLACEMENT_FIELDS_H_
+
+#include "rendezvous/placement/placement.h"
+#include "rendezvous/placement/slot_plan.h"
+
+namespace hvd::rendezvous::placement {
+
+template <typename Fields>
+void KeepFields(Fields& fields, HostSlots& kept) {
+  auto& [host, slots] = kept;
+  fields("host", host, "slots", slots);
+}
+
+template <typename Fields>
+void KeepFields(Fields& fields, Placement& kept) {
+  auto& [rank, size, local_rank, local_size, cross_rank, cross_size] = kept;
+  fields("rank", rank, "size", size, "local_rank", local_rank, "local_size", local_size,
+         "cross_rank", cross_rank, "cross_size", cross_size);
+}
+
+}  // namespace hvd::rendezvous::placement
+
+#endif  // RENDEZVOUS_PLACEMENT_PLACEMENT_FIELDS_H_

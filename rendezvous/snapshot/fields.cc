@@ -1,0 +1,110 @@
+#include "rendezvous/snapshot/fields.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "google/protobuf/descriptor.h"
+
+namespace hvd::rendezvous::snapshot {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+Field::Field(const Message& message, absl::string_view name)
+    : field_(message.GetDescriptor()->FindFieldByName(std::string(name))) {
+  if (field_ != nullptr) return;
+  std::fprintf(stderr, "the message %s has no field %.*s\n",
+               message.GetDescriptor()->full_name().c_str(), static_cast<int>(name.size()),
+               name.data());
+  std::abort();
+}
+
+bool Field::Has(const Message& message) const {
+  if (field_->is_repeated()) return SizeOf(message) > 0;
+  return !field_->has_presence() || message.GetReflection()->HasField(message, field_);
+}
+
+int Field::SizeOf(const Message& message) const {
+  return message.GetReflection()->FieldSize(message, field_);
+}
+
+uint64_t Field::Number(const Message& message, int index) const {
+  const Reflection& at = *message.GetReflection();
+  const bool one = index == kOne;
+  switch (field_->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return static_cast<uint64_t>(one ? at.GetInt32(message, field_)
+                                       : at.GetRepeatedInt32(message, field_, index));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return static_cast<uint64_t>(one ? at.GetInt64(message, field_)
+                                       : at.GetRepeatedInt64(message, field_, index));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return one ? at.GetBool(message, field_) : at.GetRepeatedBool(message, field_, index);
+    default:
+      return one ? at.GetUInt64(message, field_) : at.GetRepeatedUInt64(message, field_, index);
+  }
+}
+
+std::string Field::Text(const Message& message, int index) const {
+  const Reflection& at = *message.GetReflection();
+  return index == kOne ? at.GetString(message, field_)
+                       : at.GetRepeatedString(message, field_, index);
+}
+
+const Message& Field::Part(const Message& message, int index) const {
+  const Reflection& at = *message.GetReflection();
+  return index == kOne ? at.GetMessage(message, field_)
+                       : at.GetRepeatedMessage(message, field_, index);
+}
+
+void Field::PutNumber(uint64_t number, Message* message) const {
+  const Reflection& at = *message->GetReflection();
+  const bool many = field_->is_repeated();
+  switch (field_->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return many ? at.AddInt32(message, field_, static_cast<int32_t>(number))
+                  : at.SetInt32(message, field_, static_cast<int32_t>(number));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return many ? at.AddInt64(message, field_, static_cast<int64_t>(number))
+                  : at.SetInt64(message, field_, static_cast<int64_t>(number));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return many ? at.AddBool(message, field_, number != 0)
+                  : at.SetBool(message, field_, number != 0);
+    default:
+      return many ? at.AddUInt64(message, field_, number) : at.SetUInt64(message, field_, number);
+  }
+}
+
+void Field::PutText(const std::string& text, Message* message) const {
+  const Reflection& at = *message->GetReflection();
+  field_->is_repeated() ? at.AddString(message, field_, text) : at.SetString(message, field_, text);
+}
+
+Message* Field::PutPart(Message* message) const {
+  const Reflection& at = *message->GetReflection();
+  return field_->is_repeated() ? at.AddMessage(message, field_)
+                               : at.MutableMessage(message, field_);
+}
+
+uint64_t ToNumber(absl::Duration value) {
+  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(value));
+}
+
+uint64_t ToNumber(absl::Time value) { return ToNumber(value - absl::UnixEpoch()); }
+
+void SetNumber(uint64_t number, absl::Duration* value) {
+  const auto nanoseconds = static_cast<int64_t>(number);
+  *value = nanoseconds == std::numeric_limits<int64_t>::max()   ? absl::InfiniteDuration()
+           : nanoseconds == std::numeric_limits<int64_t>::min() ? -absl::InfiniteDuration()
+                                                                : absl::Nanoseconds(nanoseconds);
+}
+
+void SetNumber(uint64_t number, absl::Time* value) {
+  absl::Duration since;
+  SetNumber(number, &since);
+  *value = absl::UnixEpoch() + since;
+}
+
+}  // namespace hvd::rendezvous::snapshot

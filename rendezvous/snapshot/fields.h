@@ -1,0 +1,268 @@
+// Values as Protobuf messages and back. A type says once, for both ways, which field of its message
+// holds which of its members:
+//   struct Host {
+//     std::string name;
+//     absl::Duration grace;
+//     template <typename Fields>
+//     void Keep(Fields& fields) {
+//       auto& [name, grace] = *this;  // a member that is added does not compile before it is kept
+//       fields("name", name, "grace_ns", grace);
+//     }
+//   };
+// For types that know nothing of it, it is a function KeepFields(fields, value) beside them. Pure.
+//
+// Times and durations are whole nanoseconds, the infinite ones the largest numbers. A map is a
+// repeated message of `key` and `value`, a pair a message of `first` and `second`. What a message
+// lacks that has presence stays as it was: so a field may be added at any time.
+#ifndef RENDEZVOUS_SNAPSHOT_FIELDS_H_
+#define RENDEZVOUS_SNAPSHOT_FIELDS_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/ids.h"
+#include "google/protobuf/message.h"
+
+namespace hvd::rendezvous::snapshot {
+
+// One field of a message, by its name. Dies if there is none: a bug that any use shows.
+class Field {
+ public:
+  Field(const google::protobuf::Message& message, absl::string_view name);
+
+  // Whether it was set; always true of those without presence.
+  bool Has(const google::protobuf::Message& message) const;
+  int SizeOf(const google::protobuf::Message& message) const;  // if it is repeated
+
+  // `index`: kOne unless it is repeated.
+  static constexpr int kOne = -1;
+  uint64_t Number(const google::protobuf::Message& message, int index) const;
+  std::string Text(const google::protobuf::Message& message, int index) const;
+  const google::protobuf::Message& Part(const google::protobuf::Message& message, int index) const;
+
+  // Set it; append to it if it is repeated.
+  void PutNumber(uint64_t number, google::protobuf::Message* message) const;
+  void PutText(const std::string& text, google::protobuf::Message* message) const;
+  google::protobuf::Message* PutPart(google::protobuf::Message* message) const;
+
+ private:
+  const google::protobuf::FieldDescriptor* field_;
+};
+
+// Numbers of scalar types; signed ones keep their sign.
+template <typename T>
+std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>, uint64_t> ToNumber(T value) {
+  return static_cast<uint64_t>(value);
+}
+template <typename Tag, typename T>
+uint64_t ToNumber(StrongInt<Tag, T> value) {
+  return static_cast<uint64_t>(value.value());
+}
+uint64_t ToNumber(absl::Duration value);
+uint64_t ToNumber(absl::Time value);
+
+template <typename T>
+std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>> SetNumber(uint64_t number, T* value) {
+  *value = static_cast<T>(number);
+}
+template <typename Tag, typename T>
+void SetNumber(uint64_t number, StrongInt<Tag, T>* value) {
+  *value = StrongInt<Tag, T>(static_cast<T>(number));
+}
+void SetNumber(uint64_t number, absl::Duration* value);
+void SetNumber(uint64_t number, absl::Time* value);
+
+template <typename T, typename = void>
+struct IsNumber : std::false_type {};
+template <typename T>
+struct IsNumber<T, std::void_t<decltype(ToNumber(std::declval<T>()))>> : std::true_type {};
+
+template <typename T, typename Fields, typename = void>
+struct KeepsItself : std::false_type {};
+template <typename T, typename Fields>
+struct KeepsItself<T, Fields,
+                   std::void_t<decltype(std::declval<T&>().Keep(std::declval<Fields&>()))>>
+    : std::true_type {};
+
+template <typename Fields, typename First, typename Second>
+void KeepFields(Fields& fields, std::pair<First, Second>& value) {
+  fields("first", value.first, "second", value.second);
+}
+template <typename Fields>
+void KeepFields(Fields& fields, absl::Status& value) {
+  int code = value.raw_code();
+  std::string message(value.message());
+  fields("code", code, "message", message);
+  value = absl::Status(static_cast<absl::StatusCode>(code), message);
+}
+
+template <typename Fields, typename T>
+void KeepParts(Fields& fields, T& value) {
+  if constexpr (KeepsItself<T, Fields>::value) {
+    value.Keep(fields);
+  } else {
+    KeepFields(fields, value);
+  }
+}
+
+// Not thread-safe, as the reader.
+class FieldWriter {
+ public:
+  static constexpr bool kReads = false;
+
+  explicit FieldWriter(google::protobuf::Message* message) : message_(*message) {}
+
+  void operator()() {}
+  template <typename T, typename... Rest>
+  void operator()(absl::string_view name, T& value, Rest&&... rest) {
+    Put(Field(message_, name), value);
+    (*this)(std::forward<Rest>(rest)...);
+  }
+
+ private:
+  template <typename T>
+  void Put(const Field& field, T& value) {
+    if constexpr (IsNumber<T>::value) {
+      field.PutNumber(ToNumber(value), &message_);
+    } else {
+      FieldWriter part(field.PutPart(&message_));
+      KeepParts(part, value);
+    }
+  }
+  void Put(const Field& field, std::string& value) { field.PutText(value, &message_); }
+  template <typename T>
+  void Put(const Field& field, std::optional<T>& value) {
+    if (value.has_value()) Put(field, *value);
+  }
+  template <typename T>
+  void Put(const Field& field, std::shared_ptr<const T>& value) {
+    if (value == nullptr) return;
+    T copy = *value;
+    Put(field, copy);
+  }
+  template <typename T, size_t kSize>
+  void Put(const Field& field, std::array<T, kSize>& value) {
+    for (T& each : value) Put(field, each);
+  }
+  template <typename T>
+  void Put(const Field& field, std::vector<T>& value) {
+    for (T& each : value) Put(field, each);
+  }
+  template <typename T>
+  void Put(const Field& field, std::deque<T>& value) {
+    for (T& each : value) Put(field, each);
+  }
+  template <typename T>
+  void Put(const Field& field, std::set<T>& value) {
+    for (T each : value) Put(field, each);
+  }
+  template <typename Key, typename T>
+  void Put(const Field& field, std::map<Key, T>& value) {
+    for (auto& [key, each] : value) {
+      Key copy = key;
+      FieldWriter entry(field.PutPart(&message_));
+      entry("key", copy, "value", each);
+    }
+  }
+
+  google::protobuf::Message& message_;
+};
+
+class FieldReader {
+ public:
+  static constexpr bool kReads = true;
+
+  explicit FieldReader(const google::protobuf::Message& message) : message_(message) {}
+
+  void operator()() {}
+  template <typename T, typename... Rest>
+  void operator()(absl::string_view name, T& value, Rest&&... rest) {
+    Get(Field(message_, name), value);
+    (*this)(std::forward<Rest>(rest)...);
+  }
+
+ private:
+  template <typename T>
+  void Get(const Field& field, T& value) {
+    if (field.Has(message_)) One(field, Field::kOne, value);
+  }
+  template <typename T>
+  void Get(const Field& field, std::optional<T>& value) {
+    value.reset();
+    if (field.Has(message_)) One(field, Field::kOne, value.emplace());
+  }
+  // Each is a value of its own: what was shared is not so any more.
+  template <typename T>
+  void Get(const Field& field, std::shared_ptr<const T>& value) {
+    if (!field.Has(message_)) return;
+    T read;
+    Get(field, read);
+    value = std::make_shared<const T>(std::move(read));
+  }
+  template <typename T, size_t kSize>
+  void Get(const Field& field, std::array<T, kSize>& value) {
+    const int size = field.SizeOf(message_);
+    for (int i = 0; i < size && i < static_cast<int>(kSize); ++i) One(field, i, value[i]);
+  }
+  template <typename T>
+  void Get(const Field& field, std::vector<T>& value) {
+    All(field, value);
+  }
+  template <typename T>
+  void Get(const Field& field, std::deque<T>& value) {
+    All(field, value);
+  }
+  template <typename T>
+  void Get(const Field& field, std::set<T>& value) {
+    std::vector<T> items;
+    All(field, items);
+    value = std::set<T>(items.begin(), items.end());
+  }
+  template <typename Key, typename T>
+  void Get(const Field& field, std::map<Key, T>& value) {
+    value.clear();
+    for (int i = 0; i < field.SizeOf(message_); ++i) {
+      Key key = Key();
+      T each = T();
+      FieldReader entry(field.Part(message_, i));
+      entry("key", key, "value", each);
+      value.emplace(std::move(key), std::move(each));
+    }
+  }
+
+  template <typename Container>
+  void All(const Field& field, Container& value) {
+    value.clear();
+    for (int i = 0; i < field.SizeOf(message_); ++i) One(field, i, value.emplace_back());
+  }
+
+  template <typename T>
+  void One(const Field& field, int index, T& value) {
+    if constexpr (IsNumber<T>::value) {
+      SetNumber(field.Number(message_, index), &value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      value = field.Text(message_, index);
+    } else {
+      FieldReader part(field.Part(message_, index));
+      KeepParts(part, value);
+    }
+  }
+
+  const google::protobuf::Message& message_;
+};
+
+}  // namespace hvd::rendezvous::snapshot
+
+#endif  // RENDEZVOUS_SNAPSHOT_FIELDS_H_
