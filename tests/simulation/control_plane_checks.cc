@@ -193,6 +193,9 @@ void ControlPlane::CheckSurvivors(const rendezvous::membership::World& world) {
 void ControlPlane::CheckOrder(const rendezvous::membership::World& world) {
   std::map<uint64_t, const rendezvous::membership::WorldMember*> before;
   for (const rendezvous::membership::WorldMember& member : newest_world_->members) {
+    // Who has said that it fails, and then comes after all, comes as a newcomer.
+    const Process* process = FindProcess(member.worker.id);
+    if (process != nullptr && process->said_failed) continue;
     before[member.worker.id.value()] = &member;
   }
   const std::string& leading = world.members[0].host;
