@@ -44,8 +44,8 @@ ALLOWED = {
     "rendezvous/transport": [*BASE, "proto", "rendezvous/security", "rendezvous/placement"],
     "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
     "rendezvous/server": [
-        *BASE, "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal", "rendezvous/security", "rendezvous/transport",
-        "rendezvous/bootstrap", "rendezvous/reporting",
+        *BASE, "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
+        "rendezvous/security", "rendezvous/transport", "rendezvous/bootstrap", "rendezvous/reporting",
     ],
     "rendezvous/client": [*BASE, "proto", "rendezvous/security", "rendezvous/transport"],
     "options": [*BASE, "rendezvous/policy"],

@@ -2,6 +2,19 @@
 
 from horovod import _ffi
 
+__all__ = [
+    "ccl_built",
+    "cuda_built",
+    "ddl_built",
+    "gloo_built",
+    "gloo_enabled",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "rocm_built",
+]
+
 
 def mpi_threads_supported() -> bool:
     """Always raises ValueError: this Horovod is built without MPI."""

@@ -7,6 +7,17 @@ from typing import Callable, NamedTuple, Optional
 from horovod import _ffi
 from horovod.common.exceptions import NOT_INITIALIZED, HorovodInternalError, WorkerReleased
 
+# What scripts may ask; the rest is for the package.
+__all__ = [
+    "cross_rank",
+    "cross_size",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "rank",
+    "size",
+]
+
 Hook = Callable[[], None]
 
 

@@ -8,62 +8,24 @@ from types import TracebackType
 from typing import Any, Callable, NoReturn, Optional, Union
 
 from horovod import _ffi
-from horovod.common import _origin, _process, _stack, _tracebacks, ops, process_set_recovery
+from horovod.common import _built, _origin, _process, _stack, _tracebacks, ops, process_set_recovery
 from horovod.common import process_sets as _process_sets
-from horovod.common._built import (
-    ccl_built,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    mpi_built,
-    mpi_enabled,
-    mpi_threads_supported,
-    nccl_built,
-    rocm_built,
-)
-from horovod.common._process import (
-    cross_rank,
-    cross_size,
-    is_deferred,
-    is_homogeneous,
-    is_initialized,
-    join_world,
-    local_rank,
-    local_size,
-    process,
-    rank,
-    size,
-    take_move,
-)
+from horovod.common._built import *
+from horovod.common._process import *
+from horovod.common._process import is_deferred, is_homogeneous, join_world, process, take_move
 from horovod.common.exceptions import HorovodInternalError
 
 __all__ = [
-    "ccl_built",
-    "cross_rank",
-    "cross_size",
-    "cuda_built",
-    "ddl_built",
-    "gloo_built",
-    "gloo_enabled",
+    *_built.__all__,
+    *_process.__all__,
     "init",
     "is_deferred",
     "is_homogeneous",
-    "is_initialized",
     "join_world",
-    "local_rank",
-    "local_size",
-    "mpi_built",
-    "mpi_enabled",
-    "mpi_threads_supported",
-    "nccl_built",
     "process",
-    "rank",
     "report",
     "reset",
-    "rocm_built",
     "shutdown",
-    "size",
     "start_timeline",
     "stop_timeline",
     "take_move",

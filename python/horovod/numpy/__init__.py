@@ -10,9 +10,10 @@ from typing import Any, Optional, Union
 
 from numpy import ndarray as Array
 
+from horovod.common._essentials import *
 from horovod.common.collective import Call
 from horovod.common.collectives import Collectives
-from horovod.common.interface import *  # noqa: F403
+from horovod.common.interface import *
 from horovod.common.interface import Average, ProcessSet, global_process_set, synchronize
 from horovod.numpy import _arrays, elastic  # noqa: F401
 from horovod.numpy._arrays import array_of

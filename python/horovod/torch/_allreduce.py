@@ -12,6 +12,17 @@ from horovod.torch._differentiable import Differentiable, collectives, compress_
 from horovod.torch._tensors import not_compiled
 from horovod.torch.compression import Compression, Compressor
 
+__all__ = [
+    "allreduce",
+    "allreduce_",
+    "allreduce_async",
+    "allreduce_async_",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "grouped_allreduce_async",
+    "grouped_allreduce_async_",
+]
+
 _allreduce = collectives.allreduce
 _reduction_of = get_average_backwards_compatibility_fun()
 

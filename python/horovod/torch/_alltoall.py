@@ -10,6 +10,13 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch._differentiable import Differentiable, collectives, recording
 from horovod.torch._tensors import not_compiled
 
+__all__ = [
+    "alltoall",
+    "alltoall_async",
+    "grouped_alltoall",
+    "grouped_alltoall_async",
+]
+
 Splits = Union[torch.Tensor, Sequence[int], None]
 Exchanged = tuple[torch.Tensor, torch.Tensor]  # rows, and how many came from each rank
 

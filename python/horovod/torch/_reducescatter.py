@@ -12,6 +12,13 @@ from horovod.torch._differentiable import Differentiable, collectives, compress_
 from horovod.torch._tensors import not_compiled
 from horovod.torch.compression import Compression, Compressor
 
+__all__ = [
+    "grouped_reducescatter",
+    "grouped_reducescatter_async",
+    "reducescatter",
+    "reducescatter_async",
+]
+
 _reducescatter = collectives.reducescatter
 
 

@@ -14,87 +14,33 @@ All of them raise:
 
 from typing import Any
 
-from horovod.common import ops, process_sets
-from horovod.common.basics import (
-    ccl_built,
-    cross_rank,
-    cross_size,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    init,
-    is_homogeneous,
-    is_initialized,
-    local_rank,
-    local_size,
-    mpi_built,
-    mpi_enabled,
-    mpi_threads_supported,
-    nccl_built,
-    rank,
-    rocm_built,
-    shutdown,
-    size,
-    start_timeline,
-    stop_timeline,
-)
-from horovod.common.exceptions import HorovodInternalError, HorovodRequestError
-from horovod.common.ops import Adasum, Average, Max, Min, Product, Sum
-from horovod.torch._allgather import (
-    HorovodAllgather,
-    HorovodGroupedAllgather,
-    allgather,
-    allgather_async,
-    grouped_allgather,
-    grouped_allgather_async,
-)
-from horovod.torch._allreduce import (
-    HorovodAllreduce,
-    HorovodGroupedAllreduce,
-    allreduce,
-    allreduce_,
-    allreduce_async,
-    allreduce_async_,
-    grouped_allreduce,
-    grouped_allreduce_,
-    grouped_allreduce_async,
-    grouped_allreduce_async_,
-)
-from horovod.torch._alltoall import (
-    HorovodAlltoall,
-    HorovodGroupedAlltoall,
-    alltoall,
-    alltoall_async,
-    grouped_alltoall,
-    grouped_alltoall_async,
-)
-from horovod.torch._broadcast import (
-    HorovodBroadcast,
-    HorovodGroupedBroadcast,
-    broadcast,
-    broadcast_,
-    broadcast_async,
-    broadcast_async_,
-    grouped_broadcast,
-    grouped_broadcast_,
-    grouped_broadcast_async,
-    grouped_broadcast_async_,
-)
-from horovod.torch._reducescatter import (
-    HorovodGroupedReducescatter,
-    HorovodReducescatter,
-    grouped_reducescatter,
-    grouped_reducescatter_async,
-    reducescatter,
-    reducescatter_async,
-)
+from horovod.common import _built, _essentials, ops, process_sets
+from horovod.common._built import *
+from horovod.common._essentials import *
+from horovod.common.basics import is_homogeneous
+from horovod.common.exceptions import HorovodRequestError
+from horovod.torch import _allgather, _allreduce, _alltoall, _broadcast, _reducescatter
+from horovod.torch._allgather import *
+from horovod.torch._allgather import HorovodAllgather, HorovodGroupedAllgather
+from horovod.torch._allreduce import *
+from horovod.torch._allreduce import HorovodAllreduce, HorovodGroupedAllreduce
+from horovod.torch._alltoall import *
+from horovod.torch._alltoall import HorovodAlltoall, HorovodGroupedAlltoall
+from horovod.torch._broadcast import *
+from horovod.torch._broadcast import HorovodBroadcast, HorovodGroupedBroadcast
+from horovod.torch._reducescatter import *
+from horovod.torch._reducescatter import HorovodGroupedReducescatter, HorovodReducescatter
 from horovod.torch._sparse import sparse_allreduce_async
 from horovod.torch._tensors import not_compiled
 
 __all__ = [
-    "Adasum",
-    "Average",
+    *_built.__all__,
+    *_essentials.__all__,
+    *_allgather.__all__,
+    *_allreduce.__all__,
+    *_alltoall.__all__,
+    *_broadcast.__all__,
+    *_reducescatter.__all__,
     "HorovodAllgather",
     "HorovodAllreduce",
     "HorovodAlltoall",
@@ -104,67 +50,13 @@ __all__ = [
     "HorovodGroupedAlltoall",
     "HorovodGroupedBroadcast",
     "HorovodGroupedReducescatter",
-    "HorovodInternalError",
     "HorovodReducescatter",
     "HorovodRequestError",
-    "Max",
-    "Min",
-    "Product",
-    "Sum",
-    "allgather",
-    "allgather_async",
-    "allreduce",
-    "allreduce_",
-    "allreduce_async",
-    "allreduce_async_",
-    "alltoall",
-    "alltoall_async",
     "barrier",
-    "broadcast",
-    "broadcast_",
-    "broadcast_async",
-    "broadcast_async_",
-    "ccl_built",
-    "cross_rank",
-    "cross_size",
-    "cuda_built",
-    "ddl_built",
-    "gloo_built",
-    "gloo_enabled",
-    "grouped_allgather",
-    "grouped_allgather_async",
-    "grouped_allreduce",
-    "grouped_allreduce_",
-    "grouped_allreduce_async",
-    "grouped_allreduce_async_",
-    "grouped_alltoall",
-    "grouped_alltoall_async",
-    "grouped_broadcast",
-    "grouped_broadcast_",
-    "grouped_broadcast_async",
-    "grouped_broadcast_async_",
-    "grouped_reducescatter",
-    "grouped_reducescatter_async",
-    "init",
     "is_homogeneous",
-    "is_initialized",
     "join",
-    "local_rank",
-    "local_size",
-    "mpi_built",
-    "mpi_enabled",
-    "mpi_threads_supported",
-    "nccl_built",
     "poll",
-    "rank",
-    "reducescatter",
-    "reducescatter_async",
-    "rocm_built",
-    "shutdown",
-    "size",
     "sparse_allreduce_async",
-    "start_timeline",
-    "stop_timeline",
     "synchronize",
 ]
 
