@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 
+import agents_store
 import horovod.torch as hvd
 
 
@@ -26,6 +27,12 @@ def in_step(request):
     hvd.barrier()
     torch.manual_seed(1234)
     yield
+
+
+@pytest.fixture
+def store(monkeypatch):
+    """Memory for commits that outlive this process, as an agent has it."""
+    return agents_store.install(monkeypatch)
 
 
 def pytest_configure(config):

@@ -13,12 +13,12 @@ import pytest
 import torch
 
 import horovod.torch as hvd
+from checkpointed_training import names, state_in, train
 from horovod import _ffi
 from horovod.common.exceptions import ABORTED, HorovodInternalError
 from horovod.elastic import checkpoint_folder, checkpoints, commits, folder_lock
 from horovod.elastic.checkpoints import Checkpoints
 from horovod.torch._loading import TREES
-from test_torch_checkpoints import names, state_in, train
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""ElasticSampler in a TorchState, in a world that stays. Runs on any number of ranks."""
+"""ElasticSampler, alone and in a TorchState, in a world that stays. Runs on any number of ranks."""
 
 import pytest
 import torch
@@ -91,3 +91,29 @@ def test_handler_deals_the_rest_on_every_rank(loop):
     handler = SamplerStateHandler(sampler)
     handler.sync()
     assert len(sampler) == OF_EACH - BATCH
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_sampler_deals_out_everything_once(shuffle):
+    length = 12 * hvd.size() + 1
+    sampler = hvd.elastic.ElasticSampler(list(range(length)), shuffle=shuffle)
+    first = list(sampler)
+    assert len(first) == len(sampler) == 13
+    dealt = [i for part in hvd.allgather_object(first) for i in part]
+    assert set(dealt) == set(range(length))
+    for batch in range(2):
+        sampler.record_batch(batch, 4)
+    progress = sampler.state_dict()
+    assert progress == {"epoch": 0, "processed_num": 8 * hvd.size()}
+    sampler.load_state_dict(progress)
+    rest = [i for part in hvd.allgather_object(list(sampler)) for i in part]
+    done = [i for part in hvd.allgather_object(first[:8]) for i in part]
+    assert set(rest) | set(done) == set(range(length)) and not set(rest) & set(done)
+
+
+def test_sampler_epochs():
+    sampler = hvd.elastic.ElasticSampler(list(range(50 * hvd.size())))
+    first = list(sampler)
+    sampler.record_batch(0, 10)
+    sampler.set_epoch(1)
+    assert sampler.processed_num == 0 and len(list(sampler)) == 50 and list(sampler) != first

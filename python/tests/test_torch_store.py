@@ -1,7 +1,5 @@
-"""Commits that outlive their process: a store of the test's own takes the agent's place. Runs in
-one process."""
+"""Commits of a TorchState that outlive their process. Runs in one process."""
 
-import ctypes
 import io
 import pickle
 import threading
@@ -10,72 +8,10 @@ import pytest
 import torch
 
 import horovod.torch as hvd
+from agents_store import enter, new_process
 from horovod import _ffi
 from horovod.common.exceptions import HorovodInternalError
-from horovod.elastic import commit_store, commits, loop, tensor_state
-
-
-class Store:
-    """What the library keeps in the agent's memory."""
-
-    def __init__(self):
-        self.slots = []
-        self.begun = None
-        self.newest = None  # number and slot
-        self.told = None  # by set_commit
-
-    def begin(self, size, keep=0):
-        kept = [self.newest[1]] if self.newest else []
-        kept += [s for s in self.slots if self.address(s) <= keep < self.address(s) + len(s)]
-        free = [s for s in self.slots if len(s) >= size and not any(s is k for k in kept)]
-        if not free:
-            free = [bytearray(-(-size // 4096) * 4096)]  # like the library's, somewhat more
-            self.slots += free
-        self.begun, self.end = free[0], 0
-        return self.address(self.begun)
-
-    @staticmethod
-    def address(slot):
-        return ctypes.addressof(ctypes.c_char.from_buffer(slot))
-
-    def append(self, addresses, sizes):
-        for address, size in zip(addresses, sizes):
-            self.end = -(-self.end // 64) * 64
-            self.begun[self.end : self.end + size] = ctypes.string_at(address, size)
-            self.end += size
-
-    def seal(self, number):
-        self.newest, self.begun = (number, self.begun), None
-
-    def get_newest(self):
-        if self.newest is None:
-            return None
-        number, slot = self.newest
-        return _ffi.Stored(number, self.address(slot), len(slot))
-
-
-ALL_STORES = []  # as the library's memory, theirs stays readable until the process ends
-
-
-@pytest.fixture
-def store(monkeypatch):
-    store = Store()
-    ALL_STORES.append(store)
-    monkeypatch.setattr(_ffi, "store_is_there", lambda: True)
-    monkeypatch.setattr(_ffi, "store_begin", store.begin)
-    monkeypatch.setattr(_ffi, "store_append", store.append)
-    monkeypatch.setattr(_ffi, "store_seal", store.seal)
-    monkeypatch.setattr(_ffi, "store_newest", store.get_newest)
-    monkeypatch.setattr(_ffi, "set_commit", lambda number: setattr(store, "told", number))
-    new_process(monkeypatch)
-    return store
-
-
-def new_process(monkeypatch):
-    """As if the next lines ran in the process that takes this one's place."""
-    monkeypatch.setattr(commits, "_newest", 0)
-    monkeypatch.setattr(commit_store, "_owner", None)
-    monkeypatch.setattr(commit_store, "_warned", False)
+from horovod.elastic import commits, tensor_state
 
 
 def training(width=3, **values):
@@ -101,11 +37,6 @@ def contents(state):
 
 def same(a, b):
     return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b))
-
-
-def enter(state):
-    """What the elastic loop does when a process enters it."""
-    loop._enter(state)
 
 
 def test_restore_gives_the_last_commit_out_of_the_store(store):
@@ -340,74 +271,3 @@ def test_second_state_keeps_its_commits_by_itself(store):
     step(first)
     first.restore()
     assert same(contents(first), kept)
-
-
-class Mine(hvd.elastic.ObjectState):
-    """A user's own, which says when it restores."""
-
-    def restore(self):
-        self.restored = True
-        super().restore()
-
-
-@pytest.mark.parametrize("kind", [hvd.elastic.ObjectState, Mine])
-def test_object_state_outlives_its_process(store, monkeypatch, capsys, kind):
-    state = kind(step=0, history=[])
-    for _ in range(3):
-        state.step += 1
-        state.history.append(object)
-        state.commit()
-    assert store.newest[0] == commits.newest() == store.told == 3
-    state.step = 100
-    new_process(monkeypatch)
-    fresh = kind(step=0, history=[])
-    enter(fresh)
-    assert (fresh.step, fresh.history) == (3, [object] * 3)
-    assert commits.newest() == 3 == store.told
-    assert capsys.readouterr().err == "Horovod: going on from commit 3, kept in memory\n"
-    fresh.step = 9
-    fresh.history.append(1)
-    fresh.restore()
-    assert (fresh.step, fresh.history) == (3, [object] * 3)
-    fresh.commit()
-    assert store.newest[0] == 4
-
-
-def test_commit_of_another_object_state_is_ignored_with_one_line(store, monkeypatch, capsys):
-    hvd.elastic.ObjectState(step=7).commit()
-    for other in (lambda: hvd.elastic.ObjectState(epoch=0), lambda: training()):
-        new_process(monkeypatch)
-        state = other()
-        enter(state)
-        said = capsys.readouterr().err
-        assert said.count("\n") == 1 and "commit 1 is ignored, it does not fit this state" in said
-        assert commits.newest() == 0 == store.told
-    training().commit()
-    new_process(monkeypatch)
-    state = hvd.elastic.ObjectState(batch=3)
-    enter(state)
-    assert state.batch == 3 and "it does not fit this state" in capsys.readouterr().err
-
-
-def test_object_state_that_was_given_a_commit_keeps_it(store):
-    """A newcomer's store gets what rank 0 has committed, in the sync."""
-    state = hvd.elastic.ObjectState(step=0)
-    state._bcast_object = lambda mine: ({"step": 5}, 3)
-    commits._newest = 3  # as the ranks agree
-    state._sync_in_loop()
-    assert store.newest[0] == 3 and commit_store.inherited().values() == {"step": 5}
-    before = store.newest
-    state.sync()  # outside of the loop nothing says of which commit it is
-    assert store.newest == before and store.told == 0
-
-
-def test_state_of_a_kind_of_its_own_says_that_commits_end_with_the_process(store, capsys):
-    class Own(hvd.elastic.State):
-        def save(self):
-            pass
-
-    state = Own()
-    state.commit()
-    state.commit()
-    line = "Horovod: commits will not outlive this process: Own is neither an ObjectState nor a"
-    assert capsys.readouterr().err == line + " TorchState\n" and store.newest is None
