@@ -21,8 +21,8 @@ class Cancellation {
   // OK until cancelled, then why.
   absl::Status status() const;
 
-  // For poll: becomes readable when cancelled. Borrowed; -1, which poll skips, if there was no
-  // descriptor to be had: waits then last as long as they may.
+  // A descriptor for poll, readable once cancelled. Borrowed. -1, which poll skips, if the process
+  // had no descriptor left; waits then last until their own end.
   int fd() const { return event_.get(); }
 
  private:

@@ -1,4 +1,4 @@
-// What to do when a cancellation comes, for calls that can't look at it themselves.
+// A callback for a cancellation, for blocking calls that can't watch one themselves.
 #ifndef BASE_CANCELLATION_WATCH_H_
 #define BASE_CANCELLATION_WATCH_H_
 
@@ -11,10 +11,10 @@
 
 namespace hvd {
 
-// Has a thread of its own as long as it lives, if there is anything to wait for. Not thread-safe.
+// Runs one thread while it lives, if there is a cancellation to wait for. Not thread-safe.
 class CancellationWatch {
  public:
-  // Calls `then` with the reason, once, on the other thread. `cancellation` may be nullptr: never.
+  // Calls `then` with the reason, once, on that thread. `cancellation` nullptr: never.
   CancellationWatch(const Cancellation* cancellation,
                     std::function<void(const absl::Status& why)> then);
   // `then` is not called any more.

@@ -1,4 +1,4 @@
-// Time as an object, so that everything that depends on it can be tested without waiting.
+// A clock interface, by which tests control the time.
 #ifndef BASE_CLOCK_H_
 #define BASE_CLOCK_H_
 
@@ -7,8 +7,8 @@
 
 namespace hvd {
 
-// Tells the time and waits for conditions. Implementations are safe for concurrent use. Shells
-// receive a Clock&; pure code receives absl::Time values. clock.cc and deadline_timer.cc alone read
+// Returns the time and waits for conditions. Implementations are safe for concurrent use. Shells
+// receive a Clock&; pure code receives absl::Time values. Only clock.cc and deadline_timer.cc read
 // real clocks.
 class Clock {
  public:

@@ -47,7 +47,7 @@ std::string RandomBytes(size_t bytes) {
     if (got >= 0) {
       filled += static_cast<size_t>(got);
     } else if (errno != EINTR) {
-      // No kernel that we run on lacks it; going on without would make guessable secrets.
+      // All supported kernels have it; without it secrets would be guessable.
       ABSL_RAW_LOG(FATAL, "getrandom failed: errno %d", errno);
     }
   }

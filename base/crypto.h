@@ -1,4 +1,4 @@
-// The few cryptographic operations that all proofs and secrets of a job are made of.
+// The cryptographic operations for a job's proofs and secrets.
 #ifndef BASE_CRYPTO_H_
 #define BASE_CRYPTO_H_
 
@@ -13,7 +13,7 @@ inline constexpr size_t kHmacSha256Bytes = 32;
 
 inline constexpr size_t kSha256Bytes = 32;
 
-// SHA-256(message), kSha256Bytes long. Thread-safe, as all here.
+// SHA-256(message), kSha256Bytes long. Thread-safe, as are all functions here.
 std::string Sha256(absl::string_view message);
 
 // HMAC-SHA256(key, message), kHmacSha256Bytes long.
@@ -22,11 +22,11 @@ std::string HmacSha256(absl::string_view key, absl::string_view message);
 // Compares in time that depends on the lengths only.
 bool ConstantTimeEquals(absl::string_view a, absl::string_view b);
 
-// Whether `proof` is HmacSha256(key, message); takes equally long whatever it holds.
+// Whether `proof` is HmacSha256(key, message); takes equally long whatever `proof` holds.
 bool CheckHmacSha256(absl::string_view key, absl::string_view message, absl::string_view proof);
 
-// `bytes` random bytes from the kernel's generator. Without one there are no secrets to be had: the
-// process ends.
+// `bytes` random bytes from the kernel's generator. Ends the process if there is no generator,
+// since secrets can't be made without one.
 std::string RandomBytes(size_t bytes);
 
 }  // namespace hvd

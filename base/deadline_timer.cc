@@ -35,7 +35,7 @@ DeadlineTimer::Waiters::iterator DeadlineTimer::Add(Time deadline, Waiter& waite
   return waiters_.emplace(deadline, &waiter);
 }
 
-// The thread need not know: it finds nothing to do when it wakes up.
+// The thread is not woken: it finds nothing to do when it wakes up.
 void DeadlineTimer::Remove(Waiters::iterator entry) {
   const std::lock_guard<std::mutex> lock(mutex_);
   waiters_.erase(entry);

@@ -1,4 +1,4 @@
-// Waits with a limit that no step of the wall clock moves.
+// Waits with deadlines on the monotonic clock, unaffected by steps of the wall clock.
 #ifndef BASE_DEADLINE_TIMER_H_
 #define BASE_DEADLINE_TIMER_H_
 
@@ -12,16 +12,16 @@
 
 namespace hvd {
 
-// Abseil's own waits with a limit, timeouts included, are absolute times of the wall clock to the
-// kernel: set back by a minute, it lets them last a minute longer. So a thread that sleeps on the
-// monotonic clock wakes those whose time is over, and they wait without a limit meanwhile.
-// Thread-safe. One serves the process; its thread, which takes no signals, starts with the first
-// wait and is never joined.
+// Abseil's waits with a limit, timeouts included, are absolute times of the wall clock to the
+// kernel: if that is set back by a minute, they last a minute longer. So the waiters wait without a
+// limit, and a thread that sleeps on the monotonic clock wakes those whose deadline has passed.
+// Thread-safe. One timer serves the process; its thread, which takes no signals, starts with the
+// first wait and is never joined.
 class DeadlineTimer {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The process's. Never destroyed.
+  // The process's timer. Never destroyed.
   static DeadlineTimer& Get();
 
   // Waits until `condition` holds or `deadline` has passed; returns whether it holds.
@@ -39,7 +39,7 @@ class DeadlineTimer {
   Waiters::iterator Add(Time deadline, Waiter& waiter);
   void Remove(Waiters::iterator entry);
   [[noreturn]] void Run();
-  // Returns when to look again.
+  // Returns the time of the next check.
   Time WakeThoseDue();
 
   std::mutex mutex_;  // may be taken under a waiter's, which this thread only tries to take

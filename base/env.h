@@ -1,4 +1,4 @@
-// The process's environment, as a copy.
+// A copy of the process's environment.
 #ifndef BASE_ENV_H_
 #define BASE_ENV_H_
 
@@ -13,9 +13,9 @@ using Environment = std::map<std::string, std::string>;
 // A copy of the process's environment. Not safe while another thread changes it.
 Environment ReadEnvironment();
 
-// Those of these variables that are set. For libraries too: it asks by name, since `environ` itself
-// is another, empty variable to a library that was loaded with RTLD_DEEPBIND into a program that
-// holds a copy of it. Not safe while another thread changes them.
+// The values of those of `names` that are set. Safe for use in libraries: it reads by name, since
+// `environ` is a separate, empty variable in a library that was loaded with RTLD_DEEPBIND into a
+// program with a copy relocation of it. Not safe while another thread changes the variables.
 Environment ReadVariables(const std::vector<std::string>& names);
 
 }  // namespace hvd

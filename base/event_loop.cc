@@ -56,8 +56,7 @@ void EventLoop::Change(int fd, uint32_t events) {
   Watched& watched = *watched_.at(token);
   const uint32_t before = std::exchange(watched.events, events);
   if (before == events) return;
-  // Taken out altogether when nothing is asked for: epoll reports hang-ups whether asked for or
-  // not.
+  // Removed from epoll when there are no events, since epoll reports hang-ups in any case.
   const int operation = before == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
   (void)Control(operation, token, watched);
 }
@@ -121,7 +120,7 @@ void EventLoop::Dispatch(uint64_t token, uint32_t events) {
   if (token == kWakeToken) return RunTasks();
   const auto entry = watched_.find(token);
   if (entry == watched_.end()) return;
-  // Held, so that a handler may forget itself.
+  // Holds a reference, so that a handler may forget itself.
   const std::shared_ptr<Watched> watched = entry->second;
   watched->handler(events);
 }

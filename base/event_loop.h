@@ -1,4 +1,5 @@
-// One thread that waits for descriptors, timers and tasks from other threads, and calls back.
+// An event loop: one thread that waits for descriptors, timers and tasks from other threads, and
+// runs their callbacks.
 #ifndef BASE_EVENT_LOOP_H_
 #define BASE_EVENT_LOOP_H_
 
@@ -29,26 +30,28 @@ class EventLoop {
   using Handler = std::function<void(uint32_t events)>;  // EPOLLIN, EPOLLHUP, ...
   using TimerId = std::pair<absl::Time, uint64_t>;
 
-  //   ResourceExhausted: too many open files.
+  // Errors:
+  //   - ResourceExhausted: too many open files.
   static absl::StatusOr<std::unique_ptr<EventLoop>> Create(Clock& clock = Clock::Real());
 
-  // Calls `handler` when one of `events` is so on `fd`, which is borrowed and must be forgotten
-  // before it is closed. With no events it is not looked at at all, not even for a hang-up, until
+  // Calls `handler` when one of `events` is ready on `fd`. `fd` is borrowed; call Forget before it
+  // is closed. Without events the descriptor is not watched at all, not even for a hang-up, until
   // Change.
-  //   PermissionDenied: not a kind of descriptor that can be waited for.
+  // Errors:
+  //   - PermissionDenied: a kind of descriptor that can't be waited for.
   absl::Status Watch(int fd, uint32_t events, Handler handler);
   // REQUIRES: `fd` is watched.
   void Change(int fd, uint32_t events);
-  // Its handler is not called any more, not even for events already seen. Harmless if it is not
-  // watched.
+  // The handler of `fd` is not called any more, not even for events already seen. Harmless if `fd`
+  // is not watched.
   void Forget(int fd);
 
   TimerId After(absl::Duration delay, std::function<void()> task);
   // Harmless if it has fired.
   void Cancel(TimerId timer) { timers_.erase(timer); }
 
-  // Has `task` run by the loop's thread, in order. Tasks posted after the loop has stopped are
-  // dropped with it.
+  // The loop's thread runs `task`, in the order of posting. Tasks posted after the loop has stopped
+  // are dropped with it.
   void Post(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Runs until Stop() is called by a callback.
@@ -74,8 +77,8 @@ class EventLoop {
   Fd wake_;
   bool stopped_ = false;
   uint64_t next_id_ = 1;
-  // By a number that is never used again, so that an event of a closed descriptor can't reach its
-  // successor.
+  // Keyed by a number that is never used again, so that an event of a closed descriptor can't reach
+  // its successor.
   std::map<uint64_t, std::shared_ptr<Watched>> watched_;
   std::map<int, uint64_t> token_by_fd_;
   std::map<TimerId, std::function<void()>> timers_;

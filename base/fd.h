@@ -1,4 +1,4 @@
-// File descriptors that close themselves, and pipes.
+// Owned file descriptors, closed by their destructor, and pipes.
 #ifndef BASE_FD_H_
 #define BASE_FD_H_
 
@@ -26,7 +26,7 @@ class Fd {
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
-  // Closes what it owns and takes `fd` instead.
+  // Closes the owned descriptor and takes `fd` instead.
   void reset(int fd = -1);
 
  private:
@@ -38,14 +38,16 @@ struct Pipe {
   Fd write;
 };
 
-// Both ends are closed by exec.   ResourceExhausted: too many open files.
+// Both ends are closed by exec.
+// Errors:
+//   - ResourceExhausted: too many open files.
 absl::StatusOr<Pipe> MakePipe();
 
-// From now on reads and writes fail with EAGAIN instead of waiting, for everyone who shares the
-// open file.
+// From now on reads and writes fail with EAGAIN instead of waiting, in every process that shares
+// the open file.
 absl::Status SetNonBlocking(int fd);
 
-// What one attempt to read or write achieved.
+// The result of one attempt to read or write.
 struct IoResult {
   size_t bytes = 0;
   bool would_block = false;  // nothing now, perhaps later
@@ -58,7 +60,9 @@ IoResult ReadSome(int fd, char* buffer, size_t size);
 // One write. REQUIRES: the calling thread blocks SIGPIPE, or the process ignores it.
 IoResult WriteSome(int fd, absl::string_view data);
 
-// Writes everything to a blocking descriptor; REQUIRES as above.   Unavailable: the reader is gone.
+// Writes everything to a blocking descriptor. REQUIRES: as WriteSome.
+// Errors:
+//   - Unavailable: the reader is gone.
 absl::Status WriteAll(int fd, absl::string_view data);
 
 }  // namespace hvd

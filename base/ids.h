@@ -1,5 +1,5 @@
-// Strong types for the numbers that cross seams, so that a rank can't be passed where an epoch is
-// meant.
+// Strong types for ranks, epochs and other numbers that cross interfaces, so that one can't be
+// passed in place of another.
 #ifndef BASE_IDS_H_
 #define BASE_IDS_H_
 

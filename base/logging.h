@@ -1,5 +1,5 @@
-// Log lines of our own processes: "2026-11-21 12:00:00.000 horovod[1] warning: text", on stderr;
-// with microseconds if those of level debug are shown.
+// Loggers of this project's processes. A line on stderr: "2026-11-21 12:00:00.000 horovod[1]
+// warning: text", with microseconds if level debug is shown.
 #ifndef BASE_LOGGING_H_
 #define BASE_LOGGING_H_
 

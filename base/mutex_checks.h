@@ -1,12 +1,12 @@
-// What Abseil's mutexes check, in programs of ours.
+// A switch for the checks of Abseil's mutexes.
 #ifndef BASE_MUTEX_CHECKS_H_
 #define BASE_MUTEX_CHECKS_H_
 
 namespace hvd {
 
-// Has mutexes no longer note in which order they are locked, in the whole process. Debian's Abseil
-// is built so that it does, to find deadlocks: a quarter of what a busy daemon would do. Tests,
-// which don't call this, look for them. Thread-safe.
+// Turns off lock-order checking in the whole process. Debian's Abseil is built with this check,
+// which finds deadlocks: a quarter of a busy daemon's work. Tests don't call this, so they have the
+// check. Thread-safe.
 void SwitchOffMutexChecks();
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// Threads that the program they run in does not notice.
+// Threads with all asynchronous signals blocked.
 #ifndef BASE_SIGNAL_FREE_THREAD_H_
 #define BASE_SIGNAL_FREE_THREAD_H_
 
@@ -7,8 +7,8 @@
 
 namespace hvd {
 
-// A thread that takes no signals: they are the main thread's affair, and a handler of the user's
-// must not run in ours. Its own faults reach it, since they can't be put off.
+// Starts a thread that takes no signals: these are for the main thread, and a handler of the user's
+// must not run in a thread of this library. The thread's own faults are not blocked.
 std::thread StartSignalFreeThread(std::function<void()> body);
 
 }  // namespace hvd

@@ -24,7 +24,7 @@ void TaskThread::Add(std::function<void()> task) {
 
 void TaskThread::Drain() {
   absl::MutexLock lock(&mutex_);
-  // Not "until there are none": others may go on adding.
+  // Not "until there are none", since other threads may go on adding tasks.
   const auto all_ran = [this, last = added_]()
                            ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return finished_ >= last; };
   mutex_.Await(absl::Condition(&all_ran));

@@ -1,4 +1,4 @@
-// A thread that runs tasks one after another.
+// A thread that runs tasks in order.
 #ifndef BASE_TASK_THREAD_H_
 #define BASE_TASK_THREAD_H_
 
@@ -15,7 +15,7 @@
 
 namespace hvd {
 
-// Thread-safe. The thread takes no signals. The destructor first runs what was added.
+// Thread-safe. The thread takes no signals. The destructor first runs the tasks that were added.
 //
 // A forked child inherits the object without the thread, and perhaps with the lock held: there only
 // BelongsToThisProcess may be called, and the object must be leaked.
@@ -26,7 +26,8 @@ class TaskThread {
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
 
-  // Runs `task` after all that were added before. Never waits for a task. A task may add others.
+  // Runs `task` after all tasks that were added before. Never waits for a task. A task may add
+  // others.
   void Add(std::function<void()> task);
   // Waits until all tasks that were added before this call have run.
   // REQUIRES: the caller is not a task.

@@ -1,5 +1,5 @@
-// The version of this project, said here alone: tools/build writes the Python package's from it.
-// Launcher, agents, daemon and workers of a job must agree on it.
+// The version of this project. tools/build writes the Python package's version from it, and
+// launcher, agents, daemon and workers of a job must agree on it.
 #ifndef BASE_VERSION_H_
 #define BASE_VERSION_H_
 

@@ -1,4 +1,4 @@
-// How workers' output looks. Pure.
+// Formats of the workers' output. Pure.
 #ifndef BASE_CONSOLE_OUTPUT_FORMAT_H_
 #define BASE_CONSOLE_OUTPUT_FORMAT_H_
 
@@ -18,8 +18,8 @@ std::string LinePrefix(int rank, bool is_stderr, std::optional<absl::Time> time)
 std::string OutputAsJson(absl::Time time, int rank, absl::string_view host, bool is_stderr,
                          absl::string_view line);
 
-// The launcher's own words: the same for each line that is not empty, with the stream "horovodrun"
-// and no rank and host (null).
+// A message of the launcher: one such object for each line that is not empty, with the stream
+// "horovodrun" and null for rank and host.
 std::string WordsAsJson(absl::Time time, absl::string_view words);
 
 // "rank.07" among 8 to 99 others: padded to the width of the highest rank.

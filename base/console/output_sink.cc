@@ -55,7 +55,7 @@ void OutputSink::Say(absl::string_view text) {
   Enqueue({Target::kStderr, -1, Own(text), false, nullptr}, /*may_wait=*/false);
 }
 
-// The launcher's words as they are written.
+// The launcher's message in its output format.
 std::string OutputSink::Own(absl::string_view words) const {
   return options_.json ? WordsAsJson(options_.wall_now(), words) : std::string(words);
 }
@@ -111,7 +111,7 @@ void OutputSink::Abandon() {
   }
 }
 
-// False: there is no more.
+// Returns false at the end.
 bool OutputSink::AwaitWork(std::deque<Chunk>& batch, std::string& status) {
   absl::MutexLock lock(&mutex_);
   writing_ = false;
@@ -132,7 +132,7 @@ void OutputSink::Run() {
   std::deque<Chunk> batch;
   std::string status;
   while (AwaitWork(batch, status)) {
-    // Else it may be there still when somebody hears that all is written.
+    // The line must be gone when the callback reports that everything is written.
     if (line_.has_value() && status.empty()) PutRaw(Target::kStderr, line_->Erase());
     for (const Chunk& chunk : batch) {
       if (chunk.on_drained) {
@@ -182,11 +182,12 @@ void OutputSink::PutRaw(Target target, absl::string_view data) {
   on_broken_(target == Target::kStderr, error);
 }
 
-// False: `fd` can't be written any more, errno says why. Given up half-way if abandoned.
+// Returns false if `fd` can't be written any more, with the reason in errno. Stops half-way if
+// abandoned.
 bool OutputSink::WriteAll(int fd, absl::string_view data) {
   while (!data.empty()) {
     if (!AwaitWritable(fd)) return true;
-    // Not more than what a pipe that has room is sure to take without blocking.
+    // At most what a pipe with room is sure to take without blocking.
     const ssize_t written = write(fd, data.data(), std::min<size_t>(data.size(), PIPE_BUF));
     if (written >= 0) {
       data.remove_prefix(written);
@@ -197,12 +198,12 @@ bool OutputSink::WriteAll(int fd, absl::string_view data) {
   return true;
 }
 
-// False: abandoned meanwhile.
+// Returns false if abandoned meanwhile.
 bool OutputSink::AwaitWritable(int fd) {
   while (true) {
     pollfd fds[2] = {{fd, POLLOUT, 0}, {wake_fd_, POLLIN, 0}};
     if (poll(fds, 2, -1) < 0 && errno == EINTR) continue;
-    // An error on `fd` is for write() to tell. What can be written at once is written even then.
+    // write() reports errors of `fd`. What can be written at once is written even then.
     return fds[0].revents != 0 || fds[1].revents == 0;
   }
 }

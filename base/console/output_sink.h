@@ -1,6 +1,6 @@
-// Where workers' output and the launcher's own words go: a thread writes them to stdout, stderr and
-// the files of --output-filename, so that a slow terminal or a paused pager never stops the
-// launcher itself.
+// The sink of the workers' output and the launcher's messages. A thread writes them to stdout,
+// stderr and the files of --output-filename, so that a slow terminal or a paused pager never stops
+// the launcher itself.
 #ifndef BASE_CONSOLE_OUTPUT_SINK_H_
 #define BASE_CONSOLE_OUTPUT_SINK_H_
 
@@ -31,46 +31,46 @@ struct OutputSinkOptions {
   size_t max_backlog_bytes = 8 << 20;
 };
 
-// Thread-safe. Callbacks come from its own thread and must not destroy it.
+// Thread-safe. Callbacks come from the sink's thread and must not destroy the sink.
 class OutputSink {
  public:
   explicit OutputSink(OutputSinkOptions options);
-  // Writes no more than what it is at, and ends.
+  // Stops after the current write and drops the rest.
   ~OutputSink();
   OutputSink(const OutputSink&) = delete;
   OutputSink& operator=(const OutputSink&) = delete;
 
   // Called once, when stdout or stderr can no longer be written, with errno: EPIPE if the reader of
-  // a pipe has gone. What would go there is dropped from then on. Set it before the first Write.
+  // a pipe has gone. Later output for it is dropped. Set the callback before the first Write.
   void OnBroken(std::function<void(bool is_stderr, int error)> callback);
 
   // One line of a worker, with the '\n' or '\r' that it ended with, if any. Waits while the backlog
-  // is full: this is what slows the workers down to the reader's pace. `host` is for JSON.
+  // is full, which slows the workers down to the reader's pace. `host` is for JSON.
   void Write(int rank, bool is_stderr, absl::string_view line, absl::string_view host = "");
 
-  // The launcher's own words, whole lines, to stderr. Never waits.
+  // A message of the launcher, in whole lines, to stderr. Never waits.
   void Say(absl::string_view text);
 
-  // What the status line says from now on, empty: there is none. It is on the terminal whenever
-  // nothing else is to be written there, and never in between; gone when the sink is. Never waits.
-  // Does nothing if has_status_line() is false.
+  // Sets the text of the status line; empty: no status line. The line is on the terminal whenever
+  // nothing else is to be written there, and never in between; the destructor removes it. Never
+  // waits. Does nothing if has_status_line() is false.
   void SetStatus(absl::string_view text);
   bool has_status_line() const { return options_.has_status_line; }
 
-  // Whether some of it is not written yet.
+  // Whether output is waiting to be written.
   bool HasBacklog();
 
   // Calls `on_drained` as soon as all that was given until now has been written or dropped.
   void NotifyDrained(std::function<void()> on_drained);
 
-  // Drops the backlog and all that comes; releases everybody who waits. For an end at once.
+  // Drops the backlog and all later output, and releases all waiting callers. For an immediate end.
   void Abandon();
 
  private:
   enum class Target { kStdout, kStderr };
   struct Chunk {
     Target target;
-    int rank;  // -1: the launcher's own
+    int rank;  // -1: a message of the launcher
     std::string text;
     bool needs_newline;  // on the console only: the last line of a worker that did not end it
     std::function<void()> on_drained;  // not null: a marker and nothing else
@@ -88,11 +88,11 @@ class OutputSink {
 
   const OutputSinkOptions options_;
   std::function<void(bool is_stderr, int error)> on_broken_;
-  bool broken_[2] = {false, false};  // of the writing thread alone, as the next
+  bool broken_[2] = {false, false};  // up to line_: of the writing thread alone
   bool told_broken_ = false;
   bool told_file_error_ = false;
   std::optional<TerminalLine> line_;
-  bool meets_line_[2] = {false, true};  // what is written there comes to where the line is
+  bool meets_line_[2] = {false, true};  // whether output there goes to the line's terminal
   int wake_fd_;                         // an eventfd: readable once abandoned
 
   absl::Mutex mutex_;

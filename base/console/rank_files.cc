@@ -57,7 +57,7 @@ absl::Status RankFiles::OpenRank(int rank) {
 absl::Status RankFiles::Open(const std::string& path, File* file) {
   file->path = path;
   file->bytes = 0;
-  // Not through a link that somebody has put there. A pipe's reader is not waited for.
+  // Does not follow a link that somebody has put there, and does not wait for the reader of a pipe.
   file->fd.reset(
       open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
   struct stat info = {};

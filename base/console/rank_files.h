@@ -1,5 +1,5 @@
-// The files of --output-filename: DIR/rank.N/stdout and DIR/rank.N/stderr. If they may not grow
-// without limit, a full one becomes stdout.1, the one before that stdout.2, and so on.
+// The files of --output-filename: DIR/rank.N/stdout and DIR/rank.N/stderr. With a size limit they
+// are rotated: a full file becomes stdout.1, the one before that stdout.2, and so on.
 #ifndef BASE_CONSOLE_RANK_FILES_H_
 #define BASE_CONSOLE_RANK_FILES_H_
 
@@ -28,9 +28,10 @@ class RankFiles {
     int kept = 0;       // older files
   };
 
-  // Makes the directories and empties the files of every rank, those that an earlier job has
-  // rotated included if this one may; null if no directory is given.
-  // Internal: one can't be made; says which and why.
+  // Makes the directories and empties the files of every rank; with rotation also the rotated files
+  // of an earlier job. Null if no directory is given.
+  // Errors:
+  //   - Internal: a directory or file can't be made; says which and why.
   static absl::StatusOr<std::unique_ptr<RankFiles>> Create(const std::string& directory,
                                                            int num_proc, Ranks ranks,
                                                            Rotation rotation);
@@ -39,8 +40,10 @@ class RankFiles {
                                                            Ranks ranks = Ranks::kFixed) {
     return Create(directory, num_proc, ranks, Rotation());
   }
-  // Appends; a rank that comes later begins its files anew. `data` is never divided between two
-  // files.   Internal: says which file and why; what did not fit is lost.
+  // Appends; the files of a rank that comes later start empty. `data` is never divided between two
+  // files.
+  // Errors:
+  //   - Internal: a file can't be written; says which and why. What did not fit is lost.
   absl::Status Write(int rank, bool is_stderr, absl::string_view data);
 
  private:

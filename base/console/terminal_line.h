@@ -1,4 +1,4 @@
-// A line at the bottom of a terminal that stays below all else that is written there.
+// A status line at the bottom of a terminal, below all other output.
 #ifndef BASE_CONSOLE_TERMINAL_LINE_H_
 #define BASE_CONSOLE_TERMINAL_LINE_H_
 
@@ -9,24 +9,23 @@
 
 namespace hvd::console {
 
-// Whether `fd` is a terminal that understands what TerminalLine says.
+// Whether `fd` is a terminal that understands the escape sequences of TerminalLine.
 bool CanHaveTerminalLine(int fd, const Environment& environment);
 
-// Tells what to write and writes nothing itself. Not thread-safe.
+// Returns what to write and writes nothing itself. Not thread-safe.
 //
-// While it is drawn the cursor stands in its first column: so what the terminal echoes (^C) goes
-// with it when it is erased, and so does all of it if the terminal became narrower meanwhile.
+// While it is drawn the cursor stands in its first column. So the terminal's echo (^C) is erased
+// with the line, and all of the line is erased even if the terminal became narrower meanwhile.
 class TerminalLine {
  public:
-  // Asks `fd`, which must outlive it, how wide it is and whether we are in the foreground, each
-  // time. What is no terminal counts as one of 80 columns.
+  // Asks `fd` each time how wide it is and whether this process is in the foreground. A descriptor
+  // that is not a terminal counts as one of 80 columns. `fd` must outlive this object.
   explicit TerminalLine(int fd) : fd_(fd) {}
 
-  // Makes it say `text`, as much of it as there is room for; empty: makes it vanish. Returns "" if
-  // it does so already.
+  // Shows as much of `text` as fits; empty: removes the line. Returns "" if nothing changes.
   std::string Draw(absl::string_view text);
 
-  // To be written before anything else is; "" if there is nothing to erase.
+  // The text that erases the line, to be written before other output; "" if there is no line.
   std::string Erase();
 
   // `data` has been written to the terminal, while the line was not drawn.
@@ -34,8 +33,8 @@ class TerminalLine {
 
  private:
   const int fd_;
-  std::string drawn_;      // what it says; empty: nothing
-  bool mid_line_ = false;  // others left the cursor in a line that is to be overwritten
+  std::string drawn_;      // the text shown; empty: no line
+  bool mid_line_ = false;  // other output ended without a newline; the cursor is in its line
 };
 
 }  // namespace hvd::console

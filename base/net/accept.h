@@ -1,4 +1,4 @@
-// Takes one connection, and says when to let others wait.
+// A single accept() on a listening socket, which reports a lack of files.
 #ifndef BASE_NET_ACCEPT_H_
 #define BASE_NET_ACCEPT_H_
 
@@ -7,16 +7,16 @@
 
 namespace hvd::net {
 
-// For how long a listening socket is best left alone when there was no file or memory for a
-// connection: it stays readable, and whoever looks again at once turns in a circle.
+// The time to leave a listening socket alone when there was no file or memory for a connection. The
+// socket stays readable, so checking it again at once would be a busy loop.
 inline constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
 struct Accepted {
-  Fd connection;              // none: there is none now, or no file for it
+  Fd connection;              // invalid: no connection is waiting, or there is no file for it
   bool out_of_files = false;  // leave the listener alone for kAcceptPause
 };
 
-// The connection does not block and is closed by exec. Thread-safe.
+// The connection is non-blocking and closed by exec. Thread-safe.
 Accepted Accept(int listener);
 
 }  // namespace hvd::net

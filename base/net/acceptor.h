@@ -1,4 +1,4 @@
-// Takes the connections that come to a listening socket.
+// An acceptor of the connections to a listening socket, on an event loop.
 #ifndef BASE_NET_ACCEPTOR_H_
 #define BASE_NET_ACCEPTOR_H_
 
@@ -12,11 +12,11 @@
 
 namespace hvd::net {
 
-// While no more files can be opened it lets connections wait, and goes on when some are closed.
+// While no more files can be opened it leaves connections waiting; it goes on when some are closed.
 // Belongs to its loop's thread; the loop must outlive it.
 class Acceptor {
  public:
-  // What it is given does not block, and is closed by exec.
+  // Called with each connection, which is non-blocking and closed by exec.
   using Take = std::function<void(Fd connection)>;
 
   Acceptor(EventLoop& loop, Fd listener, Take take)
@@ -25,7 +25,7 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // Errors as EventLoop::Watch.
+  // Errors: those of EventLoop::Watch.
   absl::Status Begin();
 
  private:

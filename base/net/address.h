@@ -1,4 +1,4 @@
-// Numeric network addresses, with and without a port, as text and as the kernel takes them.
+// Numeric network addresses, with and without a port, as text and as the kernel's structures.
 #ifndef BASE_NET_ADDRESS_H_
 #define BASE_NET_ADDRESS_H_
 
@@ -16,24 +16,24 @@ struct HostPort {
   std::string port;
 };
 
-// "10.0.0.1:80", "[::1]:80" or "node1:80". Without a port, that is empty.
+// "10.0.0.1:80", "[::1]:80" or "node1:80". The port is empty if the text has none.
 HostPort SplitHostPort(absl::string_view address);
 
 // "10.0.0.1:80", or "[::1]:80".
 std::string JoinHostPort(absl::string_view host, absl::string_view port);
 
-// The bytes of a numeric address without port and brackets: 4, 16, or none if it is not one.
+// The bytes of a numeric address without port and brackets: 4 or 16; none if it is not numeric.
 std::string AddressBytes(const std::string& address);
 
-// A socket address as the kernel takes it.
+// A socket address in the kernel's form.
 struct SocketAddress {
   sockaddr_storage storage = {};
   socklen_t length = 0;
 };
 
-// Of "10.0.0.1:80" or "[::1]:80": no name is looked up.
+// Parses "10.0.0.1:80" or "[::1]:80". Looks up no names.
 // Errors:
-//   - InvalidArgument: it is not that.
+//   - InvalidArgument: not a numeric address with a port.
 absl::StatusOr<SocketAddress> ParseSocketAddress(absl::string_view address);
 
 // The numeric address without the port.

@@ -1,4 +1,4 @@
-// Messages over unix sockets that carry descriptors.
+// Messages with file descriptors over unix sockets (SCM_RIGHTS).
 #ifndef BASE_NET_DESCRIPTOR_PASSING_H_
 #define BASE_NET_DESCRIPTOR_PASSING_H_
 
@@ -12,17 +12,20 @@
 
 namespace hvd::net {
 
-// What the kernel takes in one message.
+// The kernel's limit for one message.
 inline constexpr size_t kMostPassedDescriptors = 253;
 
 // Sends one message; never blocks, never raises SIGPIPE. `descriptors` stay the caller's.
-//   Unavailable: the peer is gone, or its buffer is full.   InvalidArgument: too many descriptors.
+// Errors:
+//   - Unavailable: the peer is gone, or its buffer is full.
+//   - InvalidArgument: too many descriptors.
 absl::Status SendWithDescriptors(int socket, absl::string_view bytes,
                                  const std::vector<int>& descriptors);
 
-// One read, which must be ready: up to `size` bytes, and the descriptors that came along, which
-// exec closes. Returns the number of bytes; 0: the stream has ended.   Unavailable: the peer is
-// gone, or there was nothing to read.
+// Reads once from a socket that must be ready: up to `size` bytes, and the descriptors that came
+// with them, which exec closes. Returns the number of bytes; 0: the stream has ended.
+// Errors:
+//   - Unavailable: the peer is gone, or there was nothing to read.
 absl::StatusOr<size_t> ReceiveWithDescriptors(int socket, char* buffer, size_t size,
                                               std::vector<Fd>& descriptors);
 

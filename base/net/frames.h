@@ -1,5 +1,6 @@
-// Messages on byte streams: each is its length as four bytes, most significant first, then its
-// bytes. Whoever reads gives a bound, so that no peer can make it keep more than that.
+// Length-prefixed messages on byte streams. A frame is the length as four bytes, most significant
+// first, then the bytes. The reader gives a bound, so that no peer can make it store more than
+// that.
 #ifndef BASE_NET_FRAMES_H_
 #define BASE_NET_FRAMES_H_
 
@@ -19,18 +20,19 @@ inline constexpr size_t kMaxFrameBytes = 16 << 20;
 // `payload` with its length in front. REQUIRES: payload.size() <= kMaxFrameBytes.
 std::string EncodeFrame(absl::string_view payload);
 
-// Takes bytes as they come and gives whole messages. Not thread-safe.
+// A decoder: takes bytes as they arrive and returns whole messages. Not thread-safe.
 class FrameDecoder {
  public:
   explicit FrameDecoder(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   void Append(absl::string_view bytes) { buffer_.append(bytes.data(), bytes.size()); }
 
-  // The next message; nullopt: not yet whole.   InvalidArgument: longer than the bound; the stream
-  // can't be read any further.
+  // The next message; nullopt: it is not complete yet.
+  // Errors:
+  //   - InvalidArgument: longer than the bound; the stream can't be read any further.
   absl::StatusOr<std::optional<std::string>> Next();
 
-  // Whether no part of a message is waiting for the rest.
+  // Whether no part of a message is waiting for its rest.
   bool empty() const { return consumed_ == buffer_.size(); }
 
  private:
@@ -39,13 +41,17 @@ class FrameDecoder {
   size_t consumed_ = 0;  // of buffer_
 };
 
-// Writes one message to a blocking descriptor; REQUIRES as WriteAll.   Unavailable: the reader is
-// gone.
+// Writes one message to a blocking descriptor. REQUIRES: as WriteAll.
+// Errors:
+//   - Unavailable: the reader is gone.
 absl::Status WriteFrame(int fd, absl::string_view payload);
 
 // Reads one message from a blocking descriptor, and not a byte more.
-//   OutOfRange: the stream ended before the message.   DataLoss: it ended inside. InvalidArgument:
-//   longer than the bound. DeadlineExceeded: the socket's SO_RCVTIMEO has passed.
+// Errors:
+//   - OutOfRange: the stream ended before the message.
+//   - DataLoss: the stream ended inside the message.
+//   - InvalidArgument: longer than the bound.
+//   - DeadlineExceeded: the socket's SO_RCVTIMEO has passed.
 absl::StatusOr<std::string> ReadFrame(int fd, size_t max_bytes);
 
 }  // namespace hvd::net

@@ -1,4 +1,4 @@
-// A very small HTTP server, for machines that look how a daemon is.
+// A minimal HTTP/1.1 server for health checks and Prometheus scrapes.
 #ifndef BASE_NET_HTTP_LISTENER_H_
 #define BASE_NET_HTTP_LISTENER_H_
 
@@ -18,38 +18,39 @@ struct HttpResponse {
   std::string body;
 };
 
-// What a request's head (all up to the empty line) asks for: the path of a GET, without its query,
-// or the answer to what is no such request: 400 or 405.
+// A request's head (all up to the empty line), parsed: the path of a GET, without its query; or the
+// error to answer with, 400 or 405.
 struct HttpRequest {
   std::string path;
   int error = 0;  // 0: none
 };
 HttpRequest ParseHttpRequest(absl::string_view head);
 
-// The answer as it goes over the wire. The connection is closed after it.
+// The response in wire format. The connection is closed after it.
 std::string EncodeHttpResponse(const HttpResponse& response);
 
-// Answers one request per connection, on a thread of its own. Thread-safe. Whoever has not sent its
-// request or taken its answer within kPatience is dropped; a head that is longer than kLargestHead
+// Answers one request per connection, on its own thread. Thread-safe. A client that has not sent
+// its request or received its answer within kPatience is dropped; a head longer than kLargestHead
 // gets 431.
 class HttpListener {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(5);
   static constexpr size_t kLargestHead = 8192;
-  // As many may be connected at a time; the longest waiting makes room for a new one.
+  // The limit of simultaneous connections; a new one replaces the one that has waited longest.
   static constexpr size_t kMostConnections = 32;
 
-  // Called by the listener's thread, one at a time.
+  // Called by the listener's thread, one call at a time.
   using Handler = std::function<HttpResponse(const std::string& path)>;
 
-  //   InvalidArgument: not a numeric address with a port.   Unavailable: can't listen there; says
-  //   why.
+  // Errors:
+  //   - InvalidArgument: not a numeric address with a port.
+  //   - Unavailable: can't listen there; says why.
   static absl::StatusOr<std::unique_ptr<HttpListener>> Start(const std::string& address,
                                                              Handler handler);
   // Drops all connections.
   virtual ~HttpListener() = default;
 
-  // With its real port.
+  // The address with its real port.
   virtual const std::string& address() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Addresses that a server listens on, as people write them.
+// Listen addresses of servers, in the form that users write.
 #ifndef BASE_NET_LISTEN_ADDRESS_H_
 #define BASE_NET_LISTEN_ADDRESS_H_
 
@@ -26,14 +26,13 @@ struct ListenAddress {
 //   - InvalidArgument: not a numeric address with a port; says what it should look like.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 
-// Listens there, without blocking; at 0.0.0.0 by IPv6 as well, if there is any.
+// Listens there with a non-blocking socket; at 0.0.0.0 by IPv6 as well, if there is any.
 // Errors:
 //   - Unavailable: nothing can listen there just now; names address and reason, e.g. that the port
-//   is
-//     in use.
+//     is in use.
 absl::StatusOr<Fd> ListenOn(const ListenAddress& address);
 
-// Of a socket that is bound.
+// The port of a bound socket.
 int BoundPort(int fd);
 
 }  // namespace hvd::net

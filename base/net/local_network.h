@@ -1,5 +1,5 @@
-// This machine's place in the network: which host names mean itself, and the addresses on which
-// agents reach it.
+// This machine's place in the network: the host names that mean this machine, and the addresses on
+// which agents reach it.
 #ifndef BASE_NET_LOCAL_NETWORK_H_
 #define BASE_NET_LOCAL_NETWORK_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd::net {
 
-// Numeric addresses by host name; a name that is not known has none.
+// Numeric addresses by host name; an unknown name has none.
 using NameTable = std::map<std::string, std::vector<std::string>>;
 
 // ---- Pure
@@ -23,10 +23,11 @@ using NameTable = std::map<std::string, std::vector<std::string>>;
 bool IsLocalHost(const std::string& host, const std::string& own_name,
                  const std::vector<InterfaceAddress>& interfaces, const NameTable& names);
 
-// Where the daemon listens, as numeric "address:0". All hosts local: the loopback address only, and
-// every interface in `networks` must exist. Otherwise every address of an interface that is up, not
-// loopback and in `networks`, those of `preferred` first.
-//   InvalidArgument: no address is left, or an interface is not known; says which there are.
+// The daemon's listen addresses, as numeric "address:0". All hosts local: the loopback address
+// only, and every interface in `networks` must exist. Otherwise every address of an interface that
+// is up, not loopback and in `networks`, those of `preferred` first.
+// Errors:
+//   - InvalidArgument: no address is left, or an interface is not known; says which there are.
 absl::StatusOr<std::vector<std::string>> ListenAddresses(
     const std::vector<InterfaceAddress>& interfaces, const std::vector<std::string>& networks,
     bool all_local, const std::vector<std::string>& preferred);
@@ -35,11 +36,11 @@ absl::StatusOr<std::vector<std::string>> ListenAddresses(
 
 std::string OwnHostName();
 
-// Asks the resolver for all names at once; a name without an answer in time counts as not known.
+// Asks the resolver for all names at once; a name without an answer in time counts as unknown.
 NameTable ResolveNames(const std::vector<std::string>& names, absl::Duration timeout);
 
-// This machine's numeric address on the way to a numeric address; empty if there is no way. Sends
-// nothing.
+// This machine's numeric address on the route to a numeric address; empty if there is no route.
+// Sends nothing.
 std::string SourceAddressTowards(const std::string& address);
 
 }  // namespace hvd::net

@@ -31,7 +31,7 @@ std::string Numeric(const sockaddr* address) {
   return text;
 }
 
-// What the threads that ask the resolver share with the one that waits. They may outlive it: the
+// State shared by the resolving threads and the waiting one. These threads may outlive it: the
 // resolver can't be interrupted.
 struct Lookups {
   std::vector<std::string> names;  // constant once shared
@@ -43,7 +43,7 @@ struct Lookups {
   bool AllAnswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return answered == names.size(); }
 };
 
-// All addresses of a name; none if it is not known.
+// All addresses of a name; none if it is unknown.
 std::vector<std::string> Resolve(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

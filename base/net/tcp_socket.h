@@ -12,23 +12,33 @@
 
 namespace hvd::net {
 
-// InvalidArgument: not a numeric address.   Unavailable: the kernel refuses; says why.
+// Errors:
+//   - InvalidArgument: not a numeric address.
+//   - Unavailable: the kernel refuses; says why.
 absl::StatusOr<Fd> ListenOnAnyPort(const std::string& address);
 absl::StatusOr<int> PortOf(int fd);
 
-// InvalidArgument: as above.   Unavailable: refused or unreachable.   Otherwise as AwaitReady.
+// Errors:
+//   - InvalidArgument: not a numeric address.
+//   - Unavailable: refused or unreachable.
+//   - any other: as AwaitReady.
 absl::StatusOr<Fd> ConnectTo(const std::string& address, int port, absl::Time deadline,
                              const Cancellation* cancellation = nullptr);
 
-// For small messages whose sender wants to know soon that the other host is gone.
+// Options for small messages and for early detection of a lost host.
+// Errors:
+//   - Unavailable: the kernel refuses; says why.
 absl::Status TuneForMessages(int fd);
 
-// Waits until `fd` is ready for `events` (poll's).   DeadlineExceeded: it was not.   The
-// cancellation's status: it was cancelled.
+// Waits until `fd` is ready for `events` (poll's).
+// Errors:
+//   - DeadlineExceeded: it was not ready in time.
+//   - Unavailable: poll failed.
+//   - the cancellation's status: it was cancelled.
 absl::Status AwaitReady(int fd, short events, absl::Time deadline,
                         const Cancellation* cancellation = nullptr);
 
-// The time until `deadline` as poll and epoll_wait take it, rounded up; -1: for ever.
+// The time until `deadline` as poll and epoll_wait take it, rounded up; -1: no limit.
 int TimeoutUntil(absl::Time deadline);
 
 }  // namespace hvd::net

@@ -110,7 +110,7 @@ absl::Status Show(SSL_CTX* context, const TlsIdentity& identity) {
 absl::Status Configure(SSL_CTX* context, const TlsIdentity& identity) {
   if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
       SSL_CTX_set_ciphersuites(context, kCipherSuite) != 1 ||
-      // No session is ever taken up again.
+      // Sessions are never resumed.
       SSL_CTX_set_num_tickets(context, 0) != 1) {
     return OpenSslError("set up TLS 1.3");
   }
@@ -179,7 +179,7 @@ IoResult TlsSession::Write(absl::string_view data) {
   return result;
 }
 
-// The news goes before the next record.
+// The key update is sent before the next record.
 void TlsSession::RenewKey() {
   if (++records_ <= context_->records_per_key_) return;
   if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1) records_ = 1;
@@ -213,7 +213,7 @@ std::string TlsSession::Binding() const {
   if (SSL_export_keying_material(ssl_, reinterpret_cast<unsigned char*>(&binding[0]),
                                  binding.size(), kBindingLabel.data(), kBindingLabel.size(),
                                  nullptr, 0, 0) != 1) {
-    // It can't with a session that is open; a proof that is bound to nothing must not pass.
+    // This can't fail with an open session; but a proof without a binding must not pass.
     ABSL_RAW_LOG(FATAL, "OpenSSL exports no key of a TLS session");
   }
   return binding;

@@ -1,4 +1,4 @@
-// TLS 1.3 on a connection whose two ends hold certificates of one authority.
+// TLS 1.3 sessions between two holders of certificates of one authority.
 #ifndef BASE_NET_TLS_SESSION_H_
 #define BASE_NET_TLS_SESSION_H_
 
@@ -15,22 +15,23 @@ struct ssl_st;      // OpenSSL's SSL
 
 namespace hvd::net {
 
-// What one end shows, and whom it believes. PEM texts.
+// The credentials of one end: its own, and the authority that it trusts. PEM texts.
 struct TlsIdentity {
   std::string authority;
   std::string certificate;
   std::string private_key;
 };
 
-// What the sessions of one process have in common. Immutable; thread-safe.
+// The context shared by the sessions of one process. Immutable; thread-safe.
 class TlsContext {
  public:
-  // A key serves so many records, each of 16 KiB at most; then the session takes the next one, long
-  // before AES-GCM's bound of 2^24.5 (RFC 8446, 5.5).
+  // The number of records for which a key is used, each of 16 KiB at most. Then the session takes
+  // the next key, long before AES-GCM's bound of 2^24.5 (RFC 8446, 5.5).
   static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 22;
 
-  // InvalidArgument: one of the texts is not what it should be; says which.   Internal: OpenSSL
-  // fails; says at what.
+  // Errors:
+  //   - InvalidArgument: a text can't be read, or the key is not the certificate's; says which.
+  //   - Internal: OpenSSL fails; says at what.
   static absl::StatusOr<std::shared_ptr<const TlsContext>> Create(
       const TlsIdentity& identity, uint64_t records_per_key = kRecordsPerKey);
   ~TlsContext();
@@ -46,47 +47,46 @@ class TlsContext {
   const uint64_t records_per_key_;
 };
 
-// Which end of a connection this is.
+// The role of this end of a connection.
 enum class TlsEnd { kAccepts, kConnects };
 
-// How far the opening of a connection has come.
+// The state of the opening of a connection.
 enum class Opening { kDone, kWantsToRead, kWantsToWrite, kFailed };
 
-// One end of one connection; not thread-safe. Both ends show a certificate for hosts, so the
-// daemon's is none that opens a session. Never raises SIGPIPE.
+// One end of one connection; not thread-safe. Both ends show a certificate for hosts; the daemon's
+// certificate does not open a session. Never raises SIGPIPE.
 class TlsSession {
  public:
-  // Borrows `fd`, a socket that does not block; once that is closed nothing but the destructor may
-  // be called.
+  // Borrows `fd`, a non-blocking socket. Once that is closed only the destructor may be called.
   TlsSession(std::shared_ptr<const TlsContext> context, int fd, TlsEnd end);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
   // One step of the handshake. The end that connects is done before the other one has checked its
-  // certificate: it hears of that when it reads.
+  // certificate: it learns the outcome when it reads.
   Opening Open();
 
-  // As ReadSome and WriteSome of base/fd.h; REQUIRES: Open() is done. A write that would block must
-  // be repeated with the same bytes, and more behind them at most. What does not come from the
-  // other end, or was changed on the way, ends the stream, for good.
+  // As ReadSome and WriteSome of base/fd.h. A write that would block must be repeated with the same
+  // bytes, with at most more bytes appended. Bytes that do not come from the other end, or were
+  // changed on the way, end the stream permanently. REQUIRES: Open() is done.
   IoResult Read(char* buffer, size_t size);
   IoResult Write(absl::string_view data);
 
-  // Whether bytes have been taken from the socket that Read has not given yet, or not all of a
-  // record: poll does not tell of them.
+  // Whether the session holds bytes, or a part of a record, that it has taken from the socket and
+  // that Read has not returned yet. poll does not report these.
   bool HasBuffered() const;
 
   // 32 bytes that both ends of this session have, and no other session. REQUIRES: Open() is done.
   std::string Binding() const;
 
-  // Tells the other end that nothing more will come; best effort.
+  // Announces the end of the stream to the other end; best effort.
   void EndWriting();
 
   // Why Open has failed or the stream has ended, in words that can follow a subject; empty: the
   // other end is gone.
   const std::string& failure() const { return failure_; }
-  // Whether that is what TLS is for: a stranger, or bytes that were changed.
+  // Whether the failure is one that TLS protects from: a stranger, or bytes that were changed.
   bool unsafe() const { return unsafe_; }
 
  private:

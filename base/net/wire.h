@@ -1,4 +1,4 @@
-// One connection between two workers: its bytes as they are, or under TLS.
+// A connection between two workers, in plain bytes or under TLS.
 #ifndef BASE_NET_WIRE_H_
 #define BASE_NET_WIRE_H_
 
@@ -11,11 +11,11 @@
 
 namespace hvd::net {
 
-// Owns a stream socket that does not block, or none. Not thread-safe. Never raises SIGPIPE.
+// Owns a non-blocking stream socket, or none. Not thread-safe. Never raises SIGPIPE.
 class Wire {
  public:
   Wire() = default;
-  // `tls` null: the bytes go as they are.
+  // `tls` null: plain bytes.
   Wire(Fd fd, const std::shared_ptr<const TlsContext>& tls, TlsEnd end);
   Wire(Wire&& other) noexcept = default;
   Wire& operator=(Wire&& other) noexcept;
@@ -24,24 +24,23 @@ class Wire {
   bool valid() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
 
-  // One step of making it safe. kDone, at once if the bytes go as they are: from now on the rest
-  // may be called.
+  // One step of the TLS handshake; without TLS done at once. The methods below need kDone.
   Opening Open() { return tls_ == nullptr ? Opening::kDone : tls_->Open(); }
 
   // See TlsSession.
   IoResult Read(char* buffer, size_t size);
   IoResult Write(absl::string_view data);
   bool HasBuffered() const { return tls_ != nullptr && tls_->HasBuffered(); }
-  // Empty if the bytes go as they are.
+  // Empty without TLS.
   std::string Binding() const { return tls_ == nullptr ? "" : tls_->Binding(); }
   const std::string& failure() const { return tls_ == nullptr ? failure_ : tls_->failure(); }
   bool unsafe() const { return tls_ != nullptr && tls_->unsafe(); }
 
-  // The other end reads on to the end of what was written, and hears that nothing more will come.
+  // The other end can read everything that was written, and then sees the end of the stream.
   void EndWriting();
   void Close();
 
-  // Its two parts, which belong together.
+  // Both parts, which belong together: the session borrows the descriptor.
   std::unique_ptr<TlsSession> TakeTls() { return std::move(tls_); }
   Fd TakeFd() { return std::move(fd_); }
 

@@ -1,5 +1,5 @@
-// How long this machine has run and slept: a process that was stopped, or whose machine was
-// suspended, can tell by it that time has passed.
+// The time since this machine's boot, and the part of it spent suspended. By these a process can
+// detect that it was stopped, or that its machine was suspended.
 #ifndef BASE_OS_BOOT_TIME_H_
 #define BASE_OS_BOOT_TIME_H_
 
@@ -9,10 +9,10 @@ namespace hvd::os {
 
 struct BootTime {
   absl::Duration since_boot;  // goes on while processes are stopped and while the machine sleeps
-  absl::Duration asleep;      // of it, suspended; may be off by some microseconds
+  absl::Duration asleep;      // the part spent suspended; may be off by some microseconds
 };
 
-// Of the real clock. A paused virtual machine does not see the pause. Thread-safe.
+// Reads the real clock. A paused virtual machine does not see the pause. Thread-safe.
 BootTime ReadBootTime();
 
 }  // namespace hvd::os

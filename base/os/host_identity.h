@@ -1,4 +1,4 @@
-// Which processes can share memory and meet at abstract unix sockets.
+// An identity shared by processes that can share memory and connect by abstract unix sockets.
 #ifndef BASE_OS_HOST_IDENTITY_H_
 #define BASE_OS_HOST_IDENTITY_H_
 
@@ -6,9 +6,10 @@
 
 namespace hvd::os {
 
-// The same string in processes of one user in one network namespace of one boot of one machine, and
-// in no others; it tells nothing else. Empty if /proc does not say. Processes with the same one may
-// still be kept apart, by mandatory access control say. Safe for concurrent use.
+// The same string in all processes of one user in one network namespace of one boot of one machine,
+// and in no others; it has no other meaning. Empty if /proc does not have the parts. Processes with
+// the same identity may still be kept apart, e.g. by mandatory access control. Safe for concurrent
+// use.
 std::string HostIdentity();
 
 }  // namespace hvd::os

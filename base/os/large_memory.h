@@ -1,4 +1,4 @@
-// Memory for data of any size that is written before it is read.
+// Uninitialised memory for large buffers, in huge pages.
 #ifndef BASE_OS_LARGE_MEMORY_H_
 #define BASE_OS_LARGE_MEMORY_H_
 
@@ -12,9 +12,9 @@ struct FreeLargeMemory {
 };
 using LargeMemory = std::unique_ptr<char, FreeLargeMemory>;
 
-// At least `bytes` of any contents, also if these are 0, at a multiple of a cache line. Of much, in
-// huge pages where the system gives them: to clear as much in small ones takes longer than to fill
-// it. nullptr: the system refuses. Thread-safe.
+// Returns at least `bytes` (0 allowed) of uninitialised memory, aligned to a cache line. Large
+// buffers are in huge pages where the system has them: the kernel would take longer to clear small
+// pages than the caller to fill them. nullptr: the system refuses. Thread-safe.
 LargeMemory AllocateLargeMemory(size_t bytes);
 
 }  // namespace hvd::os

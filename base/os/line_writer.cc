@@ -43,21 +43,21 @@ class LineWriter::Worker {
     hangs_ = !Await(absl::Condition(&idle));
   }
 
-  // False: it has not ended in time.
+  // Returns false if the thread has not ended in time.
   bool End() {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
     return hangs_ ? ended_ : Await(absl::Condition(&ended_));
   }
 
-  // The thread's.
+  // The body of the thread.
   void Run() {
     std::deque<std::string> lines;
     uint64_t refused = 0;
     while (Next(lines, refused)) {
       for (const std::string& line : lines) Put(line);
       lines.clear();
-      missing_ += std::exchange(refused, 0);  // they came after those that had room
+      missing_ += std::exchange(refused, 0);  // they came after the accepted lines
       if (missing_ > 0) Put("");
     }
     absl::MutexLock lock(&mutex_);
@@ -65,13 +65,13 @@ class LineWriter::Worker {
   }
 
  private:
-  // False: it has not become true in time.
+  // Returns false if it has not become true in time.
   bool Await(const absl::Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Clock& clock = Clock::Real();
     return clock.AwaitWithDeadline(mutex_, condition, clock.Now() + kPatience);
   }
 
-  // False: there is nothing more to write.
+  // Returns false when there is nothing more to write.
   bool Next(std::deque<std::string>& lines, uint64_t& refused) {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
@@ -87,7 +87,7 @@ class LineWriter::Worker {
     return refused > 0 || !lines.empty();
   }
 
-  // Writes it after what is to be said about those before it.
+  // Writes the report on dropped lines, if any, and then the line.
   void Put(const std::string& line) {
     std::string text = torn_ ? "\n" : "";
     if (missing_ > 0) text += dropped_line_(missing_);
@@ -101,7 +101,7 @@ class LineWriter::Worker {
     if (!line.empty()) ++missing_;
   }
 
-  // Returns how many bytes; fewer than all: errno says why.
+  // Returns the number of bytes written; if fewer than all, errno has the reason.
   size_t WriteSomeOf(absl::string_view text) {
     const size_t size = text.size();
     while (!text.empty()) {
@@ -124,7 +124,7 @@ class LineWriter::Worker {
     if (const auto tell = std::exchange(on_error_, nullptr)) tell(error);
   }
 
-  const Fd file_;  // the thread's, as the next three
+  const Fd file_;  // this and the next three: used by the thread only
   const DroppedLine dropped_line_;
   uint64_t missing_ = 0;  // lines that were not written since the last that was
   bool torn_ = false;     // the file ends within a line
@@ -147,7 +147,7 @@ LineWriter::LineWriter(Fd file, DroppedLine dropped_line)
 LineWriter::~LineWriter() {
   const bool ended = worker_->End();
   worker_->OnError(nullptr);
-  // One that hangs in the kernel can't be waited for. What it needs, it has.
+  // A thread that hangs in the kernel can't be joined. It shares ownership of what it uses.
   ended ? thread_.join() : thread_.detach();
 }
 

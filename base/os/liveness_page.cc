@@ -52,7 +52,7 @@ class LivenessPage::Lock {
 
   // On the thread that is to hold it. Returns only if it was taken before.
   void Hold() {
-    // In this thread's own memory: what the page says need not be believed.
+    // In this thread's own memory, since the contents of the page are not trusted.
     robust_list entry;
     robust_list_head list;
     list.list.next = &entry;
@@ -108,7 +108,7 @@ class LivenessPage::Lock {
 
 absl::StatusOr<LivenessPage> LivenessPage::Create() {
   Fd fd(memfd_create("hvd-liveness", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  // Sealed, or the other process could take the memory away from under us.
+  // Sealed, so that the other process can't remove the memory under this one.
   if (!fd.valid() || ftruncate(fd.get(), kPageBytes) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return absl::ErrnoToStatus(errno, "can't make a liveness page");

@@ -1,5 +1,6 @@
-// How one process learns at once that another has died: before the kernel has freed the dead one's
-// memory, which takes some 70 ms per GB and comes before its sockets close and its parent hears.
+// A shared page with a robust lock, by which one process learns at once that another has died:
+// before the kernel has freed the dead process's memory. Freeing takes some 70 ms per GB, and
+// sockets are closed and the parent is notified only after that.
 #ifndef BASE_OS_LIVENESS_PAGE_H_
 #define BASE_OS_LIVENESS_PAGE_H_
 
@@ -12,24 +13,31 @@
 
 namespace hvd::os {
 
-// A page shared by two processes, with one robust lock in it: a thread of the one holds the lock
-// for ever, the other waits for it; the kernel hands it on as the first thing when the holder dies.
-// Exit and exec count as death; what the holder forks does not matter. The lock is taken once in
-// the page's life: a second holder is refused. Thread-safe, except that it must not be moved while
-// used.
+// A page shared by two processes, with one robust lock in it. A thread of one process holds the
+// lock until the process ends; the other process waits for the lock, which the kernel hands on as
+// the first thing when the holder dies. Exit and exec count as death; forks of the holder do not
+// matter. The lock is taken once in the page's life: a second holder is refused. Thread-safe,
+// except that it must not be moved while used.
 class LivenessPage {
  public:
-  // A new page, held by nobody.   ResourceExhausted, other codes of errno: no memory or descriptor.
+  // A new page without a holder.
+  // Errors:
+  //   - ResourceExhausted, other codes of errno: no memory or descriptor.
   static absl::StatusOr<LivenessPage> Create();
-  // The page behind a descriptor that came from Create.   InvalidArgument: it is no such page.
+  // The page of a descriptor that came from Create.
+  // Errors:
+  //   - InvalidArgument: not the descriptor of such a page.
+  //   - other codes of errno: it can't be mapped.
   static absl::StatusOr<LivenessPage> Map(Fd fd);
 
-  // For handing on; closed by exec. Borrowed. -1 if the page came from Map.
+  // To be sent to the other process; closed by exec. Borrowed. -1 if the page came from Map.
   int fd() const { return fd_.get(); }
 
-  // Takes the lock on a thread of its own, which parks for the rest of this process's life and
-  // takes no signals. The lock is held on return, and needs this object no longer.
-  //   FailedPrecondition: it was taken before.   ResourceExhausted: no thread to be had.
+  // Takes the lock on a new thread, which sleeps for the rest of this process's life and takes no
+  // signals. The lock is held on return, and does not need this object any more.
+  // Errors:
+  //   - FailedPrecondition: the lock was taken before.
+  //   - ResourceExhausted: no thread available.
   absl::Status HoldForever();
 
   enum class End {

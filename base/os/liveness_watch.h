@@ -1,4 +1,4 @@
-// Hears of a worker's death as soon as the kernel begins to clear it away.
+// A watch for a process's death, notified as soon as the kernel begins to tear the process down.
 #ifndef BASE_OS_LIVENESS_WATCH_H_
 #define BASE_OS_LIVENESS_WATCH_H_
 
@@ -14,13 +14,15 @@ namespace hvd::os {
 // A page for one process to hold, and a thread that waits for its death. Not thread-safe.
 class LivenessWatch {
  public:
-  // Calls `on_death` at most once, from a thread of its own.   Errors as LivenessPage::Create;
-  // ResourceExhausted: no thread to be had.
+  // Calls `on_death` at most once, from the watch's thread.
+  // Errors:
+  //   - ResourceExhausted: no thread available.
+  //   - any other: as LivenessPage::Create.
   static absl::StatusOr<std::unique_ptr<LivenessWatch>> Start(std::function<void()> on_death);
   // Waits for the thread, which ends soon: `on_death` is not called after this.
   ~LivenessWatch();
 
-  // For the process that is to be watched. Borrowed.
+  // The page's descriptor, for the watched process. Borrowed.
   int page_fd() const { return page_.fd(); }
 
  private:

@@ -1,4 +1,4 @@
-// A process that is not this one's child, told apart from later ones of the same number.
+// A handle (pidfd) of a process that need not be a child, safe from reuse of its number.
 #ifndef BASE_OS_OTHER_PROCESS_H_
 #define BASE_OS_OTHER_PROCESS_H_
 
@@ -14,16 +14,17 @@ namespace hvd::os {
 // Holds a pidfd. Not thread-safe.
 class OtherProcess {
  public:
-  //   NotFound: there is no such process, or none that can be seen from here.
-  //   ResourceExhausted, other codes of errno: no descriptor to be had.
+  // Errors:
+  //   - NotFound: there is no such process, or none that can be seen from here.
+  //   - ResourceExhausted, other codes of errno: no descriptor available.
   static absl::StatusOr<OtherProcess> Open(pid_t pid);
 
   pid_t pid() const { return pid_; }
 
-  // Whether it has ended, be it reaped or not.
+  // Whether the process has ended, reaped or not.
   bool HasEnded() const;
 
-  // Whether it could be sent; 0 sends nothing.
+  // Returns whether the signal could be sent; signal 0 sends nothing.
   bool Signal(int signal) const;
 
  private:

@@ -20,7 +20,7 @@ absl::Status Unusable(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("can't use ", path, ": ", why));
 }
 
-// Whether what `fd` is can be looked into or changed by its owner alone, and that is us.
+// Checks that the file of `fd` is accessible to its owner only, and that this user is the owner.
 absl::Status CheckOurs(int fd, const std::string& path) {
   struct stat info = {};
   if (fstat(fd, &info) != 0) return Unusable(path, strerror(errno));
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::Open(const std::st
 }
 
 absl::StatusOr<Fd> PrivateFolder::OpenFile(const std::string& name, int flags) const {
-  // O_NONBLOCK: a FIFO would be waited for.
+  // O_NONBLOCK: opening a FIFO would wait for its other end.
   const int careful = flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Fd file(openat(fd_.get(), name.c_str(), careful, 0600));
   if (!file.valid() && errno == ENOENT) return absl::NotFoundError(PathOf(name));

@@ -1,5 +1,5 @@
-// A folder of secrets and of what is believed later: nobody but its owner can look into it or put
-// anything there.
+// A private folder, for secrets and trusted state: only its owner can read it or put anything into
+// it.
 #ifndef BASE_OS_PRIVATE_FOLDER_H_
 #define BASE_OS_PRIVATE_FOLDER_H_
 
@@ -13,32 +13,40 @@
 
 namespace hvd::os {
 
-// Holds the folder itself, not its name: what is put in the name's place later is not looked at.
-// Links in it are never followed. Thread-safe.
+// Holds the folder itself, not its name: a later replacement under that name is not used. Links in
+// the folder are never followed. Thread-safe.
 class PrivateFolder {
  public:
   // Makes the folder if there is none.
-  //   InvalidArgument: there can't be one, or it is another user's or open to others; names it and
-  //   says why.
+  // Errors:
+  //   - InvalidArgument: there can't be one, or it is another user's or open to others; names it
+  //     and says why.
   static absl::StatusOr<std::unique_ptr<PrivateFolder>> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
 
-  // A file in it; `flags` are open()'s. One that is made is its owner's alone.
-  //   NotFound.   InvalidArgument: it can't be opened, is no file, or is another user's or open to
-  //   others; names it and says why.
+  // Opens a file of the folder; `flags` are open()'s. A new file is accessible to its owner only.
+  // Errors:
+  //   - NotFound: there is no such file.
+  //   - InvalidArgument: it can't be opened, is not a file, or is another user's or open to others;
+  //     names it and says why.
   absl::StatusOr<Fd> OpenFile(const std::string& name, int flags) const;
 
-  // A new file, to be read and written, in the place of what has that name.
-  //   InvalidArgument: it can't be made; names it and says why.
+  // Makes a new file, for reading and writing, in place of one of that name.
+  // Errors:
+  //   - InvalidArgument: it can't be made; names it and says why.
   absl::StatusOr<Fd> NewFile(const std::string& name) const;
 
-  // Gives the file `from` the name `to`, at once.   Internal: says why.
+  // Renames the file `from` to `to`, atomically.
+  // Errors:
+  //   - Internal: it can't be renamed; says why.
   absl::Status Rename(const std::string& from, const std::string& to) const;
   // Harmless if there is none.
   void Remove(const std::string& name) const;
-  // Returns when names are on disk.   Internal: says why.
+  // Returns when the names of the files are on disk.
+  // Errors:
+  //   - Internal: fsync failed; says why.
   absl::Status Sync() const;
 
  private:

@@ -26,14 +26,14 @@ namespace {
 constexpr int kCloseRangeCloexec = 4;                    // CLOSE_RANGE_CLOEXEC
 constexpr idtype_t kByPidfd = static_cast<idtype_t>(3);  // P_PIDFD
 
-// What a child that could not become the program tells its parent.
+// The report of a child that could not execute the program.
 struct ChildError {
   enum Step { kStdio, kDirectory, kExecute } step;
   int error;
 };
 
-// Everything the child needs, made before fork: between fork and exec only async-signal-safe calls
-// are allowed.
+// Everything that the child needs, made before fork: between fork and exec only async-signal-safe
+// calls are allowed.
 struct ChildPlan {
   const SpawnOptions& options;
   std::vector<char*> argv;
@@ -67,8 +67,8 @@ void ResetSignals() {
   _exit(written == sizeof(error) ? 127 : 126);
 }
 
-// Moves the descriptors to 0, 1 and 2. First out of the way, since any of them may already be one
-// of the three.
+// Moves the descriptors to 0, 1 and 2. First they are moved away, since any of them may be one of
+// these three.
 bool PlaceStdio(const ChildPlan& plan) {
   int copies[3];
   for (int i = 0; i < 3; ++i) {
@@ -78,13 +78,13 @@ bool PlaceStdio(const ChildPlan& plan) {
   for (int i = 0; i < 3; ++i) {
     if (dup2(copies[i], i) < 0) return false;
   }
-  // What some library opened without O_CLOEXEC stays here too. Kernels before 5.11 can't; then our
-  // own care must do.
+  // Exec also closes descriptors that a library opened without O_CLOEXEC. Kernels before 5.11 can't
+  // do this; they close only those with O_CLOEXEC.
   syscall(SYS_close_range, 3u, ~0u, kCloseRangeCloexec);
   return true;
 }
 
-// Memory is no reason for a program not to be started: without effect if it can't be done.
+// Best effort: a failure here must not keep the program from starting.
 void SetOomScore(const std::string& score) {
   if (score.empty()) return;
   const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -130,8 +130,8 @@ absl::Status Describe(const ChildError& error, const SpawnOptions& options) {
   return absl::ErrnoToStatus(error.error, "can't set up a process's stdio");
 }
 
-// Forks with all signals blocked, so that no handler of the parent's runs in the child. `child`
-// does not return.
+// Forks with all signals blocked, so that no handler of the parent runs in the child. `child` does
+// not return.
 template <typename Child>
 pid_t ForkChild(const Child& child) {
   sigset_t all, before;
@@ -145,12 +145,12 @@ pid_t ForkChild(const Child& child) {
   return pid;
 }
 
-// A descriptor that becomes readable at the process's end; invalid, and errno says why: not to be
-// had.
+// A descriptor that becomes readable at the process's end; invalid if there is none, with the
+// reason in errno.
 Fd OpenPidfd(pid_t pid) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
 
 absl::Status CantWatch(int error) {
-  // Guards of system calls say EPERM to those that are newer than they are.
+  // Filters of system calls answer EPERM to calls that are newer than they are.
   if (error == ENOSYS || error == EPERM) {
     return absl::UnimplementedError(
         absl::StrCat("can't watch processes here (pidfd_open: ", std::strerror(error),
@@ -162,8 +162,8 @@ absl::Status CantWatch(int error) {
 
 }  // namespace
 
-// Whether a process can be watched is found out with this one, before there is another: what was
-// started in vain would have run, if only for a moment.
+// Tests with this process whether pidfds work, before there is a child: a child that has to be
+// killed again would have run for a moment.
 template <typename Child>
 absl::StatusOr<Process> Process::Start(const Child& child) {
   if (!OpenPidfd(getpid()).valid()) return CantWatch(errno);

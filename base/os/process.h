@@ -1,4 +1,4 @@
-// Child processes that can't outlive their parent unnoticed.
+// Child processes that are killed and reaped by their owner.
 #ifndef BASE_OS_PROCESS_H_
 #define BASE_OS_PROCESS_H_
 
@@ -41,36 +41,40 @@ struct ExitStatus {
 class Process {
  public:
   // Forks and executes. In the child all signals have their default actions and none is blocked,
-  // and no descriptor but stdio is open.
-  //   NotFound, PermissionDenied, other codes of errno: the program or the directory could not be
-  //   used; says which. ResourceExhausted, Unavailable, Internal: no process or descriptor to be
-  //   had.   Unimplemented: the kernel, or what guards it, has no pidfds. Then nothing runs.
+  // and only stdio is open. After an error nothing runs.
+  // Errors:
+  //   - NotFound, PermissionDenied, other codes of errno: the program or the directory could not be
+  //     used; says which.
+  //   - ResourceExhausted, Unavailable, Internal: no process or descriptor available.
+  //   - Unimplemented: the kernel, or a filter of its system calls, has no pidfds.
   static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
 
-  // Forks; the child runs `body` and exits with what it returns. There all signals have their
+  // Forks; the child runs `body` and exits with its result. In the child all signals have their
   // default actions and none is blocked, descriptors are shared, and `death_signal` is as in
-  // SpawnOptions. REQUIRES: this process has no other threads.
-  //   ResourceExhausted, Unavailable, Internal, Unimplemented: as Spawn.
+  // SpawnOptions.
+  // REQUIRES: this process has no other threads.
+  // Errors:
+  //   - ResourceExhausted, Unavailable, Internal, Unimplemented: as Spawn.
   static absl::StatusOr<Process> Fork(const std::function<int()>& body, int death_signal);
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) = delete;
-  // Kills (SIGKILL) and reaps it, if that was not done yet.
+  // Kills (SIGKILL) and reaps the child, unless it was reaped before.
   ~Process();
 
   pid_t pid() const { return pid_; }
   // Becomes readable when the process has exited. Borrowed.
   int pidfd() const { return pidfd_.get(); }
 
-  // To the process; nothing happens if it has exited.
+  // Signals the process; does nothing if it has exited.
   void Signal(int signal) const;
-  // To its process group. REQUIRES: spawned with a group of its own, and not yet reaped, so that
-  // the number is still its.
+  // Signals the child's process group. REQUIRES: the child was spawned with a group of its own and
+  // is not yet reaped, so that the number still names that group.
   void SignalGroup(int signal) const;
 
-  // How it ended, without reaping it; nullopt: it still runs.
+  // The exit status, without reaping the child; nullopt: it still runs.
   std::optional<ExitStatus> PeekExit() const;
-  // Waits for its end, for as long as that takes, and reaps it. REQUIRES: not yet reaped.
+  // Waits without a limit for the child's end and reaps it. REQUIRES: not yet reaped.
   ExitStatus Wait();
 
  private:
@@ -82,9 +86,11 @@ class Process {
   Fd pidfd_;
 };
 
-// The path that executing `name` would run: looked for in `path` (colon-separated) unless it has a
-// '/'; relative to `directory`.
-//   NotFound: there is no such file.   PermissionDenied: there is, but it can't be executed.
+// The path that executing `name` would run: searched in `path` (colon-separated) unless `name` has
+// a '/'; relative to `directory`.
+// Errors:
+//   - NotFound: there is no such file.
+//   - PermissionDenied: there is such a file, but it can't be executed.
 absl::StatusOr<std::string> FindExecutable(const std::string& name, const std::string& path,
                                            const std::string& directory);
 

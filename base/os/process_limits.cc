@@ -47,7 +47,7 @@ size_t CountOpenFiles() {
   size_t open = 0;
   DIR* const folder = opendir("/proc/self/fd");
   if (folder == nullptr) return open;
-  while (readdir(folder) != nullptr) ++open;  // "." and ".." as well: never mind
+  while (readdir(folder) != nullptr) ++open;  // "." and ".." as well, which does no harm
   closedir(folder);
   return open;
 }

@@ -1,4 +1,4 @@
-// The descendants of this process, for those (subreapers) to whom orphans come.
+// Child-subreaper helpers: list, adopt, kill and reap descendants.
 #ifndef BASE_OS_PROCESS_TREE_H_
 #define BASE_OS_PROCESS_TREE_H_
 
@@ -11,19 +11,19 @@ namespace hvd::os {
 // The processes whose parent is `parent`, zombies included.
 std::vector<pid_t> ChildrenOf(pid_t parent);
 
-// Makes this process the one to which all its orphaned descendants are given, whatever sessions
-// they have made for themselves.
+// Makes this process the subreaper: all its orphaned descendants become its children, whatever
+// sessions they have made for themselves.
 void BecomeSubreaper();
 
-// Whether `ancestor` is above `pid`. A subreaper is above all that its descendants have ever
+// Whether `ancestor` is above `pid`. A subreaper is above everything that its descendants have
 // started.
 bool DescendsFrom(pid_t pid, pid_t ancestor);
 
-// Whether the numbers in /proc are those of this process's namespace.
+// Whether /proc shows this process's own PID namespace.
 bool ProcIsOurs();
 
-// Kills (SIGKILL) and reaps every child until there is none left. In a subreaper these are all
-// descendants: whoever loses its parent comes here. Waits until the kernel has ended the last one.
+// Kills (SIGKILL) and reaps all children until none is left. In a subreaper these are all
+// descendants, since an orphan becomes its child. Waits until the kernel has ended the last one.
 void KillDescendants();
 
 }  // namespace hvd::os

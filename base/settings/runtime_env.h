@@ -1,4 +1,4 @@
-// The values of a runtime's settings.
+// The parsed settings of a worker's runtime.
 #ifndef BASE_SETTINGS_RUNTIME_ENV_H_
 #define BASE_SETTINGS_RUNTIME_ENV_H_
 
@@ -24,8 +24,8 @@ struct AutotuneEnv {
 // The value of HOROVOD_TIMELINE that only allows timelines to be started at run time.
 inline constexpr absl::string_view kDynamicTimeline = "DYNAMIC";
 
-// What a worker's runtime reads from its environment (runtime_settings.h). The defaults are those
-// of a process without any of it.
+// The settings that a worker's runtime reads from its environment (runtime_settings.h). The
+// defaults are those of a process in whose environment none is set.
 struct RuntimeEnv {
   size_t fusion_threshold_bytes = size_t{128} << 20;
   bool fusion_threshold_is_given = false;
@@ -45,15 +45,15 @@ struct RuntimeEnv {
   std::vector<int> thread_affinity;
   bool omp_threads = true;        // the agent sets OMP_NUM_THREADS for its workers
   bool gpu_operations = true;     // tensors on CUDA devices are for NCCL
-  bool nccl_is_only_way = false;  // where it fails, they don't go through host memory
-  bool nccl_shares_gpus = false;  // NCCL is told that ranks may share a GPU
-  std::string nccl_host_id;       // by which NCCL takes ranks for those of different hosts
+  bool nccl_is_only_way = false;  // no fallback to host memory if NCCL fails
+  bool nccl_shares_gpus = false;  // NCCL lets ranks share a GPU
+  std::string nccl_host_id;       // ranks with different ids are on different hosts to NCCL
   AutotuneEnv autotune;
   std::string timeline;  // a file, or kDynamicTimeline; empty: none
   bool timeline_mark_cycles = false;
   std::string log_level = "warning";
   bool log_hide_time = false;
-  // What the user should know about variables that are set but have no meaning here, a line each.
+  // Notes for the user on variables that are set but have no effect here, a line each.
   std::vector<std::string> notes;
   // From the agent; empty and 0 in a process that was started by hand.
   std::string agent_socket;

@@ -1,5 +1,5 @@
-// The table of the runtime's settings, from which variables, flags of horovodrun, keys of its
-// --config-file, help texts and docs/settings.md come.
+// The table of the runtime's settings: the source of variables, flags of horovodrun, keys of its
+// --config-file, help texts and docs/settings.md.
 #ifndef BASE_SETTINGS_RUNTIME_SETTINGS_H_
 #define BASE_SETTINGS_RUNTIME_SETTINGS_H_
 
@@ -27,9 +27,9 @@ struct RuntimeSetting {
   Read read;
   bool is_internal = false;  // set by the agent or meant for NCCL: not in the docs
 
-  // Flags of horovodrun, empty if there are none. Several spellings have commas between.
+  // Flags of horovodrun, empty if there are none. Commas separate several spellings.
   absl::string_view group = {};       // their heading in --help
-  absl::string_view flag = {};        // of a switch: says 1
+  absl::string_view flag = {};        // of a switch: sets 1
   absl::string_view flag_for_0 = {};  // of a switch only
   absl::string_view value_name = {};  // "MS"
   int64_t factor = 1;                 // the variable is so many times the flag
@@ -45,22 +45,22 @@ struct RuntimeSetting {
 // unique.
 const std::vector<RuntimeSetting>& RuntimeSettings();
 
-// Variables of Horovod's runtime that have no meaning here.
+// Variables of Horovod's runtime that have no effect here.
 struct MeaninglessVariable {
   absl::string_view name;
-  absl::string_view neutral_value;  // in lower case; this one asks for nothing
+  absl::string_view neutral_value;  // in lower case; a value that needs no note
   absl::string_view reason;
 };
 const std::vector<MeaninglessVariable>& MeaninglessVariables();
 
-// Those variables of RuntimeSettings(), and of MeaninglessVariables(), that are set.
+// The variables of RuntimeSettings() and of MeaninglessVariables() that are set.
 Environment ReadRuntimeVariables();
 
-// Reads the settings' variables out of `environment`. An empty value means "not set", as for shells
+// Parses the settings' variables in `environment`. An empty value means "not set", as for shells
 // that can't unset a variable for one command.
 // Errors:
-//   - InvalidArgument: a value that is not what the variable takes; names the variable, the value
-//     and what would be right.
+//   - InvalidArgument: the variable does not take this value; names the variable, the value and
+//     what would be right.
 absl::StatusOr<RuntimeEnv> ParseRuntimeEnv(const Environment& environment);
 
 }  // namespace hvd::settings

@@ -1,4 +1,4 @@
-// Readers of the settings' values, each for one form that a value may have.
+// Readers of the settings' values, one for each form of a value.
 #ifndef BASE_SETTINGS_SETTING_READERS_H_
 #define BASE_SETTINGS_SETTING_READERS_H_
 
@@ -11,12 +11,12 @@
 
 namespace hvd::settings {
 
-// What a value must be, as the end of a sentence; empty if it is that.
+// What a value must be, as the end of a sentence; empty if the value is right.
 using Problem = std::string;
-// Sets a value of `env`, if `text` is what it must be.
+// Parses `text` and sets a value of `env`.
 using Read = std::function<Problem(const std::string& text, RuntimeEnv* env)>;
 
-// For a field, with no more meaning than its type: a whole number, a number of seconds, 0 or 1, any
+// For fields with no constraint but their type: a whole number, a number of seconds, 0 or 1, any
 // text.
 Read Count(size_t RuntimeEnv::*field);
 Read Count(size_t AutotuneEnv::*field);
@@ -25,7 +25,7 @@ Read Seconds(absl::Duration RuntimeEnv::*field);
 Read Switch(bool RuntimeEnv::*field);
 Read Text(std::string RuntimeEnv::*field);
 
-// For settings with a rule of their own.
+// For settings with their own rules.
 Problem ReadFusionThreshold(const std::string& text, RuntimeEnv* env);
 Problem ReadCycleTime(const std::string& text, RuntimeEnv* env);
 Problem ReadTorus(const std::string& text, RuntimeEnv* env);

@@ -1,4 +1,4 @@
-// Durations as people read them.
+// Human-readable durations.
 #ifndef BASE_TEXT_DURATION_TEXT_H_
 #define BASE_TEXT_DURATION_TEXT_H_
 
@@ -8,7 +8,8 @@
 
 namespace hvd::text {
 
-// As exact as matters, cut off rather than rounded: "2m5s", "4.1s", "830ms". Pure.
+// Cut off rather than rounded, at seconds, tenths of a second, milliseconds or microseconds,
+// depending on the size: "2m5s", "4.1s", "830ms". Pure.
 std::string DurationText(absl::Duration duration);
 
 }  // namespace hvd::text

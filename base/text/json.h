@@ -11,7 +11,7 @@ namespace hvd::text {
 
 bool IsUtf8(absl::string_view text);
 
-// A JSON string, quotes included, of any bytes; those that are no UTF-8 become U+FFFD.
+// A JSON string, with quotes, of any bytes; bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(absl::string_view text);
 
 // A JSON string: "2026-11-21T09:53:33.000000Z".
