@@ -1,5 +1,5 @@
-// Cuts a program's arguments into options, in one canonical spelling, and the user's command.
-// Knows how Horovod's command line is written (argparse), not what the options mean. Pure.
+// A splitter of a command line into options, in one canonical spelling, and the user's command. It
+// knows the syntax of Horovod's command line (argparse), not the meaning of the options. Pure.
 #ifndef OPTIONS_COMMAND_LINE_H_
 #define OPTIONS_COMMAND_LINE_H_
 
@@ -21,19 +21,19 @@ struct FlagSpec {
 
 struct SplitCommandLine {
   std::vector<std::string> options;  // "--name=value", "--name", "-xvalue"
-  std::vector<std::string> command;  // from the first argument that is no option
+  std::vector<std::string> command;  // from the first argument that is not an option
 };
 
 // Accepts "--name value", "--name=value", "-np 2", "-p22", and long options shortened to an
-// unambiguous beginning. "--" ends the options.
-// `program` is named where its --help would help.
-//   InvalidArgument: unknown (with a suggestion), ambiguous or refused option, or a value that is
-//   missing, empty or not wanted. One line.
+// unambiguous beginning. "--" ends the options. `program` is named where its --help would help.
+// Errors: one line.
+//   - InvalidArgument: an unknown (with a suggestion), ambiguous or refused option, or a value that
+//     is missing, empty or not expected.
 absl::StatusOr<SplitCommandLine> SplitArguments(const std::vector<FlagSpec>& flags,
                                                 const std::vector<std::string>& args,
                                                 const std::string& program);
 
-// Smallest number of insertions, deletions and replacements that turn `a` into `b`.
+// The smallest number of insertions, deletions and replacements that turn `a` into `b`.
 int EditDistance(absl::string_view a, absl::string_view b);
 
 }  // namespace hvd::options

@@ -1,4 +1,4 @@
-// The flags of elastic jobs: one set for all programs that start jobs.
+// The flags of elastic jobs, shared by all programs that start jobs.
 #ifndef OPTIONS_ELASTIC_OPTIONS_H_
 #define OPTIONS_ELASTIC_OPTIONS_H_
 
@@ -15,17 +15,19 @@ namespace hvd::options {
 
 struct ElasticOptions {
   int min_workers = 0;
-  int max_workers = 0;     // 0: as many as there are slots
+  int max_workers = 0;     // 0: the number of slots
   std::string script;      // of host discovery, as given; empty: none
   int slots_per_host = 0;  // 0: not given
   rendezvous::policy::ElasticSpec spec;
 };
 
-// "5/10m": so many failures within so long a time.   InvalidArgument: not of this form.
+// "5/10m": 5 failures within 10 minutes.
+// Errors:
+//   - InvalidArgument: not of this form.
 absl::StatusOr<rendezvous::policy::FailureBudget> ParseFailureBudget(const std::string& text);
 
-// Declares the flags and gathers what they are given. A job is elastic if --min-np or --max-np is
-// given, or a discovery script. One use; must outlive the table's Parse.
+// Declares the flags and collects their values. A job is elastic if --min-np, --max-np or a
+// discovery script is given. One use; must outlive the table's Parse.
 class ElasticFlags {
  public:
   // `with_discovery`: the program can run a host discovery script.
@@ -33,9 +35,10 @@ class ElasticFlags {
 
   void Declare(FlagTable& flags);
 
-  // What was asked for, or nullopt for a static job, once all flags are read.
-  //   InvalidArgument: numbers that contradict each other, a flag that only elastic jobs have in a
-  //   job that is none, or HOROVOD_ELASTIC_TIMEOUT is no number.
+  // The options, or nullopt for a static job, once all flags are read.
+  // Errors:
+  //   - InvalidArgument: numbers that contradict each other, a flag for elastic jobs only in a
+  //     static job, or a HOROVOD_ELASTIC_TIMEOUT that is not a number.
   absl::StatusOr<std::optional<ElasticOptions>> Finish(int num_proc, bool lists_hosts,
                                                        const Environment& environment) const;
 
@@ -55,7 +58,7 @@ class ElasticFlags {
 
   const bool with_discovery_;
   ElasticOptions options_;
-  std::vector<std::string> given_;  // the flags but the script, as they are named in messages
+  std::vector<std::string> given_;  // the flags except the script, by their names in messages
 };
 
 }  // namespace hvd::options

@@ -63,7 +63,7 @@ void FlagTable::Value(const std::string& names, const std::string& kind, const s
   app_.add_option(
           names,
           [this, handler](const std::vector<std::string>& values) {
-            // The first error is the one to tell.
+            // Only the first error is reported.
             for (const std::string& value : values) status_.Update(handler(value));
             return true;
           },
@@ -153,7 +153,7 @@ absl::StatusOr<FlagTable::Result> FlagTable::Parse(const std::vector<std::string
   }
   Result result;
   result.command = std::move(split.command);
-  // The one place where CLI11's exceptions arrive.
+  // The only place that catches exceptions of CLI11.
   try {
     app_.parse(std::vector<std::string>(split.options.rbegin(), split.options.rend()));
   } catch (const CLI::CallForHelp&) {

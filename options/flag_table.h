@@ -1,5 +1,5 @@
-// A program's flags, declared one by one, each with what it does: CLI11 for the help text and the
-// dispatch, command_line.h for Horovod's way of writing options.
+// The table of a program's flags, each with its handler. CLI11 makes the help text and calls the
+// handlers; command_line.h parses Horovod's syntax of options.
 #ifndef OPTIONS_FLAG_TABLE_H_
 #define OPTIONS_FLAG_TABLE_H_
 
@@ -24,29 +24,29 @@ class FlagTable {
  public:
   using Handler = std::function<absl::Status(const std::string&)>;
 
-  // `usage`: what follows "Usage: ", the program's name first.   `refused`: flags that are known,
+  // `usage`: the text after "Usage: ", the program's name first. `refused`: flags that are known
   // but not available.
   FlagTable(std::string usage, std::vector<FlagSpec> refused);
 
-  // Flags declared from here on stand under this heading in the help text.
+  // The heading in the help text for the flags declared from here on.
   void Group(const std::string& heading);
 
   // A flag with a value; `handler` takes each value in turn.
   void Value(const std::string& names, const std::string& kind, const std::string& help,
              Handler handler);
-  // A flag with two of them; `handler` takes both, with a blank between.
+  // A flag with two values; `handler` takes both, with a blank between.
   void TwoValues(const std::string& name, const std::string& kind, const std::string& help,
                  Handler handler);
-  // A flag without one.
+  // A flag without a value.
   void Flag(const std::string& names, const std::string& help, std::function<void()> action);
-  // A flag that asks for what is so anyway; not shown in the help text.
+  // A flag that asks for the default behaviour; not shown in the help text.
   void Harmless(const std::string& names);
   // Two flags of which only one may be given.
   void Opposites(const std::string& name, const std::string& other);
   // Another spelling, with a single dash, of the long flag `name`.
   void SingleDash(const std::string& name, const std::string& spelling);
 
-  // Stands above all flags in the help text.
+  // The text above all flags in the help text.
   void Description(const std::string& text) { app_.description(text); }
   void Footer(const std::string& text) { app_.footer(text); }
   std::string Help() const;
@@ -55,8 +55,10 @@ class FlagTable {
     bool help = false;
     std::vector<std::string> command;
   };
-  // Calls the handlers. `defaults`: options that count where `args` have neither the same flag nor
-  // its opposite.   InvalidArgument: as SplitArguments, or the first error of a handler.
+  // Parses `args` and calls the handlers. `defaults`: options that apply where `args` have neither
+  // the same flag nor its opposite.
+  // Errors:
+  //   - InvalidArgument: as SplitArguments, or the first error of a handler.
   absl::StatusOr<Result> Parse(const std::vector<std::string>& args,
                                const std::vector<std::string>& defaults = {});
 
@@ -74,11 +76,15 @@ class FlagTable {
   absl::Status status_;
 };
 
-// A whole number between two bounds.   InvalidArgument: names `flag` and the value.
+// A whole number between two bounds.
+// Errors:
+//   - InvalidArgument: not such a number; names `flag` and the value.
 absl::StatusOr<int64_t> ParseInteger(const std::string& flag, const std::string& text, int64_t low,
                                      int64_t high);
 
-// A number of seconds between two bounds, with or without a fraction.   InvalidArgument: as above.
+// A number of seconds between two bounds, with or without a fraction.
+// Errors:
+//   - InvalidArgument: not such a number; names `flag` and the value.
 absl::StatusOr<absl::Duration> ParseSeconds(const std::string& flag, const std::string& text,
                                             double low, double high);
 

@@ -74,7 +74,7 @@ absl::Status CantRead(const std::string& file, absl::string_view why) {
 absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
                                                    const std::string& file) {
   Flattener flattener(file);
-  // The one place where yaml-cpp's exceptions arrive.
+  // The only place that catches exceptions of yaml-cpp.
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
     if (documents.size() > 1) {
