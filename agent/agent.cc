@@ -191,23 +191,23 @@ rendezvous::bootstrap::BootstrapSocket::Response Agent::AnswerWorker(const pb::W
   return response;
 }
 
-// What is missing is missed, but nothing fails without it.
+// A resource that is missing here is left out of the response, and the worker runs without it.
 void Agent::HandOver(uint64_t worker_id, pid_t asker,
                      rendezvous::bootstrap::BootstrapSocket::Response& response) {
   if (workers_->Adopt(worker_id, asker)) {
-    // Without it the kernel is asked what the worker does, which knows less.
+    // Without the pipe a sample has only the state of the process in /proc.
     const absl::StatusOr<int> stack_pipe = workers_->OfferStackPipe(worker_id);
     if (stack_pipe.ok()) {
       response.stack_pipe = *stack_pipe;
       response.bootstrap.set_stack_signal(inspection::StackProbe::Signal());
     }
-    // Without a page its death is noticed too, only later.
+    // Without a page the death is noticed too, only later.
     const absl::StatusOr<int> page =
         welcome_->elastic() ? workers_->WatchProcess(worker_id) : absl::NotFoundError("");
     if (page.ok()) response.page = *page;
   }
   if (!welcome_->elastic()) return;
-  // Without an arena its commits die with it, and others' count.
+  // Without an arena the worker's commits are lost with it, and those of other workers are used.
   const absl::StatusOr<int> arena = workers_->CommitArena(worker_id);
   if (arena.ok()) response.arena = *arena;
 }

@@ -1,5 +1,5 @@
-// The agent of one host: takes the job's bootstrap, attaches to the rendezvous daemon, and runs
-// workers as told.
+// The agent of one host: it takes the job's bootstrap, attaches to the rendezvous daemon, and runs
+// the workers that the daemon asks for.
 #ifndef AGENT_AGENT_H_
 #define AGENT_AGENT_H_
 
@@ -30,22 +30,23 @@ namespace hvd::agent {
 void BlockAgentSignals();
 
 struct AgentSettings {
-  // Nobody launched it: it tells the job's end itself, and exits with the job's code.
+  // There is no launcher: the agent reports the job's end itself, and exits with the job's code.
   bool alone = false;
-  // "name:port" of the daemon, whose address may change; empty: it stays where it was reached
-  // first.
+  // "name:port" of the daemon, whose address may change; empty: the daemon keeps the address at
+  // which it was reached first.
   std::string daemon_name;
-  absl::Duration start_timeout;  // for the daemon to be there; zero: it must be there already
-  absl::Duration drain_grace;    // what it asks for on SIGTERM; zero: the job's own
-  // For the daemon to end the drain, once its grace has passed.
+  absl::Duration start_timeout;  // to wait for the daemon to appear; zero: it must be there already
+  absl::Duration drain_grace;    // of the drain that SIGTERM requests; zero: the job's own
+  // The time for the daemon to end the drain, once its grace has passed.
   absl::Duration drain_margin = absl::Seconds(5);
   absl::Duration stopped_check_interval = absl::Seconds(1);
 };
 
-// Belongs to the thread that calls Run. The phases: bootstrap awaited, route looked for, attached,
-// ending. Whatever ends it (the end of the job, a launcher that is gone, a lost daemon, SIGTERM,
-// SIGINT or SIGHUP), no process that it started is left when Run returns. The first SIGTERM in an
-// elastic job only asks the daemon to drain this host, which then ends the agent's part in it.
+// Belongs to the thread that calls Run. The phases: waiting for the bootstrap, looking for a route,
+// attached, ending. The agent ends at the end of the job, when the launcher is gone, when the
+// daemon is lost, or by SIGTERM, SIGINT or SIGHUP. However it ends, none of the processes that it
+// started is left when Run returns. The first SIGTERM in an elastic job only asks the daemon to
+// drain this host; the daemon then ends the agent's part in the job.
 class Agent {
  public:
   using OpenLink = std::function<std::unique_ptr<rendezvous::client::AgentLink>(
@@ -56,14 +57,14 @@ class Agent {
   // `output` is borrowed. REQUIRES: BlockAgentSignals, BecomeSubreaper, no other children.
   Agent(EventLoop& loop, output::AgentOutput& output, OpenLink open_link, AgentSettings settings);
 
-  // Returns the exit code: 0 the job was ended in good order, kAgentRefusedExitCode a refusal was
-  // sent, 128 + a signal's number, the job's own (AgentSettings::alone), else 1.
+  // Returns the exit code: 0 if the job was ended in good order, kAgentRefusedExitCode if a refusal
+  // was sent, 128 + a signal's number, the job's own (AgentSettings::alone), else 1.
   int Run();
 
-  // To be called from the loop: Begin once, then LauncherGone at any time, or Refuse instead.
+  // To be called from the loop: first Begin (once) or Refuse, and LauncherGone at any time.
   void Begin(const pb::AgentBootstrap& bootstrap);
   void LauncherGone() { Quit(link_done_ ? 0 : 1); }
-  // One line about what is wrong, then the end.
+  // Sends one line about what is wrong, then ends the agent.
   void Refuse(const std::string& message);
 
  private:
@@ -72,7 +73,7 @@ class Agent {
   void OnRoute(absl::StatusOr<Route> route);
   absl::Status Attach(const Route& route);
   std::unique_ptr<Attachment> OpenAttachment();
-  // For every connection to the daemon, this process's and the workers'.
+  // The target of every connection to the daemon, of this process and the workers.
   const std::string& DaemonTarget() const {
     return settings_.daemon_name.empty() ? route_.daemon_address : settings_.daemon_name;
   }
@@ -94,7 +95,7 @@ class Agent {
   void OnLinkClosed(const absl::Status& status);
   void OnOutputIdle();
   void Say(const std::string& text);
-  // Ends once the launcher has taken everything, or has had enough time to.
+  // Ends once the launcher has taken everything, or its time for that is over.
   void QuitWhenFlushed(int exit_code);
   void Quit(int exit_code);
   void KillWorkers();
@@ -107,18 +108,18 @@ class Agent {
   pb::AgentBootstrap bootstrap_;
   LaunchPlan plan_;
   Route route_;
-  absl::Duration patience_;       // with a daemon that is silent
+  absl::Duration patience_;       // the time to wait for a silent daemon
   bool daemon_may_come_ = false;  // start_timeout has not passed
   std::optional<RouteFinder> route_finder_;
   std::unique_ptr<rendezvous::bootstrap::BootstrapSocket> socket_;
   std::optional<WorkerSet> workers_;
   std::unique_ptr<Attachment> attachment_;
   std::optional<pb::AgentWelcome> welcome_;
-  int terms_[2] = {0, 0};  // SIGTERMs in an elastic job: not by the guard, and by the guard
+  int terms_[2] = {0, 0};  // SIGTERMs in an elastic job: not from the guard, and from the guard
   bool draining_ = false;
   bool ending_ = false;     // EndJob has come
-  int end_code_ = 0;        // what that means for the exit code
-  bool link_done_ = false;  // everything was said to the daemon
+  int end_code_ = 0;        // the exit code that EndJob calls for
+  bool link_done_ = false;  // all messages to the daemon have been sent
   bool quit_when_flushed_ = false;
   int exit_code_ = 1;
 };

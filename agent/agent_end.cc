@@ -1,4 +1,4 @@
-// How an agent ends: what is asked of it by signals and by the daemon, and a daemon that is lost.
+// The end of an agent: signals, the daemon's EndJob, and a lost daemon.
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -14,9 +14,9 @@
 namespace hvd::agent {
 namespace {
 
-// For the daemon to close its side, and for the launcher to take the rest of the output.
+// The time for the daemon to close its side, and for the launcher to take the rest of the output.
 constexpr absl::Duration kFarewellTime = absl::Seconds(5);
-// If neither the agent's settings nor the daemon say how long a drain takes.
+// The grace of a drain for which neither the agent's settings nor the daemon have one.
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
 std::string Printable(const absl::Status& status) {
@@ -36,8 +36,8 @@ void Agent::OnSignal() {
   if (workers_.has_value()) workers_->ReapOrphans();
 }
 
-// Returns whether the signal asks for no more than a drain. What is sent to all processes comes
-// twice, directly and passed on by the guard, and is yet one request.
+// Returns whether the signal only asks for a drain. A signal to all processes arrives twice,
+// directly and passed on by the guard, and counts as one request.
 bool Agent::Drain(bool by_guard) {
   if (!welcome_.has_value() || !welcome_->elastic() || (ending_ && !draining_)) return false;
   if (++terms_[by_guard ? 1 : 0] > 1) return false;

@@ -1,4 +1,4 @@
-// An agent in a thread of the test, which plays the launcher and the daemon. For tests only.
+// A test fixture that runs an agent in a thread and plays the launcher and the daemon.
 #ifndef AGENT_AGENT_FIXTURE_H_
 #define AGENT_AGENT_FIXTURE_H_
 
@@ -25,7 +25,7 @@
 
 namespace hvd::agent {
 
-// The daemon's side of a link, as the test plays it.
+// The daemon's side of a link, played by the test.
 class FakeAgentDaemon {
  public:
   std::unique_ptr<rendezvous::client::AgentLink> Open(
@@ -138,12 +138,12 @@ class AgentTest : public testing::Test {
     });
     ASSERT_TRUE(net::WriteFrame(input_.write.get(), bootstrap_.SerializeAsString()).ok());
   }
-  // What stands for a worker's hvd.init(), in scripts; see page_holder_main.cc.
+  // Gives scripts a stand-in for a worker's hvd.init(); see page_holder_main.cc.
   void OfferHolder() {
     (*bootstrap_.mutable_command()->mutable_environment())["HOLDER"] =
         absl::StrCat(std::filesystem::current_path().string(), "/agent/testing/page_holder");
   }
-  // The same as StartAgent, as far as the worker's WorkerStarted.
+  // StartAgent, then the daemon's part up to the worker's WorkerStarted.
   void StartWorker(const std::string& script) {
     SetScript(script);
     StartAgent();

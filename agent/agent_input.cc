@@ -29,7 +29,7 @@ void AgentInput::OnReadable() {
     loop_.Forget(fd_);
     return callbacks_.on_end();
   }
-  if (complete_) return;  // no more is expected; only the end counts
+  if (complete_) return;  // data after the bootstrap is ignored
   decoder_.Append({buffer, got.bytes});
   TakeBootstrap();
 }

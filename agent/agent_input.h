@@ -1,4 +1,4 @@
-// The agent's stdin: one bootstrap message, and then nothing until the launcher is gone.
+// The agent's stdin: one bootstrap message, then the end of the stream when the launcher is gone.
 #ifndef AGENT_AGENT_INPUT_H_
 #define AGENT_AGENT_INPUT_H_
 
@@ -17,7 +17,7 @@ class AgentInput {
   struct Callbacks {
     std::function<void(const pb::AgentBootstrap&)> on_bootstrap;
     std::function<void()> on_end;                     // the launcher is gone; last callback
-    std::function<void(absl::Status)> on_unreadable;  // what comes is no bootstrap; last callback
+    std::function<void(absl::Status)> on_unreadable;  // the input is not a bootstrap; last callback
   };
 
   // `fd` is borrowed and made non-blocking.

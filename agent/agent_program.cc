@@ -32,11 +32,12 @@ int Complain(const absl::Status& status) {
   return protocol::kAgentRefusedExitCode;
 }
 
-// Without `join`: as horovodrun starts it.
+// `join` empty: runs as horovodrun starts it.
 int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) {
   absl::StatusOr<pb::AgentBootstrap> bootstrap;
   if (join.has_value()) {
-    // While signals still end this process: the resolver may take its time.
+    // Before BlockAgentSignals, so that signals still end this process: name resolution may take
+    // long.
     bootstrap = MakeJoinBootstrap(*join);
     if (!bootstrap.ok()) return Complain(bootstrap.status());
   }
@@ -54,8 +55,8 @@ int RunAgent(const std::optional<JoinOptions>& join, Agent::OpenLink open_link) 
              : RunStdioAgent(**loop, STDIN_FILENO, STDOUT_FILENO, std::move(open_link));
 }
 
-// Programs are found by the name that the kernel knows and by their command line, whose first word
-// is `called`; what ends "horovod-agent" by name must not end the guard with it.
+// Programs are found by the name in the kernel and by the command line, whose first word becomes
+// `called`. A command that kills "horovod-agent" by name must not kill the guard too.
 void TakeName(const char* name, char* called) {
   static_assert(sizeof(kGuardProgram) == sizeof(protocol::kAgentProgram),
                 "one has room for the other");

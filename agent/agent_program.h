@@ -1,4 +1,4 @@
-// What horovod-agent does with its command line.
+// The main program of horovod-agent.
 #ifndef AGENT_AGENT_PROGRAM_H_
 #define AGENT_AGENT_PROGRAM_H_
 
@@ -6,8 +6,8 @@
 
 namespace hvd::agent {
 
-// Returns the exit code. The process becomes the guard first; the agent proper, which attaches
-// through `open_link`, is its child. REQUIRES: called by main; no other thread has been started.
+// Returns the exit code. This process becomes the guard; its child is the agent, which attaches
+// through `open_link`. REQUIRES: called by main; no other thread has been started.
 int RunAgentProgram(int argc, char** argv, Agent::OpenLink open_link);
 
 }  // namespace hvd::agent

@@ -7,8 +7,8 @@ namespace {
 
 constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
 
-// A daemon that comes back may have a stream of ours that it does not know to be dead, and answers
-// AlreadyExists until it does.
+// A daemon that comes back may still have an old stream of this agent and not know that it is dead.
+// It answers AlreadyExists until it does.
 bool TimeMayHeal(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:

@@ -1,4 +1,4 @@
-// An agent's tie to the daemon, which holds while the daemon is away for a short time.
+// An agent's connection to the daemon, which is restored when the daemon was away for a short time.
 #ifndef AGENT_ATTACHMENT_H_
 #define AGENT_ATTACHMENT_H_
 
@@ -17,37 +17,38 @@
 
 namespace hvd::agent {
 
-// One stream after the other. Belongs to the loop's thread.
+// A sequence of streams. Belongs to the loop's thread.
 class Attachment {
  public:
   using Open = std::function<std::unique_ptr<rendezvous::client::AgentLink>(
       const pb::AgentHello& hello, rendezvous::client::AgentLink::Callbacks callbacks)>;
-  // What is said first on a further stream.
+  // The first messages on every stream but the first.
   struct Memory {
     std::vector<uint64_t> known_workers;
     std::vector<pb::AgentMessage> messages;
   };
-  // From the loop.
+  // Called from the loop.
   struct Callbacks {
     std::function<void(const pb::AgentCommand&)> on_command;
     std::function<Memory()> remember;
-    // The stream has ended and another is tried for; `status` says why.
+    // The stream has ended and the attachment tries to open another; `status` says why.
     std::function<void(const absl::Status&)> on_detached;
-    // It is over, for the reason given; last callback. OK: the daemon ended it in good order.
+    // The attachment has ended, for the reason given; last callback. OK: the daemon ended it in
+    // good order.
     std::function<void(const absl::Status&)> on_closed;
   };
 
-  // Attaches. A stream that ends after a welcome with reattach_ms is followed by another one, with
-  // the same hello, until that time has passed without a welcome; but not if the daemon ended it in
-  // good order, or with a refusal that time does not heal.
+  // Opens the first stream. If a stream ends after a welcome with reattach_ms, others are opened
+  // with the same hello, until that time has passed without a welcome. There is no other stream if
+  // the daemon ended the last one in good order, or with a refusal that time does not heal.
   Attachment(EventLoop& loop, Open open, pb::AgentHello hello, Callbacks callbacks);
   ~Attachment();
 
-  // Says it to the daemon. While there is no stream it is dropped: what matters is said by
-  // `remember`.
+  // Sends `message` to the daemon. While there is no stream it is dropped: `remember` returns what
+  // must arrive.
   void Send(pb::AgentMessage message);
 
-  // Lets everything said go out, and ends the stream; on_closed follows.
+  // Ends the stream after all sent messages; on_closed follows.
   void Finish();
 
  private:
@@ -61,7 +62,7 @@ class Attachment {
   pb::AgentHello hello_;
   const Callbacks callbacks_;
   std::unique_ptr<rendezvous::client::AgentLink> link_;  // null while detached
-  uint64_t generation_ = 0;  // of link_: news of an earlier one are not listened to
+  uint64_t generation_ = 0;  // of link_: callbacks of earlier links are ignored
   absl::Duration reattach_;
   bool finished_ = false;
   std::mt19937 random_{std::random_device{}()};

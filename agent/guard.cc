@@ -20,7 +20,8 @@
 namespace hvd::agent {
 namespace {
 
-// The agent alone holds the pipes to the launcher, so that each side sees the other's end at once.
+// Only the agent holds the pipes to the launcher, so that each side sees at once when the other
+// closes.
 void LetGoOfPipes() {
   const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   dup2(null.get(), STDIN_FILENO);
@@ -33,8 +34,8 @@ void ReapOrphans(const os::Process& agent) {
   }
 }
 
-// Waits until the agent has ended, which it does not as long as it is stopped. The kernel says
-// SIGCHLD when it is stopped and when it is continued.
+// Waits until the agent has ended, which can't happen while it is stopped. The kernel sends SIGCHLD
+// when it is stopped and when it is continued.
 os::ExitStatus AwaitAgent(const os::Process& agent, const sigset_t& signals,
                           absl::Duration stopped_patience) {
   const timespec patience = absl::ToTimespec(stopped_patience);
@@ -60,7 +61,7 @@ os::ExitStatus AwaitAgent(const os::Process& agent, const sigset_t& signals,
 }  // namespace
 
 int RunGuard(const std::function<int()>& agent, absl::Duration stopped_patience) {
-  // Blocked before there is a child, so that no news of it is lost.
+  // Blocked before there is a child, so that no SIGCHLD is lost.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);

@@ -1,5 +1,5 @@
-// An agent that nobody launches: its bootstrap comes from its own command line, environment and
-// directory.
+// The agent of `horovod-agent --join`, whose bootstrap comes from its command line, environment and
+// directory, since it has no launcher.
 #ifndef AGENT_JOIN_H_
 #define AGENT_JOIN_H_
 
@@ -12,16 +12,18 @@
 
 namespace hvd::agent {
 
-// Reads the token file, for which it waits as long as options.start_timeout, and asks the resolver
-// for the daemon's addresses, for as long as that takes.
-//   InvalidArgument: one of them is not to be had; one line for the user.
+// Reads the token file, waiting for it as long as options.start_timeout, and resolves the daemon's
+// name, without a limit of time.
+// Errors: one line for the user.
+//   - InvalidArgument: a part of the bootstrap is not available.
 absl::StatusOr<pb::AgentBootstrap> MakeJoinBootstrap(const JoinOptions& options);
 
-// "name:port" of the daemon if it is to be looked up anew for each connection: a name with one
+// "name:port" of the daemon if its name is to be resolved for each connection: a name with one
 // address, which may move, as a Kubernetes Service's. Else empty.
 std::string DaemonName(const JoinOptions& options, const pb::AgentBootstrap& bootstrap);
 
-// The output goes to this process's stdout and stderr. Returns and REQUIRES what Agent does.
+// Runs an agent with its output on this process's stdout and stderr. Returns and REQUIRES what
+// Agent does.
 int RunJoinedAgent(EventLoop& loop, const JoinOptions& options, const pb::AgentBootstrap& bootstrap,
                    Agent::OpenLink open_link);
 

@@ -45,7 +45,7 @@ absl::Status ParseDaemon(const std::string& text, JoinOptions& options) {
   return absl::OkStatus();
 }
 
-// It stands in logs, tables and messages, which a line break or megabytes would spoil.
+// The name appears in logs, tables and messages, so line breaks and very long names are refused.
 absl::Status CheckHostName(const std::string& name) {
   const bool is_word = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isgraph(c) || !absl::ascii_isascii(c);

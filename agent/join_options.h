@@ -1,4 +1,4 @@
-// The command line of `horovod-agent --join`: an agent that nobody launches.
+// The command line of `horovod-agent --join`, an agent without a launcher.
 #ifndef AGENT_JOIN_OPTIONS_H_
 #define AGENT_JOIN_OPTIONS_H_
 
@@ -16,15 +16,15 @@ struct JoinOptions {
   net::HostPort daemon;  // a name or a numeric address
   std::string token_file;
   uint32_t slots = 1;
-  std::string host;  // the name to take part under; empty: this machine's own
+  std::string host;  // the host's name in the job; empty: this machine's own
   absl::Duration grace = absl::Seconds(30);  // of a drain; zero: the job's own
   absl::Duration start_timeout = absl::Seconds(60);
   std::vector<std::string> networks;
   std::vector<std::string> command;
 };
 
-// What the command line asks for: options to join with, or else a text to print and the exit code
-// to end with (0: to stdout).
+// The parsed command line: options to join with, or else a text to print and the exit code to end
+// with (0: to stdout).
 struct JoinCommand {
   std::optional<JoinOptions> options;
   std::string text;

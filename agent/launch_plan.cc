@@ -36,8 +36,8 @@ void ChooseDirectory(const std::string& wanted, LaunchPlan* plan) {
                                " here; workers start in ", plan->working_directory);
 }
 
-// As many compute threads as there are cores in each worker would hinder one another. What the user
-// has said stays.
+// With one compute thread per core in each worker, the workers would slow each other down. A value
+// set by the user stays.
 void ShareCores(int cores, int workers, std::map<std::string, std::string>* environment) {
   if (cores == 0 || ValueOr(*environment, "HOROVOD_OMP_THREADS", "") == "0") return;
   environment->emplace("OMP_NUM_THREADS", absl::StrCat(os::ThreadsOfWorker(cores, workers)));
@@ -106,7 +106,7 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   if (place.elastic) {
     environment["HOROVOD_ELASTIC"] = "1";
   } else {
-    environment.erase("HOROVOD_ELASTIC");  // of a job that this one was started in
+    environment.erase("HOROVOD_ELASTIC");  // may be set if this job was started inside another one
   }
   std::vector<std::string> entries;
   for (const auto& [name, value] : environment) entries.push_back(absl::StrCat(name, "=", value));

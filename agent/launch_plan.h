@@ -1,4 +1,4 @@
-// How this host starts workers: the job's command as it is found here.
+// The plan by which a host starts its workers: the job's command, resolved on this host.
 #ifndef AGENT_LAUNCH_PLAN_H_
 #define AGENT_LAUNCH_PLAN_H_
 
@@ -17,26 +17,27 @@ struct LaunchPlan {
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   std::string working_directory;
-  std::string input;    // what a worker finds on its stdin
+  std::string input;    // the contents of a worker's stdin
   std::string warning;  // not empty: one line for the user
 };
 
-// Looks for the command in the job's PATH and directory; a directory that is missing here is
+// Searches for the command in the job's PATH and directory; a directory that is missing here is
 // replaced by $HOME.
-//   FailedPrecondition: the bootstrap is from another version.
-//   InvalidArgument: it lacks a command.   NotFound: the command is not there.   PermissionDenied:
-//   it can't be executed.
-// Each message is one line that names the host.
+// Errors: one line that names the host.
+//   - FailedPrecondition: the bootstrap is from another version.
+//   - InvalidArgument: it lacks a command.
+//   - NotFound: the command is not there.
+//   - PermissionDenied: the command can't be executed.
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const pb::AgentBootstrap& bootstrap);
 
-// What a worker finds in its environment besides the job's own variables.
+// The variables of a worker's environment beside the job's own.
 struct WorkerPlace {
   std::string daemon_address;  // "address:port"
   std::string agent_socket;
   bool elastic = false;
-  std::string interface = "";  // that reaches the other hosts; empty: not known
+  std::string interface = "";  // towards the other hosts; empty: unknown
   std::string word = "";       // the worker's own; see NewWorkerWord
-  int cores = 0;               // that this host's workers share; 0: not known
+  int cores = 0;               // that this host's workers share; 0: unknown
 };
 
 // Complete, as "NAME=value".

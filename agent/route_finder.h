@@ -1,4 +1,5 @@
-// Which of the daemon's addresses this host can reach, and from which address of its own.
+// A search for a route to the daemon: the first of its addresses that this host reaches, and this
+// host's own address on the way.
 #ifndef AGENT_ROUTE_FINDER_H_
 #define AGENT_ROUTE_FINDER_H_
 
@@ -19,11 +20,12 @@ struct Route {
   std::string own_address;     // numeric, without a port
 };
 
-// Tries all candidates at once by connecting to them; the first that answers wins. Belongs to the
-// loop's thread. Destroying it gives up without a word.
+// Connects to all candidates at once; the first that answers wins. Belongs to the loop's thread. A
+// finder that is destroyed gives up and does not call `done`.
 class RouteFinder {
  public:
-  //   Unavailable: no candidate can be reached; says why for each.
+  // Errors:
+  //   - Unavailable: no candidate can be reached; says why for each.
   using Done = std::function<void(absl::StatusOr<Route>)>;
 
   // Calls `done` once, from the loop, at the latest after `timeout`. It may destroy the finder.

@@ -11,16 +11,18 @@
 namespace hvd::agent {
 namespace {
 
-// When memory runs out, the kernel is to take a worker before the agent, which would take all
-// workers of the host with it. A tenth of the memory there is, as the kernel counts.
+// When memory runs out, the kernel should take a worker before the agent, whose death would end all
+// workers of the host. A tenth of the machine's memory in the kernel's scale.
 constexpr int kOomScoreMore = 100;
 
 }  // namespace
 
 namespace {
 
-// The end to read from a pipe that holds `input`. A pipe and not a file: what was read is gone.
-//   ResourceExhausted: it takes less.
+// The read end of a pipe that holds `input`. A pipe and not a file, since data that was read is
+// gone.
+// Errors:
+//   - ResourceExhausted: the pipe holds less than `input`.
 absl::StatusOr<Fd> HoldInput(const std::string& input) {
   ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   RETURN_IF_ERROR(SetNonBlocking(pipe.write.get()));
@@ -138,7 +140,7 @@ void Worker::OnDeath() {
 }
 
 void Worker::CheckStopped() {
-  // One that is being killed for it is no longer stopped, and may take long to go.
+  // A worker that is being killed for this is no longer stopped, and may take long to exit.
   if (exit_.has_value() || stopped_checks_ >= kStoppedChecks) return;
   const bool asker_is_stopped =
       asker_.has_value() && !asker_->HasEnded() && inspection::IsStopped(asker_->pid());
@@ -171,7 +173,7 @@ void Worker::KillGroup() {
 }
 
 void Worker::OnExit() {
-  // Not reaped before Finish: until then its number names its process group and nothing else.
+  // Not reaped before Finish: until then no other process group can have its number.
   exit_ = process_.PeekExit();
   loop_.Forget(process_.pidfd());
   finishing_ = true;
@@ -184,7 +186,7 @@ void Worker::OnExit() {
 
 void Worker::OnPipeEnd() {
   if (!exit_.has_value() || finishing_ || out_->open() || err_->open()) return;
-  // Not from here: the pipe that calls belongs to this worker, which Finish may end.
+  // Not called from here: the calling pipe belongs to this worker, which Finish may destroy.
   finishing_ = true;
   loop_.Cancel(*linger_timer_);
   linger_timer_ = loop_.After(absl::ZeroDuration(), [this] { Finish(); });
@@ -197,7 +199,7 @@ void Worker::Finish() {
   err_->ReadRest();
   out_->Close();
   err_->Close();
-  // A copy, since it may destroy the worker.
+  // A copy, since the callback may destroy the worker.
   const auto on_exited = callbacks_.on_exited;
   on_exited(Report());
 }

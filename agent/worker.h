@@ -1,4 +1,4 @@
-// One worker process: from its start to the report on its end.
+// A worker process, from its start to the report of its exit.
 #ifndef AGENT_WORKER_H_
 #define AGENT_WORKER_H_
 
@@ -23,26 +23,27 @@
 
 namespace hvd::agent {
 
-// Belongs to the loop's thread, whose end also ends the process. Destroying it kills the process,
-// but not the rest of its group.
+// Belongs to the loop's thread; the end of that thread also ends the process. The destructor kills
+// the process, but not the rest of its group.
 class Worker {
  public:
   struct Callbacks {
     std::function<void(pb::WorkerOutput)> on_output;
-    // The process that counts (Adopt) is dying.
+    // The adopted process (Adopt) is dying.
     std::function<void()> on_dying;
     // The process has ended, its output is complete, and its process group is gone. Last callback;
     // it may destroy the worker.
     std::function<void(pb::WorkerExited)> on_exited;
   };
 
-  // How long after the process's end others may go on writing to its output before they are killed.
+  // The time from the process's end until the remaining writers of its output are killed.
   static constexpr absl::Duration kLingerTime = absl::Milliseconds(200);
 
-  // After so many calls of CheckStopped it is not waited for any longer.
+  // The number of calls of CheckStopped that must find a worker stopped before it is killed.
   static constexpr int kStoppedChecks = 10;
 
-  // Starts it in a process group of its own.   Errors as Process::Spawn.
+  // Starts the worker in its own process group.
+  // Errors: those of Process::Spawn.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(EventLoop& loop, const LaunchPlan& plan,
                                                        const pb::StartWorker& start,
                                                        const WorkerPlace& place,
@@ -52,33 +53,37 @@ class Worker {
   pid_t pid() const { return process_.pid(); }
   uint32_t slot() const { return slot_; }
 
-  // SIGTERM to the group now (once), SIGKILL after `grace`, or after what is left of the grace of
-  // an earlier call. Without any grace there is only SIGKILL.
+  // Sends SIGTERM to the group now (once), and SIGKILL after `grace`, or after the rest of the
+  // grace of an earlier call. Without a grace it sends only SIGKILL.
   void Stop(absl::Duration grace);
 
-  // Whether a process that says hello shows that it belongs to this worker.   As CheckWorkerWord.
+  // Whether the sender of `hello` proves that it belongs to this worker.
+  // Errors: those of CheckWorkerWord.
   absl::Status CheckHello(const pb::WorkerHello& hello) const {
     return rendezvous::bootstrap::CheckWorkerWord(word_, hello);
   }
 
-  // Whether `asker`, a process of this worker, is the one that counts from now on: whose death is
-  // the worker's, and whose stack is shown. It is not while an earlier one lives.
+  // Makes `asker`, a process of this worker, the adopted one: its death is the worker's, and its
+  // stack is shown. Returns false, and changes nothing, if another adopted process still lives, or
+  // if `asker` can't be opened.
   bool Adopt(pid_t asker);
 
-  // A page for the process that counts to hold; borrowed.   Errors as LivenessWatch::Start.
+  // A liveness page for the adopted process to hold; borrowed.
+  // Errors: those of LivenessWatch::Start.
   absl::StatusOr<int> WatchProcess();
 
-  // Where the process that counts writes its stack on StackProbe's signal; borrowed.
-  //   Errors as StackProbe::Create.
+  // The descriptor to which the adopted process writes its stack on StackProbe's signal; borrowed.
+  // Errors: those of StackProbe::Create.
   absl::StatusOr<int> OfferStackPipe();
 
-  // Finds out what it is doing; see StackProbe::Ask.
+  // Samples what the worker is doing; see StackProbe::Ask.
   void Sample(std::function<void(inspection::StackSample)> answer);
 
-  // To be called once a second: kills it if a signal has stopped it all that time.
+  // To be called at a fixed interval: kills the worker once kStoppedChecks calls in a row have
+  // found it stopped by a signal.
   void CheckStopped();
 
-  // Whether its output is left in its pipes. Its end is noticed all the same.
+  // Whether its output is left in its pipes. Its end is noticed even then.
   void set_paused(bool paused);
 
  private:
@@ -105,9 +110,9 @@ class Worker {
   output::StderrTail tail_;
   std::unique_ptr<output::WorkerPipe> out_, err_;
   std::optional<os::ExitStatus> exit_;
-  std::optional<os::OtherProcess> asker_;  // that counts; none: nobody has asked yet
+  std::optional<os::OtherProcess> asker_;  // the adopted process; empty: none yet
   std::unique_ptr<os::LivenessWatch> watch_;
-  std::shared_ptr<int> watch_token_;               // news of an earlier watch find it expired
+  std::shared_ptr<int> watch_token_;               // expired for callbacks of an earlier watch
   std::unique_ptr<inspection::StackProbe> probe_;  // of asker_, or nullptr
   int stopped_checks_ = 0;                         // in a row
   bool killed_by_us_ = false;

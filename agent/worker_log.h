@@ -1,4 +1,4 @@
-// What an agent remembers of its workers, to tell a daemon that was away. Pure.
+// The log of what happened to an agent's workers, replayed to a daemon that was away. Pure.
 #ifndef AGENT_WORKER_LOG_H_
 #define AGENT_WORKER_LOG_H_
 
@@ -15,15 +15,15 @@ namespace hvd::agent {
 // Not thread-safe.
 class WorkerLog {
  public:
-  // Older exits are forgotten.
+  // The number of exits that are kept; older ones are forgotten.
   static constexpr size_t kMaxExits = 1000;
 
-  // Notes that the worker was asked for; false if it was so before.
+  // Records the daemon's request for a worker; false if it was recorded before.
   bool AddKnown(uint64_t id) { return known_.insert(id).second; }
-  // Notes a WorkerStarted, WorkerDying or WorkerExited.
+  // Records a WorkerStarted, WorkerDying or WorkerExited.
   void Add(const pb::AgentMessage& message);
 
-  // Every worker that was ever asked for.
+  // Every worker that the daemon has ever asked for.
   std::vector<uint64_t> Known() const { return {known_.begin(), known_.end()}; }
   // The starts (and deaths) of the workers that have not ended, then the exits, oldest first.
   std::vector<pb::AgentMessage> Messages() const;

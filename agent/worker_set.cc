@@ -110,8 +110,8 @@ void WorkerSet::Sample(uint64_t id) {
   });
 }
 
-// A word can leak, with a log of the environment; being a process that the agent has started can't.
-// Orphans of a worker's descend from the agent itself.
+// The worker's word can leak, e.g. with a log of the environment; descent from the agent can't be
+// faked. Orphans of a worker descend from the agent itself.
 absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
   const auto worker = workers_.find(hello.worker_id());
   if (worker == workers_.end()) {
@@ -119,7 +119,7 @@ absl::Status WorkerSet::Admit(const pb::WorkerHello& hello, pid_t asker) const {
         absl::StrCat("this host runs no worker ", hello.worker_id()));
   }
   RETURN_IF_ERROR(worker->second->CheckHello(hello));
-  // Without a /proc of its own that can't be told; then the word has to do.
+  // Without a /proc of this namespace the descent is unknown; then the word must do.
   if (!os::ProcIsOurs() || os::DescendsFrom(asker, getpid())) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "this process was not started by worker ", hello.worker_id(), ", but by something else that ",
@@ -157,8 +157,8 @@ void WorkerSet::OnExited(pb::WorkerExited exited) {
   if (empty() && on_empty_) on_empty_();
 }
 
-// A process inherits its worker's number in its environment, whatever session or group it has made
-// for itself.
+// A process inherits its worker's id in its environment, whatever session or group it has made for
+// itself.
 bool WorkerSet::OutlivedItsWorker(pid_t pid) const {
   std::ifstream file(absl::StrCat("/proc/", pid, "/environ"));
   for (std::string entry; std::getline(file, entry, '\0');) {

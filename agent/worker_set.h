@@ -20,9 +20,9 @@
 
 namespace hvd::agent {
 
-// Starts and stops workers, reports on them to the daemon and sends their output on, no faster than
-// it is taken. Belongs to the loop's thread. REQUIRES: this process is a subreaper,
-// and has no other children.
+// Starts and stops workers, reports on them to the daemon, and forwards their output no faster than
+// it is taken. Belongs to the loop's thread. REQUIRES: this process is a subreaper, and has no
+// other children.
 class WorkerSet {
  public:
   // Takes WorkerStarted, WorkerDying, WorkerExited and WorkerSampled messages.
@@ -32,17 +32,19 @@ class WorkerSet {
             Report report);
   ~WorkerSet();
 
-  // Workers that are started from now on learn that the job is elastic; one that a signal has
+  // Workers that are started from now on run as those of an elastic job. A worker that a signal has
   // stopped is killed after Worker::kStoppedChecks times `check_interval`.
   void MakeElastic(absl::Duration check_interval);
 
-  // Reports that it was started, or why it could not be. Ignored if it was asked for before.
+  // Starts a worker and reports that, or why it could not be started. Does nothing if the worker
+  // was asked for before.
   void Start(const pb::StartWorker& start);
   void Stop(const std::vector<uint64_t>& ids, absl::Duration grace);
   void StopAll(absl::Duration grace);
 
-  // Whether `asker` (0: it can't be seen from here) may have what its worker gets.
-  //   PermissionDenied: there is no such worker, or it does not belong to that; says why.
+  // Whether `asker` (0: it can't be seen from here) may receive its worker's resources.
+  // Errors:
+  //   - PermissionDenied: there is no such worker, or `asker` does not belong to it; says why.
   absl::Status Admit(const pb::WorkerHello& hello, pid_t asker) const;
 
   // As Worker::Adopt, WatchProcess and OfferStackPipe. REQUIRES: Has(id).
@@ -50,24 +52,25 @@ class WorkerSet {
   absl::StatusOr<int> WatchProcess(uint64_t id) { return workers_.at(id)->WatchProcess(); }
   absl::StatusOr<int> OfferStackPipe(uint64_t id) { return workers_.at(id)->OfferStackPipe(); }
 
-  // Finds out what the worker is doing, and reports it. Ignored if it has ended.
+  // Samples what the worker is doing, and reports it. Does nothing if it has ended.
   void Sample(uint64_t id);
 
-  // The memory in which worker `id` finds the commits of its predecessors in its slot, and keeps
-  // its own; borrowed. It is freed when this object and all workers are gone. REQUIRES: Has(id).
-  //   Codes of errno: no memory or descriptor to be had.
+  // The memory with the commits of the predecessors of worker `id` in its slot, and for its own
+  // commits; borrowed. It is freed when this object and all workers are gone. REQUIRES: Has(id).
+  // Errors:
+  //   - codes of errno: no memory or descriptor available.
   absl::StatusOr<int> CommitArena(uint64_t id);
 
-  // Tells its workers to go on writing: what there was has been taken.
+  // Lets the workers write again: their earlier output has been taken.
   void ResumeOutput();
 
-  // Reaps what has come to this process because its parent ended, and kills what has outlived its
+  // Reaps orphans that became this process's children, and kills those that have outlived their
   // worker.
   void ReapOrphans();
 
   bool Has(uint64_t id) const { return workers_.count(id) > 0; }
   bool empty() const { return workers_.empty(); }
-  // All that it has reported.
+  // The log of the set's reports on workers.
   const WorkerLog& log() const { return log_; }
   // Called each time when the last worker is gone.
   void set_on_empty(std::function<void()> on_empty) { on_empty_ = std::move(on_empty); }

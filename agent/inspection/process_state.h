@@ -1,4 +1,4 @@
-// What the kernel says that a process is doing.
+// The state and the signal handlers of a process, from /proc.
 #ifndef AGENT_INSPECTION_PROCESS_STATE_H_
 #define AGENT_INSPECTION_PROCESS_STATE_H_
 
@@ -6,12 +6,12 @@
 
 namespace hvd::agent::inspection {
 
-// As in /proc: 'R' runs, 'S' sleeps, 'D' sleeps and can't be interrupted, 'T' was stopped by a
-// signal, 't' by a debugger, 'Z' has ended; 0: there is no such process.
+// The state letter of /proc: 'R' runs, 'S' sleeps, 'D' sleeps and can't be interrupted, 'T' was
+// stopped by a signal, 't' by a debugger, 'Z' has ended; 0: there is no such process.
 char StateOf(pid_t pid);
 
-// Whether a signal (SIGSTOP, SIGTSTP, ...) has stopped the process. A debugger's stop does not
-// count, nor does a process that there is not.
+// Whether a signal (SIGSTOP, SIGTSTP, ...) has stopped the process. False for a debugger's stop,
+// and if there is no such process.
 bool IsStopped(pid_t pid);
 
 // Whether the process has a handler for the signal.

@@ -56,7 +56,7 @@ void StackProbe::Ask(std::function<void(StackSample)> answer) {
   answer_ = std::move(answer);
   Read();
   ready_ = ready_ || dump_.rfind(kReady, 0) == 0;
-  dump_.clear();  // of an earlier question, too late
+  dump_.clear();  // a late answer to an earlier signal
   const bool asked =
       SendSignal() &&
       loop_.Watch(pipe_.read.get(), EPOLLIN, [this](uint32_t) { OnReadable(); }).ok();
@@ -66,7 +66,7 @@ void StackProbe::Ask(std::function<void(StackSample)> answer) {
   });
 }
 
-// One that is stopped would answer when it goes on.
+// A stopped process would answer only after it is continued.
 bool StackProbe::SendSignal() const {
   return ready_ && Catches(process_.pid(), Signal()) && StateOf(process_.pid()) != 'T' &&
          process_.Signal(Signal());
@@ -100,7 +100,7 @@ void StackProbe::Answer(StackSample sample) {
     if (timer->has_value()) loop_.Cancel(**timer);
     timer->reset();
   }
-  // It may destroy this object.
+  // The callback may destroy this object.
   std::exchange(answer_, nullptr)(std::move(sample));
 }
 

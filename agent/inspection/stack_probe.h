@@ -1,4 +1,4 @@
-// Looks what a process is doing.
+// A probe for the Python stack of a running process.
 #ifndef AGENT_INSPECTION_STACK_PROBE_H_
 #define AGENT_INSPECTION_STACK_PROBE_H_
 
@@ -21,37 +21,39 @@ namespace hvd::agent::inspection {
 
 struct StackSample {
   std::string doing;               // a clause: "is at train.py:42 in load"
-  std::vector<std::string> stack;  // see ParseStack; empty: not to be had
+  std::vector<std::string> stack;  // see ParseStack; empty: not available
 };
 
-// What the kernel says that a process is doing, as a sample without a stack. `has_ended` is the
-// caller's word: what /proc does not tell is no proof of it.
+// A sample without a stack, from the state of the process in /proc. `has_ended`: the caller knows
+// that the process has ended; its absence from /proc is no proof of that.
 StackSample SampleByKernel(pid_t process, bool has_ended);
 
-// Asks one process for its Python stack: sends it a signal, on which it writes (faulthandler) to a
-// pipe of this object. That works whatever it is doing: the handler takes no lock of Python's. A
-// process gets it only after it has written kReady to the pipe, and if it has a handler, since it
-// would end without one. Belongs to the loop's thread.
+// Asks one process for its Python stack. It sends a signal, on which the process writes its stack
+// (faulthandler) to a pipe of this object. That works whatever the process is doing: the handler
+// takes no lock of Python's. A process gets the signal only after it has written kReady to the
+// pipe, and if it has a handler, since it would end without one. Belongs to the loop's thread.
 class StackProbe {
  public:
-  // A real-time signal, so that it means nothing to anybody else.
+  // A real-time signal, since these have no other meaning.
   static int Signal() { return SIGRTMAX - 9; }
 
-  // The process has its handler.
+  // Written by the process when its handler is installed.
   static constexpr char kReady[] = "ready\n";
 
-  // For the process to answer; then it is described as the kernel sees it.
+  // The time for an answer; after it the process is described by its state in /proc.
   static constexpr absl::Duration kPatience = absl::Seconds(1);
 
-  //   ResourceExhausted: no descriptor to be had.   NotFound: there is no such process.
+  // Errors:
+  //   - ResourceExhausted: no descriptor available.
+  //   - NotFound: there is no such process.
   static absl::StatusOr<std::unique_ptr<StackProbe>> Create(EventLoop& loop, pid_t process);
   ~StackProbe();
 
-  // For the process to write to; a full pipe does not stop it. Borrowed.
+  // The end of the pipe for the process to write to; a full pipe does not stop it. Borrowed.
   int fd() const { return pipe_.write.get(); }
 
-  // Calls `answer` once, from the loop, unless the probe is destroyed before. A question that comes
-  // while another is not answered has no answer of its own.
+  // Calls `answer` once, from the loop, unless the probe is destroyed before. A call while another
+  // is pending is ignored: its `answer` is never called.
   void Ask(std::function<void(StackSample)> answer);
 
  private:
@@ -66,7 +68,7 @@ class StackProbe {
   const Pipe pipe_;
   bool ready_ = false;
   std::string dump_;
-  std::function<void(StackSample)> answer_;  // null: nothing was asked
+  std::function<void(StackSample)> answer_;  // null: no call is pending
   std::optional<EventLoop::TimerId> patience_timer_, settle_timer_;
 };
 

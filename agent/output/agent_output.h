@@ -1,4 +1,4 @@
-// Where an agent's words and its workers' output go: to the launcher, or to this process's own
+// The destination of an agent's messages and its workers' output: the launcher, or this process's
 // stdout and stderr.
 #ifndef AGENT_OUTPUT_AGENT_OUTPUT_H_
 #define AGENT_OUTPUT_AGENT_OUTPUT_H_
@@ -10,21 +10,21 @@
 
 namespace hvd::agent::output {
 
-// Never waits: what is not taken at once is kept, and whoever produces much asks full() first.
-// Belongs to the loop's thread.
+// Never waits: output that is not taken at once is kept. Producers of much output check full()
+// first. Belongs to the loop's thread.
 class AgentOutput {
  public:
   virtual ~AgentOutput() = default;
 
-  // Dropped if nobody takes it any more.
+  // Drops the frame if its destination is gone.
   virtual void Send(const pb::AgentFrame& frame) = 0;
 
-  // No more should be produced.
+  // Whether producers should pause.
   virtual bool full() const = 0;
-  // Everything has been taken.
+  // Whether everything has been taken.
   virtual bool idle() const = 0;
 
-  // Called from the loop each time when everything has been taken, or can't be any more.
+  // Called from the loop each time when everything has been taken, or can't be taken any more.
   void set_on_idle(std::function<void()> on_idle) { on_idle_ = std::move(on_idle); }
 
  protected:

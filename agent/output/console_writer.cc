@@ -14,7 +14,7 @@ console::OutputSinkOptions Unbounded(int out, int err) {
   console::OutputSinkOptions options;
   options.stdout_fd = out;
   options.stderr_fd = err;
-  // Write must not wait on the loop's thread: full() is what holds the workers back.
+  // Write must not wait on the loop's thread; full() slows the workers down instead.
   options.max_backlog_bytes = std::numeric_limits<size_t>::max();
   return options;
 }
@@ -39,7 +39,7 @@ void ConsoleWriter::Send(const pb::AgentFrame& frame) {
   const size_t bytes = words.size() + output.line().size() + 1;
   waiting_ += bytes;
   unmarked_ += bytes;
-  // One mark at a time: it comes back when all before it is written.
+  // One mark at a time. It is called back when everything before it is written.
   if (!std::exchange(marked_, true)) OnDrained(0);
 }
 

@@ -1,4 +1,4 @@
-// The output of an agent that nobody launched: to stdout and stderr, as horovodrun shows it.
+// The output of an agent without a launcher: stdout and stderr, in horovodrun's format.
 #ifndef AGENT_OUTPUT_CONSOLE_WRITER_H_
 #define AGENT_OUTPUT_CONSOLE_WRITER_H_
 
@@ -10,14 +10,15 @@
 
 namespace hvd::agent::output {
 
-// Workers' lines with "[rank]<stdout>:" in front; the agent's own words to stderr. What can't be
-// written, to a full disk, is told once and costs nothing else. Belongs to the
-// loop's thread. REQUIRES: the loop runs no more when it is destroyed.
+// Writes workers' lines with the prefix "[rank]<stdout>:", and the agent's messages to stderr. A
+// write error, e.g. a full disk, is reported once and has no other effect. Belongs to the loop's
+// thread.
+// REQUIRES: the loop no longer runs when this is destroyed.
 class ConsoleWriter : public AgentOutput {
  public:
   static constexpr size_t kFullBytes = 1 << 20;
 
-  // The descriptors are borrowed, and not made non-blocking: others may share them.
+  // The descriptors are borrowed. They stay in blocking mode, since others may share them.
   ConsoleWriter(EventLoop& loop, int out, int err);
 
   void Send(const pb::AgentFrame& frame) override;

@@ -22,7 +22,7 @@ void FrameWriter::SendRaw(absl::string_view bytes) {
   if (was_idle) WriteWhatGoes();
   if (idle()) return;
   if (!watching_) {
-    // Files can't be waited for, but they never make one wait either.
+    // epoll refuses regular files, but writes to them do not block either.
     watching_ = loop_.Watch(fd_, EPOLLOUT, [this](uint32_t) { OnWritable(); }).ok();
   } else {
     loop_.Change(fd_, EPOLLOUT);

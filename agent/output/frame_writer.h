@@ -1,4 +1,4 @@
-// The agent's stdout: frames to the launcher.
+// A writer of frames to the launcher, on the agent's stdout.
 #ifndef AGENT_OUTPUT_FRAME_WRITER_H_
 #define AGENT_OUTPUT_FRAME_WRITER_H_
 
@@ -10,10 +10,10 @@
 
 namespace hvd::agent::output {
 
-// What the launcher does not take at once is kept. Belongs to the loop's thread.
+// Keeps what the launcher does not take at once. Belongs to the loop's thread.
 class FrameWriter : public AgentOutput {
  public:
-  // When that much is waiting, no more should be produced.
+  // The number of waiting bytes from which full() is true.
   static constexpr size_t kFullBytes = 1 << 20;
 
   // `fd` is borrowed and made non-blocking.

@@ -1,4 +1,4 @@
-// A worker's output, from bytes to lines.
+// A splitter of a worker's output into lines.
 #ifndef AGENT_OUTPUT_LINE_SPLITTER_H_
 #define AGENT_OUTPUT_LINE_SPLITTER_H_
 
@@ -10,14 +10,14 @@
 namespace hvd::agent::output {
 
 // Cuts a stream of bytes after each '\n', "\r\n" and '\r' (progress bars use it alone), and after
-// kMaxLineBytes where there is none. Nothing is added or lost. Not thread-safe.
+// kMaxLineBytes without one of these. Adds and drops no bytes. Not thread-safe.
 class LineSplitter {
  public:
   static constexpr size_t kMaxLineBytes = 64 << 10;
   using Take = std::function<void(absl::string_view line)>;
 
   void Append(absl::string_view bytes, const Take& take);
-  // The stream is over: gives the last line if it lacks its end.
+  // The end of the stream: gives the last line if it has no line end.
   void Finish(const Take& take);
 
  private:

@@ -1,4 +1,4 @@
-// The last lines of a worker's stderr, as the report on its end quotes them.
+// The last lines of a worker's stderr, for the report of its exit.
 #ifndef AGENT_OUTPUT_STDERR_TAIL_H_
 #define AGENT_OUTPUT_STDERR_TAIL_H_
 
@@ -17,13 +17,13 @@ std::string ToUtf8(absl::string_view text);
 class StderrTail {
  public:
   static constexpr size_t kMaxLines = 40;
-  static constexpr size_t kMaxLineBytes = 2048;  // of each line that much is kept
+  static constexpr size_t kMaxLineBytes = 2048;  // longer lines are cut off
 
-  // One line with its end, as LineSplitter gives it. A line that ends with '\r' only lasts until
-  // the next one, as on a terminal.
+  // Takes one line with its line end, as LineSplitter gives it. A line that ends with '\r' only is
+  // replaced by the next one, as on a terminal.
   void Append(absl::string_view line);
 
-  // Oldest first, valid UTF-8, without their ends.
+  // Oldest first, valid UTF-8, without line ends.
   const std::deque<std::string>& lines() const { return lines_; }
 
  private:

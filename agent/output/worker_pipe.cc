@@ -6,7 +6,7 @@ namespace hvd::agent::output {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// Bounds what a process can force on us that goes on writing while we look for the end.
+// Bounds the reading from a process that goes on writing while the rest of its output is read.
 constexpr int kMaxReadsOfRest = 8;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One output stream of a worker.
+// A reader of one output stream of a worker.
 #ifndef AGENT_OUTPUT_WORKER_PIPE_H_
 #define AGENT_OUTPUT_WORKER_PIPE_H_
 
@@ -19,10 +19,10 @@ class WorkerPipe {
   WorkerPipe(EventLoop& loop, Fd fd, LineSplitter::Take take, std::function<void()> on_end);
   ~WorkerPipe();
 
-  // While it is paused nothing is read, so that the worker waits.
+  // While paused it reads nothing, so that the worker has to wait.
   void set_paused(bool paused);
 
-  // Reads what is there now, paused or not, but no more than a pipe can hold several times over.
+  // Reads what is there now, paused or not, but at most a few times what a pipe can hold.
   void ReadRest();
   // Gives the last line, whole or not, and reads no more.
   void Close();
@@ -30,7 +30,7 @@ class WorkerPipe {
   bool open() const { return fd_.valid(); }
 
  private:
-  // Returns whether there may be more.
+  // Returns whether more may be there.
   bool ReadOnce();
 
   EventLoop& loop_;

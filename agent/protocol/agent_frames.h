@@ -1,4 +1,4 @@
-// Takes an agent's stdout apart: first whatever a login shell printed, then frames.
+// A parser of an agent's stdout: the text that a login shell printed, then frames.
 #ifndef AGENT_PROTOCOL_AGENT_FRAMES_H_
 #define AGENT_PROTOCOL_AGENT_FRAMES_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd::agent::protocol {
 
-// The last bytes of a text that may be endless.
+// The last bytes of a text of any length.
 class TextTail {
  public:
   static constexpr size_t kMaxBytes = 4096;
@@ -27,11 +27,13 @@ class TextTail {
 // Not thread-safe.
 class AgentFrameReader {
  public:
-  // Takes bytes as they come and calls `take` for each whole frame.
-  //   InvalidArgument: these are not frames of this version; the stream can't be read any further.
+  // Takes bytes as they arrive and calls `take` for each whole frame.
+  // Errors:
+  //   - InvalidArgument: these are not frames of this version; the stream can't be read any
+  //     further.
   absl::Status Append(absl::string_view bytes, const std::function<void(pb::AgentFrame&&)>& take);
 
-  // What came before the frames; once frames have begun, nothing.
+  // The last of the text before the frames; empty once frames have begun.
   const std::string& noise() const { return noise_.text(); }
 
  private:

@@ -1,4 +1,4 @@
-// What launcher and agent must agree on besides proto/agent.proto.
+// Constants of the protocol of launcher and agent, beside proto/agent.proto.
 #ifndef AGENT_PROTOCOL_AGENT_PROTOCOL_H_
 #define AGENT_PROTOCOL_AGENT_PROTOCOL_H_
 
@@ -6,11 +6,10 @@ namespace hvd::agent::protocol {
 
 inline constexpr char kAgentProgram[] = "horovod-agent";
 
-// On the agent's stdout, everything before this is what a login shell printed; everything after it
-// is frames.
+// The mark on the agent's stdout before its frames. Text before it was printed by a login shell.
 inline constexpr char kFrameMagic[] = "\nHOROVOD-AGENT-FRAMES-1\n";
 
-// How an agent exits that has sent a refusal.
+// The exit code of an agent that has sent a refusal.
 inline constexpr int kAgentRefusedExitCode = 2;
 
 }  // namespace hvd::agent::protocol

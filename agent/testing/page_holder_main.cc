@@ -1,6 +1,6 @@
-// For tests: asks the agent as a worker does, holds the liveness page that comes with the answer,
-// prints its number, and waits for its end. With the argument "leave" it ends by itself at once;
-// with "arena" it only prints which file holds the commits, with "answer" what it was told.
+// A stand-in for a worker in tests: asks the agent as a worker does, holds the liveness page that
+// comes with the answer, prints its pid, and waits to be killed. With the argument "leave" it exits
+// at once; with "arena" it only prints which file holds the commits, with "answer" the answer.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// For tests: horovod-agent with a daemon that starts one worker per slot, and nothing else, and
-// whose credentials are not looked at. The job is elastic on a host of the name "elastic".
+// A horovod-agent for tests, with a daemon that only starts one worker per slot and does not check
+// credentials. The job is elastic on a host named "elastic".
 #include <memory>
 #include <string>
 
@@ -21,7 +21,7 @@ class ScriptedLink : public rendezvous::client::AgentLink {
       callbacks_.on_command(command);
     }
   }
-  // When one worker has ended, so does the job, and with a drain.
+  // The job ends when one worker has ended, and at a drain.
   void Send(pb::AgentMessage message) override {
     if (!message.has_exited() && !message.has_draining()) return;
     pb::AgentCommand command;
