@@ -16,8 +16,8 @@ namespace {
 
 constexpr absl::Duration kPythonTime = absl::Seconds(20);
 
-// A line for the interpreter and one for each package: its version, "?" if it names none, or
-// nothing. The last one is NCCL's version, of a library that is installed or comes with torch.
+// Prints a line for the interpreter and one for each package: its version, "?" if it names none, or
+// nothing. The last line is the version of NCCL, of an installed library or the one of torch.
 constexpr char kQuestion[] = R"(
 import importlib.metadata, importlib.util, sys
 print(sys.executable)
@@ -91,7 +91,7 @@ absl::StatusOr<PythonFacts> AskPython() {
   ASSIGN_OR_RETURN(os::Process process, os::Process::Spawn(options));
   output.write.reset();
   ASSIGN_OR_RETURN(std::string answer, ReadAnswer(process, std::move(output.read)));
-  process.Signal(SIGKILL);  // It has closed its stdout: there is nothing more to come.
+  process.Signal(SIGKILL);  // It has closed its stdout, so its output is complete.
   const std::vector<std::string> lines = absl::StrSplit(answer, '\n');
   if (lines.size() < 5) return absl::InternalError("python3 does not work; see its message above");
   return PythonFacts{lines[0], lines[1], lines[2], lines[3]};

@@ -1,4 +1,4 @@
-// horovodrun --check-build: what this build can do here, and why not what it can't.
+// The report of horovodrun --check-build: the features of this build, and why others are missing.
 #ifndef LAUNCHER_CHECK_BUILD_H_
 #define LAUNCHER_CHECK_BUILD_H_
 
@@ -8,7 +8,7 @@
 
 namespace hvd::launcher {
 
-// What a Python interpreter sees; empty texts: not there.
+// The packages that a Python interpreter finds; empty texts: not there.
 struct PythonFacts {
   std::string executable;
   std::string torch_version;
@@ -16,8 +16,11 @@ struct PythonFacts {
   std::string nccl_version = "";
 };
 
-// Asks the `python3` of the PATH without importing what takes long.
-//   NotFound: there is none.   Internal: it does not work; says how.   DeadlineExceeded: no answer.
+// Asks the `python3` of the PATH, without slow imports.
+// Errors:
+//   - NotFound: there is none.
+//   - Internal: it does not work; says how.
+//   - DeadlineExceeded: no answer.
 absl::StatusOr<PythonFacts> AskPython();
 
 // Horovod's table. Pure.

@@ -20,7 +20,7 @@ namespace {
 constexpr absl::Duration kResolveTimeout = absl::Seconds(5);
 constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 
-// A daemon's possible addresses, and what it takes to be let in.
+// A daemon's possible addresses, and the credentials for it.
 struct Daemon {
   std::vector<std::string> addresses;
   rendezvous::security::PeerCredentials credentials;
@@ -101,7 +101,7 @@ absl::StatusOr<pb::GetStatusResponse> StatusOf(const Daemon& daemon) {
   });
 }
 
-// A line each.
+// The list of jobs, a line each.
 std::string JobList(const std::vector<pb::JobFile>& jobs) {
   std::string text = absl::StrCat(jobs.size(), " jobs run here; --job ID shows one of them\n\n");
   for (const pb::JobFile& job : jobs) {

@@ -1,4 +1,4 @@
-// `horovodrun status` and `horovodrun drain HOST`.
+// The commands `horovodrun status` and `horovodrun drain HOST`.
 #ifndef LAUNCHER_CONTROL_H_
 #define LAUNCHER_CONTROL_H_
 
@@ -9,11 +9,13 @@
 
 namespace hvd::launcher {
 
-// Asks the job's daemon and returns the text to print; of several jobs a list. `job_realm`: see
-// kJobRealm.
-//   NotFound: no such job, host or file.   InvalidArgument: several jobs run, and which one is
-//   to be drained? FailedPrecondition: the job is not elastic, or is over.   Unavailable,
-//   DeadlineExceeded: its daemon does not answer. One line each.
+// Calls the job's daemon and returns the text to print; for the status of several jobs a list.
+// `job_realm`: see kJobRealm.
+// Errors: one line each.
+//   - NotFound: no such job, host or file.
+//   - InvalidArgument: several jobs run, and the options do not say which one to drain.
+//   - FailedPrecondition: the job is not elastic, or is over.
+//   - Unavailable, DeadlineExceeded: its daemon does not answer.
 absl::StatusOr<std::string> Control(const cli::ControlOptions& options,
                                     const std::string& job_realm);
 

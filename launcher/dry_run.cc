@@ -10,7 +10,7 @@
 namespace hvd::launcher {
 namespace {
 
-// A line a rank, with what the workers find in HOROVOD_RANK and its like.
+// A line for each rank, with the workers' values of HOROVOD_RANK and the related variables.
 std::string RankTable(const std::vector<plan::PlannedHost>& hosts) {
   std::string table = "\n  rank  local_rank  local_size  cross_rank  cross_size  host\n";
   for (size_t i = 0; i < hosts.size(); ++i) {

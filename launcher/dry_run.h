@@ -1,4 +1,4 @@
-// horovodrun --dry-run: what would be started where. Pure.
+// The report of horovodrun --dry-run: the processes that a job would start, and their hosts. Pure.
 #ifndef LAUNCHER_DRY_RUN_H_
 #define LAUNCHER_DRY_RUN_H_
 
@@ -9,9 +9,9 @@
 
 namespace hvd::launcher {
 
-// The plan's table, the place of each rank (static jobs), where the daemon would listen, the
-// variables that flags and the file of settings stand for (those of -x without their values), and
-// what has not been checked.
+// The plan's table, the place of each rank (static jobs), the daemon's listen addresses, the
+// variables set by flags and by the file of settings (those of -x without their values), and a note
+// on what has not been checked.
 std::string DryRunText(const plan::JobPlan& plan, const cli::Options& options);
 
 }  // namespace hvd::launcher

@@ -25,7 +25,7 @@ struct Key {
 
 constexpr char kController[] = "controller";
 
-// Horovod's keys, and a few for what it does not have. All others are mistakes.
+// Horovod's keys, and some of its keys that this version lacks. All others are mistakes.
 const std::vector<Key>& Keys() {
   static const auto* const keys = [] {
     auto* all = new std::vector<Key>{
@@ -73,7 +73,7 @@ std::string UnknownKey(const std::string& name) {
 }
 
 absl::StatusOr<std::string> SwitchArgument(const Key& key, const options::Setting& setting) {
-  // All that PyYAML, which Horovod reads its file with, takes for these.
+  // All spellings that PyYAML, Horovod's parser, takes for these.
   const auto is_one_of = [&](std::initializer_list<absl::string_view> words) {
     return setting.kind == options::Setting::Kind::kPlain &&
            std::find(words.begin(), words.end(), setting.value) != words.end();
@@ -96,7 +96,7 @@ absl::StatusOr<std::string> ControllerArgument(const options::Setting& setting) 
       absl::StrCat(kController, ": '", setting.value, "' is not gloo or mpi"));
 }
 
-// Empty: it asks for nothing.
+// The argument of a setting; empty: none.
 absl::StatusOr<std::string> ArgumentOf(const options::Setting& setting) {
   const Key* key = FindKey(setting.key);
   if (key == nullptr && !IsGroup(setting.key)) {

@@ -1,4 +1,4 @@
-// Horovod's YAML file of settings (--config-file), as the flags that its keys stand for.
+// Horovod's YAML file of settings (--config-file), as the flags of its keys.
 #ifndef LAUNCHER_CLI_CONFIG_FILE_H_
 #define LAUNCHER_CLI_CONFIG_FILE_H_
 
@@ -16,12 +16,12 @@ struct ConfigFlag {
 };
 
 // `file` is its name in messages. Pure.
-//   InvalidArgument: an unknown key, a key without a value, or a value of the wrong type; one line
-//   that begins with file:line.
+// Errors: one line that begins with file:line.
+//   - InvalidArgument: an unknown key, a key without a value, or a value of the wrong type.
 absl::StatusOr<std::vector<ConfigFlag>> FlagsOfSettings(
     const std::vector<options::Setting>& settings, const std::string& file);
 
-// Errors as FlagsOfSettings and ReadSettings.
+// Errors: those of FlagsOfSettings and ReadSettings.
 absl::StatusOr<std::vector<ConfigFlag>> ReadConfigFile(const std::string& file);
 
 }  // namespace hvd::launcher::cli

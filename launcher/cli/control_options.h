@@ -23,10 +23,12 @@ struct ControlOptions {
 // Whether horovodrun's arguments, without the program's name, are such a command.
 bool IsControlCommand(const std::vector<std::string>& args);
 
-// The command that was probably meant by a word that is none; empty: it looks like neither.
+// The command that was probably meant by a word that is not a command; empty: it resembles neither.
 std::string SimilarControlCommand(const std::string& word);
 
-// REQUIRES: IsControlCommand(args).   InvalidArgument: one line that says what is wrong.
+// REQUIRES: IsControlCommand(args).
+// Errors: one line that says what is wrong.
+//   - InvalidArgument: a wrong command line.
 absl::StatusOr<ControlOptions> ParseControlOptions(const std::vector<std::string>& args);
 
 // `action`: "status" or "drain".

@@ -10,8 +10,8 @@
 namespace hvd::launcher::cli {
 namespace {
 
-// Set by an agent for each of its workers. A launcher that runs inside a worker of another job must
-// not hand on that job's.
+// Variables that an agent sets for each of its workers. A launcher that runs inside a worker of
+// another job must not pass on that job's.
 constexpr const char* kPerWorker[] = {
     "HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID",   "HOROVOD_RANK",       "HOROVOD_SIZE",
     "HOROVOD_LOCAL_RANK",   "HOROVOD_LOCAL_SIZE",  "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",

@@ -18,7 +18,7 @@
 namespace hvd::launcher::cli {
 namespace {
 
-// Horovod's flags; fills `options_` as they are met. One use.
+// Parses Horovod's flags into `options_`. One use.
 class Parser {
  public:
   explicit Parser(const Environment& environment)
@@ -221,7 +221,7 @@ absl::StatusOr<Options> Parser::Parse(const std::vector<std::string>& args,
   return std::move(options_);
 }
 
-// The options that the file sets, each of them checked.
+// The options set by the file, each of them checked.
 absl::StatusOr<std::vector<std::string>> DefaultsFrom(const std::string& file,
                                                       const Environment& environment) {
   const absl::StatusOr<std::vector<ConfigFlag>> flags = ReadConfigFile(file);

@@ -1,5 +1,5 @@
-// What the user asked horovodrun for. Horovod's own flags (see --help) and its file of settings;
-// those of features that this version lacks are known and refused, never ignored.
+// The parsed command line of horovodrun: Horovod's own flags (see --help) and its file of settings.
+// Flags of features that this version lacks are recognised and refused, never ignored.
 #ifndef LAUNCHER_CLI_OPTIONS_H_
 #define LAUNCHER_CLI_OPTIONS_H_
 
@@ -35,18 +35,21 @@ struct Options {
   std::string metrics;      // an address to serve them at; empty: none
   OutputOptions output;
   bool verbose = false;
-  bool dry_run = false;         // only say what would be done
+  bool dry_run = false;         // only print what would be done
   bool end_with_stdin = false;  // the end of stdin is a reason to stop
-  int handover_fd = -1;         // see launcher/job/handover.h; -1: there is nobody
+  int handover_fd = -1;         // see launcher/job/handover.h; -1: none
 
   std::vector<Assignment> tunables;  // of flags that stand for a variable of the runtime
   std::vector<Assignment> exports;   // of -x
   std::vector<std::string> command;
 };
 
-// `args` without the program's name. Reads the file of --config-file; what it sets counts where no
-// flag says otherwise.   InvalidArgument, NotFound: one line that says which flag, or which line of
-// the file, is wrong and what would be right.
+// `args` without the program's name. Reads the file of --config-file, whose settings apply where
+// the flags do not set another value.
+// Errors: one line that says which flag, or which line of the file, is wrong and what would be
+// right.
+//   - InvalidArgument: a wrong flag or setting.
+//   - NotFound: a file can't be read.
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args,
                                      const Environment& environment);
 

@@ -1,4 +1,4 @@
-// horovodrun's flags for what becomes of the workers' output.
+// horovodrun's flags for the workers' output.
 #ifndef LAUNCHER_CLI_OUTPUT_FLAGS_H_
 #define LAUNCHER_CLI_OUTPUT_FLAGS_H_
 
@@ -13,16 +13,17 @@ namespace hvd::launcher::cli {
 struct OutputOptions {
   std::string directory;     // empty: no files
   int64_t rotate_bytes = 0;  // 0: files grow without limit
-  int rotated_files = 0;     // older ones that are kept, of each
+  int rotated_files = 0;     // the number of older ones to keep, of each
   bool timestamps = false;
   bool json = false;
 };
 
-// Collects them while a FlagTable parses. One use; must outlive the table's Parse.
+// Collects the flags' values while a FlagTable parses. One use; must outlive the table's Parse.
 class OutputFlags {
  public:
   void Declare(options::FlagTable& flags);
-  // InvalidArgument: flags that have no meaning together; names them.
+  // Errors:
+  //   - InvalidArgument: flags that have no meaning together; names them.
   absl::StatusOr<OutputOptions> Finish() const;
 
  private:

@@ -1,4 +1,4 @@
-// horovodrun's flags that stand for a variable of the workers' runtime.
+// horovodrun's flags for variables of the workers' runtime.
 #ifndef LAUNCHER_CLI_RUNTIME_FLAGS_H_
 #define LAUNCHER_CLI_RUNTIME_FLAGS_H_
 
@@ -12,13 +12,13 @@
 
 namespace hvd::launcher::cli {
 
-// The flags of settings::RuntimeSettings(); collects their values while a FlagTable parses. One
-// use; must outlive the table's Parse.
+// Declares the flags of settings::RuntimeSettings() and collects their values while a FlagTable
+// parses. One use; must outlive the table's Parse.
 class RuntimeFlags {
  public:
   void Declare(options::FlagTable& flags);
 
-  // The variables that were given, without those that need another one that is not
+  // The variables that were given, except those that need another variable that was not given
   // (RuntimeSetting::only_with).
   std::vector<Assignment> variables() const;
 

@@ -1,5 +1,5 @@
-// Horovod's flags for features that this version lacks: recognised, so that the refusal can say
-// what to do instead.
+// Horovod's flags for features that this version lacks. They are recognised, so that the refusal
+// can name an alternative.
 #ifndef LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_
 #define LAUNCHER_CLI_UNAVAILABLE_FLAGS_H_
 

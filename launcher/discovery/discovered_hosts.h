@@ -1,4 +1,4 @@
-// What a host discovery script prints. Pure.
+// A parser of a host discovery script's output. Pure.
 #ifndef LAUNCHER_DISCOVERY_DISCOVERED_HOSTS_H_
 #define LAUNCHER_DISCOVERY_DISCOVERED_HOSTS_H_
 
@@ -10,9 +10,10 @@
 
 namespace hvd::launcher::discovery {
 
-// One host a line, "name" or "name:slots"; blank lines don't count. `slots_per_host` is for lines
-// without slots; 0: there must be none. No host at all is a list like any other.
-//   InvalidArgument: a line of another form, or a host that comes twice; says which line.
+// One host a line, "name" or "name:slots"; blank lines are ignored. `slots_per_host` is for lines
+// without slots; 0: there must be no such line. A list without hosts is valid.
+// Errors:
+//   - InvalidArgument: a line of another form, or a host that comes twice; says which line.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseDiscoveredHosts(
     absl::string_view text, int slots_per_host);
 

@@ -1,4 +1,4 @@
-// The list of hosts as a user writes it on the command line: "host1:2,host2:4". Pure.
+// The list of hosts on a command line: "host1:2,host2:4". Pure.
 #ifndef LAUNCHER_DISCOVERY_HOST_LIST_H_
 #define LAUNCHER_DISCOVERY_HOST_LIST_H_
 
@@ -10,20 +10,25 @@
 
 namespace hvd::launcher::discovery {
 
-// "name:slots"; a numeric IPv6 address stands in brackets, which the result's name lacks.
-//   InvalidArgument: not of this form; says in one line what is wrong with which entry.
+// "name:slots". A numeric IPv6 address is in brackets, which the result's name lacks.
+// Errors:
+//   - InvalidArgument: not of this form; says in one line what is wrong with which entry.
 absl::StatusOr<rendezvous::membership::HostSlots> ParseHost(absl::string_view entry);
 
-// Makes a host of a name and a text with its number of slots; errors as for ParseHost.
+// Makes a host of a name and a text with its number of slots.
+// Errors: those of ParseHost.
 absl::StatusOr<rendezvous::membership::HostSlots> MakeHost(absl::string_view name,
                                                            absl::string_view slots);
 
-// Entries separated by commas.   InvalidArgument: as for ParseHost, or a host that comes twice.
+// Entries separated by commas.
+// Errors:
+//   - InvalidArgument: as for ParseHost, or a host that comes twice.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostList(
     absl::string_view list);
 
 // The hosts, in order, that `num_proc` processes need; the last one keeps only the slots in use.
-//   InvalidArgument: there are fewer slots than processes.
+// Errors:
+//   - InvalidArgument: there are fewer slots than processes.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> TakeSlots(
     const std::vector<rendezvous::membership::HostSlots>& hosts, int num_proc);
 

@@ -23,11 +23,11 @@ namespace hvd::launcher::discovery {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// A list of hosts is never so long.
+// The limit of the output; lists of hosts are shorter.
 constexpr size_t kMostOutput = 4 << 20;
 constexpr size_t kTailBytes = 300;
 
-// One line of the end of what was said.
+// The end of the output, as one line.
 std::string Tail(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   if (text.size() > kTailBytes) text = text.substr(text.size() - kTailBytes);
@@ -43,7 +43,7 @@ class Run {
       : options_(options), name_(std::move(name)), loop_(loop) {}
   ~Run() { End(); }
 
-  // Returns when it is over, or `stop` is cancelled.
+  // Returns when the run is over, or `stop` is cancelled.
   HostSource::Hosts Await(absl::Duration pause, const Cancellation& stop) {
     result_ = absl::CancelledError(absl::StrCat(name_, " is not asked any more"));
     if (stop.fd() >= 0) {
@@ -72,7 +72,7 @@ class Run {
     ASSIGN_OR_RETURN(Pipe error, MakePipe());
     os::SpawnOptions options;
     options.file = "/bin/sh";
-    // The path as $0: nothing in it means anything to the shell.
+    // The path is $0, so that the shell does not interpret it.
     options.argv = {"/bin/sh", "-c", "\"$0\"", options_.path};
     options.stdout_fd = output.write.get();
     options.stderr_fd = error.write.get();
@@ -143,13 +143,13 @@ class Run {
     loop_.Stop();
   }
 
-  // Of this run nothing stays.
+  // Nothing of this run is left.
   void End() {
     Close(output_);
     Close(error_);
     if (!process_.has_value()) return;
     loop_.Forget(process_->pidfd());
-    process_->SignalGroup(SIGKILL);  // also what it left in the background
+    process_->SignalGroup(SIGKILL);  // also its background processes
     process_->Wait();
   }
 

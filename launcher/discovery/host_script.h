@@ -17,7 +17,7 @@ struct HostScriptOptions {
 };
 
 // Next runs the script once, after the pause, through /bin/sh, without arguments and with this
-// process's environment. Signals of this process are not for the thread that calls it: block them.
+// process's environment. The thread that calls it must block this process's signals.
 class HostScript : public HostSource {
  public:
   explicit HostScript(HostScriptOptions options);
@@ -25,11 +25,11 @@ class HostScript : public HostSource {
   std::string name() const override;
   bool is_dynamic() const override { return true; }
 
-  // A run that `stop` comes upon is killed, with its process group.
+  // A run in progress when `stop` is cancelled is killed, with its process group.
   // Errors:
-  //   - FailedPrecondition: it failed; with the end of what it said.
+  //   - FailedPrecondition: it failed; with the end of its output.
   //   - DeadlineExceeded: it took too long, and was killed.
-  //   - InvalidArgument: it printed what is no list.
+  //   - InvalidArgument: its output is not a list of hosts.
   //   - Unavailable: it can't be run.
   //   - Cancelled: `stop` was cancelled.
   Hosts Next(const Cancellation& stop) override;

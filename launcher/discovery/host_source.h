@@ -19,22 +19,21 @@ class HostSource {
 
   virtual ~HostSource() = default;
 
-  // What it is, for messages: "the host discovery script /x/hosts.sh".
+  // Its name in messages: "the host discovery script /x/hosts.sh".
   virtual std::string name() const = 0;
 
-  // Whether hosts may come and go while the job runs. If not, Next answers at once, and always the
-  // same.
+  // Whether hosts may come and go while the job runs. If not, Next answers at once and always
+  // returns the same hosts.
   virtual bool is_dynamic() const = 0;
 
-  // Waits until there is something to say about the hosts, and returns all that there are. After an
-  // error it may be called again.
+  // Waits for the next list and returns all hosts. After an error it may be called again.
   // Errors: one line that names the source.
   //   - Cancelled: `stop` was cancelled.
-  //   - any other: there is no list this time. Each kind of trouble has a code of its own.
+  //   - any other: there is no list this time. Each kind of failure has its own code.
   virtual Hosts Next(const Cancellation& stop) = 0;
 };
 
-// The hosts that the command line or a file names.
+// The hosts given by the command line or a file.
 class FixedHosts : public HostSource {
  public:
   explicit FixedHosts(std::vector<rendezvous::membership::HostSlots> hosts)

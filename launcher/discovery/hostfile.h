@@ -11,13 +11,18 @@
 
 namespace hvd::launcher::discovery {
 
-// "name slots=N" or "name:N"; blank lines and what follows a '#' don't count.
-//   InvalidArgument: a broken line ("file:line: what is wrong"), a host that comes twice, or none
-//   at all. `file` is for messages only.
+// "name slots=N" or "name:N"; blank lines and text after a '#' are ignored. `file` is for messages
+// only.
+// Errors:
+//   - InvalidArgument: a broken line ("file:line: what is wrong"), a host that comes twice, or no
+//     host at all.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ParseHostfile(
     absl::string_view text, const std::string& file);
 
-// Reads and parses a file.   NotFound: it can't be read; says why.   InvalidArgument: as above.
+// Reads and parses a file.
+// Errors:
+//   - NotFound: it can't be read; says why.
+//   - InvalidArgument: as ParseHostfile.
 absl::StatusOr<std::vector<rendezvous::membership::HostSlots>> ReadHostfile(
     const std::string& file);
 

@@ -1,4 +1,4 @@
-// The agents of a job as the launcher sees them.
+// The launcher's agents of a job.
 #ifndef LAUNCHER_JOB_AGENT_FLEET_H_
 #define LAUNCHER_JOB_AGENT_FLEET_H_
 
@@ -16,25 +16,25 @@
 
 namespace hvd::launcher::job {
 
-// AgentProcess::Start, or a test's own.
+// AgentProcess::Start, or a test's replacement.
 using StartAgent = std::function<absl::StatusOr<std::unique_ptr<spawn::AgentProcess>>(
     const spawn::AgentTarget&, const pb::AgentBootstrap&, spawn::AgentProcess::Callbacks)>;
 
-// What its agents tell goes to `events`, what workers write to `output`; both must outlive it. For
-// the loop's thread only. The destructor kills what still runs and waits for it.
+// Agents' events go to `events`, workers' output to `output`; both must outlive the fleet. For the
+// loop's thread only. The destructor kills the remaining agents and waits for them.
 class AgentFleet {
  public:
   AgentFleet(StartAgent start, JobEventQueue& events, console::OutputSink& output)
       : start_(std::move(start)), events_(events), output_(output) {}
 
-  // Starts an agent and returns its number, which is never used again: 0, 1, ... Errors as
-  // AgentProcess::Start.
+  // Starts an agent and returns its number, which is never used again: 0, 1, ...
+  // Errors: those of AgentProcess::Start.
   absl::StatusOr<size_t> Start(const spawn::AgentTarget& target,
                                const pb::AgentBootstrap& bootstrap);
 
   void MarkReady(size_t agent) { agents_.at(agent).ready = true; }
   void MarkExited(size_t agent) { agents_.at(agent).exited = true; }
-  // It has exited and nobody will ask for it any more.
+  // Removes an agent that has exited. Its number must not be used any more.
   void Forget(size_t agent) { agents_.erase(agent); }
 
   std::vector<size_t> agents() const;
@@ -63,7 +63,7 @@ class AgentFleet {
   std::map<size_t, Agent> agents_;
 };
 
-// "exit code 3" or "killed by signal 9 (Killed)", and the last line it said, if any.
+// "exit code 3" or "killed by signal 9 (Killed)", and the last line of its stderr, if any.
 std::string DescribeExit(const spawn::AgentExit& exit);
 
 }  // namespace hvd::launcher::job

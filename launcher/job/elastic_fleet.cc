@@ -30,7 +30,7 @@ void ElasticFleet::SetHosts(const std::vector<plan::PlannedHost>& hosts) {
   StartDue();
 }
 
-// The daemon can't tell them that there is no more work.
+// The daemon can't reach these agents to end them.
 void ElasticFleet::EndUnattached(const std::vector<std::string>& hosts) {
   std::set<std::string> ending(hosts.begin(), hosts.end());
   for (const rendezvous::membership::Membership::HostView& view : server_.Describe().hosts) {
@@ -39,7 +39,7 @@ void ElasticFleet::EndUnattached(const std::vector<std::string>& hosts) {
   for (const size_t agent : agents_.agents()) {
     if (ending.count(agents_.target(agent).host) == 0) continue;
     agents_.CloseInput(agent);
-    // An ssh that still connects does not look at its input.
+    // An ssh that is still connecting does not read its input.
     if (!agents_.ready(agent)) agents_.Kill(agent);
   }
 }
@@ -81,7 +81,7 @@ void ElasticFleet::OnExited(size_t agent, const spawn::AgentExit& exit) {
 }
 
 void ElasticFleet::Fail(const std::string& host, const std::string& why, bool refused) {
-  // If the job ends for it, that says it all.
+  // If this ends the job, the final message has the reason.
   if (!roster_.Failed(host, why, refused, clock_.Now()) || !Refused().ok()) return;
   const std::string prefix = absl::StrCat(host, ": ");
   warn_(absl::StrCat(absl::StartsWith(why, prefix) ? "" : prefix, why,

@@ -1,4 +1,4 @@
-// Keeps an agent on every host of an elastic job, as hosts come and go.
+// The agents of an elastic job, one on every host, as hosts come and go.
 #ifndef LAUNCHER_JOB_ELASTIC_FLEET_H_
 #define LAUNCHER_JOB_ELASTIC_FLEET_H_
 
@@ -17,7 +17,7 @@
 
 namespace hvd::launcher::job {
 
-// What HostRoster decides, carried out. For one thread. All that it is given must outlive it.
+// Carries out the decisions of HostRoster. For one thread. All references must outlive it.
 class ElasticFleet {
  public:
   using BootstrapMaker =
@@ -32,22 +32,26 @@ class ElasticFleet {
         make_bootstrap_(std::move(make_bootstrap)),
         warn_(std::move(warn)) {}
 
-  // These are the hosts that there are now: the daemon is told, and agents are started. Agents that
-  // the daemon does not know yet, on hosts that are not among them any more, are ended.
+  // Takes the current list of hosts: reports it to the daemon and starts agents. Ends the agents on
+  // other hosts that are not attached to the daemon.
   void SetHosts(const std::vector<plan::PlannedHost>& hosts);
 
-  // Tries again where it is time to; see HostRoster::NextDue.
+  // Starts the agents that are due; see HostRoster::NextDue.
   void StartDue();
   absl::Time NextDue() const { return roster_.NextDue(); }
 
-  // As the agents tell. The agent that has exited is forgotten.
+  // The agents' events. OnExited forgets the agent.
   void OnReady(size_t agent);
   void OnRefused(size_t agent, const std::string& message);
   void OnExited(size_t agent, const spawn::AgentExit& exit);
 
-  // Why the job can't start now: as long as no agent was ready yet, and every host has refused.
+  // Why the job can't start now: no agent was ready yet, and every host has refused. Else OK.
+  // Errors:
+  //   - FailedPrecondition: the reason of each host.
   absl::Status Refused() const;
-  // Why it has not started: no host among those there are could be used so far.
+  // Why the job has not started: none of the hosts could be used so far. Else OK.
+  // Errors:
+  //   - Unavailable: the reason of each host.
   absl::Status Unusable() const;
 
  private:

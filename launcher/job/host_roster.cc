@@ -72,7 +72,7 @@ bool HostRoster::Failed(const std::string& name, const std::string& why, bool re
     hosts_.erase(name);
     return false;
   }
-  // An agent that did its work for so long has made up for what was before.
+  // An agent that has worked for this long clears the host's earlier failures.
   if (now - host.ready_since >= kLongestPause) host.pause = kFirstPause;
   host.next_try = now + host.pause;
   host.pause = std::min(2 * host.pause, kLongestPause);

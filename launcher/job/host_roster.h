@@ -1,4 +1,4 @@
-// Which hosts of an elastic job need an agent, and when. Pure.
+// The set of hosts of an elastic job that need an agent, and when. Pure.
 #ifndef LAUNCHER_JOB_HOST_ROSTER_H_
 #define LAUNCHER_JOB_HOST_ROSTER_H_
 
@@ -10,29 +10,30 @@
 
 namespace hvd::launcher::job {
 
-// Every listed host has an agent, or gets one: at once when it is new, again after a growing pause
-// when that failed. A host that has left in good order gets one only when it is listed anew. Not
-// thread-safe.
+// Every listed host has an agent, or gets one: at once when it is new, and again after a growing
+// pause when that failed. A host that has left in good order gets one only when it is listed anew.
+// Not thread-safe.
 class HostRoster {
  public:
   static constexpr absl::Duration kFirstPause = absl::Seconds(1);
   static constexpr absl::Duration kLongestPause = absl::Minutes(1);
 
-  // These are the hosts that there are now. Returns those that went and have an agent still.
+  // Takes the current list of hosts. Returns those that are no longer listed and still have an
+  // agent.
   std::vector<std::string> SetHosts(const std::vector<std::string>& hosts);
 
   // Listed hosts that need an agent now, in order of their names.
   std::vector<std::string> Due(absl::Time now) const;
-  // When the next one will; InfiniteFuture: not by time alone.
+  // When the next host needs an agent; InfiniteFuture: not by time alone.
   absl::Time NextDue() const;
 
-  // What becomes of a host's agent. REQUIRES: the host is listed, or has an agent.
+  // Events of a host's agent. REQUIRES: the host is listed, or has an agent.
   void Started(const std::string& host);
   void Ready(const std::string& host, absl::Time now);
-  void Left(const std::string& host);  // it ended in good order
-  // It ended otherwise, or could not be started. `refused`: by a host that was reached, so that
-  // another try is not likely to do better. Returns whether to tell the user: the reason is new,
-  // and the host still listed.
+  void Left(const std::string& host);  // the agent ended in good order
+  // The agent ended otherwise, or could not be started. `refused`: the host was reached and
+  // refused, so that a retry is not likely to do better. Returns whether to warn the user: the
+  // reason is new, and the host is still listed.
   bool Failed(const std::string& host, const std::string& why, bool refused, absl::Time now);
 
   // Why no listed host has an agent, "a: why; b: why"; empty if one has, or none failed.

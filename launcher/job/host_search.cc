@@ -14,7 +14,7 @@
 namespace hvd::launcher::job {
 namespace {
 
-// Remembers how the hosts of the last list are reached. For one thread.
+// Caches how the hosts of the last list are reached. For one thread.
 class Places {
  public:
   explicit Places(std::shared_ptr<const spawn::HostLauncher> launcher)

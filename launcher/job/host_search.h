@@ -1,4 +1,4 @@
-// The search for the hosts of an elastic job while it runs, and how each is reached.
+// The continuous search for the hosts of an elastic job, and for the way to reach each.
 #ifndef LAUNCHER_JOB_HOST_SEARCH_H_
 #define LAUNCHER_JOB_HOST_SEARCH_H_
 
@@ -11,19 +11,20 @@
 
 namespace hvd::launcher::job {
 
-// The search goes on for as long as this lives. The destructor stops a Next that is under way.
+// The search runs during the life of this object. The destructor cancels a Next that is in
+// progress.
 class HostSearch {
  public:
   virtual ~HostSearch() = default;
 };
 
-// The hosts, or a status in one line: the source's, or NotFound for an empty list that is not
-// believed (see discovery::EmptyListFilter).
+// Takes the hosts, or a status in one line: the source's, or NotFound for an empty list that is not
+// accepted (see discovery::EmptyListFilter).
 using OnHostsFound = std::function<void(absl::StatusOr<std::vector<plan::PlannedHost>>)>;
 
-// Asks the plan's source for hosts again and again, on a thread of its own, which calls `on_found`
-// with each result. Asks the resolver about a name once, for as long as it is listed.
-// REQUIRES: plan.source is dynamic; nobody else asks it.
+// Calls Next of the plan's source repeatedly, on its own thread, which calls `on_found` with each
+// result. Resolves a name once, for as long as it is listed.
+// REQUIRES: plan.source is dynamic; nobody else calls its Next.
 std::unique_ptr<HostSearch> SearchHosts(const plan::JobPlan& plan, OnHostsFound on_found);
 
 }  // namespace hvd::launcher::job

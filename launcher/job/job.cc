@@ -21,9 +21,10 @@ namespace {
 
 constexpr int kUsageError = 2;
 constexpr absl::Duration kInterruptGrace = absl::Seconds(5);
-// For the daemon's verdict once an agent has ended: it may wait for a cause, then for the others.
+// The time for the daemon's verdict once an agent has ended: it may wait for a cause, then for the
+// other agents.
 constexpr absl::Duration kVerdictTime = absl::Seconds(10);
-// The same if the daemon never knew that agent.
+// The same if that agent was not attached to the daemon.
 constexpr absl::Duration kUnattachedTime = absl::Seconds(2);
 
 std::string Processes(int n) { return absl::StrCat(n, n == 1 ? " process" : " processes"); }
@@ -166,7 +167,7 @@ void JobRun::On(const AgentHasExited& event) {
   if (!fleet_.ready(event.agent))
     return Fail(spawn::ExplainEarlyExit(target, event.exit), kUsageError);
   AddLost(event);
-  // The daemon sees it too and finds the verdict, unless the agent had not got so far.
+  // The daemon sees this too and gives the verdict, unless the agent was not attached yet.
   const rendezvous::membership::Membership::View view = server_->Describe();
   const bool began = std::any_of(view.hosts.begin(), view.hosts.end(),
                                  [](const auto& host) { return !host.workers.empty(); });
@@ -180,7 +181,7 @@ void JobRun::AddLost(const AgentHasExited& event) {
                                " has ended: ", DescribeExit(event.exit)));
 }
 
-// The daemon was first to notice.
+// The daemon noticed first.
 void JobRun::ExplainLoss(const AgentHasExited& event) {
   const bool by_host = phase_ == Phase::kEnding && verdict_.has_value() && verdict_->rank < 0;
   if (by_host && verdict_->host == fleet_.target(event.agent).host) AddLost(event);
@@ -200,7 +201,7 @@ void JobRun::On(const NoticeHappened& event) {
   if (status_.has_value()) status_->WakeUp();
   waiting_.WakeUp(clock_.Now());
   const rendezvous::reporting::JobSummary::Line line = progress_.Tell(event.notice, event.when);
-  // What else happens to a static job, its end says.
+  // Other events of a static job are reported at its end.
   const bool matters =
       elastic_.has_value() || event.notice.kind == rendezvous::membership::Notice::Kind::kStalled;
   if (line.important && matters) {
@@ -239,8 +240,8 @@ void JobRun::On(const StopSignal& event) {
        kInterruptGrace);
 }
 
-// As with any program whose reader has gone: an end without many words. Else output is lost that
-// somebody wants, which is no success even when all workers have ended.
+// As with any program whose reader has gone, an end without many messages. In the other cases
+// wanted output is lost, which is no success even when all workers have ended.
 void JobRun::On(const OutputIsBroken& event) {
   const bool reader_left = event.error == EPIPE || event.error == EIO;
   const std::string reason =
@@ -256,7 +257,7 @@ void JobRun::On(const OutputIsBroken& event) {
   Stop(reason, reader_left ? 128 + SIGPIPE : 1, kInterruptGrace);
 }
 
-// One thing that is due; what else is will be so still when it has been done.
+// Handles one thing that is due; the others are still due in the next round.
 void JobRun::OnDeadline() {
   const absl::Time now = clock_.Now();
   if (status_.has_value() && now >= status_->NextDue()) return status_->Update();
@@ -275,7 +276,8 @@ void JobRun::OnDeadline() {
   if (now >= waiting_.NextDue()) ReportWaiting();
 }
 
-// A mistake that no host forgives, such as a command that there is nowhere, won't heal by waiting.
+// Waiting does not help against a mistake that fails on every host, such as a command that exists
+// on none.
 void JobRun::CheckRefused() {
   const absl::Status refused = elastic_->Refused();
   if (!refused.ok()) Fail(refused.message(), kUsageError);

@@ -17,23 +17,24 @@
 
 namespace hvd::launcher::job {
 
-// What a job starts; tests have their own.
+// The parts that a job starts; tests replace them.
 struct JobDependencies {
   std::function<absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
       rendezvous::server::ServerOptions)>
       start_server;
   StartAgent start_agent;
-  // Needed if the plan's source is dynamic: SearchHosts for the plan, or a test's own.
+  // Needed if the plan's source is dynamic: SearchHosts for the plan, or a test's replacement.
   std::function<std::unique_ptr<HostSearch>(OnHostsFound)> search_hosts;
   rendezvous::reporting::EventLog* event_log = nullptr;  // may be null
 };
 
 // Runs the job to its end and returns horovodrun's exit code: the verdict's; 2 if a host could not
 // be used (elastic: none could), in which case no worker was started; 128 + signal after a stop
-// signal. Everything that was started has ended, and all output is written or given up, when it
-// returns.
+// signal. When it returns, everything that was started has ended, and all output is written or
+// given up.
 //
-// `events` carries signals and broken output from outside; `output` must tell its OnBroken there.
+// `events` carries signals and broken output from outside; the OnBroken callback of `output` must
+// post there.
 int RunJob(const plan::JobPlan& plan, const JobDependencies& dependencies, JobEventQueue& events,
            console::OutputSink& output);
 

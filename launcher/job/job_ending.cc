@@ -1,4 +1,4 @@
-// How a job ends, for whatever reason: in order, then less and less so.
+// The end of a job, for any reason: in good order first, then by force.
 #include <csignal>
 #include <utility>
 
@@ -9,14 +9,15 @@
 namespace hvd::launcher::job {
 namespace {
 
-// What the daemon adds to a grace before it gives its verdict anyway.
+// The daemon's time beyond the grace until it gives its verdict.
 constexpr absl::Duration kDaemonPatience = absl::Seconds(6);
-// After a second Ctrl-C: for agents to kill their workers before they are killed themselves.
+// After a second Ctrl-C: the time for agents to kill their workers before they are killed
+// themselves.
 constexpr absl::Duration kHurryTime = absl::Milliseconds(500);
 
 }  // namespace
 
-// Says in one line why there is no job, and ends what there is of it.
+// Reports in one line why there is no job, and ends its processes.
 void JobRun::Fail(absl::string_view message, int exit_code) {
   output_.Say(absl::StrCat("horovodrun: error: ", message, "\n"));
   explained_ = true;
@@ -38,19 +39,19 @@ void JobRun::BeginEnd(absl::Duration time) {
   SetDeadline(time);
 }
 
-// Agents that the daemon does not know hear nothing from it. No worker runs under them.
+// Ends agents that are not attached to the daemon, which can't end them. They have no workers.
 void JobRun::EndUnattached() {
   const std::set<std::string> attached = AttachedHosts();
   for (const size_t i : fleet_.agents()) {
     if (attached.count(fleet_.target(i).host) > 0) continue;
     fleet_.CloseInput(i);
-    // An ssh that still connects does not look at its input.
+    // An ssh that is still connecting does not read its input.
     if (!fleet_.ready(i)) fleet_.Kill(i);
   }
 }
 
 void JobRun::Hurry() {
-  // The first time, what is left to read may still be read.
+  // At the first signal the waiting output may still be read.
   if (stop_signals_ > 1) output_.Abandon();
   if (server_ != nullptr) server_->RequestStop("killed", exit_code_, absl::ZeroDuration());
   fleet_.CloseAllInputs();
@@ -79,7 +80,7 @@ void JobRun::Report() {
   output_.Say(report::RootCauseBlock(*verdict_));
 }
 
-// All that was said gets read, unless the user does not want to wait for that.
+// Waits until all output is read, unless the user does not want to wait.
 void JobRun::Flush() {
   const auto ask = [this] { output_.NotifyDrained([this] { events_.Post(OutputIsDrained{}); }); };
   ask();

@@ -1,5 +1,4 @@
-// What may happen to the launcher while a job runs, and the queue through which every thread tells
-// its one loop.
+// The events of a running job, and the queue by which all threads pass them to the launcher's loop.
 #ifndef LAUNCHER_JOB_JOB_EVENTS_H_
 #define LAUNCHER_JOB_JOB_EVENTS_H_
 
@@ -21,7 +20,7 @@
 
 namespace hvd::launcher::job {
 
-// Agents go by their numbers in AgentFleet.
+// Agents are identified by their numbers in AgentFleet.
 struct AgentIsReady {
   size_t agent;
   std::string warning;  // one line for the user, or empty
@@ -41,16 +40,16 @@ struct NoticeHappened {
   rendezvous::membership::Notice notice;
   absl::Time when;
 };
-// Host discovery has found these, or says in one line why it found none; codes as HostScript's.
+// The result of a host discovery: the hosts, or a status in one line; codes as HostScript's.
 struct HostsFound {
   absl::StatusOr<std::vector<plan::PlannedHost>> hosts;
 };
-// SIGINT, SIGTERM or SIGHUP; or 0: stdin has ended, whose other end the program that started this
-// one held.
+// SIGINT, SIGTERM or SIGHUP; or 0: the end of stdin, whose other end belonged to the program that
+// started this one.
 struct StopSignal {
   int signal;
 };
-// Our stdout or stderr can't be written any more.
+// The launcher's stdout or stderr can't be written any more.
 struct OutputIsBroken {
   bool is_stderr = false;
   int error = 0;  // of errno

@@ -39,7 +39,8 @@ std::string ReadAll(int fd) {
   }
 }
 
-// What `process` (in /proc) holds open of this name. It may end at any time.
+// Adds the jobs of the files with this name that `process` (a folder of /proc) holds open. The
+// process may end at any time.
 void ReadJobsOf(const fs::path& process, const std::string& link,
                 std::map<std::string, pb::JobFile>* jobs) {
   std::error_code error;

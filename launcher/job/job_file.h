@@ -1,6 +1,6 @@
-// How `horovodrun status` and `horovodrun drain` find the jobs that run on this machine: each
-// horovodrun holds a nameless file, with what it takes to speak to its daemon, that only its user
-// can read. It goes with the process, however that ends.
+// The file by which `horovodrun status` and `horovodrun drain` find the jobs on this machine. Each
+// horovodrun holds a nameless file (memfd) with the address and the credentials of its daemon,
+// readable by its user only. The file disappears with the process, however that ends.
 #ifndef LAUNCHER_JOB_JOB_FILE_H_
 #define LAUNCHER_JOB_JOB_FILE_H_
 
@@ -15,13 +15,14 @@
 
 namespace hvd::launcher::job {
 
-// Jobs of another realm are not seen; tests have their own.
+// The realm of jobs; jobs of other realms are not found. Tests use their own.
 inline constexpr char kJobRealm[] = "horovod-job";
 
 // Owns the file. Not thread-safe.
 class JobFile {
  public:
-  // Internal: it can't be written; says why.
+  // Errors:
+  //   - Internal: it can't be written; says why.
   static absl::StatusOr<std::unique_ptr<JobFile>> Write(const std::string& realm,
                                                         const pb::JobFile& job);
   JobFile(const JobFile&) = delete;
@@ -33,7 +34,7 @@ class JobFile {
   const Fd file_;
 };
 
-// The jobs of this user that run, by their ids.
+// The running jobs of this user, in the order of their ids.
 std::vector<pb::JobFile> RunningJobs(const std::string& realm);
 
 }  // namespace hvd::launcher::job

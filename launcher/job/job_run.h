@@ -1,4 +1,4 @@
-// How RunJob (job.h) runs a job: its phases and what it does at each event.
+// The state machine behind RunJob (job.h): a job's phases, and the handling of each event.
 #ifndef LAUNCHER_JOB_JOB_RUN_H_
 #define LAUNCHER_JOB_JOB_RUN_H_
 
@@ -44,14 +44,14 @@ class JobRun {
   int Run();
 
  private:
-  // For an agent that has no more work to exit, then the same once its input is closed.
+  // The time for an agent without work to exit; then the same time again once its input is closed.
   static constexpr absl::Duration kAgentExitTime = absl::Seconds(3);
 
   enum class Phase {
     kStarting,  // until every host has attached or the start's time is up
     kRunning,
-    kEnding,   // the daemon winds up; agents exit by themselves
-    kClosing,  // those that did not have lost their launcher
+    kEnding,   // the daemon ends the job; agents exit by themselves
+    kClosing,  // all agents' inputs are closed
     kKilling,
   };
 
@@ -68,14 +68,14 @@ class JobRun {
   void On(const HostsFound& event);
   void On(const StopSignal& event);
   void On(const OutputIsBroken& event);
-  void On(const OutputIsDrained&) {}  // is waited for in Flush
+  void On(const OutputIsDrained&) {}  // Flush waits for it
 
   void OnDeadline();
   void CheckRefused();
-  // An agent's end that was none of its own.
+  // The exit of an agent that was not asked to.
   void AddLost(const AgentHasExited& event);
   void ExplainLoss(const AgentHasExited& event);
-  // ---- What is waited for: job_waiting.cc
+  // ---- Waiting for hosts and workers: job_waiting.cc
   void CheckStarted();
   absl::Status AllStarted();
   void ReportWaiting();
@@ -121,7 +121,7 @@ class JobRun {
   std::vector<std::string> lost_;                      // agents that ended too early, and how
   std::optional<rendezvous::membership::Verdict> verdict_;
   int exit_code_ = 1;
-  bool explained_ = false;  // why it ends has been said
+  bool explained_ = false;  // the reason for the end was reported
   int stop_signals_ = 0;
 };
 

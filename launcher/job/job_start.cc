@@ -11,8 +11,7 @@
 namespace hvd::launcher::job {
 namespace {
 
-// The launcher watches the start itself and knows more about it; the daemon's own limit is for the
-// case that it does not.
+// The launcher watches the start itself and knows more about it; the daemon's limit is a fallback.
 constexpr absl::Duration kDaemonMargin = absl::Seconds(5);
 
 pb::Credentials ToProto(const rendezvous::security::PeerCredentials& issued) {

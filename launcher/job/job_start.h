@@ -1,5 +1,5 @@
-// What a job needs before its first agent: secrets, a daemon that listens, and each agent's
-// message.
+// The start of a job, up to its first agent: secrets, the daemon, and the agents' bootstrap
+// messages.
 #ifndef LAUNCHER_JOB_JOB_START_H_
 #define LAUNCHER_JOB_JOB_START_H_
 
@@ -22,7 +22,7 @@ struct StartedDaemon {
   std::unique_ptr<rendezvous::server::Server> server;
 };
 
-// Errors as JobAuthority::Create and Server::Start.
+// Errors: those of JobAuthority::Create and Server::Start.
 absl::StatusOr<StartedDaemon> StartDaemon(
     const plan::JobPlan& plan,
     const std::function<absl::StatusOr<std::unique_ptr<rendezvous::server::Server>>(
@@ -30,14 +30,14 @@ absl::StatusOr<StartedDaemon> StartDaemon(
     std::function<void(const rendezvous::membership::Verdict&)> on_finished,
     std::function<void(const rendezvous::membership::Notice&)> on_notice);
 
-// For `horovodrun status` and its like. Null if the plan names no directory; errors as
-// JobFile::Write and JobAuthority::IssueForHost.
+// Makes the file for `horovodrun status` and `horovodrun drain`. Null if the plan names no realm.
+// Errors: those of JobFile::Write and JobAuthority::IssueForHost.
 absl::StatusOr<std::unique_ptr<JobFile>> WriteJobFile(const plan::JobPlan& plan,
                                                       rendezvous::security::JobAuthority& authority,
                                                       const std::string& job_id,
                                                       const std::vector<std::string>& addresses);
 
-// Errors as JobAuthority::IssueForHost.
+// Errors: those of JobAuthority::IssueForHost.
 absl::StatusOr<pb::AgentBootstrap> MakeBootstrap(const plan::JobPlan& plan,
                                                  const plan::PlannedHost& host,
                                                  rendezvous::security::JobAuthority& authority,

@@ -1,4 +1,4 @@
-// Keeps the status line of a job up to date.
+// The updates of a job's status line.
 #ifndef LAUNCHER_JOB_JOB_STATUS_H_
 #define LAUNCHER_JOB_JOB_STATUS_H_
 
@@ -9,16 +9,16 @@
 
 namespace hvd::launcher::job {
 
-// Asks the daemon what the job does: soon after something has happened, and every now and then
-// while things change that nobody tells of. Does nothing if the sink has no status line. For one
-// thread. All that it is given must outlive it.
+// Reads the job's state from the daemon and shows it: soon after each event, and at intervals while
+// something changes without an event. Does nothing if the sink has no status line. For one thread.
+// All references must outlive it.
 class JobStatus {
  public:
   static constexpr absl::Duration kLeastPause = absl::Milliseconds(250);
   static constexpr absl::Duration kUnsettledPause = absl::Seconds(1);
 
   JobStatus(console::OutputSink& output, rendezvous::server::Server& server, Clock& clock);
-  // Takes the line away.
+  // Removes the line.
   ~JobStatus();
   JobStatus(const JobStatus&) = delete;
   JobStatus& operator=(const JobStatus&) = delete;

@@ -1,4 +1,4 @@
-// RunJob with fake agents, a fake daemon and time that a test lets pass.
+// A test fixture for RunJob: fake agents, a fake daemon, and a clock that the test controls.
 #ifndef LAUNCHER_JOB_JOB_TEST_UTIL_H_
 #define LAUNCHER_JOB_JOB_TEST_UTIL_H_
 
@@ -22,9 +22,9 @@
 
 namespace hvd::launcher::job {
 
-// Whenever the job has nothing to do, the next step of the story happens; at a null step, and after
-// the last one, time jumps to the deadline that the job waits for. So a story needs no time and no
-// second thread.
+// A clock that drives a test's story. Whenever the job is idle, the next step of the story happens;
+// at a null step, and after the last one, the time jumps to the deadline that the job waits for. So
+// a story takes no real time and no second thread.
 class StoryClock : public Clock {
  public:
   std::deque<std::function<void()>> steps;
@@ -58,7 +58,7 @@ struct StopCall {
   absl::Duration grace;
 };
 
-// The daemon, as far as the launcher sees it. Finishes at once when it is asked to stop.
+// The launcher's view of a daemon. Finishes at once on a request to stop.
 struct FakeJobDaemon {
   std::function<void(const rendezvous::membership::Verdict&)> on_finished;
   std::function<void(const rendezvous::membership::Notice&)> on_notice;
@@ -94,7 +94,7 @@ class FakeServer : public rendezvous::server::Server {
   FakeJobDaemon& daemon_;
 };
 
-// Where hosts come and go; they are found by FakeSearch.
+// A dynamic source whose hosts are found by FakeSearch.
 class FakeSource : public discovery::HostSource {
  public:
   std::string name() const override { return "/hosts.sh"; }
@@ -102,7 +102,7 @@ class FakeSource : public discovery::HostSource {
   Hosts Next(const Cancellation&) override { return absl::CancelledError("never asked"); }
 };
 
-// Counts how many run.
+// A search that counts the searches in progress.
 class FakeSearch : public HostSearch {
  public:
   explicit FakeSearch(int& running) : running_(running) { ++running_; }

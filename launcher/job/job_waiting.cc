@@ -1,4 +1,4 @@
-// What the job waits for: told to the user, and in time the end of it.
+// The job's waiting: reports to the user, and the end at the time limit.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +13,7 @@ constexpr int kUsageError = 2;
 
 }  // namespace
 
-// The time to start is up: either the job can begin by now, or it ends here.
+// The start's time is up: either the job can begin now, or it ends here.
 void JobRun::CheckStarted() {
   const absl::Status started = elastic_.has_value() ? elastic_->Unusable() : AllStarted();
   if (!started.ok()) {
@@ -52,7 +52,7 @@ void JobRun::ReportWaiting() {
   if (!line.empty()) output_.Say(absl::StrCat("horovodrun: ", line, "\n"));
 }
 
-// The daemon knows the hosts that have come, the launcher those that are on their way.
+// The daemon knows the attached hosts, the launcher those that are still connecting.
 void JobRun::AddWhatIsKnown(rendezvous::membership::Membership::View& view) {
   const absl::Status started = AllStarted();
   if (elastic_.has_value()) {

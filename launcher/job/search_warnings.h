@@ -1,4 +1,4 @@
-// What to tell the user of a host discovery that fails now and then. Pure.
+// The rate limit of warnings about a host discovery that fails now and then. Pure.
 #ifndef LAUNCHER_JOB_SEARCH_WARNINGS_H_
 #define LAUNCHER_JOB_SEARCH_WARNINGS_H_
 
@@ -10,16 +10,16 @@
 
 namespace hvd::launcher::job {
 
-// Failures come in kinds, told apart by their codes (see HostScript). Each kind is told when it is
-// met first, and again when it says something else, but not more often than every kPause. It is
-// told anew once all has been well for kCalm, which is told too: a script that fails now and then
-// is not reported each time. Not thread-safe.
+// Failures have kinds, which are their status codes (see HostScript). Each kind is reported at its
+// first occurrence, and again when its message changes, but not more often than every kPause. After
+// kCalm without a failure that is reported once, and all kinds count as new. So a script that fails
+// now and then is not reported each time. Not thread-safe.
 class SearchWarnings {
  public:
   static constexpr absl::Duration kPause = absl::Seconds(30);
   static constexpr absl::Duration kCalm = absl::Minutes(1);
 
-  // Takes the status of a result (see HostsFound) and returns a line, or nothing.
+  // Takes the status of a result (see HostsFound) and returns a line for the user, or "".
   std::string Check(const absl::Status& status, absl::Time now);
 
   bool ever_succeeded() const { return ever_succeeded_; }

@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
   return watcher;
 }
 
-// As after kill -9: agents notice, and end their workers.
+// As after kill -9: agents notice the end of the launcher, and end their workers.
 void StopSignalWatcher::Tell(int signal) {
   if (++told_ == 2) {
     const int code = 128 + (signal == kStreamHasEnded ? SIGHUP : signal);

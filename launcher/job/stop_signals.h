@@ -1,5 +1,5 @@
-// The signals by which people end a job: SIGINT, SIGTERM, SIGHUP; and the end of the program that
-// started it.
+// The stop signals of a job: SIGINT, SIGTERM, SIGHUP, and the end of the program that started this
+// one.
 #ifndef LAUNCHER_JOB_STOP_SIGNALS_H_
 #define LAUNCHER_JOB_STOP_SIGNALS_H_
 
@@ -14,25 +14,26 @@
 
 namespace hvd::launcher::job {
 
-// Told in a signal's place: the stream has ended.
+// Passed in place of a signal: the stream has ended.
 inline constexpr int kStreamHasEnded = 0;
 
-// Blocks them in the calling thread and those that it starts later; ignores SIGPIPE; gives stdin,
-// stdout and stderr something to point to if they are closed. Call it before the first thread
+// Blocks these signals in the calling thread and in threads that it starts later; ignores SIGPIPE;
+// opens something for stdin, stdout and stderr if they are closed. Call it before the first thread
 // starts.
 void PrepareProcess();
 
-// Tells of each of them, from a thread of its own, as long as it lives. One that the process was
-// started with ignored (nohup) stays ignored. A second one ends the process, with 128 + signal, if
-// the owner has not done so kPatience later: whatever hangs, that works.
+// Calls back at each stop signal, on its own thread, during its life. A signal that was ignored
+// when the process started (nohup) stays ignored. A second signal ends the process, with 128 +
+// signal, unless the owner has done so within kPatience: this works whatever hangs.
 class StopSignalWatcher {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(10);
 
-  // `hangup_fd`: its end is told as kStreamHasEnded; what comes from it before is dropped.
-  // Borrowed; -1: none.
-  //   ResourceExhausted, Internal: no descriptor to be had.   InvalidArgument: `hangup_fd` is a
-  //   file or a device, which never ends.
+  // `hangup_fd`: its end is reported as kStreamHasEnded; data from it is dropped. Borrowed; -1:
+  // none.
+  // Errors:
+  //   - ResourceExhausted, Internal: no descriptor available.
+  //   - InvalidArgument: `hangup_fd` is a file or a device, which never ends.
   static absl::StatusOr<std::unique_ptr<StopSignalWatcher>> Start(
       std::function<void(int signal)> on_signal, int hangup_fd = -1);
   ~StopSignalWatcher();

@@ -58,7 +58,7 @@ absl::Status CheckIdentityFile(const std::string& file) {
 std::shared_ptr<const spawn::HostLauncher> MakeLauncher(const cli::Options& options,
                                                         absl::Duration agent_timeout) {
   spawn::SshOptions ssh;
-  // An elastic job loses a host by it at most, and gets it back only after that.
+  // A lost ssh connection costs an elastic job at most one host, for a while.
   if (!options.elastic.has_value()) {
     ssh.silence_seconds =
         std::max(ssh.silence_seconds, static_cast<int>(absl::ToInt64Seconds(agent_timeout)));
@@ -70,7 +70,8 @@ std::shared_ptr<const spawn::HostLauncher> MakeLauncher(const cli::Options& opti
   return std::make_shared<spawn::SshLauncher>(std::move(ssh));
 }
 
-// The script as an absolute path. Without a '/' it is looked for here, then where commands are.
+// The script as an absolute path. Without a '/' it is searched in the working directory, then in
+// PATH.
 absl::StatusOr<std::string> FindScript(const std::string& script, const Environment& environment,
                                        const std::string& directory) {
   absl::StatusOr<std::string> found = os::FindExecutable("./" + script, "", directory);
@@ -98,7 +99,7 @@ ElasticPlan MakeElasticPlan(const options::ElasticOptions& options) {
   return plan;
 }
 
-// Each way to say which hosts there are has its line here.
+// Each way to give the hosts has a line here.
 absl::StatusOr<std::shared_ptr<discovery::HostSource>> MakeSource(const cli::Options& options,
                                                                   const Environment& environment,
                                                                   const std::string& directory) {
@@ -112,7 +113,7 @@ absl::StatusOr<std::shared_ptr<discovery::HostSource>> MakeSource(const cli::Opt
   return std::make_shared<discovery::FixedHosts>(std::move(listed));
 }
 
-// The hosts that are known now. An elastic job has use for slots beyond -np.
+// The hosts that are known now. An elastic job can use slots beyond -np.
 discovery::HostSource::Hosts HostsToUse(const cli::Options& options,
                                         discovery::HostSource& source) {
   if (source.is_dynamic()) return std::vector<rendezvous::membership::HostSlots>{};
@@ -123,7 +124,7 @@ discovery::HostSource::Hosts HostsToUse(const cli::Options& options,
   return options.elastic.has_value() ? listed : needed;
 }
 
-// This machine's addresses on the way to the remote hosts, as far as their names are known here.
+// This machine's addresses on the routes to the remote hosts, as far as their names resolve here.
 std::vector<std::string> SourceAddresses(const std::vector<PlannedHost>& hosts,
                                          const net::NameTable& names, const LocalMachine& machine) {
   std::vector<std::string> sources;
@@ -146,14 +147,14 @@ absl::StatusOr<std::vector<std::string>> ListenOn(const JobPlan& plan,
   const bool searches = plan.source->is_dynamic();
   auto listen = net::ListenAddresses(machine.interfaces, networks, all_local && !searches,
                                      SourceAddresses(plan.hosts, names, machine));
-  // Whatever a source finds can only be this machine if it is in no network.
+  // On a machine without a network all hosts of a source can only be this machine.
   if (!listen.ok() && searches && networks.empty()) {
     return net::ListenAddresses(machine.interfaces, networks, /*all_local=*/true, {});
   }
   return listen;
 }
 
-// What the agents give their workers, with this machine's as the example.
+// A line on the threads of each worker, with this machine as the example.
 std::string ThreadsLine(const JobPlan& plan) {
   std::string line = "  OMP_NUM_THREADS: a host's usable cores / its processes";
   for (const PlannedHost& host : plan.hosts) {

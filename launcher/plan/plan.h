@@ -1,5 +1,5 @@
-// From what the user asked for to what will be started where: everything that can be found wrong
-// before the first process is started is found here.
+// The plan of a job: the hosts, processes and addresses that follow from the user's options. All
+// errors that can be detected before the first process is started are detected here.
 #ifndef LAUNCHER_PLAN_PLAN_H_
 #define LAUNCHER_PLAN_PLAN_H_
 
@@ -21,17 +21,19 @@
 
 namespace hvd::launcher::plan {
 
-// What a plan depends on beside the command line.
+// The properties of this machine that a plan depends on.
 struct LocalMachine {
   std::string host_name;
   std::vector<net::InterfaceAddress> interfaces;
-  int cores = 0;  // usable ones; 0: not known
+  int cores = 0;  // usable ones; 0: unknown
   std::string working_directory;
   std::function<net::NameTable(const std::vector<std::string>&)> resolve;
   std::function<std::string(const std::string&)> source_towards;  // see SourceAddressTowards
 };
 
-// This one.   Internal: the system does not say; says what.
+// The properties of the machine that this runs on.
+// Errors:
+//   - Internal: the system does not provide one of them; says which.
 absl::StatusOr<LocalMachine> ThisMachine();
 
 struct PlannedHost {
@@ -40,7 +42,7 @@ struct PlannedHost {
   int first_rank = 0;  // static jobs
 };
 
-// What elastic jobs have beside.
+// The part of a plan that only elastic jobs have.
 struct ElasticPlan {
   int min_workers = 0;
   int max_workers = 0;  // very many if there is no limit
@@ -51,7 +53,7 @@ struct JobPlan {
   int num_proc = 0;                // elastic: of the first world
   std::vector<PlannedHost> hosts;  // in rank order
   std::optional<ElasticPlan> elastic;
-  std::shared_ptr<discovery::HostSource> source;        // of a dynamic one `hosts` is empty
+  std::shared_ptr<discovery::HostSource> source;        // `hosts` is empty if it is dynamic
   std::shared_ptr<const spawn::HostLauncher> launcher;  // for hosts other than this machine
   std::vector<std::string> listen;
   std::vector<std::string> networks;
@@ -59,7 +61,7 @@ struct JobPlan {
   Environment environment;  // of every worker, before the agent adds its own
   std::string working_directory;
   int shared_cores = 0;      // of this machine, among its workers; 0: OMP_NUM_THREADS is left alone
-  std::string worker_input;  // what each worker finds on its stdin
+  std::string worker_input;  // the contents of each worker's stdin
   std::string metrics;       // an address to serve them at; empty: none
   std::string job_realm;     // for this job's JobFile; empty: none is written
   absl::Duration start_timeout;
@@ -68,19 +70,23 @@ struct JobPlan {
   bool verbose = false;
 };
 
-// How each host is reached: by `launcher`, or as a child process. Asks the resolver for names that
-// are not clearly this machine's own; what it says goes into `names`.
+// Decides how each host is reached: by `launcher`, or as a child process. Resolves the names that
+// are not clearly this machine's own, and adds the results to `names`.
 std::vector<PlannedHost> PlaceHosts(const std::vector<rendezvous::membership::HostSlots>& hosts,
                                     const std::shared_ptr<const spawn::HostLauncher>& launcher,
                                     const LocalMachine& machine, net::NameTable& names);
 
 // REQUIRES: options.action is kRunJob.
-//   InvalidArgument, NotFound: one line that says which host, file, script, network or variable is
-//   wrong.
+// Errors: one line that says which host, file, script, network or variable is wrong.
+//   - InvalidArgument: it has a wrong value.
+//   - NotFound: it does not exist.
 absl::StatusOr<JobPlan> MakePlan(const cli::Options& options, const Environment& environment,
                                  const LocalMachine& machine);
 
-// MakePlan on this machine.   Also Internal: as ThisMachine.
+// MakePlan on this machine.
+// Errors:
+//   - Internal: as ThisMachine.
+//   - any other: as MakePlan.
 absl::StatusOr<JobPlan> MakePlanHere(const cli::Options& options, const Environment& environment);
 
 // A line for each host: its ranks and how it is reached. For --verbose.

@@ -6,7 +6,7 @@
 namespace hvd::launcher::report {
 namespace {
 
-// Horovod's own words; users and scripts look for them.
+// Horovod's own words; users and scripts search for them.
 constexpr char kSentence[] =
     "Horovod detected that one or more processes exited with non-zero status";
 const std::string& Rule() {
@@ -37,14 +37,14 @@ std::string Tail(const std::vector<std::string>& lines) {
 std::string RootCauseBlock(const rendezvous::membership::Verdict& verdict) {
   std::string text = Rule() + "\n";
   if (verdict.rank >= 0) {
-    // Others failed because it was not there any more.
+    // Other ranks failed because the first was gone.
     const bool left = verdict.exit_meaning == "exit code 0";
     absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated. The ",
                     left ? "cause was a process that had left:\n" : "first process to do so was:\n",
                     "Process name: ", verdict.rank, "\nExit code: ", left ? 0 : verdict.exit_code,
                     "\n");
   } else if (!verdict.host.empty()) {
-    // The processes of a host that is gone are gone with it.
+    // The processes of a lost host are lost with it.
     absl::StrAppend(&text, kSentence, ", thus causing the job to be terminated.\n");
   } else {
     absl::StrAppend(&text, "The job has failed.\n");

@@ -1,4 +1,4 @@
-// What the user reads when a job has failed. Pure.
+// The report on a failed job, for the user. Pure.
 #ifndef LAUNCHER_REPORT_FAILURE_REPORT_H_
 #define LAUNCHER_REPORT_FAILURE_REPORT_H_
 
@@ -8,8 +8,8 @@
 
 namespace hvd::launcher::report {
 
-// One block that names the first rank to fail, its host, how it ended, its exception and last
-// lines, and how many others followed; ends with a newline. REQUIRES: !verdict.success.
+// A block that names the first rank to fail, its host, how it ended, its exception and last lines,
+// and how many others followed; ends with a newline. REQUIRES: !verdict.success.
 std::string RootCauseBlock(const rendezvous::membership::Verdict& verdict);
 
 }  // namespace hvd::launcher::report

@@ -42,7 +42,7 @@ Tally CountWorkers(const rendezvous::membership::Membership::View& view) {
   return tally;
 }
 
-// The first host with which something is the matter, and how many more there are.
+// The first host with a problem, and the number of others with one.
 std::string Troubles(const rendezvous::membership::Membership::View& view) {
   std::string first;
   int others = 0;
@@ -78,7 +78,8 @@ StatusLine MakeStatusLine(const rendezvous::membership::Membership::View& view, 
         absl::StrCat(Count(view.failures, "failure"), " (", view.failures_left, " left)"));
   }
   if (!troubles.empty()) parts.push_back(troubles);
-  // With time, workers get ready, slots have rested and failures are forgiven.
+  // Otherwise time alone may change it: workers get ready, cooldowns of slots end, failures are
+  // forgiven.
   const bool settled = running && view.failures == 0 && troubles.empty() &&
                        tally.starting + tally.ready + tally.leaving + tally.asking == 0;
   return {absl::StrJoin(parts, " | "), settled};

@@ -1,4 +1,4 @@
-// What a running job is doing, in one line for a terminal. Pure.
+// The state of a running job, in one line for a terminal. Pure.
 #ifndef LAUNCHER_REPORT_STATUS_LINE_H_
 #define LAUNCHER_REPORT_STATUS_LINE_H_
 
@@ -11,11 +11,11 @@ namespace hvd::launcher::report {
 
 struct StatusLine {
   std::string text;  // without a newline; the most important comes first, in case it gets cut
-  // Nothing of it can change unless the job tells of it by a notice.
+  // Nothing in it can change without a notice from the job.
   bool settled = false;
 };
 
-// REQUIRES: it is an elastic job.
+// REQUIRES: `view` is of an elastic job.
 StatusLine MakeStatusLine(const rendezvous::membership::Membership::View& view, absl::Time now);
 
 }  // namespace hvd::launcher::report

@@ -47,7 +47,7 @@ std::string Ago(uint64_t milliseconds) {
   return absl::StrCat(age > absl::ZeroDuration() ? text::DurationText(age) : "0s", " ago");
 }
 
-// With the time of its world, unless so much happened since that it is forgotten.
+// With the time of its world, unless so many events followed that it was dropped.
 std::string WorldText(const pb::GetStatusResponse& status) {
   std::string text = absl::StrCat("world ", status.epoch());
   const auto formed = std::find_if(status.recent().rbegin(), status.recent().rend(),

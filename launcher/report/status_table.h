@@ -1,4 +1,4 @@
-// What `horovodrun status` prints. Pure.
+// The output of `horovodrun status`. Pure.
 #ifndef LAUNCHER_REPORT_STATUS_TABLE_H_
 #define LAUNCHER_REPORT_STATUS_TABLE_H_
 
@@ -8,7 +8,7 @@
 
 namespace hvd::launcher::report {
 
-// The job's state, a table of hosts and workers, and what happened lately; ends with a newline.
+// The job's state, a table of hosts and workers, and recent events; ends with a newline.
 std::string StatusTable(const pb::GetStatusResponse& status);
 
 }  // namespace hvd::launcher::report

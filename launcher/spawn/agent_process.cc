@@ -22,11 +22,12 @@ namespace hvd::launcher::spawn {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// How long its pipes may stay open after the process has ended: an agent whose guard was killed is
-// still clearing up, and an ssh that shares its connection leaves a process with our stderr behind.
+// The time for which the pipes may stay open after the process has ended: an agent whose guard was
+// killed is still clearing up, and an ssh that shares its connection leaves a process with this
+// process's stderr behind.
 constexpr absl::Duration kLastWordsTime = absl::Seconds(2);
 
-// The directory that the running program is installed in; empty if the kernel does not tell.
+// The directory of the running program; empty if the kernel does not provide it.
 std::string OwnDirectory() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
@@ -84,7 +85,7 @@ class RunningAgent : public AgentProcess {
 
  private:
   void RunThread(std::promise<absl::Status>& started) {
-    // Signals are for the launcher's main thread; SIGPIPE would only repeat what write says.
+    // Signals are for the launcher's main thread; SIGPIPE would only repeat the error of write.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -105,7 +106,7 @@ class RunningAgent : public AgentProcess {
     os::SpawnOptions options;
     options.file = command.file;
     options.argv = command.argv;
-    // A session of its own: neither Ctrl-C nor a question on the terminal gets through.
+    // A new session: Ctrl-C does not reach it, and it can't ask questions on the terminal.
     options.group = os::SpawnOptions::Group::kNewSession;
     options.stdin_fd = pipes.input.read.get();
     options.stdout_fd = pipes.output.write.get();
@@ -128,7 +129,7 @@ class RunningAgent : public AgentProcess {
   void OnInput() {
     const IoResult put = WriteSome(input_.get(), input_left_);
     input_left_.erase(0, put.bytes);
-    // Kept open all the same: its end tells the agent that the launcher is gone.
+    // Kept open nevertheless: its end shows the agent that the launcher is gone.
     if (input_left_.empty()) loop_->Change(input_.get(), 0);
     if (put.end) EndInput();
   }
@@ -219,7 +220,7 @@ class RunningAgent : public AgentProcess {
     Close(input_);
     Close(output_);
     Close(error_);
-    // What a login shell says instead of starting the agent helps to explain why it did not.
+    // The output of a login shell in place of the agent helps to explain the failure.
     exit_.stderr_text = absl::StrCat(stream_.noise(), error_tail_.text());
   }
 

@@ -1,4 +1,4 @@
-// An agent that the launcher started, on this host or through ssh, and its two pipes.
+// An agent process of the launcher, on this host or through ssh, and its two pipes.
 #ifndef LAUNCHER_SPAWN_AGENT_PROCESS_H_
 #define LAUNCHER_SPAWN_AGENT_PROCESS_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd::launcher::spawn {
 
-// Where to start an agent, and how.
+// The host on which to start an agent, and the way to start it.
 struct AgentTarget {
   std::string host;    // as the user wrote it
   bool local = false;  // on this machine
@@ -23,7 +23,7 @@ struct AgentTarget {
 struct AgentExit {
   int exit_code = 0;  // if signal is 0
   int signal = 0;
-  std::string stderr_text;  // the last 4 KiB that it, its shell or ssh itself said
+  std::string stderr_text;  // the last 4 KiB of stderr, from it, its shell or ssh
 };
 
 // Thread-safe. Callbacks come from one thread, in order; they must not block for long and must not
@@ -38,10 +38,11 @@ class AgentProcess {
     std::function<void(const AgentExit&)> on_exit;  // last callback of all; output is complete
   };
 
-  // Starts the agent and writes `bootstrap` to its stdin. The process gets a process group of its
-  // own (Ctrl-C does not reach it) and dies with this process.   NotFound: the
-  // launcher's command is not there, or no horovod-agent beside this program.   Internal: fork or
-  // pipe failed.
+  // Starts the agent and writes `bootstrap` to its stdin. The process gets its own session (Ctrl-C
+  // does not reach it) and dies with this process.
+  // Errors:
+  //   - NotFound: the launcher's command is not there, or no horovod-agent beside this program.
+  //   - Internal: fork or pipe failed.
   static absl::StatusOr<std::unique_ptr<AgentProcess>> Start(const AgentTarget& target,
                                                              const pb::AgentBootstrap& bootstrap,
                                                              Callbacks callbacks);
@@ -55,8 +56,8 @@ class AgentProcess {
   virtual void Kill() = 0;
 };
 
-// One line for the user about an agent that ended before it was ready: what its launcher makes of
-// the last lines, or that the program is missing there.
+// One line for the user about an agent that ended before it was ready: the launcher's explanation
+// of its last lines, or that the program is missing there.
 std::string ExplainEarlyExit(const AgentTarget& target, const AgentExit& exit);
 
 }  // namespace hvd::launcher::spawn

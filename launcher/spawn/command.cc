@@ -9,7 +9,7 @@
 namespace hvd::launcher::spawn {
 namespace {
 
-// Whether no shell, csh and fish included, sees anything but itself in this character.
+// Whether this character has no special meaning in any shell, csh and fish included.
 bool IsPlain(char c) { return absl::ascii_isalnum(c) || absl::StrContains("_-./:,+@%", c); }
 
 }  // namespace
@@ -18,7 +18,7 @@ std::string ShellQuote(absl::string_view argument) {
   bool plain = !argument.empty();
   for (const char c : argument) plain = plain && IsPlain(c);
   if (plain) return std::string(argument);
-  // Between single quotes everything stands for itself, except the quote, which is put in from
+  // Between single quotes every character stands for itself, except the quote, which is added
   // outside.
   return absl::StrCat("'", absl::StrReplaceAll(argument, {{"'", "'\\''"}}), "'");
 }

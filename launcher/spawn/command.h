@@ -1,5 +1,5 @@
-// Commands are lists of arguments. Only ssh insists on one text for the remote shell; this is where
-// it is made.
+// Shell quoting of commands. Commands are lists of arguments; only ssh takes one text, for the
+// remote shell.
 #ifndef LAUNCHER_SPAWN_COMMAND_H_
 #define LAUNCHER_SPAWN_COMMAND_H_
 
@@ -14,7 +14,7 @@ namespace hvd::launcher::spawn {
 // zero byte.
 std::string ShellQuote(absl::string_view argument);
 
-// The text that a shell takes apart into just these arguments.
+// The text that a shell splits into exactly these arguments.
 std::string ShellJoin(const std::vector<std::string>& arguments);
 
 }  // namespace hvd::launcher::spawn

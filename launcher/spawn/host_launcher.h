@@ -1,4 +1,5 @@
-// The way an agent is started on a host: as a child process, through ssh, by a scheduler's command.
+// A method of starting an agent on a host: as a child process, through ssh, by a scheduler's
+// command.
 #ifndef LAUNCHER_SPAWN_HOST_LAUNCHER_H_
 #define LAUNCHER_SPAWN_HOST_LAUNCHER_H_
 
@@ -15,8 +16,8 @@ struct AgentInvocation {
 };
 
 struct Explanation {
-  std::string meaning;  // and what to do; HOST stands for the host
-  std::string line;     // that tells
+  std::string meaning;  // and the remedy; HOST stands for the host
+  std::string line;     // the line of stderr that shows it
 };
 
 // Immutable, and so thread-safe.
@@ -24,7 +25,7 @@ class HostLauncher {
  public:
   virtual ~HostLauncher() = default;
 
-  // What it is, for messages: "ssh".
+  // Its name in messages: "ssh".
   virtual std::string name() const = 0;
 
   // The command that runs `horovod-agent --stdio` on `host`: the one in `install_directory` if
@@ -32,8 +33,8 @@ class HostLauncher {
   virtual AgentInvocation Command(const std::string& host,
                                   const std::string& install_directory) const = 0;
 
-  // What the command's last lines on stderr mean to somebody who wants to start a job; nothing if
-  // this launcher knows none of them.
+  // The meaning of the command's last lines on stderr, for somebody who wants to start a job;
+  // nothing if this launcher knows none of them.
   virtual std::optional<Explanation> Explain(const std::vector<std::string>& lines) const = 0;
 };
 

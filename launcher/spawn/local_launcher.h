@@ -1,4 +1,4 @@
-// The agent as a child process, on this machine.
+// A launcher of agents on this machine, as child processes.
 #ifndef LAUNCHER_SPAWN_LOCAL_LAUNCHER_H_
 #define LAUNCHER_SPAWN_LOCAL_LAUNCHER_H_
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kSshPauseSeconds = 5;
 
-// What ssh says, and what it means to somebody who wants to start a job. HOST stands for the host.
+// Messages of ssh, and their meaning to somebody who wants to start a job. HOST stands for the
+// host.
 struct SshComplaint {
   absl::string_view sentence;
   absl::string_view meaning;
@@ -70,7 +71,7 @@ AgentInvocation SshLauncher::Command(const std::string& host,
   if (!options_.identity_file.empty()) {
     argv.insert(argv.end(), {"-i", options_.identity_file});
   }
-  // Whatever the user's login shell is, sh takes it from here; the agent then replaces sh.
+  // Whatever the user's login shell is, sh runs the rest; the agent then replaces sh.
   std::string script;
   if (!install_directory.empty()) {
     script = absl::StrCat("PATH=", ShellQuote(install_directory), ":\"$PATH\"; export PATH; ");
@@ -82,7 +83,7 @@ AgentInvocation SshLauncher::Command(const std::string& host,
 }
 
 std::optional<Explanation> SshLauncher::Explain(const std::vector<std::string>& lines) const {
-  // The order of the table is that of importance.
+  // The table is ordered by importance.
   for (const SshComplaint& complaint : kSshComplaints) {
     for (const std::string& line : lines) {
       if (!absl::StrContains(line, complaint.sentence)) continue;

@@ -1,4 +1,4 @@
-// The system's ssh client, which runs the agent on another host.
+// A launcher of agents on other hosts, by the system's ssh client.
 #ifndef LAUNCHER_SPAWN_SSH_LAUNCHER_H_
 #define LAUNCHER_SPAWN_SSH_LAUNCHER_H_
 
@@ -15,10 +15,10 @@ struct SshOptions {
   int port = 0;               // 0: ssh's own choice
   std::string identity_file;  // empty: ssh's own choice
   int connect_timeout_seconds = 10;
-  int silence_seconds = 15;  // of an sshd that is there no more, or has no time
+  int silence_seconds = 15;  // of an sshd that is gone or overloaded
 };
 
-// Host keys are checked as the user's ssh configuration says; nothing is ever asked.
+// Host keys are checked according to the user's ssh configuration; nothing is ever asked.
 class SshLauncher : public HostLauncher {
  public:
   explicit SshLauncher(SshOptions options) : options_(std::move(options)) {}

@@ -1,4 +1,4 @@
-// Agents without processes, for tests of what uses AgentFleet.
+// Agents without processes, for tests with AgentFleet.
 #ifndef LAUNCHER_JOB_TESTING_FAKE_AGENTS_H_
 #define LAUNCHER_JOB_TESTING_FAKE_AGENTS_H_
 
@@ -13,8 +13,8 @@
 
 namespace hvd::launcher::job {
 
-// Starts fakes and remembers, by host, what was asked of them. A fake exits when it is killed, and
-// when its input is closed unless its host is stubborn. For one thread.
+// Starts fakes and records, by host, the calls to them. A fake exits when it is killed, and when
+// its input is closed unless its host is stubborn. For one thread.
 class FakeAgents {
  public:
   struct Agent {
@@ -29,7 +29,7 @@ class FakeAgents {
 
   StartAgent Starter();
 
-  // Starting an agent on this host fails so.
+  // Makes every start of an agent on this host fail with `status`.
   void FailOn(const std::string& host, absl::Status status) { failures_[host] = std::move(status); }
 
   Agent& operator[](const std::string& host) { return *agents_[host]; }
