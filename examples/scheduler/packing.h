@@ -1,4 +1,4 @@
-// Which job gets how many slots.
+// The allocation of a cluster's slots to jobs.
 #ifndef EXAMPLES_SCHEDULER_PACKING_H_
 #define EXAMPLES_SCHEDULER_PACKING_H_
 
@@ -11,12 +11,12 @@ struct Demand {
   bool running = false;  // it has been given slots before
 };
 
-// How many slots each job is to have, in the jobs' order, which is their priority: 0, or from min
+// The number of slots of each job, in the order of `jobs`, which is their priority: 0, or from min
 // to max. Pure.
-//  - A job that runs keeps its min, whoever comes.
-//  - Other jobs start in their order as long as all mins fit; one that does not fit waits, and does
-//    not hold up smaller ones behind it.
-//  - What is left over goes round: one more slot for each job that can use it, and again.
+// - A running job always keeps its min.
+// - Other jobs start in their order as long as all mins fit. A job that does not fit waits, and
+//   does not hold up smaller jobs behind it.
+// - The remaining slots are given out one by one, in turn, to the jobs that can use them.
 std::vector<int> Pack(int slots, const std::vector<Demand>& jobs);
 
 #endif  // EXAMPLES_SCHEDULER_PACKING_H_

@@ -67,8 +67,8 @@ void Scheduler::Stop() {
   }
 }
 
-// Compares what each job is to have with what it has. Jobs that have too much give back first: what
-// they give comes by OnSlotFree, which decides again.
+// Compares each job's share with its slots. Jobs with too many give back first: their slots come
+// back by OnSlotFree, which decides again.
 void Scheduler::Decide() {
   if (std::all_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return job->ended; })) {
     return loop_.Stop();
@@ -82,7 +82,7 @@ void Scheduler::Decide() {
     jobs.push_back(job.get());
     demands.push_back({job->request.min, job->request.max, job->running});
   }
-  // What jobs that are ending still hold is nobody's to give.
+  // Slots that ending jobs still hold can't be given to others.
   const std::vector<int> shares = Pack(slots, demands);
   for (const bool shrink : {true, false}) {
     for (size_t i = 0; i < jobs.size(); ++i) {

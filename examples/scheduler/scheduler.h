@@ -1,5 +1,5 @@
-// A scheduler of elastic jobs on one machine's slots: what a cluster scheduler does with
-// rendezvous/server/server.h, in small.
+// A scheduler of elastic jobs on one machine's slots: a small model of a cluster scheduler on
+// rendezvous/server/server.h.
 #ifndef EXAMPLES_SCHEDULER_SCHEDULER_H_
 #define EXAMPLES_SCHEDULER_SCHEDULER_H_
 
@@ -22,19 +22,19 @@ struct JobRequest {
   std::string command;  // for sh
 };
 
-// Belongs to the thread that calls Run; jobs' callbacks come over by the loop. Each slot is a host
-// of its own to its job, so that slots come and go one by one.
+// Belongs to the thread that calls Run; jobs' callbacks are posted to the loop. Each slot is a host
+// of its own to its job, so that slots can come and go one by one.
 class Scheduler {
  public:
   Scheduler(hvd::EventLoop& loop, hvd::rendezvous::server::RendezvousServer& server, int slots);
 
-  // Errors as RendezvousServer::AddJob.
+  // Errors: those of RendezvousServer::AddJob.
   absl::Status Add(const JobRequest& request);
 
   // Runs all jobs to their ends. The exit code is that of the first job that failed, else 0.
   int Run();
 
-  // Ends all jobs; the second call at once.
+  // Ends all jobs; the second call ends them at once.
   void Stop();
 
  private:
@@ -45,7 +45,7 @@ class Scheduler {
   struct Job {
     JobRequest request;
     bool running = false;
-    bool ending = false;  // it gives back slots that it may keep: it needs no more
+    bool ending = false;  // it gives back slots that it may keep, since it needs no more
     bool ended = false;
     std::set<std::string> slots;    // that it holds, also those that it is leaving
     std::set<std::string> offered;  // that it may use
