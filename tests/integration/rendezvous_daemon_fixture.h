@@ -1,4 +1,4 @@
-// horovod-rendezvousd as a process, for tests.
+// A test fixture that runs horovod-rendezvousd as a process.
 #ifndef TESTS_INTEGRATION_RENDEZVOUS_DAEMON_FIXTURE_H_
 #define TESTS_INTEGRATION_RENDEZVOUS_DAEMON_FIXTURE_H_
 
@@ -24,10 +24,10 @@
 
 namespace hvd {
 
-// A running daemon and what it says.
+// A running daemon and its output.
 class Daemon {
  public:
-  // `before`: what a shell does first, in the process that becomes the daemon.
+  // `before`: shell commands that run first, in the process that becomes the daemon.
   explicit Daemon(std::vector<std::string> arguments, const std::string& before = "") {
     Pipe out = *MakePipe();
     Pipe err = *MakePipe();
@@ -53,7 +53,7 @@ class Daemon {
   std::string ErrorLine() { return LineOf(err_); }
 
   std::string Errors() { return ReadAll(err_); }
-  // How many files it has open.
+  // The number of its open files.
   int Files() const {
     int count = 0;
     const std::string folder = absl::StrCat("/proc/", process_->pid(), "/fd");
@@ -127,7 +127,7 @@ class RendezvousDaemonTest : public testing::Test {
 
   bool FileExists() const { return access(file_.c_str(), F_OK) == 0; }
 
-  // Ends with code 2 and one line that contains `expected`.
+  // Expects an exit with code 2 and one line that contains `expected`.
   static void ExpectRefusal(Daemon daemon, const std::string& expected) {
     const std::string errors = daemon.Errors();
     EXPECT_EQ(daemon.Wait().exit_code, 2);

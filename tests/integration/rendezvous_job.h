@@ -1,4 +1,4 @@
-// A job's server on loopback, with agents and workers that are played by the test.
+// A job's server on loopback, with agents and workers played by the test.
 #ifndef TESTS_INTEGRATION_RENDEZVOUS_JOB_H_
 #define TESTS_INTEGRATION_RENDEZVOUS_JOB_H_
 
@@ -21,7 +21,7 @@ namespace hvd {
 // Thread-safe, except for StopServer.
 class RendezvousJob {
  public:
-  // `hosts` are expected; without any, whoever comes.
+  // `hosts`: the expected hosts; empty: any host may join.
   explicit RendezvousJob(int np, std::vector<rendezvous::membership::HostSlots> hosts = {},
                          absl::Duration agent_timeout = absl::Seconds(30));
 
@@ -37,11 +37,11 @@ class RendezvousJob {
   }
   std::unique_ptr<rendezvous::client::RendezvousClient> NewClient() const;
 
-  // Waits for the end.
+  // Waits for the end of the job.
   rendezvous::membership::Verdict WaitForVerdict();
 
-  // Asks for the job's status again and again until so many workers wait for a world: there is no
-  // event for that.
+  // Polls the job's status until this number of workers wait for a world: there is no event for
+  // that.
   void AskUntilJoining(int workers);
 
  private:
@@ -61,9 +61,9 @@ class PlayedAgent {
               const std::string& host, int slots, absl::Duration patience = absl::Seconds(30),
               const std::set<uint64_t>& known_workers = {});
 
-  // Waits for the orders to start so many workers; returns their ids.
+  // Waits for the commands to start this number of workers; returns their ids.
   std::set<uint64_t> WaitForStarts(size_t workers);
-  // Waits for the order to stop it.
+  // Waits for the command to stop `worker`.
   void WaitForStop(uint64_t worker);
   void WaitForEndOfJob();
   absl::Status WaitForClose();
@@ -71,7 +71,7 @@ class PlayedAgent {
   void SayExited(uint64_t worker, int exit_code);
   // Leaves in good order.
   void Leave() { link_->Finish(); }
-  // As if the process died.
+  // Behaves as if the process died.
   void Die() { link_.reset(); }
 
  private:
@@ -86,7 +86,7 @@ class PlayedAgent {
   std::unique_ptr<rendezvous::client::AgentLink> link_;  // last: its callbacks use the others
 };
 
-// A request of the worker, whose incarnation is its id + 1000.
+// A request of the worker `worker`, with the incarnation `worker` + 1000.
 template <typename Request>
 Request From(uint64_t worker) {
   Request request;

@@ -1,4 +1,4 @@
-// Asserts that what is declared anew is what a real header says.
+// Static assertions that compare declarations of this project with those of a real header.
 #ifndef TESTS_NCCL_ABI_ASSERTS_H_
 #define TESTS_NCCL_ABI_ASSERTS_H_
 
@@ -9,12 +9,12 @@
 #define SAME_LAYOUT(ours, theirs) \
   static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs), #theirs)
 
-// A signature of theirs in our names.
+// The name in this project for a type of the real header.
 template <typename Theirs>
 struct Ours {
   using type = Theirs;
 };
-// Says what their type, and a pointer to it, is with us.
+// Defines this project's names for a type of the real header and for a pointer to it.
 #define IS(theirs, ours) \
   template <>            \
   struct Ours<theirs> {  \

@@ -35,7 +35,7 @@ std::optional<std::vector<rendezvous::membership::HostSlots>> ParseHosts(const s
   return hosts;
 }
 
-// Asks for every knob, so that a misspelt one shows.
+// Reads every option, so that a misspelt one shows as an error.
 rendezvous::policy::ElasticSpec ParseElastic(Command& command) {
   rendezvous::policy::ElasticSpec spec;
   spec.spares = static_cast<int>(command.Number("spares"));
@@ -126,7 +126,7 @@ std::string ClusterSim::NewJob(Command& command) {
   return "";
 }
 
-// What comes from outside the job.
+// Events from outside the job.
 std::string ClusterSim::Outside(Command& command) {
   if (command.name() == "restart") return Apply(rendezvous::membership::Restarted{});
   const std::string subject = command.positional().empty() ? "" : command.positional()[0];
@@ -254,7 +254,7 @@ rendezvous::membership::Event ClusterSim::ReportEvent(
       call, key, epoch, false, command.Text("message", "Error"), command.Has("by-peer")};
 }
 
-// Time stops at every deadline, as the loop around the machine does.
+// Ticks at every deadline on the way, as the loop around the machine does.
 std::string ClusterSim::Advance(Command& command) {
   absl::Duration duration;
   if (command.positional().empty() || !absl::ParseDuration(command.positional()[0], &duration)) {

@@ -1,5 +1,5 @@
-// A job's membership machine driven by the commands of a scenario file, with agents, workers and
-// time played by hand.
+// A simulation of a job's membership machine, driven by the commands of a scenario file, which play
+// agents, workers and time.
 #ifndef TESTS_SIMULATION_CLUSTER_SIM_H_
 #define TESTS_SIMULATION_CLUSTER_SIM_H_
 
@@ -17,20 +17,34 @@ namespace hvd {
 // Commands. WORKERS are worker ids, such as `2` or `1-4`. `inc=` is the incarnation, by default 100
 // times the worker id; `agent=` is the agent's, by default the first letter of the host.
 //   job hosts=a:2,b:2 [np=N] [start-timeout=] [settle=] [grace=] [reattach=]
-//       a new job; np: as many as there are slots. It is elastic if min= or max= is given, with
+//       A new job; np: by default the number of slots. It is elastic if min= or max= is given, with
 //       [spares=] [elastic-timeout=] [rejoin=] [join-delay=] [drain-grace=] [failures=N]
 //       [window=] [no-progress=N] [reset-limit=N] [cooldown=SHORTEST,LONGEST]
-//   attach HOST... [slots=N] [agent=N] [known=WORKER,...]   lose HOST [reason=] [agent=N]
-//   discover [HOST:SLOTS,...]        drain HOST [grace=] [reason=]        restart
-//   started WORKERS pid=N            dying WORKERS
+//   attach HOST... [slots=N] [agent=N] [known=WORKER,...]
+//   lose HOST [reason=] [agent=N]
+//   discover [HOST:SLOTS,...]
+//   drain HOST [grace=] [reason=]
+//   restart
+//   started WORKERS pid=N
+//   dying WORKERS
 //   exit WORKERS [code=] [signal=] [core] [oom] [start-error=] [tail=]
-//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=N]
+//   join WORKERS [last=EPOCH] [inc=] [defer] [commit=N] [worked] [left-for=REASON]
+//       [lost-steps=N] [lost=DURATION]
+//   progress WORKERS epoch= commit= [age=] [inc=]
 //   watch WORKERS epoch= [inc=] [knows]
-//   exchange WORKERS epoch= key= [value=] [bytes=N] [inc=]  value: by default "from-WORKER"
-//   finish WORKERS epoch= [inc=]     fail WORKERS epoch= [message=] [by-peer] [inc=]
-//   stall WORKER epoch= missing=RANKS [what=] [waited=] [give-up]   sampled WORKERS [doing=]
-//   [stack=A|B] cancel CALL                      stop [reason=] [code=] [grace=] advance DURATION
-//   ticks at each deadline on the way explain    deadline    status
+//   exchange WORKERS epoch= key= [value=] [bytes=N] [inc=]
+//       value: by default "from-WORKER"
+//   finish WORKERS epoch= [inc=]
+//   fail WORKERS epoch= [message=] [by-peer] [inc=]
+//   stall WORKER epoch= missing=RANKS [what=] [waited=] [give-up]
+//   sampled WORKERS [doing=] [stack=A|B]
+//   cancel CALL
+//   stop [reason=] [code=] [grace=]
+//   advance DURATION
+//       Ticks at each deadline on the way.
+//   explain
+//   deadline
+//   status
 // Each prints the effects, one a line. Calls are numbered from 1; a world that was printed already
 // is not printed again.
 class ClusterSim {
@@ -54,7 +68,8 @@ class ClusterSim {
   absl::Time now_ = absl::UnixEpoch();
   std::unique_ptr<rendezvous::membership::Membership> machine_;
   std::map<std::string, int> slots_;
-  std::map<rendezvous::membership::CallId, std::string> calls_;  // what each call was
+  std::map<rendezvous::membership::CallId, std::string>
+      calls_;  // the command and the worker of each call
   std::string last_world_;
 };
 

@@ -10,9 +10,9 @@
 namespace hvd {
 namespace {
 
-// Everything that the machine may wait for after the last fault has a shorter deadline than this.
+// Longer than every deadline of the machine after the last fault.
 constexpr Micros kPatience = 1200 * kSecond;
-// For agents to wind up once the job has ended, be they out of reach.
+// The time for agents to end after the job, even if they are out of reach.
 constexpr Micros kWindUp = 120 * kSecond;
 
 }  // namespace
@@ -113,7 +113,7 @@ std::string ControlPlane::CheckEnd() const {
   return "";
 }
 
-// Nobody was left who could go on: some members had finished, the others failed.
+// Nobody was left to go on: some members had finished, the others had failed.
 bool ControlPlane::EndedInTheMiddleOfFinishing() const {
   bool some_finished = false, some_failed = false;
   if (!newest_world_.has_value()) return false;
@@ -126,7 +126,7 @@ bool ControlPlane::EndedInTheMiddleOfFinishing() const {
   return some_finished && some_failed;
 }
 
-// The daemon's loop around the machine. What happens is journaled first.
+// The daemon's loop around the machine. An event is journaled before it is applied.
 void ControlPlane::Apply(const rendezvous::membership::Event& event) {
   NoteEvent(event);
   ++tally_.events;
@@ -164,7 +164,7 @@ absl::StatusOr<std::unique_ptr<rendezvous::membership::Membership>> ControlPlane
   return rendezvous::membership::Membership::Load(spec_, saved, throttle_);
 }
 
-// The journal is shortened; and a twin is made, the one before having kept step until now.
+// Replaces the journal by a snapshot and makes a new twin; the twin before was in step until now.
 void ControlPlane::SaveAndLoad() {
   snapshot_ = machine_->Save().SerializeAsString();
   journal_.clear();
@@ -185,7 +185,7 @@ void ControlPlane::ProbeEarlyTick() {
   if (machine_->NextDeadline() != deadline) Fail("a tick before its time moved the deadline");
 }
 
-// What the checks want to know of it.
+// Collects the facts that the checks need.
 void ControlPlane::NoteEvent(const rendezvous::membership::Event& event) {
   if (const auto* lost = std::get_if<rendezvous::membership::HostLost>(&event)) {
     for (Process& process : processes_) {

@@ -1,26 +1,27 @@
-// A whole elastic job in one thread: a daemon around the real membership machine, agents, workers,
-// a network that delays, loses and comes back, and a launcher, all in virtual time. One seed is one
-// run.
+// A simulation of a whole elastic job in one thread and in virtual time: a daemon around the real
+// membership machine, agents, workers, a network that delays and loses messages and recovers, and a
+// launcher. One seed is one run.
 //
-// What must hold, checked all the time:
-// - the machine's own invariants (hosts.h, workers.h, epochs.h), and no worker makes a move that
-// its
-//   lifecycle does not have;
-// - nobody is told that its world is the newest when it is not;
-// - in one epoch all members are told the same world; ranks 0..n-1 are held once, local ranks are
-//   dense on each host; no two processes act with the same rank; epoch numbers grow by one;
-// - rank 0 holds the newest commit that any survivor holds; survivors keep their order (the
-//   leader and its host apart), also on their hosts; none is forgotten;
-// - where the world says that nobody needs the state, all have it; all members do the same
-//   collectives;
-// - no command goes to an agent that is not attached; calls are answered once, and in their way;
-// - a tick before NextDeadline changes nothing, and the deadline lies ahead;
-// - a daemon that replays its journal, from the start or from a snapshot on, is in the same state;
-// - a machine that was saved and loaded goes on exactly as the one that was not;
-// - planned changes cost no budget and roll nothing back;
-// - the job ends within a bounded time after the last fault: with success only if all members of
-//   its last world said that they finished, else with a verdict that says why; if everything that
-//   happened is to be forgiven, with success. Nothing is left behind.
+// Properties that are checked all the time:
+// - The machine's own invariants hold (hosts.h, workers.h, epochs.h), and no worker makes a move
+//   that its lifecycle does not have.
+// - No worker is told that its world is the newest when it is not.
+// - In one epoch all members have the same world; each of the ranks 0..n-1 is held once, local
+//   ranks are dense on each host; no two processes act with the same rank; epoch numbers grow by
+//   one.
+// - Rank 0 holds the newest commit that any survivor holds; survivors keep their order (the leader
+//   and its host apart), also on their hosts; no survivor is forgotten.
+// - Where the world says that nobody needs the state, all have it; all members run the same
+//   collectives.
+// - No command goes to an agent that is not attached; calls are answered once, with their own kind
+//   of answer.
+// - A tick before NextDeadline changes nothing, and the deadline is in the future.
+// - A daemon that replays its journal, from the start or from a snapshot, is in the same state.
+// - A machine that was saved and loaded goes on exactly as the one that was not.
+// - Planned changes cost no budget and roll nothing back.
+// - The job ends within a bounded time after the last fault: with success only if all members of
+//   its last world reported that they finished, else with a verdict that has a reason; with success
+//   if all failures are to be forgiven. Nothing is left behind.
 #ifndef TESTS_SIMULATION_CONTROL_PLANE_H_
 #define TESTS_SIMULATION_CONTROL_PLANE_H_
 
@@ -46,20 +47,20 @@ namespace hvd {
 // Not thread-safe; runs are independent.
 class ControlPlane {
  public:
-  // A traced one keeps a text of everything that happens.
+  // A traced run keeps a text of all events.
   ControlPlane(uint64_t seed, bool traced);
 
-  // Returns what was wrong; empty: nothing.
+  // Returns a description of the violated property; empty: none.
   std::string Run();
 
   const std::string& trace() const { return trace_; }
 
-  // What happened, for checking that the runs reach what they should.
+  // Counts of events, by which tests check that the runs reach what they should.
   struct Tally {
     int64_t runs = 0;
     int64_t successes = 0;
     int64_t worlds = 0;
-    int64_t events = 0;  // of the machine
+    int64_t events = 0;  // of the membership machine
     int64_t faults = 0;
     int64_t rollbacks = 0;
     int64_t restarts_of_daemon = 0;
@@ -87,18 +88,18 @@ class ControlPlane {
     int cut_count = 0;      // changes with every cut and healing
     int agent = -1;         // index; -1: none runs
     Micros no_agent_before = 0;
-    bool drained = false;  // it was announced that it leaves
-    bool leaving = false;  // ... or it is not listed any more, as far as the daemon knows
-    bool resized = false;  // has another number of slots than at first
-    bool shrunk = false;   // had more slots once
-    Incarnation heard_of;  // the newest agent that the daemon has heard of
+    bool drained = false;  // its drain was announced
+    bool leaving = false;  // ... or it is not listed any more, to the daemon's knowledge
+    bool resized = false;  // its number of slots has changed
+    bool shrunk = false;   // had more slots before
+    Incarnation heard_of;  // the newest agent known to the daemon
   };
 
   struct Stream {  // between an agent and the daemon
     int agent = 0;
     bool open_at_agent = true;
     bool open_at_daemon = false;
-    bool lost = false;  // with the host: what is under way never arrives
+    bool lost = false;  // with the host: messages in transit never arrive
     uint64_t life = 0;  // of the daemon
     Micros last_up = 0, last_down = 0;
     std::vector<std::function<void()>> held_up, held_down;  // while the link is cut
@@ -111,7 +112,7 @@ class ControlPlane {
     bool ending = false;
     int stream = -1;
     Micros detached_since = 0;
-    std::vector<int> processes;  // that it was told to start
+    std::vector<int> processes;  // started on command
   };
 
   struct Process {
@@ -124,20 +125,20 @@ class ControlPlane {
     int exit_code = 0, signal = 0;
     bool frozen = false;
     Phase phase = Phase::kStarting;
-    int turn = 0;  // changes when what it was about to do is off
+    int turn = 0;  // changes when its planned actions are cancelled
     uint64_t epoch = 0;
     int rank = -1;
     int slot = -1;      // once it is known
     int operation = 0;  // index in its group
     uint64_t commit = 0;
-    bool in_step = false;  // did something since its newest commit
+    bool in_step = false;  // has worked since its newest commit
     bool worked = false;   // ... or at all, in its world
-    bool gave_up = false;  // left that by itself
+    bool gave_up = false;  // left its world by itself
     bool knows_of_change = false;
     bool defers = true;
     bool threw = false;
-    std::vector<uint64_t> calls;  // not ended on its side
-    // As far as the daemon knows.
+    std::vector<uint64_t> calls;  // still pending on its side
+    // The daemon's knowledge.
     bool told_to_stop = false, released = false, seen_dying = false, seen_gone = false;
     bool said_finished = false, said_failed = false;
   };
@@ -276,8 +277,8 @@ class ControlPlane {
   Tally tally_;
   VirtualTime time_;
 
-  // What this run is like.
-  bool gentle_ = false;     // nothing breaks, everything is planned
+  // The kind of this run.
+  bool gentle_ = false;     // no faults, only planned changes
   bool forgiving_ = false;  // no budget can run out
   bool discovery_ = false;
   bool recovers_ = true;
@@ -302,15 +303,15 @@ class ControlPlane {
   std::unique_ptr<rendezvous::membership::Membership> machine_;
   bool daemon_alive_ = true;
   uint64_t daemon_life_ = 1;
-  std::string snapshot_;  // what the journal goes on from; empty: the job's start
+  std::string snapshot_;  // the start of the journal; empty: the job's start
   std::vector<std::pair<rendezvous::membership::Event, absl::Time>> journal_;
   std::unique_ptr<rendezvous::membership::Membership>
-      twin_;  // loaded from what machine_ was once; it hears all the same
+      twin_;  // loaded from an earlier state of machine_; gets the same events
   absl::Time armed_ = absl::InfiniteFuture();
   std::map<std::string, int> attached_;  // host to stream
   std::optional<rendezvous::membership::World> newest_world_;
   bool stop_requested_ = false;
-  bool hurried_ = false;  // some were stopped before they could leave by themselves
+  bool hurried_ = false;  // some workers were stopped before they could leave by themselves
   std::optional<rendezvous::membership::Verdict> verdict_;
 };
 

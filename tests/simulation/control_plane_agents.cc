@@ -12,7 +12,7 @@ constexpr Micros kReattach = 30 * kSecond;  // as the daemon's
 
 }  // namespace
 
-// Hosts that are wanted and have no agent get one.
+// Starts an agent on each listed host without one.
 void ControlPlane::LauncherRound() {
   if (verdict_.has_value()) return;
   for (size_t host = 0; host < machines_.size(); ++host) {
@@ -37,7 +37,7 @@ void ControlPlane::StartAgent(int host) {
   Attach(machine.agent);
 }
 
-// Tries until it is attached, or has tried long enough.
+// Retries until it is attached, or its time for that is over.
 void ControlPlane::Attach(int index) {
   Agent& agent = agents_[index];
   if (!agent.alive || agent.stream >= 0) return;
@@ -73,7 +73,7 @@ void ControlPlane::Admit(int stream) {
   TellAgain(index);
 }
 
-// The daemon may not have heard it.
+// Repeats messages that the daemon may not have received.
 void ControlPlane::TellAgain(int index) {
   for (const int process : agents_[index].processes) {
     SendUp(agents_[index].stream, [this, process] {
@@ -121,7 +121,7 @@ void ControlPlane::EndAtDaemon(int index, const std::string& reason) {
   attached_.erase(machine.name);
   Log("the daemon loses host ", machine.name, ": ", reason);
   Apply(rendezvous::membership::HostLost{machine.name, agent.incarnation, reason});
-  if (machine.cut_down) return;  // it will notice by itself
+  if (machine.cut_down) return;  // the agent will notice by itself
   time_.After(Delay(), [this, index] { EndAtAgent(index); });
 }
 
@@ -186,7 +186,7 @@ void ControlPlane::LeaveWhenEmpty(int index) {
   if (agent.stream >= 0) EndAtAgent(agent.stream);
 }
 
-// Its workers die with it.
+// The agent's workers die with it.
 void ControlPlane::KillAgent(int index) {
   Agent& agent = agents_[index];
   if (!agent.alive) return;
@@ -303,7 +303,7 @@ void ControlPlane::Heal(int index) {
     for (const auto& action : down) {
       if (!stream.lost && stream.open_at_agent && agents_[stream.agent].alive) action();
     }
-    // Each side learns now what the other has done meanwhile.
+    // Now each side learns what the other has done meanwhile.
     if (!stream.open_at_agent && stream.open_at_daemon) EndAtDaemon(number, "connection reset");
     if (stream.open_at_agent && !stream.open_at_daemon) EndAtAgent(number);
   }

@@ -1,4 +1,4 @@
-// What must hold; see control_plane.h.
+// The checked properties; see control_plane.h.
 #include <algorithm>
 
 #include "tests/simulation/control_plane.h"
@@ -105,7 +105,8 @@ void ControlPlane::CheckNewWorld(const rendezvous::membership::World& world) {
   newest_world_ = world;
 }
 
-// It can't complete another step, whatever its members believe: two worlds would train.
+// The world before can't complete another step, whatever its members assume: else two worlds would
+// train.
 void ControlPlane::CheckWorldBeforeHasEnded() {
   const Group& group = groups_[newest_world_->epoch.value()];
   const bool trains = std::all_of(group.processes.begin(), group.processes.end(), [&](int index) {
@@ -118,7 +119,7 @@ void ControlPlane::CheckWorldBeforeHasEnded() {
   if (trains && !group.broken) Fail("the world before trains on");
 }
 
-// Who is told that its world is the newest may let commits count.
+// A worker whose world is confirmed as the newest may let commits count.
 void ControlPlane::CheckConfirmed(uint64_t call) {
   const Process& process = processes_[calls_[call - 1].process];
   const bool over = verdict_.has_value() && verdict_->success;
@@ -155,7 +156,7 @@ void ControlPlane::CheckPlaces(const rendezvous::membership::World& world) {
   }
 }
 
-// A worker keeps its slot, and on a host that is full it shows: local ranks are the slots.
+// A worker keeps its slot. On a full host this is visible: local ranks are the slots.
 void ControlPlane::CheckSlot(const rendezvous::membership::WorldMember& member, Process* process) {
   const Machine& machine = machines_[process->host];
   if (machine.resized || member.place.local_size != machine.slots) return;
@@ -188,12 +189,12 @@ void ControlPlane::CheckSurvivors(const rendezvous::membership::World& world) {
   }
 }
 
-// Those who were in the world before keep their order, except that rank 0's host comes first, and
-// rank 0 first of it.
+// Members of the world before keep their order, except that rank 0's host comes first, and rank 0
+// first on it.
 void ControlPlane::CheckOrder(const rendezvous::membership::World& world) {
   std::map<uint64_t, const rendezvous::membership::WorldMember*> before;
   for (const rendezvous::membership::WorldMember& member : newest_world_->members) {
-    // Who has said that it fails, and then comes after all, comes as a newcomer.
+    // A worker that has reported a failure and then joins nevertheless is a newcomer.
     const Process* process = FindProcess(member.worker.id);
     if (process != nullptr && process->said_failed) continue;
     before[member.worker.id.value()] = &member;

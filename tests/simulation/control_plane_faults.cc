@@ -1,4 +1,4 @@
-// What goes wrong, and what is planned.
+// The faults and the planned changes of a run.
 #include <algorithm>
 
 #include "tests/simulation/control_plane.h"
@@ -12,7 +12,7 @@ constexpr Micros kAllHealed = 90 * kSecond;
 }  // namespace
 
 void ControlPlane::PlanFaults() {
-  // Most of them while it trains, some of them close together.
+  // Most of them during training, some of them close together.
   const Micros training = 3 * kSecond + static_cast<Micros>(goal_) * step_time_;
   const Micros end = std::min(dice_.Chance(30) ? training / 3 : training * 2, 40 * kSecond);
   const int faults = static_cast<int>(dice_.Between(0, 7));
@@ -67,7 +67,7 @@ void ControlPlane::StrikeWorker() {
   if (die < 40) return Die(index, 0, 9);
   if (die < 50) return Die(index, OwnExitCode(index), 0);
   if (die < 55 && newest_world_.has_value()) {
-    // Two newcomers that end alike have a mistake in their script, which is not forgiven.
+    // Two newcomers with the same failure count as a mistake in the script, which is not forgiven.
     return Die(index, forgiving_ && process.epoch == 0 ? OwnExitCode(index) : 0, 0);
   }
   if (die < 70) {
@@ -75,7 +75,7 @@ void ControlPlane::StrikeWorker() {
                                             : std::string("ValueError"));
   }
   if (die < 85) {
-    // Nobody would notice if it were alone, or if the others can finish without it.
+    // Without other workers, or if they can finish without it, nobody would notice.
     if (!SomebodyElseTrains(index) || process.commit + 1 >= goal_) return;
     Log("worker ", process.id.value(), " hangs");
     process.frozen = true;
@@ -87,7 +87,7 @@ void ControlPlane::StrikeWorker() {
   }
 }
 
-// A member may die when some have the commit already and others have not.
+// A member may die when some members have the commit already and others have not.
 bool ControlPlane::TearCommit(const Group& group) {
   if (gentle_ || time_.now() > kTearingEnds || !dice_.Chance(2)) return false;
   ++tally_.faults;
@@ -151,7 +151,7 @@ void ControlPlane::StrikeDiscovery() {
   });
 }
 
-// From now on all is well; or there is nothing left to work on.
+// Ends the faults: from now on all is well, or no work is left.
 void ControlPlane::Recover() {
   if (verdict_.has_value()) return;
   for (size_t host = 0; host < machines_.size(); ++host) {

@@ -1,4 +1,5 @@
-// Simulated jobs; see control_plane.h for what must hold in each. To repeat one with its trace:
+// Simulated jobs; see control_plane.h for the properties that are checked. To repeat one with its
+// trace:
 //   bazel run -c opt //tests/simulation:simulate -- --seed N --trace
 #include "tests/simulation/control_plane.h"
 
@@ -19,7 +20,7 @@ TEST(ControlPlaneTest, SimulatedJobs_KeepTheInvariants) {
     if (HasFailure()) return;
     total.Add(plane.tally());
   }
-  // Checks that found nothing to check prove nothing.
+  // Guards against checks that never had anything to check.
   EXPECT_GT(total.successes, kJobs / 2) << total.ToText();
   EXPECT_GT(total.runs - total.successes, kJobs / 100) << total.ToText();
   EXPECT_GT(total.worlds, kJobs * 3 / 2) << total.ToText();

@@ -1,4 +1,4 @@
-// Workers, as the Python wrapper makes them behave, and their collectives.
+// Workers that behave as the Python wrapper makes them, and their collectives.
 #include <algorithm>
 #include <utility>
 
@@ -41,7 +41,7 @@ void ControlPlane::Ask(
   });
 }
 
-// Unavailable. The same is asked again a little later, unless it does not matter any more.
+// Unavailable: repeats the call a little later, unless it does not matter any more.
 void ControlPlane::FailCall(uint64_t id) {
   Call& call = calls_[id - 1];
   if (call.over) return;
@@ -89,7 +89,7 @@ void ControlPlane::Answer(rendezvous::membership::CallId call, CallKind kind,
   });
 }
 
-// The process has ended; the daemon notices its connections.
+// The process has ended, and the daemon notices that its connections close.
 void ControlPlane::DropCalls(int index, bool host_gone) {
   for (const uint64_t id : std::exchange(processes_[index].calls, {})) {
     calls_[id - 1].over = true;
@@ -103,7 +103,7 @@ void ControlPlane::DropCalls(int index, bool host_gone) {
   }
 }
 
-// Unless something else comes between.
+// Runs `action` later, unless something else comes first.
 void ControlPlane::Later(int index, Micros delay, std::function<void()> action) {
   time_.After(delay, [this, index, turn = processes_[index].turn, action = std::move(action)] {
     const Process& process = processes_[index];
@@ -139,7 +139,7 @@ void ControlPlane::Watch(int index) {
   });
 }
 
-// It has got its world.
+// The worker has received its world.
 void ControlPlane::Enter(int index, const rendezvous::membership::World& world) {
   Process& process = processes_[index];
   ++process.turn;
@@ -200,7 +200,7 @@ void ControlPlane::HearStatus(int index, CallKind kind, const absl::Status& stat
     }
     return;
   }
-  if (kind == CallKind::kProgress) return;  // its watch tells it so
+  if (kind == CallKind::kProgress) return;  // its watch reports the change
   if (kind == CallKind::kExchange) return Abort(index);
   if (status.code() == absl::StatusCode::kCancelled) return;  // another call took its place
   if (kind == CallKind::kWatch) return Abort(index);
@@ -210,7 +210,7 @@ void ControlPlane::HearStatus(int index, CallKind kind, const absl::Status& stat
         [this, index] { Die(index, OwnExitCode(index), 0); });
 }
 
-// It has come to its next collective.
+// The worker has reached its next collective.
 void ControlPlane::Submit(int index, Operation kind) {
   Process& process = processes_[index];
   Group& group = groups_[process.epoch];
@@ -299,12 +299,12 @@ void ControlPlane::Abort(int index) {
   Later(index, dice_.Between(kMilli, 100 * kMilli), [this, index] { Join(index, false); });
 }
 
-// Two alike would pass for a mistake of the user's.
+// Two equal failures would count as a mistake of the user's.
 int ControlPlane::OwnExitCode(int index) const {
   return forgiving_ ? 1 + static_cast<int>(processes_[index].id.value() % 200) : 1;
 }
 
-// The others see its connections close.
+// The other workers see its connections close.
 void ControlPlane::BreakGroup(uint64_t epoch, int except) {
   Group& group = groups_[epoch];
   if (std::exchange(group.broken, true)) return;
@@ -324,7 +324,7 @@ void ControlPlane::ReportFinished(int index) {
   });
 }
 
-// While it is rank 0 of this world.
+// Called while it is rank 0 of this world.
 void ControlPlane::ReportProgress(int index) {
   const Phase phase = processes_[index].phase;
   if (phase != Phase::kConnecting && phase != Phase::kTraining) return;
@@ -339,7 +339,7 @@ void ControlPlane::ReportProgress(int index) {
   Later(index, kProgressPause, [this, index] { ReportProgress(index); });
 }
 
-// Of the user's script.
+// An exception of the user's script.
 void ControlPlane::ThrowException(int index, const std::string& text) {
   Process& process = processes_[index];
   if (!process.alive || process.frozen || process.phase == Phase::kEnding) return;

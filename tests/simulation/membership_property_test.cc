@@ -1,4 +1,4 @@
-// Random schedules; see random_schedule.h for what must hold in each.
+// Random schedules; see random_schedule.h for the properties that are checked.
 #include <cstdint>
 
 #include "gtest/gtest.h"
@@ -26,7 +26,7 @@ TEST(MembershipPropertyTest, RandomSchedules_KeepTheInvariants) {
     consequences += schedule.verdict()->consequences;
     later_epochs += schedule.epochs() > 1 ? 1 : 0;
   }
-  // Checks that found nothing to check prove nothing.
+  // Guards against checks that never had anything to check.
   EXPECT_GT(successes, 100);
   EXPECT_GT(failures_of_ranks, 1000);
   EXPECT_GT(failures_of_hosts, 100);

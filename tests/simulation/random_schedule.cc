@@ -25,7 +25,7 @@ RandomSchedule::RandomSchedule(uint32_t seed) : rng_(seed) {
   spec_.max_workers = spec_.min_workers = Chance(80) ? slots : 1 + Roll(slots);
   if (Chance(20)) spec_.expected_hosts.clear();
   machine_.emplace(spec_, now_);
-  // In some schedules everything goes well at first, or else few would come far.
+  // In some schedules all goes well at first, since else few would get far.
   if (Chance(20)) return;
   for (const rendezvous::membership::HostSlots& host : spec_.expected_hosts) {
     attached_[host.host] = Incarnation(++next_incarnation_);
@@ -61,7 +61,7 @@ void RandomSchedule::HostStep() {
   const bool is_attached = attached_.count(host) > 0;
   if (!is_attached || Chance(20)) {
     const Incarnation agent(++next_incarnation_);
-    // An agent whose name is taken is turned away by the service; here it only must not matter.
+    // The service rejects an agent whose name is taken; here it only must have no effect.
     if (!is_attached) attached_[host] = agent;
     return Apply(rendezvous::membership::HostJoined{{host, 1 + Roll(3)}, agent});
   }
@@ -75,7 +75,7 @@ void RandomSchedule::HostStep() {
   Apply(rendezvous::membership::HostLost{host, lost, "cut"});
 }
 
-// What a well-behaved worker would do next.
+// The next action of a well-behaved worker.
 void RandomSchedule::OrderlyStep() {
   if (processes_.empty()) return HostStep();
   const uint64_t worker = 1 + Roll(static_cast<int>(processes_.size()));
@@ -89,7 +89,7 @@ void RandomSchedule::OrderlyStep() {
   ReportStep(worker, KeyOf(worker));
 }
 
-// Some workers lose a peer, say so and exit; whose fault it was may show in between.
+// Some workers lose a peer, report it and exit; the failure that caused it may come in between.
 void RandomSchedule::BreakdownStep() {
   for (int victims = 1 + Roll(4); victims > 0 && !processes_.empty(); --victims) {
     const uint64_t worker = 1 + Roll(static_cast<int>(processes_.size()));
@@ -103,7 +103,7 @@ void RandomSchedule::BreakdownStep() {
 }
 
 void RandomSchedule::CallStep() {
-  const uint64_t worker = Roll(spec_.max_workers + 2);  // 0 and the last are nobody
+  const uint64_t worker = Roll(spec_.max_workers + 2);  // 0 and the last do not exist
   const bool exists = processes_.count(worker) > 0;
   if (exists && Chance(2)) processes_[worker].incarnation = ++next_incarnation_;
   rendezvous::membership::WorkerKey key =
@@ -153,7 +153,7 @@ void RandomSchedule::ExitStep(uint64_t worker, int code, int signal) {
 void RandomSchedule::TimeStep() {
   const absl::Time deadline = machine_->NextDeadline();
   if (deadline == absl::InfiniteFuture() || Chance(60)) {
-    // Short of the deadline nothing must happen.
+    // Before the deadline nothing must happen.
     const absl::Duration step = absl::Milliseconds(1 + Roll(400));
     if (deadline - now_ <= step) return;
     now_ += step;
@@ -170,7 +170,7 @@ void RandomSchedule::TimeStep() {
   EXPECT_GT(machine_->NextDeadline(), deadline) << "the deadline does not move";
 }
 
-// Whatever has happened: once all workers are gone, at most the start or the settling can be
+// Whatever has happened, once all workers are gone at most the start or the settling can be
 // pending.
 void RandomSchedule::WindUp() {
   std::vector<uint64_t> workers;

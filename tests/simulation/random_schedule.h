@@ -1,4 +1,4 @@
-// A job whose agents and workers do random things at random times, checked at every step.
+// A randomised test of a job: agents and workers act at random, with checks at every step.
 #ifndef TESTS_SIMULATION_RANDOM_SCHEDULE_H_
 #define TESTS_SIMULATION_RANDOM_SCHEDULE_H_
 
@@ -15,24 +15,25 @@
 
 namespace hvd {
 
-// Failures are told through gTest, with the seed. What must hold:
-// - in a world no rank is held twice, ranks 0..size-1 are all held, local ranks are dense on each
-// host, every member's process is
-//   the newest of its worker and alive, and one epoch has one world;
-// - every call is answered at most once and in its own way, and all are answered once the job has
-// finished;
-// - no command goes to an agent that is not attached;
-// - a tick before NextDeadline() changes nothing, one at it makes the deadline move;
-// - once all workers are gone the job ends within a few ticks, with success only if all finished
-// and exited with 0;
-// - the same events at the same times give the same effects.
+// Failures are reported through gTest, with the seed. Properties that are checked:
+// - In a world no rank is held twice, ranks 0..size-1 are all held, local ranks are dense on each
+//   host, every member's process is the newest of its worker and alive, and one epoch has one
+//   world.
+// - Every call is answered at most once and with its own kind of answer, and all are answered once
+//   the job has finished.
+// - No command goes to an agent that is not attached.
+// - A tick before NextDeadline() changes nothing; one at it moves the deadline.
+// - Once all workers are gone the job ends within a few ticks, with success only if all finished
+//   and exited with 0.
+// - The same events at the same times give the same effects.
 class RandomSchedule {
  public:
   explicit RandomSchedule(uint32_t seed);
 
   void Run();
 
-  // How the job ended; for checking that the schedules reach what they should. Empty before Run.
+  // The verdict of the job, by which tests check that the schedules reach what they should. Empty
+  // before Run.
   const std::optional<rendezvous::membership::Verdict>& verdict() const { return verdict_; }
   uint64_t epochs() const { return world_texts_.size(); }
 
@@ -46,7 +47,7 @@ class RandomSchedule {
     uint64_t incarnation = 0;
     bool gone = false;
     bool exited_with_zero = false;
-    bool finished = true;  // said so for the last world it was in
+    bool finished = true;  // reported for its last world
     uint64_t epoch = 0;    // its last world
     uint64_t member = 0;   // the incarnation that was in it
     std::string host;

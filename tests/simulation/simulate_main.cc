@@ -47,7 +47,7 @@ bool Parse(int argc, char** argv, Options* options) {
   return options->jobs > 0;
 }
 
-// Returns whether all was well. The first few failures are printed.
+// Returns whether all runs were right. The first few failures are printed.
 bool RunAll(const Options& options) {
   std::atomic<uint64_t> next{options.first};
   std::mutex mutex;  // guards total and failures

@@ -1,4 +1,4 @@
-// Effects of the membership machine as text, one line each.
+// Text forms of the membership machine's effects, one line each.
 #ifndef TESTS_SIMULATION_TRACE_H_
 #define TESTS_SIMULATION_TRACE_H_
 
@@ -14,7 +14,7 @@ namespace hvd {
 std::optional<rendezvous::membership::CallId> AnsweredCall(
     const rendezvous::membership::Effect& effect);
 
-// For replies without the call, for others with the host and worker they are for.
+// The call of a reply is left out; other effects have the host and worker that they are for.
 std::string ToText(const rendezvous::membership::Effect& effect);
 
 // Several lines.

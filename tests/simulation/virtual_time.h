@@ -1,4 +1,4 @@
-// Time that passes only when told to, and what is to happen in it.
+// A virtual clock, and a queue of the actions at its times.
 #ifndef TESTS_SIMULATION_VIRTUAL_TIME_H_
 #define TESTS_SIMULATION_VIRTUAL_TIME_H_
 
@@ -15,8 +15,8 @@ using Micros = int64_t;
 constexpr Micros kMilli = 1000;
 constexpr Micros kSecond = 1000000;
 
-// Actions happen in the order of their times; those of one time in the order in which they were
-// asked for. Not thread-safe.
+// Actions run in the order of their times; those of the same time in the order in which they were
+// added. Not thread-safe.
 class VirtualTime {
  public:
   Micros now() const { return now_; }
@@ -27,7 +27,7 @@ class VirtualTime {
     actions_.push_back(std::move(action));
   }
 
-  // Returns false if nothing is left to happen.
+  // Runs the next action; returns false if there is none.
   bool RunNext() {
     if (entries_.empty()) return false;
     std::pop_heap(entries_.begin(), entries_.end(), Later);
@@ -53,7 +53,8 @@ class VirtualTime {
   std::vector<std::function<void()>> actions_;
 };
 
-// Cheap to start, unlike the standard's engines; the same everywhere.
+// A random number generator. Cheap to start, unlike the standard's engines; the same on all
+// platforms.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0x1234567u) {}

@@ -1,5 +1,6 @@
-// Tests as text. A file is a list of blocks: commands, one a line; a line of four dashes; what they
-// print, up to an empty line. Lines that begin with '#' before a command are comments.
+// Data-driven tests: tests as text files. A file is a list of blocks: commands, one a line; a line
+// of four dashes; the output, up to an empty line. Lines that begin with '#' before a command are
+// comments.
 //
 //     # Both hosts must be there.
 //     join-host a
@@ -7,7 +8,7 @@
 //     ----
 //     start worker 1 on a
 //
-// With --rewrite, files are given the output that the commands really have; read the diff.
+// --rewrite replaces the files' output by the real output of the commands; read the diff.
 #ifndef TESTS_SUPPORT_DATADRIVEN_H_
 #define TESTS_SUPPORT_DATADRIVEN_H_
 
@@ -24,11 +25,12 @@
 namespace hvd {
 
 // One command: `exit 3 code=1 tail="two words" core`. Words with '=' are named arguments, others
-// are positional. A command asks for its arguments by what they must be; the first that is missing,
-// malformed or never asked for is told by error().
+// are positional. A command reads its arguments by type; error() reports the first argument that is
+// missing, malformed or never read.
 class Command {
  public:
-  // InvalidArgument: a quote is not closed, or an argument is given twice.
+  // Errors:
+  //   - InvalidArgument: a quote is not closed, or an argument is given twice.
   static absl::StatusOr<Command> Parse(absl::string_view line);
 
   const std::string& name() const { return name_; }
@@ -43,7 +45,7 @@ class Command {
   bool Has(absl::string_view word) const;
   bool IsGiven(const std::string& name) const { return named_.count(name) > 0; }
 
-  // Empty if everything asked for was well-formed and every named argument was asked for.
+  // Empty if everything that was read was well-formed and every named argument was read.
   std::string error() const;
 
  private:
@@ -58,12 +60,11 @@ class Command {
 using CommandHandler = std::function<std::string(Command&)>;
 
 // Runs the text of a file and returns it with the real output. Output must have no empty lines. A
-// line that is no command shows as an error in the output.
+// line that is not a command shows as an error in the output.
 std::string RunScript(const std::string& text, const CommandHandler& handler);
 
 // A main(): registers one test per file named in the arguments, runs them, each with a handler of
-// its own, and compares or (with
-// --rewrite) rewrites.
+// its own, and compares the output or (with --rewrite) rewrites it.
 int DataDrivenMain(int argc, char** argv, const std::function<CommandHandler()>& new_handler);
 
 }  // namespace hvd

@@ -1,6 +1,6 @@
-// Stands in for the C library's clock and disk in programs that are started with it as LD_PRELOAD:
-// the wall clock is ahead, and fdatasync hangs, as the file FAULTY_SYSTEM says at each moment. Two
-// numbers of 64 bits: seconds, and whether it hangs.
+// A faulty clock and disk, for programs that are started with it as LD_PRELOAD: the wall clock is
+// ahead, and fdatasync hangs, according to the current contents of the file FAULTY_SYSTEM. These
+// are two numbers of 64 bits: seconds, and whether it hangs.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>

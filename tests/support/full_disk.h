@@ -1,4 +1,4 @@
-// A disk without room, for tests.
+// A simulated full disk, for tests.
 #ifndef TESTS_SUPPORT_FULL_DISK_H_
 #define TESTS_SUPPORT_FULL_DISK_H_
 
@@ -8,8 +8,8 @@
 
 namespace hvd {
 
-// While it lives no file of this process gets longer than `bytes`: writes fail with EFBIG. Pipes
-// are not concerned.
+// While this object lives no file of this process grows beyond `bytes`: writes fail with EFBIG.
+// Pipes are not affected.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes = 0) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
