@@ -1,7 +1,8 @@
-// The collectives of one backend as a C++ caller of its communicator sees them, for collectives.py:
+// A benchmark of one backend's collectives, called by C++ through its communicator, for
+// collectives.py:
 //   communicator_bench BACKEND RANKS SOCKET NAME [NAMESPACE=ADDRESS...]
-// The ranks are processes that it forks; they do what the referee at the socket says. With network
-// namespaces, each holds equally many ranks, which listen at that address.
+// The ranks are forked processes that follow the referee at the socket. With network namespaces,
+// each has the same number of ranks, which listen at its address.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -29,7 +30,7 @@ namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
-// Null for a name that is unknown.
+// Null for an unknown name.
 std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
   if (name == "gloo") return collectives::gloo::MakeGlooBackend();
   if (name == "shm") return collectives::shm::MakeShmBackend();
@@ -45,7 +46,7 @@ std::unique_ptr<collectives::Backend> MakeBackend(absl::string_view name) {
   return nullptr;
 }
 
-// Among processes that one has forked since it made this: a table in memory that they share.
+// An exchange between the processes that are forked after it was made: a table in shared memory.
 class ForkedKeyExchange : public collectives::KeyExchange {
  public:
   explicit ForkedKeyExchange(int size) : size_(size) {
@@ -89,7 +90,7 @@ class ForkedKeyExchange : public collectives::KeyExchange {
   Slot* slots_;
 };
 
-// One operation on buffers of one size, called again and again.
+// One operation on buffers of one size, called repeatedly.
 struct Call {
   collectives::Communicator* communicator;
   std::string operation;

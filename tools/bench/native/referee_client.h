@@ -1,11 +1,12 @@
-/* A contestant's side of tools/bench/referee.py, in C for the programs of all libraries: what to
- * time next comes in a line, how long it took goes back in one.
+/* The client side of tools/bench/referee.py, in C for the benchmark programs of all libraries. The
+ * referee sends a line with the next case to time; the contestant answers with a line with the
+ * time.
  *
  *   contestant: hello NAME RANK         once
  *   referee:    OPERATION TYPE BYTES CALLS BLOCK
  *   contestant: SECONDS (of one call), or "no REASON"
  *
- * The stream's end ends the contestant. */
+ * The contestant exits at the end of the stream. */
 #ifndef TOOLS_BENCH_NATIVE_REFEREE_CLIENT_H_
 #define TOOLS_BENCH_NATIVE_REFEREE_CLIENT_H_
 
@@ -21,7 +22,7 @@ struct Case {
   char type[32];
   size_t bytes; /* of a rank's larger buffer */
   int calls;
-  int block; /* calls between two looks at the clock */
+  int block; /* calls between two readings of the clock */
 };
 
 /* A connected socket, or -1. */
@@ -39,7 +40,7 @@ static int ConnectToReferee(const char* path, const char* name, int rank) {
   return fd;
 }
 
-/* 0 at the end. */
+/* Reads the next case. 0 at the end of the stream. */
 static int NextCase(int fd, struct Case* next) {
   char line[128];
   size_t length = 0;
@@ -57,7 +58,7 @@ static int CompareSeconds(const void* a, const void* b) {
 }
 
 /* Makes the calls and returns the seconds of one: the median over the blocks. Ends the program if a
- * call fails, which is when it returns other than 0. */
+ * call fails, i.e. returns a value other than 0. */
 static double TimeCalls(const struct Case* what, double (*now)(void), int (*call)(void*),
                         void* context) {
   const int blocks = (what->calls + what->block - 1) / what->block;
