@@ -47,6 +47,19 @@ class Call:
         self.fields = fields
 
 
+def reduction(
+    name: Any,
+    process_set: ProcessSet,
+    op: int,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    in_place: bool = False,
+) -> Call:
+    """The :class:`Call` of an operation that reduces by `op`, which may be hvd.Average."""
+    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
+    return Call(name, process_set, in_place, fields)
+
+
 class Requests(NamedTuple):
     """What an operation sends, what its results go to, and further fields of each request."""
 

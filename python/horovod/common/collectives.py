@@ -23,6 +23,15 @@ def check_reduction(reduction: int) -> None:
         raise ValueError(f"op={reduction!r} is not one of hvd.Average, Sum, Adasum, Min, Max, Product")
 
 
+def reduces_on_devices(are_floats: bool, reduction: int, prescale: float, postscale: float) -> bool:
+    """Whether the runtime reduces so in device memory: it scales floating point numbers only, and
+    has no Adasum there."""
+    if reduction == ops.Adasum:
+        return False
+    is_scaled = reduction == ops.Average or prescale != 1.0 or postscale != 1.0
+    return not is_scaled or (are_floats and reduction in (ops.Average, ops.Sum))
+
+
 class Allreduce(PreparedCollective):
     """Reduces tensors over all ranks, to all ranks. Its fields are reduction, prescale and
     postscale."""

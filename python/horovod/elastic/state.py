@@ -124,7 +124,7 @@ class State:
         self._committed(commits.newest())
         if not self._can_stage and _ffi.store_is_there():
             kind = type(self).__name__
-            commit_store.warn_once(f"{kind} is neither an ObjectState nor a TorchState")
+            commit_store.warn_once(f"{kind} is not derived from hvd.elastic.ObjectState")
 
     def _keep(self) -> None:
         if self._can_stage:

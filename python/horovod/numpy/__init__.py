@@ -12,6 +12,7 @@ from numpy import ndarray as Array
 
 from horovod.common._essentials import *
 from horovod.common.collective import Call
+from horovod.common.collective import reduction as _reduction
 from horovod.common.collectives import Collectives
 from horovod.common.interface import *
 from horovod.common.interface import Average, ProcessSet, global_process_set, synchronize
@@ -24,11 +25,6 @@ Splits = Optional[Sequence[int]]
 _collectives = Collectives(_arrays)
 
 
-def _reduction(name: Name, op: int, prescale_factor: float, postscale_factor: float, process_set: ProcessSet) -> Call:
-    fields = dict(reduction=op, prescale=prescale_factor, postscale=postscale_factor)
-    return Call(name, process_set, False, fields)
-
-
 def allreduce_async(
     array: Any,
     name: Name = None,
@@ -39,7 +35,7 @@ def allreduce_async(
 ) -> int:
     """Starts an :func:`allreduce`; returns the handle, for synchronize. The array must not change
     until then, as in all functions that end in _async."""
-    call = _reduction(name, op, prescale_factor, postscale_factor, process_set)
+    call = _reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.allreduce.start(array_of(array), call)
 
 
@@ -58,7 +54,7 @@ def grouped_allreduce_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`grouped_allreduce`; returns the handle."""
-    call = _reduction(name, op, prescale_factor, postscale_factor, process_set)
+    call = _reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.allreduce.start_group([array_of(array) for array in arrays], call)
 
 
@@ -117,7 +113,7 @@ def reducescatter_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`reducescatter`; returns the handle."""
-    call = _reduction(name, op, prescale_factor, postscale_factor, process_set)
+    call = _reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.reducescatter.start(array_of(array), call)
 
 

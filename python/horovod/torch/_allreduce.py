@@ -5,12 +5,13 @@ from typing import Optional
 
 import torch
 
-from horovod.common.collective import Call
+from horovod.common.collective import reduction
+from horovod.common.compression import Compressor, compress_group, decompress_group
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import get_average_backwards_compatibility_fun
-from horovod.torch._differentiable import Differentiable, collectives, compress_group, recording
+from horovod.torch._differentiable import Differentiable, collectives, recording
 from horovod.torch._tensors import not_compiled
-from horovod.torch.compression import Compression, Compressor
+from horovod.torch.compression import Compression
 
 __all__ = [
     "allreduce",
@@ -40,8 +41,8 @@ def allreduce_async(
     """Starts an :func:`allreduce` and returns its handle. `tensor` must not change until
     synchronize."""
     op = _reduction_of(op, average)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    return _allreduce.start(tensor, Call(name, process_set, False, fields))
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
+    return _allreduce.start(tensor, call)
 
 
 @not_compiled
@@ -57,8 +58,8 @@ def allreduce_async_(
     """Starts an :func:`allreduce_` and returns its handle. `tensor` must not be used until
     synchronize."""
     op = _reduction_of(op, average)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    return _allreduce.start(tensor, Call(name, process_set, True, fields))
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
+    return _allreduce.start(tensor, call)
 
 
 class HorovodAllreduce(Differentiable):
@@ -94,8 +95,7 @@ def allreduce(
     """
     op = _reduction_of(op, average)
     compressed, ctx = compression.compress(tensor)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    call = Call(name, process_set, False, fields)
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     reduced = recording.run(_allreduce, compressed, call, HorovodAllreduce)
     return compression.decompress(reduced, ctx)
 
@@ -112,8 +112,8 @@ def allreduce_(
 ) -> torch.Tensor:
     """:func:`allreduce` in place; returns `tensor`. Not differentiable."""
     op = _reduction_of(op, average)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    return _allreduce.run(tensor, Call(name, process_set, True, fields))
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
+    return _allreduce.run(tensor, call)
 
 
 @not_compiled
@@ -128,8 +128,8 @@ def grouped_allreduce_async(
 ) -> int:
     """Starts a :func:`grouped_allreduce` and returns its handle."""
     op = _reduction_of(op, average)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    return _allreduce.start_group(tensors, Call(name, process_set, False, fields))
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
+    return _allreduce.start_group(tensors, call)
 
 
 @not_compiled
@@ -144,8 +144,8 @@ def grouped_allreduce_async_(
 ) -> int:
     """Starts a :func:`grouped_allreduce_` and returns its handle."""
     op = _reduction_of(op, average)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    return _allreduce.start_group(tensors, Call(name, process_set, True, fields))
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
+    return _allreduce.start_group(tensors, call)
 
 
 class HorovodGroupedAllreduce(Differentiable):
@@ -169,11 +169,10 @@ def grouped_allreduce(
     The tensors, named ``<name>_<i>of<n>``, may differ in shape and type.
     """
     op = _reduction_of(op, average)
-    compressed, contexts = compress_group(tensors, compression)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    call = Call(name, process_set, False, fields)
+    compressed, contexts = compress_group(_allreduce.adapter, tensors, compression)
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     reduced = recording.run_group(_allreduce, compressed, call, HorovodGroupedAllreduce)
-    return [compression.decompress(tensor, ctx) for tensor, ctx in zip(reduced, contexts)]
+    return decompress_group(reduced, contexts, compression)
 
 
 @not_compiled
@@ -188,5 +187,5 @@ def grouped_allreduce_(
 ) -> list[torch.Tensor]:
     """:func:`grouped_allreduce` in place; returns the tensors. Not differentiable."""
     op = _reduction_of(op, average)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    return _allreduce.run_group(tensors, Call(name, process_set, True, fields))
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)
+    return _allreduce.run_group(tensors, call)

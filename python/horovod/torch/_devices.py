@@ -9,17 +9,11 @@ import torch.utils.dlpack
 
 from horovod import _ffi
 from horovod.common import ops
+from horovod.common.collectives import reduces_on_devices
 from horovod.common.tensors import DTYPES
 
 _runtime_takes: Optional[bool] = None  # once it was asked
 _device: Optional[int] = None  # the first one; a process has one communicator, so one device
-
-
-def _can_reduce(tensor: torch.Tensor, reduction: int, prescale: float, postscale: float) -> bool:
-    if reduction == ops.Adasum:
-        return False
-    is_scaled = reduction == ops.Average or prescale != 1.0 or postscale != 1.0
-    return not is_scaled or (reduction in (ops.Average, ops.Sum) and tensor.dtype.is_floating_point)
 
 
 def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
@@ -39,8 +33,10 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
 def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
     """Whether :func:`start` takes `tensors`, to be reduced if `fields` say how. The same on all
     ranks whose tensors are alike, or else they are told that they differ."""
-    if "reduction" in fields and not all(_can_reduce(tensor, **fields) for tensor in tensors):
-        return False
+    if "reduction" in fields:
+        are_floats = all(tensor.dtype.is_floating_point for tensor in tensors)
+        if not reduces_on_devices(are_floats, **fields):
+            return False
     return _are_reachable(tensors)
 
 

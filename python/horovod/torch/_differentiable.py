@@ -7,9 +7,7 @@ import torch
 
 from horovod.common.collective import Call, Collective, Recording
 from horovod.common.collectives import Collectives
-from horovod.common.tensors import check_group
 from horovod.torch import _tensors
-from horovod.torch.compression import Compressor
 
 
 class Differentiable(torch.autograd.Function):  # type: ignore[misc]  # torch is Any here
@@ -75,11 +73,3 @@ class _Recording(Recording):
 
 recording = _Recording()
 collectives = Collectives(_tensors, recording)
-
-
-def compress_group(
-    tensors: Sequence[torch.Tensor], compression: type[Compressor]
-) -> tuple[list[torch.Tensor], list[Any]]:
-    """The compressed tensors, and what decompress needs of each."""
-    pairs = [compression.compress(tensor) for tensor in check_group(_tensors, tensors)[0]]
-    return [tensor for tensor, _ in pairs], [context for _, context in pairs]

@@ -5,12 +5,13 @@ from typing import Optional
 
 import torch
 
-from horovod.common.collective import Call
+from horovod.common.collective import reduction
+from horovod.common.compression import Compressor, compress_group, decompress_group
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.torch._differentiable import Differentiable, collectives, compress_group, recording
+from horovod.torch._differentiable import Differentiable, collectives, recording
 from horovod.torch._tensors import not_compiled
-from horovod.torch.compression import Compression, Compressor
+from horovod.torch.compression import Compression
 
 __all__ = [
     "grouped_reducescatter",
@@ -32,8 +33,8 @@ def reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     """Starts a :func:`reducescatter` and returns its handle."""
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    return _reducescatter.start(tensor, Call(name, process_set, False, fields))
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
+    return _reducescatter.start(tensor, call)
 
 
 @not_compiled
@@ -46,8 +47,8 @@ def grouped_reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> int:
     """Starts a :func:`grouped_reducescatter` and returns its handle."""
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    return _reducescatter.start_group(tensors, Call(name, process_set, False, fields))
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
+    return _reducescatter.start_group(tensors, call)
 
 
 class HorovodReducescatter(Differentiable):
@@ -73,8 +74,7 @@ def reducescatter(
     the number of ranks.
     """
     compressed, ctx = compression.compress(tensor)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    call = Call(name, process_set, False, fields)
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     reduced = recording.run(_reducescatter, compressed, call, HorovodReducescatter)
     return compression.decompress(reduced, ctx)
 
@@ -95,8 +95,7 @@ def grouped_reducescatter(
 ) -> list[torch.Tensor]:
     """:func:`reducescatter` of several tensors, which become ready together; returns the list of
     results."""
-    compressed, contexts = compress_group(tensors, compression)
-    fields = {"reduction": op, "prescale": prescale_factor, "postscale": postscale_factor}
-    call = Call(name, process_set, False, fields)
+    compressed, contexts = compress_group(_reducescatter.adapter, tensors, compression)
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     reduced = recording.run_group(_reducescatter, compressed, call, HorovodGroupedReducescatter)
-    return [compression.decompress(tensor, ctx) for tensor, ctx in zip(reduced, contexts)]
+    return decompress_group(reduced, contexts, compression)

@@ -4,31 +4,8 @@ from typing import Any
 
 import torch
 
-
-class Compressor:
-    """Interface of a compression. Users may write their own."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """Returns the compressed tensor, and a context for :meth:`decompress`."""
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        """Returns the tensor as it was before :meth:`compress`, which returned `ctx`."""
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    """No compression."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        return tensor
+from horovod.common.compression import Compressor as Compressor
+from horovod.common.compression import NoneCompressor as NoneCompressor
 
 
 class _CastCompressor(Compressor):
