@@ -82,13 +82,15 @@ ALLOWED = {
     "collectives/nccl": COLLECTIVE_BACKEND,
     "collectives/hierarchical": COLLECTIVE_BACKEND,
     "collectives/adasum": COLLECTIVE_BACKEND,
-    "worker_runtime/negotiation/tuning": [],
-    "worker_runtime/negotiation": [*BASE, "proto", "collectives/types.h", "worker_runtime/negotiation/tuning"],
+    "worker_runtime/negotiation/tuning": ["base/settings/runtime_env.h"],
+    "worker_runtime/negotiation": [
+        *BASE, "base/settings/runtime_env.h", "proto", "collectives/types.h", "worker_runtime/negotiation/tuning",
+    ],
     "worker_runtime/timeline": [*BASE, "proto", "collectives", "worker_runtime/negotiation"],
     "worker_runtime/control": [*BASE, "proto", "collectives"],
     "worker_runtime/engine": [
-        *BASE, "proto", "collectives", "collectives/adasum", "worker_runtime/negotiation", "worker_runtime/negotiation/tuning",
-        "worker_runtime/timeline", "worker_runtime/control",
+        *BASE, "base/settings/runtime_env.h", "proto", "collectives", "collectives/adasum",
+        "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
     ],
     "worker_runtime/session": [
         *BASE, "proto", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",

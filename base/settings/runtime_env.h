@@ -24,25 +24,31 @@ struct AutotuneEnv {
 // The value of HOROVOD_TIMELINE that only allows timelines to be started at run time.
 inline constexpr absl::string_view kDynamicTimeline = "DYNAMIC";
 
+// The settings that the engine works by. They go through to rank 0's coordinator as one struct.
+struct EngineEnv {
+  size_t fusion_threshold_bytes = size_t{128} << 20;  // 0: no fusion
+  bool fusion_threshold_is_given = false;
+  absl::Duration cycle_time;  // how long ready tensors may wait for more to fuse with
+  bool cycle_time_is_given = false;
+  size_t cache_capacity = 1024;       // known tensors; 0: none
+  bool disable_group_fusion = false;  // tensors of a group are fused with no others
+  bool stall_check = true;
+  absl::Duration stall_warning_time = absl::Seconds(60);  // zero: never
+  absl::Duration stall_shutdown_time;                     // zero: never
+  // A core for the engine's thread of each local rank; empty: any.
+  std::vector<int> thread_affinity;
+};
+
 // The settings that a worker's runtime reads from its environment (runtime_settings.h). The
 // defaults are those of a process in whose environment none is set.
 struct RuntimeEnv {
-  size_t fusion_threshold_bytes = size_t{128} << 20;
-  bool fusion_threshold_is_given = false;
-  absl::Duration cycle_time;
-  bool cycle_time_is_given = false;
-  size_t cache_capacity = 1024;
-  bool disable_group_fusion = false;
+  EngineEnv engine;
   absl::Duration gloo_timeout = absl::Seconds(30);
   absl::Duration agent_timeout = absl::Seconds(30);
   bool shared_memory = true;  // in a host
   bool encrypt_data = false;  // between workers
   bool hierarchical_allreduce = true;
   bool hierarchical_allgather = true;
-  bool stall_check = true;
-  absl::Duration stall_warning_time = absl::Seconds(60);
-  absl::Duration stall_shutdown_time;  // zero: never
-  std::vector<int> thread_affinity;
   bool omp_threads = true;        // the agent sets OMP_NUM_THREADS for its workers
   bool gpu_operations = true;     // tensors on CUDA devices are for NCCL
   bool nccl_is_only_way = false;  // no fallback to host memory if NCCL fails

@@ -77,11 +77,11 @@ std::vector<RuntimeSetting> Tuneables() {
           .Key("params.cycle_time_ms"),
       NumberRow("HOROVOD_CACHE_CAPACITY", "1024",
                 "Tensors whose negotiation is remembered; 0: none",
-                Count(&RuntimeEnv::cache_capacity))
+                Count(&EngineEnv::cache_capacity))
           .Flag("--cache-capacity", "N")
           .Key("params.cache_capacity"),
       SwitchRow("HOROVOD_DISABLE_GROUP_FUSION", "0", "Tensors of a group are fused with no others",
-                Switch(&RuntimeEnv::disable_group_fusion))
+                Switch(&EngineEnv::disable_group_fusion))
           .Zero("Groups are fused with any others"),
       SwitchRow("HOROVOD_HIERARCHICAL_ALLREDUCE", "1", "Sums in each host first, then across",
                 Switch(&RuntimeEnv::hierarchical_allreduce))
@@ -136,12 +136,12 @@ std::vector<RuntimeSetting> JobSettings() {
           .Zero("Warn of them", "--stall-check")
           .KeyForZero("stall_check.enabled"),
       NumberRow("HOROVOD_STALL_CHECK_TIME_SECONDS", "60", "Seconds until that warning",
-                Seconds(&RuntimeEnv::stall_warning_time))
+                Seconds(&EngineEnv::stall_warning_time))
           .Flag("--stall-check-warning-time-seconds", "N")
           .Key("stall_check.warning_time_seconds"),
       NumberRow("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0",
                 "Seconds until the ranks that are waited for are given up; 0: never",
-                Seconds(&RuntimeEnv::stall_shutdown_time))
+                Seconds(&EngineEnv::stall_shutdown_time))
           .Flag("--stall-check-shutdown-time-seconds", "N")
           .Key("stall_check.shutdown_time_seconds"),
       TextRow("HOROVOD_THREAD_AFFINITY", "",
@@ -167,12 +167,13 @@ std::vector<RuntimeSetting> JobSettings() {
 std::vector<RuntimeSetting> AutotuneSettings() {
   std::vector<RuntimeSetting> rows = {
       SwitchRow("HOROVOD_AUTOTUNE", "0",
-                "Look for the best fusion threshold and cycle time while training", ReadAutotune)
+                "Look for the best fusion threshold and cycle time while training",
+                Switch(&AutotuneEnv::enabled))
           .Flag("--autotune")
           .Zero("Leave them as they are", "--no-autotune")
           .Key("autotune.enabled"),
       TextRow("HOROVOD_AUTOTUNE_LOG", "", "Rank 0 writes there what was measured, as CSV",
-              ReadAutotuneLog)
+              Text(&AutotuneEnv::log))
           .Flag("--autotune-log-file", "FILE")
           .Key("autotune.log_file"),
       NumberRow("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "3", "Samples that are not counted",

@@ -25,16 +25,18 @@ using ::testing::HasSubstr;
 // All values but whether they are given.
 std::string TextOf(const RuntimeEnv& env) {
   return absl::StrCat(
-      absl::StrJoin({env.fusion_threshold_bytes, env.cache_capacity, env.autotune.warmup_samples,
-                     env.autotune.steps_per_sample, env.autotune.max_samples},
-                    " "),
-      " ", env.disable_group_fusion, env.shared_memory, env.encrypt_data,
-      env.hierarchical_allreduce, env.hierarchical_allgather, env.stall_check, env.omp_threads,
-      env.gpu_operations, env.nccl_is_only_way, env.nccl_shares_gpus, env.autotune.enabled,
-      env.timeline_mark_cycles, env.log_hide_time, " ", env.autotune.noise, " ", env.log_level, " ",
-      absl::FormatDuration(env.cycle_time), " ", absl::FormatDuration(env.gloo_timeout), " ",
-      absl::FormatDuration(env.agent_timeout), " ", absl::FormatDuration(env.stall_warning_time),
-      " ", absl::FormatDuration(env.stall_shutdown_time));
+      absl::StrJoin(
+          {env.engine.fusion_threshold_bytes, env.engine.cache_capacity,
+           env.autotune.warmup_samples, env.autotune.steps_per_sample, env.autotune.max_samples},
+          " "),
+      " ", env.engine.disable_group_fusion, env.shared_memory, env.encrypt_data,
+      env.hierarchical_allreduce, env.hierarchical_allgather, env.engine.stall_check,
+      env.omp_threads, env.gpu_operations, env.nccl_is_only_way, env.nccl_shares_gpus,
+      env.autotune.enabled, env.timeline_mark_cycles, env.log_hide_time, " ", env.autotune.noise,
+      " ", env.log_level, " ", absl::FormatDuration(env.engine.cycle_time), " ",
+      absl::FormatDuration(env.gloo_timeout), " ", absl::FormatDuration(env.agent_timeout), " ",
+      absl::FormatDuration(env.engine.stall_warning_time), " ",
+      absl::FormatDuration(env.engine.stall_shutdown_time));
 }
 
 std::string Code(absl::string_view text) {
@@ -66,12 +68,12 @@ std::string DocsTable() {
 TEST(ParseRuntimeEnvTest, EmptyEnvironment_GivesDefaults) {
   const auto env = ParseRuntimeEnv({});
   ASSERT_TRUE(env.ok());
-  EXPECT_EQ(env->fusion_threshold_bytes, size_t{128} << 20);
-  EXPECT_EQ(env->cycle_time, absl::ZeroDuration());
-  EXPECT_EQ(env->cache_capacity, 1024u);
+  EXPECT_EQ(env->engine.fusion_threshold_bytes, size_t{128} << 20);
+  EXPECT_EQ(env->engine.cycle_time, absl::ZeroDuration());
+  EXPECT_EQ(env->engine.cache_capacity, 1024u);
   EXPECT_EQ(env->gloo_timeout, absl::Seconds(30));
   EXPECT_EQ(env->agent_timeout, absl::Seconds(30));
-  EXPECT_TRUE(env->stall_check);
+  EXPECT_TRUE(env->engine.stall_check);
   EXPECT_TRUE(env->omp_threads);
   EXPECT_EQ(env->worker_id, 0u);
 }
@@ -88,11 +90,11 @@ TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
                                     {"HOROVOD_WORKER_ID", "7"},
                                     {"HOROVOD_WORKER_WORD", "0f"}});
   ASSERT_TRUE(env.ok()) << env.status();
-  EXPECT_EQ(env->cycle_time, absl::Microseconds(2500));
+  EXPECT_EQ(env->engine.cycle_time, absl::Microseconds(2500));
   EXPECT_EQ(env->gloo_timeout, absl::Seconds(5));
   EXPECT_EQ(env->agent_timeout, absl::Minutes(10));
-  EXPECT_THAT(env->thread_affinity, ElementsAre(0, 3));
-  EXPECT_FALSE(env->stall_check);
+  EXPECT_THAT(env->engine.thread_affinity, ElementsAre(0, 3));
+  EXPECT_FALSE(env->engine.stall_check);
   EXPECT_FALSE(env->omp_threads);
   EXPECT_TRUE(env->encrypt_data);
   EXPECT_EQ(env->log_level, "debug");
@@ -103,7 +105,7 @@ TEST(ParseRuntimeEnvTest, ValuesGiven_AreTakenWithTheirUnits) {
 TEST(ParseRuntimeEnvTest, EmptyValue_MeansNotSet) {
   const auto env = ParseRuntimeEnv({{"HOROVOD_CACHE_CAPACITY", ""}});
   ASSERT_TRUE(env.ok());
-  EXPECT_EQ(env->cache_capacity, 1024u);
+  EXPECT_EQ(env->engine.cache_capacity, 1024u);
 }
 
 class BadValueTest : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
@@ -158,8 +160,8 @@ TEST(ParseRuntimeEnvTest, Autotune_TakesAllItsVariables) {
   EXPECT_EQ(env->autotune.steps_per_sample, 4u);
   EXPECT_EQ(env->autotune.max_samples, 7u);
   EXPECT_EQ(env->autotune.noise, 0.25);
-  EXPECT_TRUE(env->cycle_time_is_given);
-  EXPECT_FALSE(env->fusion_threshold_is_given);
+  EXPECT_TRUE(env->engine.cycle_time_is_given);
+  EXPECT_FALSE(env->engine.fusion_threshold_is_given);
 }
 
 TEST(ParseRuntimeEnvTest, TimelineAndGroups_AreTaken) {
@@ -169,7 +171,7 @@ TEST(ParseRuntimeEnvTest, TimelineAndGroups_AreTaken) {
   ASSERT_TRUE(env.ok()) << env.status();
   EXPECT_EQ(env->timeline, "/a/b.json");
   EXPECT_TRUE(env->timeline_mark_cycles);
-  EXPECT_TRUE(env->disable_group_fusion);
+  EXPECT_TRUE(env->engine.disable_group_fusion);
 }
 
 TEST(ParseRuntimeEnvTest, HierarchyAndSharedMemory_AreOnUnlessSwitchedOff) {

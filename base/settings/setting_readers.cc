@@ -34,53 +34,48 @@ Problem ReadSwitch(const std::string& text, bool* out) {
 
 }  // namespace
 
-Read Count(size_t RuntimeEnv::*field) {
-  return
-      [field](const std::string& text, RuntimeEnv* env) { return ReadCount(text, &(env->*field)); };
-}
-
-Read Count(size_t AutotuneEnv::*field) {
+Read Count(Field<size_t> field) {
   return [field](const std::string& text, RuntimeEnv* env) {
-    return ReadCount(text, &(env->autotune.*field));
+    return ReadCount(text, &field.In(*env));
   };
 }
 
-Read CountFromOne(size_t AutotuneEnv::*field) {
+Read CountFromOne(Field<size_t> field) {
   return [field](const std::string& text, RuntimeEnv* env) {
-    size_t& value = env->autotune.*field;
+    size_t& value = field.In(*env);
     const Problem problem = ReadCount(text, &value);
     return problem.empty() && value > 0 && value <= 1000000 ? ""
                                                             : "a whole number from 1 to 1000000";
   };
 }
 
-Read Seconds(absl::Duration RuntimeEnv::*field) {
+Read Seconds(Field<absl::Duration> field) {
   return [field](const std::string& text, RuntimeEnv* env) {
-    return ReadTime(text, absl::Seconds(1), &(env->*field));
+    return ReadTime(text, absl::Seconds(1), &field.In(*env));
   };
 }
 
-Read Switch(bool RuntimeEnv::*field) {
+Read Switch(Field<bool> field) {
   return [field](const std::string& text, RuntimeEnv* env) {
-    return ReadSwitch(text, &(env->*field));
+    return ReadSwitch(text, &field.In(*env));
   };
 }
 
-Read Text(std::string RuntimeEnv::*field) {
+Read Text(Field<std::string> field) {
   return [field](const std::string& text, RuntimeEnv* env) {
-    env->*field = text;
+    field.In(*env) = text;
     return Problem();
   };
 }
 
 Problem ReadFusionThreshold(const std::string& text, RuntimeEnv* env) {
-  env->fusion_threshold_is_given = true;
-  return ReadCount(text, &env->fusion_threshold_bytes);
+  env->engine.fusion_threshold_is_given = true;
+  return ReadCount(text, &env->engine.fusion_threshold_bytes);
 }
 
 Problem ReadCycleTime(const std::string& text, RuntimeEnv* env) {
-  env->cycle_time_is_given = true;
-  return ReadTime(text, absl::Milliseconds(1), &env->cycle_time);
+  env->engine.cycle_time_is_given = true;
+  return ReadTime(text, absl::Milliseconds(1), &env->engine.cycle_time);
 }
 
 Problem ReadTorus(const std::string& text, RuntimeEnv* env) {
@@ -88,15 +83,6 @@ Problem ReadTorus(const std::string& text, RuntimeEnv* env) {
   Problem problem = ReadSwitch(text, &torus);
   env->hierarchical_allreduce |= torus;
   return problem;
-}
-
-Problem ReadAutotune(const std::string& text, RuntimeEnv* env) {
-  return ReadSwitch(text, &env->autotune.enabled);
-}
-
-Problem ReadAutotuneLog(const std::string& text, RuntimeEnv* env) {
-  env->autotune.log = text;
-  return "";
 }
 
 Problem ReadNoise(const std::string& text, RuntimeEnv* env) {
@@ -108,7 +94,7 @@ Problem ReadNoise(const std::string& text, RuntimeEnv* env) {
 Problem ReadNoStallCheck(const std::string& text, RuntimeEnv* env) {
   bool disable = false;
   Problem problem = ReadSwitch(text, &disable);
-  env->stall_check = !disable;
+  env->engine.stall_check = !disable;
   return problem;
 }
 
@@ -129,7 +115,7 @@ Problem ReadCores(const std::string& text, RuntimeEnv* env) {
     if (!absl::SimpleAtoi(part, &core) || core < 0) return "core numbers separated by commas";
     cores.push_back(core);
   }
-  env->thread_affinity = std::move(cores);
+  env->engine.thread_affinity = std::move(cores);
   return "";
 }
 

@@ -16,21 +16,33 @@ using Problem = std::string;
 // Parses `text` and sets a value of `env`.
 using Read = std::function<Problem(const std::string& text, RuntimeEnv* env)>;
 
+// A field of RuntimeEnv or of one of its parts.
+template <typename T>
+class Field {
+ public:
+  Field(T RuntimeEnv::*field) : in_([field](RuntimeEnv& env) -> T& { return env.*field; }) {}
+  Field(T EngineEnv::*field) : in_([field](RuntimeEnv& env) -> T& { return env.engine.*field; }) {}
+  Field(T AutotuneEnv::*field)
+      : in_([field](RuntimeEnv& env) -> T& { return env.autotune.*field; }) {}
+
+  T& In(RuntimeEnv& env) const { return in_(env); }
+
+ private:
+  std::function<T&(RuntimeEnv&)> in_;
+};
+
 // For fields with no constraint but their type: a whole number, a number of seconds, 0 or 1, any
 // text.
-Read Count(size_t RuntimeEnv::*field);
-Read Count(size_t AutotuneEnv::*field);
-Read CountFromOne(size_t AutotuneEnv::*field);
-Read Seconds(absl::Duration RuntimeEnv::*field);
-Read Switch(bool RuntimeEnv::*field);
-Read Text(std::string RuntimeEnv::*field);
+Read Count(Field<size_t> field);
+Read CountFromOne(Field<size_t> field);
+Read Seconds(Field<absl::Duration> field);
+Read Switch(Field<bool> field);
+Read Text(Field<std::string> field);
 
 // For settings with their own rules.
 Problem ReadFusionThreshold(const std::string& text, RuntimeEnv* env);
 Problem ReadCycleTime(const std::string& text, RuntimeEnv* env);
 Problem ReadTorus(const std::string& text, RuntimeEnv* env);
-Problem ReadAutotune(const std::string& text, RuntimeEnv* env);
-Problem ReadAutotuneLog(const std::string& text, RuntimeEnv* env);
 Problem ReadNoise(const std::string& text, RuntimeEnv* env);
 Problem ReadNoStallCheck(const std::string& text, RuntimeEnv* env);
 Problem ReadGlooTimeout(const std::string& text, RuntimeEnv* env);

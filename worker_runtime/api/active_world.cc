@@ -35,12 +35,9 @@ std::shared_ptr<spdlog::logger> LoggerOf(const settings::RuntimeEnv& env,
 // nullopt: there is nothing to tune.
 std::optional<negotiation::tuning::TunerOptions> ToTunerOptions(const settings::RuntimeEnv& env) {
   negotiation::tuning::TunerOptions options;
-  options.warmup_samples = static_cast<int>(env.autotune.warmup_samples);
-  options.steps_per_sample = static_cast<int>(env.autotune.steps_per_sample);
-  options.max_samples = static_cast<int>(env.autotune.max_samples);
-  options.noise = env.autotune.noise;
-  options.tune_fusion_threshold = !env.fusion_threshold_is_given;
-  options.tune_cycle_time = !env.cycle_time_is_given;
+  options.autotune = env.autotune;
+  options.tune_fusion_threshold = !env.engine.fusion_threshold_is_given;
+  options.tune_cycle_time = !env.engine.cycle_time_is_given;
   if (!options.tune_fusion_threshold && !options.tune_cycle_time) return std::nullopt;
   return options;
 }
@@ -77,19 +74,11 @@ engine::EngineOptions ToEngineOptions(const settings::RuntimeEnv& env,
                                       const session::WorkerWorld& world,
                                       std::shared_ptr<spdlog::logger> logger) {
   engine::EngineOptions options;
-  options.fusion_threshold_bytes = env.fusion_threshold_bytes;
-  options.cycle_time = env.cycle_time;
+  options.settings = env.engine;
   options.gather_time =
-      env.cycle_time_is_given ? std::min(kGatherTime, env.cycle_time) : kGatherTime;
-  options.cache_capacity = env.cache_capacity;
-  options.groups_stay_alone = env.disable_group_fusion;
+      env.engine.cycle_time_is_given ? std::min(kGatherTime, env.engine.cycle_time) : kGatherTime;
   options.collective_timeout = env.gloo_timeout;
-  options.thread_affinity = env.thread_affinity;
   options.local_rank = world.self().place.local_rank;
-  options.stall_warning_time = env.stall_check ? env.stall_warning_time : absl::InfiniteDuration();
-  if (env.stall_shutdown_time > absl::ZeroDuration()) {
-    options.stall_shutdown_time = env.stall_shutdown_time;
-  }
   options.on_warning = [logger = std::move(logger)](const std::string& text) {
     logger->warn(text);
   };
@@ -203,7 +192,7 @@ absl::Status ActiveWorld::StartMeasuring(const settings::RuntimeEnv& env,
   if (!env.autotune.log.empty()) {
     ASSIGN_OR_RETURN(tuning_log_, TuningLog::Open(env.autotune.log, !IsFirst(world_)));
   }
-  options.on_tuning_sample = [this, cache = env.cache_capacity >
+  options.on_tuning_sample = [this, cache = env.engine.cache_capacity >
                                             0](const negotiation::tuning::TuningSample& sample) {
     if (tuning_log_ != nullptr) tuning_log_->Add(sample, cache);
     if (!sample.is_best) return;

@@ -284,16 +284,7 @@ absl::Status Runtime::Join(bool may_defer) {
 absl::Status Runtime::ReadVariablesAgain() {
   ASSIGN_OR_RETURN(const settings::RuntimeEnv now,
                    settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
-  env_.fusion_threshold_bytes = now.fusion_threshold_bytes;
-  env_.fusion_threshold_is_given = now.fusion_threshold_is_given;
-  env_.cycle_time = now.cycle_time;
-  env_.cycle_time_is_given = now.cycle_time_is_given;
-  env_.cache_capacity = now.cache_capacity;
-  env_.disable_group_fusion = now.disable_group_fusion;
-  env_.stall_check = now.stall_check;
-  env_.stall_warning_time = now.stall_warning_time;
-  env_.stall_shutdown_time = now.stall_shutdown_time;
-  env_.thread_affinity = now.thread_affinity;
+  env_.engine = now.engine;
   env_.autotune = now.autotune;
   env_.timeline = now.timeline;
   env_.timeline_mark_cycles = now.timeline_mark_cycles;

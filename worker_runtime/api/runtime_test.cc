@@ -303,7 +303,7 @@ TEST_F(RuntimeTest, Finish_SeveralHandles_WaitsForAllAndForgetsThem) {
 }
 
 TEST_F(RuntimeTest, Submit_RankIsMissing_IsToldToTheDaemon) {
-  env_.stall_warning_time = absl::Milliseconds(1);
+  env_.engine.stall_warning_time = absl::Milliseconds(1);
   OnEach(2, [this](int rank, Runtime& worker) {
     ASSERT_EQ(worker.Init(), absl::OkStatus());
     if (rank == 1) {
@@ -320,7 +320,7 @@ TEST_F(RuntimeTest, Submit_RankIsMissing_IsToldToTheDaemon) {
 }
 
 TEST_F(RuntimeTest, Submit_MemberOfASetIsMissing_ReportHasItsRankOfTheWorld) {
-  env_.stall_warning_time = absl::Milliseconds(1);
+  env_.engine.stall_warning_time = absl::Milliseconds(1);
   daemon_.SetSize(3);
   OnEach(3, [this](int rank, Runtime& worker) {
     ASSERT_EQ(worker.Init(), absl::OkStatus());

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -26,14 +27,15 @@ constexpr absl::Duration kAWhile = absl::Seconds(1);
 // Best effort: a core that does not exist is worth a warning, no more.
 void Pin(std::thread& thread, const EngineOptions& options) {
   const auto index = static_cast<size_t>(options.local_rank);
-  if (index >= options.thread_affinity.size()) return;
-  const int core = options.thread_affinity[index];
+  const std::vector<int>& cores = options.settings.thread_affinity;
+  if (index >= cores.size()) return;
+  const int core = cores[index];
   int error = EINVAL;
   if (core >= 0 && core < CPU_SETSIZE) {
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    CPU_SET(core, &cores);
-    error = pthread_setaffinity_np(thread.native_handle(), sizeof(cores), &cores);
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    CPU_SET(core, &mask);
+    error = pthread_setaffinity_np(thread.native_handle(), sizeof(mask), &mask);
   }
   if (error != 0 && options.on_warning) {
     options.on_warning(

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/settings/runtime_env.h"
 #include "collectives/communicator.h"
 #include "collectives/types.h"
 #include "worker_runtime/control/control_channel.h"
@@ -29,28 +30,19 @@
 namespace hvd::worker_runtime::engine {
 
 struct EngineOptions {
-  size_t fusion_threshold_bytes = size_t{128} << 20;  // 0: no fusion
-  absl::Duration cycle_time =
-      absl::ZeroDuration();  // how long ready tensors may wait for more to fuse with
+  settings::EngineEnv settings;
   // How long what nobody waits for may be kept back so that more goes with it.
   absl::Duration gather_time = absl::ZeroDuration();
-  bool groups_stay_alone = false;  // tensors of one Submit are fused with no others
-  size_t cache_capacity = 1024;    // known tensors; 0: none
   absl::Duration collective_timeout = absl::Seconds(30);
-  std::vector<int> thread_affinity;  // a core for the engine thread of each local rank; empty: any
   int local_rank = 0;
   // Connects the ranks' devices when there is a first tensor on one. Empty: such tensors fail.
   DeviceConnector connect_devices;
 
   // The following count on rank 0, which sees everything.
-  // After this time rank 0 tells who keeps the others waiting.
-  absl::Duration stall_warning_time = absl::Seconds(60);
-  // After this time such a wait has to end.
-  absl::Duration stall_shutdown_time = absl::InfiniteDuration();
   // When every rank has been blocked for so long on something that the others have not submitted,
   // these operations fail.
   absl::Duration deadlock_time = absl::Seconds(5);
-  // Looks for a better fusion threshold and cycle time than the above; nullopt: they stay.
+  // Looks for a better fusion threshold and cycle time than the settings'; nullopt: they stay.
   std::optional<negotiation::tuning::TunerOptions> tuner;
   // Takes what was measured meanwhile; called on the engine's thread. May be empty.
   std::function<void(const negotiation::tuning::TuningSample&)> on_tuning_sample;

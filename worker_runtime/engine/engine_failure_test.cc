@@ -91,7 +91,7 @@ TEST(EngineFailureTest, Stall_IsToldOnRankZero) {
   absl::Mutex mutex;
   std::vector<negotiation::StallReport> reports;
   EngineOptions options;
-  options.stall_warning_time = absl::Milliseconds(1);
+  options.settings.stall_warning_time = absl::Milliseconds(1);
   options.on_stall = [&](const negotiation::StallReport& report) {
     absl::MutexLock lock(&mutex);
     reports.push_back(report);

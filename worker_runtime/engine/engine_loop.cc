@@ -24,15 +24,11 @@ constexpr absl::Duration kWatchTime = absl::Milliseconds(2);
 negotiation::CoordinatorOptions ToCoordinatorOptions(
     const EngineOptions& options, const collectives::Communicator& communicator) {
   negotiation::CoordinatorOptions result;
+  result.settings = options.settings;
   result.size = communicator.size();
   result.fusion_copies = !communicator.TakesPieces();
-  result.tunables = {options.fusion_threshold_bytes, options.cycle_time};
   result.tuner = options.tuner;
-  result.groups_stay_alone = options.groups_stay_alone;
-  result.cache_capacity = options.cache_capacity;
   result.deadlock_patience = options.deadlock_time;
-  result.stall.warn_after = options.stall_warning_time;
-  result.stall.give_up_after = options.stall_shutdown_time;
   return result;
 }
 

@@ -249,8 +249,8 @@ TEST_P(EngineTest, Group_MixedTypesAndOrders_IsOneHandle) {
 
 TEST_P(EngineTest, NamesOfManyKinds_OverASmallCache_AllWork) {
   EngineOptions options;
-  options.cache_capacity = 3;
-  options.fusion_threshold_bytes = 64;
+  options.settings.cache_capacity = 3;
+  options.settings.fusion_threshold_bytes = 64;
   TestWorld world(size(), options);
   world.OnEach([&](int rank, Engine& engine) {
     for (int i = 0; i < 200; ++i) {
@@ -327,7 +327,7 @@ TEST_P(EngineTest, Join_OthersGoOnAndAllLearnTheLast) {
 
 TEST_P(EngineTest, CycleTime_OnlyDelays) {
   EngineOptions options;
-  options.cycle_time = absl::Milliseconds(1);
+  options.settings.cycle_time = absl::Milliseconds(1);
   TestWorld world(size(), options);
   world.OnEach([&](int, Engine& engine) {
     std::vector<float> a{1}, b{2};

@@ -52,11 +52,11 @@ void PlanSplits(const std::vector<SignaturePtr>& by_rank, PlannedTensor& planned
 Coordinator::Coordinator(const CoordinatorOptions& options)
     : options_(options),
       readiness_(options.size),
-      keeper_(options.cache_capacity, options.size),
-      tunables_(options.tunables),
+      keeper_(options.settings.cache_capacity, options.size),
+      tunables_{options.settings.fusion_threshold_bytes, options.settings.cycle_time},
       deadlock_(options.size, options.deadlock_patience),
-      stall_(options.stall) {
-  if (options.tuner.has_value()) tuner_.emplace(*options.tuner, options.tunables);
+      stall_(options.settings) {
+  if (options.tuner.has_value()) tuner_.emplace(*options.tuner, tunables_);
 }
 
 absl::Status Coordinator::Announce(int rank, const Announcement& announcement, absl::Time now) {
@@ -122,7 +122,8 @@ void Coordinator::CollectReady(absl::Time now) {
       continue;
     }
     if (ready_.empty()) ready_since_ = now;
-    const size_t group = options_.groups_stay_alone && operation.size() > 1 ? ++last_group_ : 0;
+    const size_t group =
+        options_.settings.disable_group_fusion && operation.size() > 1 ? ++last_group_ : 0;
     for (Readiness::Tensor& tensor : operation) {
       ready_bytes_ += ByteCount(*AnyOf(tensor));
       ready_.push_back({std::move(tensor), group});

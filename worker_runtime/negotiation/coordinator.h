@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/settings/runtime_env.h"
 #include "worker_runtime/negotiation/deadlock.h"
 #include "worker_runtime/negotiation/messages.h"
 #include "worker_runtime/negotiation/readiness.h"
@@ -22,14 +23,11 @@
 namespace hvd::worker_runtime::negotiation {
 
 struct CoordinatorOptions {
+  settings::EngineEnv settings;
   int size = 1;
-  tuning::Tunables tunables;
   std::optional<tuning::TunerOptions> tuner;  // finds better ones; nullopt: they stay
-  bool groups_stay_alone = false;             // tensors of a group are fused with no others
   bool fusion_copies = true;                  // so that large tensors had better go alone
-  size_t cache_capacity = 0;
   absl::Duration deadlock_patience = absl::InfiniteDuration();
-  StallOptions stall;
 };
 
 // Pure and not thread-safe: state is changed by the calls below and by nothing else.

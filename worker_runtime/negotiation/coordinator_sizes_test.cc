@@ -15,7 +15,8 @@ const absl::Time kNow = absl::UnixEpoch();
 CoordinatorOptions Options(int size) {
   CoordinatorOptions options;
   options.size = size;
-  options.tunables.fusion_threshold_bytes = 1024;
+  options.settings.fusion_threshold_bytes = 1024;
+  options.settings.cache_capacity = 0;
   return options;
 }
 
@@ -48,7 +49,7 @@ TEST(CoordinatorSizesTest, AllToAllOf10000Ranks) {
 
 TEST(CoordinatorSizesTest, MoreThanAPlanShouldHold_GoesOnInTheNext) {
   CoordinatorOptions options = Options(2);
-  options.tunables.cycle_time = absl::Milliseconds(5);
+  options.settings.cycle_time = absl::Milliseconds(5);
   Coordinator coordinator(options);
   std::string all, planned;
   for (char c = 'a'; c < 'g'; ++c) {
@@ -64,7 +65,7 @@ TEST(CoordinatorSizesTest, MoreThanAPlanShouldHold_GoesOnInTheNext) {
   bool ended = false;
   for (int plans = 0; !ended; ++plans) {
     ASSERT_LT(plans, 10);
-    const auto plan = coordinator.NextPlan(kNow + options.tunables.cycle_time);
+    const auto plan = coordinator.NextPlan(kNow + options.settings.cycle_time);
     ASSERT_TRUE(plan.has_value()) << "the rest does not wait";
     EXPECT_LT(Encode(*plan, 1).size(), 2 * kGoodMessageBytes);
     for (const Batch& batch : plan->batches) {

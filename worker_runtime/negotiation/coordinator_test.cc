@@ -19,10 +19,10 @@ absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(
 CoordinatorOptions Options(int size) {
   CoordinatorOptions options;
   options.size = size;
-  options.tunables.fusion_threshold_bytes = 1024;
-  options.cache_capacity = 4;
+  options.settings.fusion_threshold_bytes = 1024;
+  options.settings.cache_capacity = 4;
   options.deadlock_patience = absl::Seconds(5);
-  options.stall.warn_after = absl::Seconds(60);
+  options.settings.stall_warning_time = absl::Seconds(60);
   return options;
 }
 
@@ -135,7 +135,7 @@ TEST_F(CoordinatorTest, Mismatch_FailsTheWholeGroupAndNothingElse) {
 
 TEST_F(CoordinatorTest, CycleTime_GathersTensorsForFusion) {
   CoordinatorOptions options = Options(1);
-  options.tunables.cycle_time = absl::Milliseconds(10);
+  options.settings.cycle_time = absl::Milliseconds(10);
   Coordinator coordinator(options);
   ASSERT_TRUE(coordinator.Announce(0, Submission({MakeSignature("a")}), At(0)).ok());
   EXPECT_FALSE(coordinator.NextPlan(At(0)).has_value());
@@ -224,7 +224,7 @@ TEST_F(CoordinatorTest, Deadlock_OtherThreadSubmitsInTime_IsNone) {
 
 TEST_F(CoordinatorTest, Stall_IsTold) {
   CoordinatorOptions options = Options(2);
-  options.stall.give_up_after = absl::Seconds(90);
+  options.settings.stall_shutdown_time = absl::Seconds(90);
   Coordinator coordinator(options);
   ASSERT_TRUE(coordinator.Announce(0, Submission({MakeSignature("a")}), At(0)).ok());
   EXPECT_FALSE(coordinator.NextPlan(At(0)).has_value());
@@ -367,7 +367,7 @@ TEST_F(CoordinatorTest, OrderTimeline_MakesAPlanOfItsOwn_Once) {
 TEST(CoordinatorGroupsTest, GroupsStayAlone_AreFusedWithNoOthers) {
   for (bool alone : {false, true}) {
     CoordinatorOptions options = Options(1);
-    options.groups_stay_alone = alone;
+    options.settings.disable_group_fusion = alone;
     Coordinator coordinator(options);
     const auto submit = [&](std::vector<TensorSignature> group) {
       ASSERT_TRUE(coordinator.Announce(0, Submission(group), At(0)).ok());
@@ -384,11 +384,11 @@ TEST(CoordinatorGroupsTest, GroupsStayAlone_AreFusedWithNoOthers) {
 
 TEST(CoordinatorTunerTest, Steps_AreMeasured_AndThenRunAsTheTunerSays) {
   CoordinatorOptions options = Options(1);
-  options.tunables = {size_t{128} << 20, absl::ZeroDuration()};
+  options.settings.fusion_threshold_bytes = size_t{128} << 20;
   options.tuner.emplace();
-  options.tuner->warmup_samples = 0;
-  options.tuner->steps_per_sample = 2;
-  options.tuner->max_samples = 4;
+  options.tuner->autotune.warmup_samples = 0;
+  options.tuner->autotune.steps_per_sample = 2;
+  options.tuner->autotune.max_samples = 4;
   options.tuner->tune_cycle_time = false;
   Coordinator coordinator(options);
   std::vector<tuning::TuningSample> samples;

@@ -76,20 +76,22 @@ std::string StallText(const StallReport& report) {
   return absl::StrCat("Stalled for ", text::DurationText(report.waited), " ", waiting);
 }
 
-StallInspector::StallInspector(const StallOptions& options)
-    : options_{NeverIfZero(options.warn_after), NeverIfZero(options.give_up_after)} {}
+StallInspector::StallInspector(const settings::EngineEnv& settings)
+    : warn_after_(settings.stall_check ? NeverIfZero(settings.stall_warning_time)
+                                       : absl::InfiniteDuration()),
+      give_up_after_(NeverIfZero(settings.stall_shutdown_time)) {}
 
 void StallInspector::Watch(absl::Time now) {
   if (next_look_ != absl::InfiniteFuture() || gave_up_) return;
-  next_look_ = now + std::min(options_.warn_after, options_.give_up_after);
+  next_look_ = now + std::min(warn_after_, give_up_after_);
 }
 
 absl::Time StallInspector::DueAt(absl::Time since, const std::vector<int>& missing,
                                  absl::Time oldest) const {
-  const bool goes_on = oldest + options_.warn_after <= last_warning_;
+  const bool goes_on = oldest + warn_after_ <= last_warning_;
   const bool told = goes_on && std::all_of(missing.begin(), missing.end(),
                                            [this](int rank) { return told_.count(rank) > 0; });
-  return told ? oldest + kAgain * (last_warning_ - oldest) : since + options_.warn_after;
+  return told ? oldest + kAgain * (last_warning_ - oldest) : since + warn_after_;
 }
 
 StallReport StallInspector::Look(const Readiness& readiness, absl::Time now) {
@@ -98,9 +100,9 @@ StallReport StallInspector::Look(const Readiness& readiness, absl::Time now) {
   const std::vector<Entry> entries = OldestFirst(readiness);
   if (entries.empty()) return report;
   const absl::Time oldest = entries.front()->second.since;
-  if (oldest + options_.give_up_after <= now) {
+  if (oldest + give_up_after_ <= now) {
     gave_up_ = true;
-    report = Gather(readiness, entries, options_.give_up_after, now);
+    report = Gather(readiness, entries, give_up_after_, now);
     report.give_up = true;
     return report;
   }
@@ -113,7 +115,7 @@ StallReport StallInspector::Look(const Readiness& readiness, absl::Time now) {
     return due;
   };
   if (first_due() <= now) {
-    report = Gather(readiness, entries, options_.warn_after, now);
+    report = Gather(readiness, entries, warn_after_, now);
     last_warning_ = now;
     told_.clear();
     for (const StalledGroup& group : report.waiting) {
@@ -121,8 +123,8 @@ StallReport StallInspector::Look(const Readiness& readiness, absl::Time now) {
     }
   }
   // What comes meanwhile has its time not before the shorter of the two has passed.
-  next_look_ = std::min({first_due(), oldest + options_.give_up_after,
-                         now + std::min(options_.warn_after, options_.give_up_after)});
+  next_look_ =
+      std::min({first_due(), oldest + give_up_after_, now + std::min(warn_after_, give_up_after_)});
   return report;
 }
 

@@ -7,15 +7,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/settings/runtime_env.h"
 #include "worker_runtime/negotiation/readiness.h"
 
 namespace hvd::worker_runtime::negotiation {
-
-// Zero means never, as infinity does.
-struct StallOptions {
-  absl::Duration warn_after = absl::InfiniteDuration();
-  absl::Duration give_up_after = absl::InfiniteDuration();
-};
 
 // Operations that wait for the same ranks.
 struct StalledGroup {
@@ -37,7 +32,7 @@ std::string StallText(const StallReport& report);
 // Not thread-safe.
 class StallInspector {
  public:
-  explicit StallInspector(const StallOptions& options);
+  explicit StallInspector(const settings::EngineEnv& settings);
 
   // Something waits: makes sure that a look is planned.
   void Watch(absl::Time now);
@@ -50,7 +45,7 @@ class StallInspector {
   // When an operation that waits for `missing` since `since` is to be told.
   absl::Time DueAt(absl::Time since, const std::vector<int>& missing, absl::Time oldest) const;
 
-  const StallOptions options_;
+  const absl::Duration warn_after_, give_up_after_;
   absl::Time next_look_ = absl::InfiniteFuture();
   absl::Time last_warning_ = absl::InfinitePast();
   std::set<int> told_;  // the ranks that were missing then

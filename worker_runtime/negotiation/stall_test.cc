@@ -9,10 +9,10 @@ namespace {
 const absl::Time kStart = absl::UnixEpoch();
 absl::Time At(int seconds) { return kStart + absl::Seconds(seconds); }
 
-StallOptions WarnAfter60() {
-  StallOptions options;
-  options.warn_after = absl::Seconds(60);
-  return options;
+settings::EngineEnv WarnAfter60() {
+  settings::EngineEnv settings;
+  settings.stall_warning_time = absl::Seconds(60);
+  return settings;
 }
 
 // All that is told until `end`, a line each with its time.
@@ -99,12 +99,12 @@ TEST(StallTest, Look_YoungTensor_IsLookedAtWhenItsTimeHasCome) {
 }
 
 TEST(StallTest, Look_AfterTheLimit_GivesUpOnce) {
-  StallOptions options = WarnAfter60();
-  options.give_up_after = absl::Seconds(90);
+  settings::EngineEnv settings = WarnAfter60();
+  settings.stall_shutdown_time = absl::Seconds(90);
   Readiness table(2);
   ASSERT_TRUE(table.Add(1, {Sig("grad")}, At(0)).ok());
   ASSERT_TRUE(table.Add(0, {Sig("young")}, At(50)).ok());
-  StallInspector inspector(options);
+  StallInspector inspector(settings);
   inspector.Watch(At(0));
   EXPECT_EQ(TellUntil(inspector, table, At(10000)),
             "1m: Stalled for 1m in allreduce 'grad', waiting for rank 0\n"
@@ -115,10 +115,24 @@ TEST(StallTest, Look_AfterTheLimit_GivesUpOnce) {
 
 TEST(StallTest, Watch_WithoutLimits_PlansNothing) {
   for (absl::Duration never : {absl::InfiniteDuration(), absl::ZeroDuration()}) {
-    StallInspector inspector({never, never});
+    settings::EngineEnv settings;
+    settings.stall_warning_time = settings.stall_shutdown_time = never;
+    StallInspector inspector(settings);
     inspector.Watch(At(0));
     EXPECT_EQ(inspector.next_look(), absl::InfiniteFuture());
   }
+}
+
+TEST(StallTest, StallCheckOff_GivesUpWithoutAWarning) {
+  settings::EngineEnv settings = WarnAfter60();
+  settings.stall_check = false;
+  settings.stall_shutdown_time = absl::Seconds(90);
+  Readiness table(2);
+  ASSERT_TRUE(table.Add(1, {Sig("grad")}, At(0)).ok());
+  StallInspector inspector(settings);
+  inspector.Watch(At(0));
+  EXPECT_EQ(TellUntil(inspector, table, At(10000)),
+            "1m30s: Stalled for 1m30s in allreduce 'grad', waiting for rank 0 - given up\n");
 }
 
 }  // namespace

@@ -33,10 +33,9 @@ Tuner::Tuner(const TunerOptions& options, const Tunables& start)
     : options_(options),
       start_(start),
       current_(start),
-      search_(CountDimensions(options), options.noise, options.seed),
-      point_(PointOf(start)) {
-  samples_ = -options.warmup_samples;
-}
+      search_(CountDimensions(options), options.autotune.noise, options.seed),
+      point_(PointOf(start)),
+      samples_(-static_cast<int64_t>(options.autotune.warmup_samples)) {}
 
 // The cycle time is spread by its root: small differences count where it is small.
 Tunables Tuner::AtPoint(const Point& point) const {
@@ -80,7 +79,7 @@ void Tuner::EndStep(absl::Time now) {
   if (seconds > 0) rates_.push_back(static_cast<double>(step_bytes_) / seconds);
   step_bytes_ = 0;
   step_began_ = now;
-  if (rates_.size() >= static_cast<size_t>(options_.steps_per_sample)) EndSample();
+  if (rates_.size() >= options_.autotune.steps_per_sample) EndSample();
 }
 
 void Tuner::EndSample() {
@@ -88,7 +87,7 @@ void Tuner::EndSample() {
   if (++samples_ <= 0) return;
   samples_taken_.push_back({current_, score, false});
   search_.Observe(point_, score);
-  done_ = samples_ >= options_.max_samples;
+  done_ = samples_ >= static_cast<int64_t>(options_.autotune.max_samples);
   point_ = done_ ? search_.Best() : search_.Propose();
   // The start may lie beyond what is searched.
   current_ = point_ == PointOf(start_) ? start_ : AtPoint(point_);

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/settings/runtime_env.h"
 #include "worker_runtime/negotiation/tuning/bayesian_search.h"
 
 namespace hvd::worker_runtime::negotiation::tuning {
@@ -21,10 +22,7 @@ struct Tunables {
 };
 
 struct TunerOptions {
-  int warmup_samples = 3;     // not counted
-  int steps_per_sample = 10;  // what is measured for one setting
-  int max_samples = 20;       // then the best one stays
-  double noise = 0.8;         // part of the scores' variance that may be noise
+  settings::AutotuneEnv autotune;
   bool tune_fusion_threshold = true;
   bool tune_cycle_time = true;
   uint64_t seed = 1;
@@ -66,8 +64,8 @@ class Tuner {
   const Tunables start_;
   Tunables current_;
   BayesianSearch search_;
-  Point point_;  // of current_
-  int samples_ = 0;
+  Point point_;      // of current_
+  int64_t samples_;  // that count; less than 0 while it warms up
   bool done_ = false;
 
   absl::flat_hash_set<std::string> step_;  // its tensors

@@ -54,7 +54,7 @@ TEST(TunerTest, Observe_OnManyHills_EndsNearTheTop) {
     Tuner tuner(options, kStart);
     const std::vector<TuningSample> samples = Train(tuner, Hill(log, root));
     ASSERT_TRUE(tuner.done());
-    EXPECT_THAT(samples, SizeIs(options.max_samples + 1));
+    EXPECT_THAT(samples, SizeIs(options.autotune.max_samples + 1));
     EXPECT_GT(Hill(log, root)(tuner.tunables()), 0.97e9) << "seed " << seed;
   }
 }
@@ -121,8 +121,8 @@ TEST(TunerTest, Observe_WithAFixedThreshold_TunesOnlyTheCycleTime) {
 
 TEST(TunerTest, Observe_DuringWarmUp_ChangesAndNotesNothing) {
   TunerOptions options;
-  options.warmup_samples = 2;
-  options.steps_per_sample = 5;
+  options.autotune.warmup_samples = 2;
+  options.autotune.steps_per_sample = 5;
   Tuner tuner(options, kStart);
   absl::Time now = absl::UnixEpoch();
   // A step is seen to have ended by the first tensor of the next one.
@@ -140,10 +140,10 @@ TEST(TunerTest, Observe_DuringWarmUp_ChangesAndNotesNothing) {
 
 TEST(TunerTest, Observe_WithAPauseInASample_ScoresAsIfThereWereNone) {
   TunerOptions options;
-  options.warmup_samples = 0;
+  options.autotune.warmup_samples = 0;
   Tuner tuner(options, kStart);
   absl::Time now = absl::UnixEpoch();
-  for (int step = 0; step <= options.steps_per_sample; ++step) {
+  for (size_t step = 0; step <= options.autotune.steps_per_sample; ++step) {
     tuner.Observe("t", 1000, now);
     now += step == 4 ? absl::Hours(1) : absl::Seconds(1);
   }
@@ -154,8 +154,8 @@ TEST(TunerTest, Observe_WithAPauseInASample_ScoresAsIfThereWereNone) {
 
 TEST(TunerTest, Observe_OfNamesThatNeverComeAgain_EndsSamplesAllTheSame) {
   TunerOptions options;
-  options.warmup_samples = 0;
-  options.steps_per_sample = 1;
+  options.autotune.warmup_samples = 0;
+  options.autotune.steps_per_sample = 1;
   Tuner tuner(options, kStart);
   absl::Time now = absl::UnixEpoch();
   for (int i = 0; i < 20000; ++i) {
