@@ -8,12 +8,6 @@
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
-namespace {
-
-// Of a static job, in a row.
-constexpr int kMostIdleWorlds = 3;
-
-}  // namespace
 
 // Whether this process may speak for this worker.
 absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker* worker) const {
@@ -116,6 +110,21 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   }
 }
 
+// REQUIRES: it asks for the next world.
+void Membership::State::Leave(const Worker& worker, const JoinRequested& event) {
+  if (epochs.current == Epoch(0) || worker.last_world != epochs.current ||
+      event.last_epoch != epochs.current)
+    return;
+  epochs.left.any = true;
+  epochs.left.worked = epochs.left.worked || event.worked;
+  epochs.left.lost_steps = std::max(epochs.left.lost_steps, event.lost_steps);
+  epochs.left.lost_time = std::max(epochs.left.lost_time, event.lost_time);
+  if (event.left_for.empty() || !epochs.left.cause.empty()) return;
+  epochs.left.cause = phrases::OneLine(event.left_for);
+  epochs.left.rank = worker.place.rank;
+  epochs.left.host = HostOf(worker).slots.host;
+}
+
 void Membership::State::FormWorldWhenAllAsked() {
   const auto skip_asked = [this] {
     while (workers.first_late < workers.size() && workers[workers.first_late].join.has_value())
@@ -132,12 +141,7 @@ void Membership::State::FormWorldWhenAllAsked() {
     members.push_back(&worker);
     newest = std::max(newest, worker.commit);
   }
-  epochs.without_progress = epochs.EndedIdle(newest) ? epochs.without_progress + 1 : 0;
-  if (epochs.without_progress == kMostIdleWorlds) {
-    Verdict idle = epochs.IdleVerdict();
-    idle.summary = absl::StrCat("gave up: ", epochs.IdleText(epochs.without_progress));
-    return Conclude(std::move(idle), spec.failure_grace, last_time);
-  }
+  if (!StaticJobMayGoOn(newest, last_time)) return;
   epochs.formed_commit = newest;
   FormWorld(members, true);
 }
@@ -257,6 +261,31 @@ void Membership::State::On(const Reported& event, absl::Time now) {
                         &effects);
   }
   Answer(event.call, absl::OkStatus());
+}
+
+void Membership::State::On(const ProgressReported& event, absl::Time now) {
+  const Worker* worker = workers.Find(event.worker.id);
+  if (worker != nullptr && verdict.has_value() && verdict->success) {
+    return Answer(event.call, absl::OkStatus());
+  }
+  if (worker != nullptr && WasLast(event, *worker)) return Answer(event.call, absl::OkStatus());
+  absl::Status status = CheckSpeaker(event.worker, worker);
+  if (status.ok()) status = CheckMember(event.worker, *worker, event.epoch);
+  if (status.ok() && epochs.broken.has_value()) {
+    status = absl::FailedPreconditionError(
+        absl::StrCat("world ", epochs.current.value(), " is broken: ", *epochs.broken));
+  }
+  Answer(event.call, status);
+  if (!status.ok() || event.commit <= epochs.reported_commit) return;
+  epochs.reported_commit = event.commit;
+  epochs.committed_at = now - event.commit_age;
+}
+
+// Whether nobody goes on after the world that the worker was in: what it has committed there
+// counts, though it is only now being written down.
+bool Membership::State::WasLast(const ProgressReported& event, const Worker& worker) const {
+  const bool has_ended = verdict.has_value() || (epochs.broken.has_value() && !SomeGoOn());
+  return has_ended && !worker.life.gone() && CheckMember(event.worker, worker, event.epoch).ok();
 }
 
 void Membership::State::On(const CallCancelled& event, absl::Time now) {

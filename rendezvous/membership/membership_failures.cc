@@ -1,4 +1,5 @@
-// How an elastic job takes the ends of its workers: what is forgiven, and what ends the job.
+// How a job takes the ends of its workers and of its worlds: what is forgiven, and when it has
+// failed too often.
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +17,11 @@ namespace {
 constexpr absl::Duration kDyingTime = absl::Seconds(30);
 // So many are remembered.
 constexpr size_t kEarlyExceptions = 100;
+// Of a static job, in a row.
+constexpr int kMostIdleWorlds = 3;
+// Before an elastic job's next world, after the second idle one in a row; doubles.
+constexpr absl::Duration kFirstRest = absl::Seconds(1);
+constexpr absl::Duration kLongestRest = absl::Minutes(1);
 
 }  // namespace
 
@@ -177,6 +183,69 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
       failure.summary.empty() ? "" : absl::StrCat("; the last: ", failure.summary);
   failure.summary = absl::StrCat("gave up after ", why, last);
   Conclude(std::move(failure), spec.failure_grace, now);
+}
+
+// Whether the budgets of an elastic job allow another world now, which starts from this commit;
+// else it rests, or has ended.
+bool Membership::State::ElasticJobMayGoOn(uint64_t commit, absl::Time now) {
+  const bool idle = epochs.EndedIdle(commit);
+  if (epochs.failed_world || idle) {
+    const bool short_lived = now - epochs.formed_at < budget.budget().window;
+    const bool got_nowhere = commit <= epochs.formed_commit && short_lived;
+    // What happens to hosts is not done by a step; and commits that went with them are not known.
+    const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);
+    const int limit = spec.elastic->failures_without_progress;
+    const bool too_many = limit > 0 && in_a_row >= limit;
+    if (too_many && workers.SomeFail()) return false;  // the verdict is to have their last words
+    if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
+    epochs.without_progress = in_a_row;
+    if (too_many) {
+      if (idle) last_failure = epochs.IdleVerdict();
+      GiveUp(
+          absl::StrCat(phrases::Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
+                       idle ? "an operation that was completed" : "a commit in between"),
+          now);
+      return false;
+    }
+  }
+  const std::optional<int>& limit = spec.elastic->reset_limit;
+  if (limit.has_value() && epochs.current > Epoch(0) &&
+      epochs.current.value() > static_cast<uint64_t>(*limit)) {
+    // Horovod's words: scripts look for them.
+    GiveUp(absl::StrCat(phrases::Count(*limit, "reset"),
+                        ": Horovod was shutdown because number of resets during elastic job "
+                        "exceeded limit: ",
+                        *limit),
+           now);
+    return false;
+  }
+  return true;
+}
+
+// Whether a static job may have another world, which starts from this commit; else it has ended.
+bool Membership::State::StaticJobMayGoOn(uint64_t commit, absl::Time now) {
+  epochs.without_progress = epochs.EndedIdle(commit) ? epochs.without_progress + 1 : 0;
+  if (epochs.without_progress < kMostIdleWorlds) return true;
+  Verdict idle = epochs.IdleVerdict();
+  idle.summary = absl::StrCat("gave up: ", epochs.IdleText(epochs.without_progress));
+  Conclude(std::move(idle), spec.failure_grace, now);
+  return false;
+}
+
+// Whether the next world has to wait, so that they don't follow one another without a pause.
+bool Membership::State::RestsAfterIdle(int in_a_row, absl::Time now) {
+  if (epochs.idle_until == absl::InfinitePast()) {
+    const int doublings = std::min(in_a_row - 2, 20);
+    const absl::Duration rest = doublings < 0
+                                    ? absl::ZeroDuration()
+                                    : std::min(kLongestRest, kFirstRest * (1 << doublings));
+    epochs.idle_until = now + rest;
+    Note(Notice::Kind::kWorldIdle,
+         absl::StrCat(epochs.IdleText(in_a_row), "; the next one follows ",
+                      rest > absl::ZeroDuration() ? absl::StrCat("after ", text::DurationText(rest))
+                                                  : "at once"));
+  }
+  return now < epochs.idle_until;
 }
 
 // Every member of the newest world has said that it finished and has exited with 0; or none ever

@@ -88,16 +88,19 @@ struct Membership::State {
   void On(const WatchRequested& event, absl::Time now);
   void On(const ExchangeRequested& event, absl::Time now);
   void On(const Reported& event, absl::Time now);
+  void On(const ProgressReported& event, absl::Time now);
   void On(const CallCancelled& event, absl::Time now);
   absl::Status Admit(const WorkerKey& key, Worker* worker);
   absl::Status CheckSpeaker(const WorkerKey& key, const Worker* worker) const;
   void Supersede(Worker* worker, Incarnation newer);
   void Park(Worker* worker, const JoinRequested& event, absl::Time now);
+  void Leave(const Worker& worker, const JoinRequested& event);
   void FormWorldWhenAllAsked();
   void FormWorld(const std::vector<Worker*>& members, bool sync_state);
   WorldMember MemberOf(const Worker& worker) const;
   void BreakEpoch(const std::string& reason);
   absl::Status CheckMember(const WorkerKey& key, const Worker& worker, Epoch wanted) const;
+  bool WasLast(const ProgressReported& event, const Worker& worker) const;
 
   // membership_worlds.cc: an elastic job's next worlds
   bool DeferOrRelease(Worker* worker, const JoinRequested& event);
@@ -106,16 +109,9 @@ struct Membership::State {
   void FormElasticWorld(absl::Time now);
   std::optional<std::vector<Worker*>> ReadyForWorld(absl::Time now);
   std::vector<placement::Candidate> ToCandidates(const std::vector<Worker*>& workers) const;
-  bool MayGoOn(uint64_t commit, absl::Time now);
   void LeaveOutFinished(absl::Time now);
   void Release(Worker* worker, absl::Time now);
   void ReleaseWhenNobodyStays(absl::Time now);
-
-  // membership_progress.cc: how far the job is, and worlds that get nowhere
-  void On(const ProgressReported& event, absl::Time now);
-  bool WasLast(const ProgressReported& event, const Worker& worker) const;
-  void Leave(const Worker& worker, const JoinRequested& event);
-  bool RestsAfterIdle(int in_a_row, absl::Time now);
 
   // membership_change.cc: an elastic job is steered towards what is wanted after every event
   void ReconcileInTime(absl::Time now);
@@ -140,7 +136,7 @@ struct Membership::State {
   bool SomeGoOn() const;  // members of the newest world, to the next
   bool IsFinishing() const;
 
-  // membership_failures.cc: how an elastic job takes its workers' ends
+  // membership_failures.cc: how a job takes the ends of its workers and worlds
   void On(const WorkerDying& event, absl::Time now);
   void FailSoon(Worker* worker, absl::Time now);
   void ResetFailing(Worker* worker, Move why);
@@ -149,8 +145,11 @@ struct Membership::State {
   void Spend(absl::Time now);
   std::string Complaint(const Worker& worker) const;
   bool IsUserBug(const Worker& worker);
-  void SucceedWhenDone(absl::Time now);
   void GiveUp(const std::string& why, absl::Time now);
+  bool ElasticJobMayGoOn(uint64_t commit, absl::Time now);
+  bool StaticJobMayGoOn(uint64_t commit, absl::Time now);
+  bool RestsAfterIdle(int in_a_row, absl::Time now);
+  void SucceedWhenDone(absl::Time now);
 
   // membership_stalls.cc
   void On(const StallReported& event, absl::Time now);

@@ -123,7 +123,7 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   if (!ready.has_value()) return;
   uint64_t newest = 0;
   for (const Worker* worker : *ready) newest = std::max(newest, worker->commit);
-  if (!MayGoOn(newest, now)) return;
+  if (!ElasticJobMayGoOn(newest, now)) return;
   std::vector<Worker*> members;
   bool sync_state = newest == 0;  // nobody has said what it holds
   // A lone worker that leaves can't hand over its state unless both are in one world.
@@ -155,42 +155,6 @@ void Membership::State::FormElasticWorld(absl::Time now) {
     if (worker.join.has_value() && IsLeaving(worker)) Release(&worker, now);
   }
   workers.ForgetGone(epochs.current);
-}
-
-// Whether the budgets allow another world that starts from this commit; else the job has ended.
-bool Membership::State::MayGoOn(uint64_t commit, absl::Time now) {
-  const bool idle = epochs.EndedIdle(commit);
-  if (epochs.failed_world || idle) {
-    const bool short_lived = now - epochs.formed_at < budget.budget().window;
-    const bool got_nowhere = commit <= epochs.formed_commit && short_lived;
-    // What happens to hosts is not done by a step; and commits that went with them are not known.
-    const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);
-    const int limit = spec.elastic->failures_without_progress;
-    const bool too_many = limit > 0 && in_a_row >= limit;
-    if (too_many && workers.SomeFail()) return false;  // the verdict is to have their last words
-    if (!too_many && idle && RestsAfterIdle(in_a_row, now)) return false;
-    epochs.without_progress = in_a_row;
-    if (too_many) {
-      if (idle) last_failure = epochs.IdleVerdict();
-      GiveUp(
-          absl::StrCat(phrases::Count(in_a_row, idle ? "world" : "failure"), " in a row without ",
-                       idle ? "an operation that was completed" : "a commit in between"),
-          now);
-      return false;
-    }
-  }
-  const std::optional<int>& limit = spec.elastic->reset_limit;
-  if (limit.has_value() && epochs.current > Epoch(0) &&
-      epochs.current.value() > static_cast<uint64_t>(*limit)) {
-    // Horovod's words: scripts look for them.
-    GiveUp(absl::StrCat(phrases::Count(*limit, "reset"),
-                        ": Horovod was shutdown because number of resets during elastic job "
-                        "exceeded limit: ",
-                        *limit),
-           now);
-    return false;
-  }
-  return true;
 }
 
 // A member that said that it finished, while the others go on, left them in the middle: if nothing
