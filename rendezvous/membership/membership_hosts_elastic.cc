@@ -1,11 +1,9 @@
-// Hosts of elastic jobs: they come, are drained, leave, are lost, and attach again when the daemon
-// was away.
+// Hosts of elastic jobs: they come, are drained, leave and are lost.
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/text/duration_text.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
 
@@ -54,101 +52,6 @@ void Membership::State::StopStrangers(const Host& host, const HostJoined& event)
   if (strangers.empty()) return;
   effects.push_back(
       StopWorkersEffect{event.agent, host.slots.host, strangers, absl::ZeroDuration()});
-}
-
-// The daemon was started again and this agent was there before, or it has only opened another
-// stream. What it did not hear is said again.
-bool Membership::State::Reattach(const HostJoined& event) {
-  Host* host = hosts.Find(event.host.host);
-  if (host == nullptr || (host->away != event.agent && host->agent != event.agent)) return false;
-  if (host->away.has_value() && !verdict.has_value()) {
-    Note(Notice::Kind::kHostBack, absl::StrCat("host ", host->slots.host, " is there again"),
-         nullptr, host);
-  }
-  host->away.reset();
-  host->away_until = absl::InfinitePast();
-  host->agent = event.agent;
-  StopStrangers(*host, event);
-  std::vector<WorkerId> to_stop;
-  for (Worker& worker : workers) {
-    if (worker.life.gone() || &HostOf(worker) != host) continue;
-    const bool known =
-        std::count(event.known_workers.begin(), event.known_workers.end(), worker.id) > 0;
-    if (verdict.has_value() || worker.life.stopped()) {
-      if (known) to_stop.push_back(worker.id);
-      // It never heard of it and will not say that it ended.
-      if (!known)
-        workers.End(&worker, worker.life.failure_counted() ? Move::kEndBadly : Move::kEndWell,
-                    &hosts);
-    } else if (!known) {
-      effects.push_back(StartWorkerEffect{event.agent, host->slots.host, worker.id, worker.place,
-                                          worker.slot, MostOn(*host)});
-    }
-  }
-  if (!to_stop.empty()) {
-    effects.push_back(
-        StopWorkersEffect{event.agent, host->slots.host, to_stop, absl::ZeroDuration()});
-  }
-  if (verdict.has_value()) {
-    host->ended = false;  // it may not have heard so
-    FinishWhenAllGone();
-  } else if (host->ended) {
-    host->ended = true;
-    EndHost(event.agent, host->slots.host, spec.failure_grace);
-  }
-  return true;
-}
-
-void Membership::State::On(const Restarted& event, absl::Time now) {
-  int awaited = 0;
-  for (Host& host : hosts) {
-    if (host.agent.has_value()) {
-      ++awaited;
-      hosts.some_away = true;
-      host.away = host.agent;
-      host.away_until = now + spec.reattach_timeout;
-      host.agent.reset();
-    }
-  }
-  if (!verdict.has_value()) {
-    Note(Notice::Kind::kRestarted,
-         awaited == 0 ? "the daemon was started again"
-                      : absl::StrCat("the daemon was started again and waits for ",
-                                     phrases::Count(awaited, "host"), " to be there again"));
-  }
-  for (Worker& worker : workers) {
-    worker.join.reset();
-    const bool is_ending = worker.life.failure_told() && !worker.life.stopped();
-    if (is_ending) worker.stop_at = now + spec.elastic->rejoin_timeout;
-  }
-  epochs.watches.TakeAll();
-  epochs.rounds.Forget();
-  // Nobody could ask meanwhile, so the waiting begins again.
-  if (!started) start_deadline = now + start_patience;
-  if (epochs.together_since != absl::InfiniteFuture()) epochs.together_since = now;
-  epochs.quorum_since = absl::InfiniteFuture();
-}
-
-void Membership::State::LoseAwayHosts(absl::Time now) {
-  if (verdict.has_value() || !std::exchange(hosts.some_away, false)) return;
-  for (size_t i = 0; i < hosts.size() && !verdict.has_value(); ++i) {
-    if (!hosts[i].away.has_value()) continue;
-    if (now < hosts[i].away_until) {
-      hosts.some_away = true;
-      continue;
-    }
-    LoseAwayHost(
-        &hosts[i],
-        absl::StrCat("its agent did not come back within ",
-                     text::DurationText(spec.reattach_timeout), " of the daemon's restart"),
-        now);
-  }
-}
-
-void Membership::State::LoseAwayHost(Host* host, const std::string& reason, absl::Time now) {
-  host->agent = host->away;
-  host->away.reset();
-  On(HostLost{host->slots.host, *host->agent, reason}, now);
 }
 
 void Membership::State::On(const HostsDiscovered& event, absl::Time now) {

@@ -62,12 +62,8 @@ struct Membership::State {
   // membership_hosts_elastic.cc
   void On(const HostsDiscovered& event, absl::Time now);
   void On(const HostDraining& event, absl::Time now);
-  void On(const Restarted& event, absl::Time now);
   void TakeInHost(const HostJoined& event, absl::Time now);
-  bool Reattach(const HostJoined& event);
   void StopStrangers(const Host& host, const HostJoined& event);
-  void LoseAwayHosts(absl::Time now);
-  void LoseAwayHost(Host* host, const std::string& reason, absl::Time now);
   void UndoDrain(Host* host);
   void StartDrain(Host* host, absl::Duration grace, const std::string& reason, bool by_discovery,
                   absl::Time now);
@@ -77,7 +73,14 @@ struct Membership::State {
   void EndDrainedHosts();
   void ForgetDepartedHosts();
 
-  // membership_cut_off.cc
+  // membership_reattach.cc: agents whose stream broke, and those that were there before the daemon
+  // was started again
+  void On(const Restarted& event, absl::Time now);
+  bool Reattach(const HostJoined& event);
+  void LoseAwayHosts(absl::Time now);
+  void LoseAwayHost(Host* host, const std::string& reason, absl::Time now);
+
+  // membership_old_world.cc: when the newest world has surely ended
   void MarkUnreachable(Worker* worker, absl::Time now);
   void MarkReachable(const Host& host, absl::Time now);
   absl::Time OldWorldEnds() const;
