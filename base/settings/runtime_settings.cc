@@ -291,7 +291,7 @@ const std::vector<MeaninglessVariable>& MeaninglessVariables() {
        "this version uses shared memory in a host and Gloo across hosts"},
       {"HOROVOD_NUM_NCCL_STREAMS", "1", "a group has one stream"},
       {"HOROVOD_BATCH_D2D_MEMCOPIES", "1", "NCCL takes tensors where they are"},
-      {"HOROVOD_ENABLE_ASYNC_COMPLETION", "0", "what is done is there for every stream"},
+      {"HOROVOD_ENABLE_ASYNC_COMPLETION", "0", "completed results can be used on every stream"},
       {"HOROVOD_DISABLE_NVTX_RANGES", "1", "this version marks none"},
       {"HOROVOD_ADASUM_MPI_CHUNK_SIZE", "", kNoMpi},
       {"HOROVOD_MPI_THREADS_DISABLE", "0", kNoMpi},

@@ -127,7 +127,7 @@ struct Epochs {
   absl::Time formed_at;                            // the newest
   uint64_t formed_commit = 0;                      // the newest commit at that time
   uint64_t newest_commit = 0;                      // that ever was in a world
-  uint64_t reported_commit = 0;                    // the newest that rank 0 has told of
+  uint64_t reported_commit = 0;                    // the newest that rank 0 has reported
   absl::Time committed_at = absl::InfinitePast();  // that one
   uint64_t lost_steps = 0;                         // by failures, so far
   absl::Duration lost_time;
