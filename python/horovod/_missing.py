@@ -1,4 +1,4 @@
-"""Modules of Horovod's that this version lacks: importing one says so in a line."""
+"""Horovod's modules that this version lacks: an import fails with one line that explains it."""
 
 import importlib.abc
 import sys

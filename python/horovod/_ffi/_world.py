@@ -35,13 +35,13 @@ def reset() -> None:
 
 
 def set_commit(number: int) -> None:
-    """Says which commit this process can restore, 0 for none: the next world's rank 0 has the
-    newest."""
+    """Reports the commit that this process can restore, 0 for none. The process with the newest
+    commit becomes rank 0 of the next world."""
     library.hvd_set_commit(number)
 
 
 def begin_training() -> None:
-    """Says that what is done from now on is the script's work, and not what makes ready for it."""
+    """Marks the end of the preparations: from now on the time counts as the script's work."""
     library.hvd_begin_training()
 
 
@@ -51,13 +51,13 @@ def count_step() -> None:
 
 
 def note_error(message: str) -> None:
-    """Says for which error of its own this process is about to leave its world."""
+    """Reports the local error for which this process is about to leave its world."""
     library.hvd_note_error(message.encode("utf-8", "replace"))
 
 
 def check_world() -> None:
-    """On rank 0 of an elastic job: raises HorovodInternalError if this world is not the job's any
-    more, or nobody has said so for too long. Costs nothing while the last word is new."""
+    """On rank 0 of an elastic job: raises HorovodInternalError if the job has replaced this world,
+    or if the daemon has not confirmed it for too long. Free while the last confirmation is recent."""
     check(library.hvd_check_world())
 
 

@@ -22,7 +22,7 @@ def mpi_threads_supported() -> bool:
 
 
 def mpi_enabled() -> bool:
-    """False."""
+    """False: MPI is not used."""
     return False
 
 
@@ -37,7 +37,7 @@ def gloo_enabled() -> bool:
 
 
 def gloo_built() -> bool:
-    """Whether Gloo is there."""
+    """Whether the library is built with Gloo."""
     return bool(_ffi.built("gloo"))
 
 
@@ -47,12 +47,12 @@ def nccl_built() -> int:
 
 
 def ddl_built() -> bool:
-    """False."""
+    """False: IBM DDL is not used."""
     return bool(_ffi.built("ddl"))
 
 
 def ccl_built() -> bool:
-    """False."""
+    """False: Intel oneCCL is not used."""
     return bool(_ffi.built("ccl"))
 
 

@@ -34,9 +34,8 @@ def _number(text: str) -> Optional[int]:
 
 
 def complaint(environment: Mapping[str, str]) -> Optional[str]:
-    """What to say, in one line, to a process with this environment that is one of several which
-    something else than Horovod has started: they would train apart from each other without a word.
-    None: it is on its own, or one of Horovod's."""
+    """The error message, one line, for a process that another launcher started together with
+    others: each would silently train alone. None for a single process and for one of Horovod's."""
     if environment.get("HOROVOD_AGENT_SOCKET"):
         return None
     for launcher in _LAUNCHERS:
@@ -54,7 +53,7 @@ def complaint(environment: Mapping[str, str]) -> Optional[str]:
 
 
 def _place_in_job() -> str:
-    """What the agent has told this process and those that it starts; empty without an agent."""
+    """The agent's variables that identify this process's place in the job; empty without an agent."""
     names = ("HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID")
     return " ".join(os.environ[name] for name in names if name in os.environ)
 
@@ -84,9 +83,9 @@ def _check_no_member_started_this() -> None:
 
 
 def check() -> None:
-    """Raises :class:`HorovodInternalError` if a process that has started this one is a member of
-    the world in the place that this one has, since the world would break; or if another launcher
-    has started several processes."""
+    """Raises :class:`HorovodInternalError` if this process must not join: an ancestor is a member
+    of the world in the same place, so the world would break; or another launcher started several
+    processes."""
     _check_no_member_started_this()
     refusal = complaint(os.environ)
     if refusal is not None:

@@ -158,7 +158,7 @@ def stop_timeline() -> None:
         raise OSError(str(error)) from None
 
 
-# A process that ends in good order says so; one that fails must not, and says why instead.
+# A process that ends normally leaves the world; one that fails reports why instead.
 
 
 def _install_hooks() -> None:

@@ -12,7 +12,7 @@ from horovod.common.prepared import Places, PreparedCollective
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.tensors import Tensor, TensorAdapter, check_group, kind_of, new
 
-_MOST_ROWS = 2**31 - 1  # to one rank: splits are told in 32 bits
+_MOST_ROWS = 2**31 - 1  # to one rank: splits are sent as 32-bit integers
 
 AVERAGE: Fields = dict(reduction=ops.Average, prescale=1.0, postscale=1.0)
 

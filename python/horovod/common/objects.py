@@ -13,8 +13,8 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 
 
 class _Sealing:
-    """One operation that carries objects: what it brings is only unpickled if it is what the other
-    rank has sent. Whoever unpickles what a stranger made runs the stranger's code."""
+    """The seals of one operation on objects: received bytes are unpickled only if another rank of
+    the job has sent them, since unpickling foreign bytes runs foreign code."""
 
     def __init__(self, kind: str, name: str, process_set: ProcessSet) -> None:
         self._name = f"{kind} {name}"
@@ -89,8 +89,19 @@ def broadcast_object(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Returns rank `root_rank`'s `obj` on all ranks of the process set. It is pickled
-    (cloudpickle); the other ranks' is not looked at."""
+    """Returns rank `root_rank`'s `obj` on all ranks of the process set.
+
+    Args:
+      obj: anything that cloudpickle can pickle; used on the root only.
+      root_rank: the root's rank in the world, also with a process set.
+      name: of the operation, the same on all ranks.
+      process_set: the ranks that take part.
+
+    Raises:
+      ValueError: `root_rank` is not in the process set.
+      HorovodInternalError: the world is broken.
+      Whatever pickling raises, on the root.
+    """
     name = name or "broadcast_object"
     process_set_id = process_sets.check(process_set)
     check_root(root_rank, process_set)
@@ -109,8 +120,8 @@ def broadcast_object(
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> list[Any]:
-    """Returns the list of the `obj` of all ranks of the process set, in rank order. They are
-    pickled (cloudpickle)."""
+    """Returns the list of the `obj` of all ranks of the process set, in rank order. Otherwise as
+    :func:`broadcast_object`."""
     name = name or "allgather_object"
     process_set_id = process_sets.check(process_set)
     sealing = _Sealing("allgather", name, process_set)

@@ -53,8 +53,8 @@ class naming:
     of different kinds may have one name, or ``<kind>.noname.<n>`` if there is none; n counts the
     unnamed operations on this process set in this world.
 
-    One that could not be submitted does not count: whoever catches its error on one rank has as
-    many as the other ranks.
+    An operation that could not be submitted does not count. So a rank that catches its error still
+    has the same count as the other ranks.
     """
 
     __slots__ = ("_kind", "_name", "_number", "_process_set")
@@ -82,9 +82,9 @@ class naming:
 
 
 def check_ready() -> None:
-    """Joins the world if that is still to be done; whoever asks for ranks in order to take part in
-    a collective calls this before. Raises :class:`HorovodInternalError` if collectives can't be
-    used here."""
+    """Joins the world if this process is still deferred. Call it before reading ranks for a
+    collective: they may change. Raises :class:`HorovodInternalError` if this process can't run
+    collectives."""
     if _process.is_ready():
         return
     if not _process.is_initialized():

@@ -44,9 +44,9 @@ def enter_first(process_sets: list[ProcessSet]) -> None:
 
 
 def enter() -> None:
-    """Brings the job's sets into the world that this process has come into.
+    """Registers the job's process sets in the world that this process has just joined.
 
-    Raises HorovodInternalError if that is broken.
+    Raises HorovodInternalError if the world breaks meanwhile.
     """
     key = _versioned_rank()
     leader = _process.rank()
@@ -63,7 +63,7 @@ def enter() -> None:
 
 
 def _is_shared_by_newcomers() -> bool:
-    """Whether members of this world may know different things. The same on all of them."""
+    """Whether members of this world may have different registries. The same on all members."""
     return os.environ.get("HOROVOD_ELASTIC") == "1" and _ffi.query("epoch") > 1
 
 
@@ -98,7 +98,7 @@ def _ranks_of(entry: Entry, ranks_now: dict[tuple[int, int], int]) -> tuple[Opti
     if lost:
         return None, (
             f"Process set {process_set.ranks} is gone: the process that was rank {lost[0]} is not there any more. "
-            "hvd.ProcessSet(rule=...) makes a set that is made anew for every world."
+            "A set made with hvd.ProcessSet(rule=...) gets its ranks from the rule in every world."
         )
     return sorted(ranks_now[member] for member in entry.members), ""
 
@@ -106,7 +106,7 @@ def _ranks_of(entry: Entry, ranks_now: dict[tuple[int, int], int]) -> tuple[Opti
 def _ranks_by_rule(process_set: ProcessSet) -> tuple[Optional[list[int]], str]:
     try:
         return process_set._wanted(_process.size()), ""
-    except Exception as error:  # of the user's rule; all ranks are to hear of it
+    except Exception as error:  # from the user's rule; reported on all ranks
         return None, f"{_NOT_MADE}its rule fails for a world of {_process.size()}: {error!r}"
 
 

@@ -59,6 +59,7 @@ class ProcessSet:
 
     @property
     def ranks(self) -> Optional[list[int]]:
+        """The global ranks, sorted; see the class."""
         return self._ranks
 
     def size(self) -> Optional[int]:
@@ -282,7 +283,7 @@ def register(process_set: ProcessSet) -> ProcessSet:
             entry = registry.append(process_set)
             entry.members = members_of(ranks)
         else:
-            # A script that makes its sets anew after each change of the world gets what is there.
+            # A script may add the same sets again after each change of the world: it gets the existing ones.
             returned = [entry for entry in registry.of_id(process_set_id) if entry.returned]
             if not returned:
                 raise ValueError(_DUPLICATE)
@@ -362,5 +363,9 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks of the process set have called it."""
+    """Returns when all ranks of the process set have called it.
+
+    Raises HorovodInternalError if the world is broken; TypeError or ValueError for a process set that
+    is not registered or not in this world.
+    """
     ops.barrier(check(process_set))

@@ -51,7 +51,7 @@ class DevicePath(Protocol):
         size, to memory of the runtime's. `each`: further fields of each request."""
 
     def from_result(self, result: _ffi.Result, like: Tensor, output: Optional[Tensor]) -> Tensor:
-        """The result as a tensor of `like`'s type and device: `output`, if it is there."""
+        """The result as a tensor of `like`'s type and device; `output` itself if it holds the result."""
 
 
 class TensorAdapter(Protocol):
@@ -77,8 +77,8 @@ class TensorAdapter(Protocol):
         tensor can't be overwritten in place."""
 
     def on_host(self, value: Any) -> Any:
-        """A tensor's values in host memory: the same memory if it is there already, and stays
-        there whatever becomes of `value`. Anything but a tensor is returned as it is."""
+        """A tensor's values in host memory: without a copy if they are there already and remain
+        valid without `value`. Anything but a tensor is returned unchanged."""
 
     def empty_like(self, tensor: Tensor) -> tuple[Tensor, Optional[int]]:
         """A tensor of the same kind in the same place, of any values, and its :meth:`address`."""

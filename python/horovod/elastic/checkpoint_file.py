@@ -33,7 +33,7 @@ _READ = (1, 2)
 _PREFIX = struct.Struct("<8sIIQ")
 _ALIGNMENT = 64
 _MAX_HEADER = 1 << 30
-_LONG = 1000  # items of a list of numbers that has a section of its own
+_LONG = 1000  # items, from which on a list of numbers has its own section
 
 
 class Damaged(Exception):

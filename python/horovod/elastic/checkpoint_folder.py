@@ -41,7 +41,7 @@ def owner_only(path: str, flags: int) -> int:
 class CheckpointFolder:
     """Checkpoints in a folder that all workers of a job use. For one thread at a time.
 
-    No file is ever replaced by one of another world, since each world has names of its own.
+    Each world has its own file names, so no world replaces a file of another.
     """
 
     def __init__(self, path: str) -> None:
@@ -86,8 +86,8 @@ class CheckpointFolder:
         write: Callable[[BinaryIO], None],
         confirm: Callable[[], None],
     ) -> Found:
-        """Writes a file by `write`; it is there whole, or not at all. `confirm` raises if it is not
-        to be there after all; it is called last. Raises what the two raise, and OSError."""
+        """Writes a file by `write`, atomically. `confirm` is called last and raises if the file must
+        not appear. Raises what the two raise, and OSError."""
         name = f"checkpoint-{origin.commit}-w{origin.world}.hvd"
         writer = f"{os.getpid()}.{uuid.uuid4().hex[:8]}"  # perhaps on another host
         unfinished = self.path_of(f".{name}.{writer}.tmp")

@@ -78,7 +78,7 @@ class Checkpoints:
         return False
 
     def offer(self, commit: int, values: dict[str, Any], trees: dict[str, Any]) -> None:
-        """Starts writing commit number `commit` if that is wanted. Neither `values` nor `trees` may
+        """Starts writing commit number `commit` if it is due and nothing is being written. Neither `values` nor `trees` may
         change as long as they are :meth:`in_use`."""
         if self.wants(commit):
             self._trees = tuple(trees.values())
@@ -92,7 +92,7 @@ class Checkpoints:
             self._postponed = lambda: self._begin(commit, epoch, contents)
 
     def forget(self) -> None:
-        """Says that what was postponed is there no more."""
+        """Drops the postponed commit: its contents are gone."""
         self._postponed = None
 
     def in_use(self) -> tuple[Any, ...]:

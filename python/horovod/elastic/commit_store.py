@@ -111,8 +111,8 @@ def begin(head: Head, keep: Optional[Placed]) -> Placed:
 
 
 def place(owner: Any, values: dict[str, Any]) -> Optional[Placed]:
-    """Copies a commit of values alone into the store, all but :func:`seal`. None if it can't be
-    kept there; if that is no matter of course, one line on stderr says why."""
+    """Copies a commit without tensors into the store; :func:`seal` is left to do. None if the store
+    can't keep it; an unexpected reason is printed to stderr, one line."""
     if not keeps(owner):
         return None
     try:
@@ -146,7 +146,7 @@ def aligned(size: int) -> int:
 
 
 def warn_once(why: Any) -> None:
-    """Says in a line on stderr, once a process, that commits end with it."""
+    """Prints one line to stderr, once per process: its commits end with the process."""
     global _warned
     if not _warned:
         _warned = True

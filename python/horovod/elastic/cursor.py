@@ -1,4 +1,4 @@
-"""How far the job is in an epoch of its data, whoever takes part in it."""
+"""The progress of a job in an epoch of its data, independent of the number of ranks."""
 
 from horovod.common.basics import rank, size
 

@@ -23,9 +23,9 @@ class InUse(Exception):
 
 
 def take(folder: str, job: str, patience: float = 0.0) -> bool:
-    """Locks `folder` for this process and its job, until it ends. True if that has succeeded; False
-    if another process of the job has the lock, or the folder can't be locked: if that is for want
-    of locks, one line on stderr says so.
+    """Locks `folder` for this process and its job, until the process ends. True on success; False
+    if another process of the job has the lock, or if the folder can't be locked. A file system
+    without locks is reported on stderr, one line.
 
     Raises InUse if another job still has it after `patience` seconds.
     """

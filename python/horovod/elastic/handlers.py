@@ -11,7 +11,7 @@ from horovod.elastic.trees import Trees
 
 
 class StateHandler:
-    """Knows how to save, restore and synchronize one kind of value."""
+    """Saves, restores and synchronizes one value; a subclass per kind of value."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -29,7 +29,7 @@ class StateHandler:
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Called in a new world, before anything else looks at the value."""
+        """Called in a new world, before the value is used there."""
 
     def set_value(self, value: Any) -> None:
         """Handles another value from now on."""
@@ -101,11 +101,11 @@ class StateDictHandler(StateHandler):
         self.value.load_state_dict(state)
 
     def given(self) -> None:
-        """Called where the value has the state already that others :meth:`take`."""
+        """Called on rank 0, whose value already has the state that the other ranks :meth:`take`."""
 
 
 class SamplerStateHandler(StateDictHandler):
-    """For what deals out data: values with a reset() beside their state dict."""
+    """For samplers and streams: values with a reset() beside their state dict."""
 
     def reset(self) -> None:
         self.value.reset()

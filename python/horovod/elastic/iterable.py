@@ -13,11 +13,10 @@ class ElasticIterable(JobCursor):
     :class:`horovod.elastic.sampler.ElasticSampler` for data without a length.
 
     Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and
-    :meth:`set_epoch` at the end of an epoch. Use the same
-    batch size on all ranks. As there, what is dealt changes only in :meth:`reset`: iterating again
-    gives the same items.
+    :meth:`set_epoch` at the end of an epoch. Use the same batch size on all ranks. What each rank
+    gets changes only in :meth:`reset`: iterating again gives the same items.
 
-    What is guaranteed is what that guarantees: each item is part of the
+    The guarantee is that of ElasticSampler: each item is part of the
     committed work of an epoch exactly once, except for up to ``num_replicas - 1`` items at the very
     end, repeated so that all ranks get equally many; what was processed but not committed when a
     worker failed is dealt again.

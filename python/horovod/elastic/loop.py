@@ -24,8 +24,8 @@ _MAX_FAILED_RESETS = 10  # in a row; the daemon gives up earlier, if it can be r
 
 
 class _NotificationManager:
-    """Passes on word of changed hosts to states. The runtime hears of changes itself; this is for
-    code that calls it."""
+    """Forwards notifications of changed hosts to states. For code that calls it: the runtime detects
+    changes itself."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,10 +61,9 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
     The state is synchronized before the first call, and again whenever some rank of a new world
     lacks it. A :class:`HorovodInternalError` restores the last commit, a
     :class:`HostsUpdatedInterrupt` keeps the state; then `reset` joins the next world and `func` is
-    called again. It returns when all ranks' calls have returned. A worker that is not wanted any
-    more ends here, with code 0. Requests that do not
-    match (:class:`HorovodRequestError`) would not match again: that error, like any other, ends the
-    run.
+    called again. It returns when all ranks' calls have returned. A worker that the job has released
+    ends here, with code 0. Requests that do not match (:class:`HorovodRequestError`) would not match
+    again: that error, like any other, ends the run.
     """
 
     @functools.wraps(func)
@@ -109,8 +108,8 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
                     state._sync_in_loop()
             _ffi.begin_training()
             result = call()
-            # None leaves before all are done: as long as one is not, the others may have to go on
-            # with it from the last commit.
+            # No rank leaves before all are done: if one fails, the others must continue with it from
+            # the last commit.
             commits.end(commits.begin())
             return result
         except HorovodRequestError:
@@ -133,7 +132,7 @@ def _enter(state: State) -> None:
         # What was committed in another run is not where this one begins.
         commits.forget()
     else:
-        # First, since who holds the newest commit when a world breaks may not be synchronized.
+        # First: if the world breaks now, the process with the newest commit may not be synchronized.
         state._inherit()
     basics.join_world()
     if basics.take_move():

@@ -1,8 +1,8 @@
-"""Lines for whoever reads the job's output."""
+"""Messages to the user on stderr."""
 
 import sys
 
 
 def say(text: str) -> None:
-    """A line for whoever reads the job's output."""
+    """Prints one line to stderr."""
     print("Horovod: " + text, file=sys.stderr, flush=True)

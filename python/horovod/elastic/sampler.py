@@ -12,8 +12,8 @@ from horovod.elastic.cursor import JobCursor
 
 
 class ElasticSampler(JobCursor):
-    """Deals out a dataset to the ranks, and what is not yet processed of it again after a change of
-    the world.
+    """Distributes the indices of a dataset over the ranks, and those not yet processed again after
+    a change of the world.
 
     Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and
     :meth:`set_epoch` at the end of an epoch. Use the same batch size on all ranks.
@@ -22,7 +22,7 @@ class ElasticSampler(JobCursor):
     change of the world call. In between the length stays, whatever is recorded, and iterating again
     deals the same indices.
 
-    What is guaranteed: the progress is one number for the whole job, saved and restored with the
+    Guarantee: the progress is one number for the whole job, saved and restored with the
     weights. So, through any sequence of commits, failures and changes of the world, each index is
     part of the committed work of an epoch exactly once, except for up to ``num_replicas - 1``
     indices at the very end, repeated so that all ranks get equally many. A batch that was processed

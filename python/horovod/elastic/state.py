@@ -13,11 +13,11 @@ from horovod.elastic.messages import say
 
 
 class State:
-    """What training needs in order to go on somewhere else. Subclasses say how it is saved,
+    """All that a training needs to continue in another world. Subclasses define how it is saved,
     restored and synchronized.
 
-    A commit is kept on all ranks or on none, as far as they live to tell: it is an operation that
-    all take part in, like a collective.
+    A commit is an operation of all ranks, like a collective: it is kept on all ranks that survive it,
+    or on none.
     """
 
     # Whether save() can be taken back until _publish(): it can then go on during the operation.

@@ -34,7 +34,7 @@ class _Snapshot(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """What newcomers are told before they get tensors."""
+    """What new members receive before the tensors."""
 
     values: bytes  # pickled
     commit: int
@@ -221,8 +221,8 @@ class TensorState(ObjectState):
 
     def _inherit(self) -> None:
         super()._inherit()
-        # If nobody trains: whoever can restore the newest commit is to be rank 0, and the job is to
-        # hear that it has come further.
+        # If nobody trains yet, the process that can restore the newest commit must become rank 0,
+        # and the daemon must know of that commit.
         nobody_trains = _ffi.is_deferred() and rank() == 0
         if nobody_trains and self._load_checkpoint(self._inherited, alone=False):
             self.save()
@@ -238,7 +238,7 @@ class TensorState(ObjectState):
         return _Snapshot(placed.values(), trees, placed)
 
     def _load_earlier(self) -> None:
-        """Begins where an earlier job was, if that is newer than what the process before left."""
+        """Loads an earlier job's checkpoint, if it is newer than the commit of the process before."""
         if self._load_checkpoint(self._inherited):
             self._inherited = 0
         else:

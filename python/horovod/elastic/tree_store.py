@@ -47,8 +47,8 @@ def place(
     state_dicts: dict[str, Any],
     keep: Optional[Placed],
 ) -> Optional[Placed]:
-    """Copies a commit into the store, all but sealing it, and leaves the commit `keep` alone. None
-    if it can't be kept there; if that is no matter of course, one line on stderr says why."""
+    """Copies a commit into the store without sealing it; the commit `keep` is not overwritten. None
+    if the store can't keep it; an unexpected reason is printed to stderr, one line."""
     if not commit_store.keeps(owner):
         return None
     try:

@@ -39,7 +39,7 @@ def is_dict(value: Any) -> bool:
 
 
 def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """A copy of `value`, with `function` applied to what is no dict, list or tuple."""
+    """A copy of `value`, with `function` applied to the leaves: all but dicts, lists and tuples."""
     if is_dict(value):
         return type(value)((key, mapped(item, function)) for key, item in value.items())
     if type(value) in (list, tuple):
@@ -128,8 +128,8 @@ class Trees:
         return Taken(stream.getvalue(), taker.kinds, taker.tensors)
 
     def new_together(self, kinds: Sequence[Kind]) -> tuple[list[Tensor], Optional[mmap.mmap]]:
-        """Such tensors, one behind the other in new memory of the host, and that; None: they have
-        no elements. Together they need fewer pages, which can be larger."""
+        """Such tensors in one new block of host memory, and the block; None if they have no
+        elements. One block needs fewer pages, which can be larger."""
         size = places([size_of(kind) for kind in kinds])[1]
         memory = _ffi.new_memory(size) if size > 0 else None
         return self.views(kinds, memory), memory

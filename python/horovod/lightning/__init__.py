@@ -7,7 +7,7 @@
 
 :class:`HorovodStrategy` is for Lightning 2.1 and later, as ``lightning.pytorch`` or as
 ``pytorch_lightning``. Where both are installed, import the one that the script uses first. Lightning
-1.6 to 1.9 bring a strategy of their own, which is what ``HorovodStrategy`` is there.
+1.6 to 1.9 have their own strategy; ``HorovodStrategy`` is then that one.
 """
 
 from horovod.lightning import _packages, _strategy

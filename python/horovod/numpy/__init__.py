@@ -1,6 +1,11 @@
 """Horovod for numpy arrays: ``import horovod.numpy as hvd``. Buffers (bytearray, array.array) and
 objects with DLPack (arrays of other libraries, in host memory) will do, too; results are arrays.
 
+Arrays are contiguous, of uint8, int8, int16, int32, int64, bool, float16, float32 or float64.
+Operations of one name belong together; those without a name in the order in which each rank issues
+them. All raise ValueError for bad arguments, HorovodRequestError if the ranks' requests do not
+match, and HorovodInternalError if Horovod is not initialized or the world is broken.
+
 This is also the example of how a framework is added: an adapter for its tensors (_arrays.py),
 public functions (here) and elastic state (elastic.py).
 """
@@ -70,8 +75,8 @@ def allgather_async(array: Any, name: Name = None, process_set: ProcessSet = glo
 
 
 def allgather(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> Array:
-    """Concatenates the ranks' arrays on the first dimension, in rank order; that may differ between
-    ranks, the others and the type may not."""
+    """Concatenates the ranks' arrays on the first dimension, in rank order. Only that dimension may
+    differ between ranks. Raises IndexError for an array without dimensions."""
     return _collectives.allgather.run(array_of(array), Call(name, process_set))
 
 
@@ -118,6 +123,6 @@ def reducescatter_async(
 
 
 def reducescatter(array: Any, *args: Any, **kwargs: Any) -> Array:
-    """Reduces the ranks' arrays and returns this rank's rows of the result, of which each rank gets
-    equally many; of n rows too many the first n ranks get one."""
+    """Reduces the ranks' arrays, of the same shape and type, and returns this rank's rows of the
+    result. They are distributed evenly; the first ``rows % size`` ranks get one more."""
     return synchronize(reducescatter_async(array, *args, **kwargs))

@@ -60,7 +60,7 @@ def run(
 
     Raises:
       ValueError: arguments contradict each other, or ask for MPI.
-      RuntimeError: the job failed; its text has the traceback of the worker that failed first.
+      RuntimeError: the job failed; the text has the traceback of the worker that failed first.
     """
     settings = _HorovodArgs()
     settings.num_proc = _renamed(num_proc, np, "np", "num_proc")

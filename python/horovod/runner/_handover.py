@@ -1,5 +1,5 @@
-"""How a function gets from ``horovod.run`` to its workers on any host, and what becomes of it gets
-back: over mutual TLS, to a server in the caller's process.
+"""The transfer of a function from ``horovod.run`` to its workers on any host, and of the results
+back: over mutual TLS, with a server in the caller's process.
 
 horovodrun makes an authority for this alone (launcher/job/handover.h). The caller gets its certificate
 and the sockets to listen on over a unix socket; each worker finds its own, and the addresses, on
@@ -58,7 +58,7 @@ class Handover:
         return TlsServer(listeners, context, self.answer)
 
     def answer(self, request: bytes) -> bytes:
-        """What a worker is told that has sent this."""
+        """The answer to a worker's request."""
         kind, rank = _HEADER.unpack_from(request)
         data = request[_HEADER.size :]
         if kind == _GET:

@@ -112,7 +112,7 @@ def _read(path: str) -> Any:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The settings that horovodrun's `arguments` make, and those of their --config-file; None for
-    what is not set. SystemExit with status 2 for flags that there are not.
+    what is not set. Unknown flags end the process with status 2 (SystemExit).
 
     Raises ValueError for a setting that is out of its range, or ImportError if the file needs a
     package that is not here.

@@ -1,4 +1,4 @@
-"""A server of short requests over mutual TLS, in one thread, that strangers can't hold up."""
+"""A single-threaded server of short requests over mutual TLS; unauthenticated clients can't block it."""
 
 import os
 import selectors
@@ -90,12 +90,12 @@ def _send(stream: ssl.SSLSocket, data: bytes) -> _Steps:
 
 
 class TlsServer:
-    """Answers the requests of certified clients, one a connection, on a thread of its own, from
-    `start` to `stop`.
+    """Answers the requests of certified clients, one per connection, on its own thread, from `start`
+    to `stop`.
 
     `answer(request)` is called on that thread; what it raises ends that connection. All time limits
-    are for the whole of a handshake or request. There are at most 256 connections: who comes then
-    takes the place of a stranger, the silent ones first, or waits in the kernel's queue.
+    are for the whole of a handshake or request. There are at most 256 connections: a further one
+    replaces an unauthenticated one, silent ones first, or waits in the kernel's queue.
     """
 
     def __init__(
@@ -113,6 +113,7 @@ class TlsServer:
         self._thread = threading.Thread(target=self._run, name="horovod.run", daemon=True)
 
     def start(self) -> None:
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -52,9 +52,11 @@ def allgather(
 ) -> torch.Tensor:
     """Concatenates the tensors of the process set's ranks on dimension 0, in rank order.
 
-    The first dimension may differ between ranks, and be 0; the others and the type may not.
-    Differentiable: the gradient is averaged over the ranks. Raises IndexError for a tensor without
-      dimensions.
+    `tensor` has at least one dimension. The first may differ between ranks, and be 0; the other
+    dimensions and the dtype are the same on all ranks. Differentiable: the gradient is averaged over
+    the ranks.
+
+    Raises as :mod:`horovod.torch.mpi_ops` says; IndexError for a tensor without dimensions.
     """
     return recording.run(_allgather, tensor, Call(name, process_set), HorovodAllgather)
 

@@ -83,15 +83,19 @@ def allreduce(
     Differentiable: the gradient is reduced in the same way. An average of integers is truncated.
 
     Args:
-      tensor: contiguous; the same shape and type on all ranks. Integers, bool, half, bfloat16,
-        float, double.
+      tensor: any shape, the same on all ranks, as is the dtype; see :mod:`horovod.torch.mpi_ops`.
       average: deprecated; use `op`.
       name: of the operation.
       compression: for the time of the reduction.
-      op: hvd.Average (the default), Sum, Adasum, Min, Max or Product.
+      op: hvd.Average (the default), Sum, Min, Max, Product or Adasum. Adasum is a sum that does not
+        overshoot when gradients agree: Maleki et al., Scaling Distributed Training with Adaptive
+        Summation, 2020.
       prescale_factor: multiplies the input before the reduction.
       postscale_factor: multiplies the result.
       process_set: the ranks that take part; the average is over them.
+
+    Raises as :mod:`horovod.torch.mpi_ops` says; ValueError for an unknown `op`, or for `op` and
+    `average` together.
     """
     op = _reduction_of(op, average)
     compressed, ctx = compression.compress(tensor)
@@ -164,7 +168,7 @@ def grouped_allreduce(
     process_set: ProcessSet = global_process_set,
 ) -> list[torch.Tensor]:
     """:func:`allreduce` of several tensors, which become ready together; returns the list of
-    results.
+    results. Raises also ValueError for an empty list.
 
     The tensors, named ``<name>_<i>of<n>``, may differ in shape and type.
     """

@@ -50,14 +50,18 @@ def alltoall(
     what they send. Differentiable.
 
     Args:
-      tensor: the same type and shape on all ranks, but for the first dimension.
+      tensor: at least one dimension; the same dtype and shape on all ranks, except for the first
+        dimension.
       splits: how many rows go to each rank (int32), in rank order; None for the same number to
         each. Rows beyond their sum are not sent.
       name: of the operation.
       process_set: the ranks that take part.
 
     Returns the rows received, in rank order; if `splits` was given, also how many came from each
-    rank (int32).
+    rank (int32, one dimension).
+
+    Raises as :mod:`horovod.torch.mpi_ops` says; ValueError if `splits` do not fit the process set or
+    the rows, or, without splits, if the ranks do not divide the rows.
     """
     call = Call(name, process_set, False, {"splits": [splits]})
     output, received = recording.run(_alltoall, tensor, call, HorovodAlltoall)

@@ -61,6 +61,8 @@ def broadcast(
     same on all. `root_rank` is the root's number among all ranks, whatever the set.
 
     Differentiable: the gradients are averaged on the root, and 0 elsewhere.
+
+    Raises as :mod:`horovod.torch.mpi_ops` says; ValueError if `root_rank` is not in the process set.
     """
     call = Call(name, process_set, False, {"root_rank": root_rank})
     return recording.run(_broadcast, tensor, call, HorovodBroadcast)

@@ -32,7 +32,7 @@ def _are_reachable(tensors: Sequence[torch.Tensor]) -> bool:
 
 def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
     """Whether :func:`start` takes `tensors`, to be reduced if `fields` say how. The same on all
-    ranks whose tensors are alike, or else they are told that they differ."""
+    ranks whose tensors have the same types and devices; otherwise the request fails as a mismatch."""
     if "reduction" in fields:
         are_floats = all(tensor.dtype.is_floating_point for tensor in tensors)
         if not reduces_on_devices(are_floats, **fields):
@@ -41,8 +41,8 @@ def takes(tensors: Sequence[torch.Tensor], fields: Mapping[str, Any]) -> bool:
 
 
 def room(tensor: torch.Tensor, rows: int) -> Optional[torch.Tensor]:
-    """Memory for a result with so many rows like `tensor`'s, if that is what it will have. None if
-    there is not so much: the runtime takes what turns out to be needed."""
+    """Memory for a result of the expected number of rows like `tensor`'s. None if there is not
+    enough: the runtime then allocates what the result needs."""
     try:
         return tensor.detach().new_empty((rows, *tensor.shape[1:]))
     except RuntimeError:
@@ -62,8 +62,8 @@ def start(
     size, to memory of the runtime's; `each` has the fields of each request.
 
     The runtime waits for what the current stream was given until now, so `outputs` may be memory
-    that this stream has only just given up. The result is there for every stream when synchronize,
-    which returns what `finish(handle)` does, has returned.
+    that this stream has just released. After synchronize, which returns `finish(handle)`, every
+    stream can use the result.
     """
     sources = [tensor.detach() for tensor in tensors]
     with torch.cuda.device(_device):
@@ -86,7 +86,7 @@ def start(
 
 
 def _copy(address: int, like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """A tensor of torch's own with what is there, and nothing under way that reads from there."""
+    """A copy in torch's memory. Complete on return: the memory at `address` may be released."""
     size = math.prod(shape) * like.element_size()
     capsule = _ffi.as_dlpack(address, size, _device)  # type: ignore[arg-type]  # takes() has found one
     with torch.cuda.device(_device):

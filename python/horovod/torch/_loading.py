@@ -27,7 +27,7 @@ def tensors_of(value: Any) -> Any:
     if isinstance(value, torch.nn.Module):
         try:
             return value.state_dict(keep_vars=True)
-        except TypeError:  # a state_dict of its own
+        except TypeError:  # an overridden state_dict()
             pass
     return value.state_dict()
 

@@ -68,10 +68,13 @@ def reducescatter(
     """Reduces `tensor` over all ranks of the process set and returns this rank's rows of the
     result.
 
-    Rows (the first dimension) are dealt out evenly; the first ``rows % n`` of the n
-    ranks get one more.
+    `tensor` has at least one dimension, and the same shape and dtype on all ranks. Its rows (the
+    first dimension) are distributed evenly; the first ``rows % n`` of the n ranks get one more.
     Differentiable for hvd.Average and Sum: the gradients are gathered, and for Sum multiplied by
-    the number of ranks.
+    the number of ranks. `compression`, `op` and the factors are those of :func:`hvd.allreduce`.
+
+    Raises as :mod:`horovod.torch.mpi_ops` says; ValueError for a tensor without dimensions,
+    HorovodRequestError for hvd.Adasum.
     """
     compressed, ctx = compression.compress(tensor)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor)

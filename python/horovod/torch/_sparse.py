@@ -26,8 +26,12 @@ def sparse_allreduce_async(
     """Starts a reduction (hvd.Average or Sum) of a sparse COO tensor over all ranks of the
     process set.
 
-    Returns a function that waits for it and returns the sparse sum or average. Made of two
-    allgathers, ``<name>.indices`` and ``<name>.values``.
+    Returns a function that waits for it and returns the sparse sum or average, of the same shape
+    and dtype. Made of two allgathers, ``<name>.indices`` and ``<name>.values``; the number of
+    values may differ between ranks.
+
+    Raises ValueError for another `op` or a tensor that is not sparse COO; otherwise as
+    :mod:`horovod.torch.mpi_ops` says.
     """
     process_set_id = process_sets.check(process_set)
     if op not in (Average, Sum):

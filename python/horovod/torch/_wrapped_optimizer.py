@@ -139,7 +139,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """The parameter groups. Whoever looks at them after backward() finds finished gradients."""
+        """The parameter groups. Reading them after backward() completes the gradients first."""
         if not _in_backward():
             self._finish_gradients()
         return self._groups()
@@ -164,7 +164,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
             self.param_groups = groups
 
     def _changed_settings(self) -> dict[str, Any]:
-        """Those of `_setup_parameters` and `_setup` that a copy is to be made with instead of this optimizer's own."""
+        """Settings that differ from those given to `_setup_parameters` and `_setup`; a copy gets them."""
         return {"backward_passes_per_step": self.backward_passes_per_step}
 
     # For subclasses.

@@ -75,6 +75,9 @@ def broadcast_optimizer_state(
       root_rank: the rank (of all ranks) whose state all get.
       model: tells which parameters have sparse gradients.
       process_set: the ranks that take part.
+
+    Raises HorovodInternalError if Horovod is not initialized or the world is broken, and whatever
+    the optimizer's ``load_state_dict`` raises.
     """
     ops.check_ready()
     own = optimizer.state_dict()

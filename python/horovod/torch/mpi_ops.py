@@ -2,8 +2,11 @@
 
 Every operation has a `name`, which says which of the ranks' requests belong together; without one
 it is the count of unnamed operations on its process set, so all ranks must then issue them in the
-same order; those that fail at once on a rank do not count there. Tensors of any device are
-accepted; what is not in host memory goes through it.
+same order; an operation that fails before it is submitted does not count.
+
+Tensors are dense and contiguous, on any device; those in CUDA memory are reduced by NCCL where it is
+available, all others are copied to host memory. Their dtype is one of uint8, int8, int16, int32,
+int64, bool, float16, bfloat16, float32 and float64. Results have the dtype and device of the input.
 
 All of them raise:
   ValueError: an argument is bad, or an operation of that name is in flight.
@@ -69,25 +72,29 @@ def poll(handle: int) -> bool:
 
 @not_compiled
 def synchronize(handle: int) -> Any:
-    """Waits for an asynchronous operation and returns its output.
+    """Waits for an asynchronous operation and returns its output: what the function without
+    ``_async`` returns, except that alltoall's is always a pair.
 
-    Returns None for a handle that is unknown or was waited for before.
+    Returns None for a handle that is unknown or was waited for before. Raises HorovodRequestError or
+    HorovodInternalError if the operation failed.
     """
     return ops.synchronize(handle)
 
 
 @not_compiled
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data: it takes part in the others' allreduces until all have
-    joined, with zeros, or for hvd.Min, Max and Product with what does not change the result.
-    hvd.Average still divides by the number of all ranks. Any other operation of all ranks fails
-    on those that have not joined (:class:`HorovodRequestError`), who go on. For operations of all
-    ranks; process sets have no join.
+    """Declares that this rank has no more data, and blocks until all ranks have joined.
+
+    Until then this rank takes part in the others' allreduces, with zeros, or for hvd.Min, Max and
+    Product with the neutral element. hvd.Average still divides by the number of all ranks. Any other
+    operation of all ranks fails on the ranks that have not joined (:class:`HorovodRequestError`);
+    they can continue. Process sets have no join.
 
     Args:
       device: not used; any rank's tensors may be anywhere.
 
-    Returns the last rank to join, the same on all ranks.
+    Returns the last rank to join, the same on all ranks. Raises HorovodInternalError if Horovod is
+    not initialized or the world is broken.
     """
     return ops.join()
 

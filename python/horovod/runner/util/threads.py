@@ -1,4 +1,4 @@
-"""Functions in threads of their own."""
+"""Functions run in threads."""
 
 import contextlib
 import queue

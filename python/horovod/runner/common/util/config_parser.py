@@ -118,7 +118,7 @@ _VARIABLES = (
 def set_args_from_config(args: Any, config: dict[str, Any], override_args: Collection[str]) -> None:
     """Sets what the file `config` says, but for the settings named in `override_args`.
 
-    Raises ValueError for a controller that there is not.
+    Raises ValueError for an unknown controller.
     """
 
     def take(setting: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the launcher has told this process."""
+"""The launcher's variables in this process's environment."""
 
 import os
 
