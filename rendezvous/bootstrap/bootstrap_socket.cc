@@ -116,7 +116,7 @@ void BootstrapSocket::Reply(int fd, Response response) {
   response.bootstrap.set_has_commit_arena(response.arena >= 0);
   response.bootstrap.set_has_stack_pipe(response.stack_pipe >= 0);
   // The only bytes ever sent on this connection: they fit in its buffer, or the worker gets none
-  // and says so.
+  // and reports that.
   net::SendWithDescriptors(fd, net::EncodeFrame(response.bootstrap.SerializeAsString()), passed)
       .IgnoreError();
 }

@@ -1,5 +1,5 @@
-// Where this host's workers ask for their credentials: an abstract unix socket, so that nothing
-// stays behind in the file system.
+// The socket at which this host's workers ask for their credentials: an abstract unix socket, so
+// that nothing stays behind in the file system.
 #ifndef RENDEZVOUS_BOOTSTRAP_BOOTSTRAP_SOCKET_H_
 #define RENDEZVOUS_BOOTSTRAP_BOOTSTRAP_SOCKET_H_
 
@@ -21,34 +21,37 @@
 namespace hvd::rendezvous::bootstrap {
 
 // Answers one WorkerHello per connection. Belongs to the loop's thread. Other users' processes get
-// an error instead of an answer, and whoever says nothing sensible within kPatience is dropped;
-// neither holds up anyone else.
+// an error instead of an answer. A client that has sent no valid hello within kPatience is dropped.
+// Neither delays other clients.
 class BootstrapSocket {
  public:
-  // Long: a process may not get the CPU between connecting and speaking.
+  // Long: a process may not get the CPU between connecting and sending.
   static constexpr absl::Duration kPatience = absl::Seconds(30);
-  // As many may be connected at a time; the longest waiting makes room for a new one.
+  // The limit of connections at a time. The client that has waited longest makes room for a new
+  // one.
   static constexpr size_t kMaxClients = 256;
 
   struct Response {
     pb::WorkerBootstrap bootstrap;
-    // Descriptors to send along, borrowed; -1: none. `bootstrap` says which there are.
+    // Descriptors to send along, borrowed; -1: none. `bootstrap` lists those that are sent.
     int page = -1;
     int arena = -1;
     int stack_pipe = -1;
   };
-  // `asker` is the process that asks; 0 if it can't be seen from here, as one of another container
-  // that can't.
+  // `asker` is the process that asks. 0: it is not visible from here, e.g. a process of another
+  // container.
   using Answer = std::function<Response(const pb::WorkerHello& hello, pid_t asker)>;
 
-  // Listens under a random name, which is no secret: all processes of the network namespace can
-  // find it. Only those of `user` come as far as `answer`, which has to tell its workers from the
-  // user's others.   ResourceExhausted, Internal: no socket to be had.
+  // Listens under a random name. The name is no secret: all processes of the network namespace can
+  // find it. Only processes of `user` reach `answer`, which must distinguish its workers from that
+  // user's other processes.
+  // Errors:
+  //   - ResourceExhausted, Internal: no socket can be made.
   static absl::StatusOr<std::unique_ptr<BootstrapSocket>> Create(EventLoop& loop, uid_t user,
                                                                  Answer answer);
   ~BootstrapSocket();
 
-  // Without the zero byte in front.
+  // Without the leading zero byte.
   const std::string& name() const { return name_; }
 
  private:

@@ -1,5 +1,5 @@
-// The word by which a worker shows that it is the process that was started as that worker, or was
-// itself started by that one.
+// The worker's word: a secret by which a process shows that it was started as that worker, or by
+// that worker.
 #ifndef RENDEZVOUS_BOOTSTRAP_WORKER_WORD_H_
 #define RENDEZVOUS_BOOTSTRAP_WORKER_WORD_H_
 
@@ -10,12 +10,13 @@
 
 namespace hvd::rendezvous::bootstrap {
 
-// 128 random bits, for the environment variable HOROVOD_WORKER_WORD of one worker. Other containers
-// can't read that, though they find the agent's socket.
+// 128 random bits, for the environment variable HOROVOD_WORKER_WORD of one worker. Processes of
+// other containers can find the agent's socket, but can't read this.
 std::string NewWorkerWord();
 
-// Takes equally long whatever the hello's word is.
-//   PermissionDenied: it is not `word`; says what may be the reason.
+// Compares in constant time.
+// Errors:
+//   - PermissionDenied: the hello's word is not `word`; gives the likely reason.
 absl::Status CheckWorkerWord(const std::string& word, const pb::WorkerHello& hello);
 
 }  // namespace hvd::rendezvous::bootstrap

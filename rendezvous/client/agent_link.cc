@@ -18,9 +18,9 @@
 namespace hvd::rendezvous::client {
 namespace {
 
-// Reads for ever, writes one message at a time. The hold taken in the constructor allows writes
-// that do not start in a reaction; it is given back when reading has ended and no write is under
-// way, and then no write starts any more.
+// Reads until the end of the stream, writes one message at a time. The hold taken in the
+// constructor allows writes that do not start in a reaction; it is released when reading has ended
+// and no write is under way, and then no write starts any more.
 class AgentLinkImpl final : public AgentLink,
                             private grpc::ClientBidiReactor<pb::AgentMessage, pb::AgentCommand> {
  public:
@@ -74,7 +74,7 @@ class AgentLinkImpl final : public AgentLink,
   }
 
  private:
-  // The next step of the write flow. Called without lock by whoever has set writing_.
+  // The next step of the write flow. Called without lock by the caller that has set writing_.
   void WriteNext() {
     enum { kWrite, kFinish, kRelease } step;
     {
@@ -128,7 +128,7 @@ class AgentLinkImpl final : public AgentLink,
     done_ = true;
   }
 
-  // gRPC's own words say nothing to a user.
+  // gRPC's own message means nothing to a user.
   absl::Status Explain(const grpc::Status& status) const {
     if (!absl::StrContains(status.error_message(), "keepalive watchdog")) {
       return transport::FromGrpcStatus(status);

@@ -20,14 +20,14 @@ class AgentLink {
  public:
   struct Callbacks {
     std::function<void(const pb::AgentCommand&)> on_command;
-    // The stream is over, for the reason given; nothing comes after this. OK: the daemon closed it
-    // in good order.
+    // The stream has ended, for the reason given; no callback follows. OK: the daemon closed it
+    // normally.
     std::function<void(absl::Status)> on_closed;
   };
 
-  // Attaches: opens the stream to `address` (numeric "address:port") and sends `hello`. Whether the
-  // daemon takes it shows in the first command (welcome) or in on_closed with Attach's errors. A
-  // daemon that is silent for longer than `patience`, while its host answers, ends the stream.
+  // Attaches: opens the stream to `address` (numeric "address:port") and sends `hello`. The first
+  // command (welcome), or on_closed with Attach's errors, shows whether the daemon accepts it. The
+  // stream ends when the daemon is silent for longer than `patience` while its host answers.
   static std::unique_ptr<AgentLink> Open(const std::string& address,
                                          const security::PeerCredentials& credentials,
                                          const pb::AgentHello& hello, Callbacks callbacks,
@@ -38,7 +38,7 @@ class AgentLink {
   // Queues a message; they go out in order. Dropped once the stream is over.
   virtual void Send(pb::AgentMessage message) = 0;
 
-  // Lets everything queued go out, then ends the stream from this side; on_closed follows.
+  // Sends everything queued, then ends the stream from this side; on_closed follows.
   virtual void Finish() = 0;
 };
 

@@ -1,4 +1,4 @@
-// How long to wait before trying again.
+// Exponential back-off with jitter between retries.
 #ifndef RENDEZVOUS_CLIENT_BACK_OFF_H_
 #define RENDEZVOUS_CLIENT_BACK_OFF_H_
 
@@ -7,8 +7,8 @@
 
 namespace hvd::rendezvous::client {
 
-// Pauses that grow from 50 ms to `longest`, each drawn from the upper half of its range, so that a
-// thousand workers that lost the daemon together do not come back together. Not thread-safe.
+// The pauses grow from 50 ms to `longest`. Each is drawn from the upper half of its range, so that
+// a thousand workers that lost the daemon together do not return together. Not thread-safe.
 class BackOff {
  public:
   explicit BackOff(absl::Duration longest = absl::Seconds(1)) : longest_(longest) {}

@@ -1,4 +1,4 @@
-// What people and schedulers ask of a job's daemon.
+// Control calls to a job's daemon, for people and schedulers: status and drain.
 #ifndef RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
 #define RENDEZVOUS_CLIENT_CONTROL_CALLS_H_
 
@@ -12,9 +12,10 @@
 namespace hvd::rendezvous::client {
 
 // Each makes one call, without retries, to the daemon at `address` (numeric "address:port") and
-// waits for its answer. Thread-safe. Errors as in proto/rendezvous.proto, and
-//   Unavailable: nobody answers there, or somebody who is not this job's daemon; names the address.
-//   DeadlineExceeded: there is no answer within `timeout`.
+// waits for its answer. Thread-safe.
+// Errors: those in proto/rendezvous.proto, and
+//   - Unavailable: nothing answers there, or not this job's daemon; names the address.
+//   - DeadlineExceeded: there is no answer within `timeout`.
 absl::StatusOr<pb::GetStatusResponse> AskStatus(const std::string& address,
                                                 const security::PeerCredentials& credentials,
                                                 absl::Duration timeout);

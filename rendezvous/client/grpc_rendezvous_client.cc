@@ -108,7 +108,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
     return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
   }
 
-  // One try, which CancelAll can end.
+  // One attempt, which CancelAll can end.
   template <typename Invoke>
   grpc::Status Attempt(Invoke invoke, absl::Duration timeout) {
     grpc::ClientContext context;
@@ -126,7 +126,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
     return cancelled_ && !status.ok() ? transport::ToGrpcStatus(Cancelled()) : status;
   }
 
-  // Waits for a time, unless CancelAll comes before. Returns whether to go on.
+  // Waits for a time, unless CancelAll comes before. Returns whether to continue.
   bool Pause(absl::Time until) {
     absl::MutexLock lock(&mu_);
     return !clock_.AwaitWithDeadline(mu_, absl::Condition(&cancelled_), until);

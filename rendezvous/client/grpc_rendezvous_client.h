@@ -17,8 +17,8 @@ namespace hvd::rendezvous::client {
 std::unique_ptr<RendezvousClient> NewGrpcRendezvousClient(
     const std::string& address, const security::PeerCredentials& credentials);
 
-// Makes such clients; all of them share one connection, which ends when the daemon was silent for
-// `patience` while its host answered. Thread-safe.
+// A factory of such clients. All of them share one connection, which ends when the daemon is silent
+// for `patience` while its host answers. Thread-safe.
 std::function<std::unique_ptr<RendezvousClient>()> GrpcRendezvousClients(
     const std::string& address, const security::PeerCredentials& credentials,
     absl::Duration patience = absl::Seconds(30));

@@ -8,11 +8,11 @@
 
 namespace hvd::rendezvous::client {
 
-// Blocking calls, each with its own bound; safe for concurrent use. The errors of each call are
-// listed in proto/rendezvous.proto; besides these, any call can end with
-//   Unavailable: the daemon was not reached in spite of retries within the timeout.
-//   DeadlineExceeded: the timeout passed while the call was parked.
-//   Cancelled: CancelAll() was called.
+// Blocking calls, each with its own bound; safe for concurrent use.
+// Errors: those of each call in proto/rendezvous.proto, and for any call
+//   - Unavailable: the daemon was not reached in spite of retries within the timeout.
+//   - DeadlineExceeded: the timeout passed while the call was parked.
+//   - Cancelled: CancelAll() was called.
 class RendezvousClient {
  public:
   virtual ~RendezvousClient() = default;

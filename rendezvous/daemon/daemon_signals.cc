@@ -83,7 +83,7 @@ void DaemonSignals::Handle() {
       128 + signal, std::exchange(grace_, absl::ZeroDuration()));
 }
 
-// As after kill -9, there is nothing that the next daemon, or agents, could not do without.
+// As after kill -9: the next daemon and the agents need nothing that is lost.
 void DaemonSignals::EndInTime(int exit_code) {
   loop_->After(kPatience, [exit_code] { _exit(exit_code); });
 }

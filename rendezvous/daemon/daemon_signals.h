@@ -1,4 +1,4 @@
-// What SIGTERM and SIGINT mean to the daemon.
+// The handling of SIGTERM and SIGINT by the daemon.
 #ifndef RENDEZVOUS_DAEMON_DAEMON_SIGNALS_H_
 #define RENDEZVOUS_DAEMON_DAEMON_SIGNALS_H_
 
@@ -17,41 +17,42 @@
 namespace hvd::rendezvous::daemon {
 
 // Blocks both, here and in threads started later, and makes them readable; SIGPIPE is ignored.
-//   ResourceExhausted: too many open files.
+// Errors:
+//   - ResourceExhausted: too many open files.
 absl::StatusOr<Fd> TakeDaemonSignals();
 
 // From now on they end this process, as they do by default. REQUIRES: called by the main thread.
 void ReleaseDaemonSignals();
 
-// SIGINT ends the job, and so does SIGTERM, unless the job is kept: then that leaves it. Any
-// further signal ends the job at once, and the process with it if that hangs. On a thread where
-// nothing else runs: what hangs elsewhere, on a disk or for a reader, holds no signal up.
+// SIGINT ends the job. SIGTERM ends it too, but leaves a job that is kept to the next daemon. Any
+// further signal ends the job at once, and the process with it if that hangs. Runs on a thread
+// where nothing else runs, so that a hang elsewhere, on a disk or for a reader, delays no signal.
 class DaemonSignals {
  public:
-  // For what the daemon does about a second signal, or to leave the job; then the process ends all
-  // the same.
+  // The time for the daemon's reaction to a second signal, or to leave the job. Then the process
+  // ends in any case.
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
   struct Actions {
     // Ends the job; must not block.
     std::function<void(const std::string& reason, int exit_code, absl::Duration grace)> stop;
-    // Leaves it to another daemon; must not block; null if the job is not kept.
+    // Leaves the job to another daemon; must not block; null if the job is not kept.
     std::function<void()> leave;
   };
 
-  // Opens all that it needs, so that Start needs no more: strangers may take the daemon's last
-  // descriptors as soon as it listens. `signals`: TakeDaemonSignals'.
+  // Opens all descriptors now, so that Start needs no more: strangers may use up the daemon's last
+  // descriptors as soon as it listens. `signals` comes from TakeDaemonSignals.
   // Errors:
   //   - ResourceExhausted: too many open files.
   static absl::StatusOr<std::unique_ptr<DaemonSignals>> Create(Fd signals);
   ~DaemonSignals();
 
-  // From now on signals have these effects; also those that came since TakeDaemonSignals. To be
-  // called once.
+  // From now on signals have these effects, also those that came since TakeDaemonSignals. Call
+  // once.
   void Start(Actions actions);
 
-  // From now on a signal is none of the job's: it only bounds the time to the process's end. No
-  // action is under way when it returns.
+  // From now on a signal does not concern the job: it only bounds the time to the process's end. No
+  // action is under way when this returns.
   void JobIsOver();
 
  private:

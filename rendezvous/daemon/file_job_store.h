@@ -1,5 +1,4 @@
-// A job kept in a directory: DIR/job.pb (identity and secrets), DIR/journal (what happened),
-// DIR/lock.
+// A job store in a directory: DIR/job.pb (identity and secrets), DIR/journal (events), DIR/lock.
 #ifndef RENDEZVOUS_DAEMON_FILE_JOB_STORE_H_
 #define RENDEZVOUS_DAEMON_FILE_JOB_STORE_H_
 
@@ -23,12 +22,12 @@ namespace hvd::rendezvous::daemon {
 // Holds the directory's lock while it lives.
 class FileJobStore final : public JobStore {
  public:
-  // Takes the directory, which is made if it is not there. All in it is its owner's alone.
+  // Locks the directory, which is made if it is missing. Only its owner can read what is in it.
   // Errors:
   //   - FailedPrecondition: another process has it.
   //   - InvalidArgument: it can't be used, is another user's or open to others, or something in it
   //     is; says why.
-  //   - DataLoss: its job can't be understood.
+  //   - DataLoss: its job can't be parsed.
   static absl::StatusOr<std::unique_ptr<FileJobStore>> Open(const std::string& path);
 
   const std::string& name() const override { return folder_->path(); }

@@ -1,5 +1,5 @@
-// A place where a job is kept, so that a daemon that is started again can take it up: a directory,
-// a key-value store of the cluster.
+// The persistent store of a job, from which a restarted daemon resumes it: a directory, or a
+// key-value store of the cluster.
 #ifndef RENDEZVOUS_DAEMON_JOB_STORE_H_
 #define RENDEZVOUS_DAEMON_JOB_STORE_H_
 
@@ -17,8 +17,8 @@
 
 namespace hvd::rendezvous::daemon {
 
-// While it lives, no other daemon has the job; or the store says through OnLost that one has. Not
-// thread-safe.
+// While the store lives, no other daemon has the job, or the store reports through OnLost that one
+// has. Not thread-safe.
 class JobStore {
  public:
   struct OpenedJournal {
@@ -28,29 +28,29 @@ class JobStore {
 
   virtual ~JobStore() = default;
 
-  // What it is, for messages: "/var/lib/job".
+  // The store's name in messages: "/var/lib/job".
   virtual const std::string& name() const = 0;
 
-  // What the job is, with its secrets, as it was saved last; nullopt: none is kept here.
+  // The identity of the job, with its secrets, as last saved; nullopt: no job is kept here.
   virtual const std::optional<pb::journal::Job>& identity() const = 0;
 
-  // Keeps it. After a crash there is the old or the new one, whole.
+  // Saves it. After a crash there is the old or the new one, whole.
   // Errors:
   //   - Internal: it can't be written; says why.
   virtual absl::Status SaveIdentity(const pb::journal::Job& job) = 0;
 
-  // Opens the journal of this job, or begins it at the time `now`. To be called once.
+  // Opens the journal of this job, or begins it at the time `now`. Call once.
   // Errors:
   //   - InvalidArgument: it can't be opened; says why.
   //   - FailedPrecondition: it is another job's, or was written by another version.
-  //   - DataLoss: it is damaged; says where, and what can be done.
+  //   - DataLoss: it is damaged; says where, and gives the remedy.
   //   - Internal: it can't be written.
   virtual absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id,
                                                     const policy::JobSpec& spec,
                                                     absl::Time now) = 0;
 
-  // `callback` is called at most once, from any thread, when the job may be another daemon's: this
-  // one must then leave it alone. To be called once. After the store is gone, no call comes.
+  // `callback` is called at most once, from any thread, when another daemon may have the job: this
+  // one must then leave it alone. Call once. After the store is destroyed, no call comes.
   virtual void OnLost(std::function<void(const absl::Status& why)> callback) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The daemon's job: made anew, or as its store has it.
+// The daemon's job: a new one, or the one in its store.
 #ifndef RENDEZVOUS_DAEMON_PERSISTENT_JOB_H_
 #define RENDEZVOUS_DAEMON_PERSISTENT_JOB_H_
 
@@ -20,20 +20,24 @@ struct PersistentJob {
   security::PeerCredentials daemon;  // this process's
   security::PeerCredentials hosts;   // every agent's and worker's
   std::string secret_key;
-  std::vector<std::string> listen;  // with the ports of before, if there was one
+  std::vector<std::string> listen;  // with the previous ports, if there were any
 };
 
-// A new job.   Internal: OpenSSL failed.
+// A new job.
+// Errors:
+//   - Internal: OpenSSL failed.
 absl::StatusOr<PersistentJob> NewJob(const std::vector<std::string>& listen);
 
-// The store's job, or a new one, which is kept there before this returns.
-//   FailedPrecondition: the job there is another than `spec` and `listen` ask for.
-//   Internal: OpenSSL failed, or nothing can be written there.
+// The store's job, or a new one, which is stored before this returns.
+// Errors:
+//   - FailedPrecondition: the job there differs from what `spec` and `listen` ask for.
+//   - Internal: OpenSSL failed, or nothing can be written there.
 absl::StatusOr<PersistentJob> OpenPersistentJob(JobStore& store, const policy::JobSpec& spec,
                                                 const std::vector<std::string>& listen);
 
-// Keeps the addresses that the job is served at, so that it will be served there again.
-//   Internal: nothing can be written there.
+// Stores the addresses at which the job is served, so that it will be served there again.
+// Errors:
+//   - Internal: nothing can be written there.
 absl::Status KeepAddresses(JobStore& store, const std::vector<std::string>& addresses);
 
 }  // namespace hvd::rendezvous::daemon

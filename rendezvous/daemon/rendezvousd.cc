@@ -35,13 +35,14 @@ std::string Line(absl::string_view text) {
   return absl::StrCat("horovod-rendezvousd: ", text, "\n");
 }
 
-// The daemon's parts, in the order in which they are made; they go in the opposite one.
+// The daemon's parts, in the order of construction; they are destroyed in reverse.
 class Daemon {
  public:
   Daemon(const RendezvousdOptions& options, const JobStoreOpener& open_store)
       : options_(options), open_store_(open_store) {}
 
-  // Returns the job's exit code. Errors as RunRendezvousd.
+  // Returns the job's exit code.
+  // Errors: those of RunRendezvousd.
   absl::StatusOr<int> Run() {
     ASSIGN_OR_RETURN(Fd signals, TakeDaemonSignals());
     ASSIGN_OR_RETURN(signals_, DaemonSignals::Create(std::move(signals)));
@@ -73,7 +74,7 @@ class Daemon {
   }
 
  private:
-  // Never waits for who reads it.
+  // Never waits for the reader.
   void Say(absl::string_view text) { console_.Write(Line(text)); }
 
   DaemonSignals::Actions SignalActions() {
@@ -123,7 +124,7 @@ class Daemon {
     return absl::OkStatus();
   }
 
-  // From any thread: the job is for the next daemon, or another one's already.
+  // From any thread: leaves the job to the next daemon, or to another one that already has it.
   void LeaveFor(const absl::Status& why) {
     loop_->Post([this, why] {
       journal_error_ = why;
@@ -158,7 +159,7 @@ class Daemon {
   absl::Status Serve() {
     ASSIGN_OR_RETURN(token_file_, security::TokenFile::Write(options_.token_file, job_.hosts));
     const absl::Status status = Listen();
-    // Nothing has begun that the next daemon could not begin as well; but a job of before goes on.
+    // A new job has lost nothing by this; but an earlier job goes on without this daemon.
     if (!status.ok() && store_ != nullptr) token_file_->Keep();
     return status;
   }

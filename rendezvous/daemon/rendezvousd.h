@@ -1,4 +1,4 @@
-// The daemon's life, from its options to the job's exit code.
+// The main function of the daemon, from its options to the job's exit code.
 #ifndef RENDEZVOUS_DAEMON_RENDEZVOUSD_H_
 #define RENDEZVOUS_DAEMON_RENDEZVOUSD_H_
 
@@ -8,13 +8,15 @@
 
 namespace hvd::rendezvous::daemon {
 
-// Serves one job: prints the addresses to stdout, tells on stderr what happens, waits for the
-// verdict, prints its summary and returns its exit code; that of a job which has ended before is
-// returned at once. SIGINT ends the job, SIGTERM too; with a state directory SIGTERM leaves it to
-// the next daemon instead. REQUIRES: the process has one thread.
-//   InvalidArgument, AlreadyExists, FailedPrecondition, DataLoss: options that can't work, or not
-//   with what is in the state directory.   Unavailable: an address can't be listened on.
-//   Internal: the journal can't be written any more; the job can be taken up again.
+// Serves one job: prints the addresses to stdout, reports events on stderr, waits for the verdict,
+// prints its summary and returns its exit code. The exit code of a job that ended earlier is
+// returned at once. SIGINT and SIGTERM end the job; with a state directory SIGTERM leaves it to the
+// next daemon instead. REQUIRES: the process has one thread.
+// Errors:
+//   - InvalidArgument, AlreadyExists, FailedPrecondition, DataLoss: the options can't work, or not
+//     with what is in the state directory.
+//   - Unavailable: an address can't be listened on.
+//   - Internal: the journal can't be written any more; the job can be resumed.
 absl::StatusOr<int> RunRendezvousd(const RendezvousdOptions& options,
                                    const JobStoreOpener& open_store);
 

@@ -21,8 +21,8 @@ struct RendezvousdOptions {
   std::string event_log;  // a file; empty: none
 };
 
-// What a command line asks for: a daemon, or else a text for the user and an exit code (0: --help
-// and --version, for stdout; 2: one line for stderr that says what is wrong).
+// The result of parsing a command line: options for a daemon, or else a text for the user and an
+// exit code (0: --help and --version, for stdout; 2: one line for stderr that names the mistake).
 struct RendezvousdCommand {
   std::optional<RendezvousdOptions> options;
   std::string text;

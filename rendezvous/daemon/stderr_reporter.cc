@@ -32,7 +32,7 @@ void StderrReporter::Plan() {
 
 void StderrReporter::Tell(const membership::Notice& notice, absl::Time when) {
   const reporting::JobSummary::Line line = progress_.Tell(notice, when);
-  // Nobody else says who has come.
+  // No other message reports that a host has joined.
   if (line.important || notice.kind == membership::Notice::Kind::kHostJoined) say_(line.text);
   if (server_ == nullptr) return;
   waiting_.WakeUp(clock_.Now());

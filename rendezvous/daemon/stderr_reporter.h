@@ -1,4 +1,4 @@
-// Tells on the daemon's stderr what happens to its job.
+// The reporter of a job's events on the daemon's stderr.
 #ifndef RENDEZVOUS_DAEMON_STDERR_REPORTER_H_
 #define RENDEZVOUS_DAEMON_STDERR_REPORTER_H_
 
@@ -16,25 +16,25 @@
 
 namespace hvd::rendezvous::daemon {
 
-// A line for each thing that happens, one now and then for what is waited for, and a summary at the
-// end. Belongs to the loop's thread; what it is given must outlive it.
+// Prints a line for each event, a line now and then while the job waits, and a summary at the end.
+// Belongs to the loop's thread; the arguments must outlive it.
 class StderrReporter {
  public:
   using Say = std::function<void(const std::string& line)>;
 
-  // `progress`: of a job that another daemon has led before, what it knew.
+  // `progress`: the tally of a job that another daemon has led before.
   StderrReporter(EventLoop& loop, Clock& clock, reporting::JobSummary progress, Say say)
       : loop_(loop), clock_(clock), say_(std::move(say)), progress_(std::move(progress)) {}
   ~StderrReporter() { Stop(); }
   StderrReporter(const StderrReporter&) = delete;
   StderrReporter& operator=(const StderrReporter&) = delete;
 
-  // From now on looks what the job waits for, until Stop.
+  // From now on checks what the job waits for, until Stop.
   void Watch(server::Server& server);
   void Stop();
 
   void Tell(const membership::Notice& notice, absl::Time when);
-  // Says in one line how it went, if there was anything.
+  // Prints a summary of the job in one line, if anything happened.
   void SumUp();
 
  private:

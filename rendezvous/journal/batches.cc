@@ -51,7 +51,7 @@ std::string WithoutZeros(absl::string_view from) {
   }
 }
 
-// nullopt: it is not what WithoutZeros makes.
+// nullopt: not a result of WithoutZeros.
 std::optional<std::string> WithZeros(absl::string_view from) {
   std::string to;
   to.reserve(from.size());
@@ -73,7 +73,7 @@ struct Header {
   uint32_t checksum = 0;
 };
 
-// The header that `bytes` begin with, if it is whole.
+// The header at the start of `bytes`, if it is whole.
 std::optional<Header> FirstHeader(absl::string_view bytes) {
   const absl::string_view all = bytes.substr(0, kBatchHeaderBytes);
   if (all.size() < kBatchHeaderBytes || !std::all_of(all.begin(), all.end(), IsDigit)) {
@@ -89,7 +89,7 @@ std::optional<Header> FirstHeader(absl::string_view bytes) {
 
 bool HasZero(absl::string_view bytes) { return bytes.find('\0') != absl::string_view::npos; }
 
-// Whether `bytes`, which begin with no whole header, are what is left of a last batch.
+// Whether `bytes`, which start with no whole header, are the rest of a last batch.
 bool IsTornHeader(absl::string_view bytes, uint64_t number) {
   const absl::string_view header = bytes.substr(0, kBatchHeaderBytes);
   const bool lost = header.size() < kBatchHeaderBytes || HasZero(header);
@@ -161,7 +161,7 @@ absl::StatusOr<BatchesRead> ReadBatches(
     if (body.size() < header->length) return read;
     const size_t size = kBatchHeaderBytes + body.size();
     if (Crc32c(body) != header->checksum) {
-      // Had it been safe on disk, and not the last, another would follow.
+      // If it had been safe on disk, and not the last, another would follow.
       if (size == rest.size() && HasZero(body)) return read;
       return damaged;
     }

@@ -1,6 +1,6 @@
 // Batches of payloads, one for each write to a journal. After a power cut the file may have the
-// size that the last write gave it, but zeros in the place of any of its sectors: so no byte of a
-// batch is zero, and zeros show what was lost. Pure.
+// size that the last write gave it, with zeros in place of any of its sectors. So no byte of a
+// batch is zero, and zeros mark what was lost. Pure.
 #ifndef RENDEZVOUS_JOURNAL_BATCHES_H_
 #define RENDEZVOUS_JOURNAL_BATCHES_H_
 
@@ -15,13 +15,13 @@
 
 namespace hvd::rendezvous::journal {
 
-// A batch: its number in the file, the length of its body, the CRC-32C of that, and the CRC-32C of
-// these three, as digits of six bits with the two highest bits set; then the body: each payload
-// after its length (four bytes), all that with its zeros taken out (consistent overhead byte
-// stuffing: a byte says after how many others a zero was).
+// The format of a batch: its number in the file, the length of its body, the CRC-32C of the body,
+// and the CRC-32C of these three, as digits of six bits with the two highest bits set. Then the
+// body: each payload after its length (four bytes). Zeros are removed from the body by consistent
+// overhead byte stuffing: a byte gives the number of other bytes up to the next removed zero.
 inline constexpr size_t kBatchHeaderBytes = 29;
 
-// Adds a payload to what will be a batch's body.
+// Adds a payload to the body of a batch.
 void AddToBatch(absl::string_view payload, std::string& contents);
 
 // The batch as it stands in the file. `number`: 1 for the first, and so on.
@@ -32,11 +32,11 @@ struct BatchesRead {
   uint64_t next = 1;  // number of the next
 };
 
-// Reads a journal's batches, which begin at `begin`; `visit` gets each payload, in order, and may
-// end it with an error. What lies behind their end is a batch that was being written when the
-// writer died: cut short, or with zeros in it.
-//   DataLoss: damage of any other kind, at this byte: bytes that are no zeros, or in what is not
-//   the last batch.
+// Reads a journal's batches, which begin at `begin`. `visit` gets each payload, in order, and may
+// stop the reading with an error. What follows the last whole batch is a batch that was being
+// written when the writer died: truncated, or with zeros in it.
+// Errors:
+//   - DataLoss: any other damage, at this byte: it is not zeros, or not in the last batch.
 absl::StatusOr<BatchesRead> ReadBatches(
     absl::string_view bytes, size_t begin,
     const std::function<absl::Status(absl::string_view)>& visit);

@@ -29,7 +29,7 @@ const char* FieldOf(const membership::CallCancelled&) { return "call_cancelled";
 const char* FieldOf(const membership::StopRequested&) { return "stop_requested"; }
 const char* FieldOf(const membership::Tick&) { return "tick"; }
 
-// What the field holds: of the simplest events just a number.
+// The contents of the field: of the simplest events just a number.
 template <typename Kind>
 Kind& ContentOf(Kind& event) {
   return event;

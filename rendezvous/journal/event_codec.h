@@ -1,4 +1,4 @@
-// Events and job specs as messages, and back.
+// The codec of events and job specs: to Protobuf messages and back.
 #ifndef RENDEZVOUS_JOURNAL_EVENT_CODEC_H_
 #define RENDEZVOUS_JOURNAL_EVENT_CODEC_H_
 
@@ -12,11 +12,11 @@
 
 namespace hvd::rendezvous::journal {
 
-// Everything survives the way there and back; of times and durations, whole nanoseconds.
+// Lossless both ways, except that times and durations are whole nanoseconds.
 pb::journal::Event ToMessage(const membership::Event& event, absl::Time time);
 pb::journal::JobSpec ToMessage(const policy::JobSpec& spec);
 
-// nullopt: a message of no kind that is known here.
+// nullopt: a message of an unknown kind.
 std::optional<membership::Event> FromMessage(const pb::journal::Event& message);
 policy::JobSpec FromMessage(const pb::journal::JobSpec& message);
 

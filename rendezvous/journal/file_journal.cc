@@ -34,7 +34,7 @@ absl::Status About(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(path, " ", status.message()));
 }
 
-// Whether a journal that begins so is this job's and can be understood.
+// Checks that a journal with this header is this job's and can be read.
 absl::Status Check(const pb::journal::Header& found, const pb::journal::Header& wanted) {
   const bool is_old = found.format() == kFormatOfBatches || found.format() == kFormatOfRecords;
   const bool readable = found.format() == kFormat || (is_old && !found.has_snapshot());
@@ -57,7 +57,7 @@ absl::Status Failed(const std::string& what, const std::string& path) {
   return absl::InternalError(absl::StrCat("can't ", what, " ", path, ": ", strerror(errno)));
 }
 
-// A file of these bytes on disk, under no name that counts yet.
+// A file of these bytes on disk, under a name that is not the journal's yet.
 absl::StatusOr<Fd> WriteNew(const os::PrivateFolder& folder, const std::string& name,
                             const std::string& bytes) {
   ASSIGN_OR_RETURN(Fd file, folder.NewFile(name));
@@ -75,7 +75,7 @@ class FileJournalImpl final : public FileJournal {
   // Begins the file.
   absl::Status Begin() { return Replace(); }
 
-  // Takes up the file that there is: checks all of it and cuts off its torn end.
+  // Opens the existing file: checks all of it and cuts off its torn end.
   absl::Status TakeUp(Fd file) {
     file_ = std::move(file);
     ASSIGN_OR_RETURN(const std::string bytes, Contents());
@@ -174,7 +174,7 @@ class FileJournalImpl final : public FileJournal {
     return absl::OkStatus();
   }
 
-  // A file of the format before becomes one of this format.
+  // Converts a file of the format before to this format.
   absl::Status TakeUpRecords(absl::string_view bytes) {
     const auto read =
         ReadRecords(bytes, events_begin_, [this](absl::string_view payload) -> absl::Status {
@@ -187,14 +187,14 @@ class FileJournalImpl final : public FileJournal {
     return Replace();
   }
 
-  // Puts a file of the header, and of what was appended, in the place of what is there.
+  // Replaces the file by one of the header and of what was appended.
   absl::Status Replace() {
     const std::string header = EncodeRecord(header_.SerializeAsString());
     const std::string events = buffer_.empty() ? "" : EncodeBatch(1, buffer_);
     ASSIGN_OR_RETURN(Fd file, WriteNew(folder_, kNewName, header + events));
     RETURN_IF_ERROR(folder_.Rename(kNewName, kName));
-    // From here on the old file may or may not be what the next daemon finds, so there is no way
-    // back to it.
+    // From here on the next daemon may find either the old or the new file, so there is no way back
+    // to the old one.
     file_ = std::move(file);
     events_begin_ = header.size();
     end_ = static_cast<int64_t>(header.size() + events.size());
@@ -215,7 +215,7 @@ class FileJournalImpl final : public FileJournal {
     return absl::OkStatus();
   }
 
-  // Says what can be done about it.
+  // Adds the remedy.
   absl::Status WithAdvice(const absl::Status& status) const {
     if (!absl::IsDataLoss(status)) return status;
     return absl::DataLossError(

@@ -13,25 +13,27 @@
 
 namespace hvd::rendezvous::journal {
 
-// One file, which begins with the job and, if there is one, the snapshot; events follow, a batch
-// for each Sync. A new snapshot makes a new file that takes the old one's place at once, when it is
+// One file, which begins with the job and, if there is one, the snapshot. Events follow, a batch
+// for each Sync. A new snapshot makes a new file, which replaces the old one atomically when it is
 // whole and on disk. The file has at most kLeastEvents bytes and three times the snapshot's, and
 // what one Sync writes.
 class FileJournal : public Journal {
  public:
-  // Bytes of events, at least, before a snapshot is wanted; of a large one, twice as many as it
-  // has.
+  // The size of the events, at least, before a snapshot is wanted. After a large snapshot: twice
+  // its size.
   static constexpr int64_t kLeastEvents = int64_t{1} << 20;
 
-  // Bytes of a last Sync that its writer did not complete; they were cut off. 0: none.
+  // Bytes of an incomplete last Sync, which were cut off. 0: none.
   virtual int64_t bytes_cut() const = 0;
 
-  // Opens the journal of this job in `folder`, which must outlive it, or begins it there, at the
-  // time `now`, if there is no file "journal" or an empty one. Nobody else may have it open. There
-  // is a file "journal.new" at times.
-  //   InvalidArgument: the file can't be opened; says why.   Internal: it can't be written.
-  //   FailedPrecondition: it is another job's, or was written by another version.
-  //   DataLoss: it is damaged; says where, and what can be done.
+  // Opens the journal of this job in `folder`, which must outlive it. If there is no file "journal"
+  // or an empty one, begins it there at the time `now`. No other process may have it open. There is
+  // a file "journal.new" at times.
+  // Errors:
+  //   - InvalidArgument: the file can't be opened; says why.
+  //   - Internal: it can't be written.
+  //   - FailedPrecondition: it is another job's, or was written by another version.
+  //   - DataLoss: it is damaged; says where, and gives the remedy.
   static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const os::PrivateFolder& folder,
                                                            const std::string& job_id,
                                                            const policy::JobSpec& spec,

@@ -1,4 +1,4 @@
-// What happened to a job, kept so that a daemon that is started again can take it up.
+// The write-ahead log of a job's events, from which a restarted daemon resumes the job.
 #ifndef RENDEZVOUS_JOURNAL_JOURNAL_H_
 #define RENDEZVOUS_JOURNAL_JOURNAL_H_
 
@@ -13,12 +13,12 @@
 
 namespace hvd::rendezvous::journal {
 
-// Not thread-safe. First snapshot and Replay, then Append, Sync and Compact.
+// Not thread-safe. Call snapshot and Replay first, then Append, Sync and Compact.
 class Journal {
  public:
   using Visit = std::function<void(const membership::Event&, absl::Time)>;
 
-  // What stands for all events up to a time.
+  // Replaces all events up to a time.
   struct Snapshot {
     std::string state;  // a pb::journal::SavedJob
     absl::Time time;    // of the newest of the events
@@ -26,30 +26,34 @@ class Journal {
 
   virtual ~Journal() = default;
 
-  // When the job began.
+  // The start of the job.
   virtual absl::Time started() const = 0;
 
-  // What the events of Replay go on from; nullopt: the job's start.
+  // The state before the first event of Replay; nullopt: the job's start.
   virtual std::optional<Snapshot> snapshot() const = 0;
 
-  // Gives what was appended and synced since the snapshot by those who had the journal before, in
-  // order.
-  //   DataLoss: it is damaged.   Internal: it can't be read.
+  // Visits, in order, the events that earlier owners of the journal have appended and synced since
+  // the snapshot.
+  // Errors:
+  //   - DataLoss: it is damaged.
+  //   - Internal: it can't be read.
   virtual absl::Status Replay(const Visit& visit) = 0;
 
-  // Notes an event for the next Sync.
+  // Adds an event to the next Sync.
   virtual void Append(const membership::Event& event, absl::Time time) = 0;
 
-  // Returns when everything appended is where no crash can take it from.
-  //   Internal, ResourceExhausted: it is not, and nothing will be from now on; says why.
+  // Returns when everything appended is safe from a crash.
+  // Errors:
+  //   - Internal, ResourceExhausted: it is not safe, and no later event will be; says why.
   virtual absl::Status Sync() = 0;
 
-  // Whether the events since the snapshot weigh so much that there had better be a new one.
+  // Whether the events since the snapshot are so many that a new snapshot is due.
   virtual bool WantsSnapshot() const = 0;
 
-  // Puts a snapshot in the place of all events there are: after a crash at any moment there is
-  // either all that was before, or this. REQUIRES: nothing was appended since the last Sync.
-  //   Any error: it has come to nothing, and the journal goes on as it was, unless Sync fails too.
+  // Replaces all events so far by a snapshot: after a crash at any moment there is either all that
+  // was before, or this. REQUIRES: nothing was appended since the last Sync.
+  // Errors:
+  //   - Any code: it failed, and the journal goes on as it was, unless Sync fails too.
   virtual absl::Status Compact(const Snapshot& snapshot) = 0;
 };
 

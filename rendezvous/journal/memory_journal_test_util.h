@@ -1,4 +1,4 @@
-// For tests: a journal that outlives its "daemon" in memory.
+// A journal in memory that outlives its "daemon", for tests.
 #ifndef RENDEZVOUS_JOURNAL_MEMORY_JOURNAL_TEST_UTIL_H_
 #define RENDEZVOUS_JOURNAL_MEMORY_JOURNAL_TEST_UTIL_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd::rendezvous::journal {
 
-// Thread-safe, so that a test may look into it meanwhile.
+// Thread-safe: a test may inspect it meanwhile.
 class MemoryJournal final : public Journal {
  public:
   using Record = std::pair<membership::Event, absl::Time>;
@@ -58,13 +58,13 @@ class MemoryJournal final : public Journal {
     return absl::OkStatus();
   }
 
-  // From now on so many records want a snapshot.
+  // From now on a snapshot is wanted when there are this many records.
   void CompactAfter(size_t records) {
     absl::MutexLock lock(&mu_);
     most_records_ = records;
   }
 
-  // From now on Sync fails so.
+  // From now on Sync fails with this error.
   void Break(absl::Status error) {
     absl::MutexLock lock(&mu_);
     error_ = std::move(error);

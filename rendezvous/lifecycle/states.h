@@ -1,4 +1,4 @@
-// The states of a job and of a worker, as they are shown to people.
+// The states of a job and of a worker, as shown to users.
 #ifndef RENDEZVOUS_LIFECYCLE_STATES_H_
 #define RENDEZVOUS_LIFECYCLE_STATES_H_
 
@@ -7,7 +7,7 @@
 namespace hvd::rendezvous::lifecycle {
 
 enum class JobState {
-  kForming,    // no world yet; in a static job also: every member is to ask for the next one
+  kForming,    // no world yet; in a static job also: until every member asks for the next one
   kRunning,    // in a world
   kResetting,  // elastic jobs: the next world is awaited
   kDone,
@@ -21,15 +21,15 @@ bool IsOver(JobState state);
 
 // A summary of the worker's WorkerLifecycle and of its calls.
 enum class WorkerState {
-  kStarting,  // was never in a world
+  kStarting,  // was in no world yet
   kJoining,   // asks for a world
   kRunning,   // a member of the newest world
-  kLeaving,   // it fails, or is to end
+  kLeaving,   // it fails, or is about to end
   kFinished,
   kFailed,
 };
 
-// As GetStatus, the metrics and the status line name them: "forming".
+// The names in GetStatus, in the metrics and in the status line: "forming".
 absl::string_view StateName(JobState state);
 absl::string_view StateName(WorkerState state);
 

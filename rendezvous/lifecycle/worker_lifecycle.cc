@@ -35,7 +35,7 @@ struct LifeRow {
   Life to;
 };
 
-// Signs of life from a worker that was told to leave, or is being stopped, change nothing.
+// Signs of life from a worker that was asked to leave, or is being stopped, change nothing.
 constexpr LifeRow kLifeTable[] = {
     {Life::kRunning, Move::kSayFailing, Life::kFailing},
     {Life::kRunning, Move::kGoOn, Life::kRunning},
@@ -54,7 +54,7 @@ constexpr LifeRow kLifeTable[] = {
     {Life::kFailing, Move::kEndWell, Life::kLeft},
     {Life::kFailing, Move::kEndBadly, Life::kFailed},
 
-    // What it said before it died may arrive after the sign that it dies.
+    // A report from before its death may arrive after the sign that it dies.
     {Life::kDying, Move::kSayFailing, Life::kDying},
     {Life::kDying, Move::kGoOn, Life::kDying},
     {Life::kDying, Move::kReplace, Life::kRunning},

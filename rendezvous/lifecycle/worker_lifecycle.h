@@ -11,7 +11,7 @@
 
 namespace hvd::rendezvous::lifecycle {
 
-// Two regions that change independently, but for what is said below.
+// Two regions that change independently, except as stated below.
 //
 // Part, in the newest world that the worker was in:
 //
@@ -23,7 +23,7 @@ namespace hvd::rendezvous::lifecycle {
 //            v   |               v |
 //           finished <-----------+-+
 //
-// Life, of its process, and what the job wants of it:
+// Life, of its process, and what the job asks of it:
 //
 //   running --SayFailing--> failing --GoOn--> running
 //   running, failing --Die--> dying --Replace--> running
@@ -32,25 +32,25 @@ namespace hvd::rendezvous::lifecycle {
 //   each of the above --EndWell--> left --Blame--> failed
 //   each of the above --EndBadly--> failed
 //
-// Between the regions: only who is running or dying (static jobs) enters a world; a member has to
+// Between the regions: only a running or (static jobs) dying worker enters a world. A member must
 // leave the world before it is failing, released or stopped, and leaves it when it ends.
 //
 // Pure. A move that the table lacks is a bug of the machine. It changes nothing, so that a worker
-// that is gone stays gone, and is remembered: the simulation fails for it (Membership::Check). A
+// that is gone stays gone. It is remembered: the simulation fails for it (Membership::Check). A
 // daemon goes on, since a job that trains is worth more than this one worker's record.
 class WorkerLifecycle {
  public:
   enum class Part {
     kOutside,   // not in the newest world, or not any more
-    kMember,    // in it, and has not said that it finished
-    kFinished,  // was in it and said that it finished; or exited well and never needed a world
+    kMember,    // in it, and has not reported that it finished
+    kFinished,  // was in it and reported that it finished; or exited well and never needed a world
   };
   enum class Life {
     kRunning,
-    kFailing,             // said that it fails; its end is to come
+    kFailing,             // reported that it fails; its end is to come
     kDying,               // its process is ending: WorkerDying was seen
-    kReleased,            // told to leave
-    kStopped,             // its agent was told to stop it
+    kReleased,            // asked to leave
+    kStopped,             // the agent was asked to stop it
     kReleasedAndStopped,  // both
     kLeft,                // gone, not in failure
     kFailed,              // gone, in failure
@@ -58,19 +58,19 @@ class WorkerLifecycle {
   enum class Move {
     // Of the part.
     kEnter,   // a world is formed with it
-    kLeave,   // the world ended, or goes on without it; not a member: nothing
-    kFinish,  // it said that it finished
+    kLeave,   // the world ended, or goes on without it; no effect on others than members
+    kFinish,  // it reported that it finished
     kDisown,  // the others went on, so it had left too early
     // Of the life.
-    kSayFailing,  // its own word, and that was told
-    kGoOn,        // it asks for a world: what it said before does not count any more
+    kSayFailing,  // by its own report, which was published
+    kGoOn,        // it asks for a world: what it reported before does not count any more
     kReplace,     // another process of the same worker has taken over
     kDie,
     kRelease,
     kStop,
     kEndWell,
     kEndBadly,
-    kBlame,  // its failure is counted, by whatever sign
+    kBlame,  // its failure is counted, whatever the evidence
   };
 
   // Whether the move was allowed. If not, nothing has changed.
@@ -88,13 +88,13 @@ class WorkerLifecycle {
   bool leaving() const { return released() || stopped(); }  // by the job's will
   bool gone() const { return life_ == Life::kLeft || life_ == Life::kFailed; }
 
-  // It has said that it fails, and that was told; so its end counts as a failure, whatever the job
-  // wanted of it meanwhile.
+  // It has reported that it fails, and that was published. So its end counts as a failure, whatever
+  // the job has asked of it meanwhile.
   bool failure_told() const { return failure_told_; }
   // Its failure was counted while its end was still to come.
   bool failure_counted() const { return failure_counted_; }
 
-  // What must hold; empty: it does. "move GoOn of a worker that is outside and left"
+  // Empty: the invariants hold; else a violation: "move GoOn of a worker that is outside and left".
   std::string Check() const;
 
   // See rendezvous/snapshot/fields.h.

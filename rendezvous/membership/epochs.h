@@ -1,4 +1,5 @@
-// The newest world of a job, what waits for its end, and how the job gets on from world to world.
+// The sequence of a job's worlds: the newest one, the calls that wait for its end, and the change
+// to the next.
 #ifndef RENDEZVOUS_MEMBERSHIP_EPOCHS_H_
 #define RENDEZVOUS_MEMBERSHIP_EPOCHS_H_
 
@@ -19,7 +20,8 @@
 
 namespace hvd::rendezvous::membership {
 
-// A stall of the newest epoch; to be told when the missing ranks' agents have said what they do.
+// A stall of the newest epoch. It is reported when the missing ranks' agents have sent their
+// samples.
 struct Stall {
   struct Sample {
     std::string doing;
@@ -43,14 +45,14 @@ struct Stall {
   }
 };
 
-// What the newest world's members say of it when they ask for the next.
+// What the members of the newest world report about it when they ask for the next.
 struct Leaving {
-  bool any = false;  // there was such a word
+  bool any = false;  // there was such a report
   bool worked = false;
-  std::string cause;  // the first error for which one left by itself; empty: none did
-  int rank = -1;      // of that one
+  std::string cause;  // the first error for which a member left by itself; empty: none did
+  int rank = -1;      // of that member
   std::string host;
-  uint64_t lost_steps = 0;  // the most
+  uint64_t lost_steps = 0;  // the maximum
   absl::Duration lost_time;
 
   template <typename Fields>
@@ -64,28 +66,28 @@ struct Leaving {
 // Invariants:
 // - `world` is that of `current`, and is empty only in epoch 0;
 // - a member, by its lifecycle, is in `world`, at its rank;
-// - nobody watches a broken epoch, and who watches one that is about to change knows of that;
+// - no call watches a broken epoch, and all that watch an epoch about to change know of that;
 // - there is a quorum only while the next world is awaited, and not for longer.
 //
 // Not thread-safe.
 struct Epochs {
-  // Whoever still waits for something of the newest epoch hears that it is over. Nothing, if there
-  // is none or it is broken already.
+  // Notifies all calls that still wait for something of the newest epoch that it is over. No effect
+  // if there is no epoch or it is broken already.
   void End(const std::string& reason, std::vector<Effect>* effects);
   bool whole() const { return current > Epoch(0) && !broken.has_value(); }
 
-  // Nobody had to fail for its end: the members themselves could do nothing with it. `commit` is
-  // what they can restore.
+  // The epoch ended without any failure: the members themselves could do nothing with it. `commit`
+  // is what they can restore.
   bool EndedIdle(uint64_t commit) const;
-  // REQUIRES: EndedIdle, so many in a row.
+  // REQUIRES: EndedIdle, this many times in a row.
   std::string IdleText(int in_a_row) const;
   Verdict IdleVerdict() const;
-  // A broken world is followed by one that goes on from `commit`.
+  // Counts the work lost by a broken world whose successor goes on from `commit`.
   void CountLoss(uint64_t commit);
-  // The next world is not awaited any more.
+  // The next world is no longer awaited.
   void StopWaiting();
 
-  // Empty: the invariants hold; else which one does not.
+  // Empty: the invariants hold; else the violated one.
   std::string Check(const Workers& workers) const;
 
   // See rendezvous/snapshot/fields.h.
@@ -109,8 +111,8 @@ struct Epochs {
   WorldPtr world = std::make_shared<const World>();  // of `current`
   std::optional<std::string> broken;                 // why it can't go on
   absl::Time broken_at;                              // if it is
-  std::optional<std::string> changing;  // members were told that another is wanted, and why
-  ExchangeRounds rounds{0};             // of `current`
+  std::optional<std::string> changing;               // members know that another is wanted, and why
+  ExchangeRounds rounds{0};                          // of `current`
   ParkedWatches watches;
   std::vector<Stall> stalls;
   Leaving left;
@@ -120,8 +122,8 @@ struct Epochs {
   // The next one. Elastic jobs only.
   absl::Time together_since = absl::InfiniteFuture();  // finite while it is awaited
   absl::Time quorum_since = absl::InfiniteFuture();    // ... and there are enough for it
-  bool told_waiting = false;                           // a notice said that there are too few
-  absl::Time idle_until = absl::InfinitePast();        // it does not form before
+  bool told_waiting = false;                     // a notice has reported that there are too few
+  absl::Time idle_until = absl::InfinitePast();  // it does not form before
 
   // From world to world.
   absl::Time formed_at;                            // the newest

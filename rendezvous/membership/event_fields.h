@@ -1,5 +1,5 @@
-// The fields of events and of what they consist of, in proto/journal.proto and
-// proto/snapshot.proto: see rendezvous/snapshot/fields.h.
+// The fields of events and of their parts in proto/journal.proto and proto/snapshot.proto: see
+// rendezvous/snapshot/fields.h.
 #ifndef RENDEZVOUS_MEMBERSHIP_EVENT_FIELDS_H_
 #define RENDEZVOUS_MEMBERSHIP_EVENT_FIELDS_H_
 

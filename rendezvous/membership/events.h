@@ -1,6 +1,6 @@
-// The alphabet of the membership machine: what may happen to a job (Event) and what has to be done
-// about it (Effect). Read this first. Everything here is a plain value; the machine in membership.h
-// maps one to the other.
+// The alphabet of the membership machine: a job's inputs (Event) and the actions that they require
+// (Effect). Read this first. Everything here is a plain value; the machine in membership.h maps
+// events to effects.
 #ifndef RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 #define RENDEZVOUS_MEMBERSHIP_EVENTS_H_
 
@@ -21,8 +21,8 @@ namespace hvd::rendezvous::membership {
 using placement::HostSlots;
 using placement::Placement;
 
-// A parked call of a client; the shell gives the numbers and finishes the call when an effect names
-// it.
+// A parked call of a client. The shell assigns the numbers and finishes the call when an effect
+// names it.
 using CallId = StrongInt<struct CallIdTag, uint64_t>;
 
 struct WorkerKey {
@@ -33,32 +33,31 @@ struct WorkerKey {
 // ---- Events
 
 // An agent has attached, for the first time or (the same incarnation) again. Hosts that are not
-// expected (see JobSpec) take part in the order in which they come.
+// expected (see JobSpec) take part in the order of attaching.
 struct HostJoined {
   HostSlots host;
   Incarnation agent;
-  std::vector<WorkerId> known_workers = {};  // that it was ever told to start
+  std::vector<WorkerId> known_workers = {};  // all that it was ever asked to start
 };
 
-// Elastic jobs: the hosts that there are at present, all of them. Those of an earlier list that are
-// not in this one are drained; those whose agents came by themselves are not concerned.
+// Elastic jobs: all hosts that exist at present. Hosts of an earlier list that are missing in this
+// one are drained. Hosts whose agents attached without being listed are not affected.
 struct HostsDiscovered {
   std::vector<HostSlots> hosts;
 };
 
-// Elastic jobs: the host leaves soon and in good order; no step is to be lost. Whatever its workers
-// have not left by then they lose when `grace` has passed.
+// Elastic jobs: the host leaves soon and cleanly; no step is to be lost. After `grace` its
+// remaining workers are stopped and lose what they have not committed.
 struct HostDraining {
   std::string host;
   absl::Duration grace;
   std::string reason;
 };
 
-// The daemon has been started again: nobody is attached and no call is parked, until they come
-// again.
+// The daemon has been restarted: no agent is attached and no call is parked, until they return.
 struct Restarted {};
 
-// The agent's stream has ended or timed out. Its workers are as good as dead.
+// The agent's stream has ended or timed out. Its workers count as lost.
 struct HostLost {
   std::string host;
   Incarnation agent;
@@ -70,12 +69,12 @@ struct WorkerStarted {
   int64_t pid = 0;
 };
 
-// The process is dying: what it held was freed, but not yet its memory. WorkerExited follows.
+// The process is dying: its resources are freed, but not yet its memory. WorkerExited follows.
 struct WorkerDying {
   WorkerId worker;
 };
 
-// How a process ended, as its parent saw it.
+// How a process ended, as its parent observed it.
 struct WorkerExited {
   WorkerId worker;
   int exit_code = 0;  // if signal is 0
@@ -84,34 +83,34 @@ struct WorkerExited {
   bool out_of_memory = false;
   std::vector<std::string> stderr_tail;
   std::string start_error;  // not empty: there never was a process
-  std::string killed_for;   // not empty: its agent killed it, and why
+  std::string killed_for;   // not empty: its agent killed it, for this reason
 };
 
-// The worker's call JoinWorld.
+// A worker's JoinWorld call.
 struct JoinRequested {
   CallId call;
   WorkerKey worker;
   Epoch last_epoch;
   std::string address;
   int control_port = 0;
-  bool may_defer = false;  // ReplyDeferred will do if the job has had a world already
+  bool may_defer = false;  // ReplyDeferred is acceptable if the job has had a world already
   uint64_t commit = 0;     // the newest commit that this worker can restore; 0: none
   // Of its last world, if it was in one.
   bool worked = false;        // an operation of the script's was completed
-  std::string left_for = {};  // its own error; empty: it was told to leave, or a peer had gone
+  std::string left_for = {};  // its own error; empty: it was asked to leave, or a peer had gone
   uint64_t lost_steps = 0;    // done since `commit`
   absl::Duration lost_time = absl::ZeroDuration();  // since `commit`, or since training began
 };
 
-// The worker's call WatchEpoch.
+// A worker's WatchEpoch call.
 struct WatchRequested {
   CallId call;
   WorkerKey worker;
   Epoch epoch;
-  bool knows_of_change = false;  // it was told that the epoch is about to change
+  bool knows_of_change = false;  // it knows that the epoch is about to change
 };
 
-// The worker's call Exchange.
+// A worker's Exchange call.
 struct ExchangeRequested {
   CallId call;
   WorkerKey worker;
@@ -120,7 +119,7 @@ struct ExchangeRequested {
   std::string value;
 };
 
-// The worker's call Report. `failure` is empty if it said that it finished.
+// A worker's Report call. `failure` is empty if it reports that it finished.
 struct Reported {
   CallId call;
   WorkerKey worker;
@@ -130,7 +129,7 @@ struct Reported {
   bool caused_by_peer = false;
 };
 
-// The worker's call Report, with how far it is. OK means that its epoch is the newest and whole.
+// A worker's Report call with its progress. OK means that its epoch is the newest and whole.
 struct ProgressReported {
   CallId call;
   WorkerKey worker;
@@ -145,7 +144,7 @@ struct StalledOperations {
   std::vector<int> missing;  // ranks of the epoch
 };
 
-// The worker's call ReportStall: others keep it and its like waiting.
+// A worker's ReportStall call: it waits for ranks that have not submitted.
 struct StallReported {
   CallId call;
   WorkerKey worker;
@@ -155,20 +154,20 @@ struct StallReported {
   std::vector<StalledOperations> waiting;
 };
 
-// What a worker is doing, as its agent has found out: the answer to SampleWorkerEffect.
+// What a worker is doing, as found by its agent: the answer to SampleWorkerEffect.
 struct WorkerSampled {
   WorkerId worker;
   std::string doing;               // "is at train.py:42 in load"
-  std::vector<std::string> stack;  // innermost frame first; empty: not to be had
+  std::vector<std::string> stack;  // innermost frame first; empty: not available
 };
 
-// The caller gave up. If the call is still parked it ends with Cancelled, and what it asked for is
+// The caller gave up. If the call is still parked it ends with Cancelled, and its request is
 // withdrawn.
 struct CallCancelled {
   CallId call;
 };
 
-// Whoever owns the job wants it to end (Ctrl-C, a scheduler). `exit_code` becomes the verdict's.
+// The job's owner wants it to end (Ctrl-C, a scheduler). `exit_code` becomes the verdict's.
 struct StopRequested {
   std::string reason;
   int exit_code = 0;
@@ -194,14 +193,14 @@ struct WorldMember {
   uint64_t commit = 0;  // as in its JoinRequested
 };
 
-// Immutable; every member of the epoch is told the same. Rank 0 holds the newest commit there is.
+// Immutable; the same for every member of the epoch. Rank 0 holds the newest commit there is.
 struct World {
   Epoch epoch;
   std::vector<WorldMember> members;  // in rank order
   bool sync_state = false;           // some member does not hold the state of rank 0
   bool homogeneous = true;           // there are as many members on every host
 };
-// Shared by all who are told of it: a copy for each would be of the square of its size.
+// Shared by all recipients: a copy for each would take memory quadratic in the world's size.
 using WorldPtr = std::shared_ptr<const World>;
 
 struct StartWorkerEffect {
@@ -210,8 +209,7 @@ struct StartWorkerEffect {
   WorkerId worker;
   Placement place;
   int slot = 0;  // on its host: that of the worker whose place it takes
-  // How many members of a world may come to share the host, whoever is there now; 0:
-  // place.local_size.
+  // The largest number of a world's members that may share the host in future; 0: place.local_size.
   int most_on_host = 0;
 };
 
@@ -222,7 +220,7 @@ struct StopWorkersEffect {
   absl::Duration grace;  // from SIGTERM to SIGKILL
 };
 
-// Find out what it is doing: WorkerSampled is awaited, but not for ever.
+// Asks for the worker's current activity: WorkerSampled is awaited, for a limited time.
 struct SampleWorkerEffect {
   Incarnation agent;
   std::string host;
@@ -233,7 +231,7 @@ struct EndJobEffect {
   Incarnation agent;
   std::string host;
   absl::Duration grace = {};
-  int exit_code = 0;         // the verdict's; 0 for a host that leaves before there is one
+  int exit_code = 0;         // the verdict's; 0 for a host that leaves before there is a verdict
   std::string summary = {};  // likewise
 };
 
@@ -243,14 +241,14 @@ struct ReplyWorld {
   int rank = 0;  // the caller's
 };
 
-// To a JoinRequested that may be deferred: the worker is to get ready and to ask again when it is.
-// The place is what it would get at this moment.
+// To a JoinRequested that may be deferred: the worker is to get ready and then ask again. The place
+// is the one it would get at this moment.
 struct ReplyDeferred {
   CallId call;
   WorldMember member;
 };
 
-// To a JoinRequested: the worker is not wanted any more and is to exit with 0.
+// To a JoinRequested: the worker is no longer wanted and is to exit with 0.
 struct ReplyReleased {
   CallId call;
   std::string reason;
@@ -258,7 +256,7 @@ struct ReplyReleased {
 
 enum class EpochChange {
   kBroken,    // collectives can't complete any more
-  kChanging,  // another world is wanted: come and ask for it at the next commit
+  kChanging,  // another world is wanted: ask for it at the next commit
   kJobOver,
 };
 
@@ -280,7 +278,7 @@ struct ReplyStatus {
 };
 
 // How a job ended, and why. Exit codes: 0 success; the first failing worker's own code, or 128 +
-// its signal; 1 where there is none (a lost host, exit 0 without having finished, a start that
+// its signal; 1 if there is none (a lost host, exit 0 without having finished, a start that
 // failed); StopRequested's code.
 struct Verdict {
   bool success = false;
@@ -291,7 +289,7 @@ struct Verdict {
   int rank = -1;  // -1: no worker is to blame
   std::string host;
   std::string exit_meaning;  // "exit code 3", "killed by signal 9 (SIGKILL), out of memory", ...
-  std::string exception;     // its own word, if it said one
+  std::string exception;     // the error that it reported, if any
   std::vector<std::string> stderr_tail;  // its last lines, oldest first
   int consequences = 0;                  // other ranks that failed because of it
 };
@@ -300,17 +298,17 @@ struct JobFinished {
   Verdict verdict;
 };
 
-// Something has happened that people want to know: for the event log, metrics and the summary.
+// An event of interest to users: for the event log, metrics and the summary.
 struct Notice {
   enum class Kind {
     kHostJoined,
     kHostLost,
     kHostDraining,
-    kHostLeft,      // as it was to; see also kDrainOverran
-    kDrainOverran,  // it was to leave without loss, but had to be stopped, or went too soon
+    kHostLeft,      // left cleanly after a drain; cf. kDrainOverran
+    kDrainOverran,  // had to be stopped after a drain's grace, or went too soon
     kWorkerStarted,
     kWorkerFailed,  // `text` says how; counts against the budget
-    kWorkerLeft,    // in good order: finished, or released
+    kWorkerLeft,    // cleanly: finished, or released
     kEpochBroken,
     kEpochChanging,
     kWorldFormed,
@@ -318,9 +316,9 @@ struct Notice {
     kSlotCooling,  // a slot or host is not used for a while
     kStalled,      // some ranks keep the others waiting; also in a static job
     kStack,        // ... and the whole stack of one of them
-    kRestarted,    // the daemon, as the next also in a static job
+    kRestarted,    // the daemon; as the next also in a static job
     kHostBack,     // its agent has attached again
-    kWorldIdle,    // ended before an operation of the script's was completed, by no failure
+    kWorldIdle,    // ended before an operation of the script's was completed, without a failure
   };
   Kind kind;
   Epoch epoch;          // the present one; kWorkerFailed: of the newest world it was in, if any

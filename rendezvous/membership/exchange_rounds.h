@@ -15,30 +15,31 @@
 namespace hvd::rendezvous::membership {
 
 // A round is named by its key and is over when every rank has given a value; a key serves once. A
-// value counts only while its call waits. What was exchanged is kept, so that a call repeated after
-// a lost answer gets the same answer. Not thread-safe.
+// value counts only while its call waits. The results are kept, so that a call repeated after a
+// lost answer gets the same answer. Not thread-safe.
 class ExchangeRounds {
  public:
   static constexpr size_t kMaxValueBytes = size_t{1} << 20;
 
   explicit ExchangeRounds(int size);
 
-  // Parks the call until its round is over; the last giver's call answers all. If the rank has a
-  // call parked in this round already, that one ends with Cancelled and the new value counts.
-  //   InvalidArgument: no key, or a value of more than kMaxValueBytes.   Close's status: it was
-  //   closed.
+  // Parks the call until its round is over; the call of the last rank completes all. If the rank
+  // has a call parked in this round already, that one ends with Cancelled and the new value counts.
   // REQUIRES: 0 <= rank < size
+  // Errors, with which the call ends:
+  //   - InvalidArgument: no key, or a value of more than kMaxValueBytes.
+  //   - Close's status: it was closed.
   void Give(int rank, CallId call, const std::string& key, std::string value,
             std::vector<Effect>* effects);
 
-  // Takes back what this call gave and ends the call with `status`. Returns false if no such call
+  // Withdraws the value of this call and ends the call with `status`. Returns false if no such call
   // is parked.
   bool Withdraw(CallId call, const absl::Status& status, std::vector<Effect>* effects);
 
-  // Nobody waits any more: what was given in rounds that are not over must be given again.
+  // No call is parked any more: values of unfinished rounds must be given again.
   void Forget();
 
-  // No round will be completed any more: ends all parked calls, and every later one, with `status`.
+  // Ends all parked calls, and every later one, with `status`: no round will be completed any more.
   // The first close counts. REQUIRES: !status.ok()
   void Close(const absl::Status& status, std::vector<Effect>* effects);
 

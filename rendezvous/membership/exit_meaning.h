@@ -1,4 +1,4 @@
-// What the end of a process means, for people and for the shell.
+// The meaning of a process's end, for users and for the shell.
 #ifndef RENDEZVOUS_MEMBERSHIP_EXIT_MEANING_H_
 #define RENDEZVOUS_MEMBERSHIP_EXIT_MEANING_H_
 
@@ -16,8 +16,8 @@ std::string ExitMeaning(const WorkerExited& exited);
 // Whether the process ended by itself with code 0.
 bool ExitedWithZero(const WorkerExited& exited);
 
-// What a failed job exits with on behalf of this process: its own code, 128 + its signal, or 1
-// where it has none that a shell would take for a failure. Never 0.
+// The exit code of a job that failed because of this process: the process's own code, 128 + its
+// signal, or 1 if a shell would take its code for success. Never 0.
 int FailureExitCode(const WorkerExited& exited);
 
 }  // namespace hvd::rendezvous::membership

@@ -1,4 +1,4 @@
-// The hosts of a job, their agents, and which of them leave.
+// The hosts of a job, their agents, and the drains under way.
 #ifndef RENDEZVOUS_MEMBERSHIP_HOSTS_H_
 #define RENDEZVOUS_MEMBERSHIP_HOSTS_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd::rendezvous::membership {
 
-// A host that is to leave in good order.
+// A host that is to leave cleanly.
 struct Drain {
   absl::Time since;
   absl::Time deadline;
@@ -48,12 +48,12 @@ struct Host {
   }
 };
 
-// In the order of their coming, expected ones first, in the JobSpec's order: workers name their
-// host by its index here.
+// In the order of joining, expected ones first, in the JobSpec's order: workers refer to their host
+// by its index here.
 //
 // Invariants:
-// - a host is found by its name; of several of one name, which nobody should have listed, the first
-//   is;
+// - a host is found by its name; of several hosts of one name, which nobody should have listed, the
+//   first is found;
 // - `some_away` is set while a host is away;
 // - no name is both listed and unlisted.
 //
@@ -70,21 +70,21 @@ class Hosts {
 
   // Null: there is none.
   Host* Find(const std::string& name);
-  // REQUIRES: it is one of these.
+  // REQUIRES: it is an element of this.
   int IndexOf(const Host& host) const { return static_cast<int>(&host - hosts_.data()); }
 
   Host& Add(const HostSlots& slots);
-  // REQUIRES: no worker names a host at or behind it.
+  // REQUIRES: no worker refers to a host at or after its index.
   void Remove(const Host& host);
-  // Drops the others, by index. Returns the new index for each old one.
+  // Removes the others, by index. Returns the new index for each old one.
   std::vector<int> Retain(const std::vector<bool>& needed);
 
   int AttachedSlots() const;
   std::vector<std::string> AttachedNames() const;
-  // Expected ones that are not attached.
+  // Expected hosts that are not attached.
   std::vector<std::string> MissingNames() const;
 
-  // Empty: the invariants hold; else which one does not.
+  // Empty: the invariants hold; else the violated one.
   std::string Check() const;
 
   // See rendezvous/snapshot/fields.h.
@@ -94,7 +94,7 @@ class Hosts {
     if (Fields::kReads) Index();
   }
 
-  bool some_away = false;                      // hosts may be
+  bool some_away = false;                      // some hosts may be
   std::map<std::string, int> listed;           // slots by host, of the newest HostsDiscovered
   std::map<std::string, absl::Time> unlisted;  // hosts that went off the list, and when
 

@@ -34,7 +34,7 @@ std::string Membership::State::Name(const Worker& worker) const {
 
 void Membership::State::Note(Notice::Kind kind, std::string text, const Worker* worker,
                              const Host* host) {
-  // What happens to a static job its end says, but for this.
+  // The end of a static job reports everything about it, except these.
   const bool tells = kind == Notice::Kind::kStalled || kind == Notice::Kind::kStack ||
                      kind == Notice::Kind::kRestarted || kind == Notice::Kind::kHostBack;
   if (!elastic() && !tells) return;
@@ -64,11 +64,11 @@ Membership::Membership(policy::JobSpec spec, absl::Time now, const ReconcileThro
 Membership::~Membership() = default;
 
 std::vector<Effect> Membership::Apply(const Event& event, absl::Time now) {
-  // Nothing has happened, so nothing needs to be looked at.
+  // Nothing has happened, so there is nothing to check.
   if (std::holds_alternative<Tick>(event) && now < NextDeadline()) return {};
   state_->last_time = now;
   std::visit([this, now](const auto& e) { state_->On(e, now); }, event);
-  // After the event, so that what comes just in time for a late tick still counts.
+  // After the event, so that an event that comes just in time for a late tick still counts.
   state_->CheckDeadlines(now);
   state_->ReportStalls(now);
   state_->ReconcileInTime(now);
@@ -85,7 +85,7 @@ absl::Time Membership::NextDeadline() const {
     }
   }
   if (!state_->started) next = std::min(next, state_->start_deadline);
-  // What else is due will be seen then.
+  // All else that is due will be handled then.
   if (state_->reconcile_due) return std::min(next, state_->next_reconcile);
   if (!state_->started) return next;
   return std::min({next, state_->NextElasticDeadline(), state_->NextStallDeadline()});

@@ -1,6 +1,6 @@
-// The membership machine: decides who is in the job, with which rank, and how the job ends. Pure:
-// no thread, lock, socket, clock, environment or logger; the same events at the same times give the
-// same effects.
+// The membership machine: decides which workers are in the job, with which ranks, and how the job
+// ends. Pure: no thread, lock, socket, clock, environment or logger; the same events at the same
+// times give the same effects.
 #ifndef RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 #define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_H_
 
@@ -27,16 +27,15 @@ namespace hvd::rendezvous::membership {
 // failed; running -> forming when every member asks for the next world.
 //
 // In an elastic job a failure breaks the epoch, and the next world forms as soon as all survivors
-// have asked for it, with the newcomers that are ready. Newcomers come in, and leaving workers go,
-// by a planned change: members are told that the epoch is changing, and ask for the next world at
+// have asked for it, with the newcomers that are ready. Newcomers join, and leaving workers go, by
+// a planned change: members are notified that the epoch is changing, and ask for the next world at
 // their next commit.
 //
 // Not thread-safe: one owner calls it.
 class Membership {
  public:
-  // How often a large elastic job reconciles what there is with what is wanted. From `many_workers`
-  // on, once for all events of a moment: not before `pause` for each worker has passed since the
-  // last time.
+  // The throttle of Reconcile in a large elastic job. From `many_workers` on, it runs at most once
+  // per `pause` × workers, for all events of that time.
   struct ReconcileThrottle {
     int64_t many_workers = 500;
     absl::Duration pause = absl::Nanoseconds(200);
@@ -50,16 +49,16 @@ class Membership {
   // Takes one event and returns what must be done, in order. Never names a call twice.
   std::vector<Effect> Apply(const Event& event, absl::Time now);
 
-  // When Tick must be applied at the latest; InfiniteFuture if time alone changes nothing.
+  // The latest time at which Tick must be applied; InfiniteFuture if time alone changes nothing.
   absl::Time NextDeadline() const;
 
-  // The newest; epoch 0 and empty before the first.
+  // The newest world; epoch 0 and empty before the first.
   WorldPtr world() const;
 
   // One line: what the job waits for, or its verdict.
   std::string Explain() const;
 
-  // What GetStatus shows.
+  // The contents of GetStatus.
   struct WorkerView {
     WorkerId id;
     int rank = -1;
@@ -70,11 +69,11 @@ class Membership {
     HostSlots host;
     bool attached = false;
     std::string condition;                          // "", "draining", "2 slots rest after failures"
-    absl::Time leaves_at = absl::InfiniteFuture();  // when what has not left by then is stopped
+    absl::Time leaves_at = absl::InfiniteFuture();  // when its remaining workers are stopped
     std::vector<WorkerView> workers;
   };
-  // What the job can't go on without: hosts to attach, workers to get ready, members to ask for
-  // the next world, or workers to call hvd.init(). `explanation` says which.
+  // What the job needs to go on: hosts to attach, workers to get ready, members to ask for the next
+  // world, or workers to call hvd.init(). `explanation` names them.
   enum class Wait { kNothing, kHosts, kWorkers, kMembers, kInit };
   struct View {
     Epoch epoch;
@@ -87,28 +86,27 @@ class Membership {
     int failures = 0;       // so far
     int failures_left = 0;  // that would be forgiven now; 0 in a static job
     uint64_t commit = 0;    // the newest that the job is known to have; 0: none
-    absl::Time committed_at = absl::InfinitePast();  // that one; InfinitePast: not known
+    absl::Time committed_at = absl::InfinitePast();  // of that commit; InfinitePast: not known
     uint64_t lost_steps = 0;                         // by failures, so far
     absl::Duration lost_time = absl::ZeroDuration();
     Wait waits_for = Wait::kNothing;
-    // When that is given up, and the job or that member with it; InfiniteFuture: never.
+    // When the job, or the member waited for, is given up; InfiniteFuture: never.
     absl::Time waits_until = absl::InfiniteFuture();
   };
   View Describe() const;
 
-  // Whether what must hold after each event does: empty, or the first thing that does not. For the
+  // Empty: the invariants that hold after each event do; else the first violated one. For the
   // simulation and tests; takes time in proportion to the job.
   std::string Check() const;
 
-  // How the job has ended, from JobFinished on.
+  // The verdict, from JobFinished on.
   std::optional<Verdict> Ended() const;
 
-  // All that it knows; in proto/snapshot.proto.
+  // The whole state, in proto/snapshot.proto.
   pb::journal::MembershipState Save() const;
-  // A machine that goes on as the one that was saved would have. The spec and the throttle must be
-  // the same.
+  // A machine that goes on as the saved one would have. The spec and the throttle must be the same.
   // Errors:
-  //   - DataLoss: this is not what Save gave.
+  //   - DataLoss: this is not a result of Save.
   static absl::StatusOr<std::unique_ptr<Membership>> Load(
       policy::JobSpec spec, const pb::journal::MembershipState& saved) {
     return Load(std::move(spec), saved, ReconcileThrottle());

@@ -1,4 +1,4 @@
-// What workers call: worlds are formed, watched, used for exchanges, and left.
+// The calls of workers: worlds are formed, watched, used for exchanges, and left.
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +25,7 @@ absl::Status Membership::State::CheckSpeaker(const WorkerKey& key, const Worker*
   return absl::OkStatus();
 }
 
-// CheckSpeaker, and takes a process not seen before for the worker's new one.
+// CheckSpeaker; also accepts a process not seen before as the worker's new one.
 absl::Status Membership::State::Admit(const WorkerKey& key, Worker* worker) {
   RETURN_IF_ERROR(CheckSpeaker(key, worker));
   if (worker->incarnation != key.incarnation) Supersede(worker, key.incarnation);
@@ -47,8 +47,8 @@ void Membership::State::Supersede(Worker* worker, Incarnation newer) {
   ResetFailing(worker, Move::kReplace);
 }
 
-// Whether this process is one of those in the given epoch's world, and that epoch is the current
-// one.
+// Checks that this process is a member of the given epoch's world, and that the epoch is the
+// current one.
 absl::Status Membership::State::CheckMember(const WorkerKey& key, const Worker& worker,
                                             Epoch wanted) const {
   const bool is_member =
@@ -102,8 +102,8 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   ResetFailing(worker, Move::kGoOn);
   worker->caused_by_peer = false;
   failures.Retract(worker->place.rank);
-  // Having finished it has left in good order: others may be about to do the same and must not be
-  // disturbed. Nor must they if they are about to follow.
+  // Having finished it has left cleanly: others may be about to do the same and must not be
+  // disturbed. The same holds if they are about to follow.
   if (worker->life.member() && !epochs.changing.has_value()) {
     const std::string why = event.left_for.empty() ? "" : ": " + phrases::OneLine(event.left_for);
     BreakEpoch(absl::StrCat(Name(*worker), " asks for the next world", why));
@@ -174,7 +174,7 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
   }
 }
 
-// As it has asked. REQUIRES: it has.
+// The member as it asked for the world. REQUIRES: it has asked.
 WorldMember Membership::State::MemberOf(const Worker& worker) const {
   return WorldMember{worker.join->worker,  HostOf(worker).slots.host,
                      worker.join->address, worker.join->control_port,
@@ -244,14 +244,14 @@ void Membership::State::On(const Reported& event, absl::Time now) {
     if (elastic()) FailSoon(worker, now);
     return Answer(event.call, absl::OkStatus());
   }
-  // Epoch 0 means that the process was never in a world; that is no word about the current one.
+  // Epoch 0 means that the process was never in a world; that does not concern the current one.
   if (event.epoch > Epoch(0)) {
     if (absl::Status status = CheckMember(event.worker, *worker, event.epoch); !status.ok()) {
       return Answer(event.call, std::move(status));
     }
   }
   failures.Retract(worker->place.rank);
-  // An elastic job may have given it up already; its word counts all the same.
+  // An elastic job may have given it up already; its report counts in any case.
   const bool is_member = worker->life.member() || (elastic() && epochs.current > Epoch(0));
   if (is_member && event.epoch == epochs.current) {
     worker->life.Make(Move::kFinish);

@@ -1,5 +1,5 @@
-// Steers an elastic job towards what is wanted. Called after every event; looks at what there is
-// and not at what has just happened, so that nothing that was missed once is missed for good.
+// The control loop of an elastic job: steers it towards its wanted state. Called after every event;
+// looks at the state and not at the event, so that a missed step is made up for later.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -12,17 +12,17 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// For the others, once the first member has come after a planned change: they come at the same
-// step.
+// The wait for the others, once the first member has asked after a planned change: they ask at the
+// same step.
 constexpr absl::Duration kFollowTime = absl::Seconds(5);
-// For SIGKILL to be reported.
+// The wait for the exit after SIGKILL.
 constexpr absl::Duration kStopPatience = absl::Seconds(5);
 
 }  // namespace
 
-// A look costs time in proportion to the workers. In a large job, where events come faster than
-// that, one look serves all that come until some time after the one before: so looks never take
-// more than a share of the time.
+// A check costs time in proportion to the workers. In a large job, where events come faster than
+// that, one check serves all events until some time after the one before: so checks never take more
+// than a share of the time.
 void Membership::State::ReconcileInTime(absl::Time now) {
   if (!elastic() || verdict.has_value()) {
     reconcile_due = false;
@@ -74,8 +74,8 @@ bool Membership::State::SomeGoOn() const {
   });
 }
 
-// Some have done their part, and nothing says that the others will not; or nobody is left who
-// could.
+// Some have finished, and nothing indicates that the others will not; or no worker is left that
+// could go on.
 bool Membership::State::IsFinishing() const {
   const bool some_finished = std::any_of(workers.begin(), workers.end(), [this](const Worker& w) {
     return w.life.finished() && w.last_world == epochs.current;
@@ -111,7 +111,7 @@ void Membership::State::ReportWaiting() {
                     alive, ")"));
 }
 
-// A survivor that does not ask for the next world hangs; the others don't wait for it for ever.
+// A survivor that does not ask for the next world hangs; the others wait for it for a limited time.
 void Membership::State::EvictLateSurvivors(absl::Time now) {
   if (now < epochs.together_since + spec.elastic->rejoin_timeout) return;
   for (Worker& worker : workers) {
@@ -124,7 +124,7 @@ void Membership::State::EvictLateSurvivors(absl::Time now) {
   }
 }
 
-// It hangs: the epoch ends for the others, `news` being why, and it counts as failed.
+// It hangs: the epoch ends for the others, with the reason `news`, and it counts as failed.
 void Membership::State::Evict(Worker* worker, const std::string& news, const std::string& meaning,
                               absl::Time now) {
   BreakEpoch(news);
@@ -141,7 +141,7 @@ void Membership::State::Evict(Worker* worker, const std::string& news, const std
   Fail(worker, std::move(hung), now);
 }
 
-// The grace of those who were to leave is over.
+// The grace of leaving workers is over.
 void Membership::State::StopOverdueLeavers(absl::Time now) {
   std::map<int, std::vector<int>> overdue;  // ranks that are in the epoch, by host
   for (Worker& worker : workers) {
@@ -171,8 +171,8 @@ void Membership::State::StopNow(Worker* worker, absl::Duration with_grace) {
   effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, {worker->id}, with_grace});
 }
 
-// Members of a world. Not those that are there now: who takes the place of one that failed may
-// start alone. Spares wait and compute nothing.
+// The largest number of members of a world, whoever is there now: the replacement of a failed
+// worker may start alone. Spares wait and compute nothing.
 int Membership::State::MostOn(const Host& host) const {
   return elastic() ? std::min(host.slots.slots, spec.max_workers) : 0;
 }
@@ -243,7 +243,7 @@ void Membership::State::SignalChange(absl::Time now) {
   Note(Notice::Kind::kEpochChanging, reason);
 }
 
-// Why another world is wanted although this one could go on; empty: none is.
+// Why another world is wanted although this one could go on; empty: none is wanted.
 std::string Membership::State::WantedChange(absl::Time now) const {
   std::vector<std::string> leaving_hosts, shrunk_hosts;
   int staying = 0, ready = 0, on_their_way = 0;
@@ -270,7 +270,7 @@ std::string Membership::State::WantedChange(absl::Time now) const {
   for (std::vector<std::string>* some : {&leaving_hosts, &shrunk_hosts}) {
     some->erase(std::unique(some->begin(), some->end()), some->end());
   }
-  // If too few would be left, somebody may still come to take over.
+  // If too few would be left, another worker may still come to take over.
   const bool go = staying + ready >= spec.min_workers || now >= patience_ends;
   if (some_leave && go) {
     return leaving_hosts.empty() ? absl::StrCat("fewer slots on ", phrases::Hosts(shrunk_hosts))

@@ -1,4 +1,4 @@
-// How a job ends: exits are judged, a verdict is found, and everything is wound up.
+// The end of a job: evaluates exits, finds the verdict, and stops everything.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// How long after its grace a worker may take to be reported gone.
+// How long after its grace a worker's exit may take to be reported.
 constexpr absl::Duration kPatience = absl::Seconds(5);
 
 }  // namespace
@@ -40,8 +40,8 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
   if (!verdict.has_value()) DecideOutcome(news, now);
 }
 
-// The verdict did not wait for the end of the one whose fault it is. Its last words belong there
-// all the same, and its exit unless that may have been our doing.
+// The verdict did not wait for the exit of the worker at fault. Its last lines belong into the
+// verdict, and so does its exit unless the daemon may have caused that.
 void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited& exited) {
   if (elastic() || verdict->success || verdict->rank != worker.place.rank) return;
   if (worker.life.finished()) return;
@@ -53,7 +53,7 @@ void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited
   verdict = failures.Build();
 }
 
-// Ends what this worker has parked, except for exchanges: those end when the epoch breaks or is
+// Ends this worker's parked calls, except for exchanges: those end when the epoch breaks or is
 // left.
 void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
   if (worker->join.has_value()) Answer(worker->join->call, status);
@@ -61,9 +61,8 @@ void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
   for (const WatchRequested& watch : epochs.watches.TakeOf(worker->id)) Answer(watch.call, status);
 }
 
-// Somebody has come to an end, well or badly; `news` says who. Finds the verdict if it is time,
-// else breaks the epoch if it can't go on. A failure that is only a consequence waits a little for
-// its cause.
+// A process has ended, well or badly; `news` names it. Finds the verdict if it is time, else breaks
+// the epoch if it can't go on. A failure that is only a consequence waits a little for its cause.
 void Membership::State::DecideOutcome(const std::string& news, absl::Time now) {
   if (!failures.HasEnd()) {
     if (!workers.AllGone()) return;
@@ -177,7 +176,7 @@ void Membership::State::StopLiveWorkers() {
   }
   for (const Host& host : hosts) {
     std::vector<WorkerId>& there = by_host[hosts.IndexOf(host)];
-    // The agent of a host that is away will be told when it is back.
+    // The agent of a host that is away gets the command when it is back.
     if (there.empty() || !host.agent.has_value()) continue;
     effects.push_back(StopWorkersEffect{*host.agent, host.slots.host, std::move(there), grace});
   }
@@ -213,7 +212,7 @@ void Membership::State::EndHost(Incarnation agent, const std::string& host,
   effects.push_back(std::move(effect));
 }
 
-// Somebody does not go, or its agent does not say so. The launcher must not wait for it forever.
+// A worker does not end, or its agent does not report it. The launcher must not wait without limit.
 void Membership::State::FinishAnyway() {
   std::vector<std::string> on_hosts;
   for (Host& host : hosts) {

@@ -1,4 +1,4 @@
-// Hosts attach and are lost; once all are there, the workers are started.
+// The hosts of a job: they attach and are lost; once all are attached, the workers are started.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -22,8 +22,8 @@ void Membership::State::On(const HostJoined& event, absl::Time now) {
   StartWhenComplete();
 }
 
-// Nothing starts before everybody is there, so that a job that lacks a host has not run a single
-// line of the user's.
+// Nothing starts before all hosts are attached, so that a job that lacks a host has not run a
+// single line of the user's.
 void Membership::State::StartWhenComplete() {
   const bool complete = std::none_of(hosts.begin(), hosts.end(), [](const Host& host) {
     return host.expected && !host.agent.has_value();

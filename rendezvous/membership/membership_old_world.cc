@@ -1,5 +1,5 @@
-// Hosts that are lost may only be cut off, and their workers train on until their agent has
-// noticed. That is of no consequence while the newest world lacks a member; if it may still be
+// Cut-off hosts: a lost host may only be cut off, and its workers train on until their agent has
+// noticed. That has no effect while the newest world lacks a member. If the world may still be
 // complete, it must have ended before another one begins.
 #include <algorithm>
 
@@ -10,14 +10,14 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// The most that the other end of a connection notices its silence later than this one does.
+// The largest delay with which the other end of a connection notices the silence after this one.
 constexpr absl::Duration kSilence = absl::Seconds(4);
-// For an agent that is there again to kill whom it was told to.
+// The time for a returned agent to kill the workers that it was asked to.
 constexpr absl::Duration kKillTime = absl::Seconds(1);
 
 }  // namespace
 
-// Its agent kills it once it has looked for the daemon for as long as it was told to. REQUIRES: the
+// Its agent kills it after it has tried to reach the daemon for the agreed time. REQUIRES: the
 // agent was lost now.
 void Membership::State::MarkUnreachable(Worker* worker, absl::Time now) {
   const bool trains = worker->life.member() && !worker->join.has_value();
@@ -27,7 +27,7 @@ void Membership::State::MarkUnreachable(Worker* worker, absl::Time now) {
   worker->may_train_until = (was_away ? away_until : now + spec.reattach_timeout) + kSilence;
 }
 
-// The agent of its workers is there again, or another one in its place.
+// The agent of its workers has returned, or another one in its place.
 void Membership::State::MarkReachable(const Host& host, absl::Time now) {
   for (Worker& worker : workers) {
     if (&HostOf(worker) != &host) continue;
@@ -35,8 +35,8 @@ void Membership::State::MarkReachable(const Host& host, absl::Time now) {
   }
 }
 
-// When the newest world has surely ended, if all of its members went out of sight while they
-// trained; InfinitePast: somebody is known to have left it.
+// When the newest world has surely ended, if all of its members were cut off while they trained;
+// InfinitePast: some member is known to have left it.
 absl::Time Membership::State::OldWorldEnds() const {
   absl::Time end = absl::InfinitePast();
   for (const Worker& worker : workers) {

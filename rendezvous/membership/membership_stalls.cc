@@ -1,4 +1,4 @@
-// Who keeps the others waiting: asked what they do, told to people, and in the end stopped.
+// Stalls: the daemon samples the missing ranks, reports the stall to users, and finally stops them.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -13,11 +13,11 @@
 namespace hvd::rendezvous::membership {
 namespace {
 
-// For an agent to say what its worker is doing.
+// The time for an agent to send a worker's sample.
 constexpr absl::Duration kSampleTime = absl::Seconds(2);
-// In one line; of others only the ranks.
+// The number of ranks described in one line; of others only the numbers are given.
 constexpr size_t kMostDescribed = 4;
-// A job of thousands is not asked for all of its stacks.
+// The limit of samples: a job of thousands is not asked for all of its stacks.
 constexpr size_t kMostSampled = 16;
 
 std::vector<int> MissingRanks(const StallReported& report) {
@@ -84,7 +84,7 @@ absl::Time Membership::State::NextStallDeadline() const {
   return next;
 }
 
-// Tells those of which enough is known.
+// Reports the stalls of which enough is known.
 void Membership::State::ReportStalls(absl::Time now) {
   for (auto next = epochs.stalls.begin(); next != epochs.stalls.end();) {
     const bool is_past =
@@ -139,7 +139,7 @@ std::string Membership::State::Describe(int rank, const Stall& stall) const {
   return phrases::RankOnHost(rank, member.host) + doing;
 }
 
-// The others go on without them, and with what takes their places.
+// The others go on without them, and with their replacements.
 void Membership::State::EvictStalled(const Stall& stall, absl::Time now) {
   for (const int rank : MissingRanks(stall.report)) {
     Worker* worker = workers.Find(epochs.world->members[rank].worker.id);

@@ -1,4 +1,4 @@
-// What the membership machine knows, and its transitions, one source file a theme. Included by
+// The state of the membership machine, and its transitions, one source file per theme. Included by
 // membership*.cc only.
 #ifndef RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_
 #define RENDEZVOUS_MEMBERSHIP_MEMBERSHIP_STATE_H_
@@ -26,27 +26,26 @@
 
 namespace hvd::rendezvous::membership {
 
-// Three parts, each with its invariants: Hosts, Workers and Epochs. Beside them: how the job starts
-// and ends, and what an elastic job forgives.
+// Three parts, each with its invariants: Hosts, Workers and Epochs. Beside them: the start and the
+// end of the job, and the failure budget of an elastic job.
 //
 // Invariants of the whole:
 // - a parked call is in exactly one of Worker::join, watches and rounds, and leaves it together
 //   with the effect that answers it; none is parked after the verdict;
-// - in a static job every world has all workers in it, so a worker that has gone means that no
-//   world can follow.
+// - in a static job every world has all workers in it, so after a worker has gone no world can
+//   follow.
 //
-// Of what every worker causes, nothing looks at all workers or hosts each time: jobs are large.
+// Handlers of per-worker events must not scan all workers or hosts: jobs are large.
 struct Membership::State {
   using Life = lifecycle::WorkerLifecycle::Life;
   using Move = lifecycle::WorkerLifecycle::Move;
 
-  // For workers on their way to their first world, once there are enough for it without them.
+  // For workers on their way to their first world, when there are enough for it without them.
   static constexpr absl::Duration kFormPatience = absl::Seconds(10);
 
   State(policy::JobSpec job_spec, absl::Time now, const ReconcileThrottle& reconcile_throttle);
 
-  // membership.cc: all but `spec` and `throttle`, and `effects`, which is empty between
-  // events
+  // membership.cc: all but `spec` and `throttle`, and `effects`, which is empty between events
   template <typename Fields>
   void Keep(Fields& fields);
 
@@ -131,12 +130,12 @@ struct Membership::State {
   absl::Time NextFreeSlot() const;
   void SignalChange(absl::Time now);
   std::string WantedChange(absl::Time now) const;
-  absl::Time NextChange() const;            // when WantedChange may answer otherwise
-  bool IsLive(const Worker& worker) const;  // runs, and is meant to
+  absl::Time NextChange() const;            // when the result of WantedChange may change
+  bool IsLive(const Worker& worker) const;  // running, and meant to be
   bool IsLeaving(const Worker& worker) const;
   bool IsSurvivor(const Worker& worker) const;  // of the newest world
   bool IsReadyNewcomer(const Worker& worker) const;
-  bool SomeGoOn() const;  // members of the newest world, to the next
+  bool SomeGoOn() const;  // from the newest world to the next
   bool IsFinishing() const;
 
   // membership_failures.cc: how a job takes the ends of its workers and worlds

@@ -1,4 +1,4 @@
-// How the machine explains itself.
+// The views of the machine's state: explanations, GetStatus, and invariants.
 #include <algorithm>
 #include <utility>
 

@@ -12,14 +12,14 @@
 
 namespace hvd::rendezvous::membership {
 
-// Found by call and by worker, each in logarithmic time; taken out in the order of the calls'
+// Found by call and by worker, each in logarithmic time; removed in the order of the calls'
 // numbers. Not thread-safe.
 class ParkedWatches {
  public:
   void Add(const WatchRequested& watch);
 
-  // Takes out: that call's, if it is here; all of a worker's; those that don't know of a change;
-  // all.
+  // Remove and return: the watch of that call, if it is here; all of a worker; those unaware of a
+  // change; all.
   std::optional<WatchRequested> Take(CallId call);
   std::vector<WatchRequested> TakeOf(WorkerId worker);
   std::vector<WatchRequested> TakeUnaware();

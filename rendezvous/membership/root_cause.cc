@@ -81,7 +81,7 @@ const RootCause::Failure& RootCause::Chosen() const {
   return cause != failures_.end() ? *cause : failures_.front();
 }
 
-// Who that is, the exception says in the engine's words (worker_runtime/engine/engine_end.cc).
+// The exception names the rank in the engine's wording (worker_runtime/engine/engine_end.cc).
 const RootCause::Failure* RootCause::LeftFirst() const {
   const Failure& cause = Chosen();
   if (!cause.caused_by_peer) return nullptr;
@@ -91,7 +91,7 @@ const RootCause::Failure* RootCause::LeftFirst() const {
   return left == left_.end() ? nullptr : &*left;
 }
 
-// Takes the verdict from who failed to who left.
+// Moves the blame from the worker that failed to the one that left.
 void RootCause::Blame(const Failure& left, Verdict& verdict) const {
   verdict.summary =
       absl::StrCat(phrases::RankOnHost(left.rank, left.host),

@@ -1,5 +1,5 @@
-// Finds out which failure came first. When one worker dies, the others fail as well, because
-// collectives with it break; their exits often arrive before its own.
+// The root cause of a job's failure: the failure that came first. When one worker dies, the others
+// fail as well, because collectives with it break; their exits often arrive before its own.
 #ifndef RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_
 #define RENDEZVOUS_MEMBERSHIP_ROOT_CAUSE_H_
 
@@ -11,23 +11,23 @@
 
 namespace hvd::rendezvous::membership {
 
-// Collects the failures of a job and chooses the root cause: the earliest that is not a mere
-// consequence (the worker said that a peer was to blame), else the worker that left in good order
-// and that the earliest says it failed for want of, else the earliest. A worker's place in the
-// order is that of its first sign: its own word, or its end. Not thread-safe.
+// Collects the failures of a job and chooses the root cause: the earliest failure that is not a
+// mere consequence (the worker reported that a peer was to blame). If all are consequences: the
+// worker that left cleanly and whose absence the earliest failure names. Else the earliest failure.
+// A worker's place in the order is that of its first sign: its own report, or its end. Not
+// thread-safe.
 class RootCause {
  public:
-  // The worker's own word that it failed; its last word counts.
+  // The worker's own report that it failed; its last report counts.
   void Said(int rank, const std::string& host, absl::string_view exception, bool caused_by_peer);
 
-  // The worker's process is ending, how is not known yet.
+  // The worker's process is ending; how is not known yet.
   void Dying(int rank, const std::string& host) { Of(rank, host); }
 
-  // The worker's process has ended in failure. With exit code 0 this means: without having
-  // finished.
+  // The worker's process has ended in failure. Exit code 0 means here: without having finished.
   void Exited(int rank, const std::string& host, const WorkerExited& exited);
 
-  // The worker has left in good order.
+  // The worker has left cleanly.
   void Left(int rank, const std::string& host);
 
   // It is in a world again.
@@ -36,17 +36,17 @@ class RootCause {
   // The host is gone, and all its workers with it.
   void HostLost(const std::string& host, absl::string_view reason);
 
-  // The worker did not fail after all (it finished, or goes on in a next world): forgets what it
-  // said.
+  // The worker did not fail after all (it finished, or goes on in a next world): removes its
+  // report.
   void Retract(int rank);
 
-  // Whether a process or a host has come to a bad end, so that the job can't succeed any more.
+  // Whether a process or a host has ended badly, so that the job can't succeed any more.
   bool HasEnd() const;
 
-  // Whether the choice would stay the same whatever is learned later, and its exit is known.
+  // Whether no later event would change the choice, and the exit of the chosen one is known.
   bool IsCertain() const;
 
-  // The verdict as far as things are known.   REQUIRES: HasEnd()
+  // The verdict as far as it is known. REQUIRES: HasEnd()
   Verdict Build() const;
 
   // See rendezvous/snapshot/fields.h.

@@ -25,18 +25,18 @@ struct Worker {
   Placement place;  // in its newest world; before its first one: as planned when it was started
   int slot = 0;     // on its host
   int64_t pid = 0;
-  std::optional<Incarnation> incarnation;  // of the newest process that has spoken
+  std::optional<Incarnation> incarnation;  // of the newest process that has called
   std::set<Incarnation> superseded;        // of the processes before it
   std::optional<JoinRequested> join;       // its parked call
   lifecycle::WorkerLifecycle life;
   Epoch last_world;       // the newest that it was in; 0: none yet
-  uint64_t commit = 0;    // the newest that it can restore, by its own word
-  std::string exception;  // its own word on why it fails
+  uint64_t commit = 0;    // the newest that it can restore, as reported by it
+  std::string exception;  // the error for which it fails, as reported by it
   bool caused_by_peer = false;
   absl::Time may_train_until = absl::InfinitePast();  // its host was lost, or only cut off
   absl::Time ready_since;                             // of its parked call
   absl::Time stop_at = absl::InfiniteFuture();        // if it has not gone by then
-  std::vector<std::string> stderr_tail;               // that it has left behind
+  std::vector<std::string> stderr_tail;               // the last lines that it has left
 
   template <typename Fields>
   void Keep(Fields& fields) {
@@ -56,7 +56,7 @@ struct Worker {
 // - `live` counts the workers that are not gone, and each host's those that are there;
 // - two workers that are not gone never share a slot;
 // - every worker's lifecycle has only made moves that its table has;
-// - who is gone has no parked call, and who has one is not failing.
+// - a worker that is gone has no parked call, and one with a parked call is not failing.
 //
 // Not thread-safe.
 class Workers {
@@ -74,18 +74,18 @@ class Workers {
     return static_cast<size_t>(&worker - workers_.data());
   }
 
-  // Null: there is none, or it is forgotten.
+  // Null: there is none, or it has been forgotten.
   Worker* Find(WorkerId id);
 
   // REQUIRES: its id is larger than all others.
   Worker& Add(Worker worker, Hosts* hosts);
-  // It is gone. `how` is EndWell or EndBadly; nothing if it was gone already.
+  // The worker is gone. `how` is EndWell or EndBadly; no effect if it was gone already.
   void End(Worker* worker, lifecycle::WorkerLifecycle::Move how, Hosts* hosts);
-  // Forgets those that are gone and were not in this world.
+  // Forgets workers that are gone and were not in this world.
   void ForgetGone(Epoch newest);
 
   bool AllGone() const { return live == 0; }
-  // How they end is still to be heard.
+  // Whether some are failing: how they end is not known yet.
   bool SomeFail() const;
   bool SomeAsk() const;
   std::set<Slot> TakenSlots() const;
@@ -100,9 +100,9 @@ class Workers {
     return ranks;
   }
 
-  // Whether all have a host. What is read from a file may be anything.
+  // Whether all have a valid host. Data read from a file may be anything.
   bool HaveHosts(const Hosts& hosts) const;
-  // Empty: the invariants hold; else which one does not.
+  // Empty: the invariants hold; else the violated one.
   std::string Check(const Hosts& hosts) const;
 
   // See rendezvous/snapshot/fields.h. All but `first_late`, which only saves time.
@@ -111,7 +111,7 @@ class Workers {
     fields("workers", workers_, "live", live, "last_id", last_id);
   }
 
-  int live = 0;           // that are not gone
+  int live = 0;           // number of workers that are not gone
   size_t first_late = 0;  // static jobs: a worker that may not have asked; all before it have
   uint64_t last_id = 0;   // elastic jobs: the newest
 

@@ -1,4 +1,4 @@
-// Pieces of the sentences in which the machine explains itself.
+// Phrases of the machine's messages: ranks, hosts, counts.
 #ifndef RENDEZVOUS_PHRASES_PHRASES_H_
 #define RENDEZVOUS_PHRASES_PHRASES_H_
 
@@ -21,7 +21,7 @@ std::string Hosts(const std::vector<std::string>& hosts);
 // "1 rank", "4 ranks"
 std::string Count(int count, absl::string_view noun);
 
-// What a client or a process said, fit for one line: line breaks become spaces, the ends are
+// A text of a client or a process, fit for one line: line breaks become spaces, the ends are
 // trimmed.
 std::string OneLine(absl::string_view text);
 

@@ -1,10 +1,10 @@
-// A worker's place in a world.
+// The placement of a worker in a world: its ranks and the sizes they count to.
 #ifndef RENDEZVOUS_PLACEMENT_PLACEMENT_H_
 #define RENDEZVOUS_PLACEMENT_PLACEMENT_H_
 
 namespace hvd::rendezvous::placement {
 
-// By default that of a worker on its own. proto/placement.proto is the same for messages.
+// By default that of a single worker. The message is in proto/placement.proto.
 struct Placement {
   int rank = 0;
   int size = 1;

@@ -1,4 +1,4 @@
-// Which rank runs on which host.
+// The assignment of ranks to the slots of hosts.
 #ifndef RENDEZVOUS_PLACEMENT_SLOT_PLAN_H_
 #define RENDEZVOUS_PLACEMENT_SLOT_PLAN_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd::rendezvous::placement {
 
-// A host as far as placement goes.
+// A host as placement sees it.
 struct HostSlots {
   std::string host;  // as the user wrote it
   int slots = 0;

@@ -1,4 +1,4 @@
-// Who gets which rank when a world is formed again.
+// The assignment of ranks to the members of a next world.
 #ifndef RENDEZVOUS_PLACEMENT_WORLD_PLAN_H_
 #define RENDEZVOUS_PLACEMENT_WORLD_PLAN_H_
 
@@ -10,7 +10,7 @@
 
 namespace hvd::rendezvous::placement {
 
-// A worker that could be in the next world.
+// A possible member of the next world.
 struct Candidate {
   int host = 0;            // index into the job's hosts
   int slot = 0;            // on that host; no two candidates share one
@@ -23,13 +23,12 @@ struct PlannedMember {
   Placement place;
 };
 
-// The members in rank order, at most `max_workers`: those of the world before come first in the
-// choice, the others in the candidates' order.
+// The members in rank order, at most `max_workers`: those of the world before are chosen first,
+// then the others in the candidates' order.
 // - The leader, rank 0, holds the newest commit; of several such, the one with the lowest previous
 //   rank.
 // - The members of a host have neighbouring ranks: the leader's host first, then hosts by the
-// lowest
-//   previous rank there, then hosts without one by index.
+//   lowest previous rank there, then hosts without one by index.
 // - On a host, members of the world before keep their order (the leader apart), newcomers follow.
 // - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot takes its local
 //   rank, and with it its device, while the survivors keep theirs.

@@ -1,4 +1,4 @@
-// How many failures a job is forgiven, and how soon a slot is used again after one.
+// The failure budget of a job, and the cooldown of its slots.
 #ifndef RENDEZVOUS_POLICY_RESTART_BUDGET_H_
 #define RENDEZVOUS_POLICY_RESTART_BUDGET_H_
 
@@ -19,9 +19,9 @@ class RestartBudget {
  public:
   explicit RestartBudget(FailureBudget budget) : budget_(budget) {}
 
-  // Counts one. False: it was one too many.
+  // Counts one. False: it exceeds the budget.
   bool Spend(absl::Time now);
-  // How many more would be forgiven now.
+  // How many more the budget allows now.
   int Left(absl::Time now) const;
   int total() const { return total_; }
   const FailureBudget& budget() const { return budget_; }
@@ -38,21 +38,21 @@ class RestartBudget {
   int total_ = 0;
 };
 
-// The health of each slot: after a failure it rests, longer each time, and all is forgotten a quiet
-// time after the rest. Not thread-safe.
+// The health of each slot: after a failure it rests, longer each time; everything is forgotten
+// after a quiet time that follows the rest. Not thread-safe.
 class SlotHealth {
  public:
   static constexpr absl::Duration kQuietTime = absl::Minutes(5);
 
-  // Empty: some failures cost no rest, then Cooldown's defaults apply.
+  // Empty: some failures cost no rest; for the others Cooldown's defaults apply.
   explicit SlotHealth(std::optional<Cooldown> cooldown) : cooldown_(cooldown) {}
 
-  // Returns the rest that this failure costs. Without a cooldown that was asked for, `free`
-  // failures in a row cost none.
+  // Returns the rest that this failure costs. Without an explicit cooldown, `free` failures in a
+  // row cost none.
   absl::Duration Failed(const std::string& host, int slot, int free, absl::Time now);
   // No slot has ever failed.
   bool empty() const { return slots_.empty(); }
-  // InfinitePast if it may be used.
+  // InfinitePast if the slot may be used.
   absl::Time RestsUntil(const std::string& host, int slot, absl::Time now) const;
 
   // See rendezvous/snapshot/fields.h.
@@ -73,7 +73,7 @@ class SlotHealth {
       fields("failures", failures, "last_ns", last, "rests_until_ns", rests_until);
     }
   };
-  // Nothing of it counts any more.
+  // The slot's failures no longer count.
   static bool Forgiven(const Slot& health, absl::Time now) {
     return now - std::max(health.last, health.rests_until) > kQuietTime;
   }

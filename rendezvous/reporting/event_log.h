@@ -1,4 +1,4 @@
-// What happens to a job, as a file for programs: one JSON object a line.
+// The event log of a job, a file for programs: one JSON object per line.
 #ifndef RENDEZVOUS_REPORTING_EVENT_LOG_H_
 #define RENDEZVOUS_REPORTING_EVENT_LOG_H_
 
@@ -30,18 +30,20 @@ std::string EventLogLine(const membership::Notice& notice, absl::Time wall_time)
 // a worker is to blame; "text" (the verdict's summary).
 std::string EventLogLine(const membership::Verdict& verdict, absl::Time wall_time);
 
-// The line in the place of so many others: "time", kind "lines_dropped", "count", "text".
+// The line in place of `count` others: "time", kind "lines_dropped", "count", "text".
 std::string EventLogDroppedLine(uint64_t count, absl::Time wall_time);
 
-// Appends to a file, a whole line a write, so that readers that follow it see whole lines.
-// Thread-safe. A disk or a reader that is slow, full or hangs costs lines, not the job: they are
-// written by a thread of the log's own (base/os/line_writer.h).
+// Appends to a file, one write per whole line, so that readers that follow it see whole lines.
+// Thread-safe. A disk or a reader that is slow, full or hangs costs lines, not the job: the log has
+// a thread that writes them (base/os/line_writer.h).
 class EventLog {
  public:
-  // Makes the file if there is none.   InvalidArgument: it can't be opened for appending; says why.
+  // Makes the file if there is none.
+  // Errors:
+  //   - InvalidArgument: it can't be opened for appending; says why.
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path);
 
-  // Called once, with one line for people, when lines are lost; from a thread of its own; must not
+  // Called once, with one line for users, when lines are lost; from a separate thread; must not
   // block. After OnLost(nullptr) has returned, no call comes.
   void OnLost(std::function<void(const std::string& what)> callback);
 

@@ -1,4 +1,4 @@
-// What happened to a job, added up: for status and metrics.
+// The history of a job: counts and the newest notices, for status and metrics.
 #ifndef RENDEZVOUS_REPORTING_JOB_HISTORY_H_
 #define RENDEZVOUS_REPORTING_JOB_HISTORY_H_
 
@@ -18,7 +18,7 @@ namespace hvd::rendezvous::reporting {
 // A plain value. Pure.
 class JobHistory {
  public:
-  // As many of the newest notices are kept.
+  // The number of newest notices that are kept.
   static constexpr size_t kRecent = 20;
 
   struct Entry {

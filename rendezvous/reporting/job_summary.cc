@@ -6,7 +6,7 @@
 namespace hvd::rendezvous::reporting {
 namespace {
 
-// The same failure: from then on it is likely to go on so.
+// From this many equal failures on, more are likely.
 constexpr int kManyTimes = 3;
 
 std::string Ordinal(int n) {
@@ -75,11 +75,11 @@ JobSummary::Line JobSummary::Failed(const membership::Notice& notice, int before
   return {absl::StrCat(text, "; ", remaining, " of ", tally_.size(), " workers remain"), true};
 }
 
-// What was there in full before is folded.
+// A text that was shown in full before is shortened.
 std::string JobSummary::FailedText(const membership::Notice& notice) const {
   const std::string cause = JobTally::CauseOf(notice.text);
   const int times = tally_.failures_by(cause);
-  // "exit code 3" is no longer than that it is the same.
+  // "exit code 3" is no longer than the reference to it.
   const bool says_much =
       !absl::StartsWith(cause, "exit code") && !absl::StartsWith(cause, "killed");
   if (times == 1 || !says_much) return notice.text;

@@ -1,5 +1,5 @@
-// What a user wants to know of a job that changes while it runs: a line for each thing that
-// happens, and a summary at the end; both from notices, whose texts are sentences. Pure.
+// A running summary of a job for users: a line for each event, and a summary at the end; both from
+// notices, whose texts are sentences. Pure.
 #ifndef RENDEZVOUS_REPORTING_JOB_SUMMARY_H_
 #define RENDEZVOUS_REPORTING_JOB_SUMMARY_H_
 
@@ -15,23 +15,23 @@ namespace hvd::rendezvous::reporting {
 // Not thread-safe.
 class JobSummary {
  public:
-  // `min_workers`: with fewer than these a job can't go on.   `so_far`: of a job that another
-  // daemon has led before.
+  // `min_workers`: with fewer than these a job can't go on. `so_far`: the tally of a job that
+  // another daemon has led before.
   explicit JobSummary(int min_workers, JobTally so_far = {})
       : min_workers_(min_workers), tally_(std::move(so_far)) {}
 
   struct Line {
     std::string text;        // without a newline; never empty
-    bool important = false;  // for everybody, not only for those who want to know all
+    bool important = false;  // for all users, not only for those of verbose output
   };
-  // Takes note of it.
+  // Adds the notice and returns its line.
   Line Tell(const membership::Notice& notice, absl::Time now);
 
-  // As JobTally's.
+  // See JobTally.
   std::string Summary() const { return tally_.Summary(); }
 
  private:
-  // `before`: what remained of the world.
+  // `before`: the number of workers that remained of the world.
   Line Failed(const membership::Notice& notice, int before) const;
   std::string FailedText(const membership::Notice& notice) const;
 

@@ -1,5 +1,4 @@
-// How a job went so far, in numbers: what its last line says. From notices, whose texts are
-// sentences. Pure.
+// The tally of a job: the numbers in its last line. From notices, whose texts are sentences. Pure.
 #ifndef RENDEZVOUS_REPORTING_JOB_TALLY_H_
 #define RENDEZVOUS_REPORTING_JOB_TALLY_H_
 
@@ -23,12 +22,12 @@ class JobTally {
   void Observe(const membership::Notice& notice, absl::Time now);
 
   int worlds() const { return worlds_; }
-  // What the newest world had, and how many of those are known to run.
+  // The newest world's number, its size, and how many of its members are known to run.
   Epoch epoch() const { return epoch_; }
   int size() const { return size_; }
   int remaining() const { return remaining_; }
 
-  // What failed a worker, of a notice's text; and how often that did.
+  // The cause of a worker's failure, from a notice's text; and how often it occurred.
   static std::string CauseOf(absl::string_view text);
   int failures_by(const std::string& cause) const {
     const auto found = causes_.find(cause);

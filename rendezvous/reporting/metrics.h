@@ -1,4 +1,4 @@
-// Jobs as Prometheus sees them.
+// The metrics of jobs in Prometheus' text format.
 #ifndef RENDEZVOUS_REPORTING_METRICS_H_
 #define RENDEZVOUS_REPORTING_METRICS_H_
 

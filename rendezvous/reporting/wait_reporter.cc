@@ -28,7 +28,7 @@ Tally CountMembers(const membership::Membership::View& view) {
   return tally;
 }
 
-// Who runs on although others have finished; empty: nobody has, or nobody does.
+// The ranks that run on although others have finished; empty: none has finished, or none runs.
 std::string LastOnes(const membership::Membership::View& view) {
   const Tally tally = CountMembers(view);
   if (view.state != lifecycle::JobState::kRunning || tally.finished == 0 || tally.running.empty())

@@ -1,4 +1,5 @@
-// When to say that a job waits, and for what, so that nobody sits before a silent terminal. Pure.
+// The schedule of messages about what a job waits for, so that a user does not sit before a silent
+// terminal. Pure.
 #ifndef RENDEZVOUS_REPORTING_WAIT_REPORTER_H_
 #define RENDEZVOUS_REPORTING_WAIT_REPORTER_H_
 
@@ -15,26 +16,26 @@ namespace hvd::rendezvous::reporting {
 // limit.
 std::string WithPatience(absl::string_view explanation, absl::Duration left);
 
-// Some waiting is part of every job, so each kind is told only once it has lasted: hosts to come,
-// workers to get ready, a member that does not ask for the next world, one that does not call
-// hvd.init(), and one that runs on when the others have finished. Then it is told again, more and
-// more rarely, or soon when it is something else that is missing. Not thread-safe.
+// Some waiting is part of every job, so each kind is reported only after it has lasted: hosts to
+// attach, workers to get ready, a member that does not ask for the next world, one that does not
+// call hvd.init(), and one that runs on when the others have finished. It is repeated, less and
+// less often, or soon if something else is missing. Not thread-safe.
 class WaitReporter {
  public:
-  // Between two checks: while there is something to wait for, and otherwise.
+  // The time between two checks: while there is something to wait for, and otherwise.
   static constexpr absl::Duration kPollInterval = absl::Seconds(3);
   static constexpr absl::Duration kIdlePollInterval = absl::Seconds(60);
   static constexpr absl::Duration kPause = absl::Seconds(30);         // between two lines; doubles
   static constexpr absl::Duration kLongestPause = absl::Minutes(10);  // ... up to this
   static constexpr absl::Duration kChangePause = absl::Seconds(10);   // if the text is another one
 
-  // Takes a look at the job and returns a line to say, or nothing.
+  // Checks the job and returns a line to print, or nothing.
   std::string Check(const membership::Membership::View& view, absl::Time now);
 
-  // The next look is due soon.
+  // Makes the next check due soon.
   void WakeUp(absl::Time now) { due_ = std::min(due_, now + kPollInterval); }
 
-  // When Check is to be called again; InfinitePast before the first time.
+  // When Check must be called again; InfinitePast before the first time.
   absl::Time NextDue() const { return due_; }
 
  private:
@@ -49,8 +50,8 @@ class WaitReporter {
   static absl::Duration Patience(const Waiting& waiting);
   bool IsDue(const Waiting& waiting, absl::Time now) const;
 
-  Waiting waiting_;   // as it was told, or at first
-  absl::Time since_;  // it has been of this kind
+  Waiting waiting_;   // as last reported, or as first found
+  absl::Time since_;  // since when it has been of this kind
   absl::Time told_ = absl::InfinitePast();
   absl::Duration pause_;  // from the last line to the next
   absl::Time due_ = absl::InfinitePast();

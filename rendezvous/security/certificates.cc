@@ -91,7 +91,7 @@ absl::Status AddExtensions(X509* certificate, X509* issuer, CertificateRole role
   return add(NID_subject_alt_name, absl::StrCat("DNS:", dns_name));
 }
 
-// What `write` writes into a memory BIO.
+// The text that `write` writes into a memory BIO.
 template <typename Write>
 absl::StatusOr<std::string> ToPem(absl::string_view what, Write write) {
   std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), BIO_free);
@@ -101,7 +101,7 @@ absl::StatusOr<std::string> ToPem(absl::string_view what, Write write) {
   return std::string(data, static_cast<size_t>(size));
 }
 
-// What `read` makes of a PEM text; null: nothing.
+// The object that `read` makes of a PEM text; null: none.
 template <typename Read>
 auto FromPem(const std::string& pem, Read read) {
   std::unique_ptr<BIO, decltype(&BIO_free)> bio(

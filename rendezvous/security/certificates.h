@@ -29,7 +29,8 @@ struct CertifiedKey {
 
 enum class CertificateRole { kAuthority, kServer, kClient };
 
-// All functions: Internal if OpenSSL fails; the message says at which step and why.
+// Errors of all functions here, unless they list others:
+//   - Internal: OpenSSL failed; says at which step and why.
 
 // Makes a key and a certificate for it. `common_name` is cut to the 64 bytes that X.509 allows.
 // `dns_name` is the only name that a client accepts from a server; empty: none. `issuer` is null
@@ -41,8 +42,10 @@ absl::StatusOr<CertifiedKey> Certify(CertificateRole role, absl::string_view com
 absl::StatusOr<std::string> CertificatePem(const CertifiedKey& certified);
 absl::StatusOr<std::string> PrivateKeyPem(const CertifiedKey& certified);
 
-// Whether these are PEM texts of an authority's certificate, and of a certificate and its key.
-// Thread-safe.   InvalidArgument: they are not; says which.
+// Checks that these are PEM texts of an authority's certificate, and of a certificate and its key.
+// Thread-safe.
+// Errors:
+//   - InvalidArgument: they are not; says which.
 absl::Status CheckPem(const std::string& authority, const std::string& certificate,
                       const std::string& key);
 

@@ -1,4 +1,4 @@
-// For which host a peer's certificate was issued.
+// The host for which a peer's certificate was issued.
 #ifndef RENDEZVOUS_SECURITY_PEER_HOST_H_
 #define RENDEZVOUS_SECURITY_PEER_HOST_H_
 
@@ -10,12 +10,13 @@
 
 namespace hvd::rendezvous::security {
 
-// What was given to JobAuthority::IssueForHost, as far as a certificate can hold it; kAnyHost for a
-// peer that shows no certificate, which only a server without TLS lets in.
+// The argument of JobAuthority::IssueForHost, as far as a certificate can hold it. kAnyHost for a
+// peer without a certificate, which only a server without TLS accepts.
 std::string PeerHost(const grpc::AuthContext& context);
 
-// Whether a peer of that host (see PeerHost) may act for `host`.
-//   PermissionDenied: it may not; names both.
+// Checks that a peer of that host (see PeerHost) may act for `host`.
+// Errors:
+//   - PermissionDenied: it may not; names both.
 absl::Status CheckPeerHost(absl::string_view peer_host, absl::string_view host);
 
 }  // namespace hvd::rendezvous::security

@@ -55,16 +55,16 @@ class TokenSource : public grpc::MetadataCredentialsPlugin {
   const std::string token_;
 };
 
-// gRPC says on stderr, in words of its own, what strangers do at a port: a line for each scanner
-// that speaks no TLS. What is our matter comes as a status; so only why it aborts is worth a line.
+// gRPC logs on stderr what strangers do at a port: a line for each scanner that speaks no TLS. The
+// errors that concern us come as a status; so only the reason of an abort is worth a line.
 void LogOnlyAssertions(gpr_log_func_args* said) {
   if (!absl::StrContains(said->message, "assertion failed")) return;
   std::fprintf(stderr, "gRPC: %s:%d: %s\n", said->file, said->line, said->message);
 }
 
-// Whoever lets go of gRPC last shuts it down, and if that is one of its own threads, on a detached
-// thread: that would race with the end of the process, which then may not exit with its code. So
-// one reference is never given back.
+// The thread that releases gRPC last shuts it down, and if that is one of gRPC's own threads, on a
+// detached thread: that would race with the end of the process, which then may not exit with its
+// code. So one reference is never released.
 void KeepGrpc() {
   static std::once_flag once;
   std::call_once(once, [] {

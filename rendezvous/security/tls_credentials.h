@@ -1,4 +1,4 @@
-// A job's credentials in gRPC's terms: mutual TLS and the token, both on every call.
+// A job's credentials as gRPC credentials: mutual TLS and the token, both on every call.
 #ifndef RENDEZVOUS_SECURITY_TLS_CREDENTIALS_H_
 #define RENDEZVOUS_SECURITY_TLS_CREDENTIALS_H_
 
@@ -12,16 +12,17 @@
 
 namespace hvd::rendezvous::security {
 
-// The metadata key of the token. Services must not let it slip.
+// The metadata key of the token. Services must not leak it.
 inline constexpr char kTokenMetadataKey[] = "x-horovod-token";
 
-// For a server of one job: asks every client for a certificate of the job's CA, and every call for
-// the job's token. The check sits below the services, so that it covers all of them, the health
-// service and methods that don't exist included; who fails it gets UNAUTHENTICATED. Thread-safe.
+// For a server of one job: requires a certificate of the job's CA from every client, and the job's
+// token in every call. The check sits below the services, so that it covers all of them, including
+// the health service and methods that don't exist. A call that fails it gets UNAUTHENTICATED.
+// Thread-safe.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const PeerCredentials& credentials);
 
-// The same for a server of several jobs: `is_valid` judges each call's token, from any thread and
-// without blocking. Services see the token (kTokenMetadataKey), which tells them the job.
+// The same for a server of several jobs: `is_valid` checks each call's token, from any thread and
+// without blocking. Services see the token (kTokenMetadataKey), which identifies the job.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     const PeerCredentials& credentials, std::function<bool(absl::string_view)> is_valid);
 

@@ -28,7 +28,7 @@ constexpr size_t kMostBytes = 1 << 20;
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 constexpr absl::Duration kMoments = absl::Seconds(2);
 
-// What is wrong is said by ReadTokenFile; the parser would log it.
+// ReadTokenFile reports errors; the parser would log them.
 class Silence : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
@@ -42,12 +42,12 @@ absl::Status Wrong(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(About(path, why));
 }
 
-// Nobody but its owner may have written it, and that is us, or root.
+// Only its owner may have written it, and the owner must be this user or root.
 absl::Status CheckOwner(const struct stat& info, const std::string& path) {
   if (info.st_uid != geteuid() && info.st_uid != 0) {
     return Wrong(path, absl::StrCat("belongs to another user (uid ", info.st_uid, ")"));
   }
-  // The group may read it: so does Kubernetes give a pod its secrets.
+  // The group may read it: Kubernetes gives a pod its secrets in this way.
   if ((info.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
   return Wrong(path, absl::StrFormat("is open to other users (mode %04o), and it is a secret; "
                                      "chmod 600 closes it",
@@ -73,7 +73,7 @@ bool HoldsPartOf(int fd, const std::string& text) {
   const ssize_t size = read(fd, found.data(), found.size());
   if (size < 0) return false;
   found.resize(static_cast<size_t>(size));
-  // A file that is empty says nothing about whose it is.
+  // An empty file does not show its owner.
   return !found.empty() && absl::StartsWith(text, found);
 }
 

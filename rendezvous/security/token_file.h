@@ -1,5 +1,5 @@
-// A file with a job's credentials, for agents that nobody hands them over to: its writer, the
-// daemon, and its readers.
+// The file with a job's credentials, for agents that are not given them by a launcher: its writer,
+// the daemon, and its readers.
 #ifndef RENDEZVOUS_SECURITY_TOKEN_FILE_H_
 #define RENDEZVOUS_SECURITY_TOKEN_FILE_H_
 
@@ -19,8 +19,8 @@ namespace hvd::rendezvous::security {
 // Protobuf's text format. Not thread-safe.
 class TokenFile {
  public:
-  // Writes a file that only its owner can read. One that is there already and has these same
-  // credentials, even if cut short, is taken over.
+  // Writes a file that only its owner can read. An existing file with these same credentials, even
+  // if truncated, is taken over.
   // Errors:
   //   - AlreadyExists: there is another file; it is left alone.
   //   - InvalidArgument: it can't be made there; says why.
@@ -30,7 +30,7 @@ class TokenFile {
   TokenFile(const TokenFile&) = delete;
   TokenFile& operator=(const TokenFile&) = delete;
 
-  // Lets the file be when this object goes.
+  // Leaves the file in place when this object is destroyed.
   void Keep() { keep_ = true; }
 
  private:
@@ -43,12 +43,11 @@ class TokenFile {
 // Errors:
 //   - NotFound: it is not there, or empty.
 //   - InvalidArgument: it can't be read, is another user's (but root's) or open to others (its
-//   group
-//     may read it), or holds something else; one line that names the file.
+//     group may read it), or holds something else; one line that names the file.
 absl::StatusOr<pb::Credentials> ReadTokenFile(const std::string& path);
 
-// The same, when there is one: it looks again and again for so long. `on_wait` is called once, if
-// it takes more than moments.
+// The same, but retries until the file is there, for at most `timeout`. `on_wait` is called once,
+// if it takes more than moments.
 absl::StatusOr<pb::Credentials> AwaitTokenFile(const std::string& path, absl::Duration timeout,
                                                const std::function<void()>& on_wait,
                                                Clock& clock = Clock::Real());

@@ -14,7 +14,7 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// Far beyond any host; keeps what one hello can make the daemon plan for within bounds.
+// Far beyond any host; bounds what one hello can make the daemon plan for.
 constexpr uint32_t kMostSlots = 1 << 16;
 
 uint32_t ToMilliseconds(absl::Duration grace) {
@@ -60,7 +60,7 @@ membership::WorkerSampled ToEvent(const pb::WorkerSampled& sampled) {
           {sampled.stack().begin(), sampled.stack().end()}};
 }
 
-// Whom the message is about; none: the host.
+// The worker that the message is about; none: it is about the host.
 std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
   switch (message.message_case()) {
     case pb::AgentMessage::kStarted:

@@ -1,4 +1,4 @@
-// The agents' streams, as events and effects.
+// The service of the agents' streams: translates messages to events, and effects to commands.
 #ifndef RENDEZVOUS_SERVER_AGENT_SERVICE_H_
 #define RENDEZVOUS_SERVER_AGENT_SERVICE_H_
 
@@ -19,13 +19,13 @@ namespace hvd::rendezvous::server {
 class AgentStream;
 
 struct AgentServiceOptions {
-  pb::AgentWelcome welcome;  // for every agent that is taken in
+  pb::AgentWelcome welcome;  // for every agent that is accepted
   std::function<void(membership::Event)>
       post;  // to the machine; from any of gRPC's threads; must not block
 };
 
-// Knows which agents are attached and translates between agent.proto and events.h. Thread-safe.
-// Must outlive the gRPC server it is registered with.
+// Keeps the attached agents and translates between agent.proto and events.h. Thread-safe. Must
+// outlive the gRPC server it is registered with.
 class AgentService final : public pb::Agent::CallbackService {
  public:
   explicit AgentService(AgentServiceOptions options);
@@ -33,7 +33,7 @@ class AgentService final : public pb::Agent::CallbackService {
   grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>* Attach(
       grpc::CallbackServerContext* context) override;
 
-  // Carry an effect out. One for an agent that is gone is ignored: the machine is being told.
+  // Carry an effect out. One for an agent that is gone is ignored: the machine gets an event.
   void Handle(const membership::StartWorkerEffect& effect);
   void Handle(const membership::StopWorkersEffect& effect);
   void Handle(const membership::SampleWorkerEffect& effect);
@@ -53,19 +53,20 @@ class AgentService final : public pb::Agent::CallbackService {
   friend class AgentStream;
   using StreamPtr = std::shared_ptr<AgentStream>;
 
-  // Takes the agent in, with the welcome as its first command, or says why not. One that comes
-  // again before its earlier stream was seen to end takes that one's place, unnoticed by the job.
+  // Accepts the agent, with the welcome as its first command, or returns the reason against it. An
+  // agent that attaches again before its earlier stream was seen to end replaces that stream,
+  // unnoticed by the job.
   absl::Status Welcome(const pb::AgentHello& hello, const StreamPtr& stream);
   absl::Status TakePlace(const pb::AgentHello& hello, const StreamPtr& stream, StreamPtr& replaced);
-  // What an agent that was welcomed says, and that its stream has ended. A stream that was replaced
-  // has no say.
+  // A message of an agent that was welcomed, and the end of its stream. A stream that was replaced
+  // has no effect.
   void Received(const AgentStream& stream, const std::string& host,
                 const pb::AgentMessage& message);
   void Left(const AgentStream& stream, const std::string& host, const std::string& reason);
   void Forget(const StreamPtr& stream);
-  // Whether the worker that a message is about, if any, may run on that host: what an agent says of
-  // another host's counts for nothing. Of workers from before the daemon's restart that is not
-  // known.
+  // Whether the worker that a message is about, if any, may run on that host: messages about
+  // another host's workers are ignored. The hosts of workers from before the daemon's restart are
+  // not known.
   bool MaySpeakFor(const std::string& host, const pb::AgentMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Send(const std::string& host, Incarnation agent, pb::AgentCommand command);

@@ -7,7 +7,7 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// gRPC does not tell why.
+// gRPC does not give the reason.
 constexpr char kConnectionEnded[] =
     "the connection to its agent has ended: the agent was killed, its host does not answer, or it "
     "was silent for longer than HOROVOD_AGENT_TIMEOUT_SECONDS";
@@ -85,8 +85,8 @@ void AgentStream::OnReadDone(bool ok) {
     if (TakeMessage()) StartRead(&incoming_);
     return;
   }
-  // The client ended its side, the connection broke, what came is no message, or this side has
-  // finished: gRPC doesn't tell.
+  // The client ended its side, the connection broke, the bytes are no message, or this side has
+  // finished: gRPC does not distinguish these.
   if (host_.empty()) return Close(NoHello(), Queued::kDrop);
   service_.Left(*this, host_, kConnectionEnded);
   Close(absl::OkStatus(), Queued::kDrop);

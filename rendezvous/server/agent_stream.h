@@ -1,4 +1,4 @@
-// One agent's stream, seen from the daemon.
+// The daemon's end of one agent's stream.
 #ifndef RENDEZVOUS_SERVER_AGENT_STREAM_H_
 #define RENDEZVOUS_SERVER_AGENT_STREAM_H_
 
@@ -16,11 +16,11 @@
 
 namespace hvd::rendezvous::server {
 
-// Reads for ever, writes one command at a time. Thread-safe. Lives until gRPC is done with it and
-// nobody else holds it.
+// Reads until the end of the stream, writes one command at a time. Thread-safe. Lives until gRPC is
+// done with it and there is no other owner.
 //
-// Its end: whoever calls Close first gives the status; the stream is finished at once if no write
-// is under way, else by the write that empties the queue.
+// Its end: the first call of Close determines the status. The stream is finished at once if no
+// write is under way, else by the write that empties the queue.
 class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::AgentCommand>,
                           public std::enable_shared_from_this<AgentStream> {
  public:
@@ -47,7 +47,7 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
   void OnDone() override;
 
  private:
-  // The next step of the write flow. Called without lock by whoever has set writing_.
+  // The next step of the write flow. Called without lock by the caller that has set writing_.
   void WriteOrFinish();
   bool TakeMessage();
 
@@ -59,7 +59,7 @@ class AgentStream final : public grpc::ServerBidiReactor<pb::AgentMessage, pb::A
   pb::AgentMessage incoming_;
   std::string host_;  // empty: not attached
 
-  pb::AgentCommand outgoing_;  // the write flow's: whoever has set writing_
+  pb::AgentCommand outgoing_;  // the write flow's: of the caller that has set writing_
 
   absl::Mutex mu_;
   std::deque<pb::AgentCommand> queue_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,4 @@
-// Whether a job can be as it is asked for.
+// The validity check of a job's specification.
 #ifndef RENDEZVOUS_SERVER_CHECK_SPEC_H_
 #define RENDEZVOUS_SERVER_CHECK_SPEC_H_
 
@@ -8,7 +8,8 @@
 
 namespace hvd::rendezvous::server {
 
-// InvalidArgument: says what contradicts what.
+// Errors:
+//   - InvalidArgument: names the contradiction.
 inline absl::Status CheckSpec(const policy::JobSpec& spec) {
   if (spec.min_workers < 1 || spec.max_workers < spec.min_workers) {
     return absl::InvalidArgumentError(absl::StrCat("a job can't have from ", spec.min_workers,

@@ -42,7 +42,7 @@ void Driver::Loop() {
   while (Next(batch)) {
     Work(batch);
     batch.clear();
-    // Also after a batch, or a busy queue would hold up time.
+    // Also after a batch, or a busy queue would delay deadlines.
     const absl::Time now = clock_.Now();
     const membership::Event tick = membership::Tick{};
     if (now >= NextDeadline() && Record({&tick}, now)) Apply(tick, now);

@@ -1,4 +1,4 @@
-// Turns the pure machine into a running one: one thread, one queue, one event at a time.
+// The driver of the pure machine: one thread, one queue, one event at a time.
 #ifndef RENDEZVOUS_SERVER_DRIVER_H_
 #define RENDEZVOUS_SERVER_DRIVER_H_
 
@@ -15,19 +15,20 @@
 
 namespace hvd::rendezvous::server {
 
-// What the driver drives: Membership's two functions, or a script in tests. Only the driver's
-// thread calls them.
+// The state machine under the driver: Membership's two functions, or a script in tests. Only the
+// driver's thread calls them.
 struct StateMachine {
   std::function<std::vector<membership::Effect>(const membership::Event&, absl::Time)> apply;
   std::function<absl::Time()> next_deadline;
-  // Makes events safe from a crash before they are applied, all that are at hand at a time; null:
-  // nothing is kept. False: it can't, and no event is applied any more.
+  // Persists a batch of events before they are applied. Null: no journal. Returns false on failure;
+  // the driver then applies no further event.
   std::function<bool(const std::vector<const membership::Event*>&, absl::Time)> record = nullptr;
 };
 
-// Thread-safe. Its thread applies the posted events in their order, those at hand as of one time,
-// and hands each effect to the handler before the next event is applied; when the machine's
-// deadline has passed it applies a Tick. Neither function nor handler is called under a lock.
+// Thread-safe. Its thread applies the posted events in their order; those queued at the same moment
+// get the same time. It hands each effect to the handler before the next event is applied. When the
+// machine's deadline has passed it applies a Tick. Neither function nor handler is called under a
+// lock.
 class Driver {
  public:
   using EffectHandler = std::function<void(membership::Effect)>;
@@ -42,16 +43,16 @@ class Driver {
   // Queues an event. Dropped once the driver has stopped.
   void Post(membership::Event event);
 
-  // Queues something to be done between two events, by the thread that owns the machine; at once if
-  // that is the caller. Dropped once the driver has stopped.
+  // Queues a task that the machine's thread runs between two events; runs it at once if that thread
+  // is the caller. Dropped once the driver has stopped.
   void Run(std::function<void()> task);
 
-  // How long the thread has been at what it does now; zero: it waits. It does nothing that takes
-  // longer than moments, but for a disk that hangs.
+  // How long the thread has been busy with its current work; zero: it waits. Nothing that it does
+  // takes longer than moments, except on a disk that hangs.
   absl::Duration BusyFor();
 
-  // Ends the thread after the event at hand and waits for it; what is queued is dropped. REQUIRES:
-  // not called from the thread itself.
+  // Ends the thread after the current event and waits for it; the queue is dropped. REQUIRES: not
+  // called from the thread itself.
   void Stop();
 
  private:
@@ -59,12 +60,12 @@ class Driver {
 
   void Enqueue(Item item);
   void Loop();
-  // Waits for the next item or deadline. False: the driver is to stop.
+  // Waits for the next item or deadline. False: the driver must stop.
   bool Next(std::vector<Item>& batch);
   bool Awake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool stopping() const;
   bool IsLoop() const;
-  // False: nothing is to be applied any more.
+  // False: no event may be applied any more.
   bool Record(const std::vector<const membership::Event*>& events, absl::Time now);
   void Work(std::vector<Item>& batch);
   void Apply(const membership::Event& event, absl::Time now);

@@ -40,7 +40,7 @@ void GrpcListener::Begin(std::unique_ptr<Door> door) {
   thread_ = std::thread([this] { loop_->Run(); });
 }
 
-// As gRPC's own listeners set up their connections.
+// Sets up the connection in the same way as gRPC's own listeners.
 void GrpcListener::Pass(Fd connection) {
   const int at_once = 1;
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));

@@ -1,4 +1,4 @@
-// Where a gRPC server gets its connections from.
+// The listening sockets of a gRPC server.
 #ifndef RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 #define RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 
@@ -14,24 +14,24 @@
 
 namespace hvd::rendezvous::server {
 
-// Accepts connections in gRPC's stead, which never accepts another one on a port where it once
-// could not, for lack of files. Owns its sockets and a thread. Not thread-safe.
+// Accepts connections in place of gRPC, which never accepts on a port again after a failure for
+// lack of descriptors. Owns its sockets and a thread. Not thread-safe.
 class GrpcListener {
  public:
   using Door = grpc::experimental::ExternalConnectionAcceptor;
 
-  // Connections that come wait for Begin.
-  //   InvalidArgument: not a numeric "address:port".   Unavailable: an address can't be listened
-  //   on; says which and why.
+  // Connections wait for Begin.
+  // Errors:
+  //   - InvalidArgument: not a numeric "address:port".
+  //   - Unavailable: an address can't be listened on; says which and why.
   static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(const std::vector<std::string>& listen);
-  // The server is told of no connection any more.
+  // The server gets no connection after this.
   ~GrpcListener();
 
   // With their real ports, in the order asked for.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // From now on connections go to `door`, whose server has started and stays up for longer than
-  // this. Once.
+  // From now on connections go to `door`, whose server has started and outlives this. Call once.
   void Begin(std::unique_ptr<Door> door);
 
  private:

@@ -1,4 +1,5 @@
-// For tests of services: a gRPC server without a network, and what a service posts.
+// An in-process gRPC server, without a network, for tests of services; and a queue of posted
+// values.
 #ifndef RENDEZVOUS_SERVER_IN_PROCESS_TEST_UTIL_H_
 #define RENDEZVOUS_SERVER_IN_PROCESS_TEST_UTIL_H_
 
@@ -51,8 +52,8 @@ Kind NextEvent(Inbox<membership::Event>& events) {
   return std::get<Kind>(events.Next());
 }
 
-// Serves `service` until it is destroyed; calls and streams must have ended or be about to end
-// then.
+// Serves `service` until it is destroyed. By then calls and streams must have ended or be about to
+// end.
 class InProcessServer {
  public:
   explicit InProcessServer(grpc::Service* service) {

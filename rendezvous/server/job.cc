@@ -18,7 +18,7 @@ uint32_t ToMilliseconds(absl::Duration duration) {
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 0, UINT32_MAX));
 }
 
-// What came of asking the job's thread for a report. Thread-safe.
+// The answer of the job's thread to a request for a report. Thread-safe.
 class ReportAnswer {
  public:
   // Null: there is none. The first call counts.
@@ -129,7 +129,7 @@ StateMachine Job::MakeMachine() {
 }
 
 bool Job::Record(const std::vector<const membership::Event*>& events, absl::Time now) {
-  // Whatever is in the journal has been applied by now. If it fails, the journal stays long.
+  // Everything in the journal has been applied by now. If it fails, the journal stays long.
   if (options_.journal->WantsSnapshot()) {
     (void)options_.journal->Compact({SaveJob(*machine_, history_), now});
   }
@@ -156,7 +156,7 @@ void Job::Report(const std::function<void(const reporting::JobReport&)>& use) {
 
 std::optional<reporting::JobReport> Job::Report() {
   const auto answer = std::make_shared<ReportAnswer>();
-  // A task that is dropped, since the job is closed meanwhile, is an answer as well.
+  // A task that is dropped, because the job is closed meanwhile, is an answer as well.
   std::shared_ptr<ReportAnswer> asked(answer.get(),
                                       [answer](ReportAnswer*) { answer->End(nullptr); });
   Report([asked = std::move(asked)](const reporting::JobReport& report) {
@@ -200,7 +200,7 @@ void Job::Close() {
     absl::MutexLock lock(&mu_);
     if (std::exchange(closed_, true)) return;
   }
-  // First the machine: the ends of calls and streams below are this object's doing and no news of
+  // First the machine: the ends of calls and streams below are this object's doing and no events of
   // the job.
   driver_.Stop();
   const absl::Status status = EndStatus();

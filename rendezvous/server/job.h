@@ -23,23 +23,26 @@ namespace hvd::rendezvous::server {
 struct JobOptions {
   std::string job_id;
   policy::JobSpec spec;
-  std::string secret_key;               // the epochs' secrets are made of it
-  journal::Journal* journal = nullptr;  // borrowed; null: nothing is kept
-  // Who carries these out instead of agents; all or none.
+  std::string secret_key;               // the epochs' secrets are derived from it
+  journal::Journal* journal = nullptr;  // borrowed; null: no journal
+  // Replace the agents in carrying these out; all or none.
   std::function<void(const membership::StartWorkerEffect&)> start_worker;
   std::function<void(const membership::StopWorkersEffect&)> stop_workers;
   std::function<void(const membership::EndJobEffect&)> end_host;
   // From the job's thread, as those above; must not block; may be null.
   std::function<void(const membership::Verdict&)> on_finished;
   std::function<void(const membership::Notice&)> on_notice;
-  std::function<void(const absl::Status&)> on_journal_error;  // nothing is decided any more
+  std::function<void(const absl::Status&)> on_journal_error;  // no event is applied any more
 };
 
-// Thread-safe. The services may be called until Close, and late calls until the object is gone.
+// Thread-safe. The services may be called until Close, and late calls until the object is
+// destroyed.
 class Job {
  public:
-  // Takes the job up from its journal, if there is one and it has begun.
-  //   FailedPrecondition: by its journal, it has ended; says how.   Others as Journal::Replay.
+  // Resumes the job from its journal, if there is one and the job has begun.
+  // Errors:
+  //   - FailedPrecondition: by its journal, the job has ended; says how.
+  //   - Others: those of Journal::Replay.
   static absl::StatusOr<std::unique_ptr<Job>> Create(JobOptions options, Clock& clock);
   // Closes. REQUIRES: not busy().
   ~Job();
@@ -53,8 +56,8 @@ class Job {
 
   // Calls `use` between two events, from the job's thread, or at once if that is the caller's.
   void Report(const std::function<void(const reporting::JobReport&)>& use);
-  // None: the job was closed before it could be asked. One that does not answer within kPatience is
-  // told as it was when it last did.
+  // Empty: the job was closed before it could answer. If the job does not answer within kPatience,
+  // this is its last report.
   std::optional<reporting::JobReport> Report();
   // Its times are those of the clock. Empty if there is no report.
   membership::Membership::View Describe();
@@ -67,8 +70,7 @@ class Job {
   // Stops the machine, then ends all calls and streams, and every later one. The first call counts.
   void Close();
 
-  // Whether calls or streams have yet to be let go of by gRPC. Only after Close does this become
-  // false for good.
+  // Whether gRPC still holds calls or streams. Only after Close does this become false for good.
   bool busy();
 
  private:

@@ -16,8 +16,8 @@
 namespace hvd::rendezvous::server {
 namespace {
 
-// For replies and last commands to go out when the door closes; what has not gone by then is
-// cancelled.
+// The time for replies and last commands to be sent when the server stops; what has not been sent
+// by then is cancelled.
 constexpr int kShutdownMs = 2000;
 
 grpc::Status NoSuchJob() {
@@ -176,7 +176,7 @@ std::vector<std::shared_ptr<Job>> FrontDoor::jobs() {
 std::shared_ptr<Job> FrontDoor::Find(absl::string_view token) {
   absl::MutexLock lock(&mu_);
   std::shared_ptr<Job> found;
-  // All of them, so that the time tells nothing about which.
+  // All of them, so that the time does not reveal which one matched.
   for (const Entry& entry : entries_) {
     if (ConstantTimeEquals(entry.token, token)) found = entry.job;
   }
@@ -190,7 +190,7 @@ std::shared_ptr<Job> FrontDoor::JobOf(const grpc::CallbackServerContext& context
 }
 
 void FrontDoor::Sweep() {
-  // A call that is just being let in holds its job until it counts as one of the job's.
+  // A call that is just being accepted holds its job until it counts as one of the job's.
   removed_.remove_if(
       [](const std::shared_ptr<Job>& job) { return job.use_count() == 1 && !job->busy(); });
 }

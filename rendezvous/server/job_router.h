@@ -1,4 +1,4 @@
-// The gRPC server of any number of jobs. Each call's token says which job it is for.
+// The gRPC server of any number of jobs. Each call's token selects the job.
 #ifndef RENDEZVOUS_SERVER_JOB_ROUTER_H_
 #define RENDEZVOUS_SERVER_JOB_ROUTER_H_
 
@@ -27,19 +27,20 @@ class FrontDoor {
   // Closes all jobs and waits for what is under way.
   ~FrontDoor();
 
-  // Serves at `listen` (numeric "address:port"), with this certificate. Once.
-  //   InvalidArgument: that can't work.   Unavailable: an address can't be listened on; says which
-  //   and why.
+  // Serves at `listen` (numeric "address:port"), with this certificate. Call once.
+  // Errors:
+  //   - InvalidArgument: these arguments can't work.
+  //   - Unavailable: an address can't be listened on; says which and why.
   absl::Status Listen(const std::vector<std::string>& listen,
                       const security::PeerCredentials& credentials, absl::Duration patience);
 
   // With their real ports, in the order asked for. REQUIRES: Listen has succeeded.
   const std::vector<std::string>& addresses() const { return listener_->addresses(); }
 
-  // From now on calls with this token are for this job. REQUIRES: a token of no other job.
+  // From now on calls with this token go to this job. REQUIRES: no other job has the token.
   std::shared_ptr<Job> Add(std::string token, std::unique_ptr<Job> job);
 
-  // Closes the job; nobody is let in any more for it. Not from the job's own thread.
+  // Closes the job and accepts no more calls for it. Not from the job's own thread.
   void Remove(const std::shared_ptr<Job>& job);
 
   std::vector<std::shared_ptr<Job>> jobs();
@@ -54,7 +55,7 @@ class FrontDoor {
 
   std::shared_ptr<Job> Find(absl::string_view token);
   std::shared_ptr<Job> JobOf(const grpc::CallbackServerContext& context);
-  // Lets go of the removed jobs that gRPC has let go of.
+  // Drops the removed jobs that gRPC has released.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<RendezvousRouter> rendezvous_;

@@ -1,4 +1,4 @@
-// Where workers that no agent started get their credentials.
+// The endpoint at which workers that no agent started get their credentials.
 #ifndef RENDEZVOUS_SERVER_LOCAL_WORKER_ENDPOINT_H_
 #define RENDEZVOUS_SERVER_LOCAL_WORKER_ENDPOINT_H_
 
@@ -22,30 +22,31 @@
 
 namespace hvd::rendezvous::server {
 
-// Serves one job's workers on this machine, of this process's user, on a thread of its own. Whoever
-// has what Expect has returned is let in: who starts workers, and in which container, is the
-// scheduler's business. Thread-safe.
+// Serves one job's workers on this machine, of this process's user, on a separate thread. A process
+// that has what Expect has returned is accepted: which processes are workers, and in which
+// container, is the scheduler's business. Thread-safe.
 class WorkerDoor {
  public:
-  // `bootstrap` is for every worker, but for its number and host. `on_dying` is told of each whose
-  // process dies before Forget, from any thread; it must not block.   ResourceExhausted, Internal:
-  // no socket to be had.
+  // `bootstrap` is for every worker, except its number and host. `on_dying` is called for each
+  // worker whose process dies before Forget, from any thread; it must not block.
+  // Errors:
+  //   - ResourceExhausted, Internal: no socket can be made.
   static absl::StatusOr<std::unique_ptr<WorkerDoor>> Open(pb::WorkerBootstrap bootstrap,
                                                           std::function<void(WorkerId)> on_dying);
   ~WorkerDoor();
 
-  // Lets the worker in from now on. Returns what it must find in its environment.
+  // Accepts the worker from now on. Returns what it must find in its environment.
   Environment Expect(const membership::StartWorkerEffect& start);
 
-  // Lets it in no more.
+  // Accepts the worker no longer.
   void Forget(WorkerId worker);
 
  private:
   struct Expected {
     std::string host;
     std::string word;
-    std::optional<os::OtherProcess> asker;  // whose death counts; none: it can't be seen from here
-    std::shared_ptr<os::LivenessWatch> watch;  // of that one
+    std::optional<os::OtherProcess> asker;     // whose death counts; none: not visible from here
+    std::shared_ptr<os::LivenessWatch> watch;  // of `asker`
   };
 
   WorkerDoor(pb::WorkerBootstrap bootstrap, std::function<void(WorkerId)> on_dying)

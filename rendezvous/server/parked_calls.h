@@ -1,4 +1,4 @@
-// The calls of clients that wait for an answer. No thread waits with them.
+// Client calls that are parked until there is an answer. No thread waits with them.
 #ifndef RENDEZVOUS_SERVER_PARKED_CALLS_H_
 #define RENDEZVOUS_SERVER_PARKED_CALLS_H_
 
@@ -19,10 +19,10 @@ namespace hvd::rendezvous::server {
 class ParkedCall;
 
 // Thread-safe. Must outlive its calls: gRPC's server is shut down first. Each call is ended exactly
-// once, by whoever takes it out first: an answer, the client that gave up, or Close.
+// once, by the first of: an answer, the client that gave up, Close.
 class ParkedCalls {
  public:
-  // `on_cancelled` is told of each call whose client gave up before there was an answer.
+  // `on_cancelled` is called for each call whose client gave up before there was an answer.
   explicit ParkedCalls(std::function<void(membership::CallId)> on_cancelled);
 
   // A new call whose answer goes to `response`. gRPC must be given the result. REQUIRES: Response
@@ -43,7 +43,7 @@ class ParkedCalls {
   // Ends all calls, and every later one, with `status`.
   void Close(const absl::Status& status);
 
-  // Whether there are calls that gRPC has not yet let go of.
+  // Whether gRPC still holds calls.
   bool busy();
 
  private:
@@ -54,7 +54,7 @@ class ParkedCalls {
                    pb::ReportStallResponse*, pb::GetMembersResponse*>;
 
   ParkedCall* Add(ResponsePtr response);
-  // The call, which now is the caller's to end; null if it has ended already.
+  // The call, which the caller must now end; null if it has ended already.
   ParkedCall* Take(membership::CallId id);
   void Cancelled(membership::CallId id);
   void Gone();
@@ -69,7 +69,7 @@ class ParkedCalls {
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // not OK: closed
 };
 
-// One of them. gRPC owns it until it is done.
+// One parked call. gRPC owns it until it is done.
 class ParkedCall final : public grpc::ServerUnaryReactor {
  public:
   ParkedCall(ParkedCalls& table, membership::CallId id, ParkedCalls::ResponsePtr response)

@@ -1,4 +1,4 @@
-// Takes a job up from its journal.
+// The recovery of a job from its journal.
 #ifndef RENDEZVOUS_SERVER_RECOVERY_H_
 #define RENDEZVOUS_SERVER_RECOVERY_H_
 
@@ -22,12 +22,14 @@ struct Recovered {
   std::optional<membership::Verdict> verdict;       // the job has ended
 };
 
-// Loads what the journal holds into a new machine. Effects have been carried out before, or are
-// made up for by Restarted, and so come to nothing but history.
-//   DataLoss: the snapshot is none of such a job.   Others as Journal::Replay.
+// Loads the journal's contents into a new machine. The effects have been carried out before, or
+// Restarted makes up for them; here they only go into the history.
+// Errors:
+//   - DataLoss: the snapshot is not one of such a job.
+//   - Others: those of Journal::Replay.
 absl::StatusOr<Recovered> Recover(const policy::JobSpec& spec, journal::Journal& journal);
 
-// What goes into the journal's snapshots.
+// The contents of the journal's snapshots.
 std::string SaveJob(const membership::Membership& machine, const reporting::JobHistory& history);
 
 }  // namespace hvd::rendezvous::server

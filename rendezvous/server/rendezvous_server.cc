@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kRandomBytes = 32;
 
-// Where workers of this machine reach a server that listens at `address`.
+// The address at which workers of this machine reach a server that listens at `address`.
 std::string ReachableFromHere(const std::string& address) {
   const net::HostPort parts = net::SplitHostPort(address);
   if (parts.host == "0.0.0.0") return net::JoinHostPort("127.0.0.1", parts.port);
@@ -41,7 +41,7 @@ class ServedJobImpl final : public ServedJob {
     worker_door_.reset();  // its threads may be telling the job something
   }
 
-  // Errors as AddJob.
+  // Errors: those of AddJob.
   absl::Status Begin(Clock& clock) {
     if (options_.start_worker) {
       ASSIGN_OR_RETURN(worker_door_, WorkerDoor::Open(MakeBootstrap(), [this](WorkerId worker) {
@@ -121,7 +121,7 @@ class ServedJobImpl final : public ServedJob {
     return made;
   }
 
-  // The place of an agent: a host joins under an incarnation of its own.
+  // Takes the place of an agent: each host joins under a new incarnation.
   void JoinIfNew(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const auto [place, is_new] = joined_.try_emplace(host, Incarnation(last_incarnation_ + 1));
     if (!is_new) return;
@@ -158,7 +158,7 @@ class RendezvousServerImpl final : public RendezvousServer {
  public:
   explicit RendezvousServerImpl(Clock& clock) : clock_(clock) {}
 
-  // Errors as Start.
+  // Errors: those of Start.
   absl::Status Begin(const std::vector<std::string>& listen) {
     if (listen.empty()) return absl::InvalidArgumentError("no address to listen on");
     ASSIGN_OR_RETURN(authority_, security::JobAuthority::Create(security::NewJobId()));

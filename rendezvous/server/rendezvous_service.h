@@ -1,4 +1,4 @@
-// The workers' calls, as events and effects.
+// The service of the workers' calls: translates requests to events, and effects to answers.
 #ifndef RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_
 #define RENDEZVOUS_SERVER_RENDEZVOUS_SERVICE_H_
 
@@ -15,15 +15,15 @@
 
 namespace hvd::rendezvous::server {
 
-// What the service is made of. The functions may be called from any of gRPC's threads and must not
-// block.
+// The service's configuration and dependencies. The functions may be called from any of gRPC's
+// threads and must not block.
 struct RendezvousServiceOptions {
-  std::string secret_key;                       // an epoch's secret is made of this and the epoch
+  std::string secret_key;                       // epochs' secrets are derived from this
   bool elastic = false;                         // hosts may be drained
   bool encrypt_data = false;                    // as in World
-  bool tells = false;                           // somebody takes notices
+  bool tells = false;                           // notices have a recipient
   std::function<void(membership::Event)> post;  // to the machine
-  // Calls its argument with the job as it is, sometime, from any thread.
+  // Calls its argument with the current report, later, from any thread.
   std::function<void(const std::function<void(const reporting::JobReport&)>&)> report;
   // The same with the newest world.
   std::function<void(const std::function<void(const membership::WorldPtr&)>&)> world;
@@ -33,7 +33,7 @@ struct RendezvousServiceOptions {
 // the gRPC server it is registered with.
 class RendezvousService final : public pb::Rendezvous::CallbackService {
  public:
-  // A World of more members says only who is rank 0, and the caller itself.
+  // A World with more members than this names only rank 0 and the caller.
   static constexpr size_t kMostMembersTold = 64;
 
   explicit RendezvousService(RendezvousServiceOptions options);
@@ -84,7 +84,7 @@ class RendezvousService final : public pb::Rendezvous::CallbackService {
   const RendezvousServiceOptions options_;
   ParkedCalls calls_;
 
-  // What was answered last, and whether all of it is the same.
+  // The last answer, and whether all its values are equal.
   std::shared_ptr<const std::vector<std::string>> last_exchange_;
   bool last_all_equal_ = false;
 };

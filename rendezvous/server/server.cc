@@ -37,7 +37,7 @@ JobOptions ToJobOptions(const ServerOptions& options) {
 
 class ServerImpl final : public Server {
  public:
-  // Errors as Server::Start.
+  // Errors: those of Server::Start.
   absl::Status Begin(const ServerOptions& options, Clock& clock) {
     ASSIGN_OR_RETURN(std::unique_ptr<Job> job, Job::Create(ToJobOptions(options), clock));
     job_ = door_.Add(options.credentials.token, std::move(job));

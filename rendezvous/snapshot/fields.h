@@ -1,5 +1,5 @@
-// Values as Protobuf messages and back. A type says once, for both ways, which field of its message
-// holds which of its members:
+// The mapping of values to Protobuf messages and back. A type lists once, for both ways, which
+// field of its message holds which of its members:
 //   struct Host {
 //     std::string name;
 //     absl::Duration grace;
@@ -9,11 +9,12 @@
 //       fields("name", name, "grace_ns", grace);
 //     }
 //   };
-// For types that know nothing of it, it is a function KeepFields(fields, value) beside them. Pure.
+// A type that must not depend on this has a function KeepFields(fields, value) beside it instead.
+// Pure.
 //
 // Times and durations are whole nanoseconds, the infinite ones the largest numbers. A map is a
-// repeated message of `key` and `value`, a pair a message of `first` and `second`. What a message
-// lacks that has presence stays as it was: so a field may be added at any time.
+// repeated message of `key` and `value`, a pair a message of `first` and `second`. A field with
+// presence that the message lacks leaves its member unchanged: so a field may be added at any time.
 #ifndef RENDEZVOUS_SNAPSHOT_FIELDS_H_
 #define RENDEZVOUS_SNAPSHOT_FIELDS_H_
 
@@ -37,12 +38,12 @@
 
 namespace hvd::rendezvous::snapshot {
 
-// One field of a message, by its name. Dies if there is none: a bug that any use shows.
+// One field of a message, by its name. Dies if there is none: a bug that any use reveals.
 class Field {
  public:
   Field(const google::protobuf::Message& message, absl::string_view name);
 
-  // Whether it was set; always true of those without presence.
+  // Whether it is set; always true of fields without presence.
   bool Has(const google::protobuf::Message& message) const;
   int SizeOf(const google::protobuf::Message& message) const;  // if it is repeated
 
@@ -203,7 +204,7 @@ class FieldReader {
     value.reset();
     if (field.Has(message_)) One(field, Field::kOne, value.emplace());
   }
-  // Each is a value of its own: what was shared is not so any more.
+  // Each is read as a separate value: sharing is not restored.
   template <typename T>
   void Get(const Field& field, std::shared_ptr<const T>& value) {
     if (!field.Has(message_)) return;

@@ -21,7 +21,7 @@ constexpr int kFirstReconnectMs = 100;
 constexpr int kLongestReconnectMs = 1000;
 constexpr int kLeastTimeBetweenLookupsMs = 1000;
 
-// The scheme says whether the name resolver has a say.
+// The scheme determines whether the name resolver is used.
 std::string Target(const std::string& address) {
   if (absl::StartsWith(address, "[")) return absl::StrCat("ipv6:", address);
   const bool numeric = !net::AddressBytes(net::SplitHostPort(address).host).empty();
@@ -62,8 +62,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   SetPatience(arguments, process_patience);
   arguments.SetSslTargetNameOverride(security::kDaemonTlsName);
   arguments.SetMaxReceiveMessageSize(kLargestResponseBytes);
-  // gRPC takes the least back-off for the connect timeout. A host that is not there ends the
-  // attempt long before.
+  // gRPC uses the least back-off as the connect timeout. A host that is not there ends the attempt
+  // long before.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ToMilliseconds(process_patience));
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
@@ -77,11 +77,11 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
 void ConfigureConnections(grpc::ServerBuilder& builder, absl::Duration process_patience) {
   builder.SetMaxReceiveMessageSize(kLargestRequestBytes);
   builder.SetOption(std::make_unique<ServerPatience>(process_patience));
-  // Whoever connects and says nothing holds a file for so long.
+  // A connection that sends nothing holds a descriptor for this long.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              ToMilliseconds(process_patience));
-  // Our own clients ping often, and a client that pings too often for gRPC's taste would be cut
-  // off.
+  // Our own clients ping often, and gRPC would close the connections of a client that pings too
+  // often.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   // Or a second daemon on the same port would share its connections instead of being refused.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);

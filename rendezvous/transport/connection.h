@@ -1,4 +1,4 @@
-// How control connections behave on both sides: keepalive, sizes, time to connect.
+// The settings of control connections, on both sides: keepalive, sizes, time to connect.
 #ifndef RENDEZVOUS_TRANSPORT_CONNECTION_H_
 #define RENDEZVOUS_TRANSPORT_CONNECTION_H_
 
@@ -12,24 +12,24 @@
 
 namespace hvd::rendezvous::transport {
 
-// A pause of this length is followed by a ping, and one that the other host's kernel does not take
-// within as long again ends the connection: a host that is dead or cut off is noticed within 5 s by
-// either side.
+// After a pause of this length a ping is sent. If the other host's kernel does not acknowledge it
+// within the same time, the connection ends: either side notices a host that is dead or cut off
+// within 5 s.
 inline constexpr int kHostSilenceMs = 2000;
 
-// The process on the other host, and this one, may be stopped or starved of CPU for so long, be
-// they connected already or about to be.
+// How long the process on the other host, and this one, may be stopped or starved of CPU, before or
+// after they are connected.
 inline constexpr absl::Duration kProcessPatience = absl::Seconds(30);
 
-// The largest request: one value of an exchange (1 MiB) with room for the rest, so that a value
-// that is too large gets a proper answer.
+// The largest request: one value of an exchange (1 MiB) and some room, so that a value that is too
+// large gets a proper answer.
 inline constexpr int kLargestRequestBytes = 4 << 20;
 
 // The largest answer or command: a round of exchange has a value of each rank.
 inline constexpr int kLargestResponseBytes = 512 << 20;
 
-// A channel to the daemon at `address`, with a connection of its own: a numeric "address:port", or
-// "name:port", where the name is looked up again whenever it has to connect anew. Connects with the
+// A channel to the daemon at `address`, with a separate connection. The address is a numeric
+// "address:port", or "name:port", whose name is resolved at each new connection. Connects with the
 // first call; the environment's proxies are not used. Thread-safe.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const security::PeerCredentials& credentials,

@@ -7,7 +7,7 @@
 namespace hvd::rendezvous::transport {
 namespace {
 constexpr size_t kLongestMessage = 4096;
-// OpenSSL's words, which gRPC passes on.
+// OpenSSL's wording, which gRPC passes on.
 constexpr char kStrangeCertificate[] = "certificate verify failed";
 }  // namespace
 

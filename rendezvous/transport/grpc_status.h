@@ -1,4 +1,4 @@
-// absl::Status and grpc::Status: the same codes, two types.
+// The conversion between absl::Status and grpc::Status: the same codes, two types.
 #ifndef RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_
 #define RENDEZVOUS_TRANSPORT_GRPC_STATUS_H_
 
@@ -11,7 +11,7 @@ namespace hvd::rendezvous::transport {
 // fail the call.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// A certificate that was not accepted is explained.
+// Explains a certificate that was not accepted.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace hvd::rendezvous::transport

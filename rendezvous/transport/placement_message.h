@@ -1,4 +1,4 @@
-// Placements in messages.
+// The conversion of placements to messages and back.
 #ifndef RENDEZVOUS_TRANSPORT_PLACEMENT_MESSAGE_H_
 #define RENDEZVOUS_TRANSPORT_PLACEMENT_MESSAGE_H_
 

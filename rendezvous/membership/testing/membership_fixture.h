@@ -1,5 +1,6 @@
-// A membership machine for tests, with a small vocabulary: worker w is the process with worker id w
-// (rank w - 1) and incarnation 100 * w, unless told otherwise; host "a" has agent incarnation 'a'.
+// A test fixture with a membership machine and a small vocabulary: worker w is the process with
+// worker id w (rank w - 1) and incarnation 100 * w, unless stated otherwise; host "a" has agent
+// incarnation 'a'.
 #ifndef RENDEZVOUS_MEMBERSHIP_TESTING_MEMBERSHIP_FIXTURE_H_
 #define RENDEZVOUS_MEMBERSHIP_TESTING_MEMBERSHIP_FIXTURE_H_
 
@@ -17,7 +18,7 @@
 
 namespace hvd::rendezvous::membership {
 
-// How calls were answered, by call number. A call that is answered twice fails the test.
+// Keeps the answers by call number. A call that is answered twice fails the test.
 class MembershipFixture : public testing::Test {
  protected:
   using Effects = std::vector<Effect>;
@@ -47,7 +48,7 @@ class MembershipFixture : public testing::Test {
   int FailWith(int worker, int epoch, const std::string& failure, bool caused_by_peer = false);
 
   bool IsParked(int call) const { return answers_.count(call) == 0; }
-  // REQUIRES: the call was answered so.
+  // REQUIRES: the call was answered with this kind.
   absl::Status StatusOf(int call) const { return Answer<ReplyStatus>(call).status; }
   World WorldOf(int call) const { return *Answer<ReplyWorld>(call).world; }
   ReplyWatch WatchOf(int call) const { return Answer<ReplyWatch>(call); }
