@@ -9,12 +9,12 @@
 
 namespace hvd::collectives {
 
-// Errors, of both:
-//   - Internal: it does not hold; the engine never lets that happen.
+// Errors of both:
+//   - Internal: the condition does not hold; the engine never lets that happen.
 
-// There is one count for each of the `size` ranks.
+// Checks that there is one count for each of the `size` ranks.
 absl::Status CheckCounts(absl::Span<const size_t> counts, int size);
-// `rank` is one of the `size` ranks.
+// Checks that `rank` is one of the `size` ranks.
 absl::Status CheckIsRank(int rank, int size);
 
 }  // namespace hvd::collectives

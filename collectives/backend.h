@@ -1,5 +1,5 @@
-// A way to move data between ranks. A new one is a folder beside inproc/ and gloo/ and one line in
-// worker_runtime/api/runtime.cc.
+// The interface of a backend: a way to move data between ranks. A new one is a folder beside
+// inproc/ and gloo/ and one line in worker_runtime/api/runtime.cc.
 #ifndef COLLECTIVES_BACKEND_H_
 #define COLLECTIVES_BACKEND_H_
 
@@ -24,11 +24,12 @@ class Backend {
 
   // Connects this rank with its peers; every rank of the group must call it. A peer that can't
   // prove knowledge of group.secret is refused. `keys` is used during the call only.
-  //   DeadlineExceeded: not everybody was connected within bounds.timeout.   The cancellation's
-  //   status: bounds.cancellation was cancelled; a backend whose peers are in this process need not
-  //   look at it.
-  //   Unavailable: a peer can't be reached or went away.   PermissionDenied: a peer gave a wrong
-  //   proof.
+  // Errors:
+  //   - DeadlineExceeded: not all ranks were connected within bounds.timeout.
+  //   - The cancellation's status: bounds.cancellation was cancelled; a backend whose peers are in
+  //     this process may ignore it.
+  //   - Unavailable: a peer can't be reached or went away.
+  //   - PermissionDenied: a peer gave a wrong proof.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> Connect(const GroupInfo& group,
                                                                 KeyExchange& keys,
                                                                 const WaitBounds& bounds) = 0;

@@ -9,12 +9,11 @@
 namespace hvd::collectives {
 namespace {
 
-// To copy a smaller one takes less than what comes with each broadcast.
+// Copying a smaller stretch costs less than the fixed costs of a broadcast.
 constexpr size_t kPackedBytes = size_t{512} << 10;
 constexpr size_t kPackBytes = size_t{8} << 20;
 
-// How many of the stretches go together, the first of which is small, and how many bytes these
-// have.
+// The number of stretches in the next pack, the first of which is small, and their bytes.
 size_t CountPack(absl::Span<const Stretch> stretches, size_t& bytes) {
   size_t count = 0;
   for (bytes = 0; count < stretches.size(); ++count) {

@@ -1,4 +1,5 @@
-// The operations of one group of ranks in one epoch. Backends implement this; the engine calls it.
+// The communicator of one group of ranks in one epoch: its collectives. Backends implement it; the
+// engine calls it.
 #ifndef COLLECTIVES_COMMUNICATOR_H_
 #define COLLECTIVES_COMMUNICATOR_H_
 
@@ -15,28 +16,28 @@
 
 namespace hvd::collectives {
 
-// How a call is bounded.
+// The bounds of a call.
 struct CallOptions {
   absl::Duration timeout = absl::Seconds(30);
 };
 
-// One stretch of memory that takes part in an all-reduce of several.
+// One memory block of an all-reduce of several blocks.
 struct Piece {
   const void* in = nullptr;
   void* out = nullptr;  // may equal `in`
   size_t count = 0;
 };
 
-// One stretch of memory; nullptr for no bytes, or for ones that nobody wants.
+// One memory block; nullptr for no bytes, or for bytes that are not wanted.
 struct Stretch {
   void* data = nullptr;
   size_t bytes = 0;
 };
 
-// Where stretches begin if they are laid out one behind the other: at the next multiple of this.
+// The alignment of blocks that are laid out contiguously: each begins at the next multiple of this.
 inline constexpr size_t kStretchAlignment = 64;
 
-// Is shown bytes of stretches, in order, each once, while they are in the cache: `count` of them,
+// Gets the bytes of stretches, in order, each once, while they are in the cache: `count` bytes,
 // which begin at a multiple of kStretchAlignment within one stretch.
 using ObserveFunction = absl::FunctionRef<void(const void* bytes, size_t count)>;
 
@@ -45,17 +46,18 @@ using ObserveFunction = absl::FunctionRef<void(const void* bytes, size_t count)>
 using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
 
 // Blocking collectives. One thread at a time may call the operations; every rank must call the same
-// ones in the same order with matching arguments (the engine's negotiation sees to that). Abort()
-// may be called from any thread at any time. Buffers stay the caller's and must live until the call
-// returns. Sizes are in elements of `type` or, where said, in bytes.
+// operations in the same order with matching arguments (the engine's negotiation ensures that).
+// Abort() may be called from any thread at any time. Buffers belong to the caller and must live
+// until the call returns. Sizes are in elements of `type` or, where stated, in bytes.
 //
 // Errors, the same for every operation; after any of them the communicator is broken and must be
-// thrown away:
-//   Unavailable: a peer or the link to it is gone.
-//   DeadlineExceeded: the timeout passed.
-//   Aborted: Abort() was called; the message is the reason given there.
-//   Unimplemented: Supports() would have said so; the communicator stays usable.
-//   Internal: a bug, here or in the backend's library.
+// destroyed:
+// Errors:
+//   - Unavailable: a peer or the link to it is gone.
+//   - DeadlineExceeded: the timeout passed.
+//   - Aborted: Abort() was called; the message is the reason given there.
+//   - Unimplemented: this backend lacks the operation; the communicator stays usable.
+//   - Internal: a bug, here or in the backend's library.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -65,46 +67,45 @@ class Communicator {
   // "gloo, rank 1 of 4, epoch 3": for logs and error messages.
   virtual std::string ToString() const = 0;
 
-  // Lives as long as the communicator; nullptr: this backend has none.
+  // Lives as long as the communicator; nullptr: this backend has no mailbox.
   virtual Mailbox* mailbox() { return nullptr; }
 
   // out[i] = op over all ranks of in[i]; `in` may equal `out`.
   virtual absl::Status AllReduce(const void* in, void* out, size_t count, DataType type,
                                  ReduceOp op, const CallOptions& options) = 0;
 
-  // Whether AllReducePieces is there, and cheaper than packing the pieces into one buffer.
+  // Whether AllReducePieces is implemented, and cheaper than packing the pieces into one buffer.
   virtual bool TakesPieces() const { return false; }
 
-  // AllReduce of several stretches of memory at once. All ranks have the same counts; `finish` is
-  // applied to the result while it is in the cache. REQUIRES: TakesPieces().
+  // AllReduce of several memory blocks at once. All ranks have the same counts; `finish` is applied
+  // to the result while it is in the cache. REQUIRES: TakesPieces().
   virtual absl::Status AllReducePieces(absl::Span<const Piece> pieces, DataType type, ReduceOp op,
                                        FinishFunction finish, const CallOptions& options) {
     return absl::UnimplementedError("this backend takes no pieces");
   }
 
-  // Concatenates every rank's `in` in rank order. byte_counts[r] is what rank r gives; size()
-  // entries.
+  // Concatenates every rank's `in` in rank order. byte_counts[r] is the size of rank r's part;
+  // size() entries.
   virtual absl::Status AllGather(const void* in, void* out, absl::Span<const size_t> byte_counts,
                                  const CallOptions& options) = 0;
 
-  // Copies root's buffer to everyone's.
+  // Copies root's buffer to those of all ranks.
   virtual absl::Status Broadcast(void* buffer, size_t bytes, int root,
                                  const CallOptions& options) = 0;
 
-  // Copies root's stretches, which are as long on all ranks, to everyone's. `observe` is shown the
-  // bytes on every rank. A backend that has nothing better sends them one by one, small ones
-  // packed.
+  // Copies root's stretches, whose sizes are the same on all ranks, to those of all ranks.
+  // `observe` gets the bytes on every rank. The default sends them one by one, small ones packed.
   virtual absl::Status BroadcastStretches(absl::Span<const Stretch> stretches, int root,
                                           ObserveFunction observe, const CallOptions& options);
 
-  // Rank r receives from each rank s what s laid out for it. Both spans have size() entries, in
-  // bytes; blocks lie one behind the other in rank order.
+  // Rank r receives from each rank s the block that s laid out for it. Both spans have size()
+  // entries, in bytes; blocks are contiguous, in rank order.
   virtual absl::Status AllToAll(const void* in, absl::Span<const size_t> send_bytes, void* out,
                                 absl::Span<const size_t> receive_bytes,
                                 const CallOptions& options) = 0;
 
-  // Reduces like AllReduce, then rank r keeps the r-th block of counts[r] elements. `in` is left
-  // unchanged; but `out` may be the r-th block of `in`, which then changes.
+  // Reduces like AllReduce; then rank r keeps the r-th block of counts[r] elements. `in` is left
+  // unchanged, but `out` may be the r-th block of `in`, which then changes.
   virtual absl::Status ReduceScatter(const void* in, void* out, absl::Span<const size_t> counts,
                                      DataType type, ReduceOp op, const CallOptions& options) = 0;
 

@@ -1,4 +1,4 @@
-// The key exchange of ranks that have a communicator already, for connecting another one.
+// A key exchange over an existing communicator, for connecting another one of the same ranks.
 #ifndef COLLECTIVES_COMMUNICATOR_KEY_EXCHANGE_H_
 #define COLLECTIVES_COMMUNICATOR_KEY_EXCHANGE_H_
 
@@ -10,8 +10,9 @@
 
 namespace hvd::collectives {
 
-// Values are matched by the order of the calls, not by their keys, so it is not for concurrent use,
-// nor while an operation of the communicator is running. Errors as Communicator::AllGather.
+// Values are matched by the order of the calls, not by their keys. So it is not for concurrent use,
+// nor while an operation of the communicator is running.
+// Errors: those of Communicator::AllGather.
 class CommunicatorKeyExchange : public KeyExchange {
  public:
   // `communicator` must outlive it.

@@ -13,10 +13,10 @@ namespace {
 
 using Connected = absl::StatusOr<std::unique_ptr<DeviceCommunicator>>;
 
-// Who failed at once has to wait for those who are still trying, and for their giving up.
+// A rank that fails at once must wait for the others, which still try, and for their timeout.
 constexpr absl::Duration kGivingUp = absl::Seconds(15);
 
-// The problem of the first rank that has one; empty: none has. `said_by` goes before this rank's.
+// The problem of the first rank that has one; empty: there is none. `said_by` precedes this rank's.
 absl::StatusOr<std::string> FirstProblem(KeyExchange& keys, absl::string_view what,
                                          absl::string_view said_by, const absl::Status& own,
                                          absl::Duration timeout) {

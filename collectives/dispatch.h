@@ -1,4 +1,4 @@
-// From a DataType to the C++ type that stores it: the one switch over element types in the tree.
+// The mapping of a DataType to the C++ type that stores it: the only switch over element types.
 #ifndef COLLECTIVES_DISPATCH_H_
 #define COLLECTIVES_DISPATCH_H_
 
@@ -10,20 +10,20 @@
 
 namespace hvd::collectives {
 
-// How a bool travels: one byte, 0 is false, everything else is true; results are 0 or 1. (A C++
-// bool that holds anything but 0 or 1 is undefined behaviour, and the bytes are a user's.)
+// The representation of a bool: one byte, 0 is false, everything else is true; results are 0 or 1.
+// (A C++ bool with any other value is undefined behaviour, and the bytes are a user's.)
 struct BoolByte {
   uint8_t value = 0;
 };
 
-// Names a type as a value.
+// A type as a value.
 template <typename T>
 struct TypeTag {
   using Type = T;
 };
 
-// Calls f(TypeTag<T>()) with T = uint8_t ... double, Float16, Bfloat16 or BoolByte, and returns
-// what it returns, which must have the same type for all.
+// Calls f(TypeTag<T>()) with T = uint8_t ... double, Float16, Bfloat16 or BoolByte, and returns its
+// result, which must have the same type for all.
 template <typename F>
 auto Dispatch(DataType type, F&& f) {
   switch (type) {

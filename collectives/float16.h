@@ -24,8 +24,8 @@ inline float FloatOf(uint32_t bits) {
 
 }  // namespace float16_internal
 
-// IEEE 754 binary16. Conversions from float round to nearest, ties to even; what is too large
-// becomes infinity, subnormals are kept, a NaN stays a NaN.
+// IEEE 754 binary16. Conversions from float round to nearest, ties to even; values that are too
+// large become infinity, subnormals are kept, a NaN stays a NaN.
 struct Float16 {
   uint16_t bits = 0;
 

@@ -1,5 +1,5 @@
-// Communicators whose ranks are all connected with each other, so that some of them can work
-// together without the rest. What composes backends builds on them.
+// The communicator whose ranks are all connected with each other, so that some of them can work
+// together without the rest. Composed backends are built on it.
 #ifndef COLLECTIVES_MESH_H_
 #define COLLECTIVES_MESH_H_
 
@@ -18,16 +18,15 @@ namespace hvd::collectives {
 class MeshCommunicator : public Communicator {
  public:
   // A communicator among some of the ranks, over the same connections: rank i there is ranks[i]
-  // here. It belongs to the same thread, and what two ranks do together in it and here must come in
-  // the same order on both. It fails when this one does and the other way round; errors name ranks
-  // by their numbers here. It may outlive this. REQUIRES: at least two different ranks, among them
-  // this one.
+  // here. It belongs to the same thread. Operations of two ranks in it and here must come in the
+  // same order on both. If either breaks, both do; errors name ranks by their numbers here. It may
+  // outlive this. REQUIRES: at least two different ranks, among them this one.
   virtual std::unique_ptr<Communicator> Subset(const std::vector<int>& ranks) = 0;
 
   // Calls `listener` with the reason when the communicator has become unusable, on the thread that
-  // notices; at once if it is so already. Within moments all ranks' listeners are called. It must
-  // not block, nor call this object, and is not called any more when this and its subsets are gone.
-  // Call it once.
+  // notices; at once if it is unusable already. Within moments all ranks' listeners are called. It
+  // must not block, nor call this object. It is not called after this and its subsets are
+  // destroyed. Call it once.
   virtual void OnBroken(std::function<void(const absl::Status&)> listener) = 0;
 };
 

@@ -1,12 +1,12 @@
 // The handshake of two ranks at the start of a connection: both prove that they know the epoch's
 // secret, without showing it.
 //
-//   dialer   -> acceptor   protocol, epoch, size, own rank, the acceptor's rank, nonce of the
-//   dialer acceptor -> dialer     nonce of the acceptor, proof of the acceptor (peer_proof.h)
-//   dialer   -> acceptor   proof of the dialer
+//   dialer   -> acceptor   protocol, epoch, size, own rank, acceptor's rank, dialer's nonce
+//   acceptor -> dialer     acceptor's nonce, acceptor's proof (peer_proof.h)
+//   dialer   -> acceptor   dialer's proof
 //   acceptor -> dialer     one byte: welcome
 //
-// Every part has a fixed length, so that nothing of a stranger's is kept.
+// Every part has a fixed length, so that no data of a stranger's is kept.
 #ifndef COLLECTIVES_PEER_HANDSHAKE_H_
 #define COLLECTIVES_PEER_HANDSHAKE_H_
 
@@ -20,32 +20,32 @@
 
 namespace hvd::collectives {
 
-// One end's part in it. Pure but for the nonce; not thread-safe.
+// One end of the handshake. Pure except for the nonce; not thread-safe.
 class PeerHandshake {
  public:
   virtual ~PeerHandshake() = default;
 
-  // What to send before anything is received; may be nothing.
+  // The bytes to send before anything is received; may be empty.
   virtual std::string Start() = 0;
-  // How many bytes the next Step takes; 0: it is over when all answers are sent, and both ends have
-  // proved themselves.
+  // The number of bytes that the next Step takes. 0: the handshake is over when all answers are
+  // sent, and both ends have proved themselves.
   virtual size_t wanted() const = 0;
-  // Returns what to answer.
+  // Returns the answer.
   // Errors:
   //   - PermissionDenied: hang up.
   virtual absl::StatusOr<std::string> Step(absl::string_view bytes) = 0;
-  // Whom the other end is, or claims to be; -1: it has not said so.
+  // The rank of the other end, or its claim; -1: none was sent.
   virtual int peer() const = 0;
 };
 
 // kProtocolBytes that no other protocol begins with.
 inline constexpr size_t kProtocolBytes = 8;
 
-// `protocol` and `group` must outlive what they return. `binding`: as in ProofSubject.
+// `protocol` and `group` must outlive the result. `binding`: see ProofSubject.
 std::unique_ptr<PeerHandshake> MakeDialerHandshake(absl::string_view protocol,
                                                    const GroupInfo& group, int peer,
                                                    std::string binding = "");
-// Takes any rank of the group but its own.
+// Accepts any rank of the group but its own.
 std::unique_ptr<PeerHandshake> MakeAcceptorHandshake(absl::string_view protocol,
                                                      const GroupInfo& group,
                                                      std::string binding = "");

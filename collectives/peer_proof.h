@@ -11,19 +11,19 @@
 
 namespace hvd::collectives {
 
-// What a proof is about. It is good for this alone: not for another protocol, epoch or connection,
-// and it can't be sent back to who gave it.
+// The subject of a proof. The proof is valid for this alone: not for another protocol, epoch or
+// connection, and it can't be sent back to its sender.
 struct ProofSubject {
   absl::string_view protocol;  // "gloo link"
   Epoch epoch;
   int size = 0;  // of the group
   int from = 0;
-  int to = 0;  // kEveryRank: it is for all others
-  // What the ranks have said to each other before, with a fresh nonce of the one that checks, so
-  // that a proof overheard elsewhere is worth nothing.
+  int to = 0;  // kEveryRank: all others
+  // The earlier messages between the ranks, with a fresh nonce of the checking one, so that a proof
+  // intercepted elsewhere is useless.
   absl::string_view transcript;
-  // What both ends alone know of the channel below (net::Wire::Binding), so that who hands on what
-  // both say has proofs for the wrong channel; empty if there is none.
+  // A secret of the channel below that only its two ends know (net::Wire::Binding), so that the
+  // proofs that a relay passes on are for the wrong channel; empty if there is none.
   absl::string_view binding = {};
 };
 
@@ -31,13 +31,13 @@ inline constexpr int kEveryRank = -1;
 inline constexpr size_t kProofBytes = kHmacSha256Bytes;
 inline constexpr size_t kNonceBytes = 32;
 
-// kNonceBytes random bytes. Thread-safe, as all here.
+// kNonceBytes random bytes. Thread-safe, as all functions here.
 std::string MakeNonce();
 
 // HMAC-SHA256 under `secret`; kProofBytes long.
 std::string MakeProof(absl::string_view secret, const ProofSubject& subject);
 
-// Takes equally long whatever `proof` holds.
+// Compares in constant time.
 bool CheckProof(absl::string_view secret, const ProofSubject& subject, absl::string_view proof);
 
 }  // namespace hvd::collectives

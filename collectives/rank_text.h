@@ -1,4 +1,4 @@
-// How messages name a rank of a backend.
+// The name of a backend's rank in messages.
 #ifndef COLLECTIVES_RANK_TEXT_H_
 #define COLLECTIVES_RANK_TEXT_H_
 
@@ -14,7 +14,7 @@ namespace hvd::collectives {
 // "gloo, rank 1 of 4, epoch 3".
 std::string RankText(absl::string_view backend, int rank, int size, Epoch epoch);
 
-// `why`, which is an error, as that of this rank's connecting with its group.
+// The error `why` as that of connecting this rank with its group.
 absl::Status ConnectError(absl::string_view backend, const GroupInfo& group,
                           const absl::Status& why);
 

@@ -1,5 +1,5 @@
-// Element-wise kernels: what a reduction does to two buffers in one process. Pure functions, safe
-// for concurrent use.
+// Element-wise reduction kernels on two buffers in one process. Pure functions, safe for concurrent
+// use.
 #ifndef COLLECTIVES_REDUCE_H_
 #define COLLECTIVES_REDUCE_H_
 
@@ -14,22 +14,21 @@ namespace hvd::collectives {
 // overlap. Buffers need no alignment beyond that of the element type.
 using ReduceFunction = void (*)(void* out, const void* a, const void* b, size_t count);
 
-// The kernel for the CPU this runs on. Integers wrap around; a NaN on either side of a min or max
-// gives NaN.
+// The kernel for this CPU. Integers wrap around; a NaN on either side of a min or max gives NaN.
 ReduceFunction GetReduceFunction(DataType type, ReduceOp op);
 
-// The same kernel compiled for every CPU of the architecture: tests compare the two.
+// The same kernel for every CPU of the architecture: tests compare the two.
 ReduceFunction GetPortableReduceFunction(DataType type, ReduceOp op);
 
-// Reduces any number of buffers at once, in their order. 16-bit floats are added up as float and
+// Reduces any number of buffers at once, in their order. 16-bit floats are added as float and
 // rounded once. Immutable.
 class Reducer {
  public:
-  // `portable`: as GetPortableReduceFunction.
+  // `portable`: see GetPortableReduceFunction.
   Reducer(DataType type, ReduceOp op, bool portable = false);
 
-  // out[i] = sources[0][i] op sources[1][i] op ...; `out` may be the first of these.
-  // REQUIRES: there are at least two.
+  // out[i] = sources[0][i] op sources[1][i] op ...; `out` may be the first of these. REQUIRES: at
+  // least two sources.
   void operator()(void* out, absl::Span<const void* const> sources, size_t count) const;
 
  private:
@@ -39,7 +38,7 @@ class Reducer {
 };
 
 // Multiplies every element by `factor`. 16-bit floats are multiplied as float; integers as double,
-// then cut off towards zero and held within the type's range. Booleans keep their value unless
+// then truncated towards zero and clamped to the type's range. Booleans keep their value unless
 // factor is 0, which makes them false.
 void Scale(void* data, size_t count, DataType type, double factor);
 

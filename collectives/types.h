@@ -1,4 +1,4 @@
-// Values that every collective speaks of: element types, reductions, and who takes part.
+// The common types of all collectives: element types, reductions, and group members.
 #ifndef COLLECTIVES_TYPES_H_
 #define COLLECTIVES_TYPES_H_
 
@@ -35,7 +35,7 @@ enum class DataType : int32_t {
 };
 inline constexpr int kDataTypeCount = 10;
 
-// Average is Sum followed by a division and belongs to the engine; backends know these. Bool: Sum
+// Average is Sum followed by a division and belongs to the engine; backends have these. Bool: Sum
 // and Max are "or", Product and Min are "and". Float16 and Bfloat16 are added in float.
 enum class ReduceOp : int32_t {
   kSum = 0,
@@ -45,22 +45,23 @@ enum class ReduceOp : int32_t {
 };
 
 size_t SizeOf(DataType type);             // bytes per element
-absl::string_view NameOf(DataType type);  // as NumPy writes it: "float32", "bfloat16", ...
+absl::string_view NameOf(DataType type);  // NumPy's name: "float32", "bfloat16", ...
 absl::string_view NameOf(ReduceOp op);
 bool IsFloating(DataType type);
 
-// Who takes part in a communicator. Ranks are dense, 0..size-1.
+// A member of a communicator's group, and the group. Ranks are dense, 0..size-1.
 struct GroupInfo {
   Epoch epoch;
   int rank = 0;
   int size = 1;
   std::string address;  // numeric, where this process accepts its peers' connections
   std::string secret;   // of this epoch; a peer must prove that it knows it
-  // What goes over the network goes under TLS with this; nullptr: as it is.
+  // TLS for all network traffic; nullptr: no encryption.
   std::shared_ptr<const net::TlsContext> tls = nullptr;
 };
 
-// InvalidArgument: there is no such rank in a group of that size.
+// Errors:
+//   - InvalidArgument: there is no such rank in a group of that size.
 absl::Status CheckRank(const GroupInfo& group);
 
 }  // namespace hvd::collectives

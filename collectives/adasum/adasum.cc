@@ -30,7 +30,7 @@ T Store(double value) {
   }
 }
 
-// How much of a vector is kept: none of it counts if it is zero, and then neither does the factor.
+// The factor of a vector in the sum; 1 for a zero vector, where the factor has no effect.
 double Factor(double dot, double norm_squared) {
   return norm_squared > 0 ? 1 - dot / (2 * norm_squared) : 1;
 }
@@ -51,7 +51,7 @@ void Combine(const T* a, const T* b, T* out, size_t count) {
   }
 }
 
-// Exchanges whole vectors with one peer after the other, all before one deadline.
+// Exchanges whole vectors with one peer after another, all before one deadline.
 template <typename T>
 class Exchanger {
  public:
@@ -91,8 +91,8 @@ class Exchanger {
   const std::unique_ptr<T[]> theirs_;
 };
 
-// Pairs of the first ranks are combined first, as many as are needed so that the even ones of these
-// and all others are a power of two; the odd ones get the result at the end.
+// First combines pairs of the first ranks, as many as are needed so that the even ones of these and
+// all others are a power of two; the odd ones get the result at the end.
 template <typename T>
 absl::Status Run(Communicator& communicator, T* data, size_t count, const CallOptions& options) {
   const int rank = communicator.rank(), size = communicator.size();

@@ -5,8 +5,8 @@
 // Two gradients a and b are combined to
 //   (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b
 // which is their sum where they are orthogonal and their mean where they are parallel. More than
-// two are combined in pairs: ranks with neighbours, then pairs with pairs, and so on. If they are
-// no power of two, some ranks at the front make one level more.
+// two are combined in pairs: ranks with neighbours, then pairs with pairs, and so on. If their
+// number is no power of two, some ranks at the front take part in one level more.
 #ifndef COLLECTIVES_ADASUM_ADASUM_H_
 #define COLLECTIVES_ADASUM_ADASUM_H_
 
@@ -17,11 +17,13 @@
 
 namespace hvd::collectives::adasum {
 
-// Combines one tensor of all ranks in place; a scale belongs to a tensor, so tensors that are fused
-// must be given one by one. Every rank gets the same bits. Uses communicator.SendReceive() only,
+// Combines one tensor of all ranks in place. A scale belongs to a tensor, so fused tensors must be
+// passed one by one. Every rank gets the same bits. Uses communicator.SendReceive() only,
 // log2(size) times, and twice more if the number of ranks is not a power of two.
-//   Unimplemented: `type` is not a floating point type; the communicator stays usable and `data` as
-//   it was.   Otherwise as Communicator.
+// Errors:
+//   - Unimplemented: `type` is not a floating point type; the communicator stays usable and `data`
+//     is unchanged.
+//   - Others: those of Communicator.
 absl::Status AdasumAllReduce(Communicator& communicator, void* data, size_t count, DataType type,
                              const CallOptions& options);
 

@@ -1,4 +1,4 @@
-// What every backend must do. A backend's test instantiates the suite:
+// The conformance suite of all backends. A backend's test instantiates it:
 //
 //   INSTANTIATE_TEST_SUITE_P(Gloo, BackendConformanceTest, testing::Values(BackendCase{"gloo",
 //   MakeGlooBackend}));
@@ -21,7 +21,7 @@ namespace hvd::collectives::conformance {
 struct BackendCase {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
-  bool names_peers = true;  // whether errors say which peer has failed
+  bool names_peers = true;  // whether errors name the peer that has failed
 };
 inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }
 
@@ -30,11 +30,11 @@ class BackendConformanceTest : public testing::TestWithParam<BackendCase> {
   RankGroup group_{GetParam().make()};
 };
 
-// One call of each kind with a few elements, by name: for tests that hold for every operation.
+// One call of each kind with a few elements, by name: for tests of all operations.
 struct AnyOperation {
   const char* name;
-  // Sizes are for a group of `communicator.size()` ranks; `peer` is for the one operation that
-  // needs it.
+  // Sizes are for a group of `communicator.size()` ranks; `peer` is for the one operation that uses
+  // it.
   absl::Status (*call)(Communicator& communicator, int peer, const CallOptions& options);
 };
 const std::vector<AnyOperation>& AllOperations();

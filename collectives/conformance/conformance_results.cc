@@ -85,7 +85,7 @@ void ForEachTypeAndOp(F&& f) {
   }
 }
 
-// A different number for every rank, none for one of them.
+// A different number for every rank; zero for one of them.
 size_t UnevenCount(int rank, size_t size) { return rank == 1 ? 0 : size + rank; }
 
 // Rank `from`'s bytes for rank `to`.
@@ -116,7 +116,7 @@ TEST_P(BackendConformanceTest, AllReduce_EveryTypeOperationAndSize) {
   }
 }
 
-// Sums of floats depend on the order: it must be the same everywhere, or model replicas drift
+// Sums of floats depend on the order: it must be the same on all ranks, or model replicas drift
 // apart.
 TEST_P(BackendConformanceTest, AllReduce_GivesAllRanksTheSameBits) {
   group_.Connect(kMaxRanks);
@@ -288,7 +288,7 @@ TEST_P(BackendConformanceTest, ReduceScatter_ManySegments) {
   });
 }
 
-// Some ranks exchange more often than others; nobody else's messages get mixed up.
+// Some ranks exchange more often than others; the messages of other ranks must not get mixed up.
 TEST_P(BackendConformanceTest, SendReceive_BetweenSomeRanks) {
   group_.Connect(kMaxRanks);
   group_.Run([&](Communicator& c) {
@@ -322,7 +322,7 @@ TEST_P(BackendConformanceTest, Barrier_NobodyLeavesBeforeAllHaveCome) {
   }
 }
 
-// Fast ranks run ahead of slow ones; messages of different calls must not be taken for each other.
+// Fast ranks run ahead of slow ones; messages of different calls must not be confused.
 TEST_P(BackendConformanceTest, MixedCalls_KeepApart) {
   group_.Connect(3);
   group_.Run([&](Communicator& c) {

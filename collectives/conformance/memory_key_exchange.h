@@ -12,15 +12,16 @@
 
 namespace hvd::collectives::conformance {
 
-// What the ranks of one group share. Safe for concurrent use; outlives the exchanges made from it.
+// The shared table of one group's ranks. Safe for concurrent use; outlives the exchanges made from
+// it.
 class KeyExchangeTable {
  public:
   explicit KeyExchangeTable(int size) : size_(size) {}
 
   std::unique_ptr<KeyExchange> ForRank(int rank);
-  // How many calls all ranks together have made.
+  // The number of calls of all ranks together.
   int calls() const;
-  // How many values they were shown.
+  // The number of values that they were shown.
   size_t shown() const;
 
  private:

@@ -1,4 +1,4 @@
-// Ranks as threads, for tests that need a whole group.
+// A group of ranks that are threads, for tests.
 #ifndef COLLECTIVES_CONFORMANCE_RANK_GROUP_H_
 #define COLLECTIVES_CONFORMANCE_RANK_GROUP_H_
 
@@ -14,29 +14,29 @@
 
 namespace hvd::collectives::conformance {
 
-// Calls work(rank) for every rank in a thread of its own; returns when all have returned.
+// Calls work(rank) for every rank in a separate thread; returns when all have returned.
 void ForEachRank(int size, absl::FunctionRef<void(int)> work);
 
-// Ranks that are threads of this process, on loopback.
+// Ranks in threads of this process, on loopback.
 class RankGroup {
  public:
   explicit RankGroup(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
-  // Connects all ranks; rank r comes with secrets[r]. The statuses, by rank; the communicators of
-  // those that are OK are kept.
+  // Connects all ranks; rank r has secrets[r]. Returns the statuses by rank; keeps the
+  // communicators of those that are OK.
   std::vector<absl::Status> Connect(const std::vector<std::string>& secrets,
                                     absl::Duration timeout = absl::Seconds(60));
-  // The same with one secret; ends the test's process unless all are connected.
+  // The same with one secret; aborts the test process unless all are connected.
   void Connect(int size);
 
   Communicator& at(int rank) { return *communicators_[rank]; }
-  // The rank goes away.
+  // Destroys the rank's communicator.
   void Destroy(int rank) { communicators_[rank].reset(); }
-  // Does work(communicator) on every rank at once.
+  // Calls work(communicator) on all ranks concurrently.
   void Run(absl::FunctionRef<void(Communicator&)> work);
-  // How many key exchanges all ranks together made in the last Connect().
+  // The number of key exchanges of all ranks together in the last Connect().
   int key_exchanges() const { return key_exchanges_; }
-  // How many values they were shown in these.
+  // The number of values that they were shown in these.
   size_t shown_keys() const { return shown_keys_; }
 
  private:

@@ -1,11 +1,11 @@
-// How the collectives are made of messages. Each function is one phase; a communicator's operation
-// is one or two of them.
+// The collective algorithms over point-to-point messages. Each function is one phase; a
+// communicator's operation is one or two of them.
 //
-// "Direct": everyone talks to everyone at once. One latency, so best for small data in small
-// groups. "Ring": everyone sends to the next rank and receives from the one before, in segments, so
-// that sending, receiving and reducing overlap and the working set stays in cache. Both move the
-// same number of bytes. "Doubling", "tree": log2(size) latencies, and as many ranks to talk to: for
-// small data in large groups. Each phase links the ranks that it needs (neighbours.h).
+// "Direct": all ranks exchange with all others at once. One latency, so best for small data in
+// small groups. "Ring": each rank sends to the next rank and receives from the one before, in
+// segments, so that sending, receiving and reducing overlap and the working set stays in cache.
+// Both move the same number of bytes. "Doubling", "tree": log2(size) latencies, and as many peers:
+// for small data in large groups. Each phase links the ranks that it needs (neighbours.h).
 #ifndef COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
 #define COLLECTIVES_GLOO_GLOO_ALGORITHMS_H_
 
@@ -27,18 +27,18 @@ struct Block {
   size_t bytes = 0;
 };
 
-// One behind the other, with sizes counts[r] * unit.
+// Contiguous blocks with sizes counts[r] * unit.
 std::vector<Block> LayOut(absl::Span<const size_t> counts, size_t unit);
 // `count` elements in `parts` blocks that differ by one element at most.
 std::vector<Block> LayOutEvenly(size_t count, size_t unit, int parts);
 
-// What a reduction needs to know beside the buffers.
+// The reduction of elements, without the buffers.
 struct ElementReduction {
   ReduceFunction function = nullptr;
   size_t element_bytes = 1;
 };
 
-// What every phase needs.
+// The common arguments of all phases.
 struct Phase {
   const GlooPeers& peers;
   Scratch& scratch;
@@ -60,7 +60,7 @@ absl::Status DirectReduceScatter(const Phase& phase, const void* in, void* out,
 absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
                                const std::vector<Block>& blocks, const ElementReduction& reduction);
 
-// Every rank has its own block in `data`; then all of them.
+// Before: every rank has its own block in `data`. After: all blocks.
 absl::Status DirectAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
 absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
 
@@ -68,28 +68,28 @@ absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Blo
 absl::Status DirectAllToAll(const Phase& phase, const void* in, const std::vector<Block>& send,
                             void* out, const std::vector<Block>& receive);
 
-// Between two ranks.
+// Exchanges `bytes` with `peer`.
 absl::Status Exchange(const Phase& phase, int peer, const void* in, void* out, size_t bytes);
 
 absl::Status DirectBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
 // From the root to the next rank, to the next, in segments.
 absl::Status ChainBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
 
-// Every rank's data goes to another one in each of log2(size) rounds, which adds its own. The same
-// bits on all ranks. out may equal in.
+// Recursive doubling: in each of log2(size) rounds every rank's data goes to another rank, which
+// adds its own. The same bits on all ranks. out may equal in.
 absl::Status DoublingAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
                                const ElementReduction& reduction);
-// The same, of which a rank keeps its block; arguments as in DirectReduceScatter.
+// The same; a rank keeps only its block. Arguments as in DirectReduceScatter.
 absl::Status DoublingReduceScatter(const Phase& phase, const void* in, void* out,
                                    const std::vector<Block>& blocks,
                                    const ElementReduction& reduction);
 // Every rank has twice as many blocks after each round.
 absl::Status DoublingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks);
-// Blocks of one size: to rank 0 and back, over the links of its tree alone.
+// Blocks of one size: to rank 0 and back, over the links of its tree only.
 absl::Status TreeAllGather(const Phase& phase, void* data, size_t block_bytes);
 absl::Status TreeBroadcast(const Phase& phase, void* buffer, size_t bytes, int root);
 
-// In round k every rank hears from the one 2^k before it.
+// In round k every rank receives a message from the one 2^k before it.
 absl::Status DisseminationBarrier(const Phase& phase);
 
 }  // namespace hvd::collectives::gloo

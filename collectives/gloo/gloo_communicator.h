@@ -1,4 +1,4 @@
-// Communicator over GlooPeers: each operation picks its phases by size and bounds them by one
+// The communicator over GlooPeers: each operation selects its phases by size and bounds them by one
 // deadline.
 #ifndef COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_
 #define COLLECTIVES_GLOO_GLOO_COMMUNICATOR_H_
@@ -18,7 +18,7 @@ namespace hvd::collectives::gloo {
 // Thread-safety and errors as in Communicator. Reductions give the same bits on all ranks.
 class GlooCommunicator : public MeshCommunicator {
  public:
-  // In groups of up to `most_direct` ranks everyone may be linked with everyone. REQUIRES: there
+  // In groups of up to `most_direct` ranks all ranks may be linked with all others. REQUIRES: there
   // are at least two peers.
   GlooCommunicator(Epoch epoch, GlooPeers peers, int most_direct);
 
@@ -44,13 +44,13 @@ class GlooCommunicator : public MeshCommunicator {
   void OnBroken(std::function<void(const absl::Status&)> listener) override;
 
  private:
-  // Runs one operation; what goes wrong breaks the links and is told with the operation's name, its
-  // running number and who we are.
+  // Runs one operation. A failure breaks the links; its message has the operation's name, its
+  // running number and this rank.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(const Phase&)> body);
 
   bool IsSmall() const { return size() <= most_direct_; }
-  // Whether an operation on so many bytes goes by doubling.
+  // Whether an operation on this many bytes uses doubling.
   bool Doubles(size_t bytes) const;
 
   const Epoch epoch_;

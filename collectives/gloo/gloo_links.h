@@ -1,5 +1,5 @@
-// Messages between this rank and the others over a connected mesh, with deadlines, abort, and quick
-// news of a lost peer.
+// Point-to-point messages between ranks over a connected mesh, with deadlines, abort, and fast
+// detection of lost peers.
 #ifndef COLLECTIVES_GLOO_GLOO_LINKS_H_
 #define COLLECTIVES_GLOO_GLOO_LINKS_H_
 
@@ -22,21 +22,21 @@ namespace hvd::collectives::gloo {
 // Owns the mesh. One thread at a time connects and uses the regions; Break() and status() may be
 // called from any thread.
 //
-// Between two ranks messages arrive in the order in which they were sent, and the k-th Send() to a
-// rank meets its k-th Receive() from here; so no tags are needed as long as all ranks make the same
-// calls in the same order.
+// Between two ranks messages arrive in the order of sending, and the k-th Send() to a rank matches
+// its k-th Receive() from here. So no tags are needed as long as all ranks make the same calls in
+// the same order.
 //
-// A watcher thread holds one never-answered receive per linked peer ("sentinel"). It is how a rank
-// learns of every lost peer, not only of the ones it waits for just then, and how it is spared a
-// Gloo fault: a receive that has begun is not told that its connection broke. A rank that leaves
-// answers the sentinels first: with a goodbye if it leaves in order, else with the rank that is the
-// cause. One that is broken then closes all its connections, so that the news goes on from peer to
-// peer, and everyone can name the cause and not just whoever closed first.
+// A watcher thread holds one never-answered receive per linked peer ("sentinel"). Through it a rank
+// learns of every lost peer, not only of those it waits for. It also avoids a fault of Gloo: a
+// receive that has begun is not notified when its connection breaks. A rank that leaves answers the
+// sentinels first: with a goodbye if it leaves cleanly, else with the rank that is the cause. A
+// broken rank then closes all its connections, so that the news spreads from peer to peer, and
+// every rank can name the cause and not just the first rank that closed.
 class GlooLinks {
  public:
-  // A piece of the caller's memory that takes part in messages. Completions are counted, not named:
-  // the caller awaits as many as it started; those of one peer come in order. When it is gone, Gloo
-  // no longer touches the memory.
+  // A part of the caller's memory for messages. Completions are counted, not named: the caller
+  // awaits as many as it started; those of one peer come in order. After the region is destroyed,
+  // Gloo no longer accesses the memory.
   class Region {
    public:
     Region(GlooLinks& links, void* data, size_t bytes);
@@ -44,13 +44,18 @@ class GlooLinks {
     Region(const Region&) = delete;
     Region& operator=(const Region&) = delete;
 
-    // Start a message and return at once. Nothing about the memory may change until it was awaited.
-    //   Unavailable: the connection to `peer` is gone.   Otherwise as GlooLinks::status().
+    // Start a message and return at once. The memory must not change until the message was awaited.
+    // Errors:
+    //   - Unavailable: the connection to `peer` is gone.
+    //   - Others: those of GlooLinks::status().
     absl::Status Send(int peer, size_t offset, size_t bytes);
     absl::Status Receive(int peer, size_t offset, size_t bytes);
 
-    // Wait for one message started here; `peer` is named in the error if it does not come.
-    //   DeadlineExceeded; Unavailable: a connection is gone.   Otherwise as GlooLinks::status().
+    // Wait for one message started here; the error names `peer` if it does not come.
+    // Errors:
+    //   - DeadlineExceeded: the deadline passed.
+    //   - Unavailable: a connection is gone.
+    //   - Others: those of GlooLinks::status().
     absl::Status AwaitSent(int peer, absl::Time deadline);
     absl::Status AwaitReceived(int peer, absl::Time deadline);
 
@@ -63,13 +68,13 @@ class GlooLinks {
   };
 
   GlooLinks(std::unique_ptr<GlooMesh> mesh, int rank, int size);
-  // Says goodbye, unless broken.
+  // Sends a goodbye, unless broken.
   ~GlooLinks();
 
   // Links this rank with those of `peers` with which it is not linked yet. A region may be used
-  // with linked peers only. All of them must call it, with this rank among their peers, before they
-  // call it for others.
-  //   As GlooMesh::Connect; or status(). Without `cancellation`, Break() ends it.
+  // with linked peers only. All of `peers` must call it, with this rank among their peers, before
+  // they call it for others. Without `cancellation`, Break() ends it.
+  // Errors: those of GlooMesh::Connect, or status().
   absl::Status Connect(absl::Span<const int> peers, absl::Time deadline,
                        const Cancellation* cancellation = nullptr);
 
@@ -77,21 +82,21 @@ class GlooLinks {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // OK while usable; then why it no longer is. An Aborted stays; any other reason is replaced by a
-  // later one, which knows more.
+  // OK while usable; then the reason why it no longer is. An Aborted stays; any other reason is
+  // replaced by a later one, which is more precise.
   absl::Status status() const;
 
-  // Makes every wait, now and later, return status(). Does not block. `cause` is the rank that
-  // peers will be told. REQUIRES: !why.ok()
+  // Makes every wait, now and later, return status(). Does not block. `cause` is the rank named to
+  // the peers. REQUIRES: !why.ok()
   void Break(const absl::Status& why, int cause);
 
-  // Calls `listener` with the reason when this breaks, or at once if it has, on whatever thread
-  // that happens. It must not block nor call this object. Call it once.
+  // Calls `listener` with the reason when this breaks, on the thread where that happens, or at once
+  // if it is broken. It must not block nor call this object. Call it once.
   void OnBroken(std::function<void(const absl::Status&)> listener);
 
  private:
-  // What a leaving rank says: kGoodbye, or 1 + the rank that is the cause. `check` is its
-  // complement, so that one that has only half arrived is not taken for a word.
+  // The last message of a leaving rank: kGoodbye, or 1 + the rank that is the cause. `check` is its
+  // complement, so that a half-received value is not mistaken for a message.
   struct LastWord {
     int32_t value = 0;
     int32_t check = 0;
@@ -101,24 +106,24 @@ class GlooLinks {
   void Watch();
   // Takes the new connections into use.
   absl::Status Register(const std::vector<int>& peers);
-  // Returns when the peers have taken them into use, too: what we say last will be heard.
+  // Returns when the peers have taken them into use, too, so that the last message will arrive.
   absl::Status Greet(const std::vector<int>& peers, absl::Time deadline);
   std::vector<int> LinkedPeers() const;
-  // What Gloo's failure means: broken over a peer, unless broken already.
+  // The meaning of Gloo's failure: broken over a peer, unless broken already.
   absl::Status Explain(const absl::Status& from_gloo);
   void BreakOverPeers(const absl::Status& waited);
   void SayLastWord(int32_t value);
   void CloseConnections(const std::vector<int>& peers);
-  // 0 as long as it has said nothing.
+  // 0 as long as it has sent nothing.
   int32_t LastWordOf(int peer) const;
-  // Those whose connection is broken although they said nothing.
-  // Adds to `why` what is known beside.
+  // The ranks whose connection is broken although they sent no last message. Adds further known
+  // facts to `why`.
   std::vector<int> FindLost(std::string& why);
 
   const std::unique_ptr<GlooMesh> mesh_;
   const int rank_;
   const int size_;
-  std::vector<bool> is_linked_;  // by rank; for who connects
+  std::vector<bool> is_linked_;  // by rank; of the connecting thread
   Cancellation broken_;
 
   mutable absl::Mutex mutex_;

@@ -1,4 +1,4 @@
-// TCP connections from this rank to others, each made when it is first wanted.
+// A mesh of TCP connections from this rank to others, each made on first use.
 #ifndef COLLECTIVES_GLOO_GLOO_MESH_H_
 #define COLLECTIVES_GLOO_GLOO_MESH_H_
 
@@ -19,9 +19,9 @@
 
 namespace hvd::collectives::gloo {
 
-// Makes Gloo's event loop turn quickly while a mesh goes away. Gloo waits for a turn of its loop
-// whenever it takes a socket out of it, and an idle loop turns every 10 ms: a mesh of 32 ranks
-// would need 0.3 s. While active, the loop turns every 100 us. SetActive may be called from any
+// Makes Gloo's event loop iterate quickly while a mesh is closed. Gloo waits for an iteration of
+// its loop whenever it removes a socket, and an idle loop iterates every 10 ms: a mesh of 32 ranks
+// would need 0.3 s. While active, the loop iterates every 100 us. SetActive may be called from any
 // thread.
 class LoopTicker : public ::gloo::transport::tcp::Handler {
  public:
@@ -38,32 +38,35 @@ class LoopTicker : public ::gloo::transport::tcp::Handler {
   const int fd_;
 };
 
-// The higher of two ranks opens their connection, the lower one's acceptor takes it, so that nobody
-// waits for a rank that is busy with something else but for those that wait for it, too. Both ends
-// have proved themselves before Gloo sees a connection.
+// The higher of two ranks opens their connection, the lower one's acceptor accepts it. So a rank
+// waits for a busy rank only if that one waits for it, too. Both ends have proved themselves before
+// Gloo sees a connection.
 //
 // Open, Learn and Connect belong to one thread. The connections close with it.
 class GlooMesh {
  public:
-  // This rank's door is open from now on.
-  //   InvalidArgument: group.address is not a numeric address of this machine.
+  // Listens for peers from now on.
+  // Errors:
+  //   - InvalidArgument: group.address is not a numeric address of this machine.
   static absl::StatusOr<std::unique_ptr<GlooMesh>> Open(const GroupInfo& group);
   ~GlooMesh();
 
-  // Where peers find this rank; kLinkAddressBytes.
+  // The address of this rank for its peers; kLinkAddressBytes.
   const std::string& address() const { return acceptor_->address(); }
-  // What `rank` says its own is.
+  // Sets the address that `rank` has published.
   void Learn(int rank, absl::string_view address) { addresses_[rank] = std::string(address); }
 
-  // Makes the connections to `peers`, none of which there is yet. Every one of them must call it
-  // with this rank among its own peers. REQUIRES: Learn(), for those below this rank.
-  //   DeadlineExceeded, Unavailable, PermissionDenied: names the peer.   The cancellation's status.
+  // Makes the connections to `peers`, none of which exists yet. Each of them must call it with this
+  // rank among its peers. REQUIRES: Learn(), for those below this rank.
+  // Errors:
+  //   - DeadlineExceeded, Unavailable, PermissionDenied: names the peer.
+  //   - The cancellation's status: it was cancelled.
   absl::Status Connect(const std::vector<int>& peers, absl::Time deadline,
                        const Cancellation* cancellation);
 
-  // Hangs up on peers that Connect did not take, now and later. Thread-safe.
+  // Closes connections of peers that Connect did not take, now and later. Thread-safe.
   void Drop() { acceptor_->Drop(); }
-  // Has the loop turn quickly from now on. Thread-safe.
+  // Makes the loop iterate quickly from now on. Thread-safe.
   void Hurry() { ticker_.SetActive(true); }
 
   ::gloo::transport::Context& context() { return *context_; }

@@ -1,4 +1,4 @@
-// Some of the ranks of a mesh as a group of their own: the links, with ranks numbered anew.
+// A subgroup of a mesh's ranks: the links, with ranks renumbered.
 #ifndef COLLECTIVES_GLOO_GLOO_PEERS_H_
 #define COLLECTIVES_GLOO_GLOO_PEERS_H_
 
@@ -29,7 +29,7 @@ class GlooPeers {
   const std::vector<int>& ranks() const { return ranks_; }
   const std::shared_ptr<GlooLinks>& links() const { return links_; }
 
-  // As GlooLinks::Connect, and so to be called by all of them in the same operation.
+  // See GlooLinks::Connect; all of `peers` must call it in the same operation.
   absl::Status Connect(absl::Span<const int> peers, absl::Time deadline) const {
     std::vector<int> of_links;
     of_links.reserve(peers.size());
@@ -38,7 +38,7 @@ class GlooPeers {
   }
   absl::Status ConnectAll(absl::Time deadline) const { return links_->Connect(ranks_, deadline); }
 
-  // As GlooLinks::Region.
+  // See GlooLinks::Region.
   class Region {
    public:
     Region(const GlooPeers& peers, void* data, size_t bytes)

@@ -1,6 +1,6 @@
-// Gloo's TCP transport, made safe against peers, and under TLS where that is wanted. Gloo throws in
-// its event loop when a peer resets a connection at a bad moment or sends something that makes no
-// sense, and nobody can catch there: the process would end.
+// Gloo's TCP transport with protection from peers, and optional TLS. Gloo throws in its event loop
+// when a peer resets a connection at a bad moment or sends invalid data. Nothing can catch the
+// exception there: the process would end.
 #ifndef COLLECTIVES_GLOO_GUARDED_TRANSPORT_H_
 #define COLLECTIVES_GLOO_GUARDED_TRANSPORT_H_
 
@@ -12,19 +12,18 @@
 
 namespace hvd::collectives::gloo {
 
-// Like device.createContext(), but an exception in the loop breaks the connection it came from and
-// nothing else: whoever uses it gets a gloo::IoException. May throw what Gloo throws. The context
-// owns the device.
+// Like device.createContext(), but an exception in the loop breaks only the connection that it came
+// from: its user gets a gloo::IoException. May throw what Gloo throws. The context owns the device.
 std::shared_ptr<::gloo::transport::Context> MakeGuardedContext(
     std::shared_ptr<::gloo::transport::tcp::Device> device, int rank, int size);
 
-// What the message of an exception begins with whose connection was changed on the way; the rest
+// The prefix of an exception's message if the connection's data was changed on the way; the rest
 // can follow a subject.
 inline constexpr char kUnsafe[] = "unsafe: ";
 
-// Makes the pair for `rank` of a connection whose other end has proved that it is that rank: it is
-// connected from the start. May throw what Gloo throws; the connection is closed then.
-// REQUIRES: `context` was made by MakeGuardedContext; there is no pair for `rank` yet.
+// Makes the pair for `rank` from a connection whose other end has proved to be that rank: it is
+// connected from the start. May throw what Gloo throws; the connection is closed then. REQUIRES:
+// `context` was made by MakeGuardedContext; there is no pair for `rank` yet.
 void AdoptConnection(::gloo::transport::Context& context, int rank, net::Wire connection);
 
 }  // namespace hvd::collectives::gloo

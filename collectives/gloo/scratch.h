@@ -1,4 +1,5 @@
-// Memory that is kept between calls, since touching fresh pages costs more than most operations do.
+// A scratch buffer that is kept between calls, since touching fresh pages costs more than most
+// operations do.
 #ifndef COLLECTIVES_GLOO_SCRATCH_H_
 #define COLLECTIVES_GLOO_SCRATCH_H_
 

@@ -23,10 +23,10 @@ constexpr char kOutcomeKey[] = "hierarchical-outcome";
 constexpr char kDoorKey[] = "hierarchical-door";
 constexpr absl::string_view kConnected = "connected";
 
-// Up to here everyone may show everyone a few bytes by way of the daemon.
+// Up to this size all ranks may exchange a few bytes with all others through the daemon.
 constexpr int kLargeGroup = 64;
 
-// What a rank shows: its options, one character each, then its host's identity and its door.
+// The entry of a rank: its options, one character each, then its host's identity and its door.
 std::string EncodeEntry(const HierarchyOptions& options, absl::string_view identity,
                         absl::string_view door) {
   return absl::StrCat(options.allreduce ? "1" : "0", options.allgather ? "1" : "0", identity, "\n",
@@ -37,7 +37,7 @@ struct Entry {
   std::string identity, door;
 };
 
-// Takes away from `options` what that rank does not want.
+// Removes from `options` those that the rank has switched off.
 Entry DecodeEntry(absl::string_view entry, HierarchyOptions& options) {
   const size_t identity_end = entry.rfind('\n');
   if (identity_end == absl::string_view::npos || identity_end < 2) return {};
@@ -79,7 +79,7 @@ class HierarchicalBackend : public Backend {
   }
 
  private:
-  // What is left of a caller's bounds.
+  // The time left of a caller's bounds.
   class Bounds {
    public:
     explicit Bounds(const WaitBounds& whole)
@@ -126,8 +126,8 @@ class HierarchicalBackend : public Backend {
     return across_->Connect(group, keys, left.Now());
   }
 
-  // Asks the daemon only whether all share a host; if not, it is the mesh that brings everyone's
-  // entry to everyone.
+  // Asks the daemon only whether all share a host; if not, the ranks' entries are exchanged over
+  // the mesh.
   absl::StatusOr<std::unique_ptr<Communicator>> ConnectLarge(const GroupInfo& group,
                                                              const HostDoor& door,
                                                              KeyExchange& keys,
@@ -158,7 +158,7 @@ class HierarchicalBackend : public Backend {
     return entries.status();
   }
 
-  // The mesh came first: it finds strangers and missing ranks on every rank alike.
+  // The mesh came first: it detects strangers and missing ranks on every rank alike.
   absl::StatusOr<std::unique_ptr<Communicator>> AddHosts(const GroupInfo& group,
                                                          const Layout& layout,
                                                          std::unique_ptr<MeshCommunicator> mesh,

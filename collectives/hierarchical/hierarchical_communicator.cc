@@ -11,8 +11,8 @@
 namespace hvd::collectives::hierarchical {
 namespace {
 
-// How long a rank that has lost somebody in its host waits for the mesh to say who and why. A
-// process that dies leaves both, the mesh a little later.
+// How long a rank that has lost a peer in its host waits for the mesh to report the peer and the
+// reason. A process that dies leaves both, the mesh a little later.
 constexpr absl::Duration kNewsTimeout = absl::Milliseconds(250);
 
 }  // namespace
@@ -76,8 +76,8 @@ absl::Status HierarchicalCommunicator::Fail(absl::string_view operation,
 absl::Status HierarchicalCommunicator::ExplainHostFailure(absl::string_view operation,
                                                           const absl::Status& status) {
   const std::string what = absl::StrCat(operation, " (", ToString(), "): ");
-  // The host's communicator has numbers of its own for the ranks, and of an abort it knows nothing
-  // but that it came.
+  // The host's communicator has another numbering of the ranks, and does not know the reason of an
+  // abort.
   if (absl::IsUnavailable(status) || absl::IsAborted(status)) {
     absl::MutexLock lock(&mutex_);
     const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -1,5 +1,5 @@
-// Communicator of a group on several hosts, some with several ranks: one communicator in the host
-// and a mesh across all.
+// The communicator of a group on several hosts, some with several ranks: one communicator within
+// the host and a mesh across all.
 #ifndef COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_
 #define COLLECTIVES_HIERARCHICAL_HIERARCHICAL_COMMUNICATOR_H_
 
@@ -17,8 +17,8 @@ namespace hvd::collectives::hierarchical {
 
 // Thread-safety and errors as in Communicator. Reductions give the same bits on all ranks.
 //
-// What fails on one rank fails on all: the mesh brings the news to everyone, with the name of who
-// caused it, and whoever waits in its host then is woken by an abort there.
+// A failure on one rank fails all: the mesh spreads it to all ranks, with the name of its cause,
+// and an abort wakes the ranks that wait within their host.
 class HierarchicalCommunicator : public Communicator {
  public:
   // REQUIRES: there are at least two hosts, and `local` connects the ranks of this one.
@@ -46,7 +46,7 @@ class HierarchicalCommunicator : public Communicator {
   void Abort(absl::string_view reason) override;
 
  private:
-  // What is left of an operation's time.
+  // The time left for an operation.
   class TimeLeft {
    public:
     explicit TimeLeft(const CallOptions& options);
@@ -56,7 +56,7 @@ class HierarchicalCommunicator : public Communicator {
     const absl::Time deadline_;
   };
 
-  // Elements that are reduced in the host, part by part, then each part by one of `columns`.
+  // Elements that are reduced within the host, part by part, then each part by one of `columns`.
   struct Reduction {
     DataType type;
     ReduceOp op;
@@ -66,13 +66,13 @@ class HierarchicalCommunicator : public Communicator {
                            const TimeLeft& time);
   absl::Status BroadcastChunk(void* buffer, size_t bytes, int root, const TimeLeft& time);
 
-  // Runs one operation; what goes wrong breaks both parts.
+  // Runs one operation; a failure breaks both parts.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(const TimeLeft&)> body);
-  // Notes that what went wrong, if anything, did so in the host.
+  // Records that a failure, if any, happened within the host.
   absl::Status InHost(const absl::Status& status);
   absl::Status Fail(absl::string_view operation, const absl::Status& status);
-  // The reason to give for what failed in the host.
+  // The reason to report for a failure within the host.
   absl::Status ExplainHostFailure(absl::string_view operation, const absl::Status& status);
   void OnMeshBroken(const absl::Status& why);
   bool IsInColumn(int column) const { return layout_.index == column && column_ != nullptr; }
@@ -87,7 +87,7 @@ class HierarchicalCommunicator : public Communicator {
   absl::Status broken_ ABSL_GUARDED_BY(mutex_);
   absl::Status mesh_status_ ABSL_GUARDED_BY(mutex_);
 
-  // The mesh's listener uses what stands above, and local_.
+  // The mesh's listener uses the members above, and local_.
   const std::unique_ptr<Communicator> local_;
   const std::unique_ptr<MeshCommunicator> mesh_;
   const std::unique_ptr<Communicator> column_;  // of this rank's index, if all hosts have it

@@ -1,4 +1,4 @@
-// How the operations are made of the host's and the mesh's.
+// The operations, composed of the host's and the mesh's.
 #include <algorithm>
 #include <numeric>
 
@@ -10,16 +10,16 @@ namespace {
 
 // Up to here one rank of each host exchanges the sums; beyond, each takes its part.
 constexpr size_t kLeadersBytes = 64 * 1024;
-// What a column reduces at once: what the steps hand to each other is then still in the caches, and
-// the steps' waits for other ranks don't show yet.
+// The size that a column reduces at once: the data between the steps is then still in the caches,
+// and the steps' waits for other ranks cost little yet.
 constexpr size_t kPartBytes = 1024 * 1024;
-// A host passes on what it has while the next chunk comes.
+// A host forwards a chunk while the next one arrives.
 constexpr size_t kBroadcastChunkBytes = 4 * 1024 * 1024;
 
 char* At(void* data, size_t offset) { return static_cast<char*>(data) + offset; }
 const char* At(const void* data, size_t offset) { return static_cast<const char*>(data) + offset; }
 
-// `total` in `parts` equal shares as near as can be, then nothing for the others up to `all`.
+// `total` in `parts` shares, as equal as possible, then zeros up to `all`.
 std::vector<size_t> Shares(size_t total, int parts, size_t all) {
   std::vector<size_t> shares(all, 0);
   for (int i = 0; i < parts; ++i) shares[i] = total / parts + (i < static_cast<int>(total % parts));
@@ -56,7 +56,7 @@ absl::Status HierarchicalCommunicator::ReduceChunk(const void* in, void* out, si
   const size_t unit = SizeOf(reduction.type);
   std::vector<size_t> shares = Shares(count, reduction.columns, layout_.members().size());
   const size_t own = shares[layout_.index];
-  // The rank's own part is reduced where it belongs, so that no memory is needed.
+  // The rank's own part is reduced in place, so that no memory is needed.
   const size_t before = std::accumulate(shares.begin(), shares.begin() + layout_.index, size_t{0});
   char* const part = At(out, before * unit);
   RETURN_IF_ERROR(
@@ -68,8 +68,8 @@ absl::Status HierarchicalCommunicator::ReduceChunk(const void* in, void* out, si
   return InHost(local_->AllGather(part, out, shares, time.Now()));
 }
 
-// The blocks of a host come together in it; one rank of each host exchanges them; the others take
-// those of the other hosts from it.
+// The blocks of a host are gathered in it; one rank of each host exchanges them; the others get the
+// blocks of other hosts from that rank.
 absl::Status HierarchicalCommunicator::AllGather(const void* in, void* out,
                                                  absl::Span<const size_t> byte_counts,
                                                  const CallOptions& options) {

@@ -1,4 +1,4 @@
-// The key exchange of the ranks of one host, made of one round of the whole group's.
+// The key exchange of the ranks of one host, made of one round of the whole group's exchange.
 #ifndef COLLECTIVES_HIERARCHICAL_HOST_EXCHANGE_H_
 #define COLLECTIVES_HIERARCHICAL_HOST_EXCHANGE_H_
 
@@ -11,20 +11,22 @@
 
 namespace hvd::collectives::hierarchical {
 
-// All ranks of the group take part in the round, hosts among themselves; so it is made on every
-// rank, whether its host needs it or not. Not safe for concurrent use.
+// All ranks of the group take part in the round, each host for itself; so every rank makes it,
+// whether its host needs it or not. Not safe for concurrent use.
 class HostExchange : public KeyExchange {
  public:
-  // `members` are the ranks of this host, as `whole` numbers them. `key` is used there.
+  // `members` are the ranks of this host in the numbering of `whole`. `key` is the key there.
   HostExchange(KeyExchange& whole, std::string key, std::vector<int> members)
       : whole_(whole), key_(std::move(key)), members_(std::move(members)) {}
 
-  //   Internal: there is one round, and it is over.   Otherwise as KeyExchange.
+  // Errors:
+  //   - Internal: the only round is over.
+  //   - Others: those of KeyExchange.
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override;
 
-  // Takes part in the round if nobody has asked for it here.
-  //   As KeyExchange.
+  // Takes part in the round if AllGather was not called.
+  // Errors: those of KeyExchange.
   absl::Status Finish(absl::Duration timeout);
 
  private:

@@ -33,7 +33,7 @@ HostDoor HostDoor::Open() {
   HostDoor door;
   door.socket_ = NewSocket();
   const std::string name = absl::BytesToHexString(RandomBytes(kNameBytes));
-  // Nothing is read: what a stranger sends is thrown away.
+  // Nothing is read: data of a stranger is discarded.
   if (With(name, door.socket_, bind) && shutdown(door.socket_.get(), SHUT_RD) == 0) {
     door.name_ = name;
   }

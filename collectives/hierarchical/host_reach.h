@@ -1,5 +1,5 @@
-// Whether ranks that take each other for neighbours are: virtual machines that were copied while
-// they ran have all the same marks.
+// The test whether ranks with the same host identity share a kernel: virtual machines that were
+// copied while they ran have the same identity.
 #ifndef COLLECTIVES_HIERARCHICAL_HOST_REACH_H_
 #define COLLECTIVES_HIERARCHICAL_HOST_REACH_H_
 
@@ -15,10 +15,10 @@
 namespace hvd::collectives::hierarchical {
 
 // A socket that processes of this kernel and network namespace can reach, as long as this object
-// lives. It takes nothing.
+// lives. It accepts nothing.
 class HostDoor {
  public:
-  // Closed if none is to be had; such a door can't be reached.
+  // Closed if no socket can be made; a closed door can't be reached.
   static HostDoor Open();
 
   // Letters and digits; empty: closed.
@@ -32,12 +32,14 @@ class HostDoor {
   std::string name_;
 };
 
-// An exchange of keys in which each rank also says whether it reaches the first one.
+// A key exchange in which each rank also publishes whether it reaches the first one.
 class ReachExchange : public KeyExchange {
  public:
   ReachExchange(KeyExchange& keys, bool reaches) : keys_(keys), reaches_(reaches) {}
 
-  //   Unimplemented, on all ranks: not all of them do.   Otherwise as KeyExchange.
+  // Errors:
+  //   - Unimplemented: not all ranks reach it; the same on all ranks.
+  //   - Others: those of KeyExchange.
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override;
 

@@ -1,4 +1,4 @@
-// Ranks of one process as if they were on several hosts.
+// A simulation of several hosts by ranks of one process, for tests.
 #ifndef COLLECTIVES_HIERARCHICAL_ON_HOSTS_TESTING_H_
 #define COLLECTIVES_HIERARCHICAL_ON_HOSTS_TESTING_H_
 
@@ -12,14 +12,14 @@
 namespace hvd::collectives::hierarchical {
 
 struct FakeHosts {
-  // The identity that a rank shows. Ranks with the same one share a `local` backend.
+  // The host identity of a rank. Ranks with the same one share a `local` backend.
   std::function<std::string(int rank)> host_of;
   std::function<std::unique_ptr<Backend>(const std::string& host)> make_local;
   std::function<std::unique_ptr<MeshBackend>()> make_across;
   std::function<HierarchyOptions(int rank)> options_of = [](int) { return HierarchyOptions(); };
 };
 
-// Behind one object what every rank would make for itself.
+// One object for the backends that every rank would make for itself.
 std::unique_ptr<Backend> MakeBackendOnHosts(FakeHosts hosts);
 
 }  // namespace hvd::collectives::hierarchical

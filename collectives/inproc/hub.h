@@ -1,4 +1,4 @@
-// The meeting point of the ranks of one group in one process: a mailbox for every pair of ranks.
+// The message hub of the ranks of one group in one process: a mailbox for every pair of ranks.
 #ifndef COLLECTIVES_INPROC_HUB_H_
 #define COLLECTIVES_INPROC_HUB_H_
 
@@ -22,22 +22,26 @@ class Hub {
  public:
   Hub(int size, std::string secret);
 
-  // Says that `rank` is here and waits for all others.
-  //   PermissionDenied: someone came with another secret.   DeadlineExceeded: names the ranks that
-  //   have not come.
+  // Registers `rank` and waits for all others.
+  // Errors:
+  //   - PermissionDenied: some rank came with another secret.
+  //   - DeadlineExceeded: names the ranks that have not come.
   absl::Status Join(int rank, absl::string_view secret, absl::Time deadline);
 
   // Never waits.
-  //   Otherwise as Receive().
+  // Errors: those of Receive().
   absl::Status Send(int from, int to, std::string message);
 
   // Waits for the next message.
-  //   Aborted: Abort(to).   Unavailable: `from` has left, or any rank is broken. DeadlineExceeded.
+  // Errors:
+  //   - Aborted: Abort(to) was called.
+  //   - Unavailable: `from` has left, or any rank is broken.
+  //   - DeadlineExceeded: the deadline passed.
   absl::StatusOr<std::string> Receive(int from, int to, absl::Time deadline);
 
-  // `rank` leaves in order: what it has sent can still be received.
+  // `rank` leaves cleanly: what it has sent can still be received.
   void Leave(int rank);
-  // `rank` is of no more use, so nobody's operations are: all ranks fail from now on.
+  // `rank` can't be used any more: all ranks' operations fail from now on.
   void Break(int rank);
   // Break(), and `rank` itself fails with Aborted(reason). The first reason stays.
   void Abort(int rank, absl::string_view reason);
@@ -64,9 +68,9 @@ class Hub {
   const std::string secret_;
   absl::Mutex mutex_;
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
-  int first_broken_ ABSL_GUARDED_BY(mutex_) = -1;  // the others broke because of it
+  int first_broken_ ABSL_GUARDED_BY(mutex_) = -1;  // the others broke because of this one
   std::map<std::pair<int, int>, std::deque<std::string>> mailboxes_ ABSL_GUARDED_BY(mutex_);
-  // Held while they are called, so that nobody leaves meanwhile.
+  // Held while they are called, so that no rank leaves meanwhile.
   absl::Mutex listeners_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   std::map<int, std::function<void(const absl::Status&)>> listeners_
       ABSL_GUARDED_BY(listeners_mutex_);

@@ -40,7 +40,7 @@ class InprocBackend : public MeshBackend {
     return ranks;
   }
 
-  // The first one to come makes it; its secret is the one that the others must know.
+  // The first rank to come makes it; the others must know its secret.
   std::shared_ptr<Hub> HubOf(const GroupInfo& group) {
     absl::MutexLock lock(&mutex_);
     std::shared_ptr<Hub>& hub = hubs_[group.epoch];

@@ -1,5 +1,5 @@
-// Ranks as threads of one process: the readable specification of Communicator, and the double for
-// tests.
+// The backend for ranks that are threads of one process: the readable specification of
+// Communicator, and the fake for tests.
 #ifndef COLLECTIVES_INPROC_INPROC_BACKEND_H_
 #define COLLECTIVES_INPROC_INPROC_BACKEND_H_
 
@@ -9,9 +9,9 @@
 
 namespace hvd::collectives::inproc {
 
-// All ranks of a group must connect through the same backend object; groups are told apart by their
-// epoch, and a backend serves an epoch once. Addresses and the key exchange are not used. Data is
-// copied more often than is good for anyone in a hurry.
+// All ranks of a group must connect through the same backend object. Groups are distinguished by
+// their epoch, and a backend serves an epoch once. Addresses and the key exchange are not used.
+// Copies data more often than is fast.
 std::unique_ptr<MeshBackend> MakeInprocBackend();
 
 }  // namespace hvd::collectives::inproc

@@ -1,4 +1,5 @@
-// Communicator over a Hub: every operation is "send to all, receive from all, work out the result".
+// The communicator over a Hub: every operation is "send to all, receive from all, compute the
+// result".
 #ifndef COLLECTIVES_INPROC_INPROC_COMMUNICATOR_H_
 #define COLLECTIVES_INPROC_INPROC_COMMUNICATOR_H_
 
@@ -14,7 +15,7 @@
 
 namespace hvd::collectives::inproc {
 
-// A rank's place in a hub, which it leaves at the end.
+// A rank's membership in a hub, which ends with this object.
 class HubMember {
  public:
   HubMember(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
@@ -33,7 +34,7 @@ class HubMember {
 // Thread-safety and errors as in Communicator. Reductions are done in rank order.
 class InprocCommunicator : public MeshCommunicator {
  public:
-  // Among the hub's `ranks`, numbered anew.
+  // Among the hub's `ranks`, renumbered.
   InprocCommunicator(std::shared_ptr<HubMember> self, Epoch epoch, std::vector<int> ranks);
 
   int rank() const override { return rank_; }
@@ -58,11 +59,12 @@ class InprocCommunicator : public MeshCommunicator {
   void OnBroken(std::function<void(const absl::Status&)> listener) override;
 
  private:
-  // What each rank has for this one, in rank order; `for_rank(r)` is what this rank has for rank r.
+  // Each rank's message for this one, in rank order; `for_rank(r)` is this rank's message for rank
+  // r.
   absl::StatusOr<std::vector<std::string>> ExchangeAll(absl::string_view operation,
                                                        absl::FunctionRef<std::string(int)> for_rank,
                                                        const CallOptions& options);
-  // Breaks the group; adds the operation and who we are to the message.
+  // Breaks the group; adds the operation and this rank to the message.
   absl::Status Fail(absl::string_view operation, const absl::Status& status);
 
   const std::shared_ptr<HubMember> self_;

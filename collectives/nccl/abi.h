@@ -1,7 +1,7 @@
-// The parts of the binary interfaces of NCCL and of the CUDA driver that are used here, declared
-// anew from their public documentation, so that the tree builds where neither is installed. Both
-// promise that these stay as they are: NCCL from 2.14 on within libnccl.so.2, the driver from CUDA
-// 11 on within libcuda.so.1.
+// The binary interfaces of NCCL and of the CUDA driver, as far as they are used here. They are
+// declared anew from their public documentation, so that the tree builds where neither is
+// installed. Both guarantee their stability: NCCL from 2.14 on within libnccl.so.2, the driver from
+// CUDA 11 on within libcuda.so.1.
 #ifndef COLLECTIVES_NCCL_ABI_H_
 #define COLLECTIVES_NCCL_ABI_H_
 
@@ -48,8 +48,8 @@ struct NcclUniqueId {
 
 struct NcclComm;  // opaque
 
-// As of 2.14; later libraries take it as it is, by `size` and `version`, and use their defaults for
-// what came later.
+// The layout of 2.14. Later libraries accept it, by `size` and `version`, and use their defaults
+// for later fields.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
@@ -59,7 +59,7 @@ struct NcclConfig {
 static_assert(sizeof(NcclConfig) == 24);
 
 inline constexpr int kOldestNccl = 21400;        // 2.14.0: non-blocking communicators
-inline constexpr int kFirstSharingNccl = 23000;  // 2.30.0: ranks may share a GPU, if told so
+inline constexpr int kFirstSharingNccl = 23000;  // 2.30.0: ranks may share a GPU, if enabled
 
 // ---- CUDA driver ----
 
@@ -79,7 +79,7 @@ struct CudaUuid {
 inline constexpr unsigned kCudaStreamNonBlocking = 1;
 inline constexpr unsigned kCudaEventDisableTiming = 2;
 
-// ---- Tables of what is called ----
+// ---- Function tables ----
 
 struct NcclFunctions {
   NcclResult (*get_version)(int* version);

@@ -1,5 +1,5 @@
-// The life of one NCCL communicator as a state machine: who may touch it when, and what was the
-// first thing that went wrong.
+// The life of one NCCL communicator as a state machine: which thread may use it when, and its first
+// error.
 #ifndef COLLECTIVES_NCCL_COMM_STATE_H_
 #define COLLECTIVES_NCCL_COMM_STATE_H_
 
@@ -10,10 +10,10 @@
 
 namespace hvd::collectives::nccl {
 
-// NCCL frees a communicator when it is aborted or destroyed, so nobody may be about to call it
-// then. A thread that calls it says so (EnterCall, LeaveCall); one other thread, the closer, ends
-// it when no call is under way. A call that doesn't return is no reason to wait for ever: being
-// aborted is what makes it return.
+// NCCL frees a communicator when it is aborted or destroyed, so no thread may be about to call it
+// then. A thread that calls it announces that (EnterCall, LeaveCall); one other thread, the closer,
+// ends it when no call is under way. The closer does not wait without limit for a call that doesn't
+// return: only the abort makes such a call return.
 //
 //   connecting --Connected--> idle --Begin--> busy --Succeed--> idle
 //   connecting, idle, busy --Break--> closing --Closed--> closed
@@ -25,24 +25,24 @@ class NcclLife {
   enum class State { kConnecting, kIdle, kBusy, kClosing, kClosed };
 
   State state() const { return state_; }
-  // OK as long as nothing has gone wrong; the first reason stays.
+  // OK as long as there was no error; the first one stays.
   const absl::Status& status() const { return status_; }
 
-  // All ranks are there.   The first reason, if something has gone wrong meanwhile.
+  // All ranks are connected. Returns the first error, if there was one meanwhile.
   absl::Status Connected();
 
-  // An operation starts.   The first reason why it can't.
+  // An operation starts. Returns the first error if it can't.
   absl::Status Begin();
-  // It is done.   The first reason, if something has gone wrong meanwhile.
+  // It is done. Returns the first error, if there was one meanwhile.
   absl::Status Succeed();
 
-  // Something has gone wrong. Whether it is the first thing: then the caller sees to it that the
-  // closer aborts the communicator.   REQUIRES: !why.ok()
+  // Records an error. Returns whether it is the first: then the caller makes the closer abort the
+  // communicator. REQUIRES: !why.ok()
   bool Break(const absl::Status& why);
-  // The owner has no more use for it. Whether it is in good order, so that the closer may end it
-  // gently; otherwise it is being closed already.
+  // The owner no longer needs it. Returns whether it is without error, so that the closer may end
+  // it cleanly; otherwise it is being closed already.
   bool Leave();
-  // The closer has ended it, or has given up on that.
+  // The closer has ended it, or has stopped trying.
   void Closed();
 
   // Whether a call may be made now.

@@ -9,9 +9,9 @@
 namespace hvd::collectives::nccl {
 namespace {
 
-// As the driver deals it out, so that results of about the same size find each other's memory.
+// The driver's granularity, so that results of about the same size reuse the same memory.
 constexpr size_t kUnit = size_t{2} << 20;
-// Operations that follow each other need no more; the rest is for the framework.
+// Consecutive operations need no more; the rest is for the framework.
 constexpr size_t kMostKept = 2;
 
 size_t RoundedUp(size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }

@@ -1,4 +1,4 @@
-// Memory of a CUDA device for results whose sizes nobody knows beforehand.
+// A memory pool of a CUDA device, for results whose sizes are not known beforehand.
 #ifndef COLLECTIVES_NCCL_DEVICE_MEMORY_H_
 #define COLLECTIVES_NCCL_DEVICE_MEMORY_H_
 
@@ -14,23 +14,27 @@
 
 namespace hvd::collectives::nccl {
 
-// Thread-safe. Keeps a little of what was given back, since taking memory from the driver and
-// freeing it stop the device. Lives as long as any of its memory; that may be longer than streams
-// and communicators.
+// Thread-safe. Keeps some of the returned memory, since allocating and freeing memory in the driver
+// stop the device. Lives as long as any of its memory, perhaps longer than streams and
+// communicators.
 class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
  public:
-  // `cuda` must live for ever.   InvalidArgument, Internal: the device can't be used.
+  // `cuda` must never be destroyed.
+  // Errors:
+  //   - InvalidArgument, Internal: the device can't be used.
   static absl::StatusOr<std::shared_ptr<DeviceMemory>> Create(const CudaFunctions& cuda,
                                                               int device);
-  // Frees what was given back. REQUIRES: the device has nothing to do with it any more, or this
-  // thread can wait for that.
+  // Frees the returned memory. REQUIRES: the device no longer uses it, or this thread can wait for
+  // that.
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // `bytes` (> 0) with any content. Given back when the last copy of the pointer is gone, by when
-  // nothing may be under way that uses it; that does not block.
-  //   ResourceExhausted: the device is full.   Internal: the driver's word.
+  // `bytes` (> 0) with any content. Returned to the pool when the last copy of the pointer is
+  // destroyed, without blocking; no operation may be using the memory by then.
+  // Errors:
+  //   - ResourceExhausted: the device is full.
+  //   - Internal: the driver's error.
   absl::StatusOr<std::shared_ptr<void>> Take(size_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// One stream of one CUDA device: what of the driver the communicator needs.
+// The CUDA driver calls that NcclSession needs, on one stream of one device.
 #ifndef COLLECTIVES_NCCL_DEVICE_STREAM_H_
 #define COLLECTIVES_NCCL_DEVICE_STREAM_H_
 
@@ -14,24 +14,28 @@
 
 namespace hvd::collectives::nccl {
 
-// Not safe for concurrent use, except that ScopedDevice and memory() may be. Holds the device's
-// primary context, the one that frameworks use. Errors of all methods, unless they say otherwise:
-//   Internal: the driver's word on what it was asked for.   ResourceExhausted: no memory.
+// Not safe for concurrent use, except ScopedDevice and memory(). Holds the device's primary
+// context, the one that frameworks use.
+// Errors of all methods, unless they list others:
+//   - Internal: the driver's error for the call.
+//   - ResourceExhausted: no memory.
 class DeviceStream {
  public:
-  // `cuda` must outlive the stream.   InvalidArgument: there is no such device.
+  // `cuda` must outlive the stream.
+  // Errors:
+  //   - InvalidArgument: there is no such device.
   static absl::StatusOr<std::unique_ptr<DeviceStream>> Create(const CudaFunctions& cuda,
                                                               int device);
-  // REQUIRES: nothing is under way on the stream, or it can be given up.
+  // REQUIRES: nothing is under way on the stream, or it can be abandoned.
   ~DeviceStream();
   DeviceStream(const DeviceStream&) = delete;
   DeviceStream& operator=(const DeviceStream&) = delete;
 
   int device() const { return device_; }
-  // The same wherever the device is seen from, and no other's.
+  // The same for all processes that see the device, and unique to it.
   absl::StatusOr<std::string> Uuid() const;
   CudaStream* get() const { return stream_; }
-  // For what has to outlive the stream.
+  // For memory that has to outlive the stream.
   DeviceMemory& memory() { return *memory_; }
 
   // While it lives, this thread's calls of CUDA and NCCL are for the device.
@@ -48,11 +52,11 @@ class DeviceStream {
 
   // The following need a ScopedDevice.
 
-  // What comes after it on the stream runs when `event` has happened.
+  // Later work on the stream runs after `event` has happened.
   absl::Status WaitFor(CudaEvent* event);
-  // Waits until everything has been done; an event that never happens is waited for for ever.
+  // Waits until all work has been done; without limit if an event never happens.
   absl::Status Synchronize();
-  // Marks the place that Done() asks about.
+  // Marks the place for Done().
   absl::Status Mark();
   // Whether everything before the last Mark() has been done.
   absl::StatusOr<bool> Done();
@@ -60,7 +64,8 @@ class DeviceStream {
   // Device memory of at least `bytes` bytes, kept until more is asked for; one for each purpose.
   enum Purpose { kOwn, kCallers };
   absl::StatusOr<void*> Scratch(Purpose purpose, size_t bytes);
-  // Started; done when the stream has done them. Host memory must live until then.
+  // Starts a copy; it is done when the stream has reached its end. Host memory must live until
+  // then.
   absl::Status CopyToHost(void* to, const void* from, size_t bytes);
   absl::Status CopyFromHost(void* to, const void* from, size_t bytes);
   absl::Status CopyOnDevice(void* to, const void* from, size_t bytes);

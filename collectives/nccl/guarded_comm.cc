@@ -79,7 +79,7 @@ bool NcclSession::AwaitStuckCall() {
     const absl::Time by = return_by_;
     const bool is_late = Clock::Real().Now() >= by;
     if (is_late && life_.state() == NcclLife::State::kBusy && life_.in_call()) return true;
-    // That another operation has a later time is seen when this one's has passed, so that an
+    // A later deadline of a new operation is noticed when the earlier one has passed, so that an
     // operation need not wake this thread.
     const auto has_news = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return is_over() || (is_late ? return_by_ != by : return_by_ < by);
@@ -188,7 +188,7 @@ absl::Status NcclSession::Poll(absl::Time deadline, const Cancellation* cancella
 
 void NcclSession::Pause(absl::Duration time) {
   absl::MutexLock lock(&mutex_);
-  // Whoever leaves in order has a status as well, and still has to wait.
+  // A rank that leaves cleanly has a status as well, and must wait, too.
   const bool was_ok = life_.status().ok();
   const auto broken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return was_ok && !life_.status().ok();
@@ -232,13 +232,13 @@ void NcclSession::End(bool gently) {
     const DeviceStream::ScopedDevice device(*stream_);
     if (made != nullptr && !(gently && EndGently(made))) nccl_.comm_abort(made);
   }
-  // If a thread is stuck nevertheless, the stream lives as long as that keeps the session.
+  // If a thread is stuck nevertheless, the stream lives as long as that thread keeps the session.
   if (AwaitNoCall()) stream_.reset();
   absl::MutexLock lock(&mutex_);
   life_.Closed();
 }
 
-// What peers still want of this rank is in NCCL's hands: finalizing waits for that.
+// NCCL completes what peers still need of this rank: finalizing waits for that.
 bool NcclSession::EndGently(NcclComm* comm) {
   const absl::Time deadline = Clock::Real().Now() + limits_.finalize;
   if (!Check(nccl_.comm_finalize(comm), "finalizing").ok()) return false;

@@ -1,5 +1,5 @@
-// One NCCL communicator with its stream, and all that may end it: deadlines, errors of NCCL's own
-// threads, Abort from elsewhere, and its owner's leaving.
+// A NCCL communicator with its stream, guarded against all that may end it: deadlines, errors of
+// NCCL's own threads, Abort from other threads, and its owner's leaving.
 #ifndef COLLECTIVES_NCCL_GUARDED_COMM_H_
 #define COLLECTIVES_NCCL_GUARDED_COMM_H_
 
@@ -19,19 +19,18 @@
 
 namespace hvd::collectives::nccl {
 
-// How long an ending may take.
+// The time limits of an ending.
 struct NcclBounds {
-  // A call of NCCL that doesn't return for so long after its operation's time, or after something
-  // else went wrong, is stuck, and the communicator is aborted while it is under way.
+  // A NCCL call that doesn't return for this long after its operation's deadline, or after another
+  // error, is stuck; the communicator is aborted during the call.
   absl::Duration stuck_call = absl::Seconds(1);
-  // What is still on its way to peers when a rank leaves in order may take so long.
+  // The limit for outstanding messages to peers when a rank leaves cleanly.
   absl::Duration finalize = absl::Seconds(2);
-  // So long is waited for NCCL to let go of a communicator. What takes longer goes on in the
-  // background.
+  // The wait for NCCL to release a communicator. What takes longer goes on in the background.
   absl::Duration close = absl::Seconds(5);
 };
 
-// Which communicator it is to become.
+// The identity of the new communicator.
 struct NcclPlace {
   NcclUniqueId id;
   int rank = 0;
@@ -39,12 +38,14 @@ struct NcclPlace {
 };
 
 // Operations come from one thread at a time; Break may be called from any thread at any time.
-// NCCL's own calls to end a communicator may block for ever, so a thread of their own, the closer,
-// makes them, and shares the ownership.
+// NCCL's own calls that end a communicator may block without limit. So a separate thread, the
+// closer, makes them and shares the ownership.
 class NcclSession : public std::enable_shared_from_this<NcclSession> {
  public:
-  // Waits for all ranks. `libraries` must live for ever.   DeadlineExceeded, Unavailable, Internal,
-  // and the cancellation's status, if it has one.
+  // Waits for all ranks. `libraries` must never be destroyed.
+  // Errors:
+  //   - DeadlineExceeded, Unavailable, Internal: the connecting failed.
+  //   - The cancellation's status: it was cancelled, if there is a cancellation.
   static absl::StatusOr<std::shared_ptr<NcclSession>> Connect(const GpuLibraries& libraries,
                                                               std::unique_ptr<DeviceStream> stream,
                                                               const NcclPlace& place,
@@ -52,8 +53,8 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
                                                               const WaitBounds& bounds);
 
   // Runs one operation: `enqueue` puts its work onto the stream, by Group and OnStream; then waits
-  // until the stream has done it. What goes wrong breaks the session; `explain` makes the status of
-  // it. Returns the first thing that went wrong, ever.
+  // until the stream has done it. A failure breaks the session; `explain` makes its status. Returns
+  // the first error of the session.
   absl::Status Run(absl::Duration timeout, absl::FunctionRef<absl::Status()> enqueue,
                    absl::FunctionRef<absl::Status(const absl::Status&)> explain);
 
@@ -64,13 +65,13 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
   // Within `enqueue`: waits until the stream has done all so far.
   absl::Status Synchronize();
 
-  // Calls NCCL once, with the communicator; at any time from the operations' thread.
+  // Calls NCCL once, with the communicator; at any time on the operations' thread.
   absl::Status Call(absl::string_view what, absl::FunctionRef<NcclResult(NcclComm*)> call);
 
-  // From now on everything fails with `why`, or what was first, and soon. Does not block.
+  // From now on everything fails with `why`, or an earlier error, and soon. Does not block.
   void Break(const absl::Status& why);
 
-  // Leaves in order if all is well. Bounded. Must be the last call.
+  // Leaves cleanly if there was no error. Bounded. Must be the last call.
   void Close();
 
  private:
@@ -79,21 +80,22 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
       : nccl_(libraries.nccl), limits_(limits), stream_(std::move(stream)) {}
 
   absl::Status Initialize(const NcclPlace& place, const WaitBounds& bounds);
-  // Asks NCCL for the communicator; on a thread of its own, since it may wait for all ranks.
+  // Asks NCCL for the communicator; on a separate thread, since it may wait for all ranks.
   void MakeCommunicator(const NcclPlace& place);
   NcclComm* comm() const { return comm_.load(std::memory_order_acquire); }
-  // Breaks if a call does not return in time. The work of a thread of its own, for calls that
-  // return only when their communicator is aborted.
+  // Breaks if a call does not return in time. Runs on a separate thread, since some calls return
+  // only when their communicator is aborted.
   void WatchCalls();
-  // Whether there is one; false: the session is over.
+  // Whether there is a stuck call; false: the session is over.
   bool AwaitStuckCall();
-  // Uses communicator or stream, which can't be freed meanwhile.   The first reason why not.
+  // Uses communicator or stream, which can't be freed meanwhile. Returns the first error if it
+  // can't.
   absl::Status Touch(absl::FunctionRef<absl::Status()> use);
   absl::Status Check(NcclResult result, absl::string_view what) const;
   // Whether NCCL has nothing pending that concerns the communicator.
   absl::StatusOr<bool> Settled();
   absl::Status AwaitSettled(absl::Time deadline, const Cancellation* cancellation);
-  // Asks `done` again and again.
+  // Polls `done`.
   absl::Status Poll(absl::Time deadline, const Cancellation* cancellation,
                     absl::FunctionRef<absl::StatusOr<bool>()> done);
   // Ends early when the session breaks.
@@ -110,16 +112,16 @@ class NcclSession : public std::enable_shared_from_this<NcclSession> {
 
   const NcclFunctions& nccl_;
   const NcclBounds limits_;
-  // Written by NCCL, maybe long before the call that makes it returns: whoever aborts it has to
-  // have it by then. Used as the stream.
+  // Written by NCCL, maybe long before the call that makes it returns: an abort needs it by then.
+  // Used in the same way as the stream.
   std::atomic<NcclComm*> comm_{nullptr};
-  // Used by the operations' thread within Touch, by the closer when that is over.
+  // Used by the operations' thread within Touch, then by the closer.
   std::unique_ptr<DeviceStream> stream_;
   absl::Time deadline_;  // of the running operation
 
   absl::Mutex mutex_;
   NcclLife life_ ABSL_GUARDED_BY(mutex_);
-  std::optional<absl::Status> made_ ABSL_GUARDED_BY(mutex_);  // the communicator, or why not
+  std::optional<absl::Status> made_ ABSL_GUARDED_BY(mutex_);  // the communicator, or the error
   // A call that has not returned by then is stuck.
   absl::Time return_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 };

@@ -36,7 +36,7 @@ absl::StatusOr<Library> Open(absl::string_view what, absl::Span<const std::strin
       absl::StrCat(what, " can't be loaded: ", absl::StrJoin(errors, "; ")));
 }
 
-// Fills in function pointers and remembers what is missing.
+// Fills in function pointers and collects missing ones.
 class Resolver {
  public:
   explicit Resolver(Library library) : library_(std::move(library)) {}

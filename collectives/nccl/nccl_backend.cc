@@ -29,7 +29,7 @@ absl::StatusOr<std::string> MakeId(const NcclFunctions& nccl, const DeviceStream
 
 class NcclBackend : public DeviceBackend {
  public:
-  // `find` is called when the libraries are wanted.
+  // `find` is called when the libraries are needed.
   NcclBackend(std::function<const absl::StatusOr<GpuLibraries>&()> find,
               const NcclEnvironment& environment, const NcclBounds& limits)
       : find_(std::move(find)), environment_(environment), limits_(limits) {}
@@ -72,7 +72,7 @@ class NcclBackend : public DeviceBackend {
     return std::make_unique<NcclCommunicator>(*find_(), group, device, std::move(session));
   }
 
-  // Opens the device, so that peers learn now if that fails.
+  // Opens the device, so that peers get to know a failure now.
   NcclHello MakeHello(const GroupInfo& group, int device, std::unique_ptr<DeviceStream>* stream) {
     const absl::StatusOr<GpuLibraries>& libraries = find_();
     NcclHello hello;

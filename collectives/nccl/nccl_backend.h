@@ -1,4 +1,4 @@
-// Collectives on CUDA tensors, by NCCL.
+// The backend for collectives on CUDA tensors, by NCCL.
 #ifndef COLLECTIVES_NCCL_NCCL_BACKEND_H_
 #define COLLECTIVES_NCCL_NCCL_BACKEND_H_
 
@@ -12,30 +12,30 @@
 
 namespace hvd::collectives::nccl {
 
-// What the environment tells NCCL that peers have to know.
+// The environment settings of NCCL that peers have to know.
 struct NcclEnvironment {
   std::string host_id;       // NCCL_HOSTID: ranks with different ones are on different hosts
   bool shares_gpus = false;  // NCCL_MULTI_RANK_GPU_ENABLE; NCCL 2.30 and later
-  // Where devices can't be connected, nothing goes by way of the host instead: Stage refuses.
+  // Stage refuses: where devices can't be connected, nothing goes by way of the host instead.
   bool is_only_way = false;
 };
 
-// `libraries`, which must live for ever, may be absent; peers are told of it. Every communicator
-// has a stream of its own, a thread that looks after its calls, and another while it ends. What
-// travels between hosts is not encrypted. Peers prove that they know the group's secret before they
-// learn where to connect.
+// `libraries`, which must never be destroyed, may be absent; peers get to know that. Every
+// communicator has a stream, a thread that watches its calls, and another while it ends. Traffic
+// between hosts is not encrypted. Peers prove that they know the group's secret before they get the
+// address to connect to.
 std::unique_ptr<DeviceBackend> MakeNcclBackend(const absl::StatusOr<GpuLibraries>& libraries,
                                                const NcclEnvironment& environment,
                                                const NcclBounds& limits = {});
 
-// With what is installed here, which is looked for when a device is to be connected.
+// With the installed libraries, which are searched when a device is to be connected.
 std::unique_ptr<DeviceBackend> MakeInstalledNcclBackend(const NcclEnvironment& environment);
 
 // Whether this process has a CUDA driver.
 bool HasCudaDriver();
 
-// NCCL's version, as 22307 for 2.23.7; 0 if this process can't use it, for want of it or of a
-// driver.
+// NCCL's version, as 22307 for 2.23.7; 0 if this process can't use it, because it or a driver is
+// missing.
 int InstalledNcclVersion();
 
 }  // namespace hvd::collectives::nccl

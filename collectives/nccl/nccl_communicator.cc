@@ -43,8 +43,8 @@ std::vector<size_t> Times(absl::Span<const size_t> counts, size_t factor) {
   return result;
 }
 
-// Calls f for one rank after the other until it fails; ranks without a block are left out, as they
-// are everywhere.
+// Calls f for one rank after another until it fails; ranks without a block are left out, on all
+// ranks alike.
 template <typename F>
 NcclResult ForEachBlock(absl::Span<const size_t> counts, F&& f) {
   size_t offset = 0;

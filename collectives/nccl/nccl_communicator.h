@@ -1,4 +1,4 @@
-// DeviceCommunicator over a NcclSession: which calls of NCCL make up which operation.
+// The DeviceCommunicator over a NcclSession: maps each operation to calls of NCCL.
 #ifndef COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 #define COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_
 
@@ -13,9 +13,9 @@
 
 namespace hvd::collectives::nccl {
 
-// Thread-safety and errors as in DeviceCommunicator. NCCL does not tell which peer failed, so
-// messages don't either. int16, which NCCL lacks, is reduced on the host. 16-bit floats are added
-// as NCCL does it, and so are NaNs compared in a minimum or maximum.
+// Thread-safety and errors as in DeviceCommunicator. NCCL does not report which peer failed, so
+// messages don't either. int16, which NCCL lacks, is reduced on the host. Sums of 16-bit floats and
+// minima or maxima of NaNs are NCCL's.
 class NcclCommunicator : public DeviceCommunicator {
  public:
   NcclCommunicator(const GpuLibraries& libraries, const GroupInfo& group, int device,
@@ -58,7 +58,7 @@ class NcclCommunicator : public DeviceCommunicator {
                             const CallOptions& options) override;
 
  private:
-  // Runs one operation; errors are told with its name, its running number and who we are.
+  // Runs one operation; errors have its name, its running number and this rank.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status()> enqueue);
   // Within Run: calls `use` with NCCL's operation for `factor` times `reduction`.

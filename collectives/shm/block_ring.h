@@ -1,4 +1,4 @@
-// The way of large data: each rank writes blocks into a ring of its own, which all others read.
+// The rings for large data: each rank writes blocks into its ring, which all others read.
 #ifndef COLLECTIVES_SHM_BLOCK_RING_H_
 #define COLLECTIVES_SHM_BLOCK_RING_H_
 
@@ -15,28 +15,28 @@ namespace hvd::collectives::shm {
 
 // Not thread-safe; every rank makes the same calls. `links` must outlive it.
 //
-// An operation is a number of blocks, the same on all ranks. Of each block a rank first contributes
-// what others need of it, then, when all have contributed, reduces its own part, and at last, when
-// all have reduced, drains what the others have made. Whatever can be done next is done; nobody
-// waits for a block while there is work on another one.
+// An operation is a number of blocks, the same on all ranks. For each block a rank first
+// contributes the parts that others need; when all have contributed, it reduces its own part; when
+// all have reduced, it drains the others' results. A rank does any step that is possible, and waits
+// for a block only if there is no work on another one.
 class BlockRing {
  public:
   explicit BlockRing(ShmLinks& links) : links_(links) {}
 
-  // Does its part for block number `block` of the operation, whose place in the rings is `place`
-  // (see Segment::chunk).
+  // Does this rank's work on block number `block` of the operation, whose position in the rings is
+  // `place` (see Segment::chunk).
   using Stage = absl::FunctionRef<void(size_t block, uint64_t place)>;
 
-  // Errors of all as ShmLinks::Await.
+  // Errors of both: those of ShmLinks::Await.
   absl::Status ContributeReduceDrain(size_t blocks, Stage contribute, Stage reduce, Stage drain,
                                      absl::Time deadline);
-  // Without results to hand out: what the others have contributed is taken as it is.
+  // Without a reduction: the others' contributions are taken unchanged.
   absl::Status ContributeDrain(size_t blocks, Stage contribute, Stage drain, absl::Time deadline);
 
  private:
   using Counter = std::atomic<uint64_t> segment::RankState::*;
 
-  // How far this rank is, in places.
+  // The progress of this rank, in places.
   struct Progress {
     uint64_t contributed, reduced, drained, end;
   };

@@ -1,4 +1,4 @@
-// A stream of bytes between two ranks through shared memory.
+// A byte stream between two ranks through shared memory.
 #ifndef COLLECTIVES_SHM_BYTE_PIPE_H_
 #define COLLECTIVES_SHM_BYTE_PIPE_H_
 
@@ -8,12 +8,12 @@
 
 namespace hvd::collectives::shm {
 
-// Copies as many of `bytes` as there is room for; how many. One thread of one process writes. The
-// reader is to be notified.
+// Copies as many bytes as there is room for; returns their number. One thread of one process
+// writes. The caller must notify the reader.
 size_t WriteToPipe(segment::BytePipe& pipe, const char* bytes, size_t size);
 
-// Takes up to `size` bytes out; how many. One thread of one process reads. The writer is to be
-// notified.
+// Reads up to `size` bytes; returns their number. One thread of one process reads. The caller must
+// notify the writer.
 size_t ReadFromPipe(segment::BytePipe& pipe, char* bytes, size_t size);
 
 inline bool HasRoom(const segment::BytePipe& pipe) {

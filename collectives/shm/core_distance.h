@@ -1,4 +1,4 @@
-// How far the cores of a group's ranks are from one another.
+// The distance between the cores of a group's ranks.
 #ifndef COLLECTIVES_SHM_CORE_DISTANCE_H_
 #define COLLECTIVES_SHM_CORE_DISTANCE_H_
 
@@ -8,13 +8,14 @@
 
 namespace hvd::collectives::shm {
 
-// The time that a cache line takes to another rank's core and back, at best; between neighbouring
-// ranks, zero for one that has none. Every rank must call it; takes some microseconds once they
-// have.   Errors as ShmLinks::Await.
+// The minimum round-trip time of a cache line to another rank's core, measured between pairs of
+// neighbouring ranks; zero for a rank without a partner. Every rank must call it; takes some
+// microseconds once they have.
+// Errors: those of ShmLinks::Await.
 absl::StatusOr<absl::Duration> MeasureRoundTrip(ShmLinks& links, absl::Time deadline);
 
-// Whether such a time is that of cores which share no cache. (Tenths of a microsecond where they
-// do. Much more means that the ranks share one core, and thus its caches.)
+// Whether this is the time of cores without a shared cache. (With one it is tenths of a
+// microsecond. Much more means that the ranks share one core, and thus its caches.)
 bool AreFarApart(absl::Duration round_trip);
 
 }  // namespace hvd::collectives::shm

@@ -1,4 +1,4 @@
-// Collectives among processes of one host, through shared memory.
+// The backend for collectives among processes of one host, through shared memory.
 #ifndef COLLECTIVES_SHM_SHM_BACKEND_H_
 #define COLLECTIVES_SHM_SHM_BACKEND_H_
 
@@ -8,16 +8,18 @@
 
 namespace hvd::collectives::shm {
 
-// How large data is written to shared memory.
+// The way to write large data to shared memory.
 enum class ShmWriting {
-  kProbe,      // as is best for the cores of this group, measured now and then
+  kProbe,      // the better one for the cores of this group, measured repeatedly
   kPlain,      // through the caches
   kStreaming,  // past them
 };
 
-// REQUIRES: all ranks of a group share a boot and a network namespace, or Connect fails with
-// Unavailable.   Connect fails with Unimplemented on all ranks if the group can't share memory.
-// Reductions give the same bits on all ranks.
+// REQUIRES: all ranks of a group share a boot and a network namespace. Reductions give the same
+// bits on all ranks.
+// Errors of Connect: those of Backend, and
+//   - Unavailable: ranks don't share a boot or a network namespace.
+//   - Unimplemented: the group can't share memory; the same on all ranks.
 std::unique_ptr<Backend> MakeShmBackend(ShmWriting writing = ShmWriting::kProbe);
 
 }  // namespace hvd::collectives::shm

@@ -1,4 +1,4 @@
-// Communicator over ShmLinks: small data is shown to all at once, large data goes through the
+// The communicator over ShmLinks: small data goes to all ranks at once, large data through the
 // rings.
 #ifndef COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
 #define COLLECTIVES_SHM_SHM_COMMUNICATOR_H_
@@ -53,7 +53,7 @@ class ShmCommunicator : public Communicator {
   void Abort(absl::string_view reason) override;
 
  private:
-  // Runs one operation; what goes wrong is told with its name, its running number and who we are.
+  // Runs one operation; errors have its name, its running number and this rank.
   absl::Status Run(absl::string_view operation, const CallOptions& options,
                    absl::FunctionRef<absl::Status(absl::Time deadline)> body);
 
@@ -63,9 +63,8 @@ class ShmCommunicator : public Communicator {
                            absl::Time deadline);
   absl::Status ReduceLarge(const PieceList& pieces, const Reducer& reducer, FinishFunction finish,
                            absl::Time deadline);
-  // What the peers have contributed to this rank's part at `place`, `offset` bytes from its
-  // beginning, and `in`: reduced to `out`, which may be `in`. `bytes` is what `count` elements
-  // have.
+  // Reduces the peers' contributions to this rank's part at `place`, `offset` bytes from its
+  // beginning, and `in`, to `out`, which may be `in`. `bytes` is the size of `count` elements.
   void ReduceWithPeers(const Reducer& reducer, uint64_t place, size_t offset, const char* in,
                        char* out, size_t bytes, size_t count) const;
   absl::Status GatherLarge(const char* in, char* out, absl::Span<const size_t> byte_counts,
@@ -76,14 +75,15 @@ class ShmCommunicator : public Communicator {
                               absl::Time deadline);
   absl::Status AllToAllLarge(const char* in, absl::Span<const size_t> send, char* out,
                              absl::Span<const size_t> receive, size_t largest, absl::Time deadline);
-  // Before an operation with so many bytes, as all ranks see it: measures how large data is best
-  // written if that was not done for a while. Virtual machines move.
+  // Before an operation with this many bytes, the same number on all ranks: measures how large data
+  // is best written, if that was not done for a while, since virtual machines move.
   absl::Status ChooseWriting(size_t bytes, absl::Time deadline);
   // The largest of the ranks' values.
   absl::StatusOr<size_t> Largest(size_t value, absl::Time deadline);
   // The bytes of a rank's part of a block.
   size_t ChunkBytes() const { return links_->segment().geometry().chunk_bytes; }
-  // How much of a part of `bytes` goes into one block: a multiple of all element sizes.
+  // The number of bytes of a part of `bytes` that go into one block: a multiple of all element
+  // sizes.
   size_t StepBytes(size_t bytes) const;
   char* Chunk(int rank, uint64_t place, int owner) const {
     return links_->segment().chunk(rank, place, owner);

@@ -1,4 +1,4 @@
-// Waiting for the other ranks of a host, waking them, and the end of it all.
+// Wait/notify and failure propagation between the ranks of one host.
 #ifndef COLLECTIVES_SHM_SHM_LINKS_H_
 #define COLLECTIVES_SHM_SHM_LINKS_H_
 
@@ -20,22 +20,24 @@ namespace hvd::collectives::shm {
 
 // One thread at a time waits and notifies; Break() may be called from any thread.
 //
-// Who waits looks for some microseconds, since the others are usually as far; then it sleeps until
-// its bell is rung. Who has written something rings the bells of those who sleep: none, mostly, and
-// then it costs a fence. A rank that dies is noticed by all others, by its process; where processes
-// can't be watched by rank 0, whose sockets end with it, and rank 0's death by all others.
+// A waiting rank polls for some microseconds, since the others usually arrive by then; after that
+// it sleeps until its bell is rung. A rank that has written something rings the bells of the
+// sleeping ranks. Usually none sleeps, and then the cost is a fence. All others notice a rank's
+// death, by its process. Where processes can't be watched, rank 0 notices it by the rank's socket,
+// and all others notice rank 0's death.
 class ShmLinks {
  public:
-  // How ranks wait.
+  // The way ranks wait.
   enum class Waiting {
     kSpin,   // every rank has a core
     kYield,  // ranks outnumber the cores
   };
 
-  // ResourceExhausted, other codes of errno: no descriptor.
+  // Errors:
+  //   - ResourceExhausted, other codes of errno: no descriptor.
   static absl::StatusOr<std::unique_ptr<ShmLinks>> Make(segment::Meeting meeting, int rank,
                                                         int size);
-  // Says that it leaves in good order, unless broken.
+  // Publishes that the rank leaves cleanly, unless broken.
   ~ShmLinks();
 
   int rank() const { return rank_; }
@@ -44,14 +46,16 @@ class ShmLinks {
   segment::RankState& own_state() { return meeting_.segment.state(rank_); }
   Waiting waiting() const { return waiting_; }
 
-  // Who is still waited for, -1: nobody. Asked again and again: a few loads.
+  // A rank that is still missing, -1: none. Called repeatedly: a few loads.
   using Missing = absl::FunctionRef<int()>;
-  // Waits until missing() says nobody.
-  //   DeadlineExceeded; Unavailable: a rank is gone.   Otherwise as status(). The links are broken
-  //   then.
+  // Waits until missing() returns -1. The links are broken after an error.
+  // Errors:
+  //   - DeadlineExceeded: the deadline passed.
+  //   - Unavailable: a rank is gone.
+  //   - Others: those of status().
   absl::Status Await(Missing missing, absl::Time deadline);
 
-  // The parts of a wait, for those who wait for something else; see Mailbox.
+  // The parts of a wait, for other conditions; see Mailbox.
   bool Look(absl::FunctionRef<bool()> ready);
   bool PrepareSleep(absl::FunctionRef<bool()> ready);
   // Thread-safe.
@@ -62,18 +66,18 @@ class ShmLinks {
   // Whether `peer` has died, as far as this rank has noticed.
   bool dead(int peer) const { return dead_[peer]; }
 
-  // After something was written for `peer`, or for all others.
+  // Call it after writing something for `peer`, or for all others.
   void Notify(int peer);
   void NotifyAll();
 
-  // OK while usable; then why it no longer is. An Aborted stays; any other reason is replaced by a
-  // later one.
+  // OK while usable; then the reason why it no longer is. An Aborted stays; any other reason is
+  // replaced by a later one.
   absl::Status status() const;
   bool broken() const { return broken_.load(std::memory_order_relaxed); }
-  // status(), with what other ranks have said. Two loads if all is well.
+  // status(), including the other ranks' failures. Two loads if there is none.
   absl::Status Check();
-  // Makes every wait on every rank end, now and later. Does not block. `cause` is the rank that
-  // peers will be told. REQUIRES: !why.ok()
+  // Makes every wait on every rank end, now and later. Does not block. `cause` is the rank named to
+  // the peers. REQUIRES: !why.ok()
   void Break(const absl::Status& why, int cause);
 
  private:

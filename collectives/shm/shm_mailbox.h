@@ -1,4 +1,4 @@
-// Mailbox over ShmLinks.
+// The Mailbox over ShmLinks.
 #ifndef COLLECTIVES_SHM_SHM_MAILBOX_H_
 #define COLLECTIVES_SHM_SHM_MAILBOX_H_
 
@@ -9,8 +9,8 @@
 
 namespace hvd::collectives::shm {
 
-// `links` must outlive it. As all of ShmLinks, it learns of a death between rank 0 and the others
-// only.
+// `links` must outlive it. Where processes can't be watched it learns of a death between rank 0 and
+// the others only (see ShmLinks).
 class ShmMailbox : public Mailbox {
  public:
   explicit ShmMailbox(ShmLinks& links) : links_(links) {}
@@ -39,7 +39,7 @@ class ShmMailbox : public Mailbox {
 
   ShmLinks& links_;
   std::atomic<bool> woken_{false};
-  std::atomic<bool> sleeping_{false};  // or about to: Wake has to ring
+  std::atomic<bool> sleeping_{false};  // or about to: Wake must ring
 };
 
 }  // namespace hvd::collectives::shm

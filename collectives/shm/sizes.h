@@ -1,4 +1,4 @@
-// What the operations of ShmCommunicator have in common: sizes, and how data of a size is copied.
+// Common helpers of ShmCommunicator's operations: sizes, and the copy function for a size.
 #ifndef COLLECTIVES_SHM_SIZES_H_
 #define COLLECTIVES_SHM_SIZES_H_
 
@@ -13,21 +13,21 @@ namespace hvd::collectives::shm {
 
 inline size_t BlocksFor(size_t bytes, size_t step) { return (bytes + step - 1) / step; }
 
-// Where each rank's bytes begin if they lie one behind the other; the end of all comes last.
+// The offset of each rank's bytes if they are contiguous; the end of all comes last.
 inline std::vector<size_t> Offsets(absl::Span<const size_t> sizes) {
   std::vector<size_t> offsets = {0};
   for (const size_t size : sizes) offsets.push_back(offsets.back() + size);
   return offsets;
 }
 
-// Slots take turns soon, so the readers' caches still hold them: what is more than a few lines goes
-// past the caches.
+// Slots are reused soon, so the readers' caches still hold them: data of more than a few lines
+// bypasses the caches.
 inline void WriteSmall(char* to, const char* from, size_t bytes) {
   constexpr size_t kFewLines = 1024;
   (bytes > kFewLines ? StreamingCopy : PlainCopy)(to, from, bytes);
 }
 
-// What is larger than the caches need not go through them, and need not be read before it is
+// Data larger than the caches need not go through them, and need not be read before it is
 // overwritten.
 inline CopyFunction ReaderFor(size_t bytes) {
   constexpr size_t kLarge = size_t{4} << 20;

@@ -1,4 +1,4 @@
-// All ranks show each other a few bytes at once: one latency.
+// The exchange of small data: all ranks show each other a few bytes at once, with one latency.
 #ifndef COLLECTIVES_SHM_SMALL_EXCHANGE_H_
 #define COLLECTIVES_SHM_SMALL_EXCHANGE_H_
 
@@ -16,13 +16,14 @@ class SmallExchange {
  public:
   explicit SmallExchange(ShmLinks& links) : links_(links) {}
 
-  // Where this rank's next contribution of `bytes` (at most kSmallBytes) is to be written.
+  // Where to write this rank's next contribution of `bytes` (at most kSmallBytes).
   char* Prepare(size_t bytes) { return Slot(links_.rank(), ++sequence_).Data(bytes); }
 
-  // Shows it and waits for those of all others.   Errors as ShmLinks::Await.
+  // Publishes it and waits for those of all others.
+  // Errors: those of ShmLinks::Await.
   absl::Status Exchange(absl::Time deadline);
 
-  // What `rank` has shown, which was `bytes` long; stays until the next Prepare.
+  // The contribution of `rank`, of `bytes` bytes; stays until the next Prepare.
   const char* Of(int rank, size_t bytes) const { return Slot(rank, sequence_).Data(bytes); }
 
  private:

@@ -1,4 +1,4 @@
-// Copies into shared memory.
+// Copy functions for writing into shared memory.
 #ifndef COLLECTIVES_SHM_STREAMING_COPY_H_
 #define COLLECTIVES_SHM_STREAMING_COPY_H_
 
@@ -11,9 +11,9 @@ using CopyFunction = void (*)(void* to, const void* from, size_t bytes);
 // Through the caches. Best between cores that share one.
 void PlainCopy(void* to, const void* from, size_t bytes);
 
-// Past the caches, so that lines which another core holds need not be fetched back first. Best
-// between cores that share no cache. What was written is visible to others before what is stored
-// afterwards. As PlainCopy where the CPU has no such stores.
+// Past the caches, so that lines which another core holds need not be fetched first. Best between
+// cores that share no cache. The written data is visible to others before any later store. The same
+// as PlainCopy where the CPU has no such stores.
 void StreamingCopy(void* to, const void* from, size_t bytes);
 
 }  // namespace hvd::collectives::shm

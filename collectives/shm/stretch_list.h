@@ -1,4 +1,4 @@
-// Several stretches of memory laid out one behind the other.
+// A list of memory blocks as one contiguous range.
 #ifndef COLLECTIVES_SHM_STRETCH_LIST_H_
 #define COLLECTIVES_SHM_STRETCH_LIST_H_
 
@@ -23,10 +23,10 @@ class StretchList {
     }
   }
 
-  // Of all, with the gaps between them.
+  // The size of all, with the gaps between them.
   size_t bytes() const { return bytes_; }
 
-  // Calls visit(data, offset from `begin`, bytes) for what lies from `begin` to `end`.
+  // Calls visit(data, offset from `begin`, bytes) for the parts between `begin` and `end`.
   template <typename Visit>
   void ForEach(size_t begin, size_t end, Visit&& visit) const {
     const auto after = std::upper_bound(begins_.begin(), begins_.end(), begin);

@@ -1,4 +1,4 @@
-// Waiting for one descriptor, up to a deadline or a cancellation.
+// A blocking wait for one descriptor, up to a deadline or a cancellation.
 #ifndef COLLECTIVES_GLOO_LINK_AWAIT_DESCRIPTOR_H_
 #define COLLECTIVES_GLOO_LINK_AWAIT_DESCRIPTOR_H_
 
@@ -8,8 +8,10 @@
 
 namespace hvd::collectives::gloo::link {
 
-// Until `fd` is ready for `events` (poll's); -1 never is. `cancellation` may be nullptr.
-//   DeadlineExceeded: it was not.   The cancellation's status.
+// Waits until `fd` is ready for `events` (poll's); -1 never is. `cancellation` may be nullptr.
+// Errors:
+//   - DeadlineExceeded: it was not ready in time.
+//   - The cancellation's status: it was cancelled.
 absl::Status AwaitDescriptor(int fd, short events, absl::Time deadline,
                              const Cancellation* cancellation);
 

@@ -1,5 +1,5 @@
-// Where Gloo's habits end and ours begin: exceptions become Status, durations become milliseconds,
-// SIGPIPE stays away.
+// The adapter to Gloo's conventions: exceptions become Status, durations become milliseconds,
+// SIGPIPE is blocked.
 #ifndef COLLECTIVES_GLOO_LINK_GLOO_GLUE_H_
 #define COLLECTIVES_GLOO_LINK_GLOO_GLUE_H_
 
@@ -13,16 +13,18 @@
 namespace hvd::collectives::gloo::link {
 
 // Runs `call`, which may throw what Gloo throws.
-//   Unavailable: gloo::IoException, a peer or the link to it is broken.   Internal: anything else,
-//   a bug.
+// Errors:
+//   - Unavailable: gloo::IoException, a peer or the link to it is broken.
+//   - Internal: any other exception, a bug.
 absl::Status GlooCall(absl::FunctionRef<void()> call);
 
-// As Gloo wants it: at least 1 ms (0 means "for ever" in places), at most some years (more
+// A timeout for Gloo: at least 1 ms (0 means no limit in places), at most some years (more
 // overflows its arithmetic).
 std::chrono::milliseconds GlooTimeout(absl::Duration duration);
 
 // While it lives, this thread gets no SIGPIPE from Gloo's writes to a socket whose peer is gone;
-// threads started meanwhile inherit that for good. The process's own signal handling is left alone.
+// threads started meanwhile inherit that permanently. The process's own signal handling is
+// unchanged.
 class ScopedSigpipeBlock {
  public:
   ScopedSigpipeBlock();

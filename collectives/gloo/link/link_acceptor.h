@@ -1,5 +1,5 @@
-// The one door of a rank in a mesh: takes connections, finds out which of them are from peers, and
-// keeps those until they are asked for.
+// The acceptor of a rank's links: accepts connections, authenticates peers, and keeps their
+// connections until they are asked for.
 #ifndef COLLECTIVES_GLOO_LINK_LINK_ACCEPTOR_H_
 #define COLLECTIVES_GLOO_LINK_LINK_ACCEPTOR_H_
 
@@ -24,32 +24,36 @@
 
 namespace hvd::collectives::gloo::link {
 
-// Works on a thread of its own, as long as it lives, so that a peer can connect whatever this rank
-// does at that moment. Who has not proved that it belongs to the group is nobody: it is hung up on
-// after `patience`, or at once if it proves the wrong thing; of such strangers so many are kept
-// that all peers find a place among them, and who has said nothing yet must go first. While no more
-// files can be opened they wait outside.
+// Runs on a separate thread as long as it lives, so that a peer can connect whatever this rank does
+// at that moment. A connection that has not proved to belong to the group is a stranger. It is
+// closed after `patience`, or at once after a wrong proof. The limit of strangers leaves room for
+// all peers among them; at the limit the oldest one that has sent nothing is closed first. While no
+// more descriptors can be opened, connections wait in the backlog.
 //
 // Await and Drop belong to one thread.
 class LinkAcceptor {
  public:
-  static constexpr size_t kSpareStrangers = 256;  // beside one connection of each peer
+  static constexpr size_t kSpareStrangers = 256;  // beside one connection per peer
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // Listens at group.address.   InvalidArgument: that is not a numeric address of this machine.
-  // Unavailable, ResourceExhausted: the kernel refuses; says why.
+  // Listens at group.address.
+  // Errors:
+  //   - InvalidArgument: that is not a numeric address of this machine.
+  //   - Unavailable, ResourceExhausted: the kernel refuses; says why.
   static absl::StatusOr<std::unique_ptr<LinkAcceptor>> Start(const GroupInfo& group,
                                                              absl::Duration patience = kPatience);
   ~LinkAcceptor();
 
-  // Where peers find it; kLinkAddressBytes.
+  // The address for peers; kLinkAddressBytes.
   const std::string& address() const { return address_; }
 
-  // The connection of `peer`, which it opens; blocks until it is there. Its later ones are refused.
-  //   DeadlineExceeded; the cancellation's status.
+  // The connection that `peer` opens; blocks until it is there. Later ones of `peer` are refused.
+  // Errors:
+  //   - DeadlineExceeded: the deadline passed.
+  //   - The cancellation's status: it was cancelled.
   absl::StatusOr<net::Wire> Await(int peer, absl::Time deadline, const Cancellation* cancellation);
 
-  // Hangs up on everyone who was not asked for, strangers apart, and on those who come.
+  // Closes the peers' connections that were not asked for, now and later; strangers stay.
   void Drop();
 
  private:
@@ -85,7 +89,7 @@ class LinkAcceptor {
   const std::unique_ptr<EventLoop> loop_;
   const Fd listener_;
   const std::string address_;
-  const Fd news_;  // an eventfd: somebody has arrived
+  const Fd news_;  // an eventfd: a peer has arrived
 
   Strangers strangers_;  // oldest first; the thread's
 

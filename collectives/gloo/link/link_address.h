@@ -1,4 +1,4 @@
-// Where a rank takes its links, in the few bytes that all ranks show each other.
+// The address of a rank's link acceptor, in a few bytes for the key exchange.
 #ifndef COLLECTIVES_GLOO_LINK_LINK_ADDRESS_H_
 #define COLLECTIVES_GLOO_LINK_LINK_ADDRESS_H_
 
@@ -13,23 +13,27 @@
 
 namespace hvd::collectives::gloo::link {
 
-// An IP address, of version 4 as one that is mapped into version 6, and a port; as long for all.
+// An IP address (IPv4 as an IPv4-mapped IPv6 address) and a port; the same length for all.
 inline constexpr size_t kLinkAddressBytes = 16 + 2;
 
 // A listening socket at a port of the system's choice, non-blocking and closed by exec.
-//   InvalidArgument: `address` is not a numeric address of this machine.   Unavailable: the kernel
-//   refuses; says why.
+// Errors:
+//   - InvalidArgument: `address` is not a numeric address of this machine.
+//   - Unavailable: the kernel refuses; says why.
 absl::StatusOr<Fd> ListenForLinks(const std::string& address);
 
-// Where the listening socket `fd` is.   Unavailable: the kernel refuses.
+// The address of the listening socket `fd`.
+// Errors:
+//   - Unavailable: the kernel refuses.
 absl::StatusOr<std::string> LinkAddressOf(int fd);
 
-// As the kernel takes it.
+// The form that the kernel takes.
 struct LinkSocketAddress {
   sockaddr_storage storage = {};
   socklen_t length = 0;
 };
-//   InvalidArgument: not the bytes of an address.
+// Errors:
+//   - InvalidArgument: not the bytes of an address.
 absl::StatusOr<LinkSocketAddress> ParseLinkAddress(absl::string_view bytes);
 
 }  // namespace hvd::collectives::gloo::link

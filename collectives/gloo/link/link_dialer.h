@@ -1,4 +1,4 @@
-// Going to a peer's door.
+// The dialer of a link: connects to a peer's acceptor.
 #ifndef COLLECTIVES_GLOO_LINK_LINK_DIALER_H_
 #define COLLECTIVES_GLOO_LINK_LINK_DIALER_H_
 
@@ -14,12 +14,15 @@
 namespace hvd::collectives::gloo::link {
 
 // A connection to rank `peer`'s LinkAcceptor at `address` (kLinkAddressBytes), whose ends have
-// proved themselves. Blocks. A connection that is lost before that is made anew: who waits at a
-// door with many strangers may be sent away.
-//   DeadlineExceeded; the cancellation's status.
-//   InvalidArgument: not an address.   Unavailable: nobody is there any more, or no way leads
-//   there.   ResourceExhausted: too many open files.   PermissionDenied: who is there does not know
-//   the secret, or has no certificate of the job.
+// proved themselves. Blocks. Retries a connection that is lost before that: an acceptor with many
+// strangers may close it.
+// Errors:
+//   - DeadlineExceeded: the deadline passed.
+//   - The cancellation's status: it was cancelled.
+//   - InvalidArgument: not an address.
+//   - Unavailable: nothing listens there any more, or there is no route.
+//   - ResourceExhausted: too many open files.
+//   - PermissionDenied: the listener does not know the secret, or has no certificate of the job.
 absl::StatusOr<net::Wire> DialLink(const GroupInfo& group, int peer, absl::string_view address,
                                    absl::Time deadline, const Cancellation* cancellation);
 

@@ -9,7 +9,7 @@ namespace {
 constexpr CudaResult kInvalidValue = static_cast<CudaResult>(1);
 constexpr int kDevices = 8;
 
-// The context that a thread has; the driver refuses work without one.
+// The number of contexts of the thread; the driver refuses work without one.
 thread_local int contexts = 0;
 
 CudaContext* AnyContext() {

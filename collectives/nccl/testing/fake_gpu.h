@@ -1,5 +1,5 @@
-// A GPU with NCCL in host memory, for tests on machines without: ranks are threads, "device" memory
-// is the process's own, and streams do their work in order when it can be done.
+// A fake GPU with NCCL in host memory, for tests on machines without one: ranks are threads,
+// "device" memory is the process's own, and streams run their work in order when it is possible.
 #ifndef COLLECTIVES_NCCL_TESTING_FAKE_GPU_H_
 #define COLLECTIVES_NCCL_TESTING_FAKE_GPU_H_
 
@@ -13,16 +13,16 @@ class FakeGpu {
   // Never destroyed.
   static const absl::StatusOr<GpuLibraries>& Libraries();
 
-  // What goes wrong from now on; Reset() puts it in order again.
+  // Faults from now on; Reset() removes them.
   struct Faults {
-    bool calls_block = false;         // whatever the configuration says
+    bool calls_block = false;         // whatever the configuration is
     bool init_never_ends = false;     // or until Reset(), if it blocks
     bool init_shows_nothing = false;  // no communicator before it ends
     NcclResult init_error = NcclResult::kSuccess;
-    int init_error_rank = -1;           // who gets it; -1: all ranks
+    int init_error_rank = -1;           // which rank gets it; -1: all ranks
     bool operations_never_end = false;  // kernels hang until the communicator is aborted
     bool finalize_never_ends = false;
-    bool calls_stay_in_progress = false;            // the group's end has never been reached
+    bool calls_stay_in_progress = false;            // the group's end is never reached
     NcclResult async_error = NcclResult::kSuccess;  // of every communicator
     NcclResult call_error = NcclResult::kSuccess;   // of every group's end
     bool group_end_blocks = false;                  // until the communicator is aborted
@@ -33,12 +33,12 @@ class FakeGpu {
   static void Reset() { Set({}); }
 
   static int communicators();
-  // Waits until there are no communicators and no streams.
+  // Waits until no communicator and no stream is left.
   static void AwaitNothingLeft();
-  // What was called since the last Set(), by the function's name.
+  // The number of calls of a function since the last Set().
   static int calls(const char* function);
 
-  // An event of another stream, and its happening. Kept for ever.
+  // An event of another stream, and its occurrence. Never freed.
   static CudaEvent* NewEvent();
   static void Happen(CudaEvent* event);
 };

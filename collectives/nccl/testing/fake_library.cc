@@ -1,5 +1,4 @@
-// Shared libraries with the right names in them, for tests of the loader. Only the version can be
-// asked for.
+// Shared libraries with the right symbols, for tests of the loader. Only the version can be called.
 #define EXPORT extern "C" __attribute__((visibility("default")))
 #define STUB(name) \
   EXPORT int name() { return 1; }

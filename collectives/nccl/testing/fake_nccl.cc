@@ -12,7 +12,7 @@ namespace {
 using Bytes = std::vector<char>;
 using Launches = std::map<int, FakeLaunchPtr>;
 
-// What this thread has called since it started a group.
+// The calls of this thread since it started a group.
 struct Pending {
   NcclComm* comm;
   CudaStream* stream;
@@ -146,7 +146,7 @@ NcclResult GroupStart() {
   return NcclResult::kSuccess;
 }
 
-// Whether something that is under way can't be finished any more.
+// Whether some work under way can't be finished any more.
 bool IsCutOff(const NcclComm& comm) {
   const FakeGroup& group = *comm.group;
   return std::any_of(comm.launches.begin(), comm.launches.end(), [&](const FakeLaunchPtr& launch) {
@@ -221,7 +221,7 @@ NcclResult InitRank(NcclComm** comm, int ranks, NcclUniqueId id, int rank, NcclC
   const auto show = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(world.mutex) {
     auto* const made = new NcclComm{group, rank, {}, {}};
     world.comms.insert(made);
-    // Whoever aborts it may read it meanwhile.
+    // A thread that aborts it may read it meanwhile.
     __atomic_store_n(comm, made, __ATOMIC_RELEASE);
   };
   if (!shows_nothing) show();

@@ -1,4 +1,4 @@
-// What the two halves of the fake GPU share: its streams, and the meeting places of NCCL's ranks.
+// The shared state of the fake GPU's two halves: its streams, and the groups of NCCL's ranks.
 #ifndef COLLECTIVES_NCCL_TESTING_FAKE_WORLD_H_
 #define COLLECTIVES_NCCL_TESTING_FAKE_WORLD_H_
 
@@ -18,7 +18,7 @@
 namespace hvd::collectives::nccl {
 
 struct CudaEvent {
-  bool happened = true;  // one that was never recorded counts so
+  bool happened = true;  // also for one that was never recorded
 };
 
 // One entry of a stream: `start` is called when everything before it is done, and then `is_done`
@@ -48,7 +48,7 @@ struct FakeLaunch {
 };
 using FakeLaunchPtr = std::shared_ptr<FakeLaunch>;
 
-// The ranks that use one id.
+// The ranks with one id.
 struct FakeGroup {
   explicit FakeGroup(int n) : size(n), posted(n) {}
 
@@ -69,7 +69,7 @@ struct NcclComm {
 struct FakeWorld {
   static FakeWorld& Get();
 
-  // Lets every stream do what it can.
+  // Runs the work of every stream as far as possible.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Count(const char* function) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { ++calls[function]; }
 

@@ -1,5 +1,5 @@
-// Ranks that are threads, each with a GPU of its own, for the tests of what the conformance suite
-// does not know of.
+// A fixture of ranks that are threads, each with a fake GPU, for the NCCL tests that the
+// conformance suite lacks.
 #ifndef COLLECTIVES_NCCL_TESTING_NCCL_TEST_UTIL_H_
 #define COLLECTIVES_NCCL_TESTING_NCCL_TEST_UTIL_H_
 
@@ -17,7 +17,7 @@ namespace hvd::collectives::nccl {
 
 inline const CallOptions kPatient = {absl::Seconds(60)};
 inline const CallOptions kHasty = {absl::Milliseconds(20)};
-// Waits for whatever ends sometime, but not long for peers that have no reason to come.
+// Bounds that wait for everything that ends at some time, but not long for peers that do not come.
 inline NcclBounds Limits(absl::Duration close = absl::Seconds(60)) {
   NcclBounds limits;
   limits.finalize = absl::Milliseconds(20);
@@ -36,7 +36,7 @@ class NcclTest : public testing::Test {
     FakeGpu::AwaitNothingLeft();
   }
 
-  // Rank r with device r; the statuses, by rank.
+  // Connects rank r with device r; returns the statuses by rank.
   std::vector<absl::Status> TryConnect(int size, absl::Duration timeout = absl::Seconds(60),
                                        const Cancellation* cancellation = nullptr) {
     ranks_.clear();
@@ -56,7 +56,7 @@ class NcclTest : public testing::Test {
     for (const absl::Status& status : TryConnect(size)) ASSERT_EQ(status, absl::OkStatus());
   }
 
-  // Every rank gives 1; the statuses, by rank.
+  // Every rank contributes 1; returns the statuses by rank.
   std::vector<absl::Status> AllReduce(const CallOptions& options = kPatient) {
     std::vector<absl::Status> statuses(ranks_.size());
     conformance::ForEachRank(static_cast<int>(ranks_.size()), [&](int rank) {

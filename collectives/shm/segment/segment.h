@@ -1,4 +1,4 @@
-// The memory that the ranks of one host share, and what lies where in it.
+// The shared-memory segment of the ranks of one host, and its layout.
 #ifndef COLLECTIVES_SHM_SEGMENT_SEGMENT_H_
 #define COLLECTIVES_SHM_SEGMENT_SEGMENT_H_
 
@@ -12,28 +12,28 @@
 
 namespace hvd::collectives::shm::segment {
 
-// Two neighbouring cache lines are fetched together, so what different ranks write lies further
-// apart.
+// The CPU fetches two neighbouring cache lines together, so data written by different ranks lies
+// further apart.
 inline constexpr size_t kApart = 128;
 
-// Who is to blame when the group is broken: 0, or 1 + the rank. The first one stays.
+// The rank that broke the group: 0 (none), or 1 + the rank. The first one stays.
 struct alignas(kApart) SegmentHeader {
   std::atomic<uint32_t> broken_by;
 };
 
-// What one rank says about itself. Counters only grow; each is written by its rank alone.
+// The state that one rank publishes. Counters only grow; each is written by its rank alone.
 struct RankState {
-  alignas(kApart) std::atomic<uint32_t> asleep;       // its bell is to be rung
-  std::atomic<uint32_t> left;                         // in good order; it will write nothing more
-  std::atomic<uint32_t> mail_closed;                  // the same, of its mail
+  alignas(kApart) std::atomic<uint32_t> asleep;       // its bell must be rung
+  std::atomic<uint32_t> left;                         // cleanly; it will write nothing more
+  std::atomic<uint32_t> mail_closed;                  // the same, for its mail
   alignas(kApart) std::atomic<uint64_t> contributed;  // blocks, see block_ring.h
   alignas(kApart) std::atomic<uint64_t> reduced;
   alignas(kApart) std::atomic<uint64_t> drained;
   alignas(kApart) std::atomic<uint64_t> probe;  // see core_distance.h
 };
 
-// What one rank shows all others at once: small contributions lie beside the number that says that
-// they are there.
+// A rank's small contributions to all others. The smallest lie beside the sequence number that
+// publishes them.
 inline constexpr size_t kNearBytes = 56;
 inline constexpr size_t kSmallBytes = 16 << 10;
 struct alignas(kApart) SmallSlot {
@@ -43,8 +43,8 @@ struct alignas(kApart) SmallSlot {
 
   char* Data(size_t bytes) { return bytes <= kNearBytes ? near_data : far_data; }
 };
-// Slots take turns: who shows its n-th contribution has seen the (n-1)-th of all others, who have
-// thus finished with the (n-2)-th.
+// Slots take turns: a rank that publishes its n-th contribution has seen the (n-1)-th of all
+// others, which have thus finished with the (n-2)-th.
 inline constexpr int kSmallSlots = 2;
 
 // A stream of bytes from one rank to another.
@@ -64,17 +64,20 @@ struct RingGeometry {
   size_t chunk_bytes = 0;  // a multiple of kApart
   size_t slots = 0;
 };
-// Rings larger than a core's cache: what is written is then no longer in the readers' caches, which
-// would make writing slow.
+// The rings are larger than a core's cache: a slot that is written again is then no longer in the
+// readers' caches, which would make writing slow.
 RingGeometry GeometryFor(int ranks);
 
-// One process's view of the segment. Thread-safe as far as what lies in it is. The memory is
-// zeroed, and taken from the system as it is touched.
+// One process's mapping of the segment. As thread-safe as its contents. The memory is zeroed, and
+// allocated as it is touched.
 class Segment {
  public:
-  // ResourceExhausted, other codes of errno: no memory or descriptor.
+  // Errors:
+  //   - ResourceExhausted, other codes of errno: no memory or descriptor.
   static absl::StatusOr<Segment> Create(int ranks, const RingGeometry& geometry);
-  // The one behind a descriptor that came from Create.   InvalidArgument: it is not.
+  // Maps the segment of a descriptor that Create has made.
+  // Errors:
+  //   - InvalidArgument: it is not such a descriptor.
   static absl::StatusOr<Segment> Map(Fd fd, int ranks, const RingGeometry& geometry);
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) = delete;
@@ -87,7 +90,7 @@ class Segment {
   RankState& state(int rank) const;
   SmallSlot& small(int rank, uint64_t sequence) const;
   BytePipe& pipe(PipeKind kind, int from, int to) const;
-  // Of block number `block` what `rank` writes for `owner`.
+  // The part of block number `block` that `rank` writes for `owner`.
   char* chunk(int rank, uint64_t block, int owner) const {
     const size_t slot = block % geometry_.slots;
     return memory_ + rings_ +

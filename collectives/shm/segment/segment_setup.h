@@ -1,4 +1,4 @@
-// How the ranks of one host come to share memory.
+// The setup of the segment that the ranks of one host share.
 #ifndef COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_H_
 #define COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_H_
 
@@ -13,22 +13,23 @@
 
 namespace hvd::collectives::shm::segment {
 
-// What a rank has after the meeting.
+// The result of the setup, for one rank.
 struct Meeting {
   Segment segment;
-  std::vector<Fd> bells;  // an eventfd of each rank; whoever writes to it wakes that rank
+  std::vector<Fd> bells;  // an eventfd of each rank; writing to it wakes that rank
   // Sockets that end with the peer's process: rank 0 has one to each other rank, in rank order (its
   // own is empty), the others have one, to rank 0.
   std::vector<Fd> links;
-  // A pidfd of each rank's process; empty if not all could be had.
+  // A pidfd of each rank's process; empty if not all are available.
   std::vector<Fd> processes;
 };
 
-// Meets the other ranks at an abstract unix socket of rank 0, whose random name goes by one round
-// of `keys`. The memory is a memfd and has no name at all; descriptors are handed only to processes
-// of the same user that prove that they know group.secret. A group of one meets nobody.
-//   Unimplemented, on all ranks: not everyone can map the memory.
-//   Otherwise as Backend::Connect and KeyExchange::AllGather.
+// Meets the other ranks at an abstract unix socket of rank 0, whose random name is exchanged in one
+// round of `keys`. The memory is a memfd and has no name. Descriptors are sent only to processes of
+// the same user that prove that they know group.secret. A group of one needs no meeting.
+// Errors:
+//   - Unimplemented: not all ranks can map the memory; the same on all ranks.
+//   - Others: those of Backend::Connect and KeyExchange::AllGather.
 absl::StatusOr<Meeting> Meet(const GroupInfo& group, KeyExchange& keys, const WaitBounds& bounds);
 
 }  // namespace hvd::collectives::shm::segment

@@ -1,4 +1,4 @@
-// What the ranks of a host say to each other when they meet.
+// The protocol of the segment setup between the ranks of a host.
 #ifndef COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_PROTOCOL_H_
 #define COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_PROTOCOL_H_
 
@@ -24,33 +24,33 @@
 
 namespace hvd::collectives::shm::segment {
 
-// A member's first word, with its bell.
+// A member's first message, with its bell.
 struct Hello {
   int32_t rank;
   char proof[kProofBytes];
 };
-// Rank 0's answers: the first comes with the memory, all bells and, if they are to be had, all
-// processes; the second says what came out.
+// Rank 0's answers: the first comes with the memory, all bells and, if available, all processes;
+// the second has the result.
 struct Answer {
   int32_t code;  // absl::StatusCode
-  int32_t rank;  // whom an error is about
+  int32_t rank;  // the rank that an error is about
   char proof[kProofBytes];
 };
-// A member's second word: whether it could map the memory.
+// A member's second message: whether it could map the memory.
 struct Mapped {
   int32_t ok;
 };
 
-// What all ranks know of the meeting from the key exchange, so that a proof is good for it alone.
+// The common knowledge of all ranks from the key exchange, which ties a proof to this meeting.
 struct Invitation {
   std::string socket_name;
   std::string transcript;
 };
-// Errors as KeyExchange::AllGather.
+// Errors: those of KeyExchange::AllGather.
 absl::StatusOr<Invitation> Invite(const GroupInfo& group, KeyExchange& keys,
                                   const std::string& socket_name, const WaitBounds& bounds);
 
-// That the rank `from` knows the group's secret.
+// The proof that the rank `from` knows the group's secret.
 std::string Proof(const GroupInfo& group, const Invitation& invitation, int from);
 bool CheckProof(const GroupInfo& group, const Invitation& invitation, int from,
                 absl::string_view proof);
@@ -63,7 +63,10 @@ class Patience {
  public:
   explicit Patience(const WaitBounds& bounds);
 
-  // Also returns when `look_again` has come.   DeadlineExceeded, or the cancellation's status.
+  // Also returns when `look_again` has come.
+  // Errors:
+  //   - DeadlineExceeded: the deadline passed.
+  //   - The cancellation's status: it was cancelled.
   absl::Status Await(std::vector<pollfd>& fds,
                      absl::Time look_again = absl::InfiniteFuture()) const;
   absl::Status AwaitReadable(int fd) const;
@@ -94,7 +97,7 @@ absl::StatusOr<Message> Receive(int socket, std::vector<Fd>& descriptors) {
 }
 
 absl::Status GoneError(int rank, const absl::Status& why);
-// What an answer says.
+// The result in an answer.
 absl::Status ToStatus(const Answer& answer);
 
 }  // namespace hvd::collectives::shm::segment

@@ -1,4 +1,4 @@
-// The two sides of a meeting; see Meet.
+// The two sides of a segment setup; see Meet.
 #ifndef COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_SIDES_H_
 #define COLLECTIVES_SHM_SEGMENT_SEGMENT_SETUP_SIDES_H_
 
@@ -11,11 +11,12 @@
 
 namespace hvd::collectives::shm::segment {
 
-// Rank 0's: makes the memory and hands it to all who prove that they belong here.
+// Rank 0's side: makes the memory and sends it to all ranks that prove that they belong to the
+// group.
 absl::StatusOr<Meeting> Host(const GroupInfo& group, KeyExchange& keys, Fd bell,
                              const WaitBounds& bounds);
 
-// Every other rank's.
+// The side of every other rank.
 absl::StatusOr<Meeting> Attend(const GroupInfo& group, KeyExchange& keys, Fd bell,
                                const WaitBounds& bounds);
 
