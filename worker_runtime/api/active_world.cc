@@ -15,10 +15,10 @@
 namespace hvd::worker_runtime::api {
 namespace {
 
-// What a gradient is kept back for at most, so that some go together.
+// The longest time that a gradient is held back for fusion.
 constexpr absl::Duration kGatherTime = absl::Milliseconds(1);
 
-// For a world of one, where there is nobody to exchange with.
+// For a world of one, which has no peer to exchange with.
 class LoneKeyExchange : public collectives::KeyExchange {
  public:
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view, absl::string_view value,
@@ -54,8 +54,8 @@ absl::string_view NameOf(session::EpochEvent change) {
   return "unknown";
 }
 
-// What the world's connections go under; nullptr: nothing. The daemon's word counts, so that all
-// ranks do the same.
+// The TLS context of the world's connections; nullptr: no TLS. The daemon's setting counts, so that
+// all ranks do the same.
 absl::StatusOr<std::shared_ptr<const net::TlsContext>> TlsOf(const settings::RuntimeEnv& env,
                                                              const session::WorkerWorld& world,
                                                              const session::Session* session) {
@@ -142,8 +142,8 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
       world_, *group_, backend, devices, options, tls, WaitBounds(env.gloo_timeout, broken_.get()),
       [this](const absl::Status& why) { engine()->Abort(why); }});
   options.on_world_changing = [this] { changing_.store(true, std::memory_order_relaxed); };
-  // A world that was left in good order leaves the sets alone: those that whoever leaves is in are
-  // left by it, too, and must not break a peer's last operation of the world.
+  // A world that was left cleanly leaves the sets alone: a rank that leaves also leaves its sets,
+  // and must not break a peer's last operation of the world.
   options.on_end = [this](const absl::Status& why, bool left) {
     if (!left) sets_->Abort(why);
   };
@@ -155,7 +155,7 @@ absl::Status ActiveWorld::ConnectPlanes(const settings::RuntimeEnv& env,
     lease_ = session->NewLease(world_.epoch, env.agent_timeout);
   }
   engine_is_up_ = true;
-  // What was heard meanwhile.
+  // A change that was reported meanwhile.
   const absl::Status broken = broken_->status();
   if (!broken.ok()) {
     engine()->Abort(broken);
@@ -208,7 +208,7 @@ absl::Status ActiveWorld::StartTimelineOf(const settings::RuntimeEnv& env) {
   const absl::Status started =
       timeline_.Start(*engine(), env.timeline, env.timeline_mark_cycles, /*of_job=*/true);
   if (started.ok() || IsFirst(world_)) return started;
-  // A job that trains is not to fail for this.
+  // A job that trains must not fail for this.
   logger_->warn(std::string(started.message()));
   return absl::OkStatus();
 }
@@ -259,7 +259,7 @@ void ActiveWorld::OnChange(session::EpochEvent change, const std::string& reason
 
 ActiveWorld::~ActiveWorld() { Shutdown(); }
 
-// Not even the lock is to be trusted in a forked child: another thread may have held it.
+// Even the lock can't be used in a forked child: another thread may have held it.
 void ActiveWorld::Leak() {
   (void)watch_.release();
   (void)stalls_.release();

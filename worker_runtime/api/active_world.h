@@ -1,4 +1,4 @@
-// One world that this worker is a member of, connected and at work.
+// The active world: the one that this worker is a member of, connected and running.
 #ifndef WORKER_RUNTIME_API_ACTIVE_WORLD_H_
 #define WORKER_RUNTIME_API_ACTIVE_WORLD_H_
 
@@ -31,15 +31,16 @@
 namespace hvd::worker_runtime::api {
 
 // Everything that lives as long as one world: its engine and those of its process sets, which fail
-// together. Thread-safe. Once it was left no thread and no descriptor of it is there any more.
+// together. Thread-safe. After it was left, none of its threads and descriptors remains.
 class ActiveWorld {
  public:
   // Connects this worker with the other members of `world`, and starts the timeline and the tuner
-  // that `env` asks for. Listens to the daemon meanwhile, so
-  // that nobody waits for a member that has died.   Aborted: the daemon has said that the epoch is
-  // over.   InvalidArgument: a file that `env` names can't be written.   Otherwise errors as
-  // Backend::Connect and ControlChannel::Connect. `session` is nullptr in
-  // a world of one that no daemon knows of; else it must outlive the world.
+  // that `env` asks for. Watches the epoch meanwhile, so that no rank waits for a member that has
+  // died. `session` is nullptr in a world of one without a daemon; else it must outlive the world.
+  // Errors:
+  //   - Aborted: the daemon has reported that the epoch is over.
+  //   - InvalidArgument: a file that `env` names can't be written.
+  //   - Others: those of Backend::Connect and ControlChannel::Connect.
   static absl::StatusOr<std::shared_ptr<ActiveWorld>> Connect(
       const settings::RuntimeEnv& env, session::WorkerWorld world,
       control::ControlListener& listener, collectives::Backend& backend,
@@ -47,11 +48,11 @@ class ActiveWorld {
   ~ActiveWorld();
 
   const session::WorkerWorld& world() const { return world_; }
-  // Who holds an engine has the results of its handles, also when the world was left.
+  // Results stay valid while the engine is referenced, even after the world was left.
   const std::shared_ptr<engine::Engine>& engine() const { return group_->engine(); }
   ProcessSets& process_sets() { return *sets_; }
   const ObjectSeals& seals() const { return seals_; }
-  // ObjectSeals::Open; what was changed on the way ends the epoch.
+  // ObjectSeals::Open; an object that was changed on the way ends the epoch.
   absl::Status OpenSealed(const ObjectOperation& operation,
                           absl::Span<const ObjectSeals::Sealed> objects);
 
@@ -62,21 +63,22 @@ class ActiveWorld {
   absl::Status StopTimeline() { return timeline_.Stop(*engine()); }
   std::optional<negotiation::TimelineOrder> wanted_timeline() const { return timeline_.wanted(); }
 
-  // Whether the epoch is over or another one is wanted, as far as this rank was told. A few loads.
+  // Whether the epoch is over or another one is wanted, as far as this rank knows. A few loads.
   bool changing() const { return changing_.load(std::memory_order_relaxed); }
 
-  // Whether commits of this world may count. On rank 0 of an elastic job's; see WorldLease::Check.
+  // Checks that commits of this world may count. On rank 0 of an elastic job's world; see
+  // WorldLease::Check.
   absl::Status CheckLease();
 
-  // Leaves in good order; what is in flight fails. Idempotent.
+  // Leaves cleanly; operations in flight fail. Idempotent.
   void Shutdown();
 
-  // Leaves for the next world. If all others are about to do so, too, in good order; else at once,
-  // waiting for no peer.
+  // Leaves for the next world. If all others are about to do so, too, cleanly; else at once,
+  // without waiting for any peer.
   void LeaveForNext();
 
  private:
-  // Gives up what belongs to threads that this process does not have.
+  // In a forked child: leaks the objects that belong to threads of the parent.
   void Leak() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   ActiveWorld(const settings::RuntimeEnv& env, session::WorkerWorld world);
 
@@ -87,13 +89,13 @@ class ActiveWorld {
   // On rank 0.
   absl::Status StartMeasuring(const settings::RuntimeEnv& env, engine::EngineOptions& options);
   absl::Status StartTimelineOf(const settings::RuntimeEnv& env);
-  // A line of the log at level debug: what has just become of this world.
+  // Logs a line at level debug: a change of this world.
   void Trace(absl::string_view text);
-  // What an engine's thread has found; the ranks are the world's.
+  // A stall that an engine's thread has found; the ranks are the world's.
   void OnStall(const negotiation::StallReport& report);
-  // The daemon did not take it.
+  // A report that the daemon did not accept.
   void OnUntoldStall(const session::StallReporter::Report& report);
-  // What the watch's thread hears.
+  // A change that the watch's thread has received.
   void OnChange(session::EpochEvent change, const std::string& reason);
 
   const session::WorkerWorld world_;
@@ -103,7 +105,7 @@ class ActiveWorld {
   WorldTimeline timeline_;
   std::shared_ptr<TuningLog> tuning_log_;  // on rank 0, if one is wanted
   std::atomic<bool> changing_{false};
-  // Cancelled when the daemon says that the epoch is over. Until Shutdown.
+  // Cancelled when the daemon reports the end of the epoch. Until Shutdown.
   std::unique_ptr<Cancellation> broken_ = std::make_unique<Cancellation>();
   absl::Mutex mutex_;
   bool engine_is_up_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,5 @@
-// The ranks of a world, or of a process set in it, connected: data plane, control channel (in
-// shared memory if the data plane is, else TCP), and the engine that works on both.
+// A connected group, the ranks of a world or of a process set in it: data plane, control channel
+// (in shared memory if the data plane is, else TCP), and the engine on both.
 #ifndef WORKER_RUNTIME_API_CONNECTED_GROUP_H_
 #define WORKER_RUNTIME_API_CONNECTED_GROUP_H_
 
@@ -19,7 +19,7 @@
 
 namespace hvd::worker_runtime::api {
 
-// Where rank 0 takes control connections.
+// The address at which rank 0 accepts control connections.
 struct ControlRoot {
   std::string address;
   int port = 0;
@@ -28,21 +28,22 @@ struct ControlRoot {
 // Connect and Start belong to one thread; then thread-safe.
 class ConnectedGroup {
  public:
-  // Every rank of the group must call it. Errors as Backend::Connect and ControlChannel::Connect.
+  // Every rank of the group must call it.
+  // Errors: those of Backend::Connect and ControlChannel::Connect.
   static absl::StatusOr<std::unique_ptr<ConnectedGroup>> Connect(
       const collectives::GroupInfo& group, collectives::Backend& backend,
       collectives::KeyExchange& keys, control::ControlListener& listener, const ControlRoot& root,
       const WaitBounds& bounds);
   ~ConnectedGroup() { Shutdown(); }
 
-  // Puts the engine to work, on tensors of `devices`, too; nullptr: there are none. Call it once.
+  // Starts the engine, on tensors of `devices`, too; nullptr: there are none. Call it once.
   void Start(const engine::EngineOptions& options,
              std::shared_ptr<collectives::DeviceBackend> devices);
 
-  // REQUIRES: Start. Who holds it after the group's end has the results of its handles.
+  // REQUIRES: Start. Results stay valid while the engine is referenced, even after the group's end.
   const std::shared_ptr<engine::Engine>& engine() const { return engine_; }
 
-  // Leaves in good order. No thread and no descriptor is there any more. Idempotent.
+  // Leaves cleanly. None of its threads and descriptors remains. Idempotent.
   void Shutdown();
 
  private:

@@ -5,7 +5,7 @@
 
 namespace hvd::worker_runtime::api {
 
-// What one user of the daemon holds; CancelAll ends its calls only.
+// The client of one user of the daemon; CancelAll ends its calls only.
 class FakeDaemonClient : public rendezvous::client::RendezvousClient {
  public:
   explicit FakeDaemonClient(FakeDaemon& daemon) : daemon_(daemon) {}
@@ -125,7 +125,7 @@ absl::StatusOr<pb::JoinWorldResponse> FakeDaemon::Join(const pb::JoinWorldReques
   joins_.push_back(request);
   if (answers_[worker].empty()) {
     waiting_[worker] = request;
-    // Who asks for the next world leaves the present one.
+    // A worker that asks for the next world leaves the present one.
     if (request.last_epoch() == world_.epoch() && world_.epoch() > 0 && !changing_) {
       broken_ = true;
       reason_ = "a member has left";

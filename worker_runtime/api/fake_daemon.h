@@ -1,4 +1,4 @@
-// A rendezvous daemon in memory, for tests: does what it is told and decides nothing.
+// A fake rendezvous daemon in memory, for tests: it follows the test's calls and decides nothing.
 #ifndef WORKER_RUNTIME_API_FAKE_DAEMON_H_
 #define WORKER_RUNTIME_API_FAKE_DAEMON_H_
 
@@ -26,21 +26,21 @@ class FakeDaemon {
 
   session::ClientFactory NewClients();
 
-  // What a worker's next JoinWorld is answered, instead of a world.
+  // The answer to a worker's next JoinWorld, instead of a world.
   void AnswerNextJoin(uint64_t worker, pb::JoinWorldResponse answer);
   void SetSize(int size);
-  // The present epoch can't go on. Ends its watches and exchanges.
+  // Breaks the present epoch. Ends its watches and exchanges.
   void Break(const std::string& reason);
   // Another world is wanted.
   void Change(const std::string& reason);
-  // Blocks until as many workers are parked in JoinWorld.
+  // Blocks until this many workers are parked in JoinWorld.
   void AwaitJoins(int count);
-  // Blocks until as many workers of the present epoch have given a value to an exchange.
+  // Blocks until this many workers of the present epoch have given a value to an exchange.
   void AwaitExchanges(int count);
 
   std::vector<pb::JoinWorldRequest> joins() const;
   std::vector<pb::ReportRequest> reports() const;
-  // Blocks until it is reported that others wait in `what`; returns the report.
+  // Blocks until there is a report of a wait in `what`; returns the report.
   pb::ReportStallRequest AwaitStall(const std::string& what);
 
  private:
@@ -52,7 +52,7 @@ class FakeDaemon {
                                                const bool& cancelled);
   absl::StatusOr<pb::ExchangeResponse> Exchange(const pb::ExchangeRequest& request,
                                                 const bool& cancelled);
-  // Progress is answered as the real one does, and not kept.
+  // Progress is answered as by the real daemon, and not kept.
   absl::StatusOr<pb::ReportResponse> Report(const pb::ReportRequest& request);
   void ReportStall(const pb::ReportStallRequest& request);
   void Cancel(bool& cancelled);

@@ -1,4 +1,4 @@
-// What all functions of the C ABI have in common.
+// The common guard of all functions of the C ABI: catches exceptions and converts errors to codes.
 #ifndef WORKER_RUNTIME_API_GUARDED_H_
 #define WORKER_RUNTIME_API_GUARDED_H_
 
@@ -14,9 +14,9 @@ namespace hvd::worker_runtime::api {
 // a call at exit. Thread-safe.
 Runtime& TheRuntime();
 
-// The code of the C ABI; the message of an error is kept for LastError.
+// The status code of the C ABI; keeps the message of an error for LastError.
 int32_t ToCode(const absl::Status& status);
-// Of the calling thread; never nullptr.
+// The last error of the calling thread; never nullptr.
 const char* LastError();
 
 // function()'s status as a code. Nothing thrown may cross the C ABI.

@@ -1,4 +1,4 @@
-// The part of the C ABI that is about objects.
+// The functions of the C ABI for objects.
 #include <algorithm>
 #include <string>
 #include <vector>

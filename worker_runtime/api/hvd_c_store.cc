@@ -1,4 +1,4 @@
-// The part of the C ABI that is about commits, and about the state that newcomers get.
+// The functions of the C ABI for commits, and for the state that newcomers get.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -23,7 +23,7 @@ int32_t WithStore(Function function) {
   });
 }
 
-// Appends what is broadcast.
+// Appends the bytes of a broadcast.
 void AppendTo(runtime::commit_store::CommitArena& store, const void* bytes, size_t count) {
   // If it fails the commit is given up, so that it can't be sealed.
   store.Append(absl::string_view(static_cast<const char*>(bytes), count)).IgnoreError();

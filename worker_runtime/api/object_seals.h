@@ -1,5 +1,5 @@
-// Seals: proof that bytes which are about to be unpickled were sent by a member of this world, as
-// this object of this operation. Who unpickles what a stranger made runs the stranger's code.
+// Seals of objects: the proof that bytes to be unpickled were sent by a member of this world, as
+// this object of this operation. Unpickling the bytes of a stranger runs the stranger's code.
 #ifndef WORKER_RUNTIME_API_OBJECT_SEALS_H_
 #define WORKER_RUNTIME_API_OBJECT_SEALS_H_
 
@@ -20,29 +20,31 @@ namespace hvd::worker_runtime::api {
 
 inline constexpr size_t kSealBytes = kHmacSha256Bytes;
 
-// An operation that carries objects, by the name that its ranks know it by.
+// An operation that carries objects, with its name on all ranks.
 struct ObjectOperation {
   int32_t process_set = 0;
   absl::string_view name;
 };
 
-// The seals of one epoch, under a key that is made of its secret. Operations of one name are
-// counted as they are opened, so that none can be played again: all ranks of a process set open the
-// same ones. Thread-safe.
+// The seals of one epoch, under a key derived from its secret. Operations of one name are counted
+// as they are opened, so that none can be replayed: all ranks of a process set open the same ones.
+// Thread-safe.
 class ObjectSeals {
  public:
   ObjectSeals(Epoch epoch, absl::string_view secret);
 
-  // The seal, kSealBytes long, of what rank `sender` (of the world) gives to the next operation.
+  // The seal, kSealBytes long, of the object that rank `sender` (of the world) contributes to the
+  // next operation.
   std::string Seal(const ObjectOperation& operation, int sender, absl::string_view object) const;
 
-  // One rank's object with its seal behind it, as received.
+  // One rank's object followed by its seal, as received.
   struct Sealed {
     int sender = 0;
     absl::string_view bytes;
   };
-  // Checks all of an operation's objects; if they are good, it is over.   PermissionDenied: one is
-  // not what its rank gave; names operation and rank.
+  // Checks all of an operation's objects; if they are valid, the operation is over.
+  // Errors:
+  //   - PermissionDenied: one is not what its rank sent; names operation and rank.
   absl::Status Open(const ObjectOperation& operation, absl::Span<const Sealed> objects);
 
  private:

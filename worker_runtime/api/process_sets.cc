@@ -118,7 +118,7 @@ absl::Status ProcessSets::Add(std::vector<int> ranks, int32_t* id) {
     if (group.ok()) set.group = *std::move(group);
   }
   RETURN_IF_ERROR(rounds.Finish(connected));
-  // Not before all are connected: an engine takes a member that gives up for a death.
+  // Not before all are connected: to an engine a member that gives up is a dead one.
   if (set.group != nullptr) set.group->Start(OptionsOf(*id, ranks), deps_.devices);
   absl::MutexLock lock(&mutex_);
   if (set.group != nullptr && !over_.ok()) set.group->engine()->Abort(over_);
@@ -135,7 +135,7 @@ absl::StatusOr<std::unique_ptr<ConnectedGroup>> ProcessSets::Connect(
                                      world.self().address,
                                      HmacSha256(world.secret, absl::StrCat("process set ", id)),
                                      deps_.tls};
-  // Those who can't listen have to say so in the same round.
+  // A rank that can't listen must report that in the same round.
   auto listener = control::ControlListener::Open(group.address);
   const std::string port = listener.ok() ? absl::StrCat((*listener)->port()) : "";
   ASSIGN_OR_RETURN(const std::vector<std::string> ports,
@@ -154,7 +154,7 @@ engine::EngineOptions ProcessSets::OptionsOf(int32_t id, const std::vector<int>&
   options.ranks_note = absl::StrCat(" (ranks of process set ", id, ", which has the world's ",
                                     negotiation::RanksText(ranks), ")");
   options.on_end = [on_broken = deps_.on_broken](const absl::Status& why, bool left) {
-    // Who leaves a set removes it, or leaves the world and says so there.
+    // A rank that leaves a set removes it, or leaves the world and reports that there.
     if (!left) on_broken(why);
   };
   options.on_world_changing = nullptr;

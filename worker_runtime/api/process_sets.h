@@ -22,21 +22,21 @@
 
 namespace hvd::worker_runtime::api {
 
-// A set's members have an engine of their own for it, so that operations of different sets don't
-// wait for each other; names count within a set. Sets come and go by operations that all ranks of
-// the world take part in, over the world's engine; the daemon has no part in it.
+// The members of a set have a separate engine for it, so that operations of different sets don't
+// wait for each other; names count within a set. Sets are added and removed by operations that all
+// ranks of the world take part in, over the world's engine; the daemon is not involved.
 //
-// A set breaks with the world, and the world with a set: what happens to a set is told to
-// `on_broken`, and whoever owns this calls Abort in return. Thread-safe.
+// A set breaks with the world, and the world with a set: `on_broken` gets the failure of a set, and
+// the owner then calls Abort. Thread-safe.
 class ProcessSets {
  public:
-  // What sets need of their world. What is borrowed must outlive this object.
+  // The dependencies on the world. Borrowed ones must outlive this object.
   struct Dependencies {
     const session::WorkerWorld& world;
-    ConnectedGroup& group;  // the world's; at work before the first Add
+    ConnectedGroup& group;  // the world's; started before the first Add
     collectives::Backend& backend;
     std::shared_ptr<collectives::DeviceBackend> devices;  // see ConnectedGroup::Start
-    engine::EngineOptions options;  // of the sets' engines; what differs between sets is filled in
+    engine::EngineOptions options;  // of the sets' engines; some are replaced for each set
     std::shared_ptr<const net::TlsContext> tls;  // see GroupInfo
     WaitBounds bounds;                           // for connecting
     // A set's engine has failed. Called on that engine's thread; must not block.
@@ -47,28 +47,32 @@ class ProcessSets {
   ~ProcessSets() { Close(); }
 
   // Every rank of the world calls it, with the same ranks in any order. Blocks until the members
-  // are connected. The new set's *id is the same on all ranks and is never given again.
-  //   On all ranks alike, and the world goes on:   InvalidArgument: the ranks ask for different
-  //   things (says who asks for what), a rank does not exist or is named twice.   AlreadyExists:
-  //   there is a set of these ranks; *id is its id, 0 for the set of all.   Unavailable,
-  //   DeadlineExceeded: members can't be connected.
-  //   Otherwise as Engine::Wait.
+  // are connected. The new set's *id is the same on all ranks and is never reused.
+  // Errors; the first four are the same on all ranks, and the world goes on:
+  //   - InvalidArgument: the ranks ask for different things (names them), a rank does not exist or
+  //     is named twice.
+  //   - AlreadyExists: there is a set of these ranks; *id is its id, 0 for the set of all.
+  //   - Unavailable, DeadlineExceeded: members can't be connected.
+  //   - Others: those of Engine::Wait.
   absl::Status Add(std::vector<int> ranks, int32_t* id);
 
-  // Every rank of the world calls it. What is in flight on the set fails as after a shutdown;
+  // Every rank of the world calls it. Operations in flight on the set fail as after a shutdown;
   // handles stay until they are released.
-  //   InvalidArgument: the ranks ask for different things.   NotFound: no such set, or 0. On all
-  //   ranks alike, and the world goes on.   Otherwise as Engine::Wait.
+  // Errors; the first two are the same on all ranks, and the world goes on:
+  //   - InvalidArgument: the ranks ask for different things.
+  //   - NotFound: no such set, or 0.
+  //   - Others: those of Engine::Wait.
   absl::Status Remove(int32_t id);
 
-  // The engine that is to run these requests on set `id` (not 0). Translates their roots from ranks
-  // of the world to ranks of the set.
-  //   InvalidArgument: no such set, or this rank is not in it, or a root is not; or the operation
-  //   is for the whole world only.
+  // The engine for these requests on set `id` (not 0). Translates their roots from ranks of the
+  // world to ranks of the set.
+  // Errors:
+  //   - InvalidArgument: no such set, or this rank is not in it, or a root is not; or the operation
+  //     is for the whole world only.
   absl::StatusOr<std::shared_ptr<engine::Engine>> Prepare(
       int32_t id, std::vector<negotiation::SignaturePtr>& requests) const;
 
-  // The world is over: so are all sets, now and later. Does not block.
+  // Ends all sets, now and later, with the world. Does not block.
   void Abort(const absl::Status& why);
 
   // Waits for a registration that is under way, and leaves all sets. REQUIRES: the world's engine
@@ -81,7 +85,7 @@ class ProcessSets {
     std::unique_ptr<ConnectedGroup> group;  // nullptr: this rank is not in it
   };
 
-  // Whether all ranks of the world ask for the same.
+  // Checks that all ranks of the world ask for the same.
   absl::Status Agree(const std::string& wish);
   absl::Status CheckRanks(const std::vector<int>& ranks) const;
   // The set of these ranks; -1: there is none.

@@ -1,4 +1,4 @@
-// What tests of process sets have in common.
+// A fixture for tests of process sets: a world of threads.
 #ifndef WORKER_RUNTIME_API_PROCESS_SETS_FIXTURE_H_
 #define WORKER_RUNTIME_API_PROCESS_SETS_FIXTURE_H_
 
@@ -42,7 +42,7 @@ inline absl::Status RunOn(Runtime& worker, int32_t set, engine::TensorRequest re
   return status;
 }
 
-// The sum of the members' ranks of the world; -1 if it can't be had.
+// The sum of the members' ranks of the world; -1 after an error.
 inline float SumOfRanks(Runtime& worker, int32_t set) {
   std::vector<float> data{static_cast<float>(worker.place()->placement.rank)};
   const absl::Status status = RunOn(worker, set, AllReduceOf(data));

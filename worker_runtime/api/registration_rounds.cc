@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> GatherTexts(engine::Engine& world, int 
   return SplitFrames(bytes, static_cast<size_t>(world_size));
 }
 
-// What a rank says in one round: a key and its value, or that it has finished and how.
+// A rank's message in one round: a key and its value, or that it has finished, with its status.
 struct RegistrationRounds::Word {
   enum Kind { kKey = 0, kFinished = 1 };
   Kind kind = kKey;

@@ -1,5 +1,5 @@
-// How the ranks of a world talk while a process set comes or goes: rounds in which everybody shows
-// all others a text, over the world's own engine.
+// The registration rounds of a process set: in each, every rank of the world shows all others a
+// text, over the world's own engine.
 #ifndef WORKER_RUNTIME_API_REGISTRATION_ROUNDS_H_
 #define WORKER_RUNTIME_API_REGISTRATION_ROUNDS_H_
 
@@ -17,33 +17,35 @@ namespace hvd::worker_runtime::api {
 
 // Every rank of the world calls it, at the same point of its registrations. Returns all texts in
 // rank order. Blocks until all have called, as any operation of the world does.
-//   InvalidArgument: the ranks wait for different operations.   Otherwise as Engine::Wait.
+// Errors:
+//   - InvalidArgument: the ranks wait for different operations.
+//   - Others: those of Engine::Wait.
 absl::StatusOr<std::vector<std::string>> GatherTexts(engine::Engine& world, int world_size,
                                                      absl::string_view text);
 
-// The key exchange of the future members of a set, in which all other ranks of the world take part
-// with empty hands: by Finish. One for each registration; not thread-safe.
+// The key exchange of the future members of a set. All other ranks of the world take part without
+// values, by Finish. One object per registration; not thread-safe.
 class RegistrationRounds : public collectives::KeyExchange {
  public:
   // `members`: ranks of the world, sorted. `world` must outlive this.
   RegistrationRounds(engine::Engine& world, int world_size, std::vector<int> members)
       : world_(world), world_size_(world_size), members_(std::move(members)) {}
 
-  // For members, with the same keys in the same order. The values are the members'. `timeout`
-  // counts for nothing: a member either answers or fails with its world.
-  //   As GatherTexts; or the error with which another member has finished.
+  // For members, with the same keys in the same order. The values are the members'. `timeout` is
+  // ignored: a member either answers or fails with its world.
+  // Errors: those of GatherTexts, or the error with which another member has finished.
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view key, absl::string_view value,
                                                      absl::Duration timeout) override;
 
   // Every rank of the world calls it at the end, non-members at once and with OK. Returns when all
-  // members have called it: OK if all of them said so; else the first one's error, on every rank.
+  // members have called it: OK if all of them passed OK; else the first one's error, on every rank.
   absl::Status Finish(const absl::Status& own);
 
  private:
   struct Word;
-  // What the members say in the next round, in their order.
+  // The members' messages of the next round, in their order.
   absl::StatusOr<std::vector<Word>> Exchange(const Word& own);
-  // The first error among what those say who have finished.
+  // The first error in the messages of those that have finished.
   absl::Status FirstError(const std::vector<Word>& words) const;
 
   engine::Engine& world_;

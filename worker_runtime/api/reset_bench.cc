@@ -1,5 +1,5 @@
-// What a new world costs the survivors: the time from the news that the epoch is broken until the
-// next world is connected on all ranks, over loopback and without a daemon's part.
+// The cost of a new world for the survivors: the time from the news that the epoch is broken until
+// the next world is connected on all ranks, over loopback and without a daemon's part.
 //   bazel run -c opt //worker_runtime/api:reset_bench -- [RANKS]
 #include <algorithm>
 #include <cstdio>

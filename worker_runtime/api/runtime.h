@@ -1,5 +1,5 @@
-// The composition root of a worker: puts session, backend, control channel and engine together, one
-// set for each world.
+// The composition root of a worker: connects session, backend, control channel and engine, one set
+// of them per world.
 #ifndef WORKER_RUNTIME_API_RUNTIME_H_
 #define WORKER_RUNTIME_API_RUNTIME_H_
 
@@ -27,32 +27,37 @@
 
 namespace hvd::worker_runtime::api {
 
-// The error of a worker that is not wanted any more and is to exit with 0.
+// The error of a worker that is no longer wanted and is to exit with 0.
 absl::Status ReleasedError(absl::string_view reason);
 bool IsReleased(const absl::Status& status);
 
 // Thread-safe. Handles are numbered over all worlds of the process, so that an old one is never
-// taken for a new one.
+// mistaken for a new one.
 class Runtime {
  public:
   using Handle = int64_t;
   static constexpr Handle kFirstHandle = 1000;  // larger than any status code
 
   Runtime() = default;
-  // For tests: with what Init would find out from the environment and the agent. `session` may be
-  // nullptr: a worker without a daemon.
+  // For tests: with the values that Init would get from the environment and the agent. `session`
+  // may be nullptr: a worker without a daemon.
   Runtime(settings::RuntimeEnv env, std::shared_ptr<session::Session> session,
           std::unique_ptr<collectives::Backend> backend);
 
-  // See hvd_init. Besides the errors of joining and connecting:   InvalidArgument: an environment
-  // variable has a bad value.   IsReleased, here and in the next three.
+  // See hvd_init.
+  // Errors: those of joining and connecting, and
+  //   - InvalidArgument: an environment variable has a bad value.
+  //   - IsReleased: this worker is no longer wanted.
   absl::Status Init();
-  // See hvd_join_world.   FailedPrecondition: not initialized.
+  // See hvd_join_world.
+  // Errors: those of Init, and
+  //   - FailedPrecondition: not initialized.
   absl::Status JoinWorld();
   // See hvd_reset.
+  // Errors: those of Init.
   absl::Status Reset();
   // See hvd_shutdown.
-  // Errors: those of telling the daemon.
+  // Errors: those of Session::ReportFinished, and
   //   - FailedPrecondition: called by a callback.
   absl::Status Shutdown();
 
@@ -62,20 +67,20 @@ class Runtime {
   void BeginTraining();
   void CountStep() { steps_.fetch_add(1, std::memory_order_relaxed); }
   void NoteError(const std::string& text);
-  // An operation was completed.
+  // Records that an operation was completed.
   void NoteWork() { worked_.store(true, std::memory_order_relaxed); }
   // See hvd_check_world and hvd_confirm_world.
   absl::Status CheckWorld();
   absl::Status ConfirmWorld();
 
-  // Where this worker's commits outlive it, and those of its predecessors are found; nullptr: they
-  // don't. Borrowed; there from Init on.
+  // The store in which this worker's commits outlive it, with those of its predecessors; nullptr:
+  // there is none. Borrowed; available from Init on.
   commit_store::CommitArena* store() const;
 
-  // The job's id, there from Init on; "" in a process without an agent.
+  // The job's id, available from Init on; "" in a process without an agent.
   std::string job_id() const;
 
-  // Where this process is to write its Python stack when it gets the signal, for its agent; there
+  // The agent's request for this process's Python stack: write it to `fd` on `signal`. Available
   // from Init on. The descriptor stays open.
   struct StackRequest {
     int fd = -1;
@@ -86,7 +91,7 @@ class Runtime {
   // The world that is up, or nullptr.
   std::shared_ptr<ActiveWorld> active() const;
 
-  // Where this process stands, or is going to once it has joined; nullopt: not initialized.
+  // The place of this process, or its future place before it has joined; nullopt: not initialized.
   struct Place {
     rendezvous::placement::Placement placement;
     bool is_homogeneous = true;
@@ -94,7 +99,7 @@ class Runtime {
   };
   std::optional<Place> place() const;
 
-  // What was submitted, and to whom.
+  // A submitted operation and its engine.
   struct Pending {
     std::shared_ptr<engine::Engine> engine;
     engine::Engine::Handle operation;
@@ -105,35 +110,44 @@ class Runtime {
 
   // Engine::Submit on the world that is up, or on one of its process sets (see
   // ProcessSets::Prepare). Joins first if that was deferred. `waits`: Wait follows at once.
-  //   FailedPrecondition: there is no world.
+  // Errors:
+  //   - FailedPrecondition: there is no world.
   absl::StatusOr<Pending> Start(std::vector<negotiation::SignaturePtr> signatures,
                                 std::vector<engine::TensorMemory> memory, int32_t process_set,
                                 bool waits);
 
-  // The same, known by a number until it is released. `waits`: first waits a while for it.
+  // The same, under a number that is valid until it is released. `waits`: first waits a while for
+  // it.
   absl::StatusOr<Handle> Submit(std::vector<negotiation::SignaturePtr> signatures,
                                 std::vector<engine::TensorMemory> memory, int32_t process_set,
                                 bool waits = false);
   absl::StatusOr<Handle> Submit(std::vector<engine::TensorRequest> requests,
                                 int32_t process_set = 0, bool waits = false);
-  // See hvd_submit_then. `done` gets the handle, which is the callee's to release, and how the
-  // operation ended.
-  // Errors: those of Start; `done` is never called.
+  // See hvd_submit_then. `done` gets the handle, which the callee must release, and the status of
+  // the operation.
+  // Errors: those of Start, and the following; `done` is never called then.
   //   - FailedPrecondition: this is a forked child of the process that is in the world.
   using Done = std::function<void(Handle, const absl::Status&)>;
   absl::Status SubmitThen(std::vector<engine::TensorRequest> requests, int32_t process_set,
                           Done done);
-  // Whether Wait would return at once.   NotFound, here and in the next two: no such handle.
+  // Whether Wait would return at once.
+  // Errors:
+  //   - NotFound: no such handle.
   absl::StatusOr<bool> Poll(Handle handle);
   // See Engine::Wait.
+  // Errors: those of Engine::Wait, and
+  //   - NotFound: no such handle.
   absl::Status Wait(Handle handle);
-  // See Engine::WaitAWhile.   Also NotFound.
+  // See Engine::WaitAWhile.
+  // Errors:
+  //   - NotFound: no such handle.
   absl::StatusOr<bool> WaitAWhile(Handle handle);
-  // Makes a handle of what Start returned.
+  // Makes a handle for a result of Start.
   Handle Keep(Pending pending);
-  // One entry a tensor; valid until Release.   REQUIRES: Wait(handle) returned OK.
+  // One entry per tensor; valid until Release. REQUIRES: Wait(handle) returned OK.
   absl::StatusOr<const std::vector<engine::TensorResult>*> Results(Handle handle);
-  // Waits for all of them, and forgets them. The first error, in their order; those of Wait.
+  // Waits for all of them, and forgets them.
+  // Errors: the first one in their order, of those of Wait.
   absl::Status Finish(absl::Span<const Handle> handles);
   // The same for one. Unknown handles are ignored.
   void Release(Handle handle) { Finish({&handle, 1}).IgnoreError(); }
@@ -145,24 +159,24 @@ class Runtime {
   // See hvd_report_failure.
   void ReportFailure(const std::string& message, bool caused_by_peer);
 
-  // Whether requests may name a CUDA device: there is a driver, and the environment doesn't say
-  // otherwise. False before the first Init.
+  // Whether requests may name a CUDA device: there is a driver, and the environment doesn't forbid
+  // it. False before the first Init.
   bool TakesDeviceTensors();
 
  private:
-  // Reads the environment and meets the agent, the first time.
+  // The first time: reads the environment and contacts the agent.
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::Status ReadVariablesAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::Status MeetAgent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  // Asks for the next world until one is connected, and makes it, or the place that was given
-  // instead, the current one.
+  // Asks for the next world until one is connected. Makes it, or the place that was given instead,
+  // the current one.
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::StatusOr<session::JoinAnswer> Ask(const control::ControlListener& listener, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  // What is said of the world that was left, once.
+  // The report on the world that was left, once.
   session::Session::JoinRequest TakeWord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  // Shutdown, without the callbacks of what was in flight.
+  // Shutdown, without the callbacks of operations in flight.
   absl::Status LeaveForGood();
   // The world's engine or that of one of its process sets; see Start.
   absl::StatusOr<std::shared_ptr<engine::Engine>> PrepareEngine(
@@ -171,13 +185,13 @@ class Runtime {
   TaskThread& StartCallbacks();
   // nullptr if this process has none.
   TaskThread* callbacks() const;
-  // Leaves no world behind.
+  // Removes the active world and returns it.
   std::shared_ptr<ActiveWorld> TakeActive();
   absl::StatusOr<Pending> Find(Handle handle) const;
   absl::StatusOr<Pending> Take(Handle handle);
   std::shared_ptr<session::Session> session() const;
 
-  // Held while a world is made or left, which blocks; `mutex_` never is held that long.
+  // Held while a world is made or left, which blocks; `mutex_` is never held that long.
   absl::Mutex init_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   bool prepared_ ABSL_GUARDED_BY(init_mutex_) = false;
   bool was_read_ ABSL_GUARDED_BY(init_mutex_) = false;  // env_ is the process's environment
@@ -185,7 +199,7 @@ class Runtime {
   uint64_t lone_epoch_ ABSL_GUARDED_BY(init_mutex_) = 0;
   absl::Status released_ ABSL_GUARDED_BY(init_mutex_);  // for good, once it is not OK
   std::unique_ptr<collectives::Backend> backend_ ABSL_GUARDED_BY(init_mutex_);
-  // nullptr: tensors on devices are not for the runtime
+  // nullptr: the runtime does not handle device tensors
   std::shared_ptr<collectives::DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
 
   std::atomic<uint64_t> commit_{0};
@@ -195,7 +209,8 @@ class Runtime {
   std::atomic<int64_t> steps_since_{0};  // nanoseconds after the machine's start
 
   mutable absl::Mutex mutex_;
-  // Where callbacks are called; made at the first one. Before the worlds, whose operations use it.
+  // The thread that calls callbacks; made at the first one. Before the worlds, whose operations use
+  // it.
   std::unique_ptr<TaskThread> callbacks_ ABSL_GUARDED_BY(mutex_);
   // Made once; stays. nullptr in a process without an agent.
   std::shared_ptr<session::Session> session_ ABSL_GUARDED_BY(mutex_);

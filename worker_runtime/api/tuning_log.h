@@ -1,4 +1,4 @@
-// The file of what the tuner has measured.
+// The log file of the tuner's samples.
 #ifndef WORKER_RUNTIME_API_TUNING_LOG_H_
 #define WORKER_RUNTIME_API_TUNING_LOG_H_
 
@@ -12,12 +12,13 @@
 
 namespace hvd::worker_runtime::api {
 
-// A CSV file: kTuningLogHeader, then a line for each sample. Best effort once it is open. Used by
-// one thread.
+// A CSV file: kTuningLogHeader, then a line for each sample. Best effort after opening. Used by one
+// thread.
 class TuningLog {
  public:
-  // A new file, or with `append` the one that there may be from a world before.
-  //   InvalidArgument: it can't be written; names it and says why.
+  // A new file, or with `append` the file of an earlier world, if there is one.
+  // Errors:
+  //   - InvalidArgument: it can't be written; names it and says why.
   static absl::StatusOr<std::unique_ptr<TuningLog>> Open(const std::string& path, bool append);
 
   void Add(const negotiation::tuning::TuningSample& sample, bool cache_enabled);

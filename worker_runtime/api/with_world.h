@@ -1,4 +1,4 @@
-// Calls of the C ABI that need a world.
+// The wrapper of C ABI calls that need a world.
 #ifndef WORKER_RUNTIME_API_WITH_WORLD_H_
 #define WORKER_RUNTIME_API_WITH_WORLD_H_
 

@@ -29,8 +29,8 @@ bool TakeHugePages(int fd, off_t offset, char* memory, size_t bytes) {
   for (; bytes - taken >= kHugePageBytes; taken += kHugePageBytes) {
     char* const next = memory + taken;
     if (!TakePages(fd, offset + static_cast<off_t>(taken), next, kPageBytes)) return false;
-    // Asked in this way the kernel does it whatever is the rule for shared memory, but only where
-    // there is a page already.
+    // This call makes huge pages whatever the setting for shared memory is, but only where there is
+    // a page already.
     if (madvise(next, kHugePageBytes, kCollapse) != 0) break;
   }
   return taken == bytes ||

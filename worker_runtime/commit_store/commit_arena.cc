@@ -44,7 +44,7 @@ absl::Status NoMemory(size_t bytes, int error) {
       absl::StrCat("no memory for a commit of ", bytes, " bytes: ", strerror(error)));
 }
 
-// All of the file; what is not written to takes no memory.
+// All of the file; unwritten parts take no memory.
 absl::Status GiveSize(int fd) {
   constexpr uint64_t kSize = (CommitArena::kSlots + 1) * kSlotStride;
   struct stat info = {};
@@ -106,7 +106,7 @@ absl::Status CommitArena::MapHeader(absl::string_view job) {
   return absl::OkStatus();
 }
 
-// What was handed out may still be read.
+// Memory that was handed out may still be read.
 CommitArena::~CommitArena() {
   if (header_ != nullptr) munmap(header_, kHeaderBytes);
 }

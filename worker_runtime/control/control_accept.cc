@@ -1,4 +1,4 @@
-// Rank 0's side of how the links of a control channel come to be.
+// Rank 0's side of the connection setup of a control channel.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -21,19 +21,19 @@
 namespace hvd::worker_runtime::control {
 namespace {
 
-// Room for all members at once, and so many more.
+// The number of connections beyond one for each member.
 constexpr size_t kMostStrangers = 256;
-// How long whoever has told its name may take to prove it before files are taken from it.
+// The time for a stranger that has named its rank to prove it, before it may be dismissed.
 constexpr absl::Duration kPatience = absl::Seconds(5);
-// Until files may be there again.
+// The pause until there may be descriptors again.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// Of each kind in one turn, so that none keeps the others waiting.
+// The limit of each kind in one turn, so that none keeps the others waiting.
 constexpr int kMostAtOnce = 64;
 
-// Whoever has connected and proved nothing yet. Members tell their name at once; so those who are
-// silent go first when there is no room. But anybody can tell a name: then the oldest of those go,
-// never who comes, or so many strangers would keep all members out for as long as they like.
-// Members alone are never too many, and one who lost its place to a stranger comes again.
+// Strangers: connections that have proved nothing yet. Members send their rank at once; so silent
+// strangers go first when there is no room. But anyone can send a rank: then the oldest of those
+// go, never a new one, or so many strangers would keep all members out for as long as they like.
+// Members alone are never too many, and one that lost its place to a stranger comes again.
 class Acceptor {
  public:
   Acceptor(const collectives::GroupInfo& group, int listener, Fd epoll)
@@ -59,7 +59,7 @@ class Acceptor {
         if (stranger == kListener) newcomers = true;
         if (stranger != kListener && stranger != kCancellation) Serve(*stranger, now);
       }
-      // At last: it may send away those whom the events are about.
+      // Last: it may dismiss the connections of these events.
       if (newcomers) Accept(now);
       if (now >= accepts_again_) RETURN_IF_ERROR(GoOnAccepting());
     }
@@ -124,8 +124,8 @@ class Acceptor {
     Serve(added, now);  // its name may be here, and then it is not taken for a silent one
   }
 
-  // For its file: the oldest one of those who are silent, or of those who have had their time.
-  // False: there is none.
+  // To free a descriptor: dismisses the oldest silent stranger, or else the oldest one whose time
+  // has passed. False: there is none.
   bool SendOneAway(absl::Time now) {
     if (silent_.empty() && (named_.empty() || now < named_.front().since + kPatience)) return false;
     Dismiss(silent_.empty() ? named_.front() : silent_.front());

@@ -73,7 +73,7 @@ class TcpControlChannel : public ControlChannel {
               absl::FunctionRef<void(Message)> on_message) override;
 
  private:
-  // What epoll knows the eventfd by; peers are known by their rank.
+  // The tag of the eventfd for epoll; peers have their rank.
   uint64_t WakeTag() const { return peers_.size(); }
 
   absl::Status Watch(int operation, int fd, uint32_t events, uint64_t tag);
@@ -217,7 +217,7 @@ void TcpControlChannel::ReadFrom(int rank) {
     if (got.end) return Lose(rank);
     peer.decoder.Append(absl::string_view(buffer, got.bytes));
     TakeMessages(rank);
-    // Of what the wire has taken from its socket epoll does not tell.
+    // Bytes that the wire has already read from its socket raise no event.
   } while (peer.gone.ok() && peer.wire.HasBuffered());
 }
 
@@ -267,7 +267,7 @@ void TcpControlChannel::Finish(absl::Duration timeout, absl::FunctionRef<bool()>
     for (Message& message : std::exchange(received_, {})) on_message(std::move(message));
   };
   hand_over();
-  // Closing a socket with unread data would reset it, and the peer might lose our last words.
+  // Closing a socket with unread data would reset it, and the peer might lose the last messages.
   while (open() && !give_up() && Clock::Real().Now() < deadline && HandleEvents(deadline).ok()) {
     hand_over();
   }

@@ -72,7 +72,7 @@ absl::StatusOr<net::Wire> Connect(const collectives::GroupInfo& group, const std
     net::Wire wire(std::move(fd), group.tls, net::TlsEnd::kConnects);
     absl::Status told = RunMemberHandshake(group, wire, deadline, cancellation);
     if (told.ok()) return wire;
-    // Rank 0 may have too many at once, and hangs up on those whom it knows least of.
+    // Rank 0 may have too many connections, and hangs up on those that have proved least.
     if (!absl::IsUnavailable(told)) return told;
     const absl::Time again = Clock::Real().Now() + pause;
     if (again >= deadline) return told;

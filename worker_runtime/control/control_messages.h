@@ -1,4 +1,5 @@
-// Control messages on a stream of bytes: each is a frame, or several if it is too long for one.
+// The encoding of control messages on a byte stream: each is a frame, or several if it is too long
+// for one.
 #ifndef WORKER_RUNTIME_CONTROL_CONTROL_MESSAGES_H_
 #define WORKER_RUNTIME_CONTROL_CONTROL_MESSAGES_H_
 
@@ -16,18 +17,20 @@ namespace hvd::worker_runtime::control {
 // More than any message takes whose parts were checked when they were submitted.
 inline constexpr size_t kMostMessageBytes = size_t{256} << 20;
 
-// InvalidArgument: longer than that.
+// Errors:
+//   - InvalidArgument: longer than kMostMessageBytes.
 absl::StatusOr<std::string> EncodeMessage(absl::string_view message);
 
-// Takes bytes as they come and gives whole messages. Not thread-safe.
+// Takes bytes as they come and returns whole messages. Not thread-safe.
 class MessageDecoder {
  public:
   explicit MessageDecoder(size_t max_bytes = kMostMessageBytes) : max_bytes_(max_bytes) {}
 
   void Append(absl::string_view bytes) { frames_.Append(bytes); }
 
-  // The next message; nullopt: not yet whole.   InvalidArgument: too long, or no message; the
-  // stream can't be read any further.
+  // The next message; nullopt: not whole yet.
+  // Errors:
+  //   - InvalidArgument: too long, or no message; the rest of the stream can't be read.
   absl::StatusOr<std::optional<std::string>> Next();
 
  private:

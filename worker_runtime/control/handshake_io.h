@@ -1,4 +1,4 @@
-// The bytes of a control connection's handshake on their way.
+// The input and output of a control connection's handshake.
 #ifndef WORKER_RUNTIME_CONTROL_HANDSHAKE_IO_H_
 #define WORKER_RUNTIME_CONTROL_HANDSHAKE_IO_H_
 
@@ -13,13 +13,13 @@ namespace hvd::worker_runtime::control {
 
 inline constexpr absl::string_view kControlProtocol("hvdctrl2", collectives::kProtocolBytes);
 
-// A handshake's parts are far smaller than a fresh socket's buffer: one that does not take them is
-// gone.
+// Sends all bytes at once. A handshake's parts are far smaller than a fresh socket's buffer: a
+// socket that does not take them is broken.
 bool SendAll(net::Wire& wire, absl::string_view bytes);
 
 enum class ReadOutcome { kWhole, kPartial, kEnd };
 
-// Reads towards `wanted` bytes and never past them.
+// Reads up to `wanted` bytes in all, and never past them.
 ReadOutcome ReadTowards(net::Wire& wire, size_t wanted, std::string& buffer);
 
 }  // namespace hvd::worker_runtime::control

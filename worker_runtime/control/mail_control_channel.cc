@@ -93,7 +93,7 @@ void MailControlChannel::WriteTo(Peer& peer) {
 }
 
 void MailControlChannel::ReadFrom(Peer& peer) {
-  // Asked first: what it has said before is there then.
+  // Asked first: earlier messages have arrived then.
   const collectives::Mailbox::PeerState state = mailbox_.state(peer.rank);
   char buffer[4096];
   while (const size_t got = mailbox_.Read(peer.rank, buffer, sizeof(buffer))) {
@@ -105,7 +105,7 @@ void MailControlChannel::ReadFrom(Peer& peer) {
     if (!message->has_value()) break;
     received_.push_back(Message{peer.rank, **std::move(message)});
   }
-  // Its last words first: what they say counts for more than that it has gone.
+  // Its last messages first: their reason counts for more than the fact that it has gone.
   if (!received_.empty()) return;
   if (state == collectives::Mailbox::PeerState::kClosed)
     Lose(peer, "it closed its control connection");

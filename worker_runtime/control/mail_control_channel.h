@@ -1,4 +1,4 @@
-// The control channel of ranks that share memory.
+// The control channel in shared memory.
 #ifndef WORKER_RUNTIME_CONTROL_MAIL_CONTROL_CHANNEL_H_
 #define WORKER_RUNTIME_CONTROL_MAIL_CONTROL_CHANNEL_H_
 

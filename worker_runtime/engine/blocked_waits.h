@@ -1,5 +1,5 @@
-// What user threads have been waiting for, for a while: the hint by which rank 0 recognises a
-// deadlock.
+// Blocked waits: the operations that user threads have been waiting for, for a while. By this hint
+// rank 0 recognises a deadlock.
 #ifndef WORKER_RUNTIME_ENGINE_BLOCKED_WAITS_H_
 #define WORKER_RUNTIME_ENGINE_BLOCKED_WAITS_H_
 
@@ -15,18 +15,18 @@
 namespace hvd::worker_runtime::engine {
 
 // Thread-safe. An operation that several threads wait for counts once, until the first of them is
-// through.
+// done.
 class BlockedWaits {
  public:
-  // Whether it was not there yet.
+  // Returns whether it is new.
   bool Add(OperationPtr operation);
-  // Nothing happens if it is not there.
+  // No effect if it is not there.
   void Remove(const OperationPtr& operation);
 
   struct Snapshot {
     uint64_t version = 0;  // grows with every change
-    // Of each operation's first tensor: all of a group wait for as long as one does, and what is
-    // said is said again with every plan.
+    // Of each operation's first tensor: all of a group wait as long as one does, and the names are
+    // sent again with every plan.
     std::vector<std::string> names;
   };
   Snapshot Get() const;

@@ -14,8 +14,8 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-// Whether a signal interrupted it; all other reasons to return look alike to the callers, who look
-// again.
+// Whether a signal interrupted it; all other reasons to return are alike to the callers, which
+// check again.
 bool Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
   static_assert(sizeof(word) == sizeof(uint32_t));
   return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0) < 0 && errno == EINTR;

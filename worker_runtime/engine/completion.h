@@ -1,4 +1,4 @@
-// A flag that is set once and waited for.
+// A completion: a flag that is set once and can be waited for.
 #ifndef WORKER_RUNTIME_ENGINE_COMPLETION_H_
 #define WORKER_RUNTIME_ENGINE_COMPLETION_H_
 
@@ -9,8 +9,8 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Thread-safe. Asking costs one load; setting it costs a system call only if somebody sleeps. What
-// happened before Notify is visible to whoever has seen done(), WaitFor or Wait.
+// Thread-safe. A check costs one load; setting it costs a system call only if a thread sleeps.
+// Writes before Notify are visible to a thread that has seen done(), WaitFor or Wait.
 class Completion {
  public:
   bool done() const { return word_.load(std::memory_order_acquire) == kDone; }
@@ -18,7 +18,7 @@ class Completion {
   void Wait();
   // Whether it was set within `timeout`.
   bool WaitFor(absl::Duration timeout);
-  // The same, but a signal that this thread takes meanwhile ends the wait.
+  // The same, but a signal to this thread ends the wait.
   enum class Woken { kDone, kBySignal, kTimedOut };
   Woken WaitForOrSignal(absl::Duration timeout);
 

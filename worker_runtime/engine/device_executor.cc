@@ -18,7 +18,7 @@ size_t Count(const negotiation::TensorSignature& signature) {
   return static_cast<size_t>(negotiation::ElementCount(signature.shape));
 }
 
-// What all elements are multiplied by: an average is a scaled sum.
+// The factor of all elements: an average is a scaled sum.
 double FactorOf(const negotiation::TensorSignature& signature, int ranks) {
   const double scale = signature.prescale * signature.postscale;
   return signature.reduction == negotiation::Reduction::kAverage ? scale / ranks : scale;
@@ -83,7 +83,7 @@ absl::Status DeviceExecutor::Connect(int device) {
   RETURN_IF_ERROR(refusal_);
   if (communicator_ != nullptr) {
     if (communicator_->device() == device) return absl::OkStatus();
-    // The others know nothing of it, and wait for this rank.
+    // The others don't know of it, and wait for this rank.
     return absl::InternalError(absl::StrCat("a tensor on CUDA device ", device, " after one on ",
                                             communicator_->device(),
                                             ": a process uses one device"));

@@ -1,4 +1,4 @@
-// Carries out plans for tensors in CUDA devices' memory.
+// The executor of plans for tensors in CUDA devices' memory.
 #ifndef WORKER_RUNTIME_ENGINE_DEVICE_EXECUTOR_H_
 #define WORKER_RUNTIME_ENGINE_DEVICE_EXECUTOR_H_
 
@@ -20,17 +20,19 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Connects the ranks' devices; every rank calls it, at the same point of its plans. Unimplemented:
-// some rank has none, on all ranks alike.   Otherwise as DeviceBackend::Connect.
+// Connects the ranks' devices; every rank calls it, at the same point of its plans.
+// Errors:
+//   - Unimplemented: some rank has none; the same on all ranks.
+//   - Others: those of DeviceBackend::Connect.
 using DeviceConnector =
     std::function<absl::StatusOr<std::unique_ptr<collectives::DeviceCommunicator>>(
         int device, const WaitBounds& bounds)>;
 
-// Whether a device can do it without the host; the same on all ranks. Scaled reductions other than
-// sums of floats, averages of integers, Adasum, and what moves no data are not for it. Pure.
+// Whether a device can do it without the host; the same on all ranks. Excluded: scaled reductions
+// other than sums of floats, averages of integers, Adasum, and operations without data. Pure.
 bool IsForDevices(const negotiation::TensorSignature& signature);
 
-// Run() is for the engine, one call at a time; Abort() may be called from any thread at any time.
+// The engine calls Run(), one call at a time; Abort() may be called from any thread at any time.
 class DeviceExecutor {
  public:
   // Opens nothing before the first batch. `connect` may be empty: no rank has devices. A rank that
@@ -38,7 +40,7 @@ class DeviceExecutor {
   DeviceExecutor(DeviceConnector connect, int usual_device, absl::Duration timeout,
                  timeline::Recorder& recorder, int process_set);
 
-  // As Executor::Run.
+  // See Executor::Run.
   absl::Status Run(const negotiation::Batch& batch,
                    absl::Span<const std::optional<OperationTensor>> parts);
 
@@ -54,13 +56,13 @@ class DeviceExecutor {
   absl::Status AllToAll(const negotiation::PlannedTensor& planned, const OperationTensor& part);
   absl::Status ReduceScatter(const negotiation::PlannedTensor& planned,
                              const OperationTensor& part);
-  // As OperationTensor's, but the memory is the device's.
+  // See OperationTensor's; here the memory is the device's.
   absl::StatusOr<void*> PrepareOutput(const OperationTensor& part, size_t bytes, size_t expected);
   timeline::ActivityScope Calling(const char* operation) const {
     return timeline::ActivityScope(recorder_, process_set_, "NCCL_", operation);
   }
-  // Device memory that leaves others' contributions to the batch as they are, where this rank has
-  // none.
+  // Device memory with the neutral element of the reduction, for a rank without a contribution to
+  // the batch.
   absl::StatusOr<char*> Neutral(const negotiation::Batch& batch,
                                 absl::Span<const std::optional<OperationTensor>> parts);
 

@@ -19,9 +19,9 @@
 namespace hvd::worker_runtime::engine {
 namespace {
 
-// A wait that takes this long is told to rank 0; see DeadlockDetector.
+// A wait that takes this long is announced to rank 0; see DeadlockDetector.
 constexpr absl::Duration kBlockedAfter = absl::Milliseconds(100);
-// A signal that comes a moment before the wait does not interrupt it, but is noticed after this.
+// A signal just before the wait does not interrupt it, but is noticed after this time.
 constexpr absl::Duration kAWhile = absl::Seconds(1);
 
 // Best effort: a core that does not exist is worth a warning, no more.
@@ -98,7 +98,7 @@ class EngineImpl : public Engine {
       AddBlocked(operation);
       woken = done.WaitForOrSignal(kAWhile);
     }
-    // After a mere pause the thread will be here again; after a signal nobody knows.
+    // After a timeout the thread will be here again; after a signal that is not known.
     const bool may_be_left = woken != Completion::Woken::kTimedOut;
     if (may_be_left && operation->blocks.load(std::memory_order_relaxed)) {
       blocked_.Remove(operation);
@@ -154,7 +154,7 @@ class EngineImpl : public Engine {
     return operation;
   }
 
-  // Whether the engine may be asleep and has to know.
+  // Whether the engine may be asleep and must be woken.
   absl::StatusOr<bool> Enqueue(const Handle& operation) {
     operation->submission = recorder_->Queued(process_set_, operation->signatures);
     absl::StatusOr<bool> engine_may_sleep = queue_.Push(operation);
@@ -172,7 +172,7 @@ class EngineImpl : public Engine {
     if (blocked_.Add(operation)) WithLoop([](EngineLoop& loop) { loop.Wake(); });
   }
 
-  // What was queued waits no more.
+  // Queued tensors wait no more.
   void RecordRefusal(const Operation& operation) {
     for (size_t i = 0; i < operation.signatures.size(); ++i) {
       recorder_->Planned(process_set_, operation.submission, i, operation.signatures[i]);

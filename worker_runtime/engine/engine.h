@@ -1,5 +1,5 @@
-// The engine: takes tensors from user threads, agrees with the other ranks on what to run and in
-// which order, and runs it.
+// The engine: takes tensors from user threads, negotiates with the other ranks which to run in
+// which order, and runs them.
 #ifndef WORKER_RUNTIME_ENGINE_ENGINE_H_
 #define WORKER_RUNTIME_ENGINE_ENGINE_H_
 
@@ -72,12 +72,12 @@ struct EngineOptions {
   std::function<void()> on_world_changing;
 };
 
-// Owns one thread, which sleeps until there is something to do. Thread-safe. The communicator must
-// live until Shutdown() has returned; from then on the engine holds nothing but what handles hold.
+// Owns one thread, which sleeps until there is work. Thread-safe. The communicator must live until
+// Shutdown() has returned; from then on the engine holds only the contents of handles.
 //
 // Once the epoch is broken (a peer is gone, a collective failed, Abort) every handle in flight and
 // every later Submit fails with one and the same status; a new world needs a new engine. A mismatch
-// between ranks fails only the operation concerned, on all ranks.
+// between ranks fails only that operation, on all ranks.
 class Engine {
  public:
   using Handle = OperationPtr;
@@ -86,54 +86,58 @@ class Engine {
   static std::unique_ptr<Engine> Start(const EngineOptions& options,
                                        collectives::Communicator& communicator,
                                        std::unique_ptr<control::ControlChannel> control);
-  // Shutdown() if that was not done.
+  // Calls Shutdown() if that was not done.
   virtual ~Engine() = default;
 
-  // Hands over one tensor, or several that are negotiated as one: all or none of them become ready.
-  //   AlreadyExists: a request of that name is in flight.   InvalidArgument: a bad request; nothing
-  //   was queued. Unavailable, Aborted, DeadlineExceeded: the epoch is broken, as described above.
+  // Submits one tensor, or several that are negotiated as one: all or none of them become ready.
   // `waits`: the caller is about to call Wait, and may do the engine's work there, so that no
   // thread need be woken.
+  // Errors:
+  //   - AlreadyExists: a request of that name is in flight.
+  //   - InvalidArgument: a bad request; nothing was queued.
+  //   - Unavailable, Aborted, DeadlineExceeded: the epoch is broken, as described above.
   virtual absl::StatusOr<Handle> Submit(std::vector<negotiation::SignaturePtr> signatures,
                                         std::vector<TensorMemory> memory, bool waits) = 0;
   absl::StatusOr<Handle> Submit(std::vector<TensorRequest> requests);
 
-  // Submit, and then(handle) once the handle is done, however it ended. `then` is called by whoever
-  // does the engine's work: it must not block, nor call the engine. Nothing is kept back, as if
-  // somebody waited; but it is no wait that keeps this rank from submitting more (see
-  // deadlock_time).
-  // Errors: those of Submit; `then` is never called.
+  // Submit, and then(handle) once the handle is done, with or without error. `then` is called by
+  // the thread that does the engine's work: it must not block, nor call the engine. Nothing is held
+  // back, as if a thread waited. But it does not count as a wait that keeps this rank from
+  // submitting more (see deadlock_time).
+  // Errors: those of Submit, and the following; `then` is never called then.
   //   - FailedPrecondition: this is a forked child; the engine is its parent's.
   virtual absl::Status SubmitThen(std::vector<negotiation::SignaturePtr> signatures,
                                   std::vector<TensorMemory> memory,
                                   std::function<void(Handle)> then) = 0;
 
-  // Blocks until all tensors of the handle are done; handle->results are theirs then, if it returns
-  // OK. What is borrowed must live until then.
-  //   InvalidArgument: the ranks' requests do not match; the message says which rank sent what. The
-  //   engine stays usable. Unimplemented: no backend can do this.   Unavailable, Aborted,
-  //   DeadlineExceeded, Internal: the epoch is broken.
+  // Blocks until all tensors of the handle are done; if it returns OK, handle->results are theirs.
+  // Borrowed memory must live until then.
+  // Errors:
+  //   - InvalidArgument: the ranks' requests do not match; the message says which rank sent what.
+  //     The engine stays usable.
+  //   - Unimplemented: no backend can do this.
+  //   - Unavailable, Aborted, DeadlineExceeded, Internal: the epoch is broken.
   virtual absl::Status Wait(const Handle& handle) = 0;
 
-  // The same for a second or so, or until this thread takes a signal; whether it is done, and
-  // handle->status tells how it ended.
+  // The same for a second or so, or until this thread takes a signal. Returns whether it is done;
+  // then handle->status is its result.
   virtual bool WaitAWhile(const Handle& handle) = 0;
 
-  // Leaves in good order: tells the peers, fails what is in flight here and there ("has been shut
+  // Leaves cleanly: notifies the peers, fails operations in flight here and there ("has been shut
   // down"), ends the thread.
   virtual void Shutdown() = 0;
 
-  // On rank 0: makes all ranks record from the same point on what they do, for `file`, or no longer
-  // do so (nullptr, and order.path empty). The file is closed when all ranks' events are there or
-  // the epoch has ended. Does not block.
+  // On rank 0: makes all ranks record from the same point on, for `file`, or stop recording
+  // (nullptr, and order.path empty). The file is closed when all ranks' events have arrived or the
+  // epoch has ended. Does not block.
   virtual void OrderTimeline(negotiation::TimelineOrder order,
                              std::shared_ptr<timeline::TraceFile> file) = 0;
 
-  // From now on commits say that the world is about to change, on every rank, whichever was told.
-  // Does not block.
+  // From now on the results of commits, on every rank, say that the world is about to change,
+  // whichever rank called this. Does not block.
   virtual void SetWorldChanging() = 0;
 
-  // Breaks the epoch from outside, for the reason given. Does not block.
+  // Breaks the epoch from outside, with this reason. Does not block.
   virtual void Abort(absl::Status reason) = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the engine adds to a communicator: a small all-reduce between two processes over Gloo, with
+// The engine's overhead on a communicator: a small all-reduce between two processes over Gloo, with
 // and without it.
 //   bazel run -c opt //worker_runtime/engine:engine_bench
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// The end of an epoch: why it came, and telling the others.
+// The end of an epoch: finding its reason, and reporting that to the other ranks.
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -35,20 +35,20 @@ absl::Status EngineLoop::WithRanksNote(const absl::Status& status) const {
 }
 
 absl::Status EngineLoop::Conclude(absl::Status status) {
-  // A plan that everyone gets has said it.
+  // A plan for all ranks has announced it.
   if (end_.has_value() && end_->kind == negotiation::EndKind::kLeft) return status;
   if (aborted_.load()) {
     absl::MutexLock lock(&mutex_);
     status = abort_reason_;
   }
-  // To users that code means a mismatch, after which the engine can be used; here a peer talked
-  // nonsense.
+  // To users that code means a mismatch, after which the engine can be used; here a peer sent an
+  // invalid message.
   if (absl::IsInvalidArgument(status)) status = absl::InternalError(status.message());
-  // Whoever is in the middle of a collective with us must notice.
+  // A rank in the middle of a collective with this one must notice.
   communicator_.Abort(status.message());
   devices_.Abort(status.message());
   if (end_.has_value()) return status;
-  // A reason given from outside speaks of the world's ranks.
+  // A reason given from outside names the world's ranks.
   if (!aborted_.load()) status = WithRanksNote(status);
   if (!is_root()) ReportToRoot(status);
   if (collective_failed_ && !aborted_.load()) {
@@ -131,8 +131,8 @@ std::optional<absl::Status> EngineLoop::FindCause(const control::ControlChannel:
   }
   const absl::StatusOr<negotiation::Announcement> announcement =
       negotiation::DecodeAnnouncement(message.bytes, size_);
-  // That its collective failed, too, is no news; that it left, was told to stop, or saw nonsense
-  // is.
+  // That its collective failed, too, is no news; that it left, was aborted, or received an invalid
+  // message is.
   const bool tells_why = announcement.ok() && announcement->end.has_value() &&
                          announcement->end->kind != negotiation::EndKind::kCollectiveFailed;
   if (tells_why) return announcement->end->status;

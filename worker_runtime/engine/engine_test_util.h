@@ -1,5 +1,5 @@
 // A world of engines in one process: ranks are threads, control connections are real, data moves
-// through memory. With TEST_WORLD=shm in the environment both go through shared memory.
+// through memory. With TEST_WORLD=shm in the environment both use shared memory.
 #ifndef WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
 #define WORKER_RUNTIME_ENGINE_ENGINE_TEST_UTIL_H_
 
@@ -17,12 +17,12 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Calls f(0), ..., f(count - 1), each in a thread of its own, and waits for all.
+// Calls f(0), ..., f(count - 1), each in a separate thread, and waits for all.
 void InThreads(int count, const std::function<void(int)>& f);
 
 class TestWorld {
  public:
-  // Starts an engine on every rank but `bare_rank`, which gets only its connections. `devices`
+  // Starts an engine on every rank except `bare_rank`, which gets only its connections. `devices`
   // connects the ranks' devices; nullptr: they have none.
   explicit TestWorld(int size, const EngineOptions& options = {}, int bare_rank = -1,
                      collectives::DeviceBackend* devices = nullptr);
@@ -32,10 +32,10 @@ class TestWorld {
   Engine& engine(int rank) { return *ranks_[rank].engine; }
   control::ControlChannel& channel(int bare_rank) { return *ranks_[bare_rank].channel; }
 
-  // Calls f for every rank that has an engine, each in a thread of its own.
+  // Calls f for every rank that has an engine, each in a separate thread.
   void OnEach(const std::function<void(int rank, Engine& engine)>& f);
 
-  // What the kernel and the backend do when a process dies. REQUIRES: a bare rank.
+  // Does what the kernel and the backend do when a process dies. REQUIRES: a bare rank.
   void Kill(int bare_rank);
 
  private:
@@ -79,16 +79,16 @@ inline TensorRequest Bare(const std::string& name, negotiation::OpKind op) {
   return request;
 }
 
-// Submit and Wait; either's error.
+// Submit and Wait; returns the error of either.
 absl::Status RunOn(Engine& engine, std::vector<TensorRequest> requests);
 
-// The same for one, as a caller that waits at once: it does the engine's work.
+// The same for one, by a caller that waits at once: it does the engine's work.
 absl::Status RunAtOnce(Engine& engine, TensorRequest request);
 
 absl::Status SubmitThen(Engine& engine, TensorRequest request,
                         std::function<void(Engine::Handle)> then);
 
-// RunOn, and calls `check` with the results.
+// RunOn; then calls `check` with the results.
 absl::Status RunAndCheck(Engine& engine, std::vector<TensorRequest> requests,
                          const std::function<void(const std::vector<TensorResult>&)>& check);
 

@@ -1,5 +1,5 @@
-// The engine's part in the timeline: carries out orders, passes on what was recorded, and on rank 0
-// takes what all ranks have recorded.
+// The engine's part in the timeline: carries out orders, forwards recorded events, and on rank 0
+// receives those of all ranks.
 #ifndef WORKER_RUNTIME_ENGINE_ENGINE_TIMELINE_H_
 #define WORKER_RUNTIME_ENGINE_ENGINE_TIMELINE_H_
 
@@ -21,8 +21,8 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Used by the engine's thread, except Order. What is handed to the constructor must outlive it. The
-// recorder takes more than this engine's events: those of process sets' engines travel with the
+// Used by the engine's thread, except Order. The constructor's arguments must outlive it. The
+// recorder holds more than this engine's events: those of process sets' engines travel with the
 // world's.
 class EngineTimeline {
  public:
@@ -30,23 +30,24 @@ class EngineTimeline {
                  absl::Duration timeout)
       : recorder_(recorder), communicator_(communicator), options_{timeout} {}
 
-  // Rank 0, from any thread: what all ranks are to do, and the file for what they record (nullptr:
+  // Rank 0, from any thread: the order for all ranks, and the file for their events (nullptr:
   // stop). Fills in the generation. After CloseFiles the file is closed at once.
   void Order(negotiation::TimelineOrder order, std::shared_ptr<timeline::TraceFile> file);
   // Rank 0: the oldest order that was not taken yet.
   std::optional<negotiation::TimelineOrder> TakeOrder();
 
-  // Every rank, at the same point of its plans. Errors as Communicator's.
+  // Every rank, at the same point of its plans.
+  // Errors: those of Communicator.
   absl::Status CarryOut(const negotiation::TimelineOrder& order);
 
-  // When NextPart should be asked again.
+  // When NextPart must be called again.
   absl::Time NextDue(absl::Time now) const;
-  // What rank 0 should get now.
+  // The part to send to rank 0 now.
   std::optional<negotiation::TimelinePart> NextPart(absl::Time now);
-  // Rank 0: what a rank has recorded.
+  // Rank 0: a part that a rank has recorded.
   void Receive(int rank, negotiation::TimelinePart part);
 
-  // Records no more; NextPart gives the rest.
+  // Stops recording; NextPart returns the rest.
   void Stop();
   // Rank 0: whether some rank has not sent its last part.
   bool AwaitsParts() const { return !files_.empty(); }

@@ -1,4 +1,4 @@
-// Carries out what the plans say: moves the data, nothing else.
+// The executor of plans: moves the data, nothing else.
 #ifndef WORKER_RUNTIME_ENGINE_EXECUTOR_H_
 #define WORKER_RUNTIME_ENGINE_EXECUTOR_H_
 
@@ -20,7 +20,8 @@ namespace hvd::worker_runtime::engine {
 // Used by the engine's thread. The communicator must outlive it.
 class Executor {
  public:
-  // This rank's part in each tensor of a batch; nullopt where it is absent because it has joined.
+  // This rank's part in each tensor of a batch; nullopt if it is absent because the rank has
+  // joined.
   using Parts = std::vector<std::optional<OperationTensor>>;
 
   // Records its activities as those of `process_set`.
@@ -28,15 +29,16 @@ class Executor {
            timeline::Recorder& recorder, int process_set);
 
   // Runs one batch and fills in the results of the parts.
-  //   Unimplemented, InvalidArgument: the backend can't do this, on no rank; nothing is broken.
-  //   Anything else: the communicator is broken.
+  // Errors:
+  //   - Unimplemented, InvalidArgument: the backend can't do this, on any rank; nothing is broken.
+  //   - Any other code: the communicator is broken.
   absl::Status Run(const negotiation::Batch& batch, const Parts& parts);
 
  private:
-  // Straight from and to the tensors' memory.
+  // Directly from and to the tensors' memory.
   bool CanReducePieces(const negotiation::Batch& batch) const;
   absl::Status AllReducePieces(const negotiation::Batch& batch, const Parts& parts);
-  // By way of the fusion buffer, for communicators that don't take pieces.
+  // By way of the fusion buffer, for communicators without AllReducePieces.
   absl::Status AllReduceOne(const negotiation::PlannedTensor& planned, const OperationTensor* part);
   absl::Status AllReduceFused(const negotiation::Batch& batch, const Parts& parts);
   // Reduces the `count` elements at `in` to `out`, which may be the same.
@@ -48,7 +50,7 @@ class Executor {
   absl::Status ReduceScatter(const negotiation::PlannedTensor& planned,
                              const OperationTensor& part);
 
-  // Records a call of the communicator, or a copy, for as long as what is returned lives.
+  // Records a call of the communicator, or a copy, for the lifetime of the result.
   timeline::ActivityScope Calling(const char* operation) const {
     return timeline::ActivityScope(recorder_, process_set_, backend_, operation);
   }

@@ -1,4 +1,4 @@
-// How a thread computes with floats.
+// A guard of a thread's floating point mode.
 #ifndef WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
 #define WORKER_RUNTIME_ENGINE_FLOAT_MODE_GUARD_H_
 
@@ -10,14 +10,14 @@
 
 namespace hvd::worker_runtime::engine {
 
-// While it lives the thread that made it computes as the standard says: nothing is flushed to zero,
-// and results are rounded to the nearest. What a program has set for a thread of its own
-// (torch.set_flush_denormal) must not tell in what that thread reduces for all: which thread works
-// is chance, and the ranks' results would differ.
+// While it lives its thread computes as the standard demands: nothing is flushed to zero, and
+// results are rounded to nearest. The mode that a program has set for one of its threads
+// (torch.set_flush_denormal) must not affect reductions for all ranks: which thread does them is
+// chance, and the ranks' results would differ.
 class FloatModeGuard {
  public:
 #if defined(__x86_64__)
-  // The C library's functions take longer, for the sake of registers that are not used.
+  // The C library's functions take longer, because of registers that are not used.
   FloatModeGuard() { _mm_setcsr(kDefault); }
   ~FloatModeGuard() { _mm_setcsr(before_); }
 #else

@@ -1,4 +1,4 @@
-// Scratch memory that grows when needed and stays.
+// The fusion buffer: scratch memory that grows on demand and never shrinks.
 #ifndef WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_
 #define WORKER_RUNTIME_ENGINE_FUSION_BUFFER_H_
 
@@ -11,11 +11,12 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Not thread-safe. Knows nothing of what is packed.
+// Not thread-safe. Independent of what is packed.
 class FusionBuffer {
  public:
-  // At least `bytes`, of any contents, aligned to a cache line; valid until the next call.
-  //   ResourceExhausted: there is no memory for it.
+  // At least `bytes`, with any contents, aligned to a cache line; valid until the next call.
+  // Errors:
+  //   - ResourceExhausted: there is no memory for it.
   absl::StatusOr<char*> Reserve(size_t bytes);
 
   // Copies the buffer's first bytes, without gaps, out to those pieces that have an address.

@@ -10,7 +10,7 @@ namespace hvd::worker_runtime::engine {
 absl::StatusOr<void*> OperationTensor::PrepareOutput(size_t bytes, size_t expected) const {
   void* data = bytes == expected ? request().output : nullptr;
   if (data == nullptr) {
-    // Never nullptr, so that users can tell a result.
+    // Never nullptr, so that users can distinguish a result.
     os::LargeMemory memory = os::AllocateLargeMemory(bytes);
     if (memory == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat("no memory for the result of '",

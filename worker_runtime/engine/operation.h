@@ -1,4 +1,4 @@
-// What a user submitted at once, and what became of it.
+// An operation: the tensors of one submission, with their results.
 #ifndef WORKER_RUNTIME_ENGINE_OPERATION_H_
 #define WORKER_RUNTIME_ENGINE_OPERATION_H_
 
@@ -18,18 +18,19 @@
 
 namespace hvd::worker_runtime::engine {
 
-// Written by the engine's thread until `done`, read by users afterwards.
+// Written by the engine's thread until `done`, then read by users.
 struct Operation {
   std::vector<negotiation::SignaturePtr> signatures;  // one for each tensor, as the next two
   std::vector<TensorMemory> requests;
   std::vector<TensorResult> results;
-  std::vector<std::shared_ptr<void>> memory;  // of results that the request had no place for
+  std::vector<std::shared_ptr<void>> memory;  // of results without a place in the request
   size_t unfinished = 0;                      // tensors
   timeline::Recorder::Submission submission;
   absl::Status status;  // the first error
   Completion done;
-  std::atomic<bool> blocks{false};  // somebody has waited for it for long
-  // Called once, right after `done` is set, by whoever does the engine's work. May be empty.
+  std::atomic<bool> blocks{false};  // a thread has waited for it for long
+  // Called once, right after `done` is set, by the thread that does the engine's work. May be
+  // empty.
   std::function<void(std::shared_ptr<Operation>)> then;
 };
 using OperationPtr = std::shared_ptr<Operation>;
@@ -43,12 +44,13 @@ struct OperationTensor {
   const TensorMemory& request() const { return operation->requests[index]; }
   TensorResult& result() const { return operation->results[index]; }
 
-  // Where the result of `bytes` goes: what the request gave for it, if that is for `expected` bytes
-  // and so many they are, or new memory of the host. Notes it in the result.
-  //   ResourceExhausted: there is none.
+  // The memory for the result of `bytes`: that of the request, if its buffer is `expected` bytes
+  // and `bytes == expected`; else new memory of the host. Recorded in the result.
+  // Errors:
+  //   - ResourceExhausted: there is no memory.
   absl::StatusOr<void*> PrepareOutput(size_t bytes, size_t expected) const;
   absl::StatusOr<void*> PrepareOutput(size_t bytes) const { return PrepareOutput(bytes, bytes); }
-  // The last tensor of an operation that finishes makes it done.
+  // The last tensor of an operation to finish completes it.
   void Finish(const absl::Status& status) const;
 };
 

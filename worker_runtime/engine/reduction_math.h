@@ -1,4 +1,4 @@
-// The arithmetic around a reduction: scaling, averaging, and what absent ranks give.
+// The arithmetic around a reduction: scaling, averaging, and the contribution of absent ranks.
 #ifndef WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_
 #define WORKER_RUNTIME_ENGINE_REDUCTION_MATH_H_
 
@@ -9,16 +9,15 @@
 
 namespace hvd::worker_runtime::engine {
 
-// What ranks compute together; an average is a sum first.   REQUIRES: not Adasum.
+// The reduction that ranks compute together; an average is a sum first. REQUIRES: not Adasum.
 collectives::ReduceOp ToReduceOp(negotiation::Reduction reduction);
 
-// Multiplies by the postscale and, for an average, divides by `ranks`. Integers are cut off towards
-// zero.
+// Multiplies by the postscale and, for an average, divides by `ranks`. Integers are truncated
+// towards zero.
 void FinishReduction(void* data, size_t count, collectives::DataType type,
                      negotiation::Reduction reduction, double postscale, int ranks);
 
-// Fills with the element that leaves others as they are: 0 for sums, the largest value for a
-// minimum, ...
+// Fills with the neutral element: 0 for sums, the largest value for a minimum, ...
 void FillNeutral(void* data, size_t count, collectives::DataType type,
                  negotiation::Reduction reduction);
 

@@ -49,7 +49,7 @@ absl::Status CheckSplits(const negotiation::TensorSignature& request, int size) 
       return Bad(request, absl::StrCat("the first dimension, ", rows,
                                        ", can't be split evenly among ", size, " ranks"));
     }
-    // Splits are told in 32 bits.
+    // Splits are sent as 32-bit numbers.
     if (rows / size <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
     return Bad(request, absl::StrCat("the first dimension, ", rows, ", is too long for ", size,
                                      size == 1 ? " rank" : " ranks",

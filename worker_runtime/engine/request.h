@@ -1,4 +1,4 @@
-// What users submit, and what they get back.
+// Requests of users, and their results.
 #ifndef WORKER_RUNTIME_ENGINE_REQUEST_H_
 #define WORKER_RUNTIME_ENGINE_REQUEST_H_
 
@@ -18,31 +18,32 @@
 namespace hvd::worker_runtime::engine {
 
 inline constexpr int kHostMemory = -1;
-// Names travel to all ranks, who keep them.
+// Names are sent to all ranks, which keep them.
 inline constexpr size_t kMostNameBytes = size_t{8} << 20;
 
-// A tensor of a broadcast that lies in many places of host memory: as many bytes as these have
-// together. The stretches' lengths are the same on all ranks.
+// A tensor of a broadcast in several places of host memory: their bytes together. The stretches'
+// lengths are the same on all ranks.
 struct ScatteredTensor {
   std::vector<collectives::Stretch> stretches;
   // See ObserveFunction; called by the engine.
   std::function<void(const void* bytes, size_t count)> observe;
 };
 
-// Where one tensor of an operation lies; borrowed until the operation is done.
+// The memory of one tensor of an operation; borrowed until the operation is done.
 struct TensorMemory {
   const void* input = nullptr;
-  // Where the result goes if its size is known beforehand (all-reduce: may equal input; broadcast:
-  // the buffer itself, read on the root unless input is given). For all-gather and all-to-all it is
-  // a guess: that every rank gives as many rows as this one, or that as many come as go; it is not
-  // used if that is wrong. nullptr, or not used: the engine allocates, in the same memory.
+  // The memory for the result if its size is known beforehand (all-reduce: may equal input;
+  // broadcast: the buffer itself, read on the root unless input is given). For all-gather and
+  // all-to-all it is a guess: that every rank contributes as many rows as this one, or that as many
+  // arrive as are sent; a wrong guess is not used. nullptr, or not used: the engine allocates, in
+  // the same memory.
   void* output = nullptr;
-  // Where both are: this CUDA device, or host memory. On a device only what IsForDevices
-  // (device_executor.h) is done, and all-reduces and broadcasts need an output.
+  // The place of both: this CUDA device, or host memory. On a device only the operations of
+  // IsForDevices (device_executor.h) are possible, and all-reduces and broadcasts need an output.
   int device = kHostMemory;
-  // A CUDA event after which they may be used; nullptr: they may be.
+  // A CUDA event after which they may be used; nullptr: at once.
   void* ready_event = nullptr;
-  // A broadcast's memory if it is not in one place, instead of all the above; else nullptr.
+  // A broadcast's memory if it is not in one place, instead of all fields above; else nullptr.
   std::shared_ptr<const ScatteredTensor> scattered = nullptr;
 };
 
@@ -50,7 +51,7 @@ struct TensorMemory {
 // and is unique among those in flight.
 struct TensorRequest : negotiation::TensorSignature, TensorMemory {};
 
-// What became of one tensor.
+// The result of one tensor.
 struct TensorResult {
   std::vector<int64_t> shape;
   // request.output, or memory of the same device that the handle owns.
@@ -60,13 +61,14 @@ struct TensorResult {
   bool world_is_changing = false;        // commit; the same on every rank
 };
 
-// The two parts of requests, at the ends of these.
+// Splits requests into their two parts and appends these.
 void SplitRequests(std::vector<TensorRequest> requests,
                    std::vector<negotiation::SignaturePtr>& signatures,
                    std::vector<TensorMemory>& memory);
 
-// Whether one rank alone can tell that the request is bad.   InvalidArgument: it is; names it and
-// says why.
+// Checks a request as far as one rank alone can.
+// Errors:
+//   - InvalidArgument: it is bad; names it and says why.
 absl::Status CheckRequest(const negotiation::TensorSignature& request, const TensorMemory& memory,
                           int size);
 

@@ -1,4 +1,4 @@
-// Which part of a result comes from where, as the plan says: the same for tensors in any memory.
+// The layout of a result by rank, from the plan: the same for tensors in any memory.
 #ifndef WORKER_RUNTIME_ENGINE_RESULT_LAYOUT_H_
 #define WORKER_RUNTIME_ENGINE_RESULT_LAYOUT_H_
 
@@ -12,11 +12,11 @@ namespace hvd::worker_runtime::engine {
 
 // Each of these also fills in the shape of `result`. Pure.
 
-// How many bytes each rank gives to an allgather.
+// The number of bytes of each rank in an allgather.
 std::vector<size_t> GatherLayout(const negotiation::PlannedTensor& planned, TensorResult& result);
 
-// What an alltoall moves, in bytes by peer, if `own` is what this rank has asked for. Fills in the
-// received splits as well.
+// The bytes that an alltoall moves, by peer; `own` is this rank's request. Fills in the received
+// splits as well.
 struct ExchangeLayout {
   std::vector<size_t> send;
   std::vector<size_t> receive;
@@ -25,7 +25,7 @@ struct ExchangeLayout {
 ExchangeLayout MakeExchangeLayout(const negotiation::PlannedTensor& planned,
                                   const negotiation::TensorSignature& own, TensorResult& result);
 
-// How many elements each rank keeps of a reducescatter.
+// The number of elements that each rank keeps of a reducescatter.
 std::vector<size_t> ScatterLayout(const negotiation::TensorSignature& signature, int rank, int size,
                                   TensorResult& result);
 

@@ -1,4 +1,4 @@
-// What is in flight on this rank, and the way from user threads to the engine's thread.
+// The queue of operations in flight, from user threads to the engine's thread.
 #ifndef WORKER_RUNTIME_ENGINE_TENSOR_QUEUE_H_
 #define WORKER_RUNTIME_ENGINE_TENSOR_QUEUE_H_
 
@@ -17,32 +17,33 @@
 namespace hvd::worker_runtime::engine {
 
 // Thread-safe. A tensor is in flight from Push until Take; its name is free again before its
-// operation can be seen to be done.
+// operation is seen to be done.
 class TensorQueue {
  public:
-  // Returns whether the engine may be asleep and has to know: nothing was waiting for TakeNew, or
-  // it has become much.
-  //   AlreadyExists: a name is in flight, or occurs twice; nothing was queued.   After Close: what
-  //   was given there.
+  // Returns whether the engine may be asleep and must be woken: nothing was waiting for TakeNew, or
+  // the waiting operations have reached kMuchBytes.
+  // Errors:
+  //   - AlreadyExists: a name is in flight, or occurs twice; nothing was queued.
+  //   - Close's status: it was closed.
   absl::StatusOr<bool> Push(OperationPtr operation);
 
   // What was pushed since the last call, in order.
   std::vector<OperationPtr> TakeNew();
 
-  // When TakeNew is to be called if operations may wait for `patience` for others: now if they are
-  // much; InfiniteFuture: there are none.
+  // When TakeNew must be called if operations may wait for `patience` for others: now if they have
+  // kMuchBytes; InfiniteFuture: there are none.
   absl::Time TakeNewBy(absl::Duration patience) const;
 
-  // Waiting for more than this gains nothing.
+  // Waiting for more bytes than this gains nothing.
   static constexpr size_t kMuchBytes = size_t{8} << 20;
 
   // Whether nothing is in flight.
   bool IsEmpty() const;
 
-  // Ends the flight of the tensor; nullopt if there is none of that name.
+  // Removes the tensor; nullopt if there is none of that name.
   std::optional<OperationTensor> Take(const std::string& name);
 
-  // Finishes all that is in flight, and all later Pushes, with `status`. The first status stays.
+  // Finishes all operations in flight, and all later Pushes, with `status`. The first status stays.
   void Close(const absl::Status& status);
 
  private:

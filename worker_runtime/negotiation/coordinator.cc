@@ -29,7 +29,7 @@ std::optional<std::string> FindMismatchInOperation(const Readiness::Operation& o
   return std::nullopt;
 }
 
-// Whether it sends anything to anybody.
+// Whether it sends any rows.
 bool SendsRows(const TensorSignature& signature) {
   if (signature.splits.empty()) return signature.shape.front() > 0;
   return std::any_of(signature.splits.begin(), signature.splits.end(),
@@ -84,7 +84,7 @@ std::optional<Plan> Coordinator::NextPlan(absl::Time now) {
   if (ended_) return std::nullopt;
   CollectReady(now);
   LookForTrouble(now);
-  // Who leaves takes part in what is ready; who is broken can't.
+  // A rank that leaves takes part in ready operations; a broken one can't.
   const bool run =
       !ready_.empty() && (end_.has_value() ? end_->kind == EndKind::kLeft : IsTimeToRun(now));
   if (!run && failures_.empty() && !end_.has_value() && !timeline_order_.has_value()) {
@@ -132,7 +132,7 @@ void Coordinator::CollectReady(absl::Time now) {
 }
 
 void Coordinator::LookForTrouble(absl::Time now) {
-  // What is ready will change the picture when it has run.
+  // Ready tensors will change the picture when they have run.
   if (ready_.empty()) {
     deadlock_.Update(readiness_, last_sequence_, now);
     if (deadlock_.deadline() <= now) failures_.push_back(deadlock_.Break(readiness_));

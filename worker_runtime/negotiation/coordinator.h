@@ -1,4 +1,5 @@
-// Rank 0's mind: takes what the ranks announce and decides what all of them run next.
+// The coordinator: rank 0's part of the negotiation. Takes the ranks' announcements and plans what
+// all of them run next.
 #ifndef WORKER_RUNTIME_NEGOTIATION_COORDINATOR_H_
 #define WORKER_RUNTIME_NEGOTIATION_COORDINATOR_H_
 
@@ -30,38 +31,37 @@ struct CoordinatorOptions {
   absl::Duration deadlock_patience = absl::InfiniteDuration();
 };
 
-// Pure and not thread-safe: state is changed by the calls below and by nothing else.
+// Pure and not thread-safe: only the calls below change its state.
 class Coordinator {
  public:
   explicit Coordinator(const CoordinatorOptions& options);
 
-  // Takes in what a rank (rank 0 included) says.
-  //   InvalidArgument: it makes no sense, and the epoch is broken.
+  // Takes an announcement of a rank (rank 0 included).
+  // Errors:
+  //   - InvalidArgument: it is invalid, and the epoch is broken.
   absl::Status Announce(int rank, const Announcement& announcement, absl::Time now);
 
-  // What all ranks must carry out next; nullopt: nothing yet. After a plan with an end there are no
-  // more.
+  // The next plan for all ranks; nullopt: none yet. A plan with an end is the last.
   std::optional<Plan> NextPlan(absl::Time now);
 
-  // When NextPlan should be asked again although nobody has announced anything; InfiniteFuture if
-  // there is no need.
+  // When NextPlan must be called again without a new announcement; InfiniteFuture if it need not
+  // be.
   absl::Time NextDeadline() const;
 
-  // The next plan carries it to all ranks.
+  // Puts the order into the next plan to all ranks.
   void OrderTimeline(TimelineOrder order) { timeline_order_ = std::move(order); }
 
-  // What the tuner has measured since the last call.
+  // The tuner's samples since the last call.
   std::vector<tuning::TuningSample> TakeTuningSamples();
 
-  // What keeps waiting, if NextPlan has found since the last call that this is to be told. What is
-  // to end for it the caller has to end.
+  // A stall found by NextPlan since the last call. If `give_up`, the caller must end the epoch.
   std::optional<StallReport> TakeStall();
 
  private:
   void LookForTrouble(absl::Time now);
   void CollectReady(absl::Time now);
   bool IsTimeToRun(absl::Time now) const;
-  // Turns what is ready into batches, as much of it as a plan should hold.
+  // Turns ready tensors into batches, as many as a plan should hold.
   void PlanReady(Plan& plan, absl::Time now);
   std::vector<Failure> TakeFailures();
   void Tune(const std::vector<PlannedTensor>& tensors, absl::Time now);
@@ -77,7 +77,7 @@ class Coordinator {
   uint64_t last_sequence_ = 0;
   struct ReadyTensor {
     Readiness::Tensor tensor;
-    size_t group = 0;  // other than 0: it is fused with tensors of the same only
+    size_t group = 0;  // not 0: it is fused with tensors of the same group only
   };
   std::deque<ReadyTensor> ready_;  // valid, and not in a plan yet
   size_t last_group_ = 0;
@@ -85,7 +85,7 @@ class Coordinator {
   absl::Time ready_since_ = absl::InfiniteFuture();
   std::deque<Failure> failures_;                 // not in a plan yet
   std::optional<StallReport> stall_report_;      // not taken yet
-  bool world_is_changing_ = false;               // some rank has said so
+  bool world_is_changing_ = false;               // some rank has announced it
   std::optional<TimelineOrder> timeline_order_;  // not in a plan yet
   std::optional<EpochEnd> end_;
   bool ended_ = false;

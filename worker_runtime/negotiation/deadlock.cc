@@ -76,7 +76,7 @@ Failure DeadlockDetector::Break(Readiness& readiness) {
   for (size_t rank = 0; rank < by_rank_.size(); ++rank) {
     for (const std::string& name : by_rank_[rank].names) {
       const auto* tensor = WaitingFor(readiness, static_cast<int>(rank), name);
-      // A join is nobody's mistake: it completes once the other ranks join, too.
+      // A pending join is no mistake: it completes once the other ranks join, too.
       if (tensor == nullptr || tensor->by_rank[rank]->op == OpKind::kJoin) continue;
       for (const Readiness::Tensor& taken : readiness.Take(name)) {
         for (const SignaturePtr& signature : taken.by_rank) {

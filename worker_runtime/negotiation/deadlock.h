@@ -1,5 +1,5 @@
-// Ranks that wait for each other in a circle: everyone is blocked on something that somebody else,
-// blocked as well, has not submitted.
+// The detection of deadlocks: every rank is blocked on an operation that another blocked rank has
+// not submitted.
 #ifndef WORKER_RUNTIME_NEGOTIATION_DEADLOCK_H_
 #define WORKER_RUNTIME_NEGOTIATION_DEADLOCK_H_
 
@@ -16,26 +16,25 @@ namespace hvd::worker_runtime::negotiation {
 
 // Not thread-safe.
 //
-// A rank says that it is blocked only when a thread of it has waited for a while, and takes it back
-// by anything it submits. What it says counts only if it has carried out every plan that there is,
-// so nothing on its way can wake it. What is left is another thread of that rank that may still
+// A rank announces that it is blocked only when one of its threads has waited for a while; any
+// later submission withdraws it. The announcement counts only if the rank has carried out every
+// existing plan, so that no plan under way can wake it. Another thread of that rank may still
 // submit something: hence the patience.
 class DeadlockDetector {
  public:
   DeadlockDetector(int size, absl::Duration patience);
 
-  // `rank` is blocked on these names now (none: it is not), having carried out all plans up to
-  // seen_sequence.
+  // `rank` is blocked on these names now (none: it is not blocked), after carrying out all plans up
+  // to seen_sequence.
   void SetBlocked(int rank, std::vector<std::string> names, uint64_t seen_sequence);
 
-  // Looks at the state of things after an announcement or a plan. last_sequence: of the newest
-  // plan.
+  // Updates the state after an announcement or a plan. last_sequence: of the newest plan.
   void Update(const Readiness& readiness, uint64_t last_sequence, absl::Time now);
 
   // When Break is due, if nothing changes; InfiniteFuture if there is no deadlock.
   absl::Time deadline() const { return since_ + patience_; }
 
-  // Ends the deadlock: takes the operations it is about from the table, and says who waits for
+  // Ends the deadlock: removes its operations from the table, and returns which rank waits for
   // what. REQUIRES: deadline() <= now, right after Update.
   Failure Break(Readiness& readiness);
 

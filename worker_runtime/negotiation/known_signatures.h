@@ -1,4 +1,5 @@
-// Every rank's copy of the signatures that have an id; the same on all ranks after the same plan.
+// The known signatures, those with an id: one copy per rank, the same on all ranks after the same
+// plan.
 #ifndef WORKER_RUNTIME_NEGOTIATION_KNOWN_SIGNATURES_H_
 #define WORKER_RUNTIME_NEGOTIATION_KNOWN_SIGNATURES_H_
 
@@ -17,7 +18,7 @@ class KnownSignatures {
   // nullptr if there is none of that id.
   SignaturePtr Get(SignatureId id) const;
 
-  // Notes what the plan makes known, then forgets what it evicts.
+  // Adds the signatures that the plan makes known, then removes those that it evicts.
   void Apply(const Plan& plan);
 
  private:

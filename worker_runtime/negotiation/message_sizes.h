@@ -1,4 +1,4 @@
-// How large messages may get, and how what is too much for one is cut.
+// The size limits of messages, and the splitting of larger ones.
 #ifndef WORKER_RUNTIME_NEGOTIATION_MESSAGE_SIZES_H_
 #define WORKER_RUNTIME_NEGOTIATION_MESSAGE_SIZES_H_
 
@@ -11,21 +11,22 @@
 
 namespace hvd::worker_runtime::negotiation {
 
-// A message that has so many bytes gets no more operations.
+// A message of this size gets no more operations.
 inline constexpr size_t kGoodMessageBytes = size_t{4} << 20;
-// What one operation may take to announce: its tensors' names, shapes and splits.
+// The limit of one operation's announcement: its tensors' names, shapes and splits.
 inline constexpr size_t kMostOperationBytes = size_t{64} << 20;
 
-// What they take on the wire, at most.
+// Upper bounds of the sizes on the wire.
 size_t WireBytes(const TensorSignature& signature);
 size_t WireBytes(const PlannedTensor& tensor);
 size_t WireBytes(const Failure& failure);
 
-// InvalidArgument: the group can't be announced; says how large it is and may be.
+// Errors:
+//   - InvalidArgument: the group can't be announced; gives its size and the limit.
 absl::Status CheckSize(absl::Span<const SignaturePtr> group);
 
-// The same in several announcements, to be sent in this order, none of them much larger than is
-// good. Groups stay whole; what is not a group goes with the last.
+// Splits into several announcements, to be sent in this order, none of them much larger than
+// kGoodMessageBytes. Groups stay whole; all other fields go with the last.
 std::vector<Announcement> Split(Announcement announcement);
 
 }  // namespace hvd::worker_runtime::negotiation

@@ -1,5 +1,5 @@
-// What ranks tell each other, as values. proto/negotiation.proto is the wire format and says what
-// the fields mean; wire.h converts.
+// The negotiation's messages as values. proto/negotiation.proto is the wire format and defines the
+// fields; message_codec.h converts.
 #ifndef WORKER_RUNTIME_NEGOTIATION_MESSAGES_H_
 #define WORKER_RUNTIME_NEGOTIATION_MESSAGES_H_
 
@@ -13,22 +13,22 @@
 
 namespace hvd::worker_runtime::negotiation {
 
-// Ids of known signatures grow for the whole epoch and are never used twice.
+// The ids of known signatures increase during the whole epoch and are never reused.
 using SignatureId = uint64_t;
 inline constexpr SignatureId kNoSignatureId = 0;
 
 // Why a rank ends the epoch.
 enum class EndKind : int32_t {
-  kLeft = 0,    // in good order
-  kBroken = 1,  // something broke, and the status says what
+  kLeft = 0,    // cleanly
+  kBroken = 1,  // something broke; the status names it
   kCollectiveFailed =
-      2,  // a collective reports an error, which may be a consequence of what broke elsewhere
+      2,  // a collective reports an error, which may be a consequence of a failure elsewhere
 };
 inline constexpr int kEndKindCount = 3;
 
 // How an epoch ended.
 struct EpochEnd {
-  int rank = 0;  // who ended it
+  int rank = 0;  // the rank that ended it
   absl::Status status;
   EndKind kind = EndKind::kBroken;
 };
@@ -38,14 +38,14 @@ struct AnnouncedTensor {
   SignaturePtr signature;  // if known_id is kNoSignatureId
 };
 
-// A piece of what a rank's timeline has recorded.
+// A part of a rank's recorded timeline.
 struct TimelinePart {
   uint64_t generation = 0;  // of the order that it was recorded for
   bool last = false;        // of this rank, for that order
   std::string chunk;        // see timeline/chunk.h
 };
 
-// What rank 0 wants all timelines to do.
+// Rank 0's order to all timelines.
 struct TimelineOrder {
   uint64_t generation = 0;  // of orders to record; each has another one
   std::string path;         // the file; empty: stop
@@ -66,8 +66,8 @@ struct PlannedTensor {
   SignatureId known_id = kNoSignatureId;
   SignatureId new_id = kNoSignatureId;
   std::vector<int64_t> first_dims;
-  // All-to-all: the rows that whoever gets the plan receives from each rank. What others receive is
-  // nobody else's concern, and would grow with the square of the world.
+  // All-to-all: the rows that the plan's receiver gets from each rank. Those of the other ranks are
+  // left out: with them a plan would grow with the square of the world's size.
   std::vector<int32_t> received_splits;
   bool moves_nothing = false;         // all-to-all: no rank sends anything
   std::vector<SignaturePtr> senders;  // all-to-all, on rank 0: all ranks' requests

@@ -11,13 +11,13 @@ namespace {
 
 using Signature = TensorSignature;
 
-// The rules. Each says whether two requests of one name fit together in one respect.
+// The rules. Each checks whether two requests of one name match in one respect.
 
 bool SameOp(const Signature& a, const Signature& b) { return a.op == b.op; }
 
 bool SameType(const Signature& a, const Signature& b) { return a.type == b.type; }
 
-// Those whose rows may differ do so in the first dimension.
+// Operations whose rows may differ do so in the first dimension.
 bool SameShape(const Signature& a, const Signature& b) {
   if (!Has(a.op, OpTrait::kRowsDiffer)) return a.shape == b.shape;
   if (a.shape.size() != b.shape.size()) return false;
@@ -63,7 +63,7 @@ Broken CheckRules(absl::Span<const SignaturePtr> by_rank, const Signature& first
   Broken result{broken(SameOp),        broken(SameType) || broken(SameShape),
                 broken(SameReduction), broken(SameFactors),
                 broken(SameRoot),      broken(SameMemory)};
-  // Different operations have nothing else in common that is worth telling.
+  // Different operations have no other respect worth reporting.
   if (result.op) result.reduction = result.factors = result.root = result.memory = false;
   return result;
 }

@@ -17,21 +17,21 @@ enum class OpKind : int32_t {
   kReduceScatter = 4,
   kBarrier = 5,
   kJoin = 6,
-  kCommit = 7,  // a barrier whose plan tells everyone alike whether the world is about to change
+  kCommit = 7,  // a barrier; its plan gives all ranks the same world_is_changing
 };
 
-// What is special about an operation; what has none of these only makes ranks meet.
+// The traits of an operation; one without any is a mere barrier.
 enum class OpTrait {
   kCarriesData,   // it has tensors, which may be on a device
-  kNeedsInput,    // of every rank; otherwise a rank may give nothing, or its output
+  kNeedsInput,    // from every rank; otherwise a rank may pass none, or its output
   kKeepsShape,    // the result has the request's shape
-  kRowsDiffer,    // ranks may give different numbers of rows, which the plan has to tell
+  kRowsDiffer,    // ranks may have different numbers of rows, which the plan must contain
   kDividesRows,   // the rows are divided among the ranks
-  kHasSplits,     // a rank says how many of its rows each other rank gets
+  kHasSplits,     // a rank sets how many of its rows each other rank gets
   kHasRoot,       // the ranks must name the same root
-  kReduces,       // reduction and factors count; the ranks' must be equal
+  kReduces,       // reduction and factors apply; the ranks' must be equal
   kTakesAdasum,   // Adasum is one of its reductions
-  kFuses,         // several tensors of a kind may go together
+  kFuses,         // several tensors of a kind may be fused
   kOutlivesJoin,  // it goes on without the data of ranks that have joined
   kWorldOnly,     // it is not for process sets
 };
@@ -78,7 +78,7 @@ inline constexpr int kOpKindCount = sizeof(kOpTraits) / sizeof(kOpTraits[0]);
 constexpr const OpTraits& TraitsOf(OpKind op) { return kOpTraits[static_cast<int>(op)]; }
 constexpr bool Has(OpKind op, OpTrait trait) { return TraitsOf(op).Has(trait); }
 
-// What users may ask for; the numbers are Horovod's.
+// The reductions for users; the numbers are Horovod's.
 enum class Reduction : int32_t {
   kAverage = 0,
   kSum = 1,
@@ -89,7 +89,7 @@ enum class Reduction : int32_t {
 };
 inline constexpr int kReductionCount = 6;
 
-// "allreduce", "average", ...; also of numbers that mean nothing.
+// "allreduce", "average", ...; any number is valid.
 absl::string_view NameOf(OpKind op);
 absl::string_view NameOf(Reduction reduction);
 

@@ -1,4 +1,4 @@
-// An operation in words, for messages.
+// The text for an operation in messages.
 #ifndef WORKER_RUNTIME_NEGOTIATION_OPERATION_TEXT_H_
 #define WORKER_RUNTIME_NEGOTIATION_OPERATION_TEXT_H_
 
@@ -10,7 +10,7 @@
 namespace hvd::worker_runtime::negotiation {
 
 // "allreduce 'x'". Tensors' names begin with the operation's name ("allreduce.x",
-// "grouped_allreduce.x_1of2"), which is not said twice.
+// "grouped_allreduce.x_1of2"), which is not repeated.
 std::string OperationText(OpKind op, absl::string_view name);
 
 }  // namespace hvd::worker_runtime::negotiation

@@ -41,7 +41,7 @@ absl::Status Readiness::Add(int rank, absl::Span<const SignaturePtr> group, absl
   }
   if (group.size() > 1) Bind(group);
   if (joins) OnJoin(rank);
-  // The whole group hangs together, so one look is enough.
+  // The whole group is connected, so one check is enough.
   if (!group.empty()) ReleaseIfComplete(group.front()->name);
   return absl::OkStatus();
 }
@@ -126,7 +126,7 @@ void Readiness::OnJoin(int rank) {
     SetComplete(tensor, true);
     complete.push_back(name);
   }
-  // The table has no order of its own, and what is ready must have one.
+  // The table has no order, and ready operations need one.
   std::sort(complete.begin(), complete.end());
   for (const std::string& name : complete) ReleaseIfComplete(name);
 }

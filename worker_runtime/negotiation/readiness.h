@@ -1,4 +1,4 @@
-// Who has submitted what: the coordinator's table.
+// The readiness table of the coordinator: which rank has submitted which tensor.
 #ifndef WORKER_RUNTIME_NEGOTIATION_READINESS_H_
 #define WORKER_RUNTIME_NEGOTIATION_READINESS_H_
 
@@ -24,7 +24,8 @@ namespace hvd::worker_runtime::negotiation {
 // count for everything but join). Tensors that any rank submitted as a group become ready together,
 // when all of them are complete; groups that share a tensor count as one.
 //
-// A submission costs a few look-ups for each of its tensors, however large the groups are that they
+// A submission costs a few look-ups for each of its tensors, independent of the sizes of their
+// groups and of the number of ranks.
 // belong to and however many ranks there are.
 class Readiness {
  public:
@@ -33,7 +34,7 @@ class Readiness {
     int submitted = 0;
     absl::Time since;  // of the first submission
     bool complete = false;
-    uint64_t bundle = 0;  // that it belongs to; 0: it is alone
+    uint64_t bundle = 0;  // the bundle that it belongs to; 0: none
   };
 
   // Counts the look-ups.
@@ -47,22 +48,24 @@ class Readiness {
   };
   using Tensors = absl::flat_hash_map<std::string, Tensor, CountingHash, std::equal_to<>>;
 
-  // What must be run, or fail, as one, in the order of the first submissions.
+  // Tensors that must be run, or fail, together, in the order of the first submissions.
   using Operation = std::vector<Tensor>;
 
   explicit Readiness(int size);
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
-  // `rank` has submitted `group`.   InvalidArgument: a name of it is waiting already for this rank.
+  // `rank` has submitted `group`.
+  // Errors:
+  //   - InvalidArgument: a name of it is waiting already for this rank.
   absl::Status Add(int rank, absl::Span<const SignaturePtr> group, absl::Time now);
 
-  // What has become ready since the last call, in that order. From the moment that join is ready no
-  // rank is joined any more.
+  // The operations that have become ready since the last call, in that order. As soon as join is
+  // ready no rank is joined any more.
   std::vector<Operation> TakeReady();
 
-  // Removes what can't become ready: the operation that the tensor belongs to. Empty if there is
-  // none of that name.
+  // Removes an operation that can't become ready: the one of this tensor. Empty if there is none of
+  // that name.
   Operation Take(const std::string& name);
 
   // Whether `rank` has submitted `name` and others have not.
@@ -75,13 +78,13 @@ class Readiness {
   // The ranks that `tensor` still needs.
   std::vector<int> Missing(const Tensor& tensor) const;
 
-  // How often a tensor was looked for, ever: what tests of how costs grow count.
+  // The number of look-ups so far, for tests of complexity.
   uint64_t look_ups() const { return look_ups_; }
 
  private:
   using Names = std::vector<std::string>;
 
-  // Tensors that hang together by groups.
+  // Tensors that are connected by groups.
   struct Bundle {
     Names names;
     size_t incomplete = 0;
@@ -92,7 +95,7 @@ class Readiness {
   void SetComplete(Tensor& tensor, bool complete);
   // Puts the tensors of a group, all of which wait, into one bundle.
   void Bind(absl::Span<const SignaturePtr> group);
-  // Makes one bundle of two; returns it.
+  // Merges two bundles; returns the result.
   uint64_t Merge(uint64_t a, uint64_t b);
   // Makes the operation that `name` belongs to ready if all of it is complete.
   void ReleaseIfComplete(const std::string& name);

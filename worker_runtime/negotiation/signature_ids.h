@@ -1,4 +1,4 @@
-// The coordinator's side of the known signatures: gives ids, decides what is forgotten.
+// The coordinator's signature ids: assigns them to signatures, and evicts old ones.
 #ifndef WORKER_RUNTIME_NEGOTIATION_SIGNATURE_IDS_H_
 #define WORKER_RUNTIME_NEGOTIATION_SIGNATURE_IDS_H_
 
@@ -15,20 +15,20 @@ namespace hvd::worker_runtime::negotiation {
 
 // Not thread-safe.
 //
-// Holds at most `capacity` signatures, one a name, and evicts the one that was used least recently.
-// A member may announce an id while the plan that evicts it is on its way; so an evicted signature
-// can be resolved until every rank has seen that plan.
+// Holds at most `capacity` signatures, one per name, and evicts the one that was used least
+// recently. A member may announce an id while the plan that evicts it is on its way; so an evicted
+// signature can be resolved until every rank has seen that plan.
 class SignatureKeeper {
  public:
   SignatureKeeper(size_t capacity, int size);
 
-  // What `id` stands for in an announcement; nullptr if it can't be known to any rank.
+  // The signature of `id` in an announcement; nullptr if no rank can know it.
   SignaturePtr Resolve(SignatureId id) const;
 
   // The id of an equal signature, which counts as used now; kNoSignatureId if there is none.
   SignatureId Use(const TensorSignature& signature);
 
-  // Gives `signature` a new id, in place of an older one of that name; adds what goes for it to
+  // Assigns a new id to `signature`, which replaces an older one of that name; adds evicted ids to
   // plan.evicted_ids. kNoSignatureId if nothing is kept at all.
   SignatureId Insert(SignaturePtr signature, Plan& plan);
 
@@ -51,7 +51,7 @@ class SignatureKeeper {
   using Entries = std::list<Entry>;
 
   void Evict(Entries::iterator entry, Plan& plan);
-  // Counts the ranks that may still announce what was evicted first.
+  // Counts the ranks that may still announce the id that was evicted first.
   void CountBehind();
 
   const size_t capacity_;

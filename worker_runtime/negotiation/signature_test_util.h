@@ -1,4 +1,4 @@
-// Signatures for tests, in one line each.
+// Builders of signatures for tests, in one line each.
 #ifndef WORKER_RUNTIME_NEGOTIATION_SIGNATURE_TEST_UTIL_H_
 #define WORKER_RUNTIME_NEGOTIATION_SIGNATURE_TEST_UTIL_H_
 

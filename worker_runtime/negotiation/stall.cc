@@ -12,7 +12,7 @@
 namespace hvd::worker_runtime::negotiation {
 namespace {
 
-// So much older a stall must have become to be told again.
+// The factor by which a stall's age must have grown to be reported again.
 constexpr int kAgain = 5;
 constexpr size_t kMostGroups = 4;
 
@@ -122,7 +122,7 @@ StallReport StallInspector::Look(const Readiness& readiness, absl::Time now) {
       told_.insert(group.missing.begin(), group.missing.end());
     }
   }
-  // What comes meanwhile has its time not before the shorter of the two has passed.
+  // A new tensor's time can't come before the shorter of the two has passed.
   next_look_ =
       std::min({first_due(), oldest + give_up_after_, now + std::min(warn_after_, give_up_after_)});
   return report;

@@ -1,4 +1,4 @@
-// Who keeps the others waiting, and for how long.
+// Stall detection: ranks that keep others waiting.
 #ifndef WORKER_RUNTIME_NEGOTIATION_STALL_H_
 #define WORKER_RUNTIME_NEGOTIATION_STALL_H_
 
@@ -18,12 +18,12 @@ struct StalledGroup {
   std::vector<int> missing;
 };
 
-// What a look at the table found. A stall is told once, and again only when it has become 5 times
-// as old; so is one that another rank joins.
+// The result of a check of the table. A stall is reported once, and again only when it has become 5
+// times as old, or another rank is missing.
 struct StallReport {
   absl::Duration waited;              // the longest
   bool give_up = false;               // too long; the last report
-  std::vector<StalledGroup> waiting;  // oldest first, at most a handful; empty: nothing is to tell
+  std::vector<StalledGroup> waiting;  // oldest first, at most a handful; empty: no report
 };
 
 // "Stalled for 1m in allreduce 'grad.w' and 3 more, waiting for rank 1"
@@ -34,15 +34,15 @@ class StallInspector {
  public:
   explicit StallInspector(const settings::EngineEnv& settings);
 
-  // Something waits: makes sure that a look is planned.
+  // Something waits: schedules a check.
   void Watch(absl::Time now);
-  // When Look is due; InfiniteFuture while nothing is planned.
+  // When Look is due; InfiniteFuture while nothing is scheduled.
   absl::Time next_look() const { return next_look_; }
   // REQUIRES: next_look() <= now.
   StallReport Look(const Readiness& readiness, absl::Time now);
 
  private:
-  // When an operation that waits for `missing` since `since` is to be told.
+  // When an operation that waits for `missing` since `since` must be reported.
   absl::Time DueAt(absl::Time since, const std::vector<int>& missing, absl::Time oldest) const;
 
   const absl::Duration warn_after_, give_up_after_;

@@ -1,4 +1,4 @@
-// What the ranks compare: a request without its memory.
+// The signature of a tensor request, which ranks compare: the request without its memory.
 #ifndef WORKER_RUNTIME_NEGOTIATION_TENSOR_SIGNATURE_H_
 #define WORKER_RUNTIME_NEGOTIATION_TENSOR_SIGNATURE_H_
 
@@ -43,7 +43,7 @@ int64_t ElementCount(absl::Span<const int64_t> shape);
 size_t ByteCount(const TensorSignature& signature);
 size_t RowBytes(const TensorSignature& signature);  // of one index of the first dimension
 
-// How many rows whoever submits this all-to-all to `size` ranks sends to `rank`.
+// The number of rows that a rank sends to `rank` in this all-to-all among `size` ranks.
 int32_t RowsTo(const TensorSignature& signature, int rank, int size);
 
 // "[3, 2]"

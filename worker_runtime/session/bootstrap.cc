@@ -67,7 +67,10 @@ absl::Status NoAnswer(absl::StatusCode code, absl::string_view why) {
                       absl::StrCat("the agent that started this process gave no answer: ", why));
 }
 
-// Aborted: the agent has hung up before it said anything.
+// Errors:
+//   - Aborted: the agent has hung up before it sent anything.
+//   - Unavailable: its answer is incomplete or invalid.
+//   - DeadlineExceeded: there is no answer in time.
 absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vector<Fd>& passed) {
   net::FrameDecoder decoder(net::kMaxFrameBytes);
   absl::StatusCode hung_up = absl::StatusCode::kAborted;
@@ -85,7 +88,8 @@ absl::StatusOr<std::string> ReadAnswer(int socket, absl::Time deadline, std::vec
   }
 }
 
-// Aborted: as above.
+// Errors: those of Connect and ReadAnswer, and
+//   - Aborted: the agent has hung up already.
 absl::StatusOr<std::string> AskOnce(const std::string& socket_name, const std::string& question,
                                     absl::Time deadline, std::vector<Fd>& passed) {
   const absl::Duration left = deadline - Clock::Real().Now();
@@ -98,8 +102,9 @@ absl::StatusOr<std::string> AskOnce(const std::string& socket_name, const std::s
   return ReadAnswer(fd.get(), deadline, passed);
 }
 
-// Strangers in the same network namespace can connect, too: an agent that has too many of them
-// hangs up on the oldest, and that may be we, if we were not quick. One that is gone refuses.
+// Strangers in the same network namespace can connect, too. An agent with too many of them hangs up
+// on the oldest connection, which may be this one if this process was slow. An agent that is gone
+// refuses the connection.
 absl::StatusOr<std::string> Ask(const std::string& socket_name, const std::string& question,
                                 absl::Time deadline, std::vector<Fd>& passed) {
   absl::Duration pause = kShortestPause;

@@ -1,4 +1,4 @@
-// How a worker gets its credentials from the agent that started it.
+// The bootstrap of a worker: gets its credentials from the agent that started it.
 #ifndef WORKER_RUNTIME_SESSION_BOOTSTRAP_H_
 #define WORKER_RUNTIME_SESSION_BOOTSTRAP_H_
 
@@ -14,17 +14,19 @@ namespace hvd::worker_runtime::session {
 
 struct AgentAnswer {
   pb::WorkerBootstrap bootstrap;
-  // None if the agent sent none.
+  // Empty if the agent sent none.
   Fd liveness_page;  // base/os/liveness_page.h
   Fd commit_arena;   // worker_runtime/commit_store/commit_arena.h
   Fd stack_pipe;     // for the stack, on bootstrap.stack_signal
 };
 
 // Asks at the agent's abstract unix socket (its name without the leading zero byte), with the word
-// that the worker was given.
-// Asks again if the agent hangs up without a word, as it may when strangers crowd its socket.
-//   Unavailable: nobody listens there: the agent is gone.   PermissionDenied: refused; the message
-//   is the agent's. DeadlineExceeded: no answer within `timeout`.
+// that the worker was given. Asks again if the agent hangs up without an answer, which may happen
+// when strangers crowd its socket.
+// Errors:
+//   - Unavailable: nothing listens there: the agent is gone.
+//   - PermissionDenied: refused; the message is the agent's.
+//   - DeadlineExceeded: no answer within `timeout`.
 absl::StatusOr<AgentAnswer> FetchBootstrap(const std::string& socket_name, WorkerId worker,
                                            const std::string& word, absl::Duration timeout);
 

@@ -1,4 +1,4 @@
-// A worker's standing with the rendezvous daemon, from its first join to its last word.
+// A worker's session with the rendezvous daemon: join, watch, exchange, report.
 #ifndef WORKER_RUNTIME_SESSION_RENDEZVOUS_SESSION_H_
 #define WORKER_RUNTIME_SESSION_RENDEZVOUS_SESSION_H_
 
@@ -23,26 +23,26 @@
 
 namespace hvd::worker_runtime::session {
 
-// Makes a client of its own for each user, so that one can be cancelled without the others.
+// Makes a separate client for each user, so that one can be cancelled without the others.
 using ClientFactory = std::function<std::unique_ptr<rendezvous::client::RendezvousClient>()>;
 
-// What becomes of an epoch.
+// The events of an epoch.
 enum class EpochEvent {
-  kChanging,  // another world is wanted; this one works on until the members leave it
+  kChanging,  // another world is wanted; this one works until the members leave it
   kBroken,    // its collectives can't complete
-  kOver,      // the job is over, or nobody is there to tell
+  kOver,      // the job is over, or the daemon can't be reached any more
 };
 
-// Waits on a thread of its own for the end of one epoch. The destructor stops the wait and joins
-// the thread.
+// Waits on a separate thread for the end of one epoch. The destructor stops the wait and joins the
+// thread.
 class EpochWatch {
  public:
   // Called from the watch's thread, with a reason in one line. The first kBroken or kOver is the
   // last call. It must not destroy the watch.
   using Callback = std::function<void(EpochEvent, const std::string&)>;
 
-  // A daemon that can't be reached in spite of the client's retries ends the epoch when another
-  // `reattach` has passed.
+  // If the daemon can't be reached in spite of the client's retries, the epoch ends after another
+  // `reattach`.
   EpochWatch(std::unique_ptr<rendezvous::client::RendezvousClient> client,
              pb::WatchEpochRequest request, absl::Duration reattach, Callback on_change);
   ~EpochWatch();
@@ -56,7 +56,7 @@ class EpochWatch {
   std::thread thread_;
 };
 
-// Who a worker is, as its agent told it.
+// The identity of a worker, as given by its agent.
 struct WorkerStanding {
   WorkerId id;
   std::string advertise_address;
@@ -73,38 +73,40 @@ class Session {
 
   struct JoinRequest {
     int control_port = 0;
-    bool may_defer = false;  // a DeferredPlace will do
+    bool may_defer = false;  // a DeferredPlace is acceptable
     uint64_t commit = 0;     // the newest that this process can restore
     absl::Duration timeout;  // static jobs; in an elastic one the daemon bounds the wait
     // Of the last world.
     bool worked = false;                              // an operation of the script's was completed
-    std::string left_for = "";                        // an own error; empty: others were the reason
+    std::string left_for = "";                        // its own error; empty: a reason of others
     uint64_t lost_steps = 0;                          // since `commit`
     absl::Duration lost_time = absl::ZeroDuration();  // the same
   };
   // Blocks until the daemon has formed the next world with this worker in it, or answers otherwise.
-  // The world's `members` may ask this session, which must outlive it.
-  //   DeadlineExceeded: not all members came; says whom the daemon waits for.
-  //   FailedPrecondition: the job is over or another process took this worker's place.
-  //   Unavailable: the daemon can't be reached.   Internal: the daemon's answer makes no sense.
+  // The world's `members` may call this session, which must outlive it.
+  // Errors:
+  //   - DeadlineExceeded: not all members came; names what the daemon waits for.
+  //   - FailedPrecondition: the job is over or another process took this worker's place.
+  //   - Unavailable: the daemon can't be reached.
+  //   - Internal: the daemon's answer is invalid.
   absl::StatusOr<JoinAnswer> JoinNextWorld(const JoinRequest& join);
 
-  // The exchange of one epoch's members; must not outlive the session.
+  // The key exchange of one epoch's members; must not outlive the session.
   std::unique_ptr<collectives::KeyExchange> NewKeyExchange(Epoch epoch);
 
   // See EpochWatch.
   std::unique_ptr<EpochWatch> Watch(Epoch epoch, EpochWatch::Callback on_change);
 
-  // Its requests start as StallRequest.
+  // The reporter's requests start as a copy of StallRequest.
   std::unique_ptr<StallReporter> NewStallReporter(StallReporter::Untold untold);
-  // A request in this worker's name that names no operation yet.
+  // A request in this worker's name, without operations.
   pb::ReportStallRequest StallRequest(Epoch epoch) const;
 
-  // What the newest commit is that rank 0 tells of: from now on.
+  // Sets the newest commit that rank 0 reports from now on.
   void NoteCommit(uint64_t number);
 
-  // Tells the daemon how far the job is.   OK: `epoch` is the newest and not broken; errors as
-  // RendezvousClient::Report.
+  // Reports the job's progress to the daemon. OK: `epoch` is the newest and not broken.
+  // Errors: those of RendezvousClient::Report.
   absl::Status ReportProgress(rendezvous::client::RendezvousClient& client, Epoch epoch,
                               absl::Duration timeout);
   absl::Status ReportProgress(Epoch epoch, absl::Duration timeout) {
@@ -114,15 +116,16 @@ class Session {
   // `patience`: for the daemon's silence. Must not outlive the session.
   std::unique_ptr<WorldLease> NewLease(Epoch epoch, absl::Duration patience);
 
-  // This worker leaves `epoch` in good order.   Errors as RendezvousClient::Report.
+  // Reports that this worker leaves `epoch` cleanly.
+  // Errors: those of RendezvousClient::Report.
   absl::Status ReportFinished(Epoch epoch, absl::Duration timeout);
 
-  // This worker is about to fail; see Failure in rendezvous.proto.
+  // Reports that this worker is about to fail; see Failure in rendezvous.proto.
   absl::Status ReportFailure(Epoch epoch, const std::string& message, bool caused_by_peer,
                              absl::Duration timeout);
 
   const WorkerStanding& standing() const { return standing_; }
-  // The newest world that this process was told of; 0 if none.
+  // The newest world that this process knows of; 0 if none.
   Epoch last_epoch() const;
 
  private:

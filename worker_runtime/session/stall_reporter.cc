@@ -7,7 +7,7 @@
 namespace hvd::worker_runtime::session {
 namespace {
 
-// Then people are told from here.
+// After this time the stall is reported to users from here.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
 }  // namespace

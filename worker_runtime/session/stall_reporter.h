@@ -1,4 +1,4 @@
-// Tells the daemon who keeps this rank and others waiting.
+// The reporter of stalls to the daemon: which ranks keep this one and others waiting.
 #ifndef WORKER_RUNTIME_SESSION_STALL_REPORTER_H_
 #define WORKER_RUNTIME_SESSION_STALL_REPORTER_H_
 
@@ -14,15 +14,15 @@
 
 namespace hvd::worker_runtime::session {
 
-// Speaks on a thread of its own, which is there from the first report on; the destructor ends what
-// it is saying. Thread-safe.
+// Calls the daemon on a separate thread, which starts with the first report; the destructor cancels
+// its call. Thread-safe.
 class StallReporter {
  public:
   struct Report {
     pb::ReportStallRequest request;
-    std::string text;  // the same for people, as far as it is known here
+    std::string text;  // the same for users, as far as it is known here
   };
-  // Called from the reporter's thread with a report that the daemon did not take; it must not
+  // Called from the reporter's thread with a report that the daemon did not accept; it must not
   // destroy the reporter.
   using Untold = std::function<void(const Report&)>;
 

@@ -1,4 +1,4 @@
-// What a worker knows of the world it is in: an immutable value, the same on every member but for
+// A world as one of its members sees it: an immutable value, the same on every member except for
 // `own`.
 #ifndef WORKER_RUNTIME_SESSION_WORLD_H_
 #define WORKER_RUNTIME_SESSION_WORLD_H_
@@ -24,12 +24,12 @@ struct Peer {
   std::string address;  // numeric
   int control_port = 0;
   rendezvous::placement::Placement place = {};
-  // Which process it is, in any world; 0 without a daemon.
+  // The identity of its process, in any world; 0 without a daemon.
   WorkerId worker = WorkerId(0);
   Incarnation incarnation = Incarnation(0);
 };
 
-// All members of a world, in rank order. Large worlds' are asked for when they are needed.
+// All members of a world, in rank order. Those of a large world are fetched on first use.
 // Thread-safe.
 class Members {
  public:
@@ -38,7 +38,8 @@ class Members {
   explicit Members(std::vector<Peer> peers) : peers_(std::move(peers)) {}
   explicit Members(Fetch fetch) : fetch_(std::move(fetch)) {}
 
-  // May ask the daemon, the first time; errors are as its.
+  // May ask the daemon, the first time.
+  // Errors: those of the daemon's answer.
   absl::StatusOr<std::vector<Peer>> Get() {
     absl::MutexLock lock(&mutex_);
     if (peers_.empty()) {
@@ -61,7 +62,7 @@ struct WorkerWorld {
   bool homogeneous = true;           // every host has as many ranks as the first
   std::string secret;                // of this epoch
   bool sync_state = true;            // some member may not hold the state of rank 0
-  bool encrypt_data = false;         // what goes between members over the network goes under TLS
+  bool encrypt_data = false;         // network traffic between members uses TLS
 
   int rank() const { return own.place.rank; }
   int size() const { return own.place.size; }
@@ -69,14 +70,14 @@ struct WorkerWorld {
   bool IsHomogeneous() const { return homogeneous; }
 };
 
-// The daemon's other answers to who asks for a world.
+// The daemon's other answers to a worker that asks for a world.
 
-// The caller is to get ready first and then to ask again; where it would stand now.
+// The caller must get ready first and then ask again; its place if the world formed now.
 struct DeferredPlace {
   rendezvous::placement::Placement place = {};
 };
 
-// The caller is not wanted any more and is to exit with 0.
+// The caller is no longer wanted and is to exit with 0.
 struct ReleasedFromJob {
   std::string reason;
 };

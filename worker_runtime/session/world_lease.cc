@@ -51,7 +51,7 @@ absl::Status WorldLease::Check() {
 absl::Status WorldLease::Confirm() { return Ask(std::min(tolerance_, kAnswerTime)); }
 
 absl::Status WorldLease::Ask(absl::Duration timeout) {
-  // Of the time before the question: what comes after the answer is not known.
+  // The time before the request: the state after the answer is not known.
   const os::BootTime asked = now_();
   const absl::Status told = tell_(timeout);
   absl::MutexLock lock(&mutex_);

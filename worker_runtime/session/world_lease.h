@@ -1,5 +1,5 @@
-// Rank 0's right to let commits count: its world was the newest one when the daemon last said so,
-// and not so long ago that there can be another by now.
+// The lease of a world, rank 0's right to let commits count: the daemon has confirmed that its
+// world is the newest, and so lately that there can't be another yet.
 #ifndef WORKER_RUNTIME_SESSION_WORLD_LEASE_H_
 #define WORKER_RUNTIME_SESSION_WORLD_LEASE_H_
 
@@ -15,29 +15,35 @@
 
 namespace hvd::worker_runtime::session {
 
-// Tells the daemon every few seconds, on a thread of its own, how far the job is. Thread-safe. A
-// host that is paused together with all its processes, or suspended, makes the daemon form another
-// world beside this one; when it goes on, the lease has run out. Not seen is the pause of a virtual
-// machine whose clocks stand still meanwhile, for which Confirm is: it always asks.
+// Reports the job's progress to the daemon every few seconds, on a separate thread. Thread-safe.
+// When a host is paused together with all its processes, or suspended, the daemon forms another
+// world beside this one; when the host goes on, the lease has run out. The pause of a virtual
+// machine whose clocks stand still meanwhile is not noticed; for this there is Confirm, which
+// always asks.
 class WorldLease {
  public:
-  static constexpr absl::Duration kPause = absl::Seconds(2);  // between two words
+  static constexpr absl::Duration kPause = absl::Seconds(2);  // between two reports
 
   // A round trip to the daemon within the timeout. OK: the world is the newest, and not broken.
-  // FailedPrecondition, NotFound: it is not.   Others: no answer.
+  // Errors:
+  //   - FailedPrecondition, NotFound: it is not.
+  //   - Others: no answer.
   using Tell = std::function<absl::Status(absl::Duration timeout)>;
 
-  // The daemon has just formed the world. `tolerance`: for so long it forms no other, whatever
-  // happens to this process. `cancel` ends what Tell waits for, and all that comes after.
+  // The daemon has just formed the world. `tolerance`: for this time it forms no other, whatever
+  // happens to this process. `cancel` ends the current call of Tell, and all later ones.
   WorldLease(Tell tell, std::function<void()> cancel, absl::Duration tolerance,
              std::function<os::BootTime()> now = os::ReadBootTime);
   ~WorldLease();
 
-  // OK at once while the daemon's last word is new enough; else as Confirm.
+  // OK at once while the daemon's last answer is recent enough; else like Confirm.
+  // Errors: those of Confirm.
   absl::Status Check();
 
-  // Asks the daemon; does with its last word if it is away for a moment.   Aborted: there is, or
-  // will be, another world.   Unavailable: no answer, for longer than the tolerance.
+  // Asks the daemon; uses its last answer if it is away for a moment.
+  // Errors:
+  //   - Aborted: there is, or will be, another world.
+  //   - Unavailable: no answer, for longer than the tolerance.
   absl::Status Confirm();
 
  private:

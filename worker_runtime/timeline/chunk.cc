@@ -8,7 +8,7 @@
 namespace hvd::worker_runtime::timeline {
 namespace {
 
-// What an event takes without its texts, at most.
+// The maximum size of an event without its texts.
 constexpr size_t kEventBytes = 64;
 
 class Encoder {

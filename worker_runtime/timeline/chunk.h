@@ -1,4 +1,4 @@
-// Events to bytes; see proto/timeline.proto.
+// The encoding of timeline events; see proto/timeline.proto.
 #ifndef WORKER_RUNTIME_TIMELINE_CHUNK_H_
 #define WORKER_RUNTIME_TIMELINE_CHUNK_H_
 
@@ -11,12 +11,12 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// A chunk is about this large at most, so that it holds up no announcement.
+// The approximate maximum of a chunk's size, so that it delays no announcement.
 inline constexpr size_t kChunkBytes = 256 << 10;
-// Of an operation's tensors so many are named.
+// The number of an operation's tensors that are named.
 inline constexpr size_t kMostNames = 64;
 
-// Takes the oldest of `events` out, as many as a chunk holds, and encodes them.
+// Removes the oldest of `events`, as many as a chunk holds, and encodes them.
 std::string EncodeChunk(std::deque<TimelineEvent>& events, const ClockOffset& clock,
                         uint64_t dropped);
 

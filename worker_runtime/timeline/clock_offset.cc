@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kRounds = 8;
 
-// One question and its answer: a member asks in the first exchange and is told the time in the
-// second. What else travels means nothing.
+// One question and its answer: a member asks in the first exchange and gets the time in the second.
+// The other bytes have no meaning.
 absl::Status Answer(collectives::Communicator& communicator, int member, Clock& clock,
                     const collectives::CallOptions& options) {
   int64_t nothing = 0, question;

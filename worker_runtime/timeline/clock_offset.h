@@ -1,4 +1,4 @@
-// How the clocks of a world's ranks differ.
+// The offsets between the clocks of a world's ranks.
 #ifndef WORKER_RUNTIME_TIMELINE_CLOCK_OFFSET_H_
 #define WORKER_RUNTIME_TIMELINE_CLOCK_OFFSET_H_
 
@@ -9,9 +9,10 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// Every rank calls it, as a collective. Rank 0 tells each other rank its time, a few times; the
-// quickest answer counts. Errors as Communicator's; if it is Unimplemented by the backend, the
-// offset is 0 and the uncertainty infinite.
+// Every rank calls it, as a collective. Rank 0 sends each other rank its time, several times; the
+// fastest answer counts. If the backend's error is Unimplemented, the offset is 0 and the
+// uncertainty infinite.
+// Errors: all others of Communicator.
 absl::StatusOr<ClockOffset> MeasureClockOffset(collectives::Communicator& communicator,
                                                Clock& clock,
                                                const collectives::CallOptions& options);

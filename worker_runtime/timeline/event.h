@@ -1,4 +1,4 @@
-// What a timeline is made of.
+// The events of a timeline.
 #ifndef WORKER_RUNTIME_TIMELINE_EVENT_H_
 #define WORKER_RUNTIME_TIMELINE_EVENT_H_
 
@@ -15,9 +15,9 @@ namespace hvd::worker_runtime::timeline {
 enum class EventKind : int32_t {
   kQueued = 0,     // a tensor was submitted
   kPlanned = 1,    // all ranks have submitted it, and its turn has come
-  kOperation = 2,  // what one plan's batch took
+  kOperation = 2,  // one batch of a plan
   kActivity = 3,   // a part of an operation
-  kCycle = 4,      // the engine looks what there is to do
+  kCycle = 4,      // a round of the engine's loop
 };
 inline constexpr int kEventKindCount = 5;
 
@@ -26,15 +26,15 @@ struct TimelineEvent {
   int process_set = 0;
   absl::Time begin;
   absl::Duration duration;                         // operation, activity
-  uint64_t id = 0;                                 // queued, planned: which two belong together
+  uint64_t id = 0;                                 // queued, planned: pairs the two
   std::string activity;                            // its name
   std::vector<negotiation::SignaturePtr> tensors;  // all but activity and cycle
 };
 
-// How far a rank's clock is behind rank 0's.
+// The difference of a rank's clock to rank 0's.
 struct ClockOffset {
   absl::Duration offset;                                  // to be added
-  absl::Duration uncertainty = absl::InfiniteDuration();  // the offset is right but for so much
+  absl::Duration uncertainty = absl::InfiniteDuration();  // the bound of the offset's error
 };
 
 }  // namespace hvd::worker_runtime::timeline

@@ -1,4 +1,4 @@
-// Takes down what a rank does while its timeline is on.
+// The recorder of a rank's activities while its timeline is on.
 #ifndef WORKER_RUNTIME_TIMELINE_RECORDER_H_
 #define WORKER_RUNTIME_TIMELINE_RECORDER_H_
 
@@ -20,13 +20,14 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// Thread-safe; all engines of a rank share one. While it is off, what is recorded costs one load;
-// while it is on, it is kept until it is taken. What finds no room is counted.
+// Thread-safe; all engines of a rank share one. While it is off, recording costs one load; while it
+// is on, events are kept until they are taken. Events without room are counted and dropped.
 class Recorder {
  public:
   static constexpr size_t kMostEvents = 1 << 16;
-  // Events are due when there are so many, or the oldest is so old. Those of the rank that writes
-  // the file have no way to go, and who looks into it while the job runs, sees them soon.
+  // Events are due when there are this many, or the oldest is this old. Those of the rank that
+  // writes the file need not travel, and a user who reads the file while the job runs sees them
+  // soon.
   static constexpr size_t kManyEvents = 1 << 10;
   static constexpr absl::Duration kOld = absl::Seconds(1);
   static constexpr absl::Duration kOldAtTheWriter = absl::Milliseconds(30);
@@ -34,27 +35,27 @@ class Recorder {
   explicit Recorder(Clock& clock = Clock::Real()) : clock_(clock) {}
 
   bool on() const { return on_.load(std::memory_order_relaxed); }
-  // Begins with nothing. Times are told with `offset`. Events that are `old` are due.
+  // Starts empty. Times are given with `offset`. Events of age `old` are due.
   void Start(const ClockOffset& offset, bool mark_cycles, absl::Duration old = kOld);
-  // What was recorded can still be taken.
+  // Recorded events can still be taken.
   void Stop();
 
-  // What a request is known by until it is run.
+  // The identity of a request until it is run.
   struct Submission {
     absl::Time time;
     uint64_t first_id = 0;  // of its first tensor, the others' follow; 0: the recorder was off
   };
   // A request of these tensors is submitted.
   Submission Queued(int process_set, absl::Span<const negotiation::SignaturePtr> tensors);
-  // The tensor number `index` of a request is about to be run. If that was not recorded when it was
-  // queued it is now.
+  // The tensor number `index` of a request is about to be run. Also records its queuing if that was
+  // not recorded.
   void Planned(int process_set, const Submission& submission, size_t index,
                const negotiation::SignaturePtr& tensor);
   // The engine begins another round.
   void Cycle(int process_set);
 
-  // When something begins whose end is recorded by the next two: now, or InfinitePast while the
-  // recorder is off, in which case that is not recorded.
+  // The begin of an operation or activity whose end is recorded by the next two: now, or
+  // InfinitePast while the recorder is off; then it is not recorded.
   absl::Time Begin() const { return on() ? clock_.Now() : absl::InfinitePast(); }
   void Operation(int process_set, absl::Time began, std::vector<negotiation::SignaturePtr> tensors);
   void Activity(int process_set, absl::Time began, std::string name);
@@ -83,7 +84,7 @@ class Recorder {
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Records the activity that its life is, by the name of both parts. They must outlive it.
+// RAII: records one activity named `prefix + name` for its lifetime. Both must outlive it.
 class ActivityScope {
  public:
   ActivityScope(Recorder& recorder, int process_set, absl::string_view prefix,

@@ -1,4 +1,4 @@
-// What tests of timelines share.
+// Test helpers for timelines: a clock, signatures, a reader of traces.
 #ifndef WORKER_RUNTIME_TIMELINE_TIMELINE_TEST_UTIL_H_
 #define WORKER_RUNTIME_TIMELINE_TIMELINE_TEST_UTIL_H_
 
@@ -15,7 +15,7 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// Stands still until it is moved. Not thread-safe; nobody waits on it.
+// A clock that stands still until it is moved. Not thread-safe; a wait returns at once.
 class StandingClock : public Clock {
  public:
   explicit StandingClock(absl::Time now) : now_(now) {}
@@ -39,14 +39,14 @@ inline negotiation::SignaturePtr TensorOf(
   return std::make_shared<const negotiation::TensorSignature>(std::move(signature));
 }
 
-// Reads JSON as far as traces have it.
+// Reads the subset of JSON that traces use.
 class TraceReader {
  public:
   using Event = std::map<std::string, std::string>;
 
   explicit TraceReader(const std::string& json) : json_(json) {}
 
-  // False: not an array of objects, and nothing else.
+  // False: not an array of objects, or followed by more.
   bool Read(std::vector<Event>& events) {
     if (!Take('[')) return false;
     do {

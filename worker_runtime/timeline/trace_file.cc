@@ -57,7 +57,7 @@ class TraceFile::Writer {
   };
 
   std::string FormatParts(const std::deque<Part>& parts);
-  // What is to be said at the end about ranks whose events are not all there.
+  // The notes at the end about ranks whose events are incomplete.
   std::string Notes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;

@@ -1,4 +1,4 @@
-// A timeline's file, which rank 0 writes.
+// The trace file of a timeline, written by rank 0.
 #ifndef WORKER_RUNTIME_TIMELINE_TRACE_FILE_H_
 #define WORKER_RUNTIME_TIMELINE_TRACE_FILE_H_
 
@@ -14,31 +14,34 @@
 
 namespace hvd::worker_runtime::timeline {
 
-// Thread-safe. Writes on a thread of its own, whole events at a time, so that the file can be read
-// although the process is killed. What the disk is too slow for is dropped, counted, and said in
-// the file.
+// Thread-safe. Writes on a separate thread, whole events at a time, so that the file can be read
+// although the process is killed. Events that the disk is too slow for are dropped and counted; the
+// file has the count.
 class TraceFile {
  public:
   // Makes the file, or empties it. `hosts` and `origin`: see TraceFormat.
-  //   InvalidArgument: it can't be written; names it and says why.
+  // Errors:
+  //   - InvalidArgument: it can't be written; names it and says why.
   static absl::StatusOr<std::unique_ptr<TraceFile>> Open(const std::string& path,
                                                          std::vector<std::string> hosts,
                                                          absl::Time origin);
-  // Closes it, and waits for at most kPatience: a disk or a reader that hangs keeps nobody here.
+  // Closes it, and waits for at most kPatience: a disk or a reader that hangs does not block it
+  // longer.
   ~TraceFile();
 
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // What a rank has recorded; `last`: nothing more will come from it. With the last of all ranks
-  // the file is closed. Does not block.
+  // Adds a rank's events; `last`: nothing more will come from it. The last parts of all ranks close
+  // the file. Does not block.
   void Add(int rank, std::string chunk, bool last);
 
-  // Nothing more will come: the rest is written, and then the file is closed. Does not block.
-  // Idempotent.
+  // Nothing more will come: writes the rest, then closes the file. Does not block. Idempotent.
   void Close();
 
-  // Waits until it is closed.   DeadlineExceeded: it is not.   ResourceExhausted: not everything
-  // could be written; says why.
+  // Waits until it is closed.
+  // Errors:
+  //   - DeadlineExceeded: it is not closed in time.
+  //   - ResourceExhausted: not everything could be written; says why.
   absl::Status AwaitClosed(absl::Duration timeout);
 
  private:
@@ -49,8 +52,8 @@ class TraceFile {
   std::thread thread_;
 };
 
-// The file of a world: `path` for the first, then with the epoch before the extension,
-// "a.epoch3.json", because rank 0, who writes it, may have moved to where the former file is.
+// The file of a world: `path` for the first, later with the epoch before the extension,
+// "a.epoch3.json", because rank 0, the writer, may have moved to the host of the former file.
 std::string TracePathOf(const std::string& path, uint64_t epoch);
 
 }  // namespace hvd::worker_runtime::timeline

@@ -1,4 +1,4 @@
-// Chunks of events as text that Perfetto and chrome://tracing read.
+// The trace format of Perfetto and chrome://tracing, made from chunks of events.
 #ifndef WORKER_RUNTIME_TIMELINE_TRACE_FORMAT_H_
 #define WORKER_RUNTIME_TIMELINE_TRACE_FORMAT_H_
 
@@ -14,19 +14,21 @@
 namespace hvd::worker_runtime::timeline {
 
 // Makes a JSON array of trace events, piece by piece: a rank is a process, a process set two of its
-// threads, one for what waits and one for what runs. Times are microseconds since `origin`. What
-// was made so far can be read without the rest. Not thread-safe.
+// threads, one for waiting and one for running. Times are microseconds since `origin`. Each prefix
+// can be read without the rest. Not thread-safe.
 class TraceFormat {
  public:
   // `hosts`: of each rank.
   TraceFormat(const std::vector<std::string>& hosts, absl::Time origin)
       : hosts_(hosts), origin_(origin), heard_(hosts.size(), false) {}
 
-  // The beginning of the array: who takes part.
+  // The beginning of the array: the ranks.
   std::string Begin();
-  // What `rank` has sent.   InvalidArgument: no such rank, or not a chunk.
+  // The events of `rank`.
+  // Errors:
+  //   - InvalidArgument: no such rank, or not a chunk.
   absl::StatusOr<std::string> Add(int rank, absl::string_view chunk);
-  // An event that says something about what `rank` has sent so far, at the time of the last chunk.
+  // An event about the events of `rank` so far, at the time of the last chunk.
   std::string Note(int rank, absl::string_view name, uint64_t count);
   // The end of the array.
   std::string End() const { return "\n]\n"; }

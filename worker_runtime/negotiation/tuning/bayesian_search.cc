@@ -7,9 +7,9 @@
 namespace hvd::worker_runtime::negotiation::tuning {
 namespace {
 
-// Measurements before the regression is asked, for each dimension.
+// The number of measurements before the regression is used, for each dimension.
 constexpr size_t kCoveringPerDimension = 3;
-// Where the gain is looked for: so many steps along each side.
+// The grid on which the gain is searched: the number of steps along each side.
 constexpr int kGridSteps = 25;
 
 // The radical inverse, by which Halton's sequence covers [0, 1] evenly.

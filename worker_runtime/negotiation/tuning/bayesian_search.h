@@ -1,4 +1,4 @@
-// Looks for the best point of the unit cube with few measurements.
+// Bayesian search for the best point of the unit cube with few measurements.
 #ifndef WORKER_RUNTIME_NEGOTIATION_TUNING_BAYESIAN_SEARCH_H_
 #define WORKER_RUNTIME_NEGOTIATION_TUNING_BAYESIAN_SEARCH_H_
 
@@ -18,13 +18,14 @@ class BayesianSearch {
   // `dimensions`: 1 or 2. `most_noise`: see GaussianProcess.
   BayesianSearch(size_t dimensions, double most_noise, uint64_t seed);
 
-  // Where to measure next: at first points that cover the cube, then where most is to be expected.
+  // The next point to measure: at first points that cover the cube, then those of the highest
+  // expected improvement.
   Point Propose();
-  // What was measured at a point; higher is better.
+  // The value measured at a point; higher is better.
   void Observe(const Point& point, double value);
-  // The measured point that is probably the best.   REQUIRES: something was measured.
+  // The measured point that is probably the best. REQUIRES: something was measured.
   Point Best() const;
-  // The value to be expected at a point.   REQUIRES: as above.
+  // The expected value at a point. REQUIRES: something was measured.
   double ScoreAt(const Point& point) const;
 
  private:
@@ -37,7 +38,7 @@ class BayesianSearch {
   size_t covering_ = 0;
   std::vector<Point> points_;
   std::vector<double> values_;
-  std::optional<GaussianProcess> process_;  // what they tell
+  std::optional<GaussianProcess> process_;  // fitted to them
 };
 
 }  // namespace hvd::worker_runtime::negotiation::tuning

@@ -11,8 +11,8 @@ namespace {
 constexpr double kLengths[] = {0.15, 0.3, 0.6, 1.2};
 // Parts of the variance. The smallest keeps the matrix well conditioned.
 constexpr double kNoises[] = {1e-4, 1e-2, 0.05, 0.2, 0.5, 0.8};
-// How unlikely noise is held to be beforehand. Else a few measurements that look like noise alone
-// would end the search.
+// The prior against noise. Without it a few measurements that look like noise alone would end the
+// search.
 constexpr double kNoiseDoubt = 8;
 
 double Density(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI); }

@@ -1,4 +1,4 @@
-// What a few noisy measurements tell about the values in between.
+// Gaussian process regression: estimates between a few noisy measurements.
 #ifndef WORKER_RUNTIME_NEGOTIATION_TUNING_GAUSSIAN_PROCESS_H_
 #define WORKER_RUNTIME_NEGOTIATION_TUNING_GAUSSIAN_PROCESS_H_
 
@@ -9,12 +9,12 @@ namespace hvd::worker_runtime::negotiation::tuning {
 // A point of the unit cube.
 using Point = std::vector<double>;
 
-// Regression with a squared exponential kernel. Pure; immutable once fitted.
+// Uses a squared exponential kernel. Pure; immutable once fitted.
 class GaussianProcess {
  public:
-  // One or more points of the same dimension and what was measured there. Lengths and noise are
+  // One or more points of the same dimension and the values measured there. Lengths and noise are
   // chosen by likelihood; `most_noise`, 0..1, is the largest part of the measurements' variance
-  // that may be taken for noise.
+  // that may be attributed to noise.
   GaussianProcess(std::vector<Point> points, const std::vector<double>& values, double most_noise);
 
   struct Guess {

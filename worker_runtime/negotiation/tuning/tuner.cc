@@ -12,7 +12,7 @@ namespace {
 // Larger batches than 2^25 bytes are not made, and larger tensors than 2^20 travel alone.
 constexpr double kLeastThresholdLog = 16, kMostThresholdLog = 25;
 constexpr absl::Duration kMostCycleTime = absl::Milliseconds(10);
-// Of tensors whose names never come again; then a step ends all the same.
+// The limit for tensors whose names never come again; then a step ends, too.
 constexpr size_t kMostTensorsInStep = 10000;
 
 double Clamp(double x) { return std::min(std::max(x, 0.0), 1.0); }
@@ -89,7 +89,7 @@ void Tuner::EndSample() {
   search_.Observe(point_, score);
   done_ = samples_ >= static_cast<int64_t>(options_.autotune.max_samples);
   point_ = done_ ? search_.Best() : search_.Propose();
-  // The start may lie beyond what is searched.
+  // The start may lie outside the searched range.
   current_ = point_ == PointOf(start_) ? start_ : AtPoint(point_);
   if (done_) samples_taken_.push_back({current_, search_.ScoreAt(point_), true});
 }

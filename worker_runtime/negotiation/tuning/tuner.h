@@ -1,4 +1,4 @@
-// Finds the fusion threshold and the cycle time that move most bytes, while a job trains.
+// The tuner of fusion threshold and cycle time: searches the best throughput while a job trains.
 #ifndef WORKER_RUNTIME_NEGOTIATION_TUNING_TUNER_H_
 #define WORKER_RUNTIME_NEGOTIATION_TUNING_TUNER_H_
 
@@ -15,7 +15,7 @@
 
 namespace hvd::worker_runtime::negotiation::tuning {
 
-// What can be tuned.
+// The tunable parameters.
 struct Tunables {
   size_t fusion_threshold_bytes = 0;
   absl::Duration cycle_time = absl::ZeroDuration();
@@ -32,20 +32,20 @@ struct TunerOptions {
 struct TuningSample {
   Tunables tunables;
   double score = 0;      // bytes a second
-  bool is_best = false;  // the last one: what was found
+  bool is_best = false;  // the last one: the result
 };
 
-// Told what runs, it says how to run what follows. A step is what runs until a tensor comes for the
-// second time; a sample's score is the median of its steps', so that a pause does not count. Pure
-// and not thread-safe.
+// Observes the tensors that run, and sets the parameters for later ones. A step ends when a tensor
+// comes for the second time; a sample's score is the median of its steps', so that a pause does not
+// count. Pure and not thread-safe.
 class Tuner {
  public:
-  // Begins with `start`, which is measured first. REQUIRES: something is to be tuned.
+  // Begins with `start`, which is measured first. REQUIRES: something is tuned.
   Tuner(const TunerOptions& options, const Tunables& start);
 
-  // What counts from now on.
+  // The parameters from now on.
   const Tunables& tunables() const { return current_; }
-  // Whether tunables() will change no more.
+  // Whether tunables() is final.
   bool done() const { return done_; }
 
   // A tensor of `bytes` is run at `now`.
