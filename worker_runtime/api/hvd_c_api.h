@@ -112,6 +112,7 @@ HVD_EXPORT void hvd_set_commit(int64_t number);
  *     agent, or the job is not elastic.
  *   - HVD_RESOURCE_EXHAUSTED, of hvd_store_begin: there is not enough memory.
  *   - HVD_FAILED_PRECONDITION, of hvd_store_append and hvd_store_seal: no commit was begun.
+ *   - HVD_INVALID_ARGUMENT, of hvd_store_append: the parts exceed the bytes of hvd_store_begin.
  *   - HVD_NOT_FOUND, of hvd_store_compare and hvd_store_newest: there is no commit. */
 HVD_EXPORT int32_t hvd_store_begin(int64_t bytes, const void* keep, const void** memory);
 HVD_EXPORT int32_t hvd_store_append(const void* const* parts, const int64_t* bytes, int32_t count);

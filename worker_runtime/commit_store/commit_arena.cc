@@ -173,7 +173,7 @@ absl::Status CommitArena::Append(absl::string_view part) {
   const size_t gap = RoundUp(pending_->size, kAlignment) - pending_->size;
   if (part.size() > pending_->capacity - pending_->size - gap) {
     pending_.reset();
-    return absl::OutOfRangeError("more than the commit was begun for");
+    return absl::InvalidArgumentError("more than the commit was begun for");
   }
   Add({kZeros, gap});
   Add(part);

@@ -46,7 +46,7 @@ class CommitArena {
   // Adds a part to the commit, at the next multiple of kAlignment.
   // Errors:
   //   - FailedPrecondition: no commit was begun.
-  //   - OutOfRange: the commit exceeds the size of Begin; it is dropped.
+  //   - InvalidArgument: the commit exceeds the size of Begin; it is dropped.
   absl::Status Append(absl::string_view part);
 
   // Instead of Begin: later parts are not written, but compared with the newest commit, by length

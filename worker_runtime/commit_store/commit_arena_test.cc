@@ -80,7 +80,7 @@ TEST_F(CommitArenaTest, Append_MoreThanBegunFor_GivesTheCommitUp) {
   Commit(*arena, 1, "one");
   ASSERT_TRUE(arena->Begin(70).ok());
   EXPECT_TRUE(arena->Append("ab").ok());
-  EXPECT_EQ(arena->Append(std::string(65, 'x')).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(arena->Append(std::string(65, 'x')).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(arena->Append("c").code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(arena->Seal(2).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Text(*arena), "1:one");
