@@ -1,4 +1,4 @@
-"""What this build of Horovod can do."""
+"""The features of this build of Horovod."""
 
 from horovod import _ffi
 

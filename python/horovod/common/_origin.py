@@ -11,7 +11,7 @@ _MEMBER = "HOROVOD_MEMBER"
 
 
 class _Launcher(NamedTuple):
-    """What a launcher sets for each of its processes. All of the variables are there."""
+    """The variables that a launcher sets for each of its processes, all of them."""
 
     name: str
     rank: str
@@ -59,13 +59,14 @@ def _place_in_job() -> str:
 
 
 def note_member() -> None:
-    """Tells the processes that this one is going to start that it is a member of a world."""
+    """Records in the environment that this process is a member of a world, for the processes it
+    starts."""
     if _place_in_job():
         os.environ[_MEMBER] = f"{os.getpid()} {_place_in_job()}"
 
 
 def forget_member() -> None:
-    """Takes that back."""
+    """Undoes :func:`note_member`."""
     os.environ.pop(_MEMBER, None)
 
 

@@ -1,5 +1,5 @@
-"""What this process knows of its world: its place there, and how it got in. The bottom of the
-package: everything but the C ABI is above it."""
+"""The state of this process in its world: its place and how it joined. Everything in the package
+except the C ABI builds on it."""
 
 import os
 from typing import Callable, NamedTuple, Optional
@@ -72,7 +72,7 @@ def on_later_world(hook: Hook) -> None:
 
 
 def note_world() -> None:
-    """Takes over the place that the runtime has in the world it has just entered."""
+    """Reads the place in a world just entered from the runtime."""
     for hook in process.on_init:
         hook()
     process.world = World(*(_ffi.query(field) for field in World._fields))
@@ -116,8 +116,7 @@ def is_ready() -> bool:
 
 
 def note_alive() -> None:
-    """Takes back that this process is failing: an exit that was asked for was prevented, since it
-    goes on."""
+    """Clears the mark that this process is failing: it continues, so the exit was prevented."""
     process.failed = False
 
 

@@ -8,7 +8,7 @@ from horovod import _ffi
 
 
 def _is_free(signum: int) -> bool:
-    """Whether this process, Python code or not, has made nothing of the signal."""
+    """Whether neither Python nor native code of this process handles the signal."""
     with open("/proc/self/status") as status:
         masks = dict(line.split(":", 1) for line in status)
     taken = int(masks["SigCgt"], 16) | int(masks["SigIgn"], 16)
@@ -16,8 +16,8 @@ def _is_free(signum: int) -> bool:
 
 
 def show_on_request() -> None:
-    """Has the main thread's stack written on a real-time signal of the agent's choice, whatever the
-    process is doing then. A handler that the script has for that signal stays."""
+    """Installs a handler that writes the main thread's stack when the agent sends the real-time
+    signal it has chosen, whatever the process is doing. A handler that the script has for that signal stays."""
     request = _ffi.stack_request()
     if request is None:
         return

@@ -1,4 +1,4 @@
-"""Tracebacks as users want them: their own frames, without those of this package."""
+"""Tracebacks with the user's frames only, without those of this package."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
 
 
 def _linked(error: Optional[traceback.TracebackException]) -> Iterator[traceback.TracebackException]:
-    """That one, its causes, and the members of groups."""
+    """The exception, its causes, and the members of exception groups."""
     if error is None:
         return
     yield error
@@ -35,7 +35,7 @@ def _linked(error: Optional[traceback.TracebackException]) -> Iterator[traceback
 
 
 def folded(error: BaseException) -> str:
-    """The traceback without the frames of this package, and how many they were."""
+    """The traceback without this package's frames, and the number of frames left out."""
     shown = traceback.TracebackException.from_exception(error)
     if _shows_all():
         return "".join(shown.format())

@@ -93,7 +93,7 @@ def _survive(enter: Callable[[], None]) -> None:
 
 
 def reset() -> None:
-    """Goes from the present world, which is broken or about to change, to the next one; blocks
+    """Leaves the present world, which is broken or about to change, and joins the next one; blocks
     until that is up.
 
     The process sets are registered again. Ranks and sizes are the old ones if there was no next
@@ -112,7 +112,7 @@ def reset() -> None:
 
 
 def shutdown() -> None:
-    """Leaves the world in good order; :func:`init` may follow. Does nothing if there is no
+    """Leaves the world; :func:`init` may follow. Does nothing if there is no
     world."""
     if process.world is None:
         return
@@ -125,7 +125,8 @@ def shutdown() -> None:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Starts to record what all ranks do, for a file that rank 0 writes. Elsewhere it only checks.
+    """Starts to record the operations of all ranks in a file that rank 0 writes. On other ranks it
+    only checks the arguments.
 
     The file is a Chrome trace: open it in https://ui.perfetto.dev or chrome://tracing. A timeline
     that is being recorded ends, and its file is closed.
@@ -194,8 +195,7 @@ def _caused_by_peer(error: Optional[BaseException]) -> bool:
 
 
 def report(error: BaseException) -> None:
-    """Tells the daemon what is about to end this process. Does nothing in one that never called
-    init."""
+    """Reports the error that ends this process to the daemon. Does nothing before init."""
     if process.pid == os.getpid():
         process.failed = True
         text = f"{type(error).__name__}: {error}"
@@ -203,8 +203,8 @@ def report(error: BaseException) -> None:
 
 
 def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
-    """An excepthook that reports what ends this process, and goes on with the one there was, or, in
-    place of Python's own, shows what a user can do something about."""
+    """An excepthook that reports the error that ends this process, then calls `previous`; in place
+    of Python's own it prints a shortened traceback, or one line."""
 
     def excepthook(kind: type[BaseException], value: BaseException, traceback: Optional[TracebackType]) -> None:
         report(value)
@@ -219,8 +219,7 @@ def _reporting(previous: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _noting_status(previous: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
-    """A sys.exit that remembers whether the status means failure: atexit functions are not told
-    it."""
+    """A sys.exit that remembers whether the status means failure: atexit functions do not see it."""
 
     def exit(status: Any = None, /) -> NoReturn:
         if process.pid == os.getpid():

@@ -61,7 +61,7 @@ def reduction(
 
 
 class Requests(NamedTuple):
-    """What an operation sends, what its results go to, and further fields of each request."""
+    """The inputs and outputs of an operation, and further fields of each request."""
 
     inputs: list[Tensor]
     outputs: Optional[list[Tensor]]  # None: to memory of the runtime's; may be the inputs
@@ -81,8 +81,8 @@ def request_of(name: str, op: int, kind: Kind, source: int, target: int, fields:
 
 
 class Recording:
-    """Runs the collectives of gradients. A framework that records how values come about, for
-    gradients of gradients, overrides it."""
+    """Runs the collectives of gradients. A framework that differentiates collectives, for gradients
+    of gradients, overrides it."""
 
     def run(self, collective: "Collective", tensor: Tensor, call: Call) -> Any:
         """Runs `collective`; returns its value."""
@@ -110,19 +110,19 @@ class Collective:
     # What a kind of collective says of itself.
 
     def check(self, tensors: list[Tensor], call: Call) -> None:
-        """Raises ValueError, or what fits better, for tensors or fields that it can't take."""
+        """Raises ValueError, or a more specific error, for unsupported tensors or fields."""
 
     def requests(self, tensors: list[Tensor], call: Call) -> Requests:
-        """What is handed over for these tensors."""
+        """The requests for these tensors."""
         return Requests(tensors, None, [call.fields] * len(tensors))
 
     def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:
-        """How many rows a result in the runtime's memory probably has; None: nobody knows. `own`
+        """The expected number of rows of a result in the runtime's memory; None if unknown. `own`
         are the fields of the tensor's request."""
         return None
 
     def value(self, tensor: Tensor, result: _ffi.Result, call: Call, index: int) -> Any:
-        """What users get for result number `index`, which is in the runtime's memory: `tensor`."""
+        """The user's value for result number `index`, which `tensor` views in the runtime's memory."""
         return tensor
 
     def save(self, tensor: Tensor, value: Any, call: Call) -> Any:
@@ -141,7 +141,8 @@ class Collective:
         return ops.synchronize(self.start(tensor, call, waits=True))
 
     def start(self, tensor: Tensor, call: Call, waits: bool = False) -> int:
-        """Starts it and returns its handle, for ops.synchronize. `waits`: which is called next."""
+        """Starts it and returns its handle, for ops.synchronize. `waits`: synchronize is called
+        next."""
         self.adapter.check(tensor)
         return self._submit([tensor], call, True, waits)
 

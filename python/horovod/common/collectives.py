@@ -18,7 +18,7 @@ AVERAGE: Fields = dict(reduction=ops.Average, prescale=1.0, postscale=1.0)
 
 
 def check_reduction(reduction: int) -> None:
-    """Raises ValueError if it is none."""
+    """Raises ValueError if `reduction` is not one of hvd's."""
     if reduction not in ops.REDUCTIONS:
         raise ValueError(f"op={reduction!r} is not one of hvd.Average, Sum, Adasum, Min, Max, Product")
 

@@ -1,4 +1,4 @@
-"""How gradients are made smaller for the time of a reduction. A framework adds its casts."""
+"""Compression of gradients for the time of a reduction. Each framework adds its casts."""
 
 from collections.abc import Sequence
 from typing import Any

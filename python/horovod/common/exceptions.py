@@ -41,13 +41,13 @@ class HorovodInternalError(RuntimeError):
 
     @property
     def caused_by_peer(self) -> bool:
-        """Whether this only says that another rank is gone: a consequence, not a cause."""
+        """Whether the error is only the consequence of another rank's end."""
         return self.code in (ABORTED, UNAVAILABLE)
 
 
 class HorovodRequestError(HorovodInternalError):
-    """What the ranks asked for does not fit together, or can't be done. All ranks see it; the world
-    goes on.
+    """The ranks' requests do not match, or are not supported. Raised on all ranks; the world stays
+    usable.
 
     Trying again would fail again, so ``hvd.elastic.run`` does not.
     """
@@ -66,7 +66,7 @@ class HostsUpdatedInterrupt(RuntimeError):
 
 
 class WorkerReleased(SystemExit):
-    """This process is not wanted any more, e.g. because its host leaves the job.
+    """The job has released this process, e.g. because its host leaves the job.
 
     It ends the process quietly, with code 0, wherever it is raised; it is no error. `reason` is one
     line.

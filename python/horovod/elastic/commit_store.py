@@ -84,7 +84,7 @@ class Placed:
 
 
 def inherited() -> Optional[Placed]:
-    """The newest commit of the process that was here before. REQUIRES: this one has made none."""
+    """The newest commit of this process's predecessor. REQUIRES: this process has made none."""
     found = _ffi.store_newest()
     return Placed(found.address, found.number) if found else None
 

@@ -55,19 +55,19 @@ def abandon(operation: Optional[int]) -> None:
 
 
 def keep() -> None:
-    """Says that this process can restore the newest commit from now on."""
+    """Records that this process can now restore the newest commit."""
     _ffi.set_commit(_newest)
 
 
 def forget() -> None:
-    """Says that what this process can restore is no commit of the job. What is in the store counts
+    """Records that this process can restore no commit of the job. A commit in the store counts
     until it is known whether it fits."""
     if _newest > 0:
         _ffi.set_commit(0)
 
 
 def inherit(number: int) -> None:
-    """Says which commit this process has taken over from the one before it, 0: none fits."""
+    """Records the commit that this process has taken over from its predecessor; 0: none fits."""
     global _newest
     _newest = number
     _ffi.set_commit(number)

@@ -7,8 +7,8 @@ class JobCursor:
     """Counts what all ranks together have processed of an epoch, from the front of the epoch's
     order.
 
-    What is dealt to the ranks is settled by :meth:`reset` alone, which :meth:`set_epoch` and
-    :meth:`load_state_dict` call, and the elastic loop in a new world. :meth:`record_batch` only
+    Only :meth:`reset` decides which items each rank gets; :meth:`set_epoch`,
+    :meth:`load_state_dict` and, in a new world, the elastic loop call it. :meth:`record_batch` only
     counts.
 
     Attributes:
@@ -35,7 +35,7 @@ class JobCursor:
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
         """Notes that every rank has processed a batch of `batch_size` items, the same number on all
-        ranks. The last batch of an epoch may be shorter than is said here."""
+        ranks. The last batch of an epoch may be shorter than `batch_size`."""
         self.processed_num += batch_size * self.num_replicas
 
     def state_dict(self) -> dict[str, int]:
@@ -49,8 +49,8 @@ class JobCursor:
         self.reset()
 
     def reset(self) -> None:
-        """Deals out what is not processed to the ranks of the present world. Iterators made before
-        go on as they were."""
+        """Distributes the unprocessed items over the ranks of the present world. Existing iterators
+        do not change."""
         self.num_replicas = size()
         self.rank = rank()
         self._dealt_epoch = self.epoch

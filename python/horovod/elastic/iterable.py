@@ -1,5 +1,5 @@
-"""Deals out a stream of items, and what is left of an epoch again when the number of ranks
-changes."""
+"""Distribution of a stream of items over the ranks, repeated for the rest of an epoch when their
+number changes."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from horovod.elastic.cursor import JobCursor
 
 
 class ElasticIterable(JobCursor):
-    """Deals out the items of an iterable to the ranks one by one; the counterpart of
+    """Distributes the items of an iterable over the ranks one by one; the counterpart of
     :class:`horovod.elastic.sampler.ElasticSampler` for data without a length.
 
     Put it into an elastic state; call :meth:`record_batch` after each batch, before commit, and

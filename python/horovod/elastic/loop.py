@@ -1,4 +1,4 @@
-"""The loop that brings a training through changes of the world."""
+"""The loop that repeats a training function when the world changes."""
 
 import functools
 import threading
@@ -55,7 +55,7 @@ notification_manager = _NotificationManager()
 
 
 def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
-    """Returns `func`, whose first argument is a :class:`State`, made to survive changes of the
+    """Returns `func`, whose first argument is a :class:`State`, wrapped to survive changes of the
     world.
 
     The state is synchronized before the first call, and again whenever some rank of a new world

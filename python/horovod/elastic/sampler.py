@@ -1,5 +1,5 @@
-"""Deals out the samples of a dataset, and what is left of an epoch again when the number of ranks
-changes."""
+"""Distribution of a dataset's samples over the ranks, repeated for the rest of an epoch when their
+number changes."""
 
 import functools
 import math

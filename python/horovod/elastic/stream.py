@@ -142,7 +142,7 @@ def _groups(trees: Trees, tensors: Sequence[Tensor]) -> Iterator[list[_Sized]]:
 
 
 def _buffer(trees: Trees, tensor: Tensor, kind: Kind, is_root: bool) -> Tensor:
-    """The memory to send from or receive in: that of the tensor itself, if that will do."""
+    """The memory to send from or receive in: the tensor's own, if possible."""
     if is_root or trees.adapter.address(tensor) is not None:
         return trees.in_one_piece(tensor)
     return new(trees.adapter, kind)

@@ -127,7 +127,7 @@ class TensorState(ObjectState):
         return {name: handler for name, handler in self._handlers.items() if isinstance(handler, StateDictHandler)}
 
     def _others(self) -> list[StateHandler]:
-        """Handlers of kinds that are not ours."""
+        """Handlers that are no StateDictHandler: users' own."""
         return [h for h in self._handlers.values() if not isinstance(h, StateDictHandler)]
 
     def _copied(self) -> _Snapshot:

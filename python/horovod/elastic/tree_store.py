@@ -80,7 +80,7 @@ def begin(
 
 def compare(newest: Placed, values: bytes, schema: bytes, kinds: Sequence[Kind]) -> bool:
     """Begins to compare such a commit, whose tensors are going to be appended, with `newest`, the
-    last one that was sealed. False if it is another one for certain.
+    last one that was sealed. False if it certainly differs.
 
     :func:`is_same` tells in the end.
     """

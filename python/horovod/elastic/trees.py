@@ -20,7 +20,7 @@ _EARLIER_MODULES = ("horovod.torch._trees",)
 
 
 class Taken(NamedTuple):
-    """A tree taken apart; all but the tensors themselves can be sent or kept as it is."""
+    """A tree taken apart. All but the tensors can be sent or stored as it is."""
 
     schema: bytes  # the tree, pickled, with numbers instead of tensors
     kinds: list[Kind]
@@ -58,8 +58,7 @@ def places(sizes: Sequence[int]) -> tuple[list[int], int]:
 
 
 def _tensor(number: int) -> Any:
-    """What a schema calls where a tensor belongs; :func:`put_tensors` puts something in its
-    place."""
+    """The placeholder of a tensor in a schema; :func:`put_tensors` replaces it."""
     raise pickle.UnpicklingError(f"tensor {number} of a schema")
 
 
@@ -109,7 +108,7 @@ def put_tensors(schema: bytes, tensors: Sequence[Tensor]) -> Any:
 
 
 class Trees:
-    """What can be done with trees of a framework's tensors."""
+    """Operations on trees of a framework's tensors."""
 
     def __init__(self, adapter: TensorAdapter) -> None:
         self.adapter = adapter
@@ -141,7 +140,7 @@ class Trees:
         return [from_memory(memory, offset, kind) for kind, offset in zip(kinds, offsets)]
 
     def in_one_piece(self, tensor: Tensor) -> Tensor:
-        """The tensor or, unless its bytes lie one after the other in host memory, a copy."""
+        """The tensor, or a contiguous copy in host memory if it is not one already."""
         if self.adapter.address(tensor) is not None:
             return tensor
         whole = new(self.adapter, kind_of(self.adapter, tensor))
