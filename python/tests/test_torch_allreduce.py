@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import horovod.torch as hvd
-from horovod.common import prepared
+from horovod.common import prepared_collective
 from tensors_of_ranks import FLOATS, NUMBERS, ranks_sum
 
 
@@ -185,7 +185,7 @@ def test_requests_alike_but_for_one_thing_are_not_mixed_up(monkeypatch):
         for prescale, postscale in [(1.0, 1.0), (2, 1), (1, 2.0)]
     ]
     for most in (1 << 10, 5):
-        monkeypatch.setattr(prepared, "_MOST_PREPARED", most)
+        monkeypatch.setattr(prepared_collective, "_MOST_PREPARED", most)
         for shape, dtype, op, prescale, postscale in kinds * 2:
             factors = dict(prescale_factor=prescale, postscale_factor=postscale)
             want = torch.full(shape, prescale * postscale, dtype=dtype)

@@ -1,7 +1,7 @@
 """What all kinds of collectives share, whatever framework the tensors are of.
 
 A framework has one object of each kind, made with its adapter: see
-:mod:`horovod.common.collectives`. Its public functions turn their arguments into a :class:`Call`.
+:mod:`horovod.common.collective_kinds`. Its public functions turn their arguments into a :class:`Call`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from horovod import _ffi
 from horovod.common import ops, process_sets
 from horovod.common.basics import rank
-from horovod.common.collectives import check_root
+from horovod.common.collective_kinds import check_root
 from horovod.common.process_sets import ProcessSet, global_process_set
 
 

@@ -18,7 +18,7 @@ from numpy import ndarray as Array
 from horovod.common._essentials import *
 from horovod.common.collective import Call
 from horovod.common.collective import reduction as _reduction
-from horovod.common.collectives import Collectives
+from horovod.common.collective_kinds import Collectives
 from horovod.common.interface import *
 from horovod.common.interface import Average, ProcessSet, global_process_set, synchronize
 from horovod.numpy import _arrays, elastic  # noqa: F401

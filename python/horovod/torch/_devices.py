@@ -9,7 +9,7 @@ import torch.utils.dlpack
 
 from horovod import _ffi
 from horovod.common import ops
-from horovod.common.collectives import reduces_on_devices
+from horovod.common.collective_kinds import reduces_on_devices
 from horovod.common.tensors import DTYPES
 
 _runtime_takes: Optional[bool] = None  # once it was asked

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from horovod.common.collective import Call, Collective, Recording
-from horovod.common.collectives import Collectives
+from horovod.common.collective_kinds import Collectives
 from horovod.torch import _tensors
 
 

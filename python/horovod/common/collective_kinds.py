@@ -8,7 +8,7 @@ from horovod import _ffi
 from horovod.common import _process, ops
 from horovod.common.collective import Call, Collective, Fields, Recording, Requests
 from horovod.common.exceptions import HorovodRequestError
-from horovod.common.prepared import Places, PreparedCollective
+from horovod.common.prepared_collective import Places, PreparedCollective
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.tensors import Tensor, TensorAdapter, check_group, kind_of, new
 
