@@ -67,6 +67,26 @@ absl::StatusOr<std::string> Print(const PeerCredentials& credentials) {
   return text;
 }
 
+absl::Status Existing(const std::string& path, absl::string_view why) {
+  return absl::AlreadyExistsError(absl::StrCat(path, " exists already and is left alone", why));
+}
+
+// Secrets may only go into a file that no one else can read, has opened, or finds by another name.
+absl::Status CheckPrivate(int fd, const std::string& path) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return Existing(path, ": it is not a file");
+  if (info.st_uid != geteuid()) {
+    return Existing(path, absl::StrCat(": it belongs to another user (uid ", info.st_uid, ")"));
+  }
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Existing(path, absl::StrFormat(": it is open to other users (mode %04o), who may know "
+                                          "what is in it; if it is a job's, start that job anew",
+                                          info.st_mode & 07777));
+  }
+  if (info.st_nlink != 1) return Existing(path, ": it has another name too");
+  return absl::OkStatus();
+}
+
 // Whether what is in the file is `text` or its beginning.
 bool HoldsPartOf(int fd, const std::string& text) {
   std::string found(text.size() + 1, '\0');
@@ -77,6 +97,17 @@ bool HoldsPartOf(int fd, const std::string& text) {
   return !found.empty() && absl::StartsWith(text, found);
 }
 
+// Opens the file that an earlier daemon of the same job wrote, whole or not.
+absl::StatusOr<Fd> OpenAgain(const std::string& path, const std::string& text) {
+  // O_NONBLOCK: a FIFO would be waited for.
+  Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.valid()) return Existing(path, absl::StrCat(": it can't be opened: ", strerror(errno)));
+  RETURN_IF_ERROR(CheckPrivate(file.get(), path));
+  if (!HoldsPartOf(file.get(), text)) return Existing(path, "");
+  lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Write(const std::string& path,
@@ -84,11 +115,7 @@ absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Write(const std::string& p
   ASSIGN_OR_RETURN(const std::string text, Print(credentials));
   Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid() && errno == EEXIST) {
-    file.reset(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!file.valid() || !HoldsPartOf(file.get(), text)) {
-      return absl::AlreadyExistsError(absl::StrCat(path, " exists already and is left alone"));
-    }
-    lseek(file.get(), 0, SEEK_SET);
+    ASSIGN_OR_RETURN(file, OpenAgain(path, text));
   }
   if (!file.valid()) {
     return absl::InvalidArgumentError(absl::StrCat("can't create ", path, ": ", strerror(errno)));

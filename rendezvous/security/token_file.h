@@ -20,9 +20,9 @@ namespace hvd::rendezvous::security {
 class TokenFile {
  public:
   // Writes a file that only its owner can read. An existing file with these same credentials, even
-  // if truncated, is taken over.
+  // if truncated, is taken over, if it is this user's and no one else can have read it.
   // Errors:
-  //   - AlreadyExists: there is another file; it is left alone.
+  //   - AlreadyExists: there is something else; it is left alone. Says why.
   //   - InvalidArgument: it can't be made there; says why.
   static absl::StatusOr<std::unique_ptr<TokenFile>> Write(const std::string& path,
                                                           const PeerCredentials& credentials);

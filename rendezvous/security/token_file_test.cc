@@ -1,5 +1,6 @@
 #include "rendezvous/security/token_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "base/fd.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/agent.pb.h"
@@ -23,6 +25,16 @@ class TokenFileTest : public testing::Test {
     std::ostringstream text;
     text << std::ifstream(path_).rdbuf();
     return text.str();
+  }
+
+  void PutPrivate(const std::string& text) const {
+    std::ofstream(path_) << text;
+    ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
+  }
+  void ExpectLeftAlone(const std::string& why) const {
+    const absl::Status status = TokenFile::Write(path_, credentials_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), why)) << status;
   }
 
   const std::string path_ = testing::TempDir() + "/token_file_test_" + std::to_string(getpid());
@@ -52,9 +64,8 @@ TEST_F(TokenFileTest, File_IsTheOwnersAlone_AndGoesWithTheObject) {
 }
 
 TEST_F(TokenFileTest, ExistingFile_IsLeftAlone) {
-  std::ofstream(path_) << "mine";
-  const auto file = TokenFile::Write(path_, credentials_);
-  EXPECT_EQ(file.status().code(), absl::StatusCode::kAlreadyExists);
+  PutPrivate("mine");
+  ExpectLeftAlone("exists already and is left alone");
   EXPECT_EQ(Contents(), "mine");
   unlink(path_.c_str());
 }
@@ -77,9 +88,66 @@ TEST_F(TokenFileTest, FileOfTheSameJob_IsTakenOver_EvenIfCutShort) {
 }
 
 TEST_F(TokenFileTest, EmptyFile_IsNobodysAndLeftAlone) {
-  std::ofstream(path_).flush();
-  EXPECT_EQ(TokenFile::Write(path_, credentials_).status().code(),
-            absl::StatusCode::kAlreadyExists);
+  PutPrivate("");
+  ExpectLeftAlone("exists already and is left alone");
+  unlink(path_.c_str());
+}
+
+// Every token file begins so: whoever puts that there must not be given the secrets.
+TEST_F(TokenFileTest, FileThatOthersCanRead_IsLeftAlone) {
+  for (const mode_t mode : {0604, 0620, 0640, 0666}) {
+    PutPrivate("t");
+    ASSERT_EQ(chmod(path_.c_str(), mode), 0);
+    ExpectLeftAlone(absl::StrFormat("it is open to other users (mode %04o)", mode));
+    EXPECT_EQ(Contents(), "t");
+    unlink(path_.c_str());
+  }
+}
+
+TEST_F(TokenFileTest, FileOfTheSameJobThatWasOpened_IsReportedAndLeftAlone) {
+  (*TokenFile::Write(path_, credentials_))->Keep();
+  ASSERT_EQ(chmod(path_.c_str(), 0666), 0);
+  ExpectLeftAlone("who may know what is in it; if it is a job's, start that job anew");
+  unlink(path_.c_str());
+}
+
+TEST_F(TokenFileTest, AnotherUsersFile_IsLeftAlone) {
+  PutPrivate("t");
+  if (chown(path_.c_str(), 65534, 65534) == 0) {
+    ExpectLeftAlone("it belongs to another user (uid 65534)");
+    EXPECT_EQ(Contents(), "t");
+  }
+  unlink(path_.c_str());
+}
+
+TEST_F(TokenFileTest, FileWithAnotherName_IsLeftAlone) {
+  PutPrivate("t");
+  const std::string other = path_ + "_other";
+  ASSERT_EQ(link(path_.c_str(), other.c_str()), 0);
+  ExpectLeftAlone("it has another name too");
+  EXPECT_EQ(Contents(), "t");
+  unlink(other.c_str());
+  unlink(path_.c_str());
+}
+
+TEST_F(TokenFileTest, LinkToAFile_IsLeftAlone) {
+  PutPrivate("t");
+  const std::string target = path_ + "_target";
+  ASSERT_EQ(rename(path_.c_str(), target.c_str()), 0);
+  ASSERT_EQ(symlink(target.c_str(), path_.c_str()), 0);
+  ExpectLeftAlone("exists already and is left alone");
+  EXPECT_EQ(Contents(), "t");
+  unlink(path_.c_str());
+  unlink(target.c_str());
+}
+
+TEST_F(TokenFileTest, Fifo_IsLeftAlone) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const Fd planted(open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_EQ(write(planted.get(), "t", 1), 1);
+  ExpectLeftAlone("it is not a file");
+  char found[2];
+  EXPECT_EQ(read(planted.get(), found, sizeof(found)), 1) << "nothing was written into it";
   unlink(path_.c_str());
 }
 
