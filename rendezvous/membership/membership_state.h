@@ -23,6 +23,7 @@
 #include "rendezvous/membership/workers.h"
 #include "rendezvous/placement/world_plan.h"
 #include "rendezvous/policy/restart_budget.h"
+#include "rendezvous/policy/slot_health.h"
 
 namespace hvd::rendezvous::membership {
 

@@ -1,7 +1,6 @@
 #include "rendezvous/policy/restart_budget.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace hvd::rendezvous::policy {
 
@@ -17,29 +16,6 @@ int RestartBudget::Left(absl::Time now) const {
     return now - time < budget_.window;
   });
   return std::max(0, budget_.failures - static_cast<int>(in_window));
-}
-
-absl::Duration SlotHealth::Failed(const std::string& host, int slot, int free, absl::Time now) {
-  for (auto each = slots_.begin(); each != slots_.end();) {
-    each = Forgiven(each->second, now) ? slots_.erase(each) : std::next(each);
-  }
-  Slot& health = slots_[{host, slot}];
-  ++health.failures;
-  health.last = now;
-  const Cooldown range = cooldown_.value_or(Cooldown());
-  const int doublings = health.failures - 1 - (cooldown_.has_value() ? 0 : free);
-  absl::Duration rest = absl::ZeroDuration();
-  if (doublings >= 0) {
-    rest = std::min(range.longest, range.shortest * (1 << std::min(doublings, 20)));
-  }
-  health.rests_until = now + rest;
-  return rest;
-}
-
-absl::Time SlotHealth::RestsUntil(const std::string& host, int slot, absl::Time now) const {
-  const auto health = slots_.find({host, slot});
-  if (health == slots_.end() || health->second.rests_until <= now) return absl::InfinitePast();
-  return health->second.rests_until;
 }
 
 }  // namespace hvd::rendezvous::policy
