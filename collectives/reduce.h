@@ -37,11 +37,6 @@ class Reducer {
   void (*all_)(void* out, absl::Span<const void* const> sources, size_t count) = nullptr;
 };
 
-// Multiplies every element by `factor`. 16-bit floats are multiplied as float; integers as double,
-// then truncated towards zero and clamped to the type's range. Booleans keep their value unless
-// factor is 0, which makes them false.
-void Scale(void* data, size_t count, DataType type, double factor);
-
 }  // namespace hvd::collectives
 
 #endif  // COLLECTIVES_REDUCE_H_

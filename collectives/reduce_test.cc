@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/dispatch.h"
+#include "collectives/scale.h"
 #include "gtest/gtest.h"
 
 namespace hvd::collectives {

@@ -1,3 +1,5 @@
+#include "collectives/scale.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -5,7 +7,6 @@
 
 #include "collectives/dispatch.h"
 #include "collectives/float16_lanes.h"
-#include "collectives/reduce.h"
 
 namespace hvd::collectives {
 namespace {

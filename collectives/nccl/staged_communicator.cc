@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collectives/reduce.h"
+#include "collectives/scale.h"
 
 namespace hvd::collectives::nccl {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collectives/adasum/adasum.h"
-#include "collectives/reduce.h"
+#include "collectives/scale.h"
 #include "worker_runtime/engine/reduction_math.h"
 #include "worker_runtime/engine/result_layout.h"
 

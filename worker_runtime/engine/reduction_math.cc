@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "collectives/dispatch.h"
-#include "collectives/reduce.h"
+#include "collectives/scale.h"
 
 namespace hvd::worker_runtime::engine {
 namespace {

@@ -5,6 +5,7 @@
 #include "collectives/float16.h"
 #include "collectives/nccl/testing/fake_world.h"
 #include "collectives/reduce.h"
+#include "collectives/scale.h"
 
 namespace hvd::collectives::nccl {
 namespace {
