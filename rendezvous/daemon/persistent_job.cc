@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
 #include "base/status_macros.h"
-#include "rendezvous/journal/event_codec.h"
+#include "rendezvous/journal/spec_codec.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
@@ -26,7 +26,7 @@ security::PeerCredentials Get(const pb::journal::Credentials& from) {
 pb::journal::Job ToMessage(const PersistentJob& job, const policy::JobSpec& spec) {
   pb::journal::Job message;
   message.set_job_id(job.job_id);
-  *message.mutable_spec() = journal::ToMessage(spec);
+  *message.mutable_spec() = journal::ToSpecMessage(spec);
   Put(job.daemon, *message.mutable_daemon());
   Put(job.hosts, *message.mutable_hosts());
   message.set_secret_key(job.secret_key);
@@ -59,7 +59,7 @@ absl::StatusOr<PersistentJob> OpenPersistentJob(JobStore& store, const policy::J
   const pb::journal::Job& kept = *store.identity();
   const std::vector<std::string> asked_then(kept.listen().begin(), kept.listen().end());
   if (asked_then != listen ||
-      kept.spec().SerializeAsString() != journal::ToMessage(spec).SerializeAsString()) {
+      kept.spec().SerializeAsString() != journal::ToSpecMessage(spec).SerializeAsString()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--state-dir: ", store.name(), " holds the job ", kept.job_id(),
                      ", which was started with other options; give the same ones, or another "

@@ -1,4 +1,4 @@
-// The codec of events and job specs: to Protobuf messages and back.
+// The codec of events: to Protobuf messages and back.
 #ifndef RENDEZVOUS_JOURNAL_EVENT_CODEC_H_
 #define RENDEZVOUS_JOURNAL_EVENT_CODEC_H_
 
@@ -8,17 +8,14 @@
 #include "absl/time/time.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/membership/events.h"
-#include "rendezvous/policy/job_spec.h"
 
 namespace hvd::rendezvous::journal {
 
 // Lossless both ways, except that times and durations are whole nanoseconds.
 pb::journal::Event ToMessage(const membership::Event& event, absl::Time time);
-pb::journal::JobSpec ToMessage(const policy::JobSpec& spec);
 
 // nullopt: a message of an unknown kind.
 std::optional<membership::Event> FromMessage(const pb::journal::Event& message);
-policy::JobSpec FromMessage(const pb::journal::JobSpec& message);
 
 int64_t ToNanoseconds(absl::Time time);
 absl::Time TimeFromNanoseconds(int64_t nanoseconds);

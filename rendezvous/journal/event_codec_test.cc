@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
+#include "rendezvous/journal/spec_codec.h"
 
 namespace hvd::rendezvous::journal {
 namespace {
@@ -140,18 +141,18 @@ policy::JobSpec UnusualSpec() {
 }
 
 TEST(EventCodecTest, Spec_SurvivesWithAllItsFields) {
-  const pb::journal::JobSpec message = ToMessage(UnusualSpec());
+  const pb::journal::JobSpec message = ToSpecMessage(UnusualSpec());
   ExpectEveryFieldSet(message);
-  const policy::JobSpec back = FromMessage(message);
-  EXPECT_EQ(ToMessage(back).SerializeAsString(), message.SerializeAsString());
+  const policy::JobSpec back = FromSpecMessage(message);
+  EXPECT_EQ(ToSpecMessage(back).SerializeAsString(), message.SerializeAsString());
   EXPECT_EQ(back.reattach_timeout, absl::InfiniteDuration());
 }
 
 TEST(EventCodecTest, Spec_WhatIsNotThere_StaysSo) {
-  EXPECT_FALSE(FromMessage(ToMessage(policy::JobSpec())).elastic.has_value());
+  EXPECT_FALSE(FromSpecMessage(ToSpecMessage(policy::JobSpec())).elastic.has_value());
   policy::JobSpec spec;
   spec.elastic.emplace();
-  const policy::JobSpec back = FromMessage(ToMessage(spec));
+  const policy::JobSpec back = FromSpecMessage(ToSpecMessage(spec));
   ASSERT_TRUE(back.elastic.has_value());
   EXPECT_FALSE(back.elastic->reset_limit.has_value());
   EXPECT_FALSE(back.elastic->cooldown.has_value());

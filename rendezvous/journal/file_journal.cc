@@ -19,6 +19,7 @@
 #include "rendezvous/journal/batches.h"
 #include "rendezvous/journal/event_codec.h"
 #include "rendezvous/journal/record_file.h"
+#include "rendezvous/journal/spec_codec.h"
 
 namespace hvd::rendezvous::journal {
 namespace {
@@ -257,7 +258,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const os::Private
   header.set_version(kVersion);
   header.set_job_id(job_id);
   header.set_started_ns(ToNanoseconds(now));
-  *header.mutable_spec() = ToMessage(spec);
+  *header.mutable_spec() = ToSpecMessage(spec);
   auto journal = std::make_unique<FileJournalImpl>(folder, std::move(header));
   absl::StatusOr<Fd> file = folder.OpenFile(kName, O_RDWR);
   if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();

@@ -1,4 +1,4 @@
-#include <cstdint>
+#include "rendezvous/journal/spec_codec.h"
 
 #include "rendezvous/journal/event_codec.h"
 
@@ -43,7 +43,7 @@ policy::ElasticSpec Get(const pb::journal::ElasticSpec& from) {
 }  // namespace
 
 // By structured bindings, as events: a field that is added does not compile before it is kept.
-pb::journal::JobSpec ToMessage(const policy::JobSpec& spec) {
+pb::journal::JobSpec ToSpecMessage(const policy::JobSpec& spec) {
   const auto& [min_workers, max_workers, start_workers, elastic, expected_hosts, start_timeout,
                reattach_timeout, settle_time, failure_grace, encrypt_data] = spec;
   pb::journal::JobSpec message;
@@ -64,7 +64,7 @@ pb::journal::JobSpec ToMessage(const policy::JobSpec& spec) {
   return message;
 }
 
-policy::JobSpec FromMessage(const pb::journal::JobSpec& message) {
+policy::JobSpec FromSpecMessage(const pb::journal::JobSpec& message) {
   policy::JobSpec spec;
   spec.min_workers = message.min_workers();
   spec.max_workers = message.max_workers();
