@@ -14,7 +14,6 @@
 #include "absl/time/time.h"
 #include "base/ids.h"
 #include "rendezvous/placement/placement.h"
-#include "rendezvous/placement/slot_plan.h"
 
 namespace hvd::rendezvous::membership {
 

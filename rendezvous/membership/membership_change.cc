@@ -204,7 +204,8 @@ void Membership::State::StartWorkers(absl::Time now) {
   for (Worker& worker : workers) {
     if (IsLive(worker)) all.push_back(&worker);
   }
-  for (const placement::PlannedMember& member : placement::PlanWorld(ToCandidates(all), 1 << 30)) {
+  for (const placement::PlannedMember& member :
+       placement::AssignElasticRanks(ToCandidates(all), 1 << 30)) {
     Worker& worker = *all[member.candidate];
     if (workers.IndexOf(worker) < first_new) continue;
     worker.place = member.place;

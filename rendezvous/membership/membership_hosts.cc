@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/membership/membership_state.h"
 #include "rendezvous/phrases/phrases.h"
+#include "rendezvous/placement/static_ranks.h"
 
 namespace hvd::rendezvous::membership {
 
@@ -32,7 +33,7 @@ void Membership::State::StartWhenComplete() {
   started = true;
   std::vector<HostSlots> slots;
   for (const Host& host : hosts) slots.push_back(host.slots);
-  for (const auto& [on, place] : placement::PlanSlots(slots, spec.max_workers)) {
+  for (const auto& [on, place] : placement::AssignStaticRanks(slots, spec.max_workers)) {
     Worker worker;
     worker.id = WorkerId(static_cast<uint64_t>(place.rank) + 1);
     worker.host = on;

@@ -21,7 +21,7 @@
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/membership/root_cause.h"
 #include "rendezvous/membership/workers.h"
-#include "rendezvous/placement/world_plan.h"
+#include "rendezvous/placement/elastic_ranks.h"
 #include "rendezvous/policy/restart_budget.h"
 #include "rendezvous/policy/slot_health.h"
 

@@ -27,7 +27,7 @@ bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& even
   self = members.size();
   members.push_back(worker);
   for (const placement::PlannedMember& member :
-       placement::PlanWorld(ToCandidates(members), 1 << 30)) {
+       placement::AssignElasticRanks(ToCandidates(members), 1 << 30)) {
     if (member.candidate != self) continue;
     worker->place = member.place;
     effects.push_back(
@@ -130,7 +130,8 @@ void Membership::State::FormElasticWorld(absl::Time now) {
   const bool hands_over =
       std::any_of(ready->begin(), ready->end(), [this](const Worker* w) { return IsLeaving(*w); });
   const int limit = hands_over ? std::max(spec.max_workers, 2) : spec.max_workers;
-  for (const placement::PlannedMember& member : placement::PlanWorld(ToCandidates(*ready), limit)) {
+  for (const placement::PlannedMember& member :
+       placement::AssignElasticRanks(ToCandidates(*ready), limit)) {
     Worker* worker = (*ready)[member.candidate];
     sync_state = sync_state || !worker->life.member() || worker->commit != newest;
     worker->place = member.place;

@@ -15,7 +15,7 @@
 #include "rendezvous/lifecycle/worker_lifecycle.h"
 #include "rendezvous/membership/events.h"
 #include "rendezvous/membership/hosts.h"
-#include "rendezvous/placement/slot_plan.h"
+#include "rendezvous/placement/placement.h"
 
 namespace hvd::rendezvous::membership {
 

@@ -1,6 +1,8 @@
-// The placement of a worker in a world: its ranks and the sizes they count to.
+// The placement of a worker in a world: its ranks and the sizes they count to. The slots of a host.
 #ifndef RENDEZVOUS_PLACEMENT_PLACEMENT_H_
 #define RENDEZVOUS_PLACEMENT_PLACEMENT_H_
+
+#include <string>
 
 namespace hvd::rendezvous::placement {
 
@@ -12,6 +14,12 @@ struct Placement {
   int local_size = 1;
   int cross_rank = 0;  // among the hosts that have this local rank, in the order of their ranks
   int cross_size = 1;
+};
+
+// A host as placement sees it.
+struct HostSlots {
+  std::string host;  // as the user wrote it
+  int slots = 0;
 };
 
 }  // namespace hvd::rendezvous::placement

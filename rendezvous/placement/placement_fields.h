@@ -4,7 +4,6 @@
 #define RENDEZVOUS_PLACEMENT_PLACEMENT_FIELDS_H_
 
 #include "rendezvous/placement/placement.h"
-#include "rendezvous/placement/slot_plan.h"
 
 namespace hvd::rendezvous::placement {
 

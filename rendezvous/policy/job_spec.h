@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "rendezvous/placement/slot_plan.h"
+#include "rendezvous/placement/placement.h"
 
 namespace hvd::rendezvous::policy {
 

@@ -1,4 +1,4 @@
-#include "rendezvous/placement/slot_plan.h"
+#include "rendezvous/placement/static_ranks.h"
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 // "host: rank/size local_rank/local_size cross_rank/cross_size"
 std::vector<std::string> Plan(const std::vector<HostSlots>& hosts, int max_workers) {
   std::vector<std::string> lines;
-  for (const auto& [host, place] : PlanSlots(hosts, max_workers)) {
+  for (const auto& [host, place] : AssignStaticRanks(hosts, max_workers)) {
     lines.push_back(absl::StrCat(hosts[host].host, ": ", place.rank, "/", place.size, " ",
                                  place.local_rank, "/", place.local_size, " ", place.cross_rank,
                                  "/", place.cross_size));
@@ -24,28 +24,28 @@ std::vector<std::string> Plan(const std::vector<HostSlots>& hosts, int max_worke
   return lines;
 }
 
-TEST(SlotPlanTest, EqualHosts_FillInOrder) {
+TEST(StaticRanksTest, EqualHosts_FillInOrder) {
   EXPECT_THAT(Plan({{"a", 2}, {"b", 2}}, 4),
               ElementsAre("a: 0/4 0/2 0/2", "a: 1/4 1/2 0/2", "b: 2/4 0/2 1/2", "b: 3/4 1/2 1/2"));
 }
 
-TEST(SlotPlanTest, UnequalHosts_CrossRankCountsOnlyHostsThatHaveTheLocalRank) {
+TEST(StaticRanksTest, UnequalHosts_CrossRankCountsOnlyHostsThatHaveTheLocalRank) {
   EXPECT_THAT(Plan({{"a", 1}, {"b", 3}, {"c", 2}}, 6),
               ElementsAre("a: 0/6 0/1 0/3", "b: 1/6 0/3 1/3", "b: 2/6 1/3 0/2", "b: 3/6 2/3 0/1",
                           "c: 4/6 0/2 2/3", "c: 5/6 1/2 1/2"));
 }
 
-TEST(SlotPlanTest, FewerWorkersThanSlots_TheLimitIsReal) {
+TEST(StaticRanksTest, FewerWorkersThanSlots_TheLimitIsReal) {
   EXPECT_THAT(Plan({{"a", 4}, {"b", 4}}, 2), ElementsAre("a: 0/2 0/2 0/1", "a: 1/2 1/2 0/1"));
   EXPECT_THAT(Plan({{"a", 2}, {"b", 2}}, 3),
               ElementsAre("a: 0/3 0/2 0/2", "a: 1/3 1/2 0/1", "b: 2/3 0/1 1/2"));
 }
 
-TEST(SlotPlanTest, FewerSlotsThanWorkers_SizeIsWhatThereIs) {
+TEST(StaticRanksTest, FewerSlotsThanWorkers_SizeIsWhatThereIs) {
   EXPECT_THAT(Plan({{"a", 1}}, 5), ElementsAre("a: 0/1 0/1 0/1"));
 }
 
-TEST(SlotPlanTest, HostsWithoutSlots_AreSkipped) {
+TEST(StaticRanksTest, HostsWithoutSlots_AreSkipped) {
   EXPECT_THAT(Plan({{"a", 0}, {"b", -3}, {"c", 1}}, 4), ElementsAre("c: 0/1 0/1 0/1"));
   EXPECT_THAT(Plan({}, 4), IsEmpty());
   EXPECT_THAT(Plan({{"a", 2}}, 0), IsEmpty());

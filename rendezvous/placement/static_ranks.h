@@ -1,19 +1,12 @@
-// The assignment of ranks to the slots of hosts.
-#ifndef RENDEZVOUS_PLACEMENT_SLOT_PLAN_H_
-#define RENDEZVOUS_PLACEMENT_SLOT_PLAN_H_
+// The assignment of a static job's ranks to the slots of hosts.
+#ifndef RENDEZVOUS_PLACEMENT_STATIC_RANKS_H_
+#define RENDEZVOUS_PLACEMENT_STATIC_RANKS_H_
 
-#include <string>
 #include <vector>
 
 #include "rendezvous/placement/placement.h"
 
 namespace hvd::rendezvous::placement {
-
-// A host as placement sees it.
-struct HostSlots {
-  std::string host;  // as the user wrote it
-  int slots = 0;
-};
 
 struct PlacedSlot {
   int host = 0;  // index into the hosts given
@@ -23,8 +16,8 @@ struct PlacedSlot {
 // Fills the hosts in the order given and stops after `max_workers` slots; the result is in rank
 // order. Ranks run through the hosts, so the ranks of one host are neighbours. A host with no (or a
 // negative number of) slots gets no worker.
-std::vector<PlacedSlot> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers);
+std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers);
 
 }  // namespace hvd::rendezvous::placement
 
-#endif  // RENDEZVOUS_PLACEMENT_SLOT_PLAN_H_
+#endif  // RENDEZVOUS_PLACEMENT_STATIC_RANKS_H_

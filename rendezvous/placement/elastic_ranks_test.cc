@@ -1,4 +1,4 @@
-#include "rendezvous/placement/world_plan.h"
+#include "rendezvous/placement/elastic_ranks.h"
 
 #include <string>
 
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 // A line for each member: "candidate local/size cross/size".
 std::vector<std::string> Plan(const std::vector<Candidate>& candidates, int max_workers = 100) {
   std::vector<std::string> lines;
-  for (const PlannedMember& member : PlanWorld(candidates, max_workers)) {
+  for (const PlannedMember& member : AssignElasticRanks(candidates, max_workers)) {
     const Placement& place = member.place;
     EXPECT_EQ(place.rank, static_cast<int>(lines.size()));
     lines.push_back(absl::StrCat(member.candidate, " ", place.local_rank, "/", place.local_size,
@@ -24,36 +24,36 @@ std::vector<std::string> Plan(const std::vector<Candidate>& candidates, int max_
   return lines;
 }
 
-TEST(WorldPlanTest, Nobody) { EXPECT_THAT(Plan({}), IsEmpty()); }
+TEST(ElasticRanksTest, Nobody) { EXPECT_THAT(Plan({}), IsEmpty()); }
 
-TEST(WorldPlanTest, Newcomers_FollowHostsAndSlots) {
+TEST(ElasticRanksTest, Newcomers_FollowHostsAndSlots) {
   EXPECT_THAT(Plan({{0, 1}, {1, 0}, {0, 0}}), ElementsAre("2 0/2 0/2", "0 1/2 0/1", "1 0/1 1/2"));
 }
 
-TEST(WorldPlanTest, Survivors_KeepTheirOrder) {
+TEST(ElasticRanksTest, Survivors_KeepTheirOrder) {
   EXPECT_THAT(Plan({{1, 1, 3}, {0, 1, 1}, {1, 0, 2}}),
               ElementsAre("1 0/1 0/2", "2 0/2 1/2", "0 1/2 0/1"));
 }
 
-TEST(WorldPlanTest, Newcomer_TakesTheFreeSlotsLocalRank) {
+TEST(ElasticRanksTest, Newcomer_TakesTheFreeSlotsLocalRank) {
   EXPECT_THAT(Plan({{0, 0, -1}, {0, 1, 0}, {0, 2, 1}}),
               ElementsAre("1 1/3 0/1", "2 2/3 0/1", "0 0/3 0/1"));
 }
 
-TEST(WorldPlanTest, NewestCommit_Leads) {
+TEST(ElasticRanksTest, NewestCommit_Leads) {
   EXPECT_THAT(Plan({{0, 0, 0, 5}, {0, 1, 1, 5}, {1, 0, 2, 6}, {1, 1, 3, 6}}),
               ElementsAre("2 0/2 0/2", "3 1/2 0/2", "0 0/2 1/2", "1 1/2 1/2"));
 }
 
-TEST(WorldPlanTest, NewcomerWithANewerCommit_Leads) {
+TEST(ElasticRanksTest, NewcomerWithANewerCommit_Leads) {
   EXPECT_THAT(Plan({{0, 0, 0, 5}, {1, 0, -1, 6}}), ElementsAre("1 0/1 0/2", "0 0/1 1/2"));
 }
 
-TEST(WorldPlanTest, TooMany_NewcomersStayOut) {
+TEST(ElasticRanksTest, TooMany_NewcomersStayOut) {
   EXPECT_THAT(Plan({{0, 0, -1}, {0, 1, 1}, {0, 2, 0}}, 2), ElementsAre("2 1/2 0/1", "1 0/2 0/1"));
 }
 
-TEST(WorldPlanTest, HostsWithoutSurvivors_ComeLast) {
+TEST(ElasticRanksTest, HostsWithoutSurvivors_ComeLast) {
   EXPECT_THAT(Plan({{0, 0, -1}, {1, 0, 0}, {2, 0, 1}}),
               ElementsAre("1 0/1 0/3", "2 0/1 1/3", "0 0/1 2/3"));
 }

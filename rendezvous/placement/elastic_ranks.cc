@@ -1,4 +1,4 @@
-#include "rendezvous/placement/world_plan.h"
+#include "rendezvous/placement/elastic_ranks.h"
 
 #include <algorithm>
 #include <map>
@@ -61,7 +61,8 @@ void SetCrossRanks(const std::vector<Candidate>& candidates, std::vector<Planned
 
 }  // namespace
 
-std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, int max_workers) {
+std::vector<PlannedMember> AssignElasticRanks(const std::vector<Candidate>& candidates,
+                                              int max_workers) {
   std::vector<size_t> order = Choose(candidates, max_workers);
   if (order.empty()) return {};
   const size_t leader =

@@ -1,11 +1,11 @@
-#include "rendezvous/placement/slot_plan.h"
+#include "rendezvous/placement/static_ranks.h"
 
 #include <algorithm>
 #include <cstddef>
 
 namespace hvd::rendezvous::placement {
 
-std::vector<PlacedSlot> PlanSlots(const std::vector<HostSlots>& hosts, int max_workers) {
+std::vector<PlacedSlot> AssignStaticRanks(const std::vector<HostSlots>& hosts, int max_workers) {
   std::vector<PlacedSlot> plan;
   std::vector<int> hosts_with_local_rank;  // by local rank
   for (size_t host = 0; host < hosts.size(); ++host) {

@@ -1,6 +1,6 @@
-// The assignment of ranks to the members of a next world.
-#ifndef RENDEZVOUS_PLACEMENT_WORLD_PLAN_H_
-#define RENDEZVOUS_PLACEMENT_WORLD_PLAN_H_
+// The assignment of ranks to the members of an elastic job's next world, the first included.
+#ifndef RENDEZVOUS_PLACEMENT_ELASTIC_RANKS_H_
+#define RENDEZVOUS_PLACEMENT_ELASTIC_RANKS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +32,9 @@ struct PlannedMember {
 // - On a host, members of the world before keep their order (the leader apart), newcomers follow.
 // - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot takes its local
 //   rank, and with it its device, while the survivors keep theirs.
-std::vector<PlannedMember> PlanWorld(const std::vector<Candidate>& candidates, int max_workers);
+std::vector<PlannedMember> AssignElasticRanks(const std::vector<Candidate>& candidates,
+                                              int max_workers);
 
 }  // namespace hvd::rendezvous::placement
 
-#endif  // RENDEZVOUS_PLACEMENT_WORLD_PLAN_H_
+#endif  // RENDEZVOUS_PLACEMENT_ELASTIC_RANKS_H_
