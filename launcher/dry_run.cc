@@ -6,22 +6,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "rendezvous/placement/static_ranks.h"
 
 namespace hvd::launcher {
 namespace {
 
 // A line for each rank, with the workers' values of HOROVOD_RANK and the related variables.
-std::string RankTable(const std::vector<plan::PlannedHost>& hosts) {
+std::string RankTable(const plan::JobPlan& plan) {
   std::string table = "\n  rank  local_rank  local_size  cross_rank  cross_size  host\n";
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    for (int local = 0; local < hosts[i].slots; ++local) {
-      const auto has_it = [&](const plan::PlannedHost& host) { return host.slots > local; };
-      const auto here = hosts.begin() + static_cast<std::ptrdiff_t>(i);
-      absl::StrAppendFormat(
-          &table, "  %4d  %10d  %10d  %10d  %10d  %s\n", hosts[i].first_rank + local, local,
-          hosts[i].slots, std::count_if(hosts.begin(), here, has_it),
-          std::count_if(hosts.begin(), hosts.end(), has_it), hosts[i].target.host);
-    }
+  std::vector<rendezvous::placement::HostSlots> slots;
+  for (const plan::PlannedHost& host : plan.hosts) slots.push_back({host.target.host, host.slots});
+  for (const auto& [host, place] : rendezvous::placement::AssignStaticRanks(slots, plan.num_proc)) {
+    absl::StrAppendFormat(&table, "  %4d  %10d  %10d  %10d  %10d  %s\n", place.rank,
+                          place.local_rank, place.local_size, place.cross_rank, place.cross_size,
+                          slots[host].host);
   }
   return table;
 }
@@ -61,7 +59,7 @@ std::string Unchecked(const plan::JobPlan& plan) {
 
 std::string DryRunText(const plan::JobPlan& plan, const cli::Options& options) {
   std::string text = plan::PlanTable(plan);
-  if (!plan.elastic.has_value()) text += RankTable(plan.hosts);
+  if (!plan.elastic.has_value()) text += RankTable(plan);
   absl::StrAppend(&text, "\nWorking directory: ", plan.working_directory,
                   "\nThe daemon would listen on a port of the system's choice: ",
                   absl::StrJoin(plan.listen, ", "), "\n");

@@ -70,8 +70,8 @@ ALLOWED = {
         "rendezvous/security", "launcher/plan", "launcher/discovery", "launcher/spawn", "launcher/report",
     ],
     "launcher": [
-        *BASE, "base/console", "proto", "rendezvous/client", "rendezvous/reporting", "rendezvous/security", "launcher/cli",
-        "launcher/plan", "launcher/job", "launcher/report",
+        *BASE, "base/console", "proto", "rendezvous/client", "rendezvous/placement", "rendezvous/reporting", "rendezvous/security",
+        "launcher/cli", "launcher/plan", "launcher/job", "launcher/report",
     ],
     "collectives": [*BASE],
     "collectives/inproc": COLLECTIVE_BACKEND,
