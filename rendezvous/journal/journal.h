@@ -13,6 +13,8 @@
 
 namespace hvd::rendezvous::journal {
 
+// Job::Record (rendezvous/server/job.cc) decides what is appended.
+//
 // Not thread-safe. Call snapshot and Replay first, then Append, Sync and Compact.
 class Journal {
  public:

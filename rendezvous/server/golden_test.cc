@@ -21,7 +21,7 @@
 #include "proto/journal.pb.h"
 #include "rendezvous/journal/file_journal.h"
 #include "rendezvous/journal/record_file.h"
-#include "rendezvous/server/recovery.h"
+#include "rendezvous/server/saved_job.h"
 
 namespace hvd::rendezvous::server {
 namespace {

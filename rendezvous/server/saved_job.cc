@@ -1,4 +1,4 @@
-#include "rendezvous/server/recovery.h"
+#include "rendezvous/server/saved_job.h"
 
 #include <utility>
 #include <variant>

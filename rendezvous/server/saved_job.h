@@ -1,6 +1,6 @@
-// The recovery of a job from its journal.
-#ifndef RENDEZVOUS_SERVER_RECOVERY_H_
-#define RENDEZVOUS_SERVER_RECOVERY_H_
+// A job as its journal keeps it: recovered from there, and saved for it.
+#ifndef RENDEZVOUS_SERVER_SAVED_JOB_H_
+#define RENDEZVOUS_SERVER_SAVED_JOB_H_
 
 #include <memory>
 #include <optional>
@@ -34,4 +34,4 @@ std::string SaveJob(const membership::Membership& machine, const reporting::JobH
 
 }  // namespace hvd::rendezvous::server
 
-#endif  // RENDEZVOUS_SERVER_RECOVERY_H_
+#endif  // RENDEZVOUS_SERVER_SAVED_JOB_H_
