@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "collectives/dispatch.h"
 #include "collectives/scale.h"
+#include "collectives/type_dispatch.h"
 #include "gtest/gtest.h"
 
 namespace hvd::collectives {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "collectives/dispatch.h"
 #include "collectives/float16_lanes.h"
+#include "collectives/type_dispatch.h"
 
 namespace hvd::collectives {
 namespace {

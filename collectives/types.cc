@@ -1,7 +1,7 @@
 #include "collectives/types.h"
 
 #include "absl/strings/str_cat.h"
-#include "collectives/dispatch.h"
+#include "collectives/type_dispatch.h"
 
 namespace hvd::collectives {
 

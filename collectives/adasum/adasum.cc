@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "collectives/dispatch.h"
+#include "collectives/type_dispatch.h"
 
 namespace hvd::collectives::adasum {
 namespace {

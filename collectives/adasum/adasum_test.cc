@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "collectives/conformance/rank_group.h"
-#include "collectives/dispatch.h"
 #include "collectives/inproc/inproc_backend.h"
+#include "collectives/type_dispatch.h"
 #include "gtest/gtest.h"
 
 namespace hvd::collectives::adasum {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "collectives/conformance/conformance.h"
-#include "collectives/dispatch.h"
+#include "collectives/type_dispatch.h"
 
 namespace hvd::collectives::conformance {
 namespace {

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "collectives/dispatch.h"
+#include "collectives/type_dispatch.h"
 
 namespace hvd::collectives::nccl {
 namespace {

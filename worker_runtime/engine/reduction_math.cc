@@ -4,8 +4,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "collectives/dispatch.h"
 #include "collectives/scale.h"
+#include "collectives/type_dispatch.h"
 
 namespace hvd::worker_runtime::engine {
 namespace {

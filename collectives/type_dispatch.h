@@ -1,6 +1,6 @@
 // The mapping of a DataType to the C++ type that stores it: the only switch over element types.
-#ifndef COLLECTIVES_DISPATCH_H_
-#define COLLECTIVES_DISPATCH_H_
+#ifndef COLLECTIVES_TYPE_DISPATCH_H_
+#define COLLECTIVES_TYPE_DISPATCH_H_
 
 #include <cstdint>
 #include <utility>
@@ -53,4 +53,4 @@ auto Dispatch(DataType type, F&& f) {
 
 }  // namespace hvd::collectives
 
-#endif  // COLLECTIVES_DISPATCH_H_
+#endif  // COLLECTIVES_TYPE_DISPATCH_H_
