@@ -35,8 +35,9 @@ enum class DataType : int32_t {
 };
 inline constexpr int kDataTypeCount = 10;
 
-// Average is Sum followed by a division and belongs to the engine; backends have these. Bool: Sum
-// and Max are "or", Product and Min are "and". Float16 and Bfloat16 are added in float.
+// Average is Sum followed by a division and belongs to the engine (engine/reduction_math); backends
+// have these. Bool: Sum and Max are "or", Product and Min are "and". Float16 and Bfloat16 are added
+// in float.
 enum class ReduceOp : int32_t {
   kSum = 0,
   kMin = 1,

@@ -18,10 +18,8 @@ size_t Count(const negotiation::TensorSignature& signature) {
   return static_cast<size_t>(negotiation::ElementCount(signature.shape));
 }
 
-// The factor of all elements: an average is a scaled sum.
 double FactorOf(const negotiation::TensorSignature& signature, int ranks) {
-  const double scale = signature.prescale * signature.postscale;
-  return signature.reduction == negotiation::Reduction::kAverage ? scale / ranks : scale;
+  return FactorOfSum(signature.reduction, signature.prescale * signature.postscale, ranks);
 }
 
 bool CanReduce(const negotiation::TensorSignature& signature) {

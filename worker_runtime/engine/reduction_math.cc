@@ -75,6 +75,10 @@ collectives::ReduceOp ToReduceOp(negotiation::Reduction reduction) {
   return collectives::ReduceOp::kSum;
 }
 
+double FactorOfSum(negotiation::Reduction reduction, double scale, int ranks) {
+  return reduction == negotiation::Reduction::kAverage ? scale / ranks : scale;
+}
+
 void FinishReduction(void* data, size_t count, collectives::DataType type,
                      negotiation::Reduction reduction, double postscale, int ranks) {
   const bool average = reduction == negotiation::Reduction::kAverage && ranks > 1 &&
@@ -83,7 +87,7 @@ void FinishReduction(void* data, size_t count, collectives::DataType type,
     DivideIntegers(data, count, type, ranks);
     return;
   }
-  const double factor = average ? postscale / ranks : postscale;
+  const double factor = average ? FactorOfSum(reduction, postscale, ranks) : postscale;
   if (factor != 1.0) collectives::Scale(data, count, type, factor);
 }
 

@@ -12,6 +12,9 @@ namespace hvd::worker_runtime::engine {
 // The reduction that ranks compute together; an average is a sum first. REQUIRES: not Adasum.
 collectives::ReduceOp ToReduceOp(negotiation::Reduction reduction);
 
+// The factor of a sum: `scale`; of an average, divided by `ranks`.
+double FactorOfSum(negotiation::Reduction reduction, double scale, int ranks);
+
 // Multiplies by the postscale and, for an average, divides by `ranks`. Integers are truncated
 // towards zero.
 void FinishReduction(void* data, size_t count, collectives::DataType type,
