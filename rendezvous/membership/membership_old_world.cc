@@ -1,6 +1,6 @@
-// Cut-off hosts: a lost host may only be cut off, and its workers train on until their agent has
-// noticed. That has no effect while the newest world lacks a member. If the world may still be
-// complete, it must have ended before another one begins.
+// The end of the old world, when it is certain: a lost host may only be cut off, and its workers
+// train on until their agent has noticed. That has no effect while the newest world lacks a member.
+// If the world may still be complete, it must have ended before another one begins.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
