@@ -200,6 +200,22 @@ def test_state_is_restored_in_place(tmp_path):
     check(weights, numpy.full(3, 7.0))
 
 
+def test_assigned_arrays_are_rolled_back():
+    state = hvd.elastic.State(weights=numpy.zeros(3), step=0)
+    state.weights += 1
+    state.weights = state.weights + 1
+    state.save()
+    state.weights *= 5
+    state.weights = other = state.weights + 1
+    state.restore()
+    assert state.weights is other
+    check(other, numpy.full(3, 2.0))
+    for wrong in (numpy.zeros(4), numpy.zeros(3, "int64"), 1.0):
+        with pytest.raises(ValueError, match="has to stay an array of float64, shape \\(3,\\)"):
+            state.weights = wrong
+    assert state.weights is other
+
+
 def test_state_is_rank_0s_after_sync():
     rank = hvd.rank()
     state = hvd.elastic.State(weights=of_rank(rank), fixed=of_rank(rank)[:, ::2], names=[rank], step=rank)

@@ -13,6 +13,10 @@ from horovod.elastic.trees import Trees
 class StateHandler:
     """Saves, restores and synchronizes one value; a subclass per kind of value."""
 
+    #: Whether :meth:`set_value` replaces the last save. It has to if the next value may be such that
+    #: a save of the one before can't be restored into it, as with another model.
+    saves_new_value = True
+
     def __init__(self, value: Any) -> None:
         self.value = value
 
@@ -34,7 +38,8 @@ class StateHandler:
     def set_value(self, value: Any) -> None:
         """Handles another value from now on."""
         self.value = value
-        self.save()
+        if self.saves_new_value:
+            self.save()
 
 
 class StateDictHandler(StateHandler):

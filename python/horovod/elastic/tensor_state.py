@@ -89,11 +89,12 @@ class TensorState(ObjectState):
         super().__init__(**kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
         handler = self._handlers.get(name)
         if handler is not None:
             handler.set_value(value)
-            commits.forget()  # the last save is no longer that of a commit
+            if getattr(handler, "saves_new_value", True):
+                commits.forget()  # the last save is no longer that of a commit
+        super().__setattr__(name, value)
 
     def restore(self) -> None:
         for handler in self._handlers.values():

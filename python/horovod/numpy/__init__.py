@@ -92,10 +92,7 @@ def broadcast(array: Any, root_rank: int, *args: Any, **kwargs: Any) -> Array:
 
 
 def alltoall_async(
-    array: Any,
-    splits: Splits = None,
-    name: Name = None,
-    process_set: ProcessSet = global_process_set,
+    array: Any, splits: Splits = None, name: Name = None, process_set: ProcessSet = global_process_set
 ) -> int:
     """Starts an :func:`alltoall`; synchronize returns the rows and the received splits."""
     call = Call(name, process_set, False, {"splits": [splits]})

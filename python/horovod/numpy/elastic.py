@@ -19,9 +19,15 @@ _TREES = Trees(_arrays)
 
 
 class ArrayHandler(handlers.StateDictHandler):
-    """For arrays, which stay where they are: restore and sync overwrite their elements."""
+    """For arrays, which stay where they are: restore and sync overwrite their elements. Another
+    array may take their place, as in ``state.w = state.w - g``; the last save stays."""
 
-    trees = _TREES
+    trees, saves_new_value = _TREES, False
+
+    def set_value(self, value: Any) -> None:
+        if _arrays.kind(value) != _arrays.kind(self.value):
+            raise ValueError(f"It has to stay an array of {self.value.dtype}, shape {self.value.shape}.")
+        super().set_value(value)
 
     def state_dict(self) -> numpy.ndarray:
         return self.value
@@ -49,7 +55,7 @@ def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
 
 class State(TensorState):
     """``State(weights=weights, sampler=sampler, epoch=0)`` has these attributes. Arrays keep their
-    shapes; other values can be pickled. For checkpoints see its base class."""
+    shapes and types; other values can be pickled. For checkpoints see its base class."""
 
     def __init__(self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any) -> None:
         super().__init__(_TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)
