@@ -113,7 +113,7 @@ void ElasticFlags::DeclareFailures(FlagTable& flags) {
   Whole(flags, "--max-failures-in-a-row", "... without a commit in between; 0: however many (3)", 0,
         kMostWorkers, [this](int n) { options_.spec.failures_without_progress = n; });
   flags.TwoValues("--blacklist-cooldown-range", "MIN MAX",
-                  "Seconds a host is left alone after failures", [this](const std::string& text) {
+                  "Seconds a slot is left alone after failures", [this](const std::string& text) {
                     given_.push_back("--blacklist-cooldown-range");
                     ASSIGN_OR_RETURN(options_.spec.cooldown, ParseCooldown(text));
                     return absl::OkStatus();
