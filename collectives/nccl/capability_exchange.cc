@@ -83,7 +83,7 @@ std::string EncodeHello(const GroupInfo& group, const NcclHello& hello) {
   return MakeProof(group.secret, SubjectOf(group, group.rank, body)) + body;
 }
 
-absl::StatusOr<NcclUniqueId> JudgeHellos(const GroupInfo& group,
+absl::StatusOr<NcclUniqueId> CheckHellos(const GroupInfo& group,
                                          absl::Span<const std::string> hellos) {
   std::vector<NcclHello> read;
   for (size_t rank = 0; rank < hellos.size(); ++rank) {

@@ -35,7 +35,7 @@ std::string EncodeHello(const GroupInfo& group, const NcclHello& hello);
 //   - PermissionDenied: a rank does not know the epoch's secret.
 //   - Unimplemented: a rank can't take part, has another NCCL than rank 0, or the GPU of an earlier
 //     rank where not all share theirs; names it and the reason.
-absl::StatusOr<NcclUniqueId> JudgeHellos(const GroupInfo& group,
+absl::StatusOr<NcclUniqueId> CheckHellos(const GroupInfo& group,
                                          absl::Span<const std::string> hellos);
 
 }  // namespace hvd::collectives::nccl

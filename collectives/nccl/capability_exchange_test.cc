@@ -23,32 +23,32 @@ std::vector<std::string> Hellos(const NcclHello& last, const std::string& secret
           EncodeHello(Group(2, secret), last)};
 }
 
-TEST(JudgeHellos, AllCan_GivesRank0sId) {
-  const auto id = JudgeHellos(Group(1), Hellos(Able(2)));
+TEST(CheckHellos, AllCan_GivesRank0sId) {
+  const auto id = CheckHellos(Group(1), Hellos(Able(2)));
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_EQ(std::string(id->internal, sizeof(id->internal)), kId);
 }
 
-TEST(JudgeHellos, OneCannot_SaysWhichAndWhy) {
+TEST(CheckHellos, OneCannot_SaysWhichAndWhy) {
   for (int rank = 0; rank < 3; ++rank) {
     const absl::Status status =
-        JudgeHellos(Group(rank), Hellos({0, "no | driver", "", ""})).status();
+        CheckHellos(Group(rank), Hellos({0, "no | driver", "", ""})).status();
     EXPECT_EQ(status, absl::UnimplementedError("rank 2 can't use NCCL: no | driver"));
   }
 }
 
-TEST(JudgeHellos, OtherVersion_NamesBoth) {
-  EXPECT_EQ(JudgeHellos(Group(0), Hellos(Able(2, 21803))).status(),
+TEST(CheckHellos, OtherVersion_NamesBoth) {
+  EXPECT_EQ(CheckHellos(Group(0), Hellos(Able(2, 21803))).status(),
             absl::UnimplementedError("rank 2 has NCCL 2.18.3, rank 0 has 2.23.7"));
 }
 
-TEST(JudgeHellos, OneGpuTwice_NamesBothRanks) {
-  EXPECT_EQ(JudgeHellos(Group(2), Hellos(Able(1))).status(),
+TEST(CheckHellos, OneGpuTwice_NamesBothRanks) {
+  EXPECT_EQ(CheckHellos(Group(2), Hellos(Able(1))).status(),
             absl::UnimplementedError("ranks 1 and 2 use the same GPU, which NCCL 2.30.0 and later "
                                      "take if NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks"));
 }
 
-TEST(JudgeHellos, OneGpuTwice_IsRightIfAllRanksShare) {
+TEST(CheckHellos, OneGpuTwice_IsRightIfAllRanksShare) {
   for (int who_does_not = 0; who_does_not <= 3; ++who_does_not) {
     std::vector<std::string> hellos;
     for (int rank = 0; rank < 3; ++rank) {
@@ -57,35 +57,35 @@ TEST(JudgeHellos, OneGpuTwice_IsRightIfAllRanksShare) {
       hello.shares_gpus = rank != who_does_not;
       hellos.push_back(EncodeHello(Group(rank), hello));
     }
-    EXPECT_EQ(JudgeHellos(Group(0), hellos).ok(), who_does_not == 3) << who_does_not;
+    EXPECT_EQ(CheckHellos(Group(0), hellos).ok(), who_does_not == 3) << who_does_not;
   }
 }
 
-TEST(JudgeHellos, Stranger_IsRefused) {
-  EXPECT_EQ(JudgeHellos(Group(0), Hellos(Able(2), "guess")).status(),
+TEST(CheckHellos, Stranger_IsRefused) {
+  EXPECT_EQ(CheckHellos(Group(0), Hellos(Able(2), "guess")).status(),
             absl::PermissionDeniedError("rank 2 does not know this epoch's secret"));
 }
 
-TEST(JudgeHellos, HelloOfAnotherRankOrEpochOrChanged_IsRefused) {
+TEST(CheckHellos, HelloOfAnotherRankOrEpochOrChanged_IsRefused) {
   std::vector<std::string> hellos = Hellos(Able(2));
   std::swap(hellos[1], hellos[2]);
-  EXPECT_TRUE(absl::IsPermissionDenied(JudgeHellos(Group(0), hellos).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckHellos(Group(0), hellos).status()));
   GroupInfo later = Group(0);
   later.epoch = Epoch(8);
-  EXPECT_TRUE(absl::IsPermissionDenied(JudgeHellos(later, Hellos(Able(2))).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckHellos(later, Hellos(Able(2))).status()));
   for (const size_t at : {0u, 31u, 32u, 40u}) {
     hellos = Hellos(Able(2));
     hellos[0][at] ^= 1;
-    EXPECT_TRUE(absl::IsPermissionDenied(JudgeHellos(Group(1), hellos).status())) << at;
+    EXPECT_TRUE(absl::IsPermissionDenied(CheckHellos(Group(1), hellos).status())) << at;
   }
   hellos[0] = "short";
-  EXPECT_TRUE(absl::IsPermissionDenied(JudgeHellos(Group(1), hellos).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckHellos(Group(1), hellos).status()));
 }
 
-TEST(JudgeHellos, NoId_IsABug) {
+TEST(CheckHellos, NoId_IsABug) {
   std::vector<std::string> hellos = Hellos(Able(2));
   hellos[0] = EncodeHello(Group(0), {22307, "", std::string(kGpuBytes, 'x'), "short"});
-  EXPECT_EQ(JudgeHellos(Group(1), hellos).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(CheckHellos(Group(1), hellos).status().code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace

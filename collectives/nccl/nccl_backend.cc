@@ -64,7 +64,7 @@ class NcclBackend : public DeviceBackend {
     const NcclHello hello = MakeHello(group, device, &stream);
     ASSIGN_OR_RETURN(const std::vector<std::string> hellos,
                      keys.AllGather("nccl", EncodeHello(group, hello), bounds.timeout));
-    ASSIGN_OR_RETURN(const NcclUniqueId id, JudgeHellos(group, hellos));
+    ASSIGN_OR_RETURN(const NcclUniqueId id, CheckHellos(group, hellos));
     ASSIGN_OR_RETURN(
         std::shared_ptr<NcclSession> session,
         NcclSession::Connect(*find_(), std::move(stream), NcclPlace{id, group.rank, group.size},

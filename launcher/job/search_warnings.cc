@@ -7,7 +7,7 @@
 
 namespace hvd::launcher::job {
 
-std::string SearchWarnings::JudgeSuccess(absl::Time now) {
+std::string SearchWarnings::CheckSuccess(absl::Time now) {
   ever_succeeded_ = true;
   well_since_ = std::min(well_since_, now);
   if (told_.empty() || now < well_since_ + kCalm) return "";
@@ -16,7 +16,7 @@ std::string SearchWarnings::JudgeSuccess(absl::Time now) {
 }
 
 std::string SearchWarnings::Check(const absl::Status& status, absl::Time now) {
-  if (status.ok()) return JudgeSuccess(now);
+  if (status.ok()) return CheckSuccess(now);
   well_since_ = absl::InfiniteFuture();
   const std::string text(status.message());
   const auto told = told_.find(status.code());

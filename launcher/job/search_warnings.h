@@ -30,7 +30,7 @@ class SearchWarnings {
     absl::Time when;
   };
 
-  std::string JudgeSuccess(absl::Time now);
+  std::string CheckSuccess(absl::Time now);
 
   bool ever_succeeded_ = false;
   absl::Time well_since_ = absl::InfiniteFuture();
