@@ -5,17 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crypto.h"
-#include "base/os/boot_time.h"
-#include "base/os/host_identity.h"
 #include "base/os/liveness_page.h"
 #include "base/settings/runtime_settings.h"
 #include "base/status_macros.h"
-#include "collectives/gloo/gloo_backend.h"
-#include "collectives/hierarchical/hierarchical_backend.h"
-#include "collectives/inproc/inproc_backend.h"
 #include "collectives/nccl/nccl_backend.h"
-#include "collectives/shm/shm_backend.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
+#include "worker_runtime/api/backends.h"
 #include "worker_runtime/session/bootstrap.h"
 
 namespace hvd::worker_runtime::api {
@@ -72,29 +67,16 @@ std::shared_ptr<session::Session> OpenSession(const pb::WorkerBootstrap& bootstr
       rendezvous::client::GrpcRendezvousClients(bootstrap.daemon_address(), credentials, patience));
 }
 
-// Shared memory in a host, TCP across hosts.
-std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& env) {
-  return collectives::hierarchical::MakeHierarchicalBackend(
-      env.shared_memory ? os::HostIdentity() : "",
-      {env.hierarchical_allreduce, env.hierarchical_allgather}, collectives::shm::MakeShmBackend(),
-      collectives::gloo::MakeGlooBackend());
-}
-
-absl::Status NotInitialized() {
-  return absl::FailedPreconditionError("Horovod has not been initialized; use hvd.init().");
-}
-
-absl::Status NoSuchHandle(Runtime::Handle handle) {
-  return absl::NotFoundError(
-      absl::StrCat("Handle ", handle, " was not created or has been cleared."));
-}
-
 // The daemon has ended the epoch, so another one is to be had.
 bool IsDaemonsWord(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsFailedPrecondition(status);
 }
 
 }  // namespace
+
+absl::Status NotInitializedError() {
+  return absl::FailedPreconditionError("Horovod has not been initialized; use hvd.init().");
+}
 
 absl::Status ReleasedError(absl::string_view reason) {
   absl::Status status =
@@ -117,17 +99,9 @@ Runtime::Runtime(settings::RuntimeEnv env, std::shared_ptr<session::Session> ses
 absl::Status Runtime::Prepare() {
   if (prepared_) return released_;
   ASSIGN_OR_RETURN(env_, settings::ParseRuntimeEnv(settings::ReadRuntimeVariables()));
-  if (env_.agent_socket.empty()) {
-    backend_ = collectives::inproc::MakeInprocBackend();
-  } else {
-    RETURN_IF_ERROR(MeetAgent());
-    backend_ = MakeBackend(env_);
-  }
-  // Looks for NCCL when there is a tensor on a device, not before.
-  if (env_.gpu_operations) {
-    devices_ = collectives::nccl::MakeInstalledNcclBackend(
-        {env_.nccl_host_id, env_.nccl_shares_gpus, env_.nccl_is_only_way});
-  }
+  if (!env_.agent_socket.empty()) RETURN_IF_ERROR(MeetAgent());
+  backend_ = MakeBackend(env_);
+  devices_ = MakeDeviceBackend(env_);
   prepared_ = true;
   was_read_ = true;
   return absl::OkStatus();
@@ -146,8 +120,9 @@ absl::Status Runtime::MeetAgent() {
   std::unique_ptr<commit_store::CommitArena> store =
       OpenStore(std::move(answer.commit_arena), answer.bootstrap.job_id());
   // So that the world's rank 0 is one who has the newest.
-  if (store != nullptr)
-    commit_ = store->Newest().value_or(commit_store::CommitArena::Commit()).number;
+  if (store != nullptr) {
+    progress_.Restore(store->Newest().value_or(commit_store::CommitArena::Commit()).number);
+  }
   std::shared_ptr<session::Session> session = OpenSession(answer.bootstrap, env_.agent_timeout);
   absl::MutexLock lock(&mutex_);
   job_id_ = answer.bootstrap.job_id();
@@ -178,7 +153,8 @@ absl::StatusOr<session::JoinAnswer> Runtime::Ask(const control::ControlListener&
                                                  bool may_defer) {
   const std::shared_ptr<session::Session> session = this->session();
   if (session != nullptr) {
-    session::Session::JoinRequest request = TakeWord();
+    session::Session::JoinRequest request = progress_.TakeWord();
+    request.timeout = kJoinTimeout;
     request.control_port = listener.port();
     request.may_defer = may_defer;
     return session->JoinNextWorld(request);
@@ -190,37 +166,11 @@ absl::StatusOr<session::JoinAnswer> Runtime::Ask(const control::ControlListener&
   return world;
 }
 
-session::Session::JoinRequest Runtime::TakeWord() {
-  session::Session::JoinRequest request;
-  request.commit = commit_.load();
-  request.timeout = kJoinTimeout;
-  request.worked = worked_.exchange(false);
-  request.lost_steps = steps_.exchange(0);
-  const int64_t since = steps_since_.exchange(0);
-  if (since > 0) request.lost_time = os::ReadBootTime().since_boot - absl::Nanoseconds(since);
-  absl::MutexLock lock(&mutex_);
-  request.left_for = std::exchange(error_, "");
-  return request;
-}
-
 void Runtime::SetCommit(uint64_t number) {
-  commit_.store(number);
+  progress_.SetCommit(number);
   if (number == 0) return;
-  steps_.store(0);
-  steps_since_.store(absl::ToInt64Nanoseconds(os::ReadBootTime().since_boot));
   if (const std::shared_ptr<session::Session> session = this->session())
     session->NoteCommit(number);
-}
-
-void Runtime::BeginTraining() {
-  worked_.store(false);
-  steps_.store(0);
-  steps_since_.store(absl::ToInt64Nanoseconds(os::ReadBootTime().since_boot));
-}
-
-void Runtime::NoteError(const std::string& text) {
-  absl::MutexLock lock(&mutex_);
-  error_ = text;
 }
 
 absl::Status Runtime::CheckWorld() {
@@ -274,7 +224,7 @@ absl::Status Runtime::Join(bool may_defer) {
                           absl::IsInvalidArgument(world.status());
     if (is_final) return world.status();
     if (IsDaemonsWord(world.status())) continue;
-    NoteError(std::string(world.status().message()));
+    progress_.NoteError(std::string(world.status().message()));
     if (++failures >= kMostConnectFailures) return world.status();
   }
 }
@@ -308,7 +258,7 @@ absl::Status Runtime::JoinWorld() {
   absl::MutexLock init_lock(&init_mutex_);
   if (active() != nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(released_);
-  if (!place().has_value()) return NotInitialized();
+  if (!place().has_value()) return NotInitializedError();
   return Join(/*may_defer=*/false);
 }
 
@@ -332,7 +282,7 @@ void Runtime::KeepTimeline(const ActiveWorld& world) {
 
 absl::Status Runtime::StartTimeline(const std::string& path, bool mark_cycles) {
   absl::MutexLock init_lock(&init_mutex_);
-  if (!place().has_value()) return NotInitialized();
+  if (!place().has_value()) return NotInitializedError();
   if (env_.timeline.empty()) {
     return absl::InvalidArgumentError(
         "The timeline can't be started: HOROVOD_TIMELINE was not set when Horovod was initialized. "
@@ -344,7 +294,7 @@ absl::Status Runtime::StartTimeline(const std::string& path, bool mark_cycles) {
 }
 
 absl::Status Runtime::StopTimeline() {
-  if (!place().has_value()) return NotInitialized();
+  if (!place().has_value()) return NotInitializedError();
   const std::shared_ptr<ActiveWorld> world = active();
   return world == nullptr ? absl::OkStatus() : world->StopTimeline();
 }
@@ -402,133 +352,6 @@ std::optional<Runtime::Place> Runtime::place() const {
 std::shared_ptr<ActiveWorld> Runtime::active() const {
   absl::MutexLock lock(&mutex_);
   return active_;
-}
-
-absl::StatusOr<std::shared_ptr<engine::Engine>> Runtime::PrepareEngine(
-    int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures) {
-  std::shared_ptr<ActiveWorld> world = active();
-  if (world == nullptr) {
-    RETURN_IF_ERROR(JoinWorld());
-    world = active();
-    if (world == nullptr) return NotInitialized();  // shut down at this moment
-  }
-  if (process_set == 0) return world->engine();
-  return world->process_sets().Prepare(process_set, signatures);
-}
-
-absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<negotiation::SignaturePtr> signatures,
-                                                std::vector<engine::TensorMemory> memory,
-                                                int32_t process_set, bool waits) {
-  ASSIGN_OR_RETURN(std::shared_ptr<engine::Engine> engine, PrepareEngine(process_set, signatures));
-  ASSIGN_OR_RETURN(engine::Engine::Handle operation,
-                   engine->Submit(std::move(signatures), std::move(memory), waits));
-  return Pending{std::move(engine), std::move(operation)};
-}
-
-TaskThread* Runtime::callbacks() const {
-  absl::MutexLock lock(&mutex_);
-  const bool is_there = callbacks_ != nullptr && callbacks_->BelongsToThisProcess();
-  return is_there ? callbacks_.get() : nullptr;
-}
-
-TaskThread& Runtime::StartCallbacks() {
-  absl::MutexLock lock(&mutex_);
-  // A forked child's is its parent's.
-  if (callbacks_ != nullptr && !callbacks_->BelongsToThisProcess()) (void)callbacks_.release();
-  if (callbacks_ == nullptr) callbacks_ = std::make_unique<TaskThread>();
-  return *callbacks_;
-}
-
-absl::Status Runtime::SubmitThen(std::vector<engine::TensorRequest> requests, int32_t process_set,
-                                 Done done) {
-  std::vector<negotiation::SignaturePtr> signatures;
-  std::vector<engine::TensorMemory> memory;
-  engine::SplitRequests(std::move(requests), signatures, memory);
-  ASSIGN_OR_RETURN(std::shared_ptr<engine::Engine> engine, PrepareEngine(process_set, signatures));
-  auto call = [this, done = std::move(done)](const Pending& pending) {
-    const absl::Status& status = pending.operation->status;
-    if (status.ok()) NoteWork();
-    done(Keep(pending), status);
-  };
-  // The engine's thread hands the engine over: were it the last to have it, it would wait for its
-  // own end.
-  auto then = [engine, call,
-               &callbacks = StartCallbacks()](engine::Engine::Handle operation) mutable {
-    callbacks.Add([call = std::move(call),
-                   pending = Pending{std::move(engine), std::move(operation)}] { call(pending); });
-  };
-  return engine->SubmitThen(std::move(signatures), std::move(memory), std::move(then));
-}
-
-absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<negotiation::SignaturePtr> signatures,
-                                                std::vector<engine::TensorMemory> memory,
-                                                int32_t process_set, bool waits) {
-  ASSIGN_OR_RETURN(Pending pending,
-                   Start(std::move(signatures), std::move(memory), process_set, waits));
-  if (waits) pending.WaitAWhile();
-  return Keep(std::move(pending));
-}
-
-Runtime::Handle Runtime::Keep(Pending pending) {
-  absl::MutexLock lock(&mutex_);
-  pending_.emplace(next_handle_, std::move(pending));
-  return next_handle_++;
-}
-
-absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<engine::TensorRequest> requests,
-                                                int32_t process_set, bool waits) {
-  std::vector<negotiation::SignaturePtr> signatures;
-  std::vector<engine::TensorMemory> memory;
-  engine::SplitRequests(std::move(requests), signatures, memory);
-  return Submit(std::move(signatures), std::move(memory), process_set, waits);
-}
-
-absl::StatusOr<Runtime::Pending> Runtime::Find(Handle handle) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = pending_.find(handle);
-  if (found == pending_.end()) return NoSuchHandle(handle);
-  return found->second;
-}
-
-absl::StatusOr<Runtime::Pending> Runtime::Take(Handle handle) {
-  absl::MutexLock lock(&mutex_);
-  const auto found = pending_.find(handle);
-  if (found == pending_.end()) return NoSuchHandle(handle);
-  Pending pending = std::move(found->second);
-  pending_.erase(found);
-  return pending;
-}
-
-absl::StatusOr<bool> Runtime::Poll(Handle handle) {
-  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
-  return pending.operation->done.done();
-}
-
-absl::Status Runtime::Wait(Handle handle) {
-  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
-  RETURN_IF_ERROR(pending.Wait());
-  NoteWork();
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> Runtime::WaitAWhile(Handle handle) {
-  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
-  return pending.WaitAWhile();
-}
-
-absl::StatusOr<const std::vector<engine::TensorResult>*> Runtime::Results(Handle handle) {
-  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
-  return &pending.operation->results;
-}
-
-absl::Status Runtime::Finish(absl::Span<const Handle> handles) {
-  absl::Status status;
-  for (Handle handle : handles) {
-    const absl::StatusOr<Pending> pending = Take(handle);
-    status.Update(pending.ok() ? pending->Wait() : pending.status());
-  }
-  if (status.ok() && !handles.empty()) NoteWork();
-  return status;
 }
 
 void Runtime::ReportFailure(const std::string& message, bool caused_by_peer) {

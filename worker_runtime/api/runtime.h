@@ -21,11 +21,15 @@
 #include "base/task_thread.h"
 #include "collectives/backend.h"
 #include "worker_runtime/api/active_world.h"
+#include "worker_runtime/api/training_progress.h"
 #include "worker_runtime/commit_store/commit_arena.h"
 #include "worker_runtime/engine/engine.h"
 #include "worker_runtime/session/rendezvous_session.h"
 
 namespace hvd::worker_runtime::api {
+
+// The error of calls that need Init first.
+absl::Status NotInitializedError();
 
 // The error of a worker that is no longer wanted and is to exit with 0.
 absl::Status ReleasedError(absl::string_view reason);
@@ -64,11 +68,11 @@ class Runtime {
   // See hvd_set_commit.
   void SetCommit(uint64_t number);
   // See hvd_begin_training, hvd_count_step and hvd_note_error.
-  void BeginTraining();
-  void CountStep() { steps_.fetch_add(1, std::memory_order_relaxed); }
-  void NoteError(const std::string& text);
+  void BeginTraining() { progress_.BeginTraining(); }
+  void CountStep() { progress_.CountStep(); }
+  void NoteError(const std::string& text) { progress_.NoteError(text); }
   // Records that an operation was completed.
-  void NoteWork() { worked_.store(true, std::memory_order_relaxed); }
+  void NoteWork() { progress_.NoteWork(); }
   // See hvd_check_world and hvd_confirm_world.
   absl::Status CheckWorld();
   absl::Status ConfirmWorld();
@@ -173,8 +177,6 @@ class Runtime {
   absl::Status Join(bool may_defer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   absl::StatusOr<session::JoinAnswer> Ask(const control::ControlListener& listener, bool may_defer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
-  // The report on the world that was left, once.
-  session::Session::JoinRequest TakeWord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   void KeepTimeline(const ActiveWorld& world) ABSL_EXCLUSIVE_LOCKS_REQUIRED(init_mutex_);
   // Shutdown, without the callbacks of operations in flight.
   absl::Status LeaveForGood();
@@ -202,11 +204,8 @@ class Runtime {
   // nullptr: the runtime does not handle device tensors
   std::shared_ptr<collectives::DeviceBackend> devices_ ABSL_GUARDED_BY(init_mutex_);
 
-  std::atomic<uint64_t> commit_{0};
-  std::atomic<bool> left_well_{false};   // the newest world, and the daemon knows
-  std::atomic<bool> worked_{false};      // since training began
-  std::atomic<uint64_t> steps_{0};       // since then, or since the newest commit
-  std::atomic<int64_t> steps_since_{0};  // nanoseconds after the machine's start
+  TrainingProgress progress_;
+  std::atomic<bool> left_well_{false};  // the newest world, and the daemon knows
 
   mutable absl::Mutex mutex_;
   // The thread that calls callbacks; made at the first one. Before the worlds, whose operations use
@@ -218,7 +217,6 @@ class Runtime {
   std::unique_ptr<commit_store::CommitArena> store_ ABSL_GUARDED_BY(mutex_);
   Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);
   int stack_signal_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::string error_ ABSL_GUARDED_BY(mutex_);  // for which the world is about to be left
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);
   std::optional<session::DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Handle, Pending> pending_ ABSL_GUARDED_BY(mutex_);

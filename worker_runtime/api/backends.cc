@@ -1,0 +1,26 @@
+#include "worker_runtime/api/backends.h"
+
+#include "base/os/host_identity.h"
+#include "collectives/gloo/gloo_backend.h"
+#include "collectives/hierarchical/hierarchical_backend.h"
+#include "collectives/inproc/inproc_backend.h"
+#include "collectives/nccl/nccl_backend.h"
+#include "collectives/shm/shm_backend.h"
+
+namespace hvd::worker_runtime::api {
+
+std::unique_ptr<collectives::Backend> MakeBackend(const settings::RuntimeEnv& env) {
+  if (env.agent_socket.empty()) return collectives::inproc::MakeInprocBackend();
+  return collectives::hierarchical::MakeHierarchicalBackend(
+      env.shared_memory ? os::HostIdentity() : "",
+      {env.hierarchical_allreduce, env.hierarchical_allgather}, collectives::shm::MakeShmBackend(),
+      collectives::gloo::MakeGlooBackend());
+}
+
+std::shared_ptr<collectives::DeviceBackend> MakeDeviceBackend(const settings::RuntimeEnv& env) {
+  if (!env.gpu_operations) return nullptr;
+  return collectives::nccl::MakeInstalledNcclBackend(
+      {env.nccl_host_id, env.nccl_shares_gpus, env.nccl_is_only_way});
+}
+
+}  // namespace hvd::worker_runtime::api

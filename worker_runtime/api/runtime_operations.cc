@@ -1,0 +1,145 @@
+// Runtime's operations: submitted to a world's engine or a process set's, and known by numbers.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "worker_runtime/api/runtime.h"
+
+namespace hvd::worker_runtime::api {
+namespace {
+
+absl::Status NoSuchHandle(Runtime::Handle handle) {
+  return absl::NotFoundError(
+      absl::StrCat("Handle ", handle, " was not created or has been cleared."));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<engine::Engine>> Runtime::PrepareEngine(
+    int32_t process_set, std::vector<negotiation::SignaturePtr>& signatures) {
+  std::shared_ptr<ActiveWorld> world = active();
+  if (world == nullptr) {
+    RETURN_IF_ERROR(JoinWorld());
+    world = active();
+    if (world == nullptr) return NotInitializedError();  // shut down at this moment
+  }
+  if (process_set == 0) return world->engine();
+  return world->process_sets().Prepare(process_set, signatures);
+}
+
+absl::StatusOr<Runtime::Pending> Runtime::Start(std::vector<negotiation::SignaturePtr> signatures,
+                                                std::vector<engine::TensorMemory> memory,
+                                                int32_t process_set, bool waits) {
+  ASSIGN_OR_RETURN(std::shared_ptr<engine::Engine> engine, PrepareEngine(process_set, signatures));
+  ASSIGN_OR_RETURN(engine::Engine::Handle operation,
+                   engine->Submit(std::move(signatures), std::move(memory), waits));
+  return Pending{std::move(engine), std::move(operation)};
+}
+
+TaskThread* Runtime::callbacks() const {
+  absl::MutexLock lock(&mutex_);
+  const bool is_there = callbacks_ != nullptr && callbacks_->BelongsToThisProcess();
+  return is_there ? callbacks_.get() : nullptr;
+}
+
+TaskThread& Runtime::StartCallbacks() {
+  absl::MutexLock lock(&mutex_);
+  // A forked child's is its parent's.
+  if (callbacks_ != nullptr && !callbacks_->BelongsToThisProcess()) (void)callbacks_.release();
+  if (callbacks_ == nullptr) callbacks_ = std::make_unique<TaskThread>();
+  return *callbacks_;
+}
+
+absl::Status Runtime::SubmitThen(std::vector<engine::TensorRequest> requests, int32_t process_set,
+                                 Done done) {
+  std::vector<negotiation::SignaturePtr> signatures;
+  std::vector<engine::TensorMemory> memory;
+  engine::SplitRequests(std::move(requests), signatures, memory);
+  ASSIGN_OR_RETURN(std::shared_ptr<engine::Engine> engine, PrepareEngine(process_set, signatures));
+  auto call = [this, done = std::move(done)](const Pending& pending) {
+    const absl::Status& status = pending.operation->status;
+    if (status.ok()) NoteWork();
+    done(Keep(pending), status);
+  };
+  // The engine's thread hands the engine over: were it the last to have it, it would wait for its
+  // own end.
+  auto then = [engine, call,
+               &callbacks = StartCallbacks()](engine::Engine::Handle operation) mutable {
+    callbacks.Add([call = std::move(call),
+                   pending = Pending{std::move(engine), std::move(operation)}] { call(pending); });
+  };
+  return engine->SubmitThen(std::move(signatures), std::move(memory), std::move(then));
+}
+
+absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<negotiation::SignaturePtr> signatures,
+                                                std::vector<engine::TensorMemory> memory,
+                                                int32_t process_set, bool waits) {
+  ASSIGN_OR_RETURN(Pending pending,
+                   Start(std::move(signatures), std::move(memory), process_set, waits));
+  if (waits) pending.WaitAWhile();
+  return Keep(std::move(pending));
+}
+
+Runtime::Handle Runtime::Keep(Pending pending) {
+  absl::MutexLock lock(&mutex_);
+  pending_.emplace(next_handle_, std::move(pending));
+  return next_handle_++;
+}
+
+absl::StatusOr<Runtime::Handle> Runtime::Submit(std::vector<engine::TensorRequest> requests,
+                                                int32_t process_set, bool waits) {
+  std::vector<negotiation::SignaturePtr> signatures;
+  std::vector<engine::TensorMemory> memory;
+  engine::SplitRequests(std::move(requests), signatures, memory);
+  return Submit(std::move(signatures), std::move(memory), process_set, waits);
+}
+
+absl::StatusOr<Runtime::Pending> Runtime::Find(Handle handle) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = pending_.find(handle);
+  if (found == pending_.end()) return NoSuchHandle(handle);
+  return found->second;
+}
+
+absl::StatusOr<Runtime::Pending> Runtime::Take(Handle handle) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = pending_.find(handle);
+  if (found == pending_.end()) return NoSuchHandle(handle);
+  Pending pending = std::move(found->second);
+  pending_.erase(found);
+  return pending;
+}
+
+absl::StatusOr<bool> Runtime::Poll(Handle handle) {
+  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
+  return pending.operation->done.done();
+}
+
+absl::Status Runtime::Wait(Handle handle) {
+  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
+  RETURN_IF_ERROR(pending.Wait());
+  NoteWork();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Runtime::WaitAWhile(Handle handle) {
+  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
+  return pending.WaitAWhile();
+}
+
+absl::StatusOr<const std::vector<engine::TensorResult>*> Runtime::Results(Handle handle) {
+  ASSIGN_OR_RETURN(const Pending pending, Find(handle));
+  return &pending.operation->results;
+}
+
+absl::Status Runtime::Finish(absl::Span<const Handle> handles) {
+  absl::Status status;
+  for (Handle handle : handles) {
+    const absl::StatusOr<Pending> pending = Take(handle);
+    status.Update(pending.ok() ? pending->Wait() : pending.status());
+  }
+  if (status.ok() && !handles.empty()) NoteWork();
+  return status;
+}
+
+}  // namespace hvd::worker_runtime::api

@@ -1,0 +1,45 @@
+#include "worker_runtime/api/training_progress.h"
+
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/os/boot_time.h"
+
+namespace hvd::worker_runtime::api {
+namespace {
+
+int64_t NanosecondsSinceBoot() { return absl::ToInt64Nanoseconds(os::ReadBootTime().since_boot); }
+
+}  // namespace
+
+void TrainingProgress::BeginTraining() {
+  worked_.store(false);
+  steps_.store(0);
+  steps_since_.store(NanosecondsSinceBoot());
+}
+
+void TrainingProgress::SetCommit(uint64_t number) {
+  commit_.store(number);
+  if (number == 0) return;
+  steps_.store(0);
+  steps_since_.store(NanosecondsSinceBoot());
+}
+
+void TrainingProgress::NoteError(const std::string& text) {
+  absl::MutexLock lock(&mutex_);
+  error_ = text;
+}
+
+session::Session::JoinRequest TrainingProgress::TakeWord() {
+  session::Session::JoinRequest request;
+  request.commit = commit_.load();
+  request.worked = worked_.exchange(false);
+  request.lost_steps = steps_.exchange(0);
+  const int64_t since = steps_since_.exchange(0);
+  if (since > 0) request.lost_time = absl::Nanoseconds(NanosecondsSinceBoot() - since);
+  absl::MutexLock lock(&mutex_);
+  request.left_for = std::exchange(error_, "");
+  return request;
+}
+
+}  // namespace hvd::worker_runtime::api
