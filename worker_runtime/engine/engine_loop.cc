@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "worker_runtime/engine/float_mode_guard.h"
 #include "worker_runtime/negotiation/message_codec.h"
 #include "worker_runtime/negotiation/message_sizes.h"
 
@@ -18,8 +17,6 @@ namespace {
 constexpr absl::Duration kLeavePatience = absl::Seconds(5);
 // A rank that has nothing to say acknowledges plans with evictions all the same, now and then.
 constexpr int kMostUnacknowledgedEvictions = 64;
-// So often the engine's thread looks while others take turns.
-constexpr absl::Duration kWatchTime = absl::Milliseconds(2);
 
 negotiation::CoordinatorOptions ToCoordinatorOptions(
     const EngineOptions& options, const collectives::Communicator& communicator) {
@@ -89,74 +86,6 @@ void EngineLoop::Abort(const absl::Status& reason) {
   communicator_.Abort(reason.message());
   devices_.Abort(reason.message());
   Wake();
-}
-
-void EngineLoop::Run() {
-  const FloatModeGuard standard;  // threads inherit how floats are computed with
-  while (true) {
-    const absl::Duration sleep = TakeTurn();
-    if (sleep > absl::ZeroDuration()) control_->AwaitWake(sleep);
-    absl::MutexLock lock(&turn_);
-    if (has_ended_) return;
-  }
-}
-
-absl::Duration EngineLoop::TakeTurn() {
-  absl::MutexLock lock(&turn_);
-  control_->StayAwake();
-  if (failed_.ok()) failed_ = RunCycle();
-  if (!failed_.ok()) {
-    End(failed_);
-    has_ended_ = true;
-    return absl::ZeroDuration();
-  }
-  absl::Duration sleep = ReceiveTimeout();
-  const absl::Time now = Clock::Real().Now();
-  const bool others_take_turns = now < helped_at_ + 2 * kWatchTime;
-  if (others_take_turns) sleep = std::min(sleep, kWatchTime);
-  sleeps_until_ = now + sleep;
-  if (sleep == absl::ZeroDuration() || !control_->PrepareSleep()) return absl::ZeroDuration();
-  if (others_take_turns && queue_.IsEmpty()) control_->TakeOver();  // see HandOver
-  return sleep;
-}
-
-void EngineLoop::Hurry() {
-  somebody_waits_.store(true);
-  Wake();
-}
-
-void EngineLoop::Help(const Completion& done) {
-  // As long as a wake-up takes.
-  constexpr absl::Duration kPatience = absl::Microseconds(50);
-  somebody_waits_.store(true);
-  const bool is_kept_back = queue_.TakeNewBy(absl::ZeroDuration()) != absl::InfiniteFuture();
-  if (!control_->WaitsCheaply() || !turn_.TryLock()) {
-    if (is_kept_back) Wake();
-    return;
-  }
-  const FloatModeGuard standard;
-  control_->TakeOver();
-  while (failed_.ok()) {
-    failed_ = RunCycle();
-    if (!failed_.ok() || done.done()) break;
-    failed_ = FillInbox(kPatience);
-    if (!failed_.ok() || !inbox_.empty()) continue;
-    failed_ = RunCycle();  // a wake-up for the engine's thread may have come to us
-    break;
-  }
-  HandOver();
-  turn_.Unlock();
-}
-
-// What is left to be done, and at what time, is the engine's thread's.
-void EngineLoop::HandOver() {
-  const absl::Time now = Clock::Real().Now();
-  helped_at_ = now;
-  // What peers say while nothing is in flight here can wait until it looks by itself, and they need
-  // not wake it: mostly they are a step ahead of us.
-  if (failed_.ok() && sleeps_until_ <= now + kWatchTime && queue_.IsEmpty()) return;
-  const bool is_due = !failed_.ok() || now + ReceiveTimeout() < sleeps_until_;
-  if (!control_->PrepareSleep() || is_due) Wake();
 }
 
 void EngineLoop::End(absl::Status status) {
