@@ -7,7 +7,7 @@
 #include "absl/synchronization/barrier.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/api/process_sets_fixture.h"
+#include "worker_runtime/api/testing/process_sets_fixture.h"
 
 namespace hvd::worker_runtime::api {
 namespace {

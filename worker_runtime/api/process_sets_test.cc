@@ -8,7 +8,7 @@
 #include "collectives/gloo/gloo_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/api/process_sets_fixture.h"
+#include "worker_runtime/api/testing/process_sets_fixture.h"
 
 namespace hvd::worker_runtime::api {
 namespace {

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/settings/runtime_env.h"
 #include "collectives/gloo/gloo_backend.h"
-#include "worker_runtime/api/fake_daemon.h"
 #include "worker_runtime/api/runtime.h"
+#include "worker_runtime/api/testing/fake_daemon.h"
 
 namespace hvd::worker_runtime::api {
 namespace {

@@ -15,7 +15,7 @@
 #include "collectives/inproc/inproc_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/api/fake_daemon.h"
+#include "worker_runtime/api/testing/fake_daemon.h"
 
 namespace hvd::worker_runtime::api {
 namespace {

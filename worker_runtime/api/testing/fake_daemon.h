@@ -1,6 +1,6 @@
 // A fake rendezvous daemon in memory, for tests: it follows the test's calls and decides nothing.
-#ifndef WORKER_RUNTIME_API_FAKE_DAEMON_H_
-#define WORKER_RUNTIME_API_FAKE_DAEMON_H_
+#ifndef WORKER_RUNTIME_API_TESTING_FAKE_DAEMON_H_
+#define WORKER_RUNTIME_API_TESTING_FAKE_DAEMON_H_
 
 #include <cstdint>
 #include <deque>
@@ -78,4 +78,4 @@ class FakeDaemon {
 
 }  // namespace hvd::worker_runtime::api
 
-#endif  // WORKER_RUNTIME_API_FAKE_DAEMON_H_
+#endif  // WORKER_RUNTIME_API_TESTING_FAKE_DAEMON_H_

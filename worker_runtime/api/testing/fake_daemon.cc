@@ -1,4 +1,4 @@
-#include "worker_runtime/api/fake_daemon.h"
+#include "worker_runtime/api/testing/fake_daemon.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // A fixture for tests of process sets: a world of threads.
-#ifndef WORKER_RUNTIME_API_PROCESS_SETS_FIXTURE_H_
-#define WORKER_RUNTIME_API_PROCESS_SETS_FIXTURE_H_
+#ifndef WORKER_RUNTIME_API_TESTING_PROCESS_SETS_FIXTURE_H_
+#define WORKER_RUNTIME_API_TESTING_PROCESS_SETS_FIXTURE_H_
 
 #include <atomic>
 #include <functional>
@@ -13,9 +13,9 @@
 #include "base/settings/runtime_env.h"
 #include "collectives/gloo/gloo_backend.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/api/fake_daemon.h"
 #include "worker_runtime/api/process_sets.h"
 #include "worker_runtime/api/runtime.h"
+#include "worker_runtime/api/testing/fake_daemon.h"
 
 namespace hvd::worker_runtime::api {
 
@@ -98,4 +98,4 @@ class ProcessSetsTest : public ::testing::Test {
 
 }  // namespace hvd::worker_runtime::api
 
-#endif  // WORKER_RUNTIME_API_PROCESS_SETS_FIXTURE_H_
+#endif  // WORKER_RUNTIME_API_TESTING_PROCESS_SETS_FIXTURE_H_
