@@ -13,29 +13,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "base/settings/runtime_env.h"
-#include "collectives/gloo/gloo_backend.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/api/runtime.h"
-#include "worker_runtime/api/testing/fake_daemon.h"
+#include "worker_runtime/api/testing/runtime_fixture.h"
 
 namespace hvd::worker_runtime::api {
 namespace {
 
 using negotiation::OpKind;
 using ::testing::ElementsAre;
-
-engine::TensorRequest Request(OpKind op, const std::string& name,
-                              std::vector<float>* data = nullptr) {
-  engine::TensorRequest request;
-  request.op = op;
-  request.name = name;
-  if (data == nullptr) return request;
-  request.shape = {static_cast<int64_t>(data->size())};
-  request.input = request.output = data->data();
-  return request;
-}
 
 bool HoldsInAChild(const std::function<bool()>& condition) {
   const pid_t child = fork();
@@ -229,34 +217,9 @@ TEST_F(LoneCallbacksTest, ForkedChild_LeavesWhileTheParentsCallbackRuns_DoesNotW
   EXPECT_EQ(worker_.Shutdown(), absl::OkStatus());
 }
 
-// Workers of one elastic job in one process, as in runtime_test.
-class CallbacksTest : public ::testing::Test {
+class CallbacksTest : public WorkersTest {
  protected:
-  void StartWorkers(int count) {
-    daemon_.SetSize(count);
-    for (int i = 0; i < count; ++i) {
-      const session::WorkerStanding standing{WorkerId(10 + i), "127.0.0.1", /*elastic=*/true,
-                                             absl::Seconds(1)};
-      workers_.push_back(std::make_unique<Runtime>(
-          settings::RuntimeEnv(),
-          std::make_shared<session::Session>(standing, Incarnation(i + 1), daemon_.NewClients()),
-          collectives::gloo::MakeGlooBackend()));
-    }
-    calls_ = std::vector<Calls>(count);
-    OnEach([](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
-  }
-
-  void OnEach(const std::function<void(int, Runtime&)>& f) {
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      threads.emplace_back([&, i] { f(static_cast<int>(i), *workers_[i]); });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  FakeDaemon daemon_{2};
-  std::vector<Calls> calls_;
-  std::vector<std::unique_ptr<Runtime>> workers_;
+  std::vector<Calls> calls_{3};  // of each rank
 };
 
 // Nobody waits for any operation: the engines' threads do all the work.
@@ -274,10 +237,10 @@ TEST_F(CallbacksTest, SubmitThen_ManyInFlight_EachIsCalledOnceInTheSameOrderOnAl
     for (const std::vector<float>& of_operation : data) EXPECT_THAT(of_operation, ElementsAre(2));
     EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
   });
-  for (const Calls& calls : calls_) {
-    for (const absl::Status& status : calls.statuses()) EXPECT_EQ(status, absl::OkStatus());
-    EXPECT_EQ(calls.numbers().size(), kOperations);
-    EXPECT_EQ(calls.numbers(), calls_[0].numbers());
+  for (int rank : {0, 1}) {
+    for (const absl::Status& status : calls_[rank].statuses()) EXPECT_EQ(status, absl::OkStatus());
+    EXPECT_EQ(calls_[rank].numbers().size(), kOperations);
+    EXPECT_EQ(calls_[rank].numbers(), calls_[0].numbers());
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST_F(ProcessSetsTest, Remove_FailsWhatIsInFlightThereOnlyAndGivesNoIdAgain) {
-  Start(2);
+  StartWorkers(2);
   const int32_t set = AddOnAll({0}), other = AddOnAll({1});
   OnEach([&](int rank, Runtime& worker) {
     // Waits for nobody but may not have begun.
@@ -31,7 +31,7 @@ TEST_F(ProcessSetsTest, Remove_FailsWhatIsInFlightThereOnlyAndGivesNoIdAgain) {
     if (rank == 0) {
       worker.Wait(*handle).IgnoreError();
       worker.Release(*handle);
-      EXPECT_EQ(RunOn(worker, set, Bare(negotiation::OpKind::kBarrier)).code(),
+      EXPECT_EQ(RunOn(worker, Bare(negotiation::OpKind::kBarrier), set).code(),
                 absl::StatusCode::kInvalidArgument);
     } else {
       EXPECT_EQ(SumOfRanks(worker, other), 1);
@@ -43,7 +43,7 @@ TEST_F(ProcessSetsTest, Remove_FailsWhatIsInFlightThereOnlyAndGivesNoIdAgain) {
 }
 
 TEST_F(ProcessSetsTest, Remove_AnOperationWaitsForAMember_ItFailsAndTheWorldGoesOn) {
-  Start(3);
+  StartWorkers(3);
   const int32_t set = AddOnAll({0, 2});
   OnEach([&](int rank, Runtime& worker) {
     std::vector<float> data{1};
@@ -59,7 +59,7 @@ TEST_F(ProcessSetsTest, Remove_AnOperationWaitsForAMember_ItFailsAndTheWorldGoes
 }
 
 TEST_F(ProcessSetsTest, Submit_ASetBreaks_EverythingOnAllRanksFailsForTheSameReason) {
-  Start(3);
+  StartWorkers(3);
   const int32_t broken = AddOnAll({0, 1}), other = AddOnAll({0, 2});
   absl::Barrier* const all_wait = new absl::Barrier(3);
   OnEach([&](int rank, Runtime& worker) {
@@ -76,7 +76,7 @@ TEST_F(ProcessSetsTest, Submit_ASetBreaks_EverythingOnAllRanksFailsForTheSameRea
               Bare(negotiation::OpKind::kBarrier))};
       (*worker.active()->process_sets().Prepare(broken, requests))
           ->Abort(absl::UnavailableError("the cable was cut"));
-      EXPECT_THAT(Message(RunOn(worker, broken, Bare(negotiation::OpKind::kBarrier))),
+      EXPECT_THAT(Message(RunOn(worker, Bare(negotiation::OpKind::kBarrier), broken)),
                   HasSubstr("the cable was cut"));
       return;
     }
@@ -88,14 +88,14 @@ TEST_F(ProcessSetsTest, Submit_ASetBreaks_EverythingOnAllRanksFailsForTheSameRea
 }
 
 TEST_F(ProcessSetsTest, Shutdown_OfOneRank_EndsWhatTheOthersWaitForInSets) {
-  Start(3);
+  StartWorkers(3);
   const int32_t set = AddOnAll({0, 1});
   OnEach([&](int rank, Runtime& worker) {
     std::vector<float> data{1};
     if (rank == 1) {
       EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
     } else if (rank == 0) {
-      const absl::Status status = RunOn(worker, set, AllReduceOf(data));
+      const absl::Status status = RunOn(worker, AllReduceOf(data), set);
       EXPECT_THAT(Message(status), HasSubstr("Horovod has been shut down."));
     } else {
       // A registration, too.
@@ -109,7 +109,7 @@ TEST_F(ProcessSetsTest, Shutdown_OfOneRank_EndsWhatTheOthersWaitForInSets) {
 TEST_F(ProcessSetsTest, Shutdown_AfterABarrier_BreaksNobodysBarrier) {
   for (int round = 0; round < 20; ++round) {
     workers_.clear();
-    Start(3);
+    StartWorkers(3);
     const int32_t set = AddOnAll({0, 2}), other = AddOnAll({0, 1});
     OnEach([&](int rank, Runtime& worker) {
       if (rank != 1) {
@@ -118,7 +118,7 @@ TEST_F(ProcessSetsTest, Shutdown_AfterABarrier_BreaksNobodysBarrier) {
       if (rank != 2) {
         EXPECT_EQ(SumOfRanks(worker, other), 1);
       }
-      EXPECT_EQ(RunOn(worker, 0, Bare(negotiation::OpKind::kBarrier)), absl::OkStatus());
+      EXPECT_EQ(RunOn(worker, Bare(negotiation::OpKind::kBarrier), 0), absl::OkStatus());
       EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
     });
   }
@@ -134,7 +134,7 @@ int CountEntries(const char* directory) {
 
 // Also amid operations.
 TEST_F(ProcessSetsTest, Reset_WithSets_LeavesNothingAndTheNextWorldHasNone) {
-  Start(2);
+  StartWorkers(2);
   const int threads = CountEntries("/proc/self/task"), fds = CountEntries("/proc/self/fd");
   for (int i = 0; i < 30; ++i) {
     const int32_t set = AddOnAll({0});
@@ -145,7 +145,7 @@ TEST_F(ProcessSetsTest, Reset_WithSets_LeavesNothingAndTheNextWorldHasNone) {
     OnEach([](int rank, Runtime& worker) {
       worker.Submit({Bare(negotiation::OpKind::kBarrier)}, rank + 1).IgnoreError();
       ASSERT_EQ(worker.Reset(), absl::OkStatus());
-      EXPECT_EQ(RunOn(worker, 1, Bare(negotiation::OpKind::kBarrier)).code(),
+      EXPECT_EQ(RunOn(worker, Bare(negotiation::OpKind::kBarrier), 1).code(),
                 absl::StatusCode::kInvalidArgument);
       EXPECT_EQ(SumOfRanks(worker, 0), 1);
     });

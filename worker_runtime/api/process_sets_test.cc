@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST_F(ProcessSetsTest, Add_OverlappingSets_EachReducesAmongItsMembers) {
-  Start(3);
+  StartWorkers(3);
   EXPECT_EQ(AddOnAll({1, 0}), 1);
   EXPECT_EQ(AddOnAll({1, 2}), 2);
   EXPECT_EQ(AddOnAll({2}), 3);
@@ -37,7 +37,7 @@ TEST_F(ProcessSetsTest, Add_OverlappingSets_EachReducesAmongItsMembers) {
 }
 
 TEST_F(ProcessSetsTest, Submit_OneSetWaitsForAMember_TheOthersGoOn) {
-  Start(3);
+  StartWorkers(3);
   const int32_t slow = AddOnAll({0, 1}), quick = AddOnAll({0, 2});
   absl::Notification others_are_done;
   OnEach([&](int rank, Runtime& worker) {
@@ -45,7 +45,7 @@ TEST_F(ProcessSetsTest, Submit_OneSetWaitsForAMember_TheOthersGoOn) {
     if (rank == 1) {
       // The same name may be in flight in several sets.
       others_are_done.WaitForNotification();
-      EXPECT_EQ(RunOn(worker, slow, AllReduceOf(data)), absl::OkStatus());
+      EXPECT_EQ(RunOn(worker, AllReduceOf(data), slow), absl::OkStatus());
       return;
     }
     if (rank == 2) {
@@ -62,7 +62,7 @@ TEST_F(ProcessSetsTest, Submit_OneSetWaitsForAMember_TheOthersGoOn) {
 }
 
 TEST_F(ProcessSetsTest, Add_BadRanks_FailOnAllRanksAndTheWorldGoesOn) {
-  Start(2);
+  StartWorkers(2);
   AddOnAll({1});
   OnEach([](int rank, Runtime& worker) {
     int32_t id;
@@ -87,28 +87,28 @@ TEST_F(ProcessSetsTest, Add_BadRanks_FailOnAllRanksAndTheWorldGoesOn) {
 }
 
 TEST_F(ProcessSetsTest, Submit_NotAMemberOrNoSuchSet_IsInvalidArgument) {
-  Start(2);
+  StartWorkers(2);
   const int32_t set = AddOnAll({1});
   std::vector<float> data{1};
   Runtime& worker = *workers_[0];
   EXPECT_EQ(
-      RunOn(worker, set, AllReduceOf(data)),
+      RunOn(worker, AllReduceOf(data), set),
       absl::InvalidArgumentError("Allreduce: Rank 0 is not a member of the provided process set."));
-  EXPECT_EQ(RunOn(worker, 7, Bare(negotiation::OpKind::kBarrier)),
+  EXPECT_EQ(RunOn(worker, Bare(negotiation::OpKind::kBarrier), 7),
             absl::InvalidArgumentError(
                 "Barrier: Process set provided does not exist, or has not been registered."));
   Runtime& member = *workers_[1];
-  EXPECT_EQ(RunOn(member, set, Bare(negotiation::OpKind::kJoin)),
+  EXPECT_EQ(RunOn(member, Bare(negotiation::OpKind::kJoin), set),
             absl::InvalidArgumentError("Join is for the global process set only."));
   engine::TensorRequest broadcast = AllReduceOf(data);
   broadcast.op = negotiation::OpKind::kBroadcast;
-  EXPECT_EQ(RunOn(member, set, broadcast),
+  EXPECT_EQ(RunOn(member, broadcast, set),
             absl::InvalidArgumentError(
                 "broadcast received invalid root rank 0 for provided process set"));
 }
 
 TEST_F(ProcessSetsTest, Submit_Broadcast_RootIsARankOfTheWorld) {
-  Start(3);
+  StartWorkers(3);
   const int32_t set = AddOnAll({1, 2});
   OnEach([&](int rank, Runtime& worker) {
     if (rank == 0) return;
@@ -116,18 +116,18 @@ TEST_F(ProcessSetsTest, Submit_Broadcast_RootIsARankOfTheWorld) {
     engine::TensorRequest request = AllReduceOf(data);
     request.op = negotiation::OpKind::kBroadcast;
     request.root_rank = 2;
-    EXPECT_EQ(RunOn(worker, set, request), absl::OkStatus());
+    EXPECT_EQ(RunOn(worker, request, set), absl::OkStatus());
     EXPECT_EQ(data[0], 2);
   });
 }
 
 TEST_F(ProcessSetsTest, Submit_Mismatch_SaysWhichRanksTheSetHasAndAllGoesOn) {
-  Start(3);
+  StartWorkers(3);
   const int32_t set = AddOnAll({1, 2});
   OnEach([&](int rank, Runtime& worker) {
     if (rank > 0) {
       std::vector<float> data(rank, 1);
-      const absl::Status status = RunOn(worker, set, AllReduceOf(data));
+      const absl::Status status = RunOn(worker, AllReduceOf(data), set);
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(Message(status), HasSubstr("rank 0 sent float32 [1]"));
       EXPECT_THAT(Message(status), HasSubstr("process set 1, which has the world's ranks 1 and 2"));
@@ -155,14 +155,10 @@ class FlakyBackend : public collectives::Backend {
 };
 
 TEST_F(ProcessSetsTest, Add_AMemberCannotConnect_FailsOnAllRanksAndTheWorldGoesOn) {
-  Start(3);
+  StartWorkers(3);
   std::atomic<bool> fails{false};
-  workers_[1] = std::make_unique<Runtime>(
-      settings::RuntimeEnv(),
-      std::make_shared<session::Session>(
-          session::WorkerStanding{WorkerId(11), "127.0.0.1", true, absl::Seconds(1)},
-          Incarnation(99), daemon_.NewClients()),
-      std::make_unique<FlakyBackend>(fails));
+  workers_[1] = std::make_unique<Runtime>(env_, NewSession(kFirstWorker + 1),
+                                          std::make_unique<FlakyBackend>(fails));
   OnEach([](int, Runtime& worker) { ASSERT_EQ(worker.Reset(), absl::OkStatus()); });
   fails = true;
   OnEach([&](int, Runtime& worker) {

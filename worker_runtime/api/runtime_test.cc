@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,61 +14,12 @@
 #include "collectives/inproc/inproc_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker_runtime/api/testing/fake_daemon.h"
+#include "worker_runtime/api/testing/runtime_fixture.h"
 
 namespace hvd::worker_runtime::api {
 namespace {
 
-constexpr uint64_t kFirstWorker = 10;
-
-// Workers of one elastic job in one process. Control and data connections are real.
-class RuntimeTest : public ::testing::Test {
- protected:
-  std::unique_ptr<Runtime> NewWorker(uint64_t id) {
-    const session::WorkerStanding standing{WorkerId(id), "127.0.0.1", /*elastic=*/true,
-                                           absl::Seconds(1)};
-    return std::make_unique<Runtime>(
-        env_, std::make_shared<session::Session>(standing, Incarnation(id), daemon_.NewClients()),
-        collectives::gloo::MakeGlooBackend());
-  }
-
-  // Calls f for the first `count` workers, each in a thread of its own.
-  void OnEach(size_t count, const std::function<void(int, Runtime&)>& f) {
-    while (workers_.size() < count) workers_.push_back(NewWorker(kFirstWorker + workers_.size()));
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < count; ++i) {
-      threads.emplace_back([&, i] { f(static_cast<int>(i), *workers_[i]); });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  settings::RuntimeEnv env_;
-  FakeDaemon daemon_{2};
-  std::vector<std::unique_ptr<Runtime>> workers_;
-};
-
-engine::TensorRequest Request(negotiation::OpKind op, const std::string& name,
-                              std::vector<float>* data = nullptr) {
-  engine::TensorRequest request;
-  request.op = op;
-  request.name = name;
-  if (data == nullptr) return request;
-  request.shape = {static_cast<int64_t>(data->size())};
-  request.input = request.output = data->data();
-  return request;
-}
-
-absl::Status RunOn(Runtime& worker, engine::TensorRequest request,
-                   bool* world_is_changing = nullptr) {
-  const auto handle = worker.Submit({std::move(request)});
-  if (!handle.ok()) return handle.status();
-  const absl::Status status = worker.Wait(*handle);
-  if (status.ok() && world_is_changing != nullptr) {
-    *world_is_changing = (*worker.Results(*handle))->front().world_is_changing;
-  }
-  worker.Release(*handle);
-  return status;
-}
+using RuntimeTest = WorkersTest;
 
 // What an all-reduce of ones gives; 0 if it fails.
 float CountRanks(Runtime& worker) {
@@ -151,11 +101,7 @@ TEST_F(RuntimeTest, Reset_AtLevelDebug_SaysWhatBecomesOfTheWorlds) {
 
 TEST_F(RuntimeTest, Submit_EpochBrokenAtLevelDebug_WasSaidBeforeItFails) {
   daemon_.SetSize(1);
-  const session::WorkerStanding standing{WorkerId(kFirstWorker), "127.0.0.1", true,
-                                         absl::Seconds(1)};
-  Runtime worker(DebugEnv(),
-                 std::make_shared<session::Session>(standing, Incarnation(1), daemon_.NewClients()),
-                 collectives::inproc::MakeInprocBackend());
+  Runtime worker(DebugEnv(), NewSession(kFirstWorker), collectives::inproc::MakeInprocBackend());
   testing::internal::CaptureStderr();
   ASSERT_EQ(worker.Init(), absl::OkStatus());
   daemon_.Break("host b was lost");
@@ -175,7 +121,7 @@ TEST_F(RuntimeTest, Commit_WorldIsChanging_AllHearItAtTheSameCommitAndNothingFai
       int commit = 0;
       for (bool changing = false; !changing; ++commit) {
         ASSERT_EQ(CountRanks(worker), 2);
-        ASSERT_EQ(RunOn(worker, Request(negotiation::OpKind::kCommit, "commit"), &changing),
+        ASSERT_EQ(RunOn(worker, Request(negotiation::OpKind::kCommit, "commit"), 0, &changing),
                   absl::OkStatus());
       }
       EXPECT_TRUE(worker.active()->changing());
@@ -333,11 +279,8 @@ TEST_F(RuntimeTest, Submit_MemberOfASetIsMissing_ReportHasItsRankOfTheWorld) {
     }
     if (rank > 0) {
       std::vector<float> ones{1};
-      const auto handle =
-          worker.Submit({Request(negotiation::OpKind::kAllReduce, "ones", &ones)}, id);
-      ASSERT_EQ(handle.status(), absl::OkStatus());
-      EXPECT_EQ(worker.Wait(*handle), absl::OkStatus());
-      worker.Release(*handle);
+      EXPECT_EQ(RunOn(worker, Request(negotiation::OpKind::kAllReduce, "ones", &ones), id),
+                absl::OkStatus());
     }
     EXPECT_EQ(CountRanks(worker), 3);  // nobody leaves before the others are done
     EXPECT_EQ(worker.Shutdown(), absl::OkStatus());

@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "base/settings/runtime_env.h"
-#include "collectives/gloo/gloo_backend.h"
 #include "collectives/inproc/inproc_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/api/runtime.h"
-#include "worker_runtime/api/testing/fake_daemon.h"
+#include "worker_runtime/api/testing/runtime_fixture.h"
 #include "worker_runtime/timeline/timeline_test_util.h"
 
 namespace hvd::worker_runtime::api {
@@ -33,40 +32,17 @@ std::string Read(const std::string& path) {
 
 void Reduce(Runtime& worker, const std::string& name) {
   std::vector<float> data{1};
-  engine::TensorRequest request;
-  request.name = name;
-  request.shape = {1};
-  request.input = request.output = data.data();
-  const auto handle = worker.Submit({request});
-  ASSERT_TRUE(handle.ok()) << handle.status();
-  EXPECT_EQ(worker.Wait(*handle), absl::OkStatus());
-  worker.Release(*handle);
+  EXPECT_EQ(RunOn(worker, Request(negotiation::OpKind::kAllReduce, name, &data)), absl::OkStatus());
 }
 
-class WorldTimelineTest : public ::testing::Test {
+class WorldTimelineTest : public WorkersTest {
  protected:
   WorldTimelineTest() {
-    for (int i = 0; i < 2; ++i) {
-      const session::WorkerStanding standing{WorkerId(10 + i), "127.0.0.1", /*elastic=*/true,
-                                             absl::Seconds(1)};
-      settings::RuntimeEnv env;
-      env.timeline = std::string(settings::kDynamicTimeline);
-      workers_.push_back(std::make_unique<Runtime>(
-          env,
-          std::make_shared<session::Session>(standing, Incarnation(10 + i), daemon_.NewClients()),
-          collectives::gloo::MakeGlooBackend()));
-    }
-  }
-
-  void OnEach(const std::function<void(int, Runtime&)>& f) {
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 2; ++i) threads.emplace_back([&, i] { f(i, *workers_[i]); });
-    for (std::thread& thread : threads) thread.join();
+    env_.timeline = std::string(settings::kDynamicTimeline);
+    for (uint64_t id : {kFirstWorker, kFirstWorker + 1}) workers_.push_back(NewWorker(id));
   }
 
   const std::string path_ = ::testing::TempDir() + "world.json";
-  FakeDaemon daemon_{2};
-  std::vector<std::unique_ptr<Runtime>> workers_;
 };
 
 TEST_F(WorldTimelineTest, StartTimeline_AtRunTime_GoesOnInTheNextWorld) {

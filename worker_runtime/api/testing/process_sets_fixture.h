@@ -3,19 +3,14 @@
 #define WORKER_RUNTIME_API_TESTING_PROCESS_SETS_FIXTURE_H_
 
 #include <atomic>
-#include <functional>
-#include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/settings/runtime_env.h"
-#include "collectives/gloo/gloo_backend.h"
 #include "gtest/gtest.h"
 #include "worker_runtime/api/process_sets.h"
 #include "worker_runtime/api/runtime.h"
-#include "worker_runtime/api/testing/fake_daemon.h"
+#include "worker_runtime/api/testing/runtime_fixture.h"
 
 namespace hvd::worker_runtime::api {
 
@@ -34,18 +29,10 @@ inline engine::TensorRequest Bare(negotiation::OpKind op) {
   return request;
 }
 
-inline absl::Status RunOn(Runtime& worker, int32_t set, engine::TensorRequest request) {
-  const auto handle = worker.Submit({std::move(request)}, set);
-  if (!handle.ok()) return handle.status();
-  const absl::Status status = worker.Wait(*handle);
-  worker.Release(*handle);
-  return status;
-}
-
 // The sum of the members' ranks of the world; -1 after an error.
 inline float SumOfRanks(Runtime& worker, int32_t set) {
   std::vector<float> data{static_cast<float>(worker.place()->placement.rank)};
-  const absl::Status status = RunOn(worker, set, AllReduceOf(data));
+  const absl::Status status = RunOn(worker, AllReduceOf(data), set);
   EXPECT_EQ(status, absl::OkStatus());
   return status.ok() ? data[0] : -1;
 }
@@ -56,30 +43,8 @@ inline absl::Status Add(Runtime& worker, std::vector<int> ranks, int32_t* id) {
 
 inline std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
-// A world of threads, with real connections.
-class ProcessSetsTest : public ::testing::Test {
+class ProcessSetsTest : public WorkersTest {
  protected:
-  void Start(int size) {
-    daemon_.SetSize(size);
-    for (int i = 0; i < size; ++i) {
-      const session::WorkerStanding standing{WorkerId(i + 10), "127.0.0.1", /*elastic=*/true,
-                                             absl::Seconds(1)};
-      workers_.push_back(std::make_unique<Runtime>(
-          settings::RuntimeEnv(),
-          std::make_shared<session::Session>(standing, Incarnation(i + 20), daemon_.NewClients()),
-          collectives::gloo::MakeGlooBackend()));
-    }
-    OnEach([](int, Runtime& worker) { ASSERT_EQ(worker.Init(), absl::OkStatus()); });
-  }
-
-  void OnEach(const std::function<void(int, Runtime&)>& f) {
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      threads.emplace_back([&, i] { f(static_cast<int>(i), *workers_[i]); });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
   // On all ranks; returns the id.
   int32_t AddOnAll(const std::vector<int>& ranks) {
     std::atomic<int32_t> result{0};
@@ -91,9 +56,6 @@ class ProcessSetsTest : public ::testing::Test {
     });
     return result;
   }
-
-  FakeDaemon daemon_{1};
-  std::vector<std::unique_ptr<Runtime>> workers_;
 };
 
 }  // namespace hvd::worker_runtime::api
