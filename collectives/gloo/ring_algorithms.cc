@@ -98,6 +98,12 @@ class Partials {
 
 }  // namespace
 
+// A rank begins with its own part of block rank-1. Step s brings the sum so far of block rank-2-s;
+// the rank adds its part and sends the sum on, which is the next rank's step s+1. So the last step,
+// size-2, brings the rank's own block. Messages are in the order of `items` on both sides.
+//
+// Item i lands in place i % kAhead. The receive of item i+kAhead is posted once item i has been
+// added, when the place is free again.
 absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bool whole_out,
                                const std::vector<Block>& blocks,
                                const ElementReduction& reduction) {
@@ -148,6 +154,8 @@ absl::Status RingReduceScatter(const Phase& phase, const void* in, void* out, bo
   return absl::OkStatus();
 }
 
+// A rank begins with its own block. Step s brings block rank-1-s, straight to where it stays, and
+// the rank sends it on. The last step brings the next rank's own block, which goes no further.
 absl::Status RingAllGather(const Phase& phase, void* data, const std::vector<Block>& blocks) {
   const int size = phase.peers.size(), rank = phase.peers.rank();
   const int next = (rank + 1) % size, previous = (rank - 1 + size) % size;

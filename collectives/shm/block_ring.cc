@@ -28,6 +28,9 @@ BlockRing::Progress BlockRing::Begin(size_t blocks) {
   return {begin, begin, begin, next_};
 }
 
+// The acquire pairs with the release in Publish. Of `contributed` and `reduced` it makes the
+// blocks' bytes visible to who reads them next. Of `drained` it puts the others' reads of a block
+// before the writes of the next one in the same slot.
 int BlockRing::Behind(Counter counter, uint64_t count) const {
   for (int rank = 0; rank < links_.size(); ++rank) {
     if ((links_.segment().state(rank).*counter).load(std::memory_order_acquire) < count) {
@@ -41,6 +44,7 @@ int BlockRing::BlocksContributing(const Progress& progress) const {
   if (progress.contributed == progress.end) return kNotYet;
   const uint64_t slots = links_.segment().geometry().slots;
   if (progress.contributed < slots) return kNobody;
+  // The slot's last block was number `contributed - slots`: all must have drained it.
   return Behind(&segment::RankState::drained, progress.contributed + 1 - slots);
 }
 

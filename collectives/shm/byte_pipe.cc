@@ -17,6 +17,9 @@ void ForStretches(uint64_t position, size_t size, Copy&& copy) {
 
 }  // namespace
 
+// Each end is the only one to store its own counter, so it may load that relaxed. The other's is
+// loaded with acquire, which pairs with its release: the reader sees the bytes that `written`
+// counts, and the writer overwrites only what the reader has copied.
 size_t WriteToPipe(segment::BytePipe& pipe, const char* bytes, size_t size) {
   const uint64_t written = pipe.written.load(std::memory_order_relaxed);
   const size_t used = written - pipe.read.load(std::memory_order_acquire);

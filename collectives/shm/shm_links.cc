@@ -121,7 +121,9 @@ absl::Status ShmLinks::Check() {
 
 bool ShmLinks::PrepareSleep(absl::FunctionRef<bool()> ready) {
   own_state().asleep.store(1, std::memory_order_seq_cst);
-  // Whoever writes from now on sees that; what was written before is seen here.
+  // The fence pairs with that in Notify. Here: store `asleep`, fence, load what is awaited. There:
+  // store what is awaited, fence, load `asleep`. At least one of the two loads sees the other's
+  // store, so nobody sleeps through a notice; release and acquire alone would let both miss it.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!ready()) return true;
   own_state().asleep.store(0, std::memory_order_relaxed);
@@ -173,14 +175,14 @@ void ShmLinks::Ring(int rank) {
 }
 
 void ShmLinks::Notify(int peer) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // see PrepareSleep
   std::atomic<uint32_t>& asleep = segment().state(peer).asleep;
-  // One ring is enough.
+  // One ring is enough. One that comes late, when the peer is awake again, costs it a look.
   if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0) Ring(peer);
 }
 
 void ShmLinks::NotifyAll() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // see PrepareSleep
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     std::atomic<uint32_t>& asleep = segment().state(peer).asleep;
