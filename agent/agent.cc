@@ -164,7 +164,7 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
 Attachment::Memory Agent::Remember() const {
   if (!workers_.has_value()) return {};
   Attachment::Memory memory{workers_->log().Known(), workers_->log().Messages()};
-  if (draining_) memory.messages.push_back(DrainMessage());
+  if (draining()) memory.messages.push_back(DrainMessage());
   return memory;
 }
 
@@ -218,7 +218,7 @@ void Agent::OnCommand(const pb::AgentCommand& command) {
     case pb::AgentCommand::kWelcome:
       return OnWelcome(command.welcome());
     case pb::AgentCommand::kStart:
-      if (!ending_) workers_->Start(command.start());
+      if (phase_ == Phase::kWorking) workers_->Start(command.start());
       return;
     case pb::AgentCommand::kStop:
       workers_->Stop({command.stop().worker_ids().begin(), command.stop().worker_ids().end()},

@@ -63,11 +63,20 @@ class Agent {
 
   // To be called from the loop: first Begin (once) or Refuse, and LauncherGone at any time.
   void Begin(const pb::AgentBootstrap& bootstrap);
-  void LauncherGone() { Quit(link_done_ ? 0 : 1); }
+  void LauncherGone() { Quit(phase_ == Phase::kDetaching ? 0 : 1); }
   // Sends one line about what is wrong, then ends the agent.
   void Refuse(const std::string& message);
 
  private:
+  // How far the job has ended here:
+  //   kWorking --EndJob--> kEnding --no worker is left--> kDetaching
+  // Whatever else ends the agent (Refuse, a lost daemon, a signal) does so from each of them.
+  enum class Phase {
+    kWorking,    // from the beginning
+    kEnding,     // workers are being stopped, and none is started any more
+    kDetaching,  // everything was said to the daemon
+  };
+
   // ---- Attaching and working: agent.cc
   void FindRoute();
   void OnRoute(absl::StatusOr<Route> route);
@@ -88,6 +97,8 @@ class Agent {
   // ---- Ending: agent_end.cc
   void OnSignal();
   bool Drain(bool by_guard);
+  // Whether the daemon was asked to drain this host. Stays true when the job ends.
+  bool draining() const { return terms_[0] + terms_[1] > 0; }
   pb::AgentMessage DrainMessage() const;
   void OnEndJob(const pb::EndJob& end);
   void OnWorkersEmpty();
@@ -115,11 +126,9 @@ class Agent {
   std::optional<WorkerSet> workers_;
   std::unique_ptr<Attachment> attachment_;
   std::optional<pb::AgentWelcome> welcome_;
-  int terms_[2] = {0, 0};  // SIGTERMs in an elastic job: not from the guard, and from the guard
-  bool draining_ = false;
-  bool ending_ = false;     // EndJob has come
-  int end_code_ = 0;        // the exit code that EndJob calls for
-  bool link_done_ = false;  // all messages to the daemon have been sent
+  int terms_[2] = {0, 0};  // SIGTERMs that ask for a drain: not from the guard, and from the guard
+  Phase phase_ = Phase::kWorking;
+  int end_code_ = 0;  // the exit code that EndJob calls for
   bool quit_when_flushed_ = false;
   int exit_code_ = 1;
 };

@@ -39,15 +39,17 @@ void Agent::OnSignal() {
 // Returns whether the signal only asks for a drain. A signal to all processes arrives twice,
 // directly and passed on by the guard, and counts as one request.
 bool Agent::Drain(bool by_guard) {
-  if (!welcome_.has_value() || !welcome_->elastic() || (ending_ && !draining_)) return false;
+  if (!welcome_.has_value() || !welcome_->elastic()) return false;
+  if (phase_ != Phase::kWorking && !draining()) return false;
+  const bool was_draining = draining();
   if (++terms_[by_guard ? 1 : 0] > 1) return false;
-  if (std::exchange(draining_, true)) return true;
+  if (was_draining) return true;
   attachment_->Send(DrainMessage());
   absl::Duration grace = settings_.drain_grace;
   if (grace <= absl::ZeroDuration()) grace = absl::Milliseconds(welcome_->drain_grace_ms());
   if (grace <= absl::ZeroDuration()) grace = kDrainGrace;
   loop_.After(grace + settings_.drain_margin, [this] {
-    if (!ending_) Quit(128 + SIGTERM);
+    if (phase_ == Phase::kWorking) Quit(128 + SIGTERM);
   });
   return true;
 }
@@ -61,7 +63,7 @@ pb::AgentMessage Agent::DrainMessage() const {
 }
 
 void Agent::OnEndJob(const pb::EndJob& end) {
-  ending_ = true;
+  if (phase_ == Phase::kWorking) phase_ = Phase::kEnding;
   if (settings_.alone) {
     end_code_ = end.exit_code();
     Say(end.summary().empty() ? "has left the job" : end.summary());
@@ -71,7 +73,8 @@ void Agent::OnEndJob(const pb::EndJob& end) {
 }
 
 void Agent::OnWorkersEmpty() {
-  if (!ending_ || std::exchange(link_done_, true)) return;
+  if (phase_ != Phase::kEnding) return;
+  phase_ = Phase::kDetaching;
   attachment_->Finish();
   loop_.After(kFarewellTime, [this] { QuitWhenFlushed(end_code_); });
 }
@@ -82,14 +85,14 @@ void Agent::OnDetached(const absl::Status& status) {
 }
 
 void Agent::OnLinkClosed(const absl::Status& status) {
-  if (link_done_) return QuitWhenFlushed(end_code_);
+  if (phase_ == Phase::kDetaching) return QuitWhenFlushed(end_code_);
   KillWorkers();
   if (!welcome_.has_value()) {
     return Refuse(absl::StrCat(
         plan_.host, ": the rendezvous daemon did not take this host: ", Printable(status)));
   }
   if (!status.ok()) Say(absl::StrCat("lost the rendezvous daemon: ", Printable(status)));
-  const bool in_order = settings_.alone ? ending_ : status.ok();
+  const bool in_order = settings_.alone ? phase_ != Phase::kWorking : status.ok();
   QuitWhenFlushed(in_order ? end_code_ : 1);
 }
 

@@ -49,5 +49,15 @@ TEST_F(AgentTest, End_WorkersStillRun_StopsThemFirst) {
   EXPECT_EQ(Join(), 0);
 }
 
+TEST_F(AgentTest, End_InputClosesOnceAllIsSaid_IsInOrder) {
+  daemon_.KeepStreams();
+  StartWorker("true");
+  AwaitExited();
+  TellEnd();
+  daemon_.AwaitFinish();
+  input_.write.reset();
+  EXPECT_EQ(Join(), 0);
+}
+
 }  // namespace
 }  // namespace hvd::agent

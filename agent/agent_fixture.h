@@ -59,6 +59,15 @@ class FakeAgentDaemon {
   }
   void Tell(const pb::AgentCommand& command) { callbacks().on_command(command); }
   void Close(absl::Status status) { callbacks().on_closed(std::move(status)); }
+  // From now on it leaves streams open that the agent has ended.
+  void KeepStreams() {
+    absl::MutexLock lock(&mutex_);
+    keeps_streams_ = true;
+  }
+  void AwaitFinish() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&finished_));
+  }
 
  private:
   class Link : public rendezvous::client::AgentLink {
@@ -68,12 +77,19 @@ class FakeAgentDaemon {
       absl::MutexLock lock(&daemon_->mutex_);
       daemon_->messages_.push_back(std::move(message));
     }
-    void Finish() override { daemon_->Close(absl::OkStatus()); }
+    void Finish() override {
+      if (!daemon_->KeepsFinished()) daemon_->Close(absl::OkStatus());
+    }
 
    private:
     FakeAgentDaemon* const daemon_;
   };
 
+  bool KeepsFinished() {
+    absl::MutexLock lock(&mutex_);
+    finished_ = true;
+    return keeps_streams_;
+  }
   rendezvous::client::AgentLink::Callbacks callbacks() {
     absl::MutexLock lock(&mutex_);
     return callbacks_;
@@ -83,6 +99,8 @@ class FakeAgentDaemon {
   pb::AgentHello hello_;
   rendezvous::client::AgentLink::Callbacks callbacks_;
   bool attached_ = false;
+  bool finished_ = false;
+  bool keeps_streams_ = false;
   int hellos_ = 0;
   std::deque<pb::AgentMessage> messages_;
 };

@@ -130,18 +130,18 @@ absl::StatusOr<int> Worker::OfferStackPipe() {
 
 void Worker::Sample(std::function<void(inspection::StackSample)> answer) {
   if (probe_ == nullptr)
-    return answer(inspection::SampleByKernel(process_.pid(), exit_.has_value()));
+    return answer(inspection::SampleByKernel(process_.pid(), phase_ != Phase::kRunning));
   probe_->Ask(std::move(answer));
 }
 
 void Worker::OnDeath() {
   asker_.reset();
-  if (!exit_.has_value()) callbacks_.on_dying();
+  if (phase_ == Phase::kRunning) callbacks_.on_dying();
 }
 
 void Worker::CheckStopped() {
   // A worker that is being killed for this is no longer stopped, and may take long to exit.
-  if (exit_.has_value() || stopped_checks_ >= kStoppedChecks) return;
+  if (phase_ != Phase::kRunning || stopped_checks_ >= kStoppedChecks) return;
   const bool asker_is_stopped =
       asker_.has_value() && !asker_->HasEnded() && inspection::IsStopped(asker_->pid());
   const bool stopped = inspection::IsStopped(process_.pid()) || asker_is_stopped;
@@ -155,9 +155,12 @@ void Worker::set_paused(bool paused) {
 }
 
 void Worker::Stop(absl::Duration grace) {
-  if (exit_.has_value()) return;
+  if (phase_ != Phase::kRunning) return;
   if (grace <= absl::ZeroDuration()) return KillGroup();
-  if (!std::exchange(terminated_, true)) process_.SignalGroup(SIGTERM);
+  if (signal_ == Signal::kNone) {
+    signal_ = Signal::kTerm;
+    process_.SignalGroup(SIGTERM);
+  }
   const EventLoop::TimerId timer = loop_.After(grace, [this] { KillGroup(); });
   if (!kill_timer_.has_value() || timer < *kill_timer_) {
     if (kill_timer_.has_value()) loop_.Cancel(*kill_timer_);
@@ -168,32 +171,32 @@ void Worker::Stop(absl::Duration grace) {
 }
 
 void Worker::KillGroup() {
-  if (!exit_.has_value()) killed_by_us_ = true;
+  if (phase_ == Phase::kRunning) signal_ = Signal::kKill;
   process_.SignalGroup(SIGKILL);
 }
 
 void Worker::OnExit() {
   // Not reaped before Finish: until then no other process group can have its number.
-  exit_ = process_.PeekExit();
+  exit_ = process_.PeekExit().value_or(os::ExitStatus());
   loop_.Forget(process_.pidfd());
-  finishing_ = true;
+  phase_ = Phase::kReading;
   out_->ReadRest();
   err_->ReadRest();
-  finishing_ = false;
   if (!out_->open() && !err_->open()) return Finish();
+  phase_ = Phase::kLingering;
   linger_timer_ = loop_.After(kLingerTime, [this] { Finish(); });
 }
 
 void Worker::OnPipeEnd() {
-  if (!exit_.has_value() || finishing_ || out_->open() || err_->open()) return;
+  if (phase_ != Phase::kLingering || out_->open() || err_->open()) return;
   // Not called from here: the calling pipe belongs to this worker, which Finish may destroy.
-  finishing_ = true;
+  phase_ = Phase::kFinishing;
   loop_.Cancel(*linger_timer_);
   linger_timer_ = loop_.After(absl::ZeroDuration(), [this] { Finish(); });
 }
 
 void Worker::Finish() {
-  finishing_ = true;
+  phase_ = Phase::kFinishing;
   KillGroup();
   out_->ReadRest();
   err_->ReadRest();
@@ -207,10 +210,10 @@ void Worker::Finish() {
 pb::WorkerExited Worker::Report() const {
   pb::WorkerExited report;
   report.set_worker_id(id_);
-  report.set_exit_code(exit_->exit_code);
-  report.set_signal(exit_->signal);
-  report.set_core_dumped(exit_->core_dumped);
-  report.set_out_of_memory(exit_->signal == SIGKILL && !killed_by_us_ && oom_.HasGrown());
+  report.set_exit_code(exit_.exit_code);
+  report.set_signal(exit_.signal);
+  report.set_core_dumped(exit_.core_dumped);
+  report.set_out_of_memory(exit_.signal == SIGKILL && signal_ != Signal::kKill && oom_.HasGrown());
   if (stopped_checks_ >= kStoppedChecks) report.set_killed_for("it was stopped (SIGSTOP) for 10 s");
   for (const std::string& line : tail_.lines()) report.add_stderr_tail(line);
   return report;

@@ -87,6 +87,21 @@ class Worker {
   void set_paused(bool paused);
 
  private:
+  // Of its process and its output:
+  //
+  //   kRunning --the process ends--> kReading --a pipe is open still--> kLingering
+  //                                     |                                   |
+  //                                     +--both are closed--> kFinishing <--+ both are closed, or
+  //                                                                           kLingerTime is over
+  enum class Phase {
+    kRunning,
+    kReading,    // what its pipes hold
+    kLingering,  // for others that have its output open
+    kFinishing,  // on_exited follows
+  };
+  // The strongest that was sent while it ran.
+  enum class Signal { kNone, kTerm, kKill };
+
   Worker(EventLoop& loop, const pb::StartWorker& start, std::string word, os::Process process,
          Callbacks callbacks);
   absl::Status Watch(Pipe out, Pipe err);
@@ -109,15 +124,14 @@ class Worker {
   const inspection::OomCounter oom_;
   output::StderrTail tail_;
   std::unique_ptr<output::WorkerPipe> out_, err_;
-  std::optional<os::ExitStatus> exit_;
   std::optional<os::OtherProcess> asker_;  // the adopted process; empty: none yet
   std::unique_ptr<os::LivenessWatch> watch_;
   std::shared_ptr<int> watch_token_;               // expired for callbacks of an earlier watch
   std::unique_ptr<inspection::StackProbe> probe_;  // of asker_, or nullptr
   int stopped_checks_ = 0;                         // in a row
-  bool killed_by_us_ = false;
-  bool terminated_ = false;
-  bool finishing_ = false;
+  Signal signal_ = Signal::kNone;
+  Phase phase_ = Phase::kRunning;
+  os::ExitStatus exit_;  // not while it runs
   std::optional<EventLoop::TimerId> kill_timer_, linger_timer_;
 };
 
