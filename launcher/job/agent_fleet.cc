@@ -29,8 +29,28 @@ absl::StatusOr<size_t> AgentFleet::Start(const spawn::AgentTarget& target,
   };
   ASSIGN_OR_RETURN(std::unique_ptr<spawn::AgentProcess> process,
                    start_(target, bootstrap, std::move(callbacks)));
-  agents_[next_++] = {target, false, false, std::move(process)};
+  agents_[next_++] = {target, State::kStarting, std::move(process)};
   return agent;
+}
+
+void AgentFleet::MarkExited(size_t agent) {
+  State& state = agents_.at(agent).state;
+  switch (state) {
+    case State::kStarting:
+      state = State::kExitedEarly;
+      return;
+    case State::kReady:
+      state = State::kExited;
+      return;
+    case State::kExitedEarly:
+    case State::kExited:
+      return;
+  }
+}
+
+bool AgentFleet::ready(size_t agent) const {
+  const State state = agents_.at(agent).state;
+  return state == State::kReady || state == State::kExited;
 }
 
 std::vector<size_t> AgentFleet::agents() const {
@@ -40,7 +60,10 @@ std::vector<size_t> AgentFleet::agents() const {
 }
 
 bool AgentFleet::AllExited() const {
-  return std::all_of(agents_.begin(), agents_.end(), [](const auto& a) { return a.second.exited; });
+  return std::all_of(agents_.begin(), agents_.end(), [](const auto& entry) {
+    const State state = entry.second.state;
+    return state == State::kExitedEarly || state == State::kExited;
+  });
 }
 
 void AgentFleet::CloseAllInputs() {

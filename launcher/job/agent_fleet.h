@@ -32,14 +32,15 @@ class AgentFleet {
   absl::StatusOr<size_t> Start(const spawn::AgentTarget& target,
                                const pb::AgentBootstrap& bootstrap);
 
-  void MarkReady(size_t agent) { agents_.at(agent).ready = true; }
-  void MarkExited(size_t agent) { agents_.at(agent).exited = true; }
+  void MarkReady(size_t agent) { agents_.at(agent).state = State::kReady; }
+  void MarkExited(size_t agent);
   // Removes an agent that has exited. Its number must not be used any more.
   void Forget(size_t agent) { agents_.erase(agent); }
 
   std::vector<size_t> agents() const;
   const spawn::AgentTarget& target(size_t agent) const { return agents_.at(agent).target; }
-  bool ready(size_t agent) const { return agents_.at(agent).ready; }
+  // Whether it is, or was until it exited.
+  bool ready(size_t agent) const;
   bool AllExited() const;
 
   // See AgentProcess.
@@ -49,10 +50,16 @@ class AgentFleet {
   void KillAll();
 
  private:
+  //   kStarting --MarkReady--> kReady
+  //       |                      |
+  //   MarkExited             MarkExited
+  //       v                      v
+  //  kExitedEarly             kExited
+  enum class State { kStarting, kReady, kExitedEarly, kExited };
+
   struct Agent {
     spawn::AgentTarget target;
-    bool ready = false;
-    bool exited = false;
+    State state = State::kStarting;
     std::unique_ptr<spawn::AgentProcess> process;
   };
 

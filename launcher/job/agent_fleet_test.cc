@@ -48,8 +48,10 @@ TEST_F(AgentFleetTest, RemembersWhoIsWhere) {
   EXPECT_FALSE(fleet_.ready(0));
   fleet_.MarkExited(0);
   EXPECT_FALSE(fleet_.AllExited());
+  EXPECT_FALSE(fleet_.ready(0)) << "it never was";
   fleet_.MarkExited(1);
   EXPECT_TRUE(fleet_.AllExited());
+  EXPECT_TRUE(fleet_.ready(1)) << "it was";
   EXPECT_EQ(fleet_.target(1).host, "b");
 }
 

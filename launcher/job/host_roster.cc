@@ -9,20 +9,39 @@
 
 namespace hvd::launcher::job {
 
+bool HostRoster::HasAgent(const Host& host) {
+  switch (host.state) {
+    case State::kRunning:
+    case State::kUnlisted:
+    case State::kRelisted:
+      return true;
+    case State::kWanted:
+    case State::kRefused:
+    case State::kLeft:
+      return false;
+  }
+  return false;
+}
+
 std::vector<std::string> HostRoster::SetHosts(const std::vector<std::string>& hosts) {
   const std::set<std::string> listed(hosts.begin(), hosts.end());
   std::vector<std::string> gone;
   for (auto entry = hosts_.begin(); entry != hosts_.end();) {
     auto& [name, host] = *entry;
-    const bool goes = host.listed && listed.count(name) == 0;
-    if (goes && host.has_agent) gone.push_back(name);
-    if (goes) host.listed = false;
-    entry = host.listed || host.has_agent ? std::next(entry) : hosts_.erase(entry);
+    const bool is_listed = listed.count(name) > 0;
+    if (!is_listed && !HasAgent(host)) {
+      entry = hosts_.erase(entry);
+      continue;
+    }
+    if (!is_listed && host.state != State::kUnlisted) {
+      host.state = State::kUnlisted;
+      gone.push_back(name);
+    }
+    ++entry;
   }
   for (const std::string& name : listed) {
     Host& host = hosts_[name];
-    host.listed_anew = host.listed_anew || !host.listed;
-    host.listed = true;
+    if (host.state == State::kUnlisted) host.state = State::kRelisted;
   }
   return gone;
 }
@@ -30,7 +49,7 @@ std::vector<std::string> HostRoster::SetHosts(const std::vector<std::string>& ho
 std::vector<std::string> HostRoster::Due(absl::Time now) const {
   std::vector<std::string> due;
   for (const auto& [name, host] : hosts_) {
-    if (Wants(host) && host.next_try <= now) due.push_back(name);
+    if (NeedsAgent(host) && host.next_try <= now) due.push_back(name);
   }
   return due;
 }
@@ -38,37 +57,34 @@ std::vector<std::string> HostRoster::Due(absl::Time now) const {
 absl::Time HostRoster::NextDue() const {
   absl::Time next = absl::InfiniteFuture();
   for (const auto& [name, host] : hosts_) {
-    if (Wants(host)) next = std::min(next, host.next_try);
+    if (NeedsAgent(host)) next = std::min(next, host.next_try);
   }
   return next;
 }
 
 void HostRoster::Started(const std::string& name) {
   Host& host = hosts_[name];
-  host.has_agent = true;
-  host.listed_anew = false;
+  host.state = State::kRunning;
   host.ready_since = absl::InfiniteFuture();
 }
 
-void HostRoster::Ready(const std::string& name, absl::Time now) {
-  hosts_[name].ready_since = now;
-  hosts_[name].refused = false;
-}
+void HostRoster::Ready(const std::string& name, absl::Time now) { hosts_[name].ready_since = now; }
 
 void HostRoster::Left(const std::string& name) {
   Host& host = hosts_[name];
-  host.has_agent = false;
-  host.left = !host.listed_anew;
+  if (host.state == State::kUnlisted) {
+    hosts_.erase(name);
+    return;
+  }
+  host.state = host.state == State::kRelisted ? State::kWanted : State::kLeft;
   host.pause = kFirstPause;
   host.next_try = absl::InfinitePast();
-  if (!host.listed) hosts_.erase(name);
 }
 
 bool HostRoster::Failed(const std::string& name, const std::string& why, bool refused,
                         absl::Time now) {
   Host& host = hosts_[name];
-  host.has_agent = false;
-  if (!host.listed) {
+  if (host.state == State::kUnlisted) {
     hosts_.erase(name);
     return false;
   }
@@ -76,7 +92,7 @@ bool HostRoster::Failed(const std::string& name, const std::string& why, bool re
   if (now - host.ready_since >= kLongestPause) host.pause = kFirstPause;
   host.next_try = now + host.pause;
   host.pause = std::min(2 * host.pause, kLongestPause);
-  host.refused = refused;
+  host.state = refused ? State::kRefused : State::kWanted;
   const bool is_new = why != host.why;
   host.why = why;
   return is_new;
@@ -85,8 +101,8 @@ bool HostRoster::Failed(const std::string& name, const std::string& why, bool re
 std::string HostRoster::WhyNone() const {
   std::vector<std::string> reasons;
   for (const auto& [name, host] : hosts_) {
-    if (host.has_agent && host.ready_since != absl::InfiniteFuture()) return "";
-    if (!host.listed) continue;
+    if (HasAgent(host) && host.ready_since != absl::InfiniteFuture()) return "";
+    if (host.state == State::kUnlisted) continue;
     if (host.why.empty()) {
       reasons.push_back(absl::StrCat(name, ": no answer yet"));
     } else {
@@ -99,7 +115,7 @@ std::string HostRoster::WhyNone() const {
 
 bool HostRoster::AllRefused() const {
   return !hosts_.empty() && std::all_of(hosts_.begin(), hosts_.end(), [](const auto& entry) {
-    return entry.second.refused && !entry.second.has_agent;
+    return entry.second.state == State::kRefused;
   });
 }
 

@@ -42,19 +42,36 @@ class HostRoster {
   bool AllRefused() const;
 
  private:
+  // A host that is listed, or has an agent:
+  //
+  //   new --> kWanted, kRefused --Started--> kRunning --not listed--> kUnlisted
+  //            ^    ^     ^                   |   |                    |     ^
+  //            |    |     +------Failed-------+   +--Left--> kLeft   listed  | not listed
+  //            |  Failed                                               v     |
+  //            +----+-------------Left, Failed----------------------- kRelisted
+  //
+  // Without an agent, one that is not listed any more is forgotten. One that is kUnlisted is when
+  // its agent ends.
+  enum class State {
+    kWanted,    // needs an agent
+    kRefused,   // likewise, and has refused the last
+    kRunning,   // has an agent
+    kUnlisted,  // likewise, but is not listed
+    kRelisted,  // likewise, but was not listed for a while
+    kLeft,      // needs none: the last has ended in good order
+  };
   struct Host {
-    bool listed = true;
-    bool has_agent = false;
-    bool listed_anew = false;  // since its agent was started
-    bool left = false;
-    bool refused = false;
+    State state = State::kWanted;
     absl::Duration pause = kFirstPause;
     absl::Time next_try = absl::InfinitePast();
     absl::Time ready_since = absl::InfiniteFuture();
     std::string why;  // of the last failure
   };
 
-  static bool Wants(const Host& host) { return host.listed && !host.has_agent && !host.left; }
+  static bool NeedsAgent(const Host& host) {
+    return host.state == State::kWanted || host.state == State::kRefused;
+  }
+  static bool HasAgent(const Host& host);
 
   std::map<std::string, Host> hosts_;
 };

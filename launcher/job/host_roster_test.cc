@@ -102,6 +102,25 @@ TEST_F(HostRosterTest, Left_ListedAnewMeanwhile_IsDue) {
   EXPECT_THAT(Due(), ElementsAre("a"));
 }
 
+TEST_F(HostRosterTest, Failed_ListedAnewMeanwhile_IsTriedAgain) {
+  roster_.SetHosts({"a"});
+  StartAll();
+  roster_.SetHosts({});
+  roster_.SetHosts({"a"});
+  EXPECT_TRUE(Fail("a", "killed"));
+  EXPECT_EQ(roster_.NextDue(), now_ + HostRoster::kFirstPause);
+}
+
+TEST_F(HostRosterTest, SetHosts_HostGoesAgain_IsReturnedAgain) {
+  roster_.SetHosts({"a"});
+  StartAll();
+  EXPECT_THAT(roster_.SetHosts({}), ElementsAre("a"));
+  EXPECT_THAT(roster_.SetHosts({"a"}), IsEmpty());
+  EXPECT_THAT(roster_.SetHosts({}), ElementsAre("a"));
+  roster_.Left("a");
+  EXPECT_EQ(roster_.NextDue(), absl::InfiniteFuture());
+}
+
 TEST_F(HostRosterTest, WhyNone_NamesEachHostUnlessOneIsReady) {
   EXPECT_EQ(roster_.WhyNone(), "");
   roster_.SetHosts({"alpha", "beta", "gamma"});
