@@ -48,13 +48,15 @@ class AgentLinkImpl final : public AgentLink,
     }
     context_.TryCancel();
     absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(&done_));  // a cancelled call is done soon, whatever the network does
+    // A cancelled call is done soon, whatever the network does.
+    mu_.Await(absl::Condition(
+        +[](Incoming* side) { return *side == Incoming::kDone; }, &incoming_side_));
   }
 
   void Send(pb::AgentMessage message) override {
     {
       absl::MutexLock lock(&mu_);
-      if (read_over_ || finish_) return;
+      if (outgoing_side_ != Outgoing::kOpen || incoming_side_ != Incoming::kReading) return;
       queue_.push_back(std::move(message));
       if (writing_) return;
       writing_ = true;
@@ -65,8 +67,8 @@ class AgentLinkImpl final : public AgentLink,
   void Finish() override {
     {
       absl::MutexLock lock(&mu_);
-      if (read_over_ || finish_) return;
-      finish_ = true;
+      if (outgoing_side_ != Outgoing::kOpen || incoming_side_ != Incoming::kReading) return;
+      outgoing_side_ = Outgoing::kEnding;
       if (writing_) return;
       writing_ = true;
     }
@@ -74,21 +76,27 @@ class AgentLinkImpl final : public AgentLink,
   }
 
  private:
+  // kOpen --Finish--> kEnding --the queue is empty--> kEnded
+  enum class Outgoing { kOpen, kEnding, kEnded };
+  // kReading --a read fails--> kOver --no hold is left--> kDone
+  enum class Incoming { kReading, kOver, kDone };
+
   // The next step of the write flow. Called without lock by the caller that has set writing_.
   void WriteNext() {
     enum { kWrite, kFinish, kRelease } step;
     {
       absl::MutexLock lock(&mu_);
-      if (!queue_.empty() && !read_over_) {
+      const bool reading = incoming_side_ == Incoming::kReading;
+      if (!queue_.empty() && reading) {
         outgoing_ = std::move(queue_.front());
         queue_.pop_front();
         step = kWrite;
-      } else if (finish_ && !finish_sent_ && !read_over_) {
-        finish_sent_ = true;
+      } else if (outgoing_side_ == Outgoing::kEnding && reading) {
+        outgoing_side_ = Outgoing::kEnded;
         step = kFinish;
       } else {
         writing_ = false;
-        if (!read_over_) return;
+        if (reading) return;
         step = kRelease;
       }
     }
@@ -105,7 +113,7 @@ class AgentLinkImpl final : public AgentLink,
     bool silent = false;
     {
       absl::MutexLock lock(&mu_);
-      read_over_ = !ok;
+      if (!ok) incoming_side_ = Incoming::kOver;
       idle = !writing_;
       silent = silent_;
     }
@@ -125,7 +133,7 @@ class AgentLinkImpl final : public AgentLink,
     }
     if (!silent) callbacks_.on_closed(Explain(status));
     absl::MutexLock lock(&mu_);
-    done_ = true;
+    incoming_side_ = Incoming::kDone;
   }
 
   // gRPC's own message means nothing to a user.
@@ -147,11 +155,9 @@ class AgentLinkImpl final : public AgentLink,
   absl::Mutex mu_;
   std::deque<pb::AgentMessage> queue_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool finish_ ABSL_GUARDED_BY(mu_) = false;  // after the queue, end this side
-  bool finish_sent_ ABSL_GUARDED_BY(mu_) = false;
-  bool read_over_ ABSL_GUARDED_BY(mu_) = false;
+  Outgoing outgoing_side_ ABSL_GUARDED_BY(mu_) = Outgoing::kOpen;
+  Incoming incoming_side_ ABSL_GUARDED_BY(mu_) = Incoming::kReading;
   bool silent_ ABSL_GUARDED_BY(mu_) = false;  // the owner wants no callback any more
-  bool done_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace

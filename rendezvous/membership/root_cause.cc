@@ -29,8 +29,7 @@ void RootCause::Said(int rank, const std::string& host, absl::string_view except
 
 void RootCause::Exited(int rank, const std::string& host, const WorkerExited& exited) {
   Failure& failure = Of(rank, host);
-  failure.ended = true;
-  failure.ended_with_zero = ExitedWithZero(exited);
+  failure.end = ExitedWithZero(exited) ? End::kWithZero : End::kInFailure;
   failure.meaning = phrases::OneLine(ExitMeaning(exited));
   failure.exit_code = FailureExitCode(exited);
   failure.stderr_tail = exited.stderr_tail;
@@ -52,28 +51,31 @@ void RootCause::Returned(int rank) {
 void RootCause::HostLost(const std::string& host, absl::string_view reason) {
   const std::string meaning = absl::StrCat("host ", host, " was lost: ", phrases::OneLine(reason));
   for (Failure& failure : failures_) {
-    if (failure.host != host || failure.ended) continue;
-    failure.ended = true;
+    if (failure.host != host || failure.ended()) continue;
+    failure.end = End::kInFailure;
     failure.meaning = meaning;
   }
   Failure lost;
   lost.host = host;
-  lost.ended = true;
+  lost.end = End::kInFailure;
   lost.meaning = meaning;
   failures_.push_back(lost);
 }
 
 void RootCause::Retract(int rank) {
   failures_.erase(std::remove_if(failures_.begin(), failures_.end(),
-                                 [rank](const Failure& f) { return f.rank == rank && !f.ended; }),
+                                 [rank](const Failure& f) { return f.rank == rank && !f.ended(); }),
                   failures_.end());
 }
 
 bool RootCause::HasEnd() const {
-  return std::any_of(failures_.begin(), failures_.end(), [](const Failure& f) { return f.ended; });
+  return std::any_of(failures_.begin(), failures_.end(),
+                     [](const Failure& f) { return f.ended(); });
 }
 
-bool RootCause::IsCertain() const { return HasEnd() && Chosen().ended && !Chosen().caused_by_peer; }
+bool RootCause::IsCertain() const {
+  return HasEnd() && Chosen().ended() && !Chosen().caused_by_peer;
+}
 
 const RootCause::Failure& RootCause::Chosen() const {
   const auto cause = std::find_if(failures_.begin(), failures_.end(),
@@ -112,7 +114,7 @@ std::string RootCause::Summary(const Failure& failure) {
   if (!failure.exception.empty()) {
     return absl::StrCat(who, " failed: ", failure.exception, " (", failure.meaning, ")");
   }
-  if (failure.ended_with_zero) {
+  if (failure.end == End::kWithZero) {
     return absl::StrCat(who,
                         " exited with code 0 without having finished: its script neither "
                         "called hvd.shutdown() nor came to its end");

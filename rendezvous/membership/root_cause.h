@@ -56,24 +56,34 @@ class RootCause {
   }
 
  private:
+  enum class End {
+    kToCome,
+    kInFailure,  // also with its host
+    kWithZero,   // exit code 0, without having finished
+  };
+
   struct Failure {
     int rank = -1;  // -1: the host itself
     std::string host;
     std::string exception;
     bool caused_by_peer = false;
-    bool ended = false;
-    bool ended_with_zero = false;
+    End end = End::kToCome;
     std::string meaning = "still running";
     int exit_code = 1;
     std::vector<std::string> stderr_tail;
 
+    bool ended() const { return end != End::kToCome; }
+
+    // Its end is kept as two fields.
     template <typename Fields>
     void Keep(Fields& fields) {
-      auto& [rank, host, exception, caused_by_peer, ended, ended_with_zero, meaning, exit_code,
-             stderr_tail] = *this;
+      auto& [rank, host, exception, caused_by_peer, end, meaning, exit_code, stderr_tail] = *this;
+      bool ended = end != End::kToCome;
+      bool ended_with_zero = end == End::kWithZero;
       fields("rank", rank, "host", host, "exception", exception, "caused_by_peer", caused_by_peer,
              "ended", ended, "ended_with_zero", ended_with_zero, "meaning", meaning, "exit_code",
              exit_code, "stderr_tail", stderr_tail);
+      end = !ended ? End::kToCome : ended_with_zero ? End::kWithZero : End::kInFailure;
     }
   };
 

@@ -71,9 +71,12 @@ std::optional<WorkerId> WorkerOf(const pb::AgentMessage& message) {
       return WorkerId(message.dying().worker_id());
     case pb::AgentMessage::kSampled:
       return WorkerId(message.sampled().worker_id());
-    default:
+    case pb::AgentMessage::kHello:
+    case pb::AgentMessage::kDraining:
+    case pb::AgentMessage::MESSAGE_NOT_SET:
       return std::nullopt;
   }
+  return std::nullopt;
 }
 
 }  // namespace
