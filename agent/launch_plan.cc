@@ -10,6 +10,8 @@
 #include "base/os/process.h"
 #include "base/os/usable_cores.h"
 #include "base/version.h"
+#include "rendezvous/placement/placement_variables.h"
+#include "rendezvous/transport/placement_message.h"
 
 namespace hvd::agent {
 namespace {
@@ -81,12 +83,6 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
   const net::HostPort daemon = net::SplitHostPort(place.daemon_address);
   const std::pair<const char*, std::string> own[] = {
       {"HOROVOD_HOSTNAME", plan.host},
-      {"HOROVOD_RANK", absl::StrCat(start.placement().rank())},
-      {"HOROVOD_SIZE", absl::StrCat(start.placement().size())},
-      {"HOROVOD_LOCAL_RANK", absl::StrCat(start.placement().local_rank())},
-      {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.placement().local_size())},
-      {"HOROVOD_CROSS_RANK", absl::StrCat(start.placement().cross_rank())},
-      {"HOROVOD_CROSS_SIZE", absl::StrCat(start.placement().cross_size())},
       {"HOROVOD_GLOO_RENDEZVOUS_ADDR", daemon.host},
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
       {"HOROVOD_CONTROLLER", "gloo"},
@@ -96,6 +92,10 @@ std::vector<std::string> WorkerEnvironment(const LaunchPlan& plan, const pb::Sta
       {"HOROVOD_WORKER_WORD", place.word},
   };
   for (const auto& [name, value] : own) environment[name] = value;
+  const auto placement = rendezvous::transport::FromMessage(start.placement());
+  for (const auto& [name, value] : rendezvous::placement::PlacementVariables(placement)) {
+    environment[name] = value;
+  }
   const int sharing =
       start.most_on_host() > 0 ? start.most_on_host() : start.placement().local_size();
   ShareCores(place.cores, sharing, &environment);

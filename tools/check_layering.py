@@ -45,7 +45,7 @@ ALLOWED = {
     "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
     "rendezvous/server": [
         *BASE, "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
-        "rendezvous/security", "rendezvous/transport", "rendezvous/bootstrap", "rendezvous/reporting",
+        "rendezvous/security", "rendezvous/transport", "rendezvous/bootstrap", "rendezvous/reporting", "rendezvous/placement",
     ],
     "rendezvous/client": [*BASE, "proto", "rendezvous/security", "rendezvous/transport"],
     "options": [*BASE, "rendezvous/policy"],
@@ -57,13 +57,13 @@ ALLOWED = {
     "agent/output": [*BASE, "base/console", "proto", "agent/protocol"],
     "agent/inspection": [*BASE, "proto", "agent/output"],
     "agent": [
-        *BASE, "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "agent/protocol", "agent/output",
-        "agent/inspection", "base/settings", "options",
+        *BASE, "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
+        "agent/protocol", "agent/output", "agent/inspection", "base/settings", "options",
     ],
     "launcher/discovery": [*BASE, "rendezvous/membership"],
     "launcher/spawn": [*BASE, "proto", "agent/protocol"],
     "launcher/report": [*BASE, "base/console", "proto", "rendezvous/membership", "rendezvous/reporting"],
-    "launcher/cli": [*BASE, "base/settings", "options"],
+    "launcher/cli": [*BASE, "base/settings", "options", "rendezvous/placement"],
     "launcher/plan": [*BASE, "base/settings", "rendezvous/membership", "launcher/cli", "launcher/discovery", "launcher/spawn"],
     "launcher/job": [
         *BASE, "base/console", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/reporting",

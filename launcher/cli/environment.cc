@@ -6,17 +6,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/json.h"
+#include "rendezvous/placement/placement_variables.h"
 
 namespace hvd::launcher::cli {
 namespace {
 
 // Variables that an agent sets for each of its workers. A launcher that runs inside a worker of
 // another job must not pass on that job's.
-constexpr const char* kPerWorker[] = {
-    "HOROVOD_AGENT_SOCKET", "HOROVOD_WORKER_ID",   "HOROVOD_RANK",       "HOROVOD_SIZE",
-    "HOROVOD_LOCAL_RANK",   "HOROVOD_LOCAL_SIZE",  "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
-    "HOROVOD_HOSTNAME",     "HOROVOD_WORKER_WORD",
-};
+bool IsPerWorker(const std::string& name) {
+  return name == "HOROVOD_AGENT_SOCKET" || name == "HOROVOD_WORKER_ID" ||
+         name == "HOROVOD_HOSTNAME" || name == "HOROVOD_WORKER_WORD" ||
+         rendezvous::placement::PlacementVariables({}).count(name) > 0;
+}
 
 bool StaysHere(const std::string& name) {
   if (absl::StartsWith(name, "BASH_FUNC_") || absl::EndsWith(name, "CUDA_VISIBLE_DEVICES")) {
@@ -24,7 +25,7 @@ bool StaysHere(const std::string& name) {
   }
   if (!text::IsUtf8(name)) return true;  // what programs can't ask for, messages can't carry
   if (name == "OLDPWD" || name == "_HOROVOD_SECRET_KEY") return true;
-  return std::find(std::begin(kPerWorker), std::end(kPerWorker), name) != std::end(kPerWorker);
+  return IsPerWorker(name);
 }
 
 bool IsVariableName(const std::string& name) {

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from horovod.runner.common.util.hosts import (
     parse_host_files,
     parse_hosts,
 )
-from horovod.runner.launch import _run, _run_elastic, parse_args
+from horovod.runner.launch import _run, _run_elastic, find_program, parse_args
 from horovod.runner.util.threads import execute_function_multithreaded, in_thread, on_event
 from launcher_there import needs_launcher
 
@@ -57,6 +58,20 @@ def test_ranks_are_assigned_host_by_host():
     assert len(get_host_assignments(parse_hosts("a:2,a:2"), 1)) == 4
     with pytest.raises(ValueError, match=r"processes \(3\) than there are available slots \(2\)"):
         get_host_assignments(parse_hosts("a:2"), 3)
+
+
+@needs_launcher
+def test_ranks_are_assigned_as_by_horovodrun():
+    hosts = "a:2,b:1,c:4"
+    command = [find_program("horovodrun"), "--dry-run", "-np", "5", "-H", hosts, "true"]
+    plan = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in plan.splitlines() if re.match(r"^( +[0-9]+){5}  \S+$", line)]
+    slots = get_host_assignments(parse_hosts(hosts), 5, 5)
+    assert rows == [
+        [str(field) for field in (slot.rank, slot.local_rank, slot.local_size, slot.cross_rank, slot.cross_size)]
+        + [slot.hostname]
+        for slot in slots
+    ]
 
 
 def test_rank_and_size_of_other_launchers(monkeypatch):

@@ -8,6 +8,7 @@
 #include "base/net/address.h"
 #include "base/status_macros.h"
 #include "rendezvous/bootstrap/worker_word.h"
+#include "rendezvous/placement/placement_variables.h"
 
 namespace hvd::rendezvous::server {
 
@@ -42,18 +43,13 @@ Environment WorkerDoor::Expect(const membership::StartWorkerEffect& start) {
   const net::HostPort daemon = net::SplitHostPort(bootstrap_.daemon_address());
   Environment environment = {
       {"HOROVOD_HOSTNAME", start.host},
-      {"HOROVOD_RANK", absl::StrCat(start.place.rank)},
-      {"HOROVOD_SIZE", absl::StrCat(start.place.size)},
-      {"HOROVOD_LOCAL_RANK", absl::StrCat(start.place.local_rank)},
-      {"HOROVOD_LOCAL_SIZE", absl::StrCat(start.place.local_size)},
-      {"HOROVOD_CROSS_RANK", absl::StrCat(start.place.cross_rank)},
-      {"HOROVOD_CROSS_SIZE", absl::StrCat(start.place.cross_size)},
       {"HOROVOD_GLOO_RENDEZVOUS_ADDR", daemon.host},
       {"HOROVOD_GLOO_RENDEZVOUS_PORT", daemon.port},
       {"HOROVOD_WORKER_ID", absl::StrCat(start.worker.value())},
       {"HOROVOD_AGENT_SOCKET", socket_->name()},
       {"HOROVOD_WORKER_WORD", word},
   };
+  environment.merge(placement::PlacementVariables(start.place));
   if (bootstrap_.elastic()) environment["HOROVOD_ELASTIC"] = "1";
   return environment;
 }

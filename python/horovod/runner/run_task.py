@@ -6,6 +6,7 @@ import sys
 
 from horovod.common import _tracebacks
 from horovod.runner import _handover
+from horovod.runner.common.util.env import get_env_rank_and_size
 
 
 def _rank() -> int:
@@ -14,7 +15,7 @@ def _rank() -> int:
     if basics is not None and basics.is_initialized():
         rank: int = basics.rank()
         return rank
-    return int(os.environ.get("HOROVOD_RANK", "0"))
+    return get_env_rank_and_size()[0]
 
 
 def main() -> None:

@@ -1,0 +1,20 @@
+#include "rendezvous/placement/placement_variables.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hvd::rendezvous::placement {
+
+// A structured binding, so that a field that is added does not compile before it has its variable.
+std::map<std::string, std::string> PlacementVariables(const Placement& place) {
+  const auto& [rank, size, local_rank, local_size, cross_rank, cross_size] = place;
+  return {
+      {"HOROVOD_RANK", absl::StrCat(rank)},
+      {"HOROVOD_SIZE", absl::StrCat(size)},
+      {"HOROVOD_LOCAL_RANK", absl::StrCat(local_rank)},
+      {"HOROVOD_LOCAL_SIZE", absl::StrCat(local_size)},
+      {"HOROVOD_CROSS_RANK", absl::StrCat(cross_rank)},
+      {"HOROVOD_CROSS_SIZE", absl::StrCat(cross_size)},
+  };
+}
+
+}  // namespace hvd::rendezvous::placement
