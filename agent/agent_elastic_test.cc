@@ -50,9 +50,9 @@ TEST_F(AgentTest, Page_StaticJob_ThereIsNone) {
 TEST_F(ElasticAgentTest, Commits_NextWorkerOfASlot_FindsThoseOfTheOneBefore) {
   StartWorker("$HOLDER arena");
   const std::string first = NextLine();
-  TellStart(2, /*slot=*/1);
+  SendStart(2, /*slot=*/1);
   const std::string other = NextLine();
-  TellStart(3, /*slot=*/0);
+  SendStart(3, /*slot=*/0);
   EXPECT_NE(first, other);
   EXPECT_EQ(NextLine(), first);
 }
@@ -61,7 +61,7 @@ TEST_F(ElasticAgentTest, Dying_HolderIsKilled_IsToldBeforeTheWorkersEnd) {
   StartWorker("$HOLDER; exec sleep 1000");
   kill(NextPid(), SIGKILL);
   EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
-  TellStop(1, 0);
+  SendStop(1, 0);
   EXPECT_EQ(AwaitExited().worker_id(), 1u);
 }
 
@@ -77,7 +77,7 @@ TEST_F(ElasticAgentTest, LaterAsker_TheFirstLives_TakesNothingFromIt) {
   EXPECT_NE(later.find("page 0 arena 1 stack 0"), std::string::npos) << later;
   kill(first, SIGKILL);
   EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
-  TellStop(1, 0);
+  SendStop(1, 0);
   EXPECT_EQ(AwaitExited().worker_id(), 1u);
 }
 
@@ -87,7 +87,7 @@ TEST_F(ElasticAgentTest, LaterAsker_TheFirstHasEnded_Counts) {
   EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
   kill(NextPid(), SIGKILL);
   EXPECT_EQ(daemon_.NextMessage().dying().worker_id(), 1u);
-  TellStop(1, 0);
+  SendStop(1, 0);
   EXPECT_EQ(AwaitExited().worker_id(), 1u);
 }
 
@@ -95,7 +95,7 @@ TEST_F(ElasticAgentTest, Workers_FiftyOneAfterTheOther_LeaveNeitherThreadNorDesc
   StartWorker("$HOLDER leave");
   size_t descriptors = 0, threads = 0;
   for (uint64_t id = 1; id <= 51; ++id) {
-    if (id > 1) TellStart(id);
+    if (id > 1) SendStart(id);
     EXPECT_GT(NextPid(), 0);
     for (pb::AgentMessage message; message.exited().worker_id() != id;) {
       message = daemon_.NextMessage();
@@ -113,7 +113,7 @@ TEST_F(ElasticAgentTest, Workers_FiftyOneAfterTheOther_LeaveNeitherThreadNorDesc
 TEST_F(ElasticAgentTest, Reattach_LinkLost_WorkersGoOnAndAllIsToldAgain) {
   StartWorker("test $HOROVOD_RANK = 1 && exit 3; echo $$; exec sleep 1000");
   const pid_t worker = NextPid();
-  TellStart(2);
+  SendStart(2);
   EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 2u);
   EXPECT_EQ(AwaitExited().worker_id(), 2u);
   const uint64_t incarnation = daemon_.AwaitHello(1).incarnation();
@@ -131,11 +131,11 @@ TEST_F(ElasticAgentTest, Reattach_LinkLost_WorkersGoOnAndAllIsToldAgain) {
   EXPECT_EQ(exited.exit_code(), 3);
   EXPECT_FALSE(IsGone(worker));
 
-  TellWelcome();
-  for (const uint64_t id : {1, 2}) TellStart(id);  // the daemon does not know better yet
-  TellStart(4);
+  SendWelcome();
+  for (const uint64_t id : {1, 2}) SendStart(id);  // the daemon does not know better yet
+  SendStart(4);
   EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 4u);
-  TellEnd();
+  SendEnd();
   while (!IsGone(worker)) AwaitExited();
   EXPECT_EQ(Join(), 0);
 }
@@ -183,7 +183,7 @@ TEST_F(ElasticAgentTest, Sigterm_First_AsksForADrain) {
   daemon_.AwaitHello(2);
   EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 1u);
   EXPECT_EQ(daemon_.NextMessage().draining().grace_ms(), 20000u);
-  TellEnd();
+  SendEnd();
   EXPECT_EQ(Join(), 0);
   EXPECT_TRUE(IsGone(worker));
 }
@@ -234,7 +234,7 @@ TEST_F(ElasticAgentTest, Stopped_ProcessThatAskedBelowAShell_IsKilled) {
   kill(holder, SIGSTOP);
   for (pb::AgentMessage message; !message.has_exited(); message = daemon_.NextMessage()) {
   }
-  TellEnd();
+  SendEnd();
   EXPECT_EQ(Join(), 0);
   EXPECT_TRUE(IsGone(holder));
 }

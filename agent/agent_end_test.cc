@@ -44,7 +44,7 @@ TEST_F(AgentTest, End_Sigterm_LeavesNothing) {
 TEST_F(AgentTest, End_WorkersStillRun_StopsThemFirst) {
   StartWorker("echo up; exec sleep 1000");
   EXPECT_EQ(NextLine(), "up\n");
-  TellEnd();
+  SendEnd();
   EXPECT_EQ(AwaitExited().worker_id(), 1u);
   EXPECT_EQ(Join(), 0);
 }
@@ -53,7 +53,7 @@ TEST_F(AgentTest, End_InputClosesOnceAllIsSaid_IsInOrder) {
   daemon_.KeepStreams();
   StartWorker("true");
   AwaitExited();
-  TellEnd();
+  SendEnd();
   daemon_.AwaitFinish();
   input_.write.reset();
   EXPECT_EQ(Join(), 0);

@@ -57,7 +57,7 @@ class FakeAgentDaemon {
     messages_.pop_front();
     return message;
   }
-  void Tell(const pb::AgentCommand& command) { callbacks().on_command(command); }
+  void Send(const pb::AgentCommand& command) { callbacks().on_command(command); }
   void Close(absl::Status status) { callbacks().on_closed(std::move(status)); }
   // From now on it leaves streams open that the agent has ended.
   void KeepStreams() {
@@ -166,33 +166,33 @@ class AgentTest : public testing::Test {
     SetScript(script);
     StartAgent();
     daemon_.AwaitHello();
-    TellWelcome();
-    TellStart(1);
+    SendWelcome();
+    SendStart(1);
     ASSERT_EQ(daemon_.NextMessage().started().worker_id(), 1u);
   }
-  void TellWelcome() {
+  void SendWelcome() {
     pb::AgentCommand command;
     *command.mutable_welcome() = welcome_;
-    daemon_.Tell(command);
+    daemon_.Send(command);
   }
-  void TellStart(uint64_t id, uint32_t slot = 0) {
+  void SendStart(uint64_t id, uint32_t slot = 0) {
     pb::AgentCommand command;
     command.mutable_start()->set_worker_id(id);
     command.mutable_start()->mutable_placement()->set_rank(static_cast<int>(id) - 1);
     command.mutable_start()->mutable_placement()->set_size(2);
     command.mutable_start()->set_slot(slot);
-    daemon_.Tell(command);
+    daemon_.Send(command);
   }
-  void TellStop(uint64_t id, uint32_t grace_ms) {
+  void SendStop(uint64_t id, uint32_t grace_ms) {
     pb::AgentCommand command;
     command.mutable_stop()->add_worker_ids(id);
     command.mutable_stop()->set_grace_ms(grace_ms);
-    daemon_.Tell(command);
+    daemon_.Send(command);
   }
-  void TellEnd() {
+  void SendEnd() {
     pb::AgentCommand command;
     command.mutable_end();
-    daemon_.Tell(command);
+    daemon_.Send(command);
   }
   pb::WorkerExited AwaitExited() { return daemon_.NextMessage().exited(); }
 

@@ -31,7 +31,7 @@ TEST_F(AgentTest, Job_WorkerExitsZero_RunsFromReadyToTheEnd) {
   const pb::WorkerExited exited = AwaitExited();
   EXPECT_EQ(exited.exit_code(), 0);
   EXPECT_EQ(exited.stderr_tail(0), "err");
-  TellEnd();
+  SendEnd();
   EXPECT_EQ(Join(), 0);
   EXPECT_EQ(NextFrame().ready().version(), kVersion);
   std::string out, err;
@@ -60,8 +60,8 @@ TEST_F(AgentTest, Worker_InputThatAPipeDoesNotTake_IsAnErrorAndNoHang) {
   SetScript("cat");
   StartAgent();
   daemon_.AwaitHello();
-  TellWelcome();
-  TellStart(1);
+  SendWelcome();
+  SendStart(1);
   const std::string error = AwaitExited().start_error();
   EXPECT_NE(error.find("of 2097152 bytes"), std::string::npos) << error;
 }
@@ -69,7 +69,7 @@ TEST_F(AgentTest, Worker_InputThatAPipeDoesNotTake_IsAnErrorAndNoHang) {
 TEST_F(AgentTest, WorkerExited_CodeOrSignal_IsReported) {
   StartWorker("test $HOROVOD_RANK = 0 && exit 3; kill -SEGV $$");
   EXPECT_EQ(AwaitExited().exit_code(), 3);
-  TellStart(2);
+  SendStart(2);
   EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 2u);
   const pb::WorkerExited exited = AwaitExited();
   EXPECT_EQ(exited.worker_id(), 2u);
@@ -87,7 +87,7 @@ TEST_F(AgentTest, WorkerExited_MuchOnStderr_TailIsComplete) {
   ASSERT_EQ(exited.stderr_tail_size(), 40);
   EXPECT_EQ(exited.stderr_tail(38), "line 1000");
   EXPECT_EQ(exited.stderr_tail(39), "caf\xef\xbf\xbd");
-  TellEnd();
+  SendEnd();
   reader.join();
 }
 
@@ -98,7 +98,7 @@ TEST_F(AgentTest, Sample_WorkerWithoutPython_IsAnsweredByWhatTheKernelSays) {
   command.mutable_sample()->set_worker_id(1);
   std::string doing;
   while (doing != "is stopped by a signal (SIGSTOP)") {  // it is on its way there
-    daemon_.Tell(command);
+    daemon_.Send(command);
     const pb::AgentMessage message = daemon_.NextMessage();
     ASSERT_EQ(message.sampled().worker_id(), 1u);
     doing = message.sampled().doing();
@@ -108,14 +108,14 @@ TEST_F(AgentTest, Sample_WorkerWithoutPython_IsAnsweredByWhatTheKernelSays) {
 TEST_F(AgentTest, Stop_WorkerObeys_EndsBySigterm) {
   StartWorker("echo up; exec sleep 1000");
   EXPECT_EQ(NextLine(), "up\n");
-  TellStop(1, 100000);
+  SendStop(1, 100000);
   EXPECT_EQ(AwaitExited().signal(), SIGTERM);
 }
 
 TEST_F(AgentTest, Stop_WorkerIgnoresSigterm_IsKilledAfterGrace) {
   StartWorker("trap '' TERM; echo up; while :; do sleep 1000; done");
   EXPECT_EQ(NextLine(), "up\n");
-  TellStop(1, 20);
+  SendStop(1, 20);
   const pb::WorkerExited exited = AwaitExited();
   EXPECT_EQ(exited.signal(), SIGKILL);
   EXPECT_FALSE(exited.out_of_memory());
@@ -124,8 +124,8 @@ TEST_F(AgentTest, Stop_WorkerIgnoresSigterm_IsKilledAfterGrace) {
 TEST_F(AgentTest, Stop_SecondTimeWithoutGrace_KillsAtOnce) {
   StartWorker("trap '' TERM; echo up; while :; do sleep 1000; done");
   EXPECT_EQ(NextLine(), "up\n");
-  TellStop(1, 1000000);
-  TellStop(1, 0);
+  SendStop(1, 1000000);
+  SendStop(1, 0);
   EXPECT_EQ(AwaitExited().signal(), SIGKILL);
 }
 
@@ -133,7 +133,7 @@ TEST_F(AgentTest, WorkerExited_GrandchildHoldsThePipe_IsReportedAndGrandchildKil
   StartWorker("sleep 1000 & echo $!; exit 4");
   const pid_t grandchild = NextPid();
   EXPECT_EQ(AwaitExited().exit_code(), 4);
-  TellEnd();
+  SendEnd();
   EXPECT_EQ(Join(), 0);
   EXPECT_TRUE(IsGone(grandchild));
 }
@@ -142,12 +142,12 @@ TEST_F(AgentTest, WorkerExited_GrandchildInAnotherSession_IsKilledWhileOthersRun
   StartWorker(
       "test $HOROVOD_RANK = 1 && { echo up; exec sleep 1000; }; trap 'exit 5' TERM; "
       "(setsid sh -c 'echo $$; exec sleep 1000' &); sleep 1000 & wait");
-  TellStart(2);
+  SendStart(2);
   EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 2u);
   std::string line = NextLine();
   if (line == "up\n") line = NextLine();
   const pid_t grandchild = std::stoi(line);
-  TellStop(1, 1000000);
+  SendStop(1, 1000000);
   const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, grandchild, 0)));
   EXPECT_EQ(AwaitExited().exit_code(), 5);
   pollfd waiting = {pidfd.get(), POLLIN, 0};
@@ -163,7 +163,7 @@ TEST_F(AgentTest, Start_CommandVanished_IsReportedAsStartError) {
   StartAgent();
   daemon_.AwaitHello();
   ASSERT_EQ(unlink(program.c_str()), 0);
-  TellStart(1);
+  SendStart(1);
   EXPECT_NE(AwaitExited().start_error().find(program), std::string::npos);
 }
 
@@ -210,12 +210,12 @@ TEST_F(AgentTest, Output_LauncherDoesNotRead_WorkerWaitsAndItsEndIsNoticed) {
   // Writes without end; rank 1 ends meanwhile.
   StartWorker("test $HOROVOD_RANK = 1 && exit 6; echo up; exec yes 0123456789012345678901234567");
   EXPECT_EQ(NextLine(), "up\n");
-  TellStart(2);
+  SendStart(2);
   EXPECT_EQ(daemon_.NextMessage().started().worker_id(), 2u);
   EXPECT_EQ(AwaitExited().exit_code(), 6);
-  TellStop(1, 0);
+  SendStop(1, 0);
   EXPECT_EQ(AwaitExited().signal(), SIGKILL);
-  TellEnd();
+  SendEnd();
   // Once it is read, everything comes, and it is no more than was allowed to wait.
   size_t bytes = 0;
   for (std::string next; (next = NextLine()) == line;) bytes += next.size();

@@ -57,19 +57,19 @@ void WorkerSet::Start(const pb::StartWorker& start) {
   pb::AgentMessage message;
   if (!worker.ok()) {
     *message.mutable_exited() = NeverStarted(id, std::string(worker.status().message()));
-    return Tell(std::move(message));
+    return Send(std::move(message));
   }
   message.mutable_started()->set_worker_id(id);
   message.mutable_started()->set_pid((*worker)->pid());
   (*worker)->set_paused(paused_);
   workers_.emplace(id, *std::move(worker));
-  Tell(std::move(message));
+  Send(std::move(message));
   if (check_interval_ > absl::ZeroDuration() && !check_timer_.has_value()) {
     check_timer_ = loop_.After(check_interval_, [this] { CheckStopped(); });
   }
 }
 
-void WorkerSet::Tell(pb::AgentMessage message) {
+void WorkerSet::Send(pb::AgentMessage message) {
   log_.Add(message);
   report_(std::move(message));
 }
@@ -83,7 +83,7 @@ void WorkerSet::CheckStopped() {
 void WorkerSet::OnDying(uint64_t id) {
   pb::AgentMessage message;
   message.mutable_dying()->set_worker_id(id);
-  Tell(std::move(message));
+  Send(std::move(message));
 }
 
 void WorkerSet::Stop(const std::vector<uint64_t>& ids, absl::Duration grace) {
@@ -152,7 +152,7 @@ void WorkerSet::OnExited(pb::WorkerExited exited) {
   workers_.erase(exited.worker_id());
   pb::AgentMessage message;
   *message.mutable_exited() = std::move(exited);
-  Tell(std::move(message));
+  Send(std::move(message));
   ReapOrphans();
   if (empty() && on_empty_) on_empty_();
 }

@@ -79,7 +79,7 @@ class WorkerSet {
   void OnOutput(pb::WorkerOutput output);
   void OnDying(uint64_t id);
   void OnExited(pb::WorkerExited exited);
-  void Tell(pb::AgentMessage message);
+  void Send(pb::AgentMessage message);
   void CheckStopped();
   bool OutlivedItsWorker(pid_t pid) const;
 

@@ -97,7 +97,7 @@ class LineWriter::Worker {
     if (written >= before) missing_ = 0;
     torn_ = written == 0 ? torn_ : text[written - 1] != '\n';
     if (written == text.size()) return;
-    Tell(errno);
+    ReportError(errno);
     if (!line.empty()) ++missing_;
   }
 
@@ -119,9 +119,9 @@ class LineWriter::Worker {
     poll(&room, 1, -1);
   }
 
-  void Tell(int error) {
+  void ReportError(int error) {
     absl::MutexLock lock(&callback_mutex_);
-    if (const auto tell = std::exchange(on_error_, nullptr)) tell(error);
+    if (const auto report = std::exchange(on_error_, nullptr)) report(error);
   }
 
   const Fd file_;  // this and the next three: used by the thread only

@@ -200,7 +200,7 @@ void JobRun::On(const JobHasFinished& event) {
 void JobRun::On(const NoticeHappened& event) {
   if (status_.has_value()) status_->WakeUp();
   waiting_.WakeUp(clock_.Now());
-  const rendezvous::reporting::JobSummary::Line line = progress_.Tell(event.notice, event.when);
+  const rendezvous::reporting::JobSummary::Line line = progress_.Add(event.notice, event.when);
   // Other events of a static job are reported at its end.
   const bool matters =
       elastic_.has_value() || event.notice.kind == rendezvous::membership::Notice::Kind::kStalled;

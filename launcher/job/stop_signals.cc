@@ -69,18 +69,18 @@ absl::StatusOr<std::unique_ptr<StopSignalWatcher>> StopSignalWatcher::Start(
   const int fd = self->signals_.get();
   RETURN_IF_ERROR(self->loop_->Watch(fd, EPOLLIN, [fd, self](uint32_t) {
     signalfd_siginfo info;
-    if (read(fd, &info, sizeof info) == sizeof info) self->Tell(static_cast<int>(info.ssi_signo));
+    if (read(fd, &info, sizeof info) == sizeof info) self->Notify(static_cast<int>(info.ssi_signo));
   }));
   if (hangup_fd >= 0) {
     RETURN_IF_ERROR(
-        WatchForEnd(*self->loop_, hangup_fd, [self](int signal) { self->Tell(signal); }));
+        WatchForEnd(*self->loop_, hangup_fd, [self](int signal) { self->Notify(signal); }));
   }
   self->thread_ = std::thread([self] { self->loop_->Run(); });
   return watcher;
 }
 
 // As after kill -9: agents notice the end of the launcher, and end their workers.
-void StopSignalWatcher::Tell(int signal) {
+void StopSignalWatcher::Notify(int signal) {
   if (++told_ == 2) {
     const int code = 128 + (signal == kStreamHasEnded ? SIGHUP : signal);
     loop_->After(kPatience, [code] { _exit(code); });

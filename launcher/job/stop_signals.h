@@ -43,7 +43,7 @@ class StopSignalWatcher {
                     std::function<void(int signal)> on_signal)
       : loop_(std::move(loop)), signals_(std::move(signals)), on_signal_(std::move(on_signal)) {}
 
-  void Tell(int signal);
+  void Notify(int signal);
 
   std::unique_ptr<EventLoop> loop_;
   Fd signals_;

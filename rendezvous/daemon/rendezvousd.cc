@@ -61,14 +61,14 @@ class Daemon {
       ASSIGN_OR_RETURN(event_log_, reporting::EventLog::Open(options_.event_log));
       event_log_->OnLost([this](const std::string& what) { Say(what); });
     }
-    teller_ = std::make_unique<StderrReporter>(
+    reporter_ = std::make_unique<StderrReporter>(
         *loop_, Clock::Real(), reporting::JobSummary(options_.job.min_workers, std::move(so_far)),
         [this](const std::string& line) { Say(line); });
     RETURN_IF_ERROR(Serve());
     signals_->Start(SignalActions());
-    teller_->Watch(*server_);
+    reporter_->Watch(*server_);
     loop_->Run();
-    teller_->Stop();
+    reporter_->Stop();
     signals_->JobIsOver();
     return End();
   }
@@ -104,7 +104,7 @@ class Daemon {
           text::DurationText(options_.job.reattach_timeout), " (to end the job, send SIGINT)"));
       return 128 + SIGTERM;
     }
-    teller_->SumUp();
+    reporter_->SumUp();
     Say(verdict_.summary);
     return verdict_.exit_code;
   }
@@ -150,7 +150,7 @@ class Daemon {
     };
     made.on_notice = [this](const membership::Notice& notice) {
       if (event_log_ != nullptr) event_log_->Write(notice);
-      loop_->Post([this, notice, now = Clock::Real().Now()] { teller_->Tell(notice, now); });
+      loop_->Post([this, notice, now = Clock::Real().Now()] { reporter_->Report(notice, now); });
     };
     made.on_journal_error = [this](const absl::Status& status) { LeaveFor(status); };
     return made;
@@ -196,7 +196,7 @@ class Daemon {
   membership::Verdict verdict_;  // the loop's thread's, as the next
   absl::Status journal_error_;
   bool left_ = false;  // the job is another daemon's
-  std::unique_ptr<StderrReporter> teller_;
+  std::unique_ptr<StderrReporter> reporter_;
   std::unique_ptr<server::Server> server_;
   std::unique_ptr<net::HttpListener> metrics_;
 };

@@ -30,8 +30,8 @@ void StderrReporter::Plan() {
   });
 }
 
-void StderrReporter::Tell(const membership::Notice& notice, absl::Time when) {
-  const reporting::JobSummary::Line line = progress_.Tell(notice, when);
+void StderrReporter::Report(const membership::Notice& notice, absl::Time when) {
+  const reporting::JobSummary::Line line = progress_.Add(notice, when);
   // No other message reports that a host has joined.
   if (line.important || notice.kind == membership::Notice::Kind::kHostJoined) say_(line.text);
   if (server_ == nullptr) return;

@@ -33,7 +33,7 @@ class StderrReporter {
   void Watch(server::Server& server);
   void Stop();
 
-  void Tell(const membership::Notice& notice, absl::Time when);
+  void Report(const membership::Notice& notice, absl::Time when);
   // Prints a summary of the job in one line, if anything happened.
   void SumUp();
 

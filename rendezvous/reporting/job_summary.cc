@@ -30,7 +30,7 @@ std::string FormedText(const membership::Notice& notice) {
 
 }  // namespace
 
-JobSummary::Line JobSummary::Tell(const membership::Notice& notice, absl::Time now) {
+JobSummary::Line JobSummary::Add(const membership::Notice& notice, absl::Time now) {
   const int before = tally_.remaining();
   tally_.Observe(notice, now);
   switch (notice.kind) {

@@ -25,7 +25,7 @@ class JobSummary {
     bool important = false;  // for all users, not only for those of verbose output
   };
   // Adds the notice and returns its line.
-  Line Tell(const membership::Notice& notice, absl::Time now);
+  Line Add(const membership::Notice& notice, absl::Time now);
 
   // See JobTally.
   std::string Summary() const { return tally_.Summary(); }

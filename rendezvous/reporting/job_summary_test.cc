@@ -22,7 +22,7 @@ membership::Notice Make(membership::Notice::Kind kind, uint64_t epoch, const std
 class JobSummaryTest : public ::testing::Test {
  protected:
   std::string Say(const membership::Notice& notice) {
-    const JobSummary::Line line = progress_.Tell(notice, now_);
+    const JobSummary::Line line = progress_.Add(notice, now_);
     return line.important ? line.text : "(" + line.text + ")";
   }
   std::string World(uint64_t epoch, int size) {

@@ -192,7 +192,7 @@ class ControlPlane {
   void StartAgent(int host);
   void Attach(int agent);
   void Admit(int stream);
-  void TellAgain(int agent);
+  void ReportAgain(int agent);
   void SendUp(int stream, std::function<void()> action);
   void SendDown(int stream, std::function<void()> action);
   void EndAtDaemon(int stream, const std::string& reason);
@@ -203,7 +203,7 @@ class ControlPlane {
   void KillAgent(int agent);
   void LeaveWhenEmpty(int agent);
   void Die(int process, int exit_code, int signal);
-  void TellExit(int process);
+  void ReportExit(int process);
   void PowerOff(int host, Micros away);
   void Cut(int host, bool up, bool down, Micros duration);
   void Heal(int host);

@@ -70,16 +70,16 @@ void ControlPlane::Admit(int stream) {
   for (const int process : agent.processes) joined.known_workers.push_back(processes_[process].id);
   Log("agent ", agent.incarnation.value(), " attaches for ", joined.host.host);
   Apply(joined);
-  TellAgain(index);
+  ReportAgain(index);
 }
 
 // Repeats messages that the daemon may not have received.
-void ControlPlane::TellAgain(int index) {
+void ControlPlane::ReportAgain(int index) {
   for (const int process : agents_[index].processes) {
     SendUp(agents_[index].stream, [this, process] {
       Apply(rendezvous::membership::WorkerStarted{processes_[process].id, 1});
     });
-    if (processes_[process].exit_told) TellExit(process);
+    if (processes_[process].exit_told) ReportExit(process);
   }
 }
 
@@ -226,12 +226,12 @@ void ControlPlane::Die(int index, int exit_code, int signal) {
   time_.After(dice_.Between(kMilli, 300 * kMilli), [this, index, agent] {
     if (!agents_[agent].alive) return;
     processes_[index].exit_told = true;
-    TellExit(index);
+    ReportExit(index);
     LeaveWhenEmpty(agent);
   });
 }
 
-void ControlPlane::TellExit(int index) {
+void ControlPlane::ReportExit(int index) {
   const Process& process = processes_[index];
   rendezvous::membership::WorkerExited exited;
   exited.worker = process.id;

@@ -236,7 +236,7 @@ void ActiveWorld::OnStall(const negotiation::StallReport& report) {
     waiting.set_what(group.what);
     *waiting.mutable_missing() = {group.missing.begin(), group.missing.end()};
   }
-  stalls_->Tell(std::move(told));
+  stalls_->Post(std::move(told));
 }
 
 void ActiveWorld::OnUntoldStall(const session::StallReporter::Report& report) {

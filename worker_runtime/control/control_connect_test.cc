@@ -46,7 +46,7 @@ class SlowMember {
   SlowMember(collectives::GroupInfo group, int port)
       : group_(std::move(group)), fd_(*net::ConnectTo(kAddress, port, Soon())) {}
 
-  void TellName() { Send(handshake_->Start()); }
+  void SendName() { Send(handshake_->Start()); }
   void TakeChallenge() {
     const auto proof = handshake_->Step(Read());
     ASSERT_TRUE(proof.ok()) << proof.status();
@@ -112,7 +112,7 @@ TEST_F(ControlConnectTest, ManyMembersAtTheSameStep_AllComeIn) {
   std::vector<std::unique_ptr<SlowMember>> members;
   for (int rank = 1; rank <= kMembers; ++rank) {
     members.push_back(std::make_unique<SlowMember>(Group(rank, 1 + kMembers), port_));
-    members.back()->TellName();
+    members.back()->SendName();
   }
   for (auto& member : members) member->TakeChallenge();
   for (auto& member : members) member->Prove();
@@ -125,7 +125,7 @@ TEST_F(ControlConnectTest, SilentStrangers_DoNotTakeAMembersRoom) {
   FileLimit limit;
   limit.Set(limit.highest());
   SlowMember slow(Group(1, 3), port_);
-  slow.TellName();
+  slow.SendName();
   StartRoot(3);
   slow.TakeChallenge();
   std::vector<Fd> strangers;
@@ -138,7 +138,7 @@ TEST_F(ControlConnectTest, SilentStrangers_DoNotTakeAMembersRoom) {
   ExpectAllCame();
 }
 
-TEST_F(ControlConnectTest, StrangersWhoTellAName_DoNotKeepAMemberOut) {
+TEST_F(ControlConnectTest, StrangersWhoSendAName_DoNotKeepAMemberOut) {
   constexpr size_t kStrangers = 1000;
   FileLimit limit;
   limit.Set(limit.highest());
@@ -148,11 +148,11 @@ TEST_F(ControlConnectTest, StrangersWhoTellAName_DoNotKeepAMemberOut) {
     collectives::GroupInfo stranger = Group(1, 2);
     stranger.secret = "another secret";
     strangers.push_back(std::make_unique<SlowMember>(std::move(stranger), port_));
-    strangers.back()->TellName();
+    strangers.back()->SendName();
   }
   // At once, and not only when they have had their time.
   SlowMember member(Group(1, 2), port_);
-  member.TellName();
+  member.SendName();
   member.TakeChallenge();
   member.Prove();
   EXPECT_TRUE(member.IsWelcome());
@@ -219,7 +219,7 @@ TEST_F(ControlConnectTest, NoFileLeft_GoesOnWhenThereIsOne) {
   FileLimit limit;
   {
     SlowMember member(Group(1, 2), port_);
-    member.TellName();
+    member.SendName();
     const int last = AllowOneFile(limit);
     StartRoot(2);
     AwaitOpened(last);

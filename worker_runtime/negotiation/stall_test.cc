@@ -16,7 +16,7 @@ settings::EngineEnv WarnAfter60() {
 }
 
 // All that is told until `end`, a line each with its time.
-std::string TellUntil(StallInspector& inspector, const Readiness& table, absl::Time end) {
+std::string ReportUntil(StallInspector& inspector, const Readiness& table, absl::Time end) {
   std::string told;
   while (inspector.next_look() <= end) {
     const absl::Time now = inspector.next_look();
@@ -49,9 +49,9 @@ TEST(StallTest, Look_StallThatGoesOn_IsToldOnceAndAgainWhenItIsMuchOlder) {
   for (const int rank : {0, 2}) ASSERT_TRUE(table.Add(rank, {Sig("b")}, At(50)).ok());
   StallInspector inspector(WarnAfter60());
   inspector.Watch(At(0));
-  EXPECT_EQ(TellUntil(inspector, table, At(299)),
+  EXPECT_EQ(ReportUntil(inspector, table, At(299)),
             "1m: Stalled for 1m in allreduce 'a', waiting for rank 1\n");
-  EXPECT_EQ(TellUntil(inspector, table, At(1499)),
+  EXPECT_EQ(ReportUntil(inspector, table, At(1499)),
             "5m: Stalled for 5m in allreduce 'a' and 1 more, waiting for rank 1\n");
 }
 
@@ -61,7 +61,7 @@ TEST(StallTest, Look_AnotherRankIsMissing_IsToldInItsTime) {
   ASSERT_TRUE(table.Add(0, {Sig("b")}, At(50)).ok());
   StallInspector inspector(WarnAfter60());
   inspector.Watch(At(0));
-  EXPECT_EQ(TellUntil(inspector, table, At(299)),
+  EXPECT_EQ(ReportUntil(inspector, table, At(299)),
             "1m: Stalled for 1m in allreduce 'a', waiting for rank 1\n"
             "1m50s: Stalled for 1m50s in allreduce 'a', waiting for rank 1; in allreduce 'b', "
             "waiting for ranks 1 and 2\n");
@@ -72,12 +72,12 @@ TEST(StallTest, Look_NextStallOfTheSameRank_IsToldInItsTime) {
   Readiness table(2);
   ASSERT_TRUE(table.Add(0, {Sig("a")}, At(0)).ok());
   inspector.Watch(At(0));
-  EXPECT_NE(TellUntil(inspector, table, At(70)), "");
+  EXPECT_NE(ReportUntil(inspector, table, At(70)), "");
   ASSERT_TRUE(table.Add(1, {Sig("a")}, At(70)).ok());
   EXPECT_EQ(table.TakeReady().size(), 1u);
   ASSERT_TRUE(table.Add(0, {Sig("a")}, At(71)).ok());
   inspector.Watch(At(71));
-  EXPECT_EQ(TellUntil(inspector, table, At(200)),
+  EXPECT_EQ(ReportUntil(inspector, table, At(200)),
             "2m11s: Stalled for 1m in allreduce 'a', waiting for rank 1\n");
 }
 
@@ -106,7 +106,7 @@ TEST(StallTest, Look_AfterTheLimit_GivesUpOnce) {
   ASSERT_TRUE(table.Add(0, {Sig("young")}, At(50)).ok());
   StallInspector inspector(settings);
   inspector.Watch(At(0));
-  EXPECT_EQ(TellUntil(inspector, table, At(10000)),
+  EXPECT_EQ(ReportUntil(inspector, table, At(10000)),
             "1m: Stalled for 1m in allreduce 'grad', waiting for rank 0\n"
             "1m30s: Stalled for 1m30s in allreduce 'grad', waiting for rank 0 - given up\n");
   inspector.Watch(At(10000));
@@ -131,7 +131,7 @@ TEST(StallTest, StallCheckOff_GivesUpWithoutAWarning) {
   ASSERT_TRUE(table.Add(1, {Sig("grad")}, At(0)).ok());
   StallInspector inspector(settings);
   inspector.Watch(At(0));
-  EXPECT_EQ(TellUntil(inspector, table, At(10000)),
+  EXPECT_EQ(ReportUntil(inspector, table, At(10000)),
             "1m30s: Stalled for 1m30s in allreduce 'grad', waiting for rank 0 - given up\n");
 }
 

@@ -27,7 +27,7 @@ StallReporter::~StallReporter() {
   if (thread.joinable()) thread.join();
 }
 
-void StallReporter::Tell(Report report) {
+void StallReporter::Post(Report report) {
   absl::MutexLock lock(&mutex_);
   if (ended_) return;
   reports_.push_back(std::move(report));

@@ -30,7 +30,7 @@ class StallReporter {
   ~StallReporter();
 
   // Does not block.
-  void Tell(Report report);
+  void Post(Report report);
 
  private:
   void Run();

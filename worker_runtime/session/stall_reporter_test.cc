@@ -68,10 +68,10 @@ TEST(StallReporterTest, Tell_WhatTheDaemonDoesNotTake_ComesBack) {
     StallReporter reporter(
         std::make_unique<ScriptedClient>(reached),
         [&](const StallReporter::Report& report) { untold.push_back(report.text); });
-    reporter.Tell(ReportOf("first", false));
-    reporter.Tell(ReportOf("taken", true));
-    reporter.Tell(ReportOf("second", false));
-    reporter.Tell({});  // when this is reached, the others have been
+    reporter.Post(ReportOf("first", false));
+    reporter.Post(ReportOf("taken", true));
+    reporter.Post(ReportOf("second", false));
+    reporter.Post({});  // when this is reached, the others have been
     reached.WaitForNotification();
   }
   EXPECT_EQ(untold, (std::vector<std::string>{"first", "second"}));

@@ -16,9 +16,9 @@ constexpr absl::Duration kAnswerTime = absl::Seconds(5);
 
 }  // namespace
 
-WorldLease::WorldLease(Tell tell, std::function<void()> cancel, absl::Duration tolerance,
+WorldLease::WorldLease(Report report, std::function<void()> cancel, absl::Duration tolerance,
                        std::function<os::BootTime()> now)
-    : tell_(std::move(tell)),
+    : report_(std::move(report)),
       cancel_(std::move(cancel)),
       tolerance_(tolerance),
       now_(std::move(now)),
@@ -53,7 +53,7 @@ absl::Status WorldLease::Confirm() { return Ask(std::min(tolerance_, kAnswerTime
 absl::Status WorldLease::Ask(absl::Duration timeout) {
   // The time before the request: the state after the answer is not known.
   const os::BootTime asked = now_();
-  const absl::Status told = tell_(timeout);
+  const absl::Status told = report_(timeout);
   absl::MutexLock lock(&mutex_);
   if (told.ok()) {
     confirmed_ = asked;

@@ -28,11 +28,11 @@ class WorldLease {
   // Errors:
   //   - FailedPrecondition, NotFound: it is not.
   //   - Others: no answer.
-  using Tell = std::function<absl::Status(absl::Duration timeout)>;
+  using Report = std::function<absl::Status(absl::Duration timeout)>;
 
   // The daemon has just formed the world. `tolerance`: for this time it forms no other, whatever
-  // happens to this process. `cancel` ends the current call of Tell, and all later ones.
-  WorldLease(Tell tell, std::function<void()> cancel, absl::Duration tolerance,
+  // happens to this process. `cancel` ends the current call of Report, and all later ones.
+  WorldLease(Report report, std::function<void()> cancel, absl::Duration tolerance,
              std::function<os::BootTime()> now = os::ReadBootTime);
   ~WorldLease();
 
@@ -51,7 +51,7 @@ class WorldLease {
   bool Holds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
 
-  const Tell tell_;
+  const Report report_;
   const std::function<void()> cancel_;
   const absl::Duration tolerance_;
   const std::function<os::BootTime()> now_;

@@ -180,7 +180,7 @@ class HostSide {
       ChooseProcesses();
       for (const Fd& process : processes_) descriptors.push_back(process.get());
     }
-    return TellAll(answer, descriptors);
+    return SendToAll(answer, descriptors);
   }
 
   absl::Status Confirm() {
@@ -191,10 +191,10 @@ class HostSide {
       if (!mapped.ok()) Blame(absl::StatusCode::kUnavailable, rank);
       if (mapped.ok() && mapped->ok == 0) Blame(absl::StatusCode::kUnimplemented, rank);
     }
-    return TellAll(verdict_, {});
+    return SendToAll(verdict_, {});
   }
 
-  absl::Status TellAll(const Answer& answer, const std::vector<int>& descriptors) {
+  absl::Status SendToAll(const Answer& answer, const std::vector<int>& descriptors) {
     for (int rank = 1; rank < group_.size; ++rank) {
       const absl::Status sent = Send(links_[rank].get(), answer, descriptors);
       if (!sent.ok()) return GoneError(rank, sent);
