@@ -3,10 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,80 +14,19 @@
 #include "gtest/gtest.h"
 #include "proto/journal.pb.h"
 #include "rendezvous/journal/batches.h"
-#include "rendezvous/journal/event_codec.h"
+#include "rendezvous/journal/file_journal_test_util.h"
 #include "rendezvous/journal/record_file.h"
 #include "tests/support/full_disk.h"
 
 namespace hvd::rendezvous::journal {
 namespace {
 
-const absl::Time kStart = absl::FromUnixNanos(1600000000123456789);
-
-class FileJournalTest : public testing::Test {
- protected:
-  ~FileJournalTest() override { std::filesystem::remove_all(folder_->path()); }
-
-  absl::StatusOr<std::unique_ptr<FileJournal>> Open(const std::string& job = "job") {
-    return FileJournal::Open(*folder_, job, spec_, kStart);
-  }
-
-  // A journal with these calls cancelled, one second after another.
-  void Fill(const std::vector<uint64_t>& calls) {
-    auto journal = Open();
-    ASSERT_TRUE(journal.ok()) << journal.status();
-    absl::Time time = kStart;
-    for (const uint64_t call : calls) {
-      (*journal)->Append(membership::CallCancelled{membership::CallId(call)},
-                         time += absl::Seconds(1));
-    }
-    ASSERT_TRUE((*journal)->Sync().ok());
-  }
-
-  // The calls cancelled in a journal.
-  static std::vector<uint64_t> Calls(FileJournal& journal) {
-    std::vector<uint64_t> calls;
-    const absl::Status status =
-        journal.Replay([&](const membership::Event& event, absl::Time time) {
-          calls.push_back(std::get<membership::CallCancelled>(event).call.value());
-          EXPECT_EQ(time, kStart + absl::Seconds(calls.size()));
-        });
-    EXPECT_TRUE(status.ok()) << status;
-    return calls;
-  }
-
-  // In the place of all that is in the journal.
-  void Compact(const std::string& state) {
-    auto journal = Open();
-    ASSERT_TRUE(journal.ok()) << journal.status();
-    ASSERT_TRUE((*journal)->Compact({state, kStart + absl::Hours(1)}).ok());
-  }
-
-  static std::string State(const FileJournal& journal) {
-    return journal.snapshot().has_value() ? journal.snapshot()->state : "none";
-  }
-
-  std::string Contents(const std::string& suffix = "") const {
-    std::ostringstream text;
-    text << std::ifstream(path_ + suffix, std::ios::binary).rdbuf();
-    return text.str();
-  }
-  void SetContents(const std::string& contents, const std::string& suffix = "") const {
-    std::ofstream(path_ + suffix, std::ios::binary | std::ios::trunc) << contents;
-    ASSERT_EQ(chmod((path_ + suffix).c_str(), 0600), 0);
-  }
-
-  // A batch with one event, as the file has it.
-  static std::string BatchOf(uint64_t number, const pb::journal::Event& event) {
-    std::string contents;
-    AddToBatch(event.SerializeAsString(), contents);
-    return EncodeBatch(number, contents);
-  }
-
-  const std::unique_ptr<os::PrivateFolder> folder_ =
-      *os::PrivateFolder::Open(testing::TempDir() + "/file_journal_" + std::to_string(getpid()));
-  const std::string path_ = folder_->PathOf("journal");
-  policy::JobSpec spec_;
-};
+// A batch with one event, as the file has it.
+std::string BatchOf(uint64_t number, const pb::journal::Event& event) {
+  std::string contents;
+  AddToBatch(event.SerializeAsString(), contents);
+  return EncodeBatch(number, contents);
+}
 
 TEST_F(FileJournalTest, Replay_GivesWhatWasSynced_InOrder_AcrossOpenings) {
   Fill({1, 2});
@@ -286,117 +223,6 @@ TEST_F(FileJournalTest, LargeValues_Survive) {
                   })
                   .ok());
   EXPECT_EQ(found, 3);
-}
-
-TEST_F(FileJournalTest, Compact_TakesThePlaceOfAllEvents_AndItGoesOn) {
-  Fill({1, 2, 3});
-  auto journal = Open();
-  EXPECT_EQ(State(**journal), "none");
-  ASSERT_TRUE((*journal)->Compact({"state of 3", kStart + absl::Seconds(3)}).ok());
-  (*journal)->Append(membership::CallCancelled{membership::CallId(4)}, kStart + absl::Seconds(1));
-  ASSERT_TRUE((*journal)->Sync().ok());
-  for (int opening = 0; opening < 2; ++opening) {
-    journal = Open();
-    ASSERT_TRUE(journal.ok()) << journal.status();
-    EXPECT_EQ(State(**journal), "state of 3");
-    EXPECT_EQ((*journal)->snapshot()->time, kStart + absl::Seconds(3));
-    EXPECT_EQ((*journal)->started(), kStart);
-    EXPECT_EQ(Calls(**journal), std::vector<uint64_t>{4});
-  }
-  EXPECT_EQ(Open("another").status().code(), absl::StatusCode::kFailedPrecondition);
-}
-
-// What is there at any moment of a compaction: the old file, with any part of the new one beside
-// it, or the new one.
-TEST_F(FileJournalTest, KilledAnywhereInCompact_AllThatWasAcknowledgedIsThere) {
-  Fill({1, 2});
-  const std::string before = Contents();
-  Compact("state of 2");
-  const std::string after = Contents();
-  for (size_t size = 0; size <= after.size(); ++size) {
-    SetContents(before);
-    SetContents(after.substr(0, size), ".new");
-    auto journal = Open();
-    ASSERT_TRUE(journal.ok()) << size << journal.status();
-    EXPECT_EQ(State(**journal), "none");
-    EXPECT_EQ(Calls(**journal), (std::vector<uint64_t>{1, 2}));
-    EXPECT_EQ(access((path_ + ".new").c_str(), F_OK), -1);
-  }
-  SetContents(after);
-  EXPECT_EQ(State(**Open()), "state of 2");
-}
-
-TEST_F(FileJournalTest, CutAnywhereAfterASnapshot_SnapshotAndWholeEventsAreThere) {
-  Fill({1, 2});
-  Compact("state of 2");
-  const size_t snapshot = Contents().size();
-  Fill({1});
-  const size_t one = Contents().size();
-  {
-    auto journal = Open();
-    (*journal)->Append(membership::CallCancelled{membership::CallId(2)}, kStart + absl::Seconds(2));
-    ASSERT_TRUE((*journal)->Sync().ok());
-  }
-  const std::string contents = Contents();
-  for (size_t size = 1; size <= contents.size(); ++size) {
-    SetContents(contents.substr(0, size));
-    auto journal = Open();
-    if (size < snapshot) {  // no crash does that
-      EXPECT_EQ(journal.status().code(), absl::StatusCode::kDataLoss) << size;
-      continue;
-    }
-    ASSERT_TRUE(journal.ok()) << size << journal.status();
-    EXPECT_EQ(State(**journal), "state of 2");
-    const size_t events = size == contents.size() ? 2 : size >= one ? 1 : 0;
-    EXPECT_EQ(Calls(**journal).size(), events) << size;
-  }
-}
-
-TEST_F(FileJournalTest, AnyByteOfASnapshotFlipped_DataLoss) {
-  Compact("state");
-  const std::string contents = Contents();
-  for (size_t i = 0; i < contents.size(); ++i) {
-    std::string damaged = contents;
-    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
-    SetContents(damaged);
-    EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss) << i;
-  }
-}
-
-TEST_F(FileJournalTest, WantsSnapshot_KeepsTheFileBounded) {
-  auto journal = Open();
-  size_t largest = 0;
-  int compactions = 0;
-  const std::string state(FileJournal::kLeastEvents, 's');
-  for (int i = 0; i < 700; ++i) {
-    (*journal)->Append(
-        membership::ExchangeRequested{
-            membership::CallId(1), {}, Epoch(1), "k", std::string(20000, 'v')},
-        kStart);
-    ASSERT_TRUE((*journal)->Sync().ok());
-    largest = std::max(largest, Contents().size());
-    if (!(*journal)->WantsSnapshot()) continue;
-    ++compactions;
-    ASSERT_TRUE((*journal)->Compact({state, kStart}).ok());
-    EXPECT_FALSE((*journal)->WantsSnapshot());
-  }
-  EXPECT_GE(compactions, 5);
-  EXPECT_LT(largest, 3 * state.size() + FileJournal::kLeastEvents);
-}
-
-TEST_F(FileJournalTest, Compact_CantWrite_GoesOnAsItWas_AndTriesAgainLater) {
-  Fill({1});
-  auto journal = Open();
-  ASSERT_EQ(mkdir((path_ + ".new").c_str(), 0700), 0);  // in the new file's place
-  const absl::Status status = (*journal)->Compact({"state", kStart});
-  rmdir((path_ + ".new").c_str());
-  EXPECT_FALSE(status.ok());
-  EXPECT_EQ(State(**journal), "none");
-  (*journal)->Append(membership::CallCancelled{membership::CallId(2)}, kStart + absl::Seconds(2));
-  ASSERT_TRUE((*journal)->Sync().ok());
-  EXPECT_EQ(Calls(**Open()), (std::vector<uint64_t>{1, 2}));
-  ASSERT_TRUE((*journal)->Compact({"state", kStart}).ok());
-  EXPECT_EQ(State(**Open()), "state");
 }
 
 TEST_F(FileJournalTest, SomethingElseInItsPlace_InvalidArgument_AndItIsLeftAlone) {

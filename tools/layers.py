@@ -1,0 +1,146 @@
+"""The layers of the source tree: who may include what, and where what may be used. Checked by check_layering.py."""
+
+import re
+
+# Who may include what: folder -> folders, or single headers. A folder may always include itself. The longest prefix of a file's path counts, and
+# entries stand for just that folder, not for those below it.
+BASE = ["base", "base/text", "base/os", "base/net"]
+COLLECTIVE_BACKEND = [*BASE, "collectives"]
+ALLOWED = {
+    "base": [],
+    "base/text": ["base"],
+    "base/os": ["base", "base/text"],
+    "base/net": ["base", "base/text"],
+    "base/console": ["base", "base/text"],
+    "base/settings": ["base"],
+    "proto": [],
+    "rendezvous/placement": [],
+    "rendezvous/phrases": [],
+    "rendezvous/policy": ["rendezvous/placement"],
+    "rendezvous/lifecycle": [],
+    "rendezvous/snapshot": ["base/ids.h", "proto/snapshot.pb.h"],
+    "rendezvous/membership": [
+        "base/text/duration_text.h", "base/ids.h", "base/status_macros.h",
+        "proto/snapshot.pb.h", "rendezvous/placement", "rendezvous/phrases", "rendezvous/policy", "rendezvous/lifecycle", "rendezvous/snapshot",
+    ],
+    "rendezvous/journal": [*BASE, "proto", "rendezvous/membership", "rendezvous/policy", "rendezvous/snapshot"],
+    "rendezvous/security": [*BASE, "proto"],
+    "rendezvous/bootstrap": [*BASE, "proto", "rendezvous/security"],
+    "rendezvous/transport": [*BASE, "proto", "rendezvous/security", "rendezvous/placement"],
+    "rendezvous/reporting": [*BASE, "rendezvous/membership", "rendezvous/phrases"],
+    "rendezvous/server": [
+        *BASE, "proto", "rendezvous/snapshot", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
+        "rendezvous/security", "rendezvous/transport", "rendezvous/bootstrap", "rendezvous/reporting", "rendezvous/placement",
+    ],
+    "rendezvous/client": [*BASE, "proto", "rendezvous/security", "rendezvous/transport"],
+    "options": [*BASE, "rendezvous/policy"],
+    "rendezvous/daemon": [
+        *BASE, "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/policy", "rendezvous/journal",
+        "rendezvous/security", "rendezvous/reporting", "base/settings", "options",
+    ],
+    "agent/protocol": [*BASE, "proto"],
+    "agent/output": [*BASE, "base/console", "proto", "agent/protocol"],
+    "agent/inspection": [*BASE, "proto", "agent/output"],
+    "agent": [
+        *BASE, "proto", "rendezvous/bootstrap", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
+        "agent/protocol", "agent/output", "agent/inspection", "base/settings", "options",
+    ],
+    "launcher/discovery": [*BASE, "rendezvous/membership"],
+    "launcher/spawn": [*BASE, "proto", "agent/protocol"],
+    "launcher/report": [*BASE, "base/console", "proto", "rendezvous/membership", "rendezvous/reporting"],
+    "launcher/cli": [*BASE, "base/settings", "options", "rendezvous/placement"],
+    "launcher/plan": [*BASE, "base/settings", "rendezvous/membership", "launcher/cli", "launcher/discovery", "launcher/spawn"],
+    "launcher/job": [
+        *BASE, "base/console", "proto", "rendezvous/server", "rendezvous/membership", "rendezvous/reporting",
+        "rendezvous/security", "launcher/plan", "launcher/discovery", "launcher/spawn", "launcher/report",
+    ],
+    "launcher": [
+        *BASE, "base/console", "proto", "rendezvous/client", "rendezvous/placement", "rendezvous/reporting", "rendezvous/security",
+        "launcher/cli", "launcher/plan", "launcher/job", "launcher/report",
+    ],
+    "collectives": [*BASE],
+    "collectives/inproc": COLLECTIVE_BACKEND,
+    "collectives/gloo/link": COLLECTIVE_BACKEND,
+    "collectives/gloo": [*COLLECTIVE_BACKEND, "collectives/gloo/link"],
+    "collectives/shm/segment": COLLECTIVE_BACKEND,
+    "collectives/shm": [*COLLECTIVE_BACKEND, "collectives/shm/segment"],
+    "collectives/nccl": COLLECTIVE_BACKEND,
+    "collectives/hierarchical": COLLECTIVE_BACKEND,
+    "collectives/adasum": COLLECTIVE_BACKEND,
+    "worker_runtime/negotiation/tuning": ["base/settings/runtime_env.h"],
+    "worker_runtime/negotiation": [
+        *BASE, "base/settings/runtime_env.h", "proto", "collectives/types.h", "worker_runtime/negotiation/tuning",
+    ],
+    "worker_runtime/timeline": [*BASE, "proto", "collectives", "worker_runtime/negotiation"],
+    "worker_runtime/control": [*BASE, "proto", "collectives"],
+    "worker_runtime/engine": [
+        *BASE, "base/settings/runtime_env.h", "proto", "collectives", "collectives/adasum",
+        "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
+    ],
+    "worker_runtime/session": [
+        *BASE, "proto", "rendezvous/client", "rendezvous/security", "rendezvous/placement", "rendezvous/transport",
+        "collectives/key_exchange.h", "collectives/types.h",
+    ],
+    "worker_runtime/commit_store": [*BASE],
+    "worker_runtime/api": [
+        *BASE, "base/settings", "proto", "rendezvous/client", "rendezvous/security",
+        "collectives", "collectives/gloo", "collectives/inproc", "collectives/shm", "collectives/nccl",
+        "collectives/hierarchical", "collectives/adasum",
+        "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
+        "worker_runtime/engine", "worker_runtime/session", "worker_runtime/commit_store",
+    ],
+    "examples/scheduler": [*BASE, "rendezvous/server/server.h"],
+}  # fmt: skip
+
+# These may include anything, and nothing but tests may include them. What a folder offers to tests only is named *_test_util.h or lies in testing/.
+TEST_FOLDERS = ("tests", "tools")
+TEST_FILE = re.compile(r"(_test\.cc|_test_util\.(h|cc)|/testing/.*|_testing\.(h|cc)|_fuzzer\.cc|_bench\.cc)$")
+# What tests of any folder may use: shared fakes, ranks that are threads, certificates of a job, a daemon within the process.
+FOR_TESTS = (
+    "tests/",
+    "rendezvous/security/",
+    "rendezvous/server/",
+    "collectives/inproc/",
+    "collectives/shm/",
+    "collectives/nccl/",
+    "collectives/conformance/",
+)
+
+# <prefix of an include> -> the folders that may have it, with all below them.
+THIRD_PARTY = {
+    "grpc": ["rendezvous/server", "rendezvous/client", "rendezvous/security", "rendezvous/transport"],
+    "gloo/": ["collectives/gloo"],
+    "nccl": ["collectives/nccl"],
+    "CLI/": ["options"],
+    "yaml-cpp/": ["options"],
+    "spdlog/": ["base"],
+    "openssl/": ["base", "rendezvous/security"],
+}
+
+# pattern -> (the files that may have it, why, whether tests are held to it too)
+ONLY_IN = {
+    r"\b(secure_)?getenv\s*\(": (["base/env.h", "base/env.cc"], "the environment is read in base/env only", False),
+    r"\benviron\b": (["base/env.cc", "base/os/process.cc"], "the environment is read in base/env only", False),
+    r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|clock_nanosleep)\s*\(|(?<![\w:.>])(::)?sleep\s*\(": (
+        ["base/clock.cc"], "only base/clock.cc sleeps; wait for an event", True,
+    ),
+    r"_clock::now\s*\(|\b(clock_gettime|gettimeofday)\s*\(|\bstd::time\s*\(": (
+        ["base/os/boot_time.cc", "base/clock.cc", "base/deadline_timer.cc"], "the clock is read in base/clock.cc only; take a Clock&", False,
+    ),
+    # Those beside base show limits as they were set.
+    r"\bFormatDuration\s*\(": (
+        ["base/text/duration_text.cc", "collectives/shm/segment/segment_setup_host.cc", "worker_runtime/control/control_accept.cc",
+         "worker_runtime/control/control_channel.cc", "worker_runtime/control/mail_control_channel.cc",
+         "worker_runtime/session/rendezvous_session.cc"],
+        "users are shown durations by DurationText: it has no nanoseconds", False,
+    ),
+    r"\babsl::Now\s*\(|\bsystem_clock\b": (
+        ["base/clock.cc"], "the wall clock may be set at any time; take a Clock&, or WallNow() for people", True,
+    ),
+    r"\b(AwaitWithTimeout|WaitWith(Timeout|Deadline)|WaitForNotificationWith(Timeout|Deadline)|(Reader)?LockWhenWith(Timeout|Deadline))\b"
+    r"|(?<!clock)(?<!clock_)(?<!Real\(\))(\.|->)AwaitWithDeadline\b": (
+        [], "Abseil's limits move with the wall clock; use Clock::AwaitWithDeadline", True,
+    ),
+}  # fmt: skip
+
+SOURCE_FOLDERS = sorted({folder.split("/")[0] for folder in ALLOWED} | {"tests", "tools"})
