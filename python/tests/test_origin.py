@@ -13,6 +13,7 @@ REFUSED = {
     "mpirun": dict(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2"),
     "mpirun of MPICH": dict(PMI_RANK="1", PMI_SIZE="4"),
     "srun": dict(SLURM_PROCID="3", SLURM_STEP_NUM_TASKS="8", SLURM_NTASKS="8"),
+    "another launcher": dict(HOROVOD_RANK="1", HOROVOD_SIZE="2", HOROVOD_CONTROLLER="gloo"),
 }
 TAKEN = {
     "alone": {},
@@ -22,6 +23,8 @@ TAKEN = {
     # What a batch script and an interactive shell of Slurm have, and what they start.
     "in an allocation": dict(SLURM_NTASKS="8", SLURM_PROCID="0", SLURM_TASKS_PER_NODE="4(x2)"),
     "a step of one task": dict(SLURM_NTASKS="8", SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="1"),
+    "another launcher with one": dict(HOROVOD_RANK="0", HOROVOD_SIZE="1"),
+    "a worker's child without agent": dict(HOROVOD_RANK="1", HOROVOD_SIZE="2", HOROVOD_WORKER_WORD="word"),
     "no number": dict(RANK="one", WORLD_SIZE="two"),
 }
 
@@ -29,7 +32,7 @@ TAKEN = {
 @pytest.mark.parametrize("launcher", REFUSED)
 def test_one_of_several_is_refused_in_a_line_that_says_what_to_do(launcher):
     text = complaint(REFUSED[launcher])
-    assert launcher.split()[0] in text and "horovodrun -np" in text and "\n" not in text
+    assert launcher.split(" of ")[0] in text and "horovodrun -np" in text and "\n" not in text
 
 
 @pytest.mark.parametrize("situation", TAKEN)
@@ -59,5 +62,13 @@ def test_no_world_of_one_is_made_in_silence():
     refused = start(RANK="1", LOCAL_RANK="1", WORLD_SIZE="2")
     assert refused.returncode == 1 and refused.stdout == ""
     last = refused.stderr.splitlines()[-1]
-    assert "this is process 1 of 2 that torchrun has started (WORLD_SIZE=2)" in last
+    assert "this is process 1 of 2 that torchrun has started (RANK=1, WORLD_SIZE=2)" in last
     assert start(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1").stdout == "size 1\n"
+
+
+def test_ranks_of_another_launcher_are_not_ignored():
+    refused = start(HOROVOD_RANK="1", HOROVOD_SIZE="2")
+    assert refused.returncode == 1 and refused.stdout == ""
+    last = refused.stderr.splitlines()[-1]
+    assert "that another launcher has started (HOROVOD_RANK=1, HOROVOD_SIZE=2)" in last
+    assert start(HOROVOD_RANK="0", HOROVOD_SIZE="1").stdout == "size 1\n"

@@ -27,6 +27,8 @@ _LAUNCHERS = (
     _Launcher("torchrun", "RANK", "WORLD_SIZE"),
     _Launcher("torchrun", "LOCAL_RANK", "WORLD_SIZE"),
 )
+# Horovod's own names, as executors of Ray and Spark set them for Horovod 0.28.
+_EXECUTOR = _Launcher("another launcher", "HOROVOD_RANK", "HOROVOD_SIZE")
 
 
 def _number(text: str) -> Optional[int]:
@@ -38,16 +40,18 @@ def complaint(environment: Mapping[str, str]) -> Optional[str]:
     others: each would silently train alone. None for a single process and for one of Horovod's."""
     if environment.get("HOROVOD_AGENT_SOCKET"):
         return None
-    for launcher in _LAUNCHERS:
+    # A worker's child that dropped the agent's socket, to be alone, still has the agent's other variables.
+    launchers = _LAUNCHERS if environment.get("HOROVOD_WORKER_WORD") else (*_LAUNCHERS, _EXECUTOR)
+    for launcher in launchers:
         rank = _number(environment.get(launcher.rank, ""))
         size = _number(environment.get(launcher.size, ""))
         if rank is None or size is None or size < 2:
             continue
         return (
-            f"hvd.init(): this is process {rank} of {size} that {launcher.name} has started ({launcher.size}="
-            f"{size}), but this version of Horovod is started by horovodrun: 'horovodrun -np {size} "
-            f"python SCRIPT', with -H HOST:SLOTS,... for several hosts (for {size} separate "
-            f"trainings unset {launcher.size})"
+            f"hvd.init(): this is process {rank} of {size} that {launcher.name} has started ({launcher.rank}="
+            f"{rank}, {launcher.size}={size}), but this version of Horovod is started by horovodrun: "
+            f"'horovodrun -np {size} python SCRIPT', with -H HOST:SLOTS,... for several hosts (for {size} "
+            f"separate trainings unset {launcher.size})"
         )
     return None
 
