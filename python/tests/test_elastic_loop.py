@@ -104,6 +104,33 @@ def test_planned_change_keeps_the_state_and_skips_a_needless_sync(runtime):
     assert state.calls == ["sync", "call", "reset", "callback", "call"]
 
 
+def test_interruption_that_skips_the_sync_counts_as_equally_far(runtime):
+    """So that the next world syncs only for those that were not interrupted so."""
+    state = Recording()
+    runtime.must_sync = False
+    state.commit()
+    assert run(runtime, raising(HostsUpdatedInterrupt(skip_sync=True)), state) == "done"
+    assert state.calls == ["sync", "call", "reset", "callback", "call"]
+    # 0 on entering, 1 after the sync, 2 for the interruption
+    assert runtime.told == [1, 0, 1, 2]
+
+
+def test_a_process_alone_skips_the_sync_that_it_was_asked_to_skip(runtime):
+    errors = [HostsUpdatedInterrupt(skip_sync=True), HostsUpdatedInterrupt()]
+    state = Recording()
+    assert run(runtime, raising(*errors), state) == "done"
+    reset = ["reset", "callback"]
+    assert state.calls == ["sync", "call", *reset, "call", *reset, "sync", "call"]
+
+
+def test_a_failure_after_an_interruption_syncs(runtime):
+    state = Recording()
+    runtime.failures = [HorovodInternalError("a peer", code=UNAVAILABLE)]
+    errors = [HostsUpdatedInterrupt(skip_sync=True), HorovodInternalError()]
+    assert run(runtime, raising(*errors), state) == "done"
+    assert state.calls[-5:] == ["restore", "reset", "callback", "sync", "call"]
+
+
 def test_entering_always_syncs(runtime):
     state = Recording()
     runtime.must_sync = False

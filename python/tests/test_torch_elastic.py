@@ -146,6 +146,24 @@ def test_run_starts_again(error):
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
 
 
+def test_run_skips_the_sync_that_an_interrupt_says_to_skip():
+    class Counting(hvd.elastic.ObjectState):
+        def sync(self):
+            syncs.append(self.value)
+            super().sync()
+
+    syncs = []
+
+    @hvd.elastic.run
+    def train(state):
+        state.value += 1
+        if state.value < 3:
+            raise HostsUpdatedInterrupt(skip_sync=state.value == 1)
+
+    train(Counting(value=0))
+    assert syncs == [0, 2]
+
+
 @pytest.mark.parametrize("error", [HorovodRequestError, ValueError])
 def test_run_does_not_repeat_what_would_fail_again(error):
     calls = []
@@ -171,6 +189,20 @@ def test_notification_interrupts_the_next_commit():
     assert caught.value.skip_sync is False
     state.on_reset()
     state.commit()
+
+
+def test_notification_that_is_not_later_than_the_last_is_ignored():
+    state = hvd.elastic.ObjectState(epoch=0)
+    state.on_hosts_updated(2.0, 1)
+    with pytest.raises(HostsUpdatedInterrupt):
+        state.commit()
+    state.on_reset()
+    for timestamp in (0, 1.0, 2.0):
+        state.on_hosts_updated(timestamp, 2)
+        state.commit()
+    state.on_hosts_updated(3.0, 2)
+    with pytest.raises(HostsUpdatedInterrupt):
+        state.check_host_updates()
 
 
 def test_handler_registry():

@@ -5,7 +5,7 @@ import threading
 from typing import Any, Callable
 
 from horovod import _ffi
-from horovod.common import basics
+from horovod.common import basics, ops
 from horovod.common.exceptions import (
     CANCELLED,
     FAILED_PRECONDITION,
@@ -15,6 +15,7 @@ from horovod.common.exceptions import (
     HorovodRequestError,
     HostsUpdatedInterrupt,
 )
+from horovod.common.util import is_elastic
 from horovod.elastic import commits
 from horovod.elastic.state import State
 
@@ -60,7 +61,8 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
 
     The state is synchronized before the first call, and again whenever some rank of a new world
     lacks it. A :class:`HorovodInternalError` restores the last commit, a
-    :class:`HostsUpdatedInterrupt` keeps the state; then `reset` joins the next world and `func` is
+    :class:`HostsUpdatedInterrupt` keeps the state, and with ``skip_sync`` says that it is the same on
+    all ranks: only newcomers make them sync. Then `reset` joins the next world and `func` is
     called again. It returns when all ranks' calls have returned. A worker that the job has released
     ends here, with code 0. Requests that do not match (:class:`HorovodRequestError`) would not match
     again: that error, like any other, ends the run.
@@ -95,6 +97,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
 def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> Any:
     entering = True
+    skip_sync = False
     lost = None
     while True:
         try:
@@ -104,8 +107,9 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
             else:
                 _reset(reset)
                 state.on_reset()
-                if _ffi.must_sync_state():
+                if _must_sync(skip_sync):
                     state._sync_in_loop()
+                skip_sync = False
             _ffi.begin_training()
             result = call()
             # No rank leaves before all are done: if one fails, the others must continue with it from
@@ -121,10 +125,34 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
             if not error.caused_by_peer:
                 _ffi.note_error(str(error))
             state.restore()
-        except HostsUpdatedInterrupt:
-            if not state._interrupted_at_commit:
-                commits.forget()  # nothing says that the others are just as far
-            state._interrupted_at_commit = False
+            skip_sync = False
+        except HostsUpdatedInterrupt as interrupt:
+            skip_sync = interrupt.skip_sync
+            _note_interruption(state, skip_sync)
+
+
+def _note_interruption(state: State, skip_sync: bool) -> None:
+    """Records how far this process is, for the next world to know who needs a sync."""
+    if state._interrupted_at_commit:
+        state._interrupted_at_commit = False
+    elif skip_sync:
+        # Who was interrupted so is just as far, like after a commit; newcomers and failed ranks are not.
+        commits.count()
+        commits.keep()
+    else:
+        commits.forget()  # nothing says that the others are just as far
+
+
+def _must_sync(skip_sync: bool) -> bool:
+    """Whether the ranks of a new world sync; `skip_sync`: this one was interrupted so. The same on all."""
+    if not _ffi.must_sync_state():
+        return False
+    if is_elastic():
+        return True
+    # Nobody counts the commits of a job that is not elastic, but it has no newcomers: all ranks get here.
+    if basics.is_initialized() and basics.size() > 1:
+        return ops.max_over_ranks(0 if skip_sync else 1) == 1
+    return not skip_sync
 
 
 def _enter(state: State) -> None:

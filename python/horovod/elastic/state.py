@@ -25,6 +25,7 @@ class State:
     _staging = False
     _committing = False  # and what is staged is going to be a commit
     _interrupted_at_commit = False
+    _last_updated_timestamp: float = 0
 
     def __init__(
         self, bcast_object: Optional[Callable[..., Any]] = None, get_rank: Optional[Callable[[], int]] = None
@@ -47,8 +48,10 @@ class State:
             callback()
 
     def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
-        """Called when the hosts have changed."""
-        self._hosts_updated = True
+        """Called when the hosts have changed; no news unless its timestamp is later than the last."""
+        if timestamp > self._last_updated_timestamp:
+            self._last_updated_timestamp = timestamp
+            self._hosts_updated = True
 
     def commit(self) -> None:
         """Saves the state. Call it where training can go on from, e.g. after a step, on all ranks.
