@@ -10,7 +10,8 @@ import tempfile
 import pytest
 
 import horovod
-from horovod.runner import _as_arguments
+from horovod.runner import _as_arguments, _HorovodArgs
+from horovod.runner._arguments import flags_of
 from launcher_there import needs_launcher
 
 
@@ -134,6 +135,37 @@ def test_contradictions_fail():
     ):
         with pytest.raises(ValueError):
             horovod.run(print, **kwargs)
+
+
+def test_switches_take_whatever_is_true():
+    settings = _HorovodArgs()
+    settings.verbose, settings.disable_cache, settings.use_gloo = 2, 1, 1
+    settings.hierarchical_allreduce, settings.torus_allreduce, settings.reset_limit = 0, 0, 0
+    flags = ["--reset-limit", "0", "--verbose", "--disable-cache", "--gloo", "--no-hierarchical-allreduce"]
+    assert flags_of(settings) == ["-np", "1", *flags]
+
+
+@pytest.mark.parametrize(
+    "given, flags",
+    [
+        ([], []),
+        (set(), []),
+        ("", []),
+        ("lo,eth0", ["--network-interfaces", "lo,eth0"]),
+        (["lo", "eth0"], ["--network-interfaces", "eth0,lo"]),
+        ({"lo", "eth0"}, ["--network-interfaces", "eth0,lo"]),
+    ],
+)
+def test_network_interfaces_are_names_or_none(given, flags):
+    settings = _HorovodArgs()
+    settings.nics = given
+    assert flags_of(settings) == ["-np", "1", *flags]
+
+
+@needs_launcher
+def test_numbers_and_lists_are_taken_as_horovod_takes_them(capfd):
+    given = dict(verbose=2, disable_cache=1, use_gloo=1, network_interfaces=[])
+    assert horovod.run(int, ("7",), num_proc=1, **given) == [7]
 
 
 def test_flags():

@@ -2,8 +2,8 @@
 
 import functools
 import warnings
-from collections.abc import Sequence
-from typing import Any, Callable, Optional
+from collections.abc import Collection, Sequence
+from typing import Any, Callable, Optional, Union
 
 from horovod.runner import _jobs
 from horovod.runner._arguments import _as_arguments as _as_arguments
@@ -33,7 +33,7 @@ def run(
     use_mpi: Optional[bool] = None,
     mpi_args: Optional[str] = None,
     network_interface: Optional[str] = None,
-    network_interfaces: Optional[str] = None,
+    network_interfaces: Union[str, Collection[str], None] = None,
     executable: Optional[str] = None,
     np: Optional[int] = None,
     min_np: Optional[int] = None,
@@ -52,7 +52,7 @@ def run(
         are older names.
       min_num_proc, max_num_proc, slots, reset_limit, cooldown_range, hosts, hostfile,
       host_discovery_script, start_timeout (seconds), ssh_port, ssh_identity_file, output_filename,
-      verbose, network_interfaces: as horovodrun's flags.
+      verbose, network_interfaces (names, or one text with commas): as horovodrun's flags.
       disable_cache, use_gloo: accepted; there is no cache, and it is always Gloo.
       executable: the Python to run; this one if not given.
 
@@ -73,7 +73,7 @@ def run(
     settings.host_discovery_script = host_discovery_script
     settings.start_timeout = start_timeout
     settings.ssh_port, settings.ssh_identity_file = ssh_port, ssh_identity_file
-    settings.output_filename, settings.verbose = output_filename, bool(verbose)
+    settings.output_filename, settings.verbose = output_filename, verbose
     settings.use_gloo, settings.use_mpi, settings.mpi_args = use_gloo, use_mpi, mpi_args
     settings.disable_cache = disable_cache
     settings.executable = executable

@@ -51,6 +51,15 @@ _FLAGS = {
     "binding_args": "--binding-args",
     "use_jsrun": "--jsrun",
 }
+# Flags without a value; whatever is true gives them.
+_SWITCHES = frozenset(
+    _FLAGS[name]
+    for name in (
+        *("verbose", "disable_cache", "prefix_output_with_timestamp", "autotune", "timeline_mark_cycles"),
+        *("no_stall_check", "use_gloo", "hierarchical_allreduce", "hierarchical_allgather", "torus_allreduce"),
+        *("log_with_timestamp", "mpi_threads_disable", "tcp_flag", "use_jsrun"),
+    )
+)
 # False is not the default of these.
 _OPPOSITES = {
     "--hierarchical-allreduce": "--no-hierarchical-allreduce",
@@ -94,13 +103,15 @@ def flags_of(settings: _HorovodArgs) -> list[str]:
 def _as_arguments(flags: dict[str, Any]) -> list[str]:
     arguments = []
     for flag, value in flags.items():
-        if value is True:
-            arguments.append(flag)
-        elif value is False and flag in _OPPOSITES:
-            arguments.append(_OPPOSITES[flag])
-        elif isinstance(value, (set, frozenset)):
-            arguments += [flag, ",".join(sorted(value))]
-        elif value is not None and value is not False:
+        if value is None:
+            continue
+        if flag in _SWITCHES:
+            chosen = flag if value else _OPPOSITES.get(flag)
+            arguments += [chosen] if chosen else []
+        elif flag == _FLAGS["nics"]:
+            names = [value] if isinstance(value, str) else sorted(value)
+            arguments += [flag, ",".join(names)] if any(names) else []
+        elif value is not False:
             values = value if isinstance(value, (list, tuple)) else [value]
             arguments += [flag, *map(str, values)]
     return arguments
