@@ -40,6 +40,25 @@ def test_broadcast_in_place_and_asynchronous():
     assert hvd.synchronize(other)[0] is in_place[0] and (in_place[1] == 0).all()
 
 
+def test_who_gets_a_tuple_and_who_a_list():
+    """As in Horovod, which has no groups of broadcast and alltoall."""
+    asynchronous = [
+        hvd.grouped_allreduce_async(pair()),
+        hvd.grouped_allreduce_async_(pair()),
+        hvd.grouped_allgather_async(pair()),
+        hvd.grouped_reducescatter_async([torch.ones(3, 2), torch.ones(4)]),
+        hvd.grouped_broadcast_async(pair(), 0),
+        hvd.grouped_alltoall_async([torch.ones(hvd.size())]),
+    ]
+    assert {type(hvd.synchronize(handle)) for handle in asynchronous} == {tuple}
+    for grad in (False, True):
+        ones = [torch.ones(2, requires_grad=grad), torch.ones(3, requires_grad=grad)]
+        assert type(hvd.grouped_allreduce(ones)) is type(hvd.grouped_reducescatter(ones)) is list
+        assert type(hvd.grouped_broadcast(ones, 0)) is list
+        assert type(hvd.grouped_allgather(ones)) is tuple
+    assert type(hvd.grouped_allreduce_(pair())) is tuple
+
+
 def test_broadcast_gradient():
     tensors = [torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)]
     first, second = hvd.grouped_broadcast(tensors, 0)

@@ -88,7 +88,7 @@ class Recording:
         """Runs `collective`; returns its value."""
         return collective.run(tensor, call)
 
-    def run_group(self, collective: "Collective", tensors: Sequence[Tensor], call: Call) -> list[Any]:
+    def run_group(self, collective: "Collective", tensors: Sequence[Tensor], call: Call) -> tuple[Any, ...]:
         """The same for several tensors, which become ready together."""
         return collective.run_group(tensors, call)
 
@@ -146,9 +146,9 @@ class Collective:
         self.adapter.check(tensor)
         return self._submit([tensor], call, True, waits)
 
-    def run_group(self, tensors: Sequence[Tensor], call: Call) -> list[Any]:
+    def run_group(self, tensors: Sequence[Tensor], call: Call) -> tuple[Any, ...]:
         """:meth:`run` for several tensors, which become ready together."""
-        values: list[Any] = ops.synchronize(self.start_group(tensors, call, waits=True))
+        values: tuple[Any, ...] = ops.synchronize(self.start_group(tensors, call, waits=True))
         return values
 
     def start_group(self, tensors: Sequence[Tensor], call: Call, waits: bool = False) -> int:
@@ -176,7 +176,7 @@ class Collective:
                 else:
                     tensor = self.adapter.devices.from_result(result, like, room[i])
                 values.append(self.value(tensor, result, call, i))
-            return values[0] if single else values
+            return values[0] if single else tuple(values)
 
         return finish
 
@@ -267,7 +267,7 @@ class Collective:
             for output, target in zip(outputs, targets):
                 if adapter.address(output) is None:
                     adapter.assign(output, target)
-            return outputs[0] if single else outputs
+            return outputs[0] if single else tuple(outputs)
 
         return finish
 

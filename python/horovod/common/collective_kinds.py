@@ -54,7 +54,7 @@ class Allreduce(PreparedCollective):
         call = Call(None, process_set, False, saved[0])
         if single:
             return [self.recording.run(self, grads[0], call)]
-        return self.recording.run_group(self, grads, call)
+        return list(self.recording.run_group(self, grads, call))
 
 
 class Allgather(Collective):
@@ -73,11 +73,11 @@ class Allgather(Collective):
             raise IndexError("allgather needs a tensor of at least one dimension")
         return ops.synchronize(self._submit([tensor], call, single=True, waits=True))
 
-    def run_group(self, tensors: Sequence[Tensor], call: Call) -> list[Any]:
+    def run_group(self, tensors: Sequence[Tensor], call: Call) -> tuple[Any, ...]:
         tensors, _ = check_group(self.adapter, tensors)
         if any(len(tensor.shape) == 0 for tensor in tensors):
             raise IndexError("grouped_allgather needs tensors of at least one dimension")
-        values: list[Any] = ops.synchronize(self._submit(tensors, call, single=False, waits=True))
+        values: tuple[Any, ...] = ops.synchronize(self._submit(tensors, call, single=False, waits=True))
         return values
 
     def likely_rows(self, tensor: Tensor, call: Call, own: Fields) -> Optional[int]:

@@ -75,7 +75,7 @@ class PreparedCollective(Collective):
         keep = call.name is not None and call.name != ""  # there is going to be another one
         with ops.naming("grouped_" + self.name, call.name, process_set_id) as name:
             prepared = self._prepare_group(tensors, name, call.fields, keep)
-            return ops.start_group(prepared, sources, targets, outputs, memory, process_set_id)
+            return ops.start_group(prepared, sources, targets, tuple(outputs), memory, process_set_id)
 
     def _prepare(self, tensor: Tensor, fields: Fields) -> _ffi.Prepared:
         """The request of a tensor like this one, by any name."""

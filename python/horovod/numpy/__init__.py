@@ -65,8 +65,7 @@ def grouped_allreduce_async(
 
 def grouped_allreduce(arrays: Sequence[Any], *args: Any, **kwargs: Any) -> list[Array]:
     """:func:`allreduce` of several arrays at once; returns the list of results."""
-    results: list[Array] = synchronize(grouped_allreduce_async(arrays, *args, **kwargs))
-    return results
+    return list(synchronize(grouped_allreduce_async(arrays, *args, **kwargs)))
 
 
 def allgather_async(array: Any, name: Name = None, process_set: ProcessSet = global_process_set) -> int:

@@ -70,8 +70,8 @@ def grouped_allgather(
     tensors: Sequence[torch.Tensor],
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-) -> list[torch.Tensor]:
-    """:func:`allgather` of several tensors, which become ready together; returns the list of
+) -> tuple[torch.Tensor, ...]:
+    """:func:`allgather` of several tensors, which become ready together; returns the tuple of
     results."""
     call = Call(name, process_set)
     return recording.run_group(_allgather, tensors, call, HorovodGroupedAllgather)

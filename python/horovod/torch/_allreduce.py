@@ -188,7 +188,7 @@ def grouped_allreduce_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> list[torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
     """:func:`grouped_allreduce` in place; returns the tensors. Not differentiable."""
     op = _reduction_of(op, average)
     call = reduction(name, process_set, op, prescale_factor, postscale_factor, in_place=True)

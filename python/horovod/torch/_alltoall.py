@@ -108,4 +108,4 @@ def grouped_alltoall(
     tensors, each = _each(tensors, splits)
     call = Call(name, process_set, False, {"splits": each})
     pairs = recording.run_group(_alltoall, tensors, call, HorovodGroupedAlltoall)
-    return [output for output, _ in pairs] if splits is None else pairs
+    return [output for output, _ in pairs] if splits is None else list(pairs)

@@ -118,7 +118,7 @@ def grouped_broadcast(
     The tensors, named ``<name>_<i>of<n>``, may differ in shape and type. Differentiable.
     """
     call = Call(name, process_set, False, {"root_rank": root_rank})
-    return recording.run_group(_broadcast, tensors, call, HorovodGroupedBroadcast)
+    return list(recording.run_group(_broadcast, tensors, call, HorovodGroupedBroadcast))
 
 
 @not_compiled
@@ -129,4 +129,4 @@ def grouped_broadcast_(
     process_set: ProcessSet = global_process_set,
 ) -> list[torch.Tensor]:
     """:func:`grouped_broadcast` in place; returns the tensors. Not differentiable."""
-    return _broadcast.run_group(tensors, Call(name, process_set, True, {"root_rank": root_rank}))
+    return list(_broadcast.run_group(tensors, Call(name, process_set, True, {"root_rank": root_rank})))

@@ -18,7 +18,7 @@ class Differentiable(torch.autograd.Function):  # type: ignore[misc]  # torch is
         ctx: Any, collective: Collective, single: bool, call: Call, *tensors: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         if single:
-            values = [collective.run(tensors[0], call)]
+            values: tuple[Any, ...] = (collective.run(tensors[0], call),)
         else:
             values = collective.run_group(tensors, call)
         ctx.collective, ctx.single, ctx.process_set = collective, single, call.process_set
@@ -62,13 +62,13 @@ class _Recording(Recording):
         tensors: Sequence[torch.Tensor],
         call: Call,
         function: type[Differentiable] = Differentiable,
-    ) -> list[Any]:
+    ) -> tuple[Any, ...]:
         tensors = list(tensors)
         if not any(_wants_gradient(tensor) for tensor in tensors):
             return collective.run_group(tensors, call)
         values = function.apply(collective, False, call, *tensors)
         count = len(tensors)
-        return list(values) if len(values) == count else list(zip(values[:count], values[count:]))
+        return tuple(values) if len(values) == count else tuple(zip(values[:count], values[count:]))
 
 
 recording = _Recording()

@@ -73,7 +73,7 @@ def poll(handle: int) -> bool:
 @not_compiled
 def synchronize(handle: int) -> Any:
     """Waits for an asynchronous operation and returns its output: what the function without
-    ``_async`` returns, except that alltoall's is always a pair.
+    ``_async`` returns, except that alltoall's is always a pair, and a group's a tuple.
 
     Returns None for a handle that is unknown or was waited for before. Raises HorovodRequestError or
     HorovodInternalError if the operation failed.
