@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import horovod.torch as hvd
+from horovod.common.util import extension_available, gpu_available
+from horovod.torch import mpi_ops
 
 EXPORTED = [
     "elastic",
@@ -88,12 +90,16 @@ EXPORTED = [
 
 MODULES = {
     "horovod": ["run"],
-    "horovod.torch.mpi_ops": ["synchronize", "rank", "is_homogeneous", "poll", "allreduce_async_"],
-    "horovod.torch.functions": ["broadcast_parameters", "broadcast_object", "allgather_object"],
+    "horovod.torch.mpi_ops": [
+        *("synchronize", "rank", "is_homogeneous", "poll", "allreduce_async_", "Compression"),
+        *("ProcessSet", "global_process_set", "add_process_set", "remove_process_set"),
+        "handle_average_backwards_compatibility",
+    ],
+    "horovod.torch.functions": ["broadcast_parameters", "broadcast_object", "allgather_object", "allgather"],
     "horovod.torch.optimizer": ["DistributedOptimizer"],
     "horovod.torch.compression": ["Compression", "Compressor", "NoneCompressor", "FP16Compressor"],
     "horovod.torch.sync_batch_norm": ["SyncBatchNorm"],
-    "horovod.torch.elastic": ["run", "TorchState", "ElasticSampler", "ObjectState", "State"],
+    "horovod.torch.elastic": ["run", "TorchState", "ElasticSampler", "ObjectState", "State", "init", "shutdown"],
     "horovod.torch.elastic.state": [
         "TorchState",
         "StateHandler",
@@ -109,8 +115,15 @@ MODULES = {
         "HostsUpdatedInterrupt",
         "HorovodVersionMismatchError",
     ],
-    "horovod.common.elastic": ["State", "ObjectState", "run_fn", "notification_manager"],
-    "horovod.common.util": ["gloo_built", "mpi_built", "nccl_built", "split_list"],
+    "horovod.common.elastic": ["State", "ObjectState", "run_fn", "notification_manager", "HorovodInternalError"],
+    "horovod.common.util": [
+        "gloo_built",
+        "mpi_built",
+        "nccl_built",
+        "split_list",
+        "gpu_available",
+        "extension_available",
+    ],
     "horovod.common.process_sets": ["ProcessSet", "global_process_set", "add_process_set"],
     "horovod.runner": ["run", "_HorovodArgs"],
     "horovod.runner.launch": ["_run", "run_commandline"],
@@ -170,6 +183,38 @@ def test_exported_names():
 def test_modules_and_what_is_in_them(module):
     found = importlib.import_module(module)
     assert [name for name in MODULES[module] if not hasattr(found, name)] == []
+
+
+def test_names_of_inner_modules_are_the_public_ones():
+    assert mpi_ops.ProcessSet is hvd.ProcessSet and mpi_ops.Compression is hvd.Compression
+    assert hvd.functions.allgather is hvd.allgather
+    assert (hvd.elastic.init, hvd.elastic.shutdown) == (hvd.init, hvd.shutdown)
+    reduction = mpi_ops.handle_average_backwards_compatibility
+    assert (reduction(hvd.Sum, None), reduction(None, None)) == (hvd.Sum, hvd.Average)
+    with pytest.warns(DeprecationWarning):
+        assert reduction(None, False) == hvd.Sum
+
+
+@pytest.mark.parametrize(
+    "module, name",
+    [
+        ("horovod.torch.optimizer", "_DistributedOptimizer"),
+        ("horovod.torch.optimizer", "_DistributedAdasumOptimizer"),
+        ("horovod.torch", "mpi_lib_v2"),
+        ("horovod.torch.mpi_ops", "mpi_lib"),
+        ("horovod.torch.mpi_ops", "check_installed_version"),
+        ("horovod.common.basics", "HorovodBasics"),
+    ],
+)
+def test_names_that_are_not_there(module, name):
+    """As docs/compatibility.md says."""
+    with pytest.raises(ImportError):
+        exec(f"from {module} import {name}")
+
+
+def test_frameworks_of_this_package():
+    assert [name for name in ("tensorflow", "torch", "mxnet") if extension_available(name)] == ["torch"]
+    assert gpu_available("torch") == hvd.cuda_built() and not gpu_available("tensorflow")
 
 
 @pytest.mark.parametrize("function", sorted(SIGNATURES))

@@ -1,12 +1,13 @@
 """Small helpers that Horovod's users import."""
 
 import contextlib
+import importlib.util
 import os
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional, Protocol
 
-from horovod.common import ops
+from horovod.common import _built, ops
 from horovod.common.basics import (  # noqa: F401
     ccl_built,
     ddl_built,
@@ -32,6 +33,16 @@ def env(**variables: Optional[str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
+    """Whether ``import horovod.<ext_base_name>`` works, for the frameworks of Horovod. `verbose` is not used."""
+    return ext_base_name == "torch" and importlib.util.find_spec("torch") is not None
+
+
+def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
+    """Whether this framework's tensors are reduced on GPUs. `verbose` is not used."""
+    return extension_available(ext_base_name) and _built.cuda_built()
 
 
 def is_elastic() -> bool:

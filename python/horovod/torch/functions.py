@@ -10,6 +10,7 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.elastic.stream import broadcast_tree
 from horovod.torch import _loading
 from horovod.torch._tensors import not_compiled
+from horovod.torch.mpi_ops import allgather as allgather
 from horovod.torch.mpi_ops import broadcast_async_, rank, synchronize
 
 Params = Union[dict[str, torch.Tensor], list[torch.Tensor], list[tuple[str, torch.Tensor]]]

@@ -22,6 +22,13 @@ from horovod.common._built import *
 from horovod.common._essentials import *
 from horovod.common.basics import is_homogeneous
 from horovod.common.exceptions import HorovodRequestError
+from horovod.common.process_sets import (
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    remove_process_set,
+)
+from horovod.common.util import get_average_backwards_compatibility_fun
 from horovod.torch import _allgather, _allreduce, _alltoall, _broadcast, _reducescatter
 from horovod.torch._allgather import *
 from horovod.torch._allgather import HorovodAllgather, HorovodGroupedAllgather
@@ -35,6 +42,7 @@ from horovod.torch._reducescatter import *
 from horovod.torch._reducescatter import HorovodGroupedReducescatter, HorovodReducescatter
 from horovod.torch._sparse import sparse_allreduce_async
 from horovod.torch._tensors import not_compiled
+from horovod.torch.compression import Compression
 
 __all__ = [
     *_built.__all__,
@@ -44,6 +52,7 @@ __all__ = [
     *_alltoall.__all__,
     *_broadcast.__all__,
     *_reducescatter.__all__,
+    "Compression",
     "HorovodAllgather",
     "HorovodAllreduce",
     "HorovodAlltoall",
@@ -55,10 +64,15 @@ __all__ = [
     "HorovodGroupedReducescatter",
     "HorovodReducescatter",
     "HorovodRequestError",
+    "ProcessSet",
+    "add_process_set",
     "barrier",
+    "global_process_set",
+    "handle_average_backwards_compatibility",
     "is_homogeneous",
     "join",
     "poll",
+    "remove_process_set",
     "sparse_allreduce_async",
     "synchronize",
 ]
@@ -100,3 +114,5 @@ def join(device: int = -1) -> int:
 
 
 barrier = not_compiled(process_sets.barrier)
+
+handle_average_backwards_compatibility = get_average_backwards_compatibility_fun()

@@ -1,5 +1,6 @@
 """``hvd.elastic``: training that goes on when workers come and go."""
 
+from horovod.common.basics import init, shutdown  # noqa: F401
 from horovod.elastic.loop import run
 from horovod.torch.elastic.iterable import ElasticIterableDataset
 from horovod.torch.elastic.sampler import ElasticSampler
