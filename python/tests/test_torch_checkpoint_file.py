@@ -1,5 +1,7 @@
 """The file of a checkpoint: what is written is read again, and damage is noticed. In one process."""
 
+import os
+
 import pytest
 import torch
 
@@ -52,6 +54,14 @@ def test_each_damage_is_noticed(tmp_path):
         path.write_bytes(data)
         with pytest.raises(checkpoint_file.Damaged):
             checkpoint_file.read(TORCH, str(path))
+
+
+def test_what_is_not_a_file_is_not_waited_for(tmp_path):
+    path = str(tmp_path / "a")
+    os.mkfifo(path)
+    for read in (lambda: checkpoint_file.read(TORCH, path), lambda: checkpoint_file.read_origin(path)):
+        with pytest.raises(checkpoint_file.Damaged, match="not a regular file"):
+            read()
 
 
 # What the files in data/ hold. They are never written again: what an older version has written is

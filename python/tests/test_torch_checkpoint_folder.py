@@ -130,6 +130,16 @@ def test_folder_without_locks_is_used_with_a_line(tmp_path, process, monkeypatch
     assert names(tmp_path) == ["checkpoint-1-w1.hvd", "checkpoint-2-w1.hvd"]
 
 
+def test_lock_that_is_a_link_is_not_followed_and_told(tmp_path, process, capfd):
+    (tmp_path / ".lock").symlink_to("elsewhere")
+    state = state_in(tmp_path)
+    state.sync()
+    train(state, 2)
+    (line,) = lines(capfd)
+    assert line.endswith("can't be locked (.lock is a link): see that no other job uses it")
+    assert not (tmp_path / "elsewhere").exists()
+
+
 # Worlds.
 
 

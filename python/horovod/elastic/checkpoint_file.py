@@ -16,6 +16,7 @@ import array
 import json
 import os
 import pickle
+import stat
 import struct
 import zlib
 from collections import OrderedDict
@@ -170,7 +171,7 @@ def read(trees: Trees, path: str) -> Checkpoint:
       OSError: it can't be read.
       Damaged: it is not whole, or of another version.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_open_regular) as file:
         header, start = _read_header(file)
         found = os.fstat(file.fileno()).st_size - start
         if found != header["size"]:
@@ -183,8 +184,17 @@ def read(trees: Trees, path: str) -> Checkpoint:
 
 def read_origin(path: str) -> Origin:
     """Of which commit and world a checkpoint is, by its header alone. Raises as :func:`read`."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_open_regular) as file:
         return _origin(_read_header(file)[0])
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Opens regular files only, for open(): a FIFO would be waited for. Raises OSError, Damaged."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise Damaged("it is not a regular file")
 
 
 def _origin(header: dict[str, Any]) -> Origin:

@@ -1,5 +1,6 @@
 """The lock by which a folder belongs to one job at a time."""
 
+import errno
 import fcntl
 import json
 import os
@@ -24,8 +25,8 @@ class InUse(Exception):
 
 def take(folder: str, job: str, patience: float = 0.0) -> bool:
     """Locks `folder` for this process and its job, until the process ends. True on success; False
-    if another process of the job has the lock, or if the folder can't be locked. A file system
-    without locks is reported on stderr, one line.
+    if another process of the job has the lock, or if the folder can't be locked. A folder that can
+    be written and not locked is reported on stderr, one line.
 
     Raises InUse if another job still has it after `patience` seconds.
     """
@@ -34,7 +35,9 @@ def take(folder: str, job: str, patience: float = 0.0) -> bool:
     path = os.path.join(folder, _NAME)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:  # nothing can be written there, which writing tells
+    except OSError as error:
+        if os.access(folder, os.W_OK):  # else writing tells
+            _tell(folder, error)
         return False
     deadline = time.monotonic() + patience
     while True:
@@ -87,5 +90,5 @@ def _text(folder: str, owner: dict[str, Any]) -> str:
 def _tell(folder: str, error: OSError) -> None:
     if folder not in _told:
         _told.add(folder)
-        why = error.strerror or type(error).__name__
+        why = f"{_NAME} is a link" if error.errno == errno.ELOOP else error.strerror or type(error).__name__
         say(f"{folder} can't be locked ({why}): see that no other job uses it")
