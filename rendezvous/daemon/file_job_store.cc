@@ -8,14 +8,18 @@
 #include <cstdio>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "rendezvous/journal/file_journal.h"
+#include "rendezvous/journal/record_file.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
 
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
+// How a file of format 1 begins, which had no checksum.
+constexpr absl::string_view kUncheckedFile = "\x08\x01";
 
 constexpr char kJob[] = "job.pb";
 constexpr char kDraft[] = "job.pb.new";
@@ -23,6 +27,18 @@ constexpr char kLock[] = "lock";
 
 absl::Status AboutFlag(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("--state-dir: ", status.message()));
+}
+
+absl::Status Lost(const std::string& path, absl::string_view what) {
+  return absl::DataLossError(
+      absl::StrCat(path, " ", what,
+                   "; put back a copy of it, or start the job anew with another --state-dir: "
+                   "training goes on from its checkpoint"));
+}
+
+absl::Status OtherFormat(const std::string& path, uint32_t format) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " has format ", format, "; this version understands ", kFormat));
 }
 
 absl::StatusOr<std::string> ReadFile(const Fd& file, const std::string& path) {
@@ -59,17 +75,15 @@ absl::Status FileJobStore::Load() {
   if (absl::IsNotFound(file.status())) return absl::OkStatus();
   if (!file.ok()) return AboutFlag(file.status());
   ASSIGN_OR_RETURN(const std::string contents, ReadFile(*file, job_path()));
+  const auto record = journal::FirstRecord(contents);
+  const bool whole = record.ok() && record->has_value();
+  if (!whole && absl::StartsWith(contents, kUncheckedFile)) return OtherFormat(job_path(), 1);
   pb::journal::Job job;
-  if (!job.ParseFromString(contents) || job.job_id().empty()) {
-    return absl::DataLossError(
-        absl::StrCat(job_path(),
-                     " is damaged; put back a copy of it, or start the job anew with "
-                     "another --state-dir: training goes on from its checkpoint"));
+  if (!whole || !job.ParseFromArray((*record)->data(), static_cast<int>((*record)->size())) ||
+      job.job_id().empty()) {
+    return Lost(job_path(), "is damaged");
   }
-  if (job.format() != kFormat) {
-    return absl::FailedPreconditionError(absl::StrCat(job_path(), " has format ", job.format(),
-                                                      "; this version understands ", kFormat));
-  }
+  if (job.format() != kFormat) return OtherFormat(job_path(), job.format());
   job_ = std::move(job);
   return absl::OkStatus();
 }
@@ -78,7 +92,8 @@ absl::Status FileJobStore::SaveIdentity(const pb::journal::Job& job) {
   pb::journal::Job saved = job;
   saved.set_format(kFormat);
   ASSIGN_OR_RETURN(const Fd file, folder_->NewFile(kDraft));
-  if (!WriteAll(file.get(), saved.SerializeAsString()).ok() || fsync(file.get()) != 0) {
+  const std::string record = journal::EncodeRecord(saved.SerializeAsString());
+  if (!WriteAll(file.get(), record).ok() || fsync(file.get()) != 0) {
     return absl::InternalError(absl::StrCat("can't write ", job_path(), ": ", strerror(errno)));
   }
   RETURN_IF_ERROR(folder_->Rename(kDraft, kJob));
@@ -90,6 +105,14 @@ absl::Status FileJobStore::SaveIdentity(const pb::journal::Job& job) {
 absl::StatusOr<JobStore::OpenedJournal> FileJobStore::OpenJournal(const std::string& job_id,
                                                                   const policy::JobSpec& spec,
                                                                   absl::Time now) {
+  // A daemon killed at its first start may not have begun it; but it was begun when the job had
+  // addresses, and agents may have come.
+  if (job_.has_value() && job_->addresses_size() > 0) {
+    ASSIGN_OR_RETURN(const bool is_there, journal::FileJournal::IsIn(*folder_));
+    if (!is_there) {
+      return Lost(folder_->PathOf("journal"), "is missing or empty, but its job was under way");
+    }
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<journal::FileJournal> journal,
                    journal::FileJournal::Open(*folder_, job_id, spec, now));
   OpenedJournal opened;

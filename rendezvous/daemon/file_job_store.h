@@ -27,7 +27,8 @@ class FileJobStore final : public JobStore {
   //   - FailedPrecondition: another process has it.
   //   - InvalidArgument: it can't be used, is another user's or open to others, or something in it
   //     is; says why.
-  //   - DataLoss: its job can't be parsed.
+  //   - DataLoss: its job is damaged; gives the remedy.
+  //   - FailedPrecondition: its job has another format.
   static absl::StatusOr<std::unique_ptr<FileJobStore>> Open(const std::string& path);
 
   const std::string& name() const override { return folder_->path(); }

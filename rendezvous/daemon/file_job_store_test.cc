@@ -5,10 +5,14 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "rendezvous/journal/record_file.h"
 
 namespace hvd::rendezvous::daemon {
 namespace {
@@ -16,7 +20,7 @@ namespace {
 class FileJobStoreTest : public testing::Test {
  protected:
   ~FileJobStoreTest() override {
-    for (const char* name : {"/job.pb", "/job.pb.new", "/lock", "/journal"}) {
+    for (const char* name : {"/job.pb", "/job.pb.new", "/lock", "/journal", "/journal.new"}) {
       unlink((path_ + name).c_str());
     }
     rmdir(path_.c_str());
@@ -32,6 +36,16 @@ class FileJobStoreTest : public testing::Test {
   void Put(const std::string& name, const std::string& contents) const {
     std::ofstream(path_ + name, std::ios::trunc) << contents;
     ASSERT_EQ(chmod((path_ + name).c_str(), 0600), 0);
+  }
+
+  std::string Contents(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(path_ + name, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  static absl::Status OpenJournal(FileJobStore& dir) {
+    return dir.OpenJournal("id", policy::JobSpec(), absl::UnixEpoch()).status();
   }
 
   mode_t ModeOf(const std::string& name) const {
@@ -91,8 +105,76 @@ TEST_F(FileJobStoreTest, Open_OtherFormat_FailedPrecondition) {
   ASSERT_TRUE(FileJobStore::Open(path_).ok());
   pb::journal::Job job = Job();
   job.set_format(99);
-  Put("/job.pb", job.SerializeAsString());
+  Put("/job.pb", journal::EncodeRecord(job.SerializeAsString()));
   EXPECT_EQ(FileJobStore::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition);
+  job.set_format(1);  // it had no checksum
+  Put("/job.pb", job.SerializeAsString());
+  const absl::Status status = FileJobStore::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StrContains(status.message(), "format 1")) << status;
+}
+
+TEST_F(FileJobStoreTest, Open_AnyBitFlippedOrAnyEndCutOff_DataLossAndOneLine) {
+  ASSERT_TRUE((*FileJobStore::Open(path_))->SaveIdentity(Job()).ok());
+  const std::string whole = Contents("/job.pb");
+  const auto expect_refused = [this](const std::string& contents, size_t at) {
+    Put("/job.pb", contents);
+    testing::internal::CaptureStderr();
+    const absl::Status status = FileJobStore::Open(path_).status();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << at;
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << at;
+  };
+  for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    expect_refused(damaged, bit);
+  }
+  for (size_t size = 0; size < whole.size(); ++size) expect_refused(whole.substr(0, size), size);
+}
+
+TEST_F(FileJobStoreTest, OpenJournal_GoneOrEmptyThoughTheJobWasServed_DataLoss) {
+  pb::journal::Job served = Job();
+  served.add_addresses("127.0.0.1:4711");
+  {
+    const auto dir = FileJobStore::Open(path_);
+    ASSERT_TRUE((*dir)->SaveIdentity(Job()).ok());
+    ASSERT_TRUE(OpenJournal(**dir).ok());
+    ASSERT_TRUE((*dir)->SaveIdentity(served).ok());
+    ASSERT_TRUE(OpenJournal(**dir).ok());
+  }
+  const auto dir = FileJobStore::Open(path_);
+  Put("/journal", "");
+  EXPECT_EQ(OpenJournal(**dir).code(), absl::StatusCode::kDataLoss);
+  ASSERT_EQ(unlink((path_ + "/journal").c_str()), 0);
+  const absl::Status status = OpenJournal(**dir);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(absl::StrContains(status.message(), path_ + "/journal is missing")) << status;
+  EXPECT_NE(access((path_ + "/journal").c_str(), F_OK), 0) << "no new one was begun";
+}
+
+// What a first start leaves behind, wherever it is killed.
+TEST_F(FileJobStoreTest, Open_AfterAKillWithinTheFirstStart_TheJobBegins) {
+  ASSERT_TRUE(FileJobStore::Open(path_).ok());
+  pb::journal::Job served = Job();
+  served.add_addresses("127.0.0.1:4711");
+  const std::function<void(FileJobStore&)> steps[] = {
+      [this](FileJobStore&) { Put("/job.pb.new", "half"); },
+      [](FileJobStore& dir) { EXPECT_TRUE(dir.SaveIdentity(Job()).ok()); },
+      [this](FileJobStore&) { Put("/journal.new", "half"); },
+      [](FileJobStore& dir) { EXPECT_TRUE(OpenJournal(dir).ok()); },
+      [this](FileJobStore&) { Put("/job.pb.new", "half"); },
+      [&served](FileJobStore& dir) { EXPECT_TRUE(dir.SaveIdentity(served).ok()); },
+  };
+  for (size_t done = 0; done <= std::size(steps); ++done) {
+    for (const char* name : {"/job.pb", "/journal"}) unlink((path_ + name).c_str());
+    for (size_t step = 0; step < done; ++step) steps[step](**FileJobStore::Open(path_));
+    const auto dir = FileJobStore::Open(path_);
+    ASSERT_TRUE(dir.ok()) << done << ": " << dir.status();
+    if (!(*dir)->identity().has_value()) {
+      ASSERT_TRUE((*dir)->SaveIdentity(Job()).ok()) << done;
+    }
+    EXPECT_TRUE(OpenJournal(**dir).ok()) << done;
+  }
 }
 
 // Whoever could put it there would have the daemon run with keys of his.

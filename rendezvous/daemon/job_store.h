@@ -39,11 +39,12 @@ class JobStore {
   //   - Internal: it can't be written; says why.
   virtual absl::Status SaveIdentity(const pb::journal::Job& job) = 0;
 
-  // Opens the journal of this job, or begins it at the time `now`. Call once.
+  // Opens the journal of this job, or begins it at the time `now` unless the identity has
+  // addresses, which are saved only after that. Call once.
   // Errors:
   //   - InvalidArgument: it can't be opened; says why.
   //   - FailedPrecondition: it is another job's, or was written by another version.
-  //   - DataLoss: it is damaged; says where, and gives the remedy.
+  //   - DataLoss: it is damaged, or has gone; says where, and gives the remedy.
   //   - Internal: it can't be written.
   virtual absl::StatusOr<OpenedJournal> OpenJournal(const std::string& job_id,
                                                     const policy::JobSpec& spec,

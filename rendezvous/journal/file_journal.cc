@@ -68,6 +68,13 @@ absl::StatusOr<Fd> WriteNew(const os::PrivateFolder& folder, const std::string& 
   return file;
 }
 
+// The journal's file. NotFound: there is none, or an empty one.
+absl::StatusOr<Fd> OpenFound(const os::PrivateFolder& folder) {
+  ASSIGN_OR_RETURN(Fd file, folder.OpenFile(kName, O_RDWR));
+  if (lseek(file.get(), 0, SEEK_END) == 0) return absl::NotFoundError(folder.PathOf(kName));
+  return file;
+}
+
 class FileJournalImpl final : public FileJournal {
  public:
   FileJournalImpl(const os::PrivateFolder& folder, pb::journal::Header header)
@@ -249,6 +256,13 @@ class FileJournalImpl final : public FileJournal {
 
 }  // namespace
 
+absl::StatusOr<bool> FileJournal::IsIn(const os::PrivateFolder& folder) {
+  const absl::Status found = OpenFound(folder).status();
+  if (absl::IsNotFound(found)) return false;
+  RETURN_IF_ERROR(found);
+  return true;
+}
+
 absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const os::PrivateFolder& folder,
                                                                const std::string& job_id,
                                                                const policy::JobSpec& spec,
@@ -260,11 +274,10 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const os::Private
   header.set_started_ns(ToNanoseconds(now));
   *header.mutable_spec() = ToSpecMessage(spec);
   auto journal = std::make_unique<FileJournalImpl>(folder, std::move(header));
-  absl::StatusOr<Fd> file = folder.OpenFile(kName, O_RDWR);
+  absl::StatusOr<Fd> file = OpenFound(folder);
   if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
   folder.Remove(kNewName);  // of a daemon that was killed
-  const bool is_new = !file.ok() || lseek(file->get(), 0, SEEK_END) == 0;
-  RETURN_IF_ERROR(is_new ? journal->Begin() : journal->TakeUp(*std::move(file)));
+  RETURN_IF_ERROR(file.ok() ? journal->TakeUp(*std::move(file)) : journal->Begin());
   return journal;
 }
 

@@ -26,6 +26,11 @@ class FileJournal : public Journal {
   // Bytes of an incomplete last Sync, which were cut off. 0: none.
   virtual int64_t bytes_cut() const = 0;
 
+  // Whether there is a journal in `folder`, be it a good one; an empty file is none.
+  // Errors:
+  //   - InvalidArgument: the file can't be opened; says why.
+  static absl::StatusOr<bool> IsIn(const os::PrivateFolder& folder);
+
   // Opens the journal of this job in `folder`, which must outlive it. If there is no file "journal"
   // or an empty one, begins it there at the time `now`. No other process may have it open. There is
   // a file "journal.new" at times.

@@ -126,5 +126,20 @@ TEST_F(RendezvousDaemonStateTest, StateDir_InUseOrOfAnotherJob_IsRefused) {
   EXPECT_TRUE(FileExists()) << "agents still have use for it";
 }
 
+// A new journal would mean a new job, whose daemon knows none of the workers that train.
+TEST_F(RendezvousDaemonStateTest, JournalGone_IsRefused) {
+  {
+    Daemon daemon(WithStateDir());
+    daemon.Line();
+    daemon.Signal(SIGKILL);
+    daemon.Wait();
+  }
+  ASSERT_EQ(truncate((dir_ + "/journal").c_str(), 0), 0);
+  ExpectRefusal(Daemon(WithStateDir()), dir_ + "/journal is missing or empty");
+  ASSERT_EQ(unlink((dir_ + "/journal").c_str()), 0);
+  ExpectRefusal(Daemon(WithStateDir()), "start the job anew with another --state-dir");
+  EXPECT_TRUE(FileExists()) << "agents still have use for it";
+}
+
 }  // namespace
 }  // namespace hvd
