@@ -156,6 +156,10 @@ std::string WorkerLifecycle::Check() const {
     return absl::StrCat("move ", NameOf(refused_->move), " of a worker that is ",
                         NameOf(refused_->part), " and ", NameOf(refused_->life));
   }
+  // Data read from a file may be anything.
+  const bool known = part_ >= Part::kOutside && part_ <= Part::kFinished &&
+                     life_ >= Life::kRunning && life_ <= Life::kFailed;
+  if (!known) return "a worker in no state";
   const std::string which =
       absl::StrCat("a worker that is ", NameOf(part_), " and ", NameOf(life_));
   if (member() && !running() && !dying()) return which;

@@ -62,15 +62,53 @@ void Epochs::StopWaiting() {
   told_waiting = false;
 }
 
-std::string Epochs::Check(const Workers& workers) const {
+bool Epochs::IsSound(const StallReported& report) const {
+  const auto size = static_cast<int>(world->members.size());
+  const auto is_member = [size](int rank) { return rank >= 0 && rank < size; };
+  const auto sound = [&is_member](const StalledOperations& operations) {
+    return !operations.missing.empty() &&
+           std::all_of(operations.missing.begin(), operations.missing.end(), is_member);
+  };
+  return !report.waiting.empty() &&
+         std::all_of(report.waiting.begin(), report.waiting.end(), sound);
+}
+
+std::string Epochs::CheckWorld(const Workers& workers) const {
   if (world->epoch != current) return "the world is of another epoch";
   if (world->members.empty() != (current == Epoch(0))) return "an empty world";
+  size_t found = 0;
   for (const Worker& worker : workers) {
-    if (!worker.life.member()) continue;
+    const bool was_in = current > Epoch(0) && worker.last_world == current;
     const auto rank = static_cast<size_t>(worker.place.rank);
-    const bool is_in = worker.last_world == current && rank < world->members.size() &&
-                       world->members[rank].worker.id == worker.id;
-    if (!is_in) return absl::StrCat("worker ", worker.id.value(), " is no member of the world");
+    const bool is_in =
+        was_in && rank < world->members.size() && world->members[rank].worker.id == worker.id;
+    if (is_in) ++found;
+    if ((was_in || worker.life.member()) && !is_in) {
+      return absl::StrCat("worker ", worker.id.value(), " is no member of the world");
+    }
+  }
+  return found == world->members.size() ? "" : "the world has members that nobody knows";
+}
+
+std::string Epochs::CheckStalls() const {
+  for (const Stall& stall : stalls) {
+    if (stall.report.epoch > current) return "a stall of a world to come";
+    if (IsPast(stall)) continue;
+    if (!IsSound(stall.report)) return "a stall of ranks that are not in the world";
+    for (const auto& [id, sample] : stall.samples) {
+      const WorkerId sampled = id;
+      const bool is_member =
+          std::any_of(world->members.begin(), world->members.end(),
+                      [sampled](const WorldMember& m) { return m.worker.id == sampled; });
+      if (!is_member) return "a sample of a worker that is not in the world";
+    }
+  }
+  return "";
+}
+
+std::string Epochs::Check(const Workers& workers) const {
+  for (const std::string& wrong : {CheckWorld(workers), CheckStalls()}) {
+    if (!wrong.empty()) return wrong;
   }
   if (broken.has_value() && !watches.empty()) return "a broken epoch is watched";
   if (changing.has_value() && watches.SomeUnaware()) return "a watch does not know of the change";

@@ -65,7 +65,9 @@ struct Leaving {
 
 // Invariants:
 // - `world` is that of `current`, and is empty only in epoch 0;
-// - a member, by its lifecycle, is in `world`, at its rank;
+// - a member, by its lifecycle, is in `world`; whoever was in it at last is there at its rank; and
+//   all who are there are known;
+// - a stall that can still be reported is of ranks of `world`;
 // - no call watches a broken epoch, and all that watch an epoch about to change know of that;
 // - there is a quorum only while the next world is awaited, and not for longer.
 //
@@ -87,6 +89,13 @@ struct Epochs {
   // The next world is no longer awaited.
   void StopWaiting();
 
+  // Whether `report` is of operations that wait for ranks of `world`.
+  bool IsSound(const StallReported& report) const;
+  // Whether the stall's epoch is over.
+  bool IsPast(const Stall& stall) const {
+    return broken.has_value() || stall.report.epoch != current;
+  }
+
   // Empty: the invariants hold; else the violated one.
   std::string Check(const Workers& workers) const;
 
@@ -106,6 +115,9 @@ struct Epochs {
            committed_at, "lost_steps", lost_steps, "lost_time_ns", lost_time, "failed_starts",
            failed_starts, "without_progress", without_progress);
   }
+
+  std::string CheckWorld(const Workers& workers) const;
+  std::string CheckStalls() const;
 
   Epoch current;                                     // 0: before the first
   WorldPtr world = std::make_shared<const World>();  // of `current`

@@ -65,13 +65,16 @@ std::vector<std::string> Hosts::MissingNames() const {
 }
 
 std::string Hosts::Check() const {
+  const auto sound = [](int slots) { return slots >= 0 && slots <= kMostSlots; };
   for (const Host& host : hosts_) {
     const std::string which = absl::StrCat("host ", host.slots.host);
     const auto found = places_.find(host.slots.host);
     if (found == places_.end() || found->second > IndexOf(host)) return which + " is not found";
+    if (!sound(host.slots.slots)) return absl::StrCat(which, " has ", host.slots.slots, " slots");
     if (host.away.has_value() && !some_away) return which + " is away, and nobody waits for it";
   }
   for (const auto& [name, slots] : listed) {
+    if (!sound(slots)) return absl::StrCat("host ", name, " is listed with ", slots, " slots");
     if (unlisted.count(name) > 0) return absl::StrCat("host ", name, " is listed and is not");
   }
   return "";

@@ -55,11 +55,15 @@ struct Host {
 // - a host is found by its name; of several hosts of one name, which nobody should have listed, the
 //   first is found;
 // - `some_away` is set while a host is away;
+// - no host has more than kMostSlots slots, which are gone through one by one;
 // - no name is both listed and unlisted.
 //
 // Not thread-safe.
 class Hosts {
  public:
+  // Far more than a host can have.
+  static constexpr int kMostSlots = 1 << 20;
+
   std::vector<Host>::iterator begin() { return hosts_.begin(); }
   std::vector<Host>::iterator end() { return hosts_.end(); }
   std::vector<Host>::const_iterator begin() const { return hosts_.begin(); }

@@ -129,9 +129,7 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(
   State& state = *machine->state_;
   snapshot::FieldReader reader(saved);
   state.Keep(reader);
-  if (!state.workers.HaveHosts(state.hosts)) {
-    return absl::DataLossError("workers are on hosts that the job does not have");
-  }
+  if (const std::string wrong = state.Check(); !wrong.empty()) return absl::DataLossError(wrong);
   return machine;
 }
 

@@ -95,7 +95,7 @@ class Membership {
   };
   View Describe() const;
 
-  // Empty: the invariants that hold after each event do; else the first violated one. For the
+  // Empty: the invariants that hold after each event do; else the first violated one. For Load, the
   // simulation and tests; takes time in proportion to the job.
   std::string Check() const;
 
@@ -106,7 +106,7 @@ class Membership {
   pb::journal::MembershipState Save() const;
   // A machine that goes on as the saved one would have. The spec and the throttle must be the same.
   // Errors:
-  //   - DataLoss: this is not a result of Save.
+  //   - DataLoss: this is not a result of Save, or Check's invariants do not hold.
   static absl::StatusOr<std::unique_ptr<Membership>> Load(
       policy::JobSpec spec, const pb::journal::MembershipState& saved) {
     return Load(std::move(spec), saved, ReconcileThrottle());

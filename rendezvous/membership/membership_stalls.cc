@@ -35,18 +35,6 @@ std::string Text(absl::Duration waited) {
 
 }  // namespace
 
-absl::Status Membership::State::CheckStall(const StallReported& event) const {
-  const auto size = static_cast<int>(epochs.world->members.size());
-  bool sound = !event.waiting.empty();
-  for (const StalledOperations& operations : event.waiting) {
-    sound = sound && !operations.missing.empty() &&
-            std::all_of(operations.missing.begin(), operations.missing.end(),
-                        [size](int rank) { return rank >= 0 && rank < size; });
-  }
-  if (sound) return absl::OkStatus();
-  return absl::InvalidArgumentError("a stall is of operations that wait for ranks of the world");
-}
-
 void Membership::State::On(const StallReported& event, absl::Time now) {
   const Worker* worker = workers.Find(event.worker.id);
   absl::Status status = CheckSpeaker(event.worker, worker);
@@ -54,7 +42,10 @@ void Membership::State::On(const StallReported& event, absl::Time now) {
   if (status.ok() && epochs.broken.has_value()) {
     status = absl::FailedPreconditionError(absl::StrCat("the world is broken: ", *epochs.broken));
   }
-  if (status.ok()) status = CheckStall(event);
+  if (status.ok() && !epochs.IsSound(event)) {
+    status =
+        absl::InvalidArgumentError("a stall is of operations that wait for ranks of the world");
+  }
   Answer(event.call, status);
   if (!status.ok()) return;
   Stall stall;
@@ -87,8 +78,7 @@ absl::Time Membership::State::NextStallDeadline() const {
 // Reports the stalls of which enough is known.
 void Membership::State::ReportStalls(absl::Time now) {
   for (auto next = epochs.stalls.begin(); next != epochs.stalls.end();) {
-    const bool is_past =
-        verdict.has_value() || epochs.broken.has_value() || next->report.epoch != epochs.current;
+    const bool is_past = verdict.has_value() || epochs.IsPast(*next);
     if (!is_past && !next->awaited.empty() && now < next->deadline) {
       ++next;
       continue;

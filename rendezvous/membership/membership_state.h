@@ -31,6 +31,7 @@ namespace hvd::rendezvous::membership {
 // end of the job, and the failure budget of an elastic job.
 //
 // Invariants of the whole:
+// - a cause is awaited only after a failure, and a job that has ended has a verdict;
 // - a parked call is in exactly one of Worker::join, watches and rounds, and leaves it together
 //   with the effect that answers it; none is parked after the verdict;
 // - in a static job every world has all workers in it, so after a worker has gone no world can
@@ -157,7 +158,6 @@ struct Membership::State {
   // membership_stalls.cc
   void On(const StallReported& event, absl::Time now);
   void On(const WorkerSampled& event, absl::Time now);
-  absl::Status CheckStall(const StallReported& event) const;
   absl::Time NextStallDeadline() const;
   void ReportStalls(absl::Time now);
   void ReportStall(const Stall& stall, absl::Time now);

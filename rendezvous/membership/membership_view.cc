@@ -1,5 +1,6 @@
 // The views of the machine's state: explanations, GetStatus, and invariants.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,16 @@ std::string Membership::State::Check() const {
     if (!wrong.empty()) return wrong;
   }
   const bool some_wait = workers.SomeAsk() || !epochs.watches.empty();
-  return verdict.has_value() && some_wait ? "a call is parked after the verdict" : "";
+  if (verdict.has_value() && some_wait) return "a call is parked after the verdict";
+  if (finished && !verdict.has_value()) return "the job has ended without a verdict";
+  if (settle_deadline != absl::InfiniteFuture() && !failures.HasEnd()) {
+    return "a cause is awaited, and nothing has failed";
+  }
+  if (!elastic() && workers.SomeFail()) return "a worker of a static job said that it fails";
+  if (elastic() && !workers.empty() && workers.last_id < std::prev(workers.end())->id.value()) {
+    return "the newest worker is not the last";
+  }
+  return "";
 }
 
 std::string Membership::State::Explain() const {

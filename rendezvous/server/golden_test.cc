@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -19,9 +20,12 @@
 #include "base/version.h"
 #include "gtest/gtest.h"
 #include "proto/journal.pb.h"
+#include "proto/snapshot.pb.h"
 #include "rendezvous/journal/file_journal.h"
+#include "rendezvous/journal/memory_journal_test_util.h"
 #include "rendezvous/journal/record_file.h"
 #include "rendezvous/server/saved_job.h"
+#include "rendezvous/snapshot/mutations_test_util.h"
 
 namespace hvd::rendezvous::server {
 namespace {
@@ -145,6 +149,39 @@ TEST_F(GoldenSnapshotTest, SnapshotOfFormat2_IsRefused_AndBothFormatsAreNamed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(absl::StrContains(status.message(), "(format 2)")) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "(format 4)")) << status;
+}
+
+// Takes up a job with this snapshot, and lets its time pass for a while. What was saved by a faulty
+// daemon, or by hand, has a right checksum too.
+absl::Status GoOn(const pb::journal::SavedJob& saved) {
+  journal::MemoryJournal journal(kStart);
+  RETURN_IF_ERROR(journal.Compact({saved.SerializeAsString(), kStart}));
+  ASSIGN_OR_RETURN(const Recovered job, Recover(Spec(), journal));
+  absl::Time now = kStart + absl::Hours(1);
+  job.machine->Apply(membership::Restarted(), now);
+  for (int turn = 0; turn < 10; ++turn) {
+    job.machine->Apply(membership::Tick(), now);
+    Describe(job);
+    now = std::max(now, std::min(job.machine->NextDeadline(), now + absl::Hours(1)));
+  }
+  return absl::OkStatus();
+}
+
+TEST_F(GoldenSnapshotTest, DamagedAnywhereInside_IsRefusedOrSurvived) {
+  pb::journal::SavedJob saved;
+  ASSERT_TRUE(saved.ParseFromString(SavedAfter("journal_format_4_snapshot")));
+  int refused = 0, survived = 0;
+  snapshot::Mutations mutations([&](const std::string& what) {
+    RecordProperty("newest", what);
+    const absl::Status status = GoOn(saved);
+    ++(status.ok() ? survived : refused);
+    if (status.ok()) return;
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << what;
+    EXPECT_TRUE(absl::StrContains(status.message(), "the journal's snapshot is damaged")) << what;
+  });
+  mutations.Of(&saved);
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(survived, 500);
 }
 
 }  // namespace

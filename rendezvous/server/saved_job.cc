@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "proto/snapshot.pb.h"
 #include "rendezvous/membership/event_fields.h"
@@ -11,13 +12,21 @@
 namespace hvd::rendezvous::server {
 namespace {
 
+absl::Status Damaged(absl::string_view why) {
+  return absl::DataLossError(
+      absl::StrCat("the journal's snapshot is damaged (", why,
+                   "); put back a copy of the folder, or start the job anew, with another one: "
+                   "training goes on from its checkpoint"));
+}
+
 absl::Status LoadJob(const policy::JobSpec& spec, const std::string& state, Recovered* job) {
   pb::journal::SavedJob saved;
-  if (!saved.ParseFromString(state))
-    return absl::DataLossError("the journal's snapshot is damaged");
+  if (!saved.ParseFromString(state)) return Damaged("it can't be parsed");
   snapshot::FieldReader reader(saved);
   reader("history", job->history);
-  ASSIGN_OR_RETURN(job->machine, membership::Membership::Load(spec, saved.membership()));
+  auto machine = membership::Membership::Load(spec, saved.membership());
+  if (!machine.ok()) return Damaged(machine.status().message());
+  job->machine = *std::move(machine);
   return absl::OkStatus();
 }
 
