@@ -16,7 +16,7 @@ absl::Status Acceptor::Begin() {
 void Acceptor::TakeNext() {
   Accepted accepted = Accept(listener_.get());
   if (accepted.connection.valid()) return take_(std::move(accepted.connection));
-  if (!accepted.out_of_files) return;
+  if (!accepted.out_of_files || make_room_()) return;
   loop_.Change(listener_.get(), 0);
   pause_ = loop_.After(kAcceptPause, [this] { loop_.Change(listener_.get(), EPOLLIN); });
 }

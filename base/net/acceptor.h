@@ -12,15 +12,23 @@
 
 namespace hvd::net {
 
-// While no more files can be opened it leaves connections waiting; it goes on when some are closed.
+// While no more files can be opened it leaves connections waiting; it goes on when some are closed,
+// which the owner may do at its request.
 // Belongs to its loop's thread; the loop must outlive it.
 class Acceptor {
  public:
   // Called with each connection, which is non-blocking and closed by exec.
   using Take = std::function<void(Fd connection)>;
 
-  Acceptor(EventLoop& loop, Fd listener, Take take)
-      : loop_(loop), listener_(std::move(listener)), take_(std::move(take)) {}
+  // Called when no more files can be opened: closes one, if it can. Returns whether it has.
+  using MakeRoom = std::function<bool()>;
+
+  Acceptor(
+      EventLoop& loop, Fd listener, Take take, MakeRoom make_room = [] { return false; })
+      : loop_(loop),
+        listener_(std::move(listener)),
+        take_(std::move(take)),
+        make_room_(std::move(make_room)) {}
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -34,6 +42,7 @@ class Acceptor {
   EventLoop& loop_;
   const Fd listener_;
   const Take take_;
+  const MakeRoom make_room_;
   std::optional<EventLoop::TimerId> pause_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <utility>
@@ -11,6 +12,15 @@
 #include "rendezvous/transport/connection.h"
 
 namespace hvd::rendezvous::server {
+namespace {
+
+size_t MostSilent() {
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  return static_cast<size_t>(files.rlim_cur / 2);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     const std::vector<std::string>& listen) {
@@ -23,7 +33,8 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     listener->addresses_.push_back(address.WithPort(net::BoundPort(socket.get())));
     listener->acceptors_.push_back(std::make_unique<net::Acceptor>(
         *listener->loop_, std::move(socket),
-        [self](Fd connection) { self->Pass(std::move(connection)); }));
+        [self](Fd connection) { self->Hold(std::move(connection)); },
+        [self] { return self->CloseOldest(); }));
     RETURN_IF_ERROR(listener->acceptors_.back()->Begin());
   }
   return listener;
@@ -38,6 +49,27 @@ GrpcListener::~GrpcListener() {
 void GrpcListener::Begin(std::unique_ptr<Door> door) {
   door_ = std::move(door);
   thread_ = std::thread([this] { loop_->Run(); });
+}
+
+void GrpcListener::Hold(Fd connection) {
+  if (silent_.size() >= MostSilent()) CloseOldest();
+  const auto silent = silent_.insert(silent_.end(), std::move(connection));
+  const absl::Status watched =
+      loop_->Watch(silent->get(), EPOLLIN, [this, silent](uint32_t) { Pass(TakeOut(silent)); });
+  if (!watched.ok()) silent_.erase(silent);
+}
+
+Fd GrpcListener::TakeOut(Silent::iterator silent) {
+  loop_->Forget(silent->get());
+  Fd connection = std::move(*silent);
+  silent_.erase(silent);
+  return connection;
+}
+
+bool GrpcListener::CloseOldest() {
+  if (silent_.empty()) return false;
+  TakeOut(silent_.begin());
+  return true;
 }
 
 // Sets up the connection in the same way as gRPC's own listeners.

@@ -2,6 +2,7 @@
 #ifndef RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 #define RENDEZVOUS_SERVER_GRPC_LISTENER_H_
 
+#include <list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,13 +10,17 @@
 
 #include "absl/status/statusor.h"
 #include "base/event_loop.h"
+#include "base/fd.h"
 #include "base/net/acceptor.h"
 #include "grpcpp/server_builder.h"
 
 namespace hvd::rendezvous::server {
 
 // Accepts connections in place of gRPC, which never accepts on a port again after a failure for
-// lack of descriptors. Owns its sockets and a thread. Not thread-safe.
+// lack of descriptors. A connection is gRPC's from its first bytes on: a client speaks first. Until
+// then it is silent. Silent ones have at most half of the descriptors that this process may open;
+// the oldest is closed first, there and whenever descriptors run out. So strangers who connect and
+// say nothing keep nobody out. Owns its sockets and a thread. Not thread-safe.
 class GrpcListener {
  public:
   using Door = grpc::experimental::ExternalConnectionAcceptor;
@@ -35,12 +40,18 @@ class GrpcListener {
   void Begin(std::unique_ptr<Door> door);
 
  private:
+  using Silent = std::list<Fd>;
+
   explicit GrpcListener(std::unique_ptr<EventLoop> loop) : loop_(std::move(loop)) {}
+  void Hold(Fd connection);
+  Fd TakeOut(Silent::iterator silent);
+  bool CloseOldest();
   void Pass(Fd connection);
 
   const std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<net::Acceptor>> acceptors_;  // the thread's, as the next
+  Silent silent_;                                          // oldest first
   std::unique_ptr<Door> door_;
   std::thread thread_;
 };

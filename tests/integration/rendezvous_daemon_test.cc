@@ -95,19 +95,26 @@ TEST_F(RendezvousDaemonTest, ListedTwice_OneLine) {
   ExpectRefusal(Daemon(arguments), "can't listen on " + address + ": Address already in use");
 }
 
-TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
-  constexpr int kLimit = 64;
-  Daemon daemon(Arguments(), absl::StrCat("ulimit -n ", kLimit));
-  const std::string address = daemon.Line();
+// So many connections to the daemon, each of which has sent `words`.
+std::vector<Fd> Strangers(int count, const std::string& address, const std::string& words) {
   sockaddr_in to = {};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
   std::vector<Fd> strangers;
-  for (int i = 0; i < 2 * kLimit; ++i) {
+  for (int i = 0; i < count; ++i) {
     strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    EXPECT_EQ(connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    EXPECT_TRUE(WriteAll(strangers.back().get(), words).ok());
   }
+  return strangers;
+}
+
+TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
+  constexpr int kLimit = 64;
+  Daemon daemon(Arguments(), absl::StrCat("ulimit -n ", kLimit));
+  const std::string address = daemon.Line();
+  std::vector<Fd> strangers = Strangers(2 * kLimit, address, "\x16");
   const absl::Time deadline = Clock::Real().Now() + absl::Seconds(30);
   while (daemon.Files() < kLimit && Clock::Real().Now() < deadline) sched_yield();
   ASSERT_EQ(daemon.Files(), kLimit) << daemon.Errors();
@@ -115,6 +122,21 @@ TEST_F(RendezvousDaemonTest, StrangersTakeAllItsFiles_LaterItServesAgain) {
   const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
                           ->GetStatus(absl::Seconds(30));
   EXPECT_TRUE(status.ok()) << status.status();
+  daemon.Signal(SIGTERM);
+  daemon.Wait();
+}
+
+TEST_F(RendezvousDaemonTest, MoreSilentStrangersThanItHasFiles_AClientGetsIn) {
+  constexpr int kLimit = 64;
+  Daemon daemon(Arguments(), absl::StrCat("ulimit -n ", kLimit));
+  const std::string address = daemon.Line();
+  const std::vector<Fd> strangers = Strangers(3 * kLimit, address, "");
+  const auto status = rendezvous::client::NewGrpcRendezvousClient(address, Credentials())
+                          ->GetStatus(absl::Seconds(20));
+  EXPECT_TRUE(status.ok()) << status.status();
+  char byte = 0;
+  EXPECT_EQ(read(strangers.front().get(), &byte, 1), 0) << "the oldest was hung up on";
+  EXPECT_EQ(recv(strangers.back().get(), &byte, 1, MSG_DONTWAIT), -1) << "the newest was not";
   daemon.Signal(SIGTERM);
   daemon.Wait();
 }
