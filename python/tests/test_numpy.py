@@ -153,6 +153,38 @@ def test_what_is_refused():
         hvd.allreduce(numpy.ones((2, 2)).T[:1])
 
 
+def test_what_would_lose_something_is_refused():
+    tensor = torch.ones(2)
+    for given, text in (
+        (numpy.ma.masked_array([1.0, 2.0], [True, False]), "mask would be lost"),
+        (tensor.to(torch.bfloat16), "Tensor is not supported by numpy"),
+        (tensor.clone().requires_grad_(), "Tensor is not supported by numpy"),
+        (torch.eye(2).to_sparse(), "Tensor is not supported by numpy"),
+        ([[1.0], [2.0, 3.0]], "inhomogeneous"),
+    ):
+        for operation in (hvd.allreduce, hvd.allgather, hvd.alltoall, hvd.reducescatter):
+            with pytest.raises(ValueError, match=text):
+                operation(given)
+        with pytest.raises(ValueError, match=text):
+            hvd.grouped_allreduce([tensor, given])
+        with pytest.raises(ValueError, match=text):
+            hvd.broadcast(given, 0)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_splits_are_integers_of_any_size(dtype):
+    rows, received = hvd.alltoall(numpy.arange(hvd.size()), numpy.ones(hvd.size(), dtype))
+    check(rows, numpy.full(hvd.size(), hvd.rank()))
+    check(received, numpy.ones(hvd.size(), "int32"))
+
+
+def test_bad_splits_are_refused():
+    size = hvd.size()
+    for splits in (numpy.ones(size), numpy.ones((1, size), "int64"), numpy.full(size, 2**32 + 1), numpy.full(size, -1)):
+        with pytest.raises(ValueError, match="splits"):
+            hvd.alltoall(numpy.ones(size), splits)
+
+
 @pytest.mark.several_ranks
 def test_mismatch_is_told():
     with pytest.raises(hvd.HorovodRequestError, match="Mismatched"):
@@ -214,6 +246,20 @@ def test_assigned_arrays_are_rolled_back():
         with pytest.raises(ValueError, match="has to stay an array of float64, shape \\(3,\\)"):
             state.weights = wrong
     assert state.weights is other
+
+
+def test_arrays_that_can_not_be_overwritten_in_place_are_no_state():
+    for given in (
+        numpy.ma.masked_array([1.0], [True]),
+        numpy.ones(2).view(Own),
+        numpy.ones(2, ">f8"),
+        numpy.array(["a"]),
+        numpy.array([None]),
+        numpy.zeros(2, [("a", "f4")]),
+        numpy.frombuffer(b"ab", numpy.uint8),
+    ):
+        with pytest.raises(ValueError, match="can't be overwritten in place"):
+            hvd.elastic.State(weights=given)
 
 
 def test_state_is_rank_0s_after_sync():

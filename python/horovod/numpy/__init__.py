@@ -1,10 +1,10 @@
 """Horovod for numpy arrays: ``import horovod.numpy as hvd``. Buffers (bytearray, array.array) and
 objects with DLPack (arrays of other libraries, in host memory) will do, too; results are arrays.
 
-Arrays are contiguous, of uint8, int8, int16, int32, int64, bool, float16, float32 or float64.
-Operations of one name belong together; those without a name in the order in which each rank issues
-them. All raise ValueError for bad arguments, HorovodRequestError if the ranks' requests do not
-match, and HorovodInternalError if Horovod is not initialized or the world is broken.
+Arrays are contiguous, of uint8, int8, int16, int32, int64, bool, float16, float32 or float64. Operations of one name
+belong together; those without a name in the order in which each rank issues them. All raise ValueError for bad
+arguments (TypeError for what is no process set), HorovodRequestError if the ranks' requests do not match, and
+HorovodInternalError if Horovod is not initialized or the world is broken.
 
 This is also the example of how a framework is added: an adapter for its tensors (_arrays.py),
 public functions (here) and elastic state (elastic.py).
@@ -16,8 +16,7 @@ from typing import Any, Optional, Union
 from numpy import ndarray as Array
 
 from horovod.common._essentials import *
-from horovod.common.collective import Call
-from horovod.common.collective import reduction as _reduction
+from horovod.common.collective import Call, reduction
 from horovod.common.collective_kinds import Collectives
 from horovod.common.interface import *
 from horovod.common.interface import Average, ProcessSet, global_process_set, synchronize
@@ -25,7 +24,7 @@ from horovod.numpy import _arrays, elastic  # noqa: F401
 from horovod.numpy._arrays import array_of
 
 Name = Optional[str]
-Splits = Optional[Sequence[int]]
+Splits = Union[Sequence[int], Array, None]
 
 _collectives = Collectives(_arrays)
 
@@ -40,7 +39,7 @@ def allreduce_async(
 ) -> int:
     """Starts an :func:`allreduce`; returns the handle, for synchronize. The array must not change
     until then, as in all functions that end in _async."""
-    call = _reduction(name, process_set, op, prescale_factor, postscale_factor)
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.allreduce.start(array_of(array), call)
 
 
@@ -59,7 +58,7 @@ def grouped_allreduce_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`grouped_allreduce`; returns the handle."""
-    call = _reduction(name, process_set, op, prescale_factor, postscale_factor)
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.allreduce.start_group([array_of(array) for array in arrays], call)
 
 
@@ -81,8 +80,7 @@ def allgather(array: Any, name: Name = None, process_set: ProcessSet = global_pr
 
 def broadcast_async(array: Any, root_rank: int, name: Name = None, process_set: ProcessSet = global_process_set) -> int:
     """Starts a :func:`broadcast`; returns the handle."""
-    call = Call(name, process_set, False, {"root_rank": root_rank})
-    return _collectives.broadcast.start(array_of(array), call)
+    return _collectives.broadcast.start(array_of(array), Call(name, process_set, False, {"root_rank": root_rank}))
 
 
 def broadcast(array: Any, root_rank: int, *args: Any, **kwargs: Any) -> Array:
@@ -94,8 +92,9 @@ def alltoall_async(
     array: Any, splits: Splits = None, name: Name = None, process_set: ProcessSet = global_process_set
 ) -> int:
     """Starts an :func:`alltoall`; synchronize returns the rows and the received splits."""
-    call = Call(name, process_set, False, {"splits": [splits]})
-    return _collectives.alltoall.start(array_of(array), call)
+    if isinstance(splits, Array) and splits.dtype.kind in "iu" and splits.ndim == 1:
+        splits = splits.tolist()
+    return _collectives.alltoall.start(array_of(array), Call(name, process_set, False, {"splits": [splits]}))
 
 
 def alltoall(array: Any, splits: Splits = None, *args: Any, **kwargs: Any) -> Union[Array, tuple[Array, Array]]:
@@ -114,7 +113,7 @@ def reducescatter_async(
     process_set: ProcessSet = global_process_set,
 ) -> int:
     """Starts a :func:`reducescatter`; returns the handle."""
-    call = _reduction(name, process_set, op, prescale_factor, postscale_factor)
+    call = reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _collectives.reducescatter.start(array_of(array), call)
 
 

@@ -1,6 +1,5 @@
 """numpy's arrays for the rest of Horovod: a :class:`horovod.common.tensors.TensorAdapter`."""
 
-import math
 from collections.abc import Hashable
 from typing import Any, Optional
 
@@ -12,11 +11,17 @@ devices: Optional[DevicePath] = None  # arrays are in host memory
 
 
 def array_of(value: Any) -> numpy.ndarray:
-    """`value` as an array: itself, the memory of a buffer or of an object with DLPack, or a copy."""
+    """`value` as an array: itself, the memory of a buffer or of an object with DLPack, or a copy.
+    Raises ValueError for what has more than its elements (a mask, a gradient) or can't be an array."""
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise ValueError("Masked arrays are not supported, the mask would be lost: give filled() or its data.")
     if isinstance(value, bytes):
         return numpy.frombuffer(value, numpy.uint8)
     if hasattr(value, "__dlpack__") and not isinstance(value, numpy.ndarray):
-        return numpy.from_dlpack(value)
+        try:
+            return numpy.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise ValueError(f"{type(value).__name__} is not supported by numpy: {error}") from error
     return numpy.asarray(value)
 
 
@@ -31,8 +36,7 @@ def check(tensor: numpy.ndarray) -> Optional[int]:
 def kind(value: Any, exact: bool = False) -> Optional[Kind]:
     if type(value) is not numpy.ndarray or not value.dtype.isnative:
         return None
-    name = value.dtype.name
-    return (value.shape, name) if value.dtype.kind in "biufc" or name in DTYPES else None
+    return (value.shape, value.dtype.name) if value.dtype.kind in "biufc" or value.dtype.name in DTYPES else None
 
 
 def address(tensor: numpy.ndarray) -> Optional[int]:
@@ -54,10 +58,7 @@ def empty_like(tensor: numpy.ndarray) -> tuple[numpy.ndarray, Optional[int]]:
 
 def from_memory(memory: Any, offset: int, kind: Kind, like: Any = None) -> numpy.ndarray:
     shape, dtype = kind
-    count = math.prod(shape)
-    if count == 0:
-        return numpy.empty(shape, dtype)
-    return numpy.frombuffer(memory, dtype, count, offset).reshape(shape)
+    return numpy.empty(shape, dtype) if 0 in shape else numpy.ndarray(shape, dtype, memory, offset)
 
 
 def assign(target: numpy.ndarray, source: numpy.ndarray) -> None:

@@ -37,8 +37,7 @@ class ArrayHandler(handlers.StateDictHandler):
     def load(self, saved: numpy.ndarray) -> None:
         _arrays.assign(self.value, saved)
 
-    def take(self, state: numpy.ndarray) -> None:
-        self.load(state)
+    take = load  # type: ignore[assignment]  # its argument has another name
 
 
 class SamplerHandler(handlers.SamplerStateHandler):
@@ -48,14 +47,16 @@ class SamplerHandler(handlers.SamplerStateHandler):
 
 
 def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
-    if _arrays.kind(value) is not None:
+    if isinstance(value, numpy.ndarray):
+        if _arrays.kind(value) is None or not value.flags.writeable:
+            raise ValueError(f"{type(value).__name__} of {value.dtype} in a state: it can't be overwritten in place.")
         return ArrayHandler(value)
     return SamplerHandler(value) if isinstance(value, JobCursor) else None
 
 
 class State(TensorState):
-    """``State(weights=weights, sampler=sampler, epoch=0)`` has these attributes. Arrays keep their
-    shapes and types; other values can be pickled. For checkpoints see its base class."""
+    """``State(weights=weights, sampler=sampler, epoch=0)`` has these attributes. Arrays keep their shapes and types,
+    and can be overwritten (or else ValueError); other values can be pickled. For checkpoints see its base class."""
 
     def __init__(self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any) -> None:
         super().__init__(_TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)
