@@ -265,6 +265,19 @@ def test_interruption_at_no_commit_disowns_the_commit(runtime):
     assert runtime.told == [1, 0, 1, 0, 1]
 
 
+def test_save_is_called_after_a_sync_and_before_a_change(runtime):
+    state = Recording()
+    state.save = lambda: state.calls.append("save")
+    run(runtime, raising(), state)
+    assert state.calls == ["sync", "save", "call"]
+    state.check_host_updates()
+    assert state.calls[-1] == "call"
+    runtime.changing = True
+    with pytest.raises(HostsUpdatedInterrupt):
+        state.check_host_updates()
+    assert state.calls[-1] == "save"
+
+
 def test_save_without_commit_is_no_commit(runtime):
     state = hvd.elastic.TorchState(value=1)
     state.commit()

@@ -178,6 +178,8 @@ def test_a_file_sets_what_no_flag_sets(parsed, tmp_path):
     assert settings.autotune and settings.autotune_log_file == "log.txt"
     assert settings.no_stall_check is False and settings.stall_check_warning_time_seconds == 120
     assert variables["HOROVOD_LOG_HIDE_TIME"] == "1"
+    path.write_text("params: {fusion_threshold_mb: 1.5}\n")
+    assert parsed("--config-file", str(path))[1]["HOROVOD_FUSION_THRESHOLD"] == str(3 << 19)
     path.write_text("controller: pigeons\n")
     with pytest.raises(ValueError, match="No such controller supported: pigeons"):
         parsed("--config-file", str(path))

@@ -32,6 +32,13 @@ def test_allreduce_average_of_integers_is_truncated():
     assert result.tolist() == [5, -5]
 
 
+def test_allreduce_average_of_small_integers_wraps():
+    size = hvd.size()
+    assert hvd.allreduce(torch.tensor([200], dtype=torch.uint8)).item() == 200 * size % 256 // size
+    wrapped = torch.tensor(100 * size).to(torch.int8).item()
+    assert hvd.allreduce(torch.tensor([100], dtype=torch.int8)).item() == int(wrapped / size)
+
+
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_allreduce_min_max_product(dtype):
     tensor = torch.tensor([hvd.rank() + 1, 3], dtype=dtype)

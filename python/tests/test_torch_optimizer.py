@@ -174,6 +174,29 @@ def test_synchronize_and_step_warns():
         optimizer.step()
 
 
+def test_step_after_synchronize_does_not_reduce_again():
+    p = torch.nn.Parameter(torch.zeros(2))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p], lr=1.0), op=hvd.Sum)
+    p.sum().backward()
+    optimizer.synchronize()
+    with pytest.warns(UserWarning):
+        optimizer.step()
+    assert p.tolist() == [-hvd.size()] * 2
+
+
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
+def test_parameters_that_are_frozen_later_are_left_alone(op):
+    frozen, trained = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([frozen, trained], lr=0.5, weight_decay=0.1)
+    optimizer = hvd.DistributedOptimizer(optimizer, [("frozen", frozen), ("trained", trained)], op=op)
+    frozen.requires_grad_(False)
+    for _ in range(2):
+        optimizer.zero_grad()
+        trained.sum().backward()
+        optimizer.step()
+    assert frozen.tolist() == [1.0, 1.0] and frozen.grad is None and (trained < 0.5).all()
+
+
 def test_closure():
     model, reference = net(), net()
     joined, mine = batches(2)

@@ -46,6 +46,12 @@ TABLE = [
     (["-np", "1", "--min-np", "1", "--max-failures", "x"], r"as 5/10m"),
     (["-np", "1", "--min-np", "1", "--blacklist-cooldown-range", "5", "1"], r"MIN \(5\) must not be more than MAX \(1\)"),
     (["-np", "1", "--min-np", "1", "--grace", "soon"], r"--grace: 'soon'"),
+    (["-np", "1", "--elastic-timeout", "5"], r"--elastic-timeout is for elastic jobs"),
+    (["-np", "1", "--reset-limit", "3"], r"--reset-limit is for elastic jobs"),
+    (["-np", "1", "--slots-per-host", "1"], r"--slots-per-host is for elastic jobs"),
+    (["-np", "1", "--blacklist-cooldown-range", "1", "2"], r"--blacklist-cooldown-range is for elastic jobs"),
+    (["-np", "1", "-i", "no-such-key"], r"--ssh-identity-file: can't read no-such-key: No such file"),
+    (["-np", "1", "--timeline-filename", ""], r"--timeline-filename needs a value, not an empty one"),
     (["-np", "1", "--mpi"], r"--mpi is not available: .*leave it out"),
     (["-np", "1", "--jsrun"], r"--jsrun is not available: .*use --hostfile"),
     (["-np", "1", "--mpi-args=--oversubscribe"], r"--mpi-args is not available: .*use -x"),
@@ -66,6 +72,10 @@ CONFIG_FILES = [
     ("autotune:\n  gaussian_process_noise: 2\n", 2, r"must be a number from 0 to 1"),
     ("params:\n  cycle_time: 1\n", 2, r"unknown key params\.cycle_time; did you mean params\.cycle_time_ms\?"),
     ("controller: mpi\n", 1, r"--mpi is not available"),
+    ("params:\n  fusion_threshold_mb: 1.5\n", 2, r"'1\.5' is not a whole number"),
+    ("params:\n  fusion_threshold_mb: 0x10\n", 2, r"'0x10' is not a whole number"),
+    ("params:\n  cache_capacity: 1_000\n", 2, r"must be a whole number"),
+    ("params:\n  cycle_time_ms:\n", 2, r"params\.cycle_time_ms: has no value"),
     ("logging:\n  level: [INFO]\n", 2, r"logging\.level: must not be a list"),
     ("params: 1\nparams: 2\n", 2, r"params is there twice"),
     ("a: 1\n b: 2\n", 2, r"this is no YAML"),
@@ -140,6 +150,12 @@ def test_empty_hostfile(horovodrun, tmp_path):
     check_refusal(
         horovodrun.run("-np", "1", "--hostfile", "hosts", "true", timeout=30), "hosts: lists no host", tmp_path
     )
+
+
+def test_controller_of_a_file_is_looked_at_beside_the_flag(horovodrun, tmp_path):
+    (tmp_path / "job.yaml").write_text("controller: mpi\n")
+    result = horovodrun.run("-np", "1", "--gloo", "--config-file", "job.yaml", "touch", "started", timeout=30)
+    check_refusal(result, r"job\.yaml:1: controller: --mpi is not available", tmp_path)
 
 
 @pytest.mark.parametrize("text, line, pattern", CONFIG_FILES)

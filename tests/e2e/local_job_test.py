@@ -149,6 +149,13 @@ def test_config_file(horovodrun, tmp_path):
         assert result.stdout == "[0]<stdout>:2 9 1\n", result.stderr
 
 
+def test_numbers_of_a_config_file_are_decimal(horovodrun, tmp_path):
+    (tmp_path / "job.yaml").write_text("params:\n  cycle_time_ms: 1e1\n  cache_capacity: 010\n")
+    show = "echo $HOROVOD_CYCLE_TIME $HOROVOD_CACHE_CAPACITY"
+    result = horovodrun.run("-np", "1", "--config-file", "job.yaml", "sh", "-c", show)
+    assert result.stdout == "[0]<stdout>:1e1 010\n", result.stderr
+
+
 def test_any_bytes_pass_and_progress_bars_are_lines(horovodrun):
     code = r"import sys; sys.stdout.buffer.write(b'\xff\xfe\n10%\r20%\rno end of line')"
     job = horovodrun.run("-np", "1", sys.executable, "-c", code)

@@ -88,7 +88,7 @@ class _Variable(NamedTuple):
 
 
 _VARIABLES = (
-    _Variable(HOROVOD_FUSION_THRESHOLD, "fusion_threshold_mb", lambda mb: mb << 20),
+    _Variable(HOROVOD_FUSION_THRESHOLD, "fusion_threshold_mb", lambda mb: int(mb * 2**20)),
     _Variable(HOROVOD_CYCLE_TIME, "cycle_time_ms"),
     _Variable(HOROVOD_CACHE_CAPACITY, "cache_capacity"),
     _Variable(HOROVOD_HIERARCHICAL_ALLREDUCE, "hierarchical_allreduce", _switch),
