@@ -27,10 +27,21 @@ using runtime::api::WithWorld;
 using runtime::engine::TensorMemory;
 using runtime::engine::TensorRequest;
 using runtime::engine::TensorResult;
+using runtime::negotiation::OpKind;
 using runtime::negotiation::SignaturePtr;
 using runtime::negotiation::TensorSignature;
 
 static_assert(HVD_FIRST_HANDLE == Runtime::kFirstHandle);
+// The operations have the same numbers on both sides.
+static_assert(HVD_ALLREDUCE == static_cast<int>(OpKind::kAllReduce));
+static_assert(HVD_ALLGATHER == static_cast<int>(OpKind::kAllGather));
+static_assert(HVD_BROADCAST == static_cast<int>(OpKind::kBroadcast));
+static_assert(HVD_ALLTOALL == static_cast<int>(OpKind::kAllToAll));
+static_assert(HVD_REDUCESCATTER == static_cast<int>(OpKind::kReduceScatter));
+static_assert(HVD_BARRIER == static_cast<int>(OpKind::kBarrier));
+static_assert(HVD_JOIN == static_cast<int>(OpKind::kJoin));
+static_assert(HVD_COMMIT == static_cast<int>(OpKind::kCommit));
+static_assert(HVD_COMMIT + 1 == runtime::negotiation::kOpKindCount);
 
 // The handle that function() returns, or minus the code.
 template <typename Function>
@@ -69,7 +80,7 @@ absl::StatusOr<TensorRequest> ToRequest(const hvd_request& from) {
   }
   TensorRequest to;
   to.name = from.name;
-  to.op = static_cast<runtime::negotiation::OpKind>(from.op);
+  to.op = static_cast<OpKind>(from.op);
   to.type = static_cast<hvd::collectives::DataType>(from.dtype);
   to.shape.assign(from.shape, from.shape + from.ndim);
   to.input = from.input;

@@ -72,9 +72,13 @@ absl::Status DeviceExecutor::Run(const negotiation::Batch& batch, Parts parts) {
       return ReduceScatter(batch.front(), *parts[0]);
     case negotiation::OpKind::kBroadcast:
       return Broadcast(batch.front(), *parts[0]);
-    default:  // IsForDevices lets nothing else through
-      return absl::InternalError(absl::StrCat("no device's operation: ", NameOf(first.op)));
+    case negotiation::OpKind::kAllReduce:  // above
+    case negotiation::OpKind::kBarrier:    // IsForDevices refuses what carries no data
+    case negotiation::OpKind::kJoin:
+    case negotiation::OpKind::kCommit:
+      break;
   }
+  return absl::InternalError(absl::StrCat("no device's operation: ", NameOf(first.op)));
 }
 
 absl::Status DeviceExecutor::Connect(int device) {
