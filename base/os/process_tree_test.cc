@@ -83,16 +83,16 @@ TEST(ProcessTreeTest, DescendsFrom_ChildGrandchildAndOrphan_DoNeighboursDoNot) {
 TEST(ProcessTreeTest, ProcIsOurs_HereAndInANamespaceWithoutItsOwn_TellsThemApart) {
   EXPECT_TRUE(ProcIsOurs());
   constexpr int kUnable = 9;
-  Process outer =
-      Process::Fork(
-          [] {
-            if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return kUnable;
-            // _exit: no sanitizer looks for leaks there, which takes a /proc of its own.
-            const auto ask = []() -> int { _exit(ProcIsOurs() ? 1 : 0); };
-            return Process::Fork(ask, 0)->Wait().exit_code;
-          },
-          SIGKILL)
-          .value();
+  Process outer = Process::Fork(
+                      [] {
+                        if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return kUnable;
+                        // _exit: no sanitizer looks for leaks there, which takes a /proc of its
+                        // own.
+                        const auto ask = []() -> int { _exit(ProcIsOurs() ? 1 : 0); };
+                        return Process::Fork(ask, 0)->Wait().exit_code;
+                      },
+                      SIGKILL)
+                      .value();
   const int exit_code = outer.Wait().exit_code;
   if (exit_code == kUnable) GTEST_SKIP() << "no namespaces to be had here";
   EXPECT_EQ(exit_code, 0);
