@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     listener->addresses_.push_back(address.WithPort(net::BoundPort(socket.get())));
     listener->acceptors_.push_back(std::make_unique<net::Acceptor>(
         *listener->loop_, std::move(socket),
-        [self](Fd connection) { self->Hold(std::move(connection)); },
+        [self](Fd connection) { self->Take(std::move(connection)); },
         [self] { return self->CloseOldest(); }));
     RETURN_IF_ERROR(listener->acceptors_.back()->Begin());
   }
@@ -51,7 +51,10 @@ void GrpcListener::Begin(std::unique_ptr<Door> door) {
   thread_ = std::thread([this] { loop_->Run(); });
 }
 
-void GrpcListener::Hold(Fd connection) {
+void GrpcListener::Take(Fd connection) {
+  // Its first bytes may be here already, and then it is not one of the silent.
+  char first = 0;
+  if (recv(connection.get(), &first, 1, MSG_PEEK) > 0) return Pass(std::move(connection));
   if (silent_.size() >= MostSilent()) CloseOldest();
   const auto silent = silent_.insert(silent_.end(), std::move(connection));
   const absl::Status watched =

@@ -43,7 +43,7 @@ class GrpcListener {
   using Silent = std::list<Fd>;
 
   explicit GrpcListener(std::unique_ptr<EventLoop> loop) : loop_(std::move(loop)) {}
-  void Hold(Fd connection);
+  void Take(Fd connection);
   Fd TakeOut(Silent::iterator silent);
   bool CloseOldest();
   void Pass(Fd connection);
