@@ -30,8 +30,9 @@ void ReleaseDaemonSignals();
 class DaemonSignals {
  public:
   // The time for the daemon's reaction to a second signal, or to leave the job. Then the process
-  // ends in any case.
-  static constexpr absl::Duration kPatience = absl::Seconds(5);
+  // ends in any case. Longer than the membership waits for agents to finish (5 s): an end in good
+  // order, which also removes the token file, comes first.
+  static constexpr absl::Duration kPatience = absl::Seconds(10);
 
   struct Actions {
     // Ends the job; must not block.
