@@ -32,7 +32,6 @@ using runtime::negotiation::SignaturePtr;
 using runtime::negotiation::TensorSignature;
 
 static_assert(HVD_FIRST_HANDLE == Runtime::kFirstHandle);
-// The operations have the same numbers on both sides.
 static_assert(HVD_ALLREDUCE == static_cast<int>(OpKind::kAllReduce));
 static_assert(HVD_ALLGATHER == static_cast<int>(OpKind::kAllGather));
 static_assert(HVD_BROADCAST == static_cast<int>(OpKind::kBroadcast));
@@ -40,7 +39,6 @@ static_assert(HVD_ALLTOALL == static_cast<int>(OpKind::kAllToAll));
 static_assert(HVD_REDUCESCATTER == static_cast<int>(OpKind::kReduceScatter));
 static_assert(HVD_BARRIER == static_cast<int>(OpKind::kBarrier));
 static_assert(HVD_JOIN == static_cast<int>(OpKind::kJoin));
-static_assert(HVD_COMMIT == static_cast<int>(OpKind::kCommit));
 static_assert(HVD_COMMIT + 1 == runtime::negotiation::kOpKindCount);
 
 // The handle that function() returns, or minus the code.
