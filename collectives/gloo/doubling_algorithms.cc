@@ -89,7 +89,7 @@ std::array<Block, 2> Stretches(const std::vector<Block>& blocks, int first, int 
 
 absl::Status DoublingAllReduce(const Phase& phase, const void* in, void* out, size_t bytes,
                                const ElementReduction& reduction) {
-  if (out != in) std::memcpy(out, in, bytes);
+  if (out != in && bytes > 0) std::memcpy(out, in, bytes);
   return SumPairwise(phase, static_cast<char*>(out), phase.scratch.Get(bytes), bytes, reduction);
 }
 
@@ -98,7 +98,7 @@ absl::Status DoublingReduceScatter(const Phase& phase, const void* in, void* out
                                    const ElementReduction& reduction) {
   const size_t bytes = blocks.back().offset + blocks.back().bytes;
   char* const sum = phase.scratch.Get(2 * bytes);
-  std::memcpy(sum, in, bytes);
+  if (bytes > 0) std::memcpy(sum, in, bytes);  // nothing at all: both may be null
   RETURN_IF_ERROR(SumPairwise(phase, sum, sum + bytes, bytes, reduction));
   const Block& own = blocks[phase.peers.rank()];
   if (own.bytes > 0) std::memcpy(out, sum + own.offset, own.bytes);  // no block: `out` may be null
