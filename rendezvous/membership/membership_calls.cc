@@ -1,4 +1,4 @@
-// The calls of workers: worlds are formed, watched, used for exchanges, and left.
+// The calls of workers: they ask for worlds, watch them, use them for exchanges, and leave them.
 #include <algorithm>
 #include <utility>
 
@@ -123,62 +123,6 @@ void Membership::State::Leave(const Worker& worker, const JoinRequested& event) 
   epochs.left.cause = phrases::OneLine(event.left_for);
   epochs.left.rank = worker.place.rank;
   epochs.left.host = HostOf(worker).slots.host;
-}
-
-void Membership::State::FormWorldWhenAllAsked() {
-  const auto skip_asked = [this] {
-    while (workers.first_late < workers.size() && workers[workers.first_late].join.has_value())
-      ++workers.first_late;
-    return workers.first_late == workers.size();
-  };
-  if (!skip_asked()) return;
-  workers.first_late = 0;  // calls may have been withdrawn meanwhile
-  if (!skip_asked()) return;
-  workers.first_late = 0;
-  std::vector<Worker*> members;
-  uint64_t newest = 0;
-  for (Worker& worker : workers) {
-    members.push_back(&worker);
-    newest = std::max(newest, worker.commit);
-  }
-  if (!StaticJobMayGoOn(newest, last_time)) return;
-  epochs.formed_commit = newest;
-  FormWorld(members, true);
-}
-
-// REQUIRES: `members` are in rank order, their places set, and all have asked.
-void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync_state) {
-  const Epoch next(epochs.current.value() + 1);
-  epochs.End(absl::StrCat("world ", next.value(), " has begun"), &effects);
-  epochs.current = next;
-  epochs.left = Leaving();
-  epochs.idle_until = absl::InfinitePast();
-  epochs.broken.reset();
-  epochs.changing.reset();
-  epochs.rounds = ExchangeRounds(static_cast<int>(members.size()));
-  auto formed = std::make_shared<World>(World{epochs.current, {}, sync_state});
-  formed->members.reserve(members.size());
-  for (Worker& worker : workers) worker.life.Make(Move::kLeave);
-  for (Worker* worker : members) {
-    worker->life.Make(Move::kEnter);
-    failures.Returned(worker->place.rank);
-    worker->last_world = epochs.current;
-    formed->members.push_back(MemberOf(*worker));
-    const int first_size = formed->members.front().place.local_size;
-    formed->homogeneous = formed->homogeneous && worker->place.local_size == first_size;
-  }
-  epochs.world = std::move(formed);
-  for (Worker* worker : members) {
-    effects.push_back(ReplyWorld{worker->join->call, epochs.world, worker->place.rank});
-    worker->join.reset();
-  }
-}
-
-// The member as it asked for the world. REQUIRES: it has asked.
-WorldMember Membership::State::MemberOf(const Worker& worker) const {
-  return WorldMember{worker.join->worker,  HostOf(worker).slots.host,
-                     worker.join->address, worker.join->control_port,
-                     worker.place,         worker.commit};
 }
 
 void Membership::State::BreakEpoch(const std::string& reason) {

@@ -99,14 +99,14 @@ struct Membership::State {
   void Supersede(Worker* worker, Incarnation newer);
   void Park(Worker* worker, const JoinRequested& event, absl::Time now);
   void Leave(const Worker& worker, const JoinRequested& event);
-  void FormWorldWhenAllAsked();
-  void FormWorld(const std::vector<Worker*>& members, bool sync_state);
-  WorldMember MemberOf(const Worker& worker) const;
   void BreakEpoch(const std::string& reason);
   absl::Status CheckMember(const WorkerKey& key, const Worker& worker, Epoch wanted) const;
   bool WasLast(const ProgressReported& event, const Worker& worker) const;
 
-  // membership_worlds.cc: an elastic job's next worlds
+  // membership_worlds.cc
+  void FormWorldWhenAllAsked();
+  void FormWorld(const std::vector<Worker*>& members, bool sync_state);
+  WorldMember MemberOf(const Worker& worker) const;
   bool DeferOrRelease(Worker* worker, const JoinRequested& event);
   bool ComingTogether() const;
   bool MayComeAgain(const Worker& worker) const;

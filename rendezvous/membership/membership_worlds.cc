@@ -1,4 +1,5 @@
-// How an elastic job gets its next world: who is waited for, who takes part, who is let go.
+// How worlds are formed: a static job's when all have asked; an elastic job's by who is waited for,
+// who takes part, and who is let go.
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +8,62 @@
 #include "rendezvous/phrases/phrases.h"
 
 namespace hvd::rendezvous::membership {
+
+void Membership::State::FormWorldWhenAllAsked() {
+  const auto skip_asked = [this] {
+    while (workers.first_late < workers.size() && workers[workers.first_late].join.has_value())
+      ++workers.first_late;
+    return workers.first_late == workers.size();
+  };
+  if (!skip_asked()) return;
+  workers.first_late = 0;  // calls may have been withdrawn meanwhile
+  if (!skip_asked()) return;
+  workers.first_late = 0;
+  std::vector<Worker*> members;
+  uint64_t newest = 0;
+  for (Worker& worker : workers) {
+    members.push_back(&worker);
+    newest = std::max(newest, worker.commit);
+  }
+  if (!StaticJobMayGoOn(newest, last_time)) return;
+  epochs.formed_commit = newest;
+  FormWorld(members, true);
+}
+
+// REQUIRES: `members` are in rank order, their places set, and all have asked.
+void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync_state) {
+  const Epoch next(epochs.current.value() + 1);
+  epochs.End(absl::StrCat("world ", next.value(), " has begun"), &effects);
+  epochs.current = next;
+  epochs.left = Leaving();
+  epochs.idle_until = absl::InfinitePast();
+  epochs.broken.reset();
+  epochs.changing.reset();
+  epochs.rounds = ExchangeRounds(static_cast<int>(members.size()));
+  auto formed = std::make_shared<World>(World{epochs.current, {}, sync_state});
+  formed->members.reserve(members.size());
+  for (Worker& worker : workers) worker.life.Make(Move::kLeave);
+  for (Worker* worker : members) {
+    worker->life.Make(Move::kEnter);
+    failures.Returned(worker->place.rank);
+    worker->last_world = epochs.current;
+    formed->members.push_back(MemberOf(*worker));
+    const int first_size = formed->members.front().place.local_size;
+    formed->homogeneous = formed->homogeneous && worker->place.local_size == first_size;
+  }
+  epochs.world = std::move(formed);
+  for (Worker* worker : members) {
+    effects.push_back(ReplyWorld{worker->join->call, epochs.world, worker->place.rank});
+    worker->join.reset();
+  }
+}
+
+// The member as it asked for the world. REQUIRES: it has asked.
+WorldMember Membership::State::MemberOf(const Worker& worker) const {
+  return WorldMember{worker.join->worker,  HostOf(worker).slots.host,
+                     worker.join->address, worker.join->control_port,
+                     worker.place,         worker.commit};
+}
 
 // Whether a call for the next world has got its answer already.
 bool Membership::State::DeferOrRelease(Worker* worker, const JoinRequested& event) {

@@ -18,10 +18,10 @@ namespace runtime = hvd::worker_runtime;
 
 namespace {
 
+using hvd::rendezvous::placement::Placement;
 using runtime::api::ActiveWorld;
 using runtime::api::Guarded;
 using runtime::api::Runtime;
-using Place = runtime::api::Runtime::Place;
 using runtime::api::TheRuntime;
 using runtime::api::WithWorld;
 using runtime::engine::TensorMemory;
@@ -60,7 +60,7 @@ int32_t Query(Function function, int32_t without_world) {
 
 template <typename Function>
 int32_t QueryPlace(Function function, int32_t without_place) {
-  const std::optional<Place> place = TheRuntime().place();
+  const std::optional<Placement> place = TheRuntime().place();
   return place.has_value() ? function(*place) : without_place;
 }
 
@@ -166,36 +166,34 @@ int32_t hvd_must_sync_state(void) {
   return Query([](ActiveWorld& active) { return active.world().sync_state ? 1 : 0; }, 1);
 }
 
-int32_t hvd_is_deferred(void) {
-  return QueryPlace([](const Place& place) { return place.is_deferred ? 1 : 0; }, 0);
-}
+int32_t hvd_is_deferred(void) { return TheRuntime().is_deferred() ? 1 : 0; }
 
 int32_t hvd_is_initialized(void) {
-  return QueryPlace([](const Place&) { return 1; }, 0);
+  return QueryPlace([](const Placement&) { return 1; }, 0);
 }
 
 int32_t hvd_rank(void) {
-  return QueryPlace([](const Place& place) { return place.placement.rank; }, -1);
+  return QueryPlace([](const Placement& place) { return place.rank; }, -1);
 }
 
 int32_t hvd_size(void) {
-  return QueryPlace([](const Place& place) { return place.placement.size; }, -1);
+  return QueryPlace([](const Placement& place) { return place.size; }, -1);
 }
 
 int32_t hvd_local_rank(void) {
-  return QueryPlace([](const Place& place) { return place.placement.local_rank; }, -1);
+  return QueryPlace([](const Placement& place) { return place.local_rank; }, -1);
 }
 
 int32_t hvd_local_size(void) {
-  return QueryPlace([](const Place& place) { return place.placement.local_size; }, -1);
+  return QueryPlace([](const Placement& place) { return place.local_size; }, -1);
 }
 
 int32_t hvd_cross_rank(void) {
-  return QueryPlace([](const Place& place) { return place.placement.cross_rank; }, -1);
+  return QueryPlace([](const Placement& place) { return place.cross_rank; }, -1);
 }
 
 int32_t hvd_cross_size(void) {
-  return QueryPlace([](const Place& place) { return place.placement.cross_size; }, -1);
+  return QueryPlace([](const Placement& place) { return place.cross_size; }, -1);
 }
 
 const char* hvd_job_id(void) {
@@ -210,7 +208,7 @@ int64_t hvd_epoch(void) {
 }
 
 int32_t hvd_is_homogeneous(void) {
-  return QueryPlace([](const Place& place) { return place.is_homogeneous ? 1 : 0; }, 1);
+  return Query([](ActiveWorld& active) { return active.world().IsHomogeneous() ? 1 : 0; }, 1);
 }
 
 int32_t hvd_world_is_changing(void) {

@@ -205,19 +205,19 @@ absl::Status Runtime::Join(bool may_defer) {
     if (const auto* released = std::get_if<session::ReleasedFromJob>(&answer)) {
       return released_ = ReleasedError(released->reason);
     }
-    if (auto* place = std::get_if<session::DeferredPlace>(&answer)) {
+    if (const auto* deferred = std::get_if<session::DeferredPlace>(&answer)) {
       absl::MutexLock lock(&mutex_);
-      deferred_ = std::move(*place);
+      place_ = deferred->place;
       return absl::OkStatus();
     }
-    auto world = ActiveWorld::Connect(env_, *std::get_if<session::WorkerWorld>(&answer), *listener,
-                                      *backend_, devices_, session.get());
+    const session::WorkerWorld& joined = *std::get_if<session::WorkerWorld>(&answer);
+    auto world = ActiveWorld::Connect(env_, joined, *listener, *backend_, devices_, session.get());
     if (world.ok()) {
       env_.notes.clear();  // told
       absl::MutexLock lock(&mutex_);
       active_ = *std::move(world);
+      place_ = joined.self().place;
       left_well_.store(false);
-      deferred_.reset();
       return absl::OkStatus();
     }
     const bool is_final = session == nullptr || !session->standing().elastic ||
@@ -312,8 +312,7 @@ absl::Status Runtime::Shutdown() {
 
 absl::Status Runtime::LeaveForGood() {
   absl::MutexLock init_lock(&init_mutex_);
-  const std::optional<Place> place = this->place();
-  if (!place.has_value()) return absl::OkStatus();
+  if (!place().has_value()) return absl::OkStatus();
   const std::shared_ptr<ActiveWorld> world = TakeActive();
   if (world != nullptr) world->Shutdown();
   const std::shared_ptr<session::Session> session = this->session();
@@ -330,7 +329,7 @@ absl::Status Runtime::LeaveForGood() {
 
 std::shared_ptr<ActiveWorld> Runtime::TakeActive() {
   absl::MutexLock lock(&mutex_);
-  deferred_.reset();
+  place_.reset();
   return std::exchange(active_, nullptr);
 }
 
@@ -339,14 +338,14 @@ std::shared_ptr<session::Session> Runtime::session() const {
   return session_;
 }
 
-std::optional<Runtime::Place> Runtime::place() const {
+std::optional<rendezvous::placement::Placement> Runtime::place() const {
   absl::MutexLock lock(&mutex_);
-  if (active_ != nullptr) {
-    const session::WorkerWorld& world = active_->world();
-    return Place{world.self().place, world.IsHomogeneous(), false};
-  }
-  if (!deferred_.has_value()) return std::nullopt;
-  return Place{deferred_->place, true, true};
+  return place_;
+}
+
+bool Runtime::is_deferred() const {
+  absl::MutexLock lock(&mutex_);
+  return place_.has_value() && active_ == nullptr;
 }
 
 std::shared_ptr<ActiveWorld> Runtime::active() const {

@@ -96,12 +96,9 @@ class Runtime {
   std::shared_ptr<ActiveWorld> active() const;
 
   // The place of this process, or its future place before it has joined; nullopt: not initialized.
-  struct Place {
-    rendezvous::placement::Placement placement;
-    bool is_homogeneous = true;
-    bool is_deferred = false;  // in no world yet
-  };
-  std::optional<Place> place() const;
+  std::optional<rendezvous::placement::Placement> place() const;
+  // Whether it has a place but is in no world yet.
+  bool is_deferred() const;
 
   // A submitted operation and its engine.
   struct Pending {
@@ -218,7 +215,7 @@ class Runtime {
   Fd stack_pipe_ ABSL_GUARDED_BY(mutex_);
   int stack_signal_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<ActiveWorld> active_ ABSL_GUARDED_BY(mutex_);
-  std::optional<session::DeferredPlace> deferred_ ABSL_GUARDED_BY(mutex_);
+  std::optional<rendezvous::placement::Placement> place_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Handle, Pending> pending_ ABSL_GUARDED_BY(mutex_);
   Handle next_handle_ ABSL_GUARDED_BY(mutex_) = kFirstHandle;
 };

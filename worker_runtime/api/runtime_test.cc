@@ -38,9 +38,9 @@ int CountEntries(const char* directory) {
 TEST_F(RuntimeTest, Init_AllAsk_WorldComesUp) {
   OnEach(2, [](int rank, Runtime& worker) {
     ASSERT_EQ(worker.Init(), absl::OkStatus());
-    EXPECT_EQ(worker.place()->placement.rank, rank);
-    EXPECT_EQ(worker.place()->placement.size, 2);
-    EXPECT_FALSE(worker.place()->is_deferred);
+    EXPECT_EQ(worker.place()->rank, rank);
+    EXPECT_EQ(worker.place()->size, 2);
+    EXPECT_FALSE(worker.is_deferred());
     EXPECT_EQ(CountRanks(worker), 2);
     EXPECT_EQ(worker.Init(), absl::OkStatus());
     EXPECT_EQ(worker.Shutdown(), absl::OkStatus());
@@ -148,7 +148,7 @@ TEST_F(RuntimeTest, Init_MemberDiesWhileOthersConnect_TheyAreInTheNextWorld) {
   });
   OnEach(2, [](int rank, Runtime& worker) {
     ASSERT_EQ(worker.Init(), absl::OkStatus());
-    EXPECT_EQ(worker.place()->placement.rank, rank);
+    EXPECT_EQ(worker.place()->rank, rank);
     EXPECT_EQ(CountRanks(worker), 2);
   });
   dying.join();
@@ -196,17 +196,17 @@ TEST_F(RuntimeTest, Init_Deferred_FirstOperationJoins) {
   OnEach(2, [](int rank, Runtime& worker) {
     if (rank == 0) {
       ASSERT_EQ(worker.Init(), absl::OkStatus());
-      EXPECT_TRUE(worker.place()->is_deferred);
-      EXPECT_EQ(worker.place()->placement.rank, 5);
-      EXPECT_EQ(worker.place()->placement.size, 7);
-      EXPECT_EQ(worker.place()->placement.local_rank, 3);
+      EXPECT_TRUE(worker.is_deferred());
+      EXPECT_EQ(worker.place()->rank, 5);
+      EXPECT_EQ(worker.place()->size, 7);
+      EXPECT_EQ(worker.place()->local_rank, 3);
       EXPECT_EQ(worker.active(), nullptr);
       EXPECT_EQ(worker.Init(), absl::OkStatus());
     } else {
       ASSERT_EQ(worker.Init(), absl::OkStatus());
     }
     EXPECT_EQ(CountRanks(worker), 2);
-    EXPECT_FALSE(worker.place()->is_deferred);
+    EXPECT_FALSE(worker.is_deferred());
     EXPECT_EQ(worker.JoinWorld(), absl::OkStatus());
   });
 }

@@ -115,9 +115,11 @@ def is_ready() -> bool:
     return process.world is not None and not process.deferred and not process.forked
 
 
-def note_alive() -> None:
-    """Clears the mark that this process is failing: it continues, so the exit was prevented."""
+def go_on() -> bool:
+    """Clears the mark that this process is failing: its exit was prevented. Returns
+    :func:`is_ready`."""
     process.failed = False
+    return process.world is not None and not process.deferred and not process.forked
 
 
 def is_deferred() -> bool:

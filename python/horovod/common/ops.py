@@ -93,6 +93,12 @@ def check_ready() -> None:
     _process.join_world()
 
 
+def _begin() -> None:
+    """Notes that this process goes on, with another operation. Raises as :func:`check_ready`."""
+    if not _process.go_on():
+        check_ready()
+
+
 def submit(
     requests: Sequence[_ffi.Request],
     finish: Callable[[int], Any],
@@ -109,8 +115,7 @@ def submit(
         set.
       HorovodInternalError: there is no world, or it is broken.
     """
-    check_ready()
-    _process.note_alive()
+    _begin()
     handle = _ffi.new_handle()
     try:
         _ffi.submit(requests, process_set, waits, handle)
@@ -130,8 +135,7 @@ def start(
 ) -> int:
     """Hands over a prepared tensor by this name, with the addresses of input and output. `value` is
     what the operation's value is going to be. Raises as :func:`submit`."""
-    check_ready()
-    _process.note_alive()
+    _begin()
     handle = _ffi.start(prepared, name, *addresses, process_set)
     _in_flight[handle] = _InFlight(None, value, keep_alive)
     return handle
@@ -147,8 +151,7 @@ def start_group(
 ) -> int:
     """Hands over a prepared group, with the addresses of its inputs and outputs; otherwise as
     :func:`start`."""
-    check_ready()
-    _process.note_alive()
+    _begin()
     handle = _ffi.start_group(prepared, inputs, outputs, process_set)
     _in_flight[handle] = _InFlight(None, value, keep_alive)
     return handle
@@ -165,8 +168,7 @@ def broadcast_stretches(
 ) -> int:
     """Hands over a broadcast whose memory is in many places; see :func:`_ffi.broadcast_stretches`.
     Raises as :func:`submit`."""
-    check_ready()
-    _process.note_alive()
+    _begin()
     handle = _ffi.broadcast_stretches(name, addresses, sizes, root_rank, process_set, append)
     _in_flight[handle] = _InFlight(None, None, keep_alive)
     return handle
@@ -183,8 +185,7 @@ def run(
     """Runs a prepared tensor, with the addresses of input and output, which are those of
     `keep_alive`. `kind` and `name` as for :class:`naming`. Raises as :func:`submit` and
     :func:`synchronize`."""
-    check_ready()
-    _process.note_alive()
+    _begin()
     code = None
     try:
         if name is not None and name != "":

@@ -41,8 +41,7 @@ class PreparedCollective(Collective):
         if not call.in_place:
             source, output, target = self.new_output(tensor, address, call)
         prepared = self._prepare(tensor, call.fields)
-        memory = (tensor, output)
-        ops.run(prepared, self.name, call.name, (source, target), memory, process_set_id)
+        ops.run(prepared, self.name, call.name, (source, target), (tensor, output), process_set_id)
         return output
 
     def start(self, tensor: Tensor, call: Call, waits: bool = False) -> int:
@@ -79,7 +78,7 @@ class PreparedCollective(Collective):
 
     def _prepare(self, tensor: Tensor, fields: Fields) -> _ffi.Prepared:
         """The request of a tensor like this one, by any name."""
-        key = (tensor.dtype, tensor.shape, *fields.values())
+        key = (tensor.dtype, tensor.shape, tuple(fields.values()))
         prepared = self._prepared.get(key)
         if prepared is None:
             prepared = _ffi.Prepared([self._request("", tensor, fields)])
@@ -89,7 +88,7 @@ class PreparedCollective(Collective):
     def _prepare_group(self, tensors: list[Tensor], name: str, fields: Fields, keep: bool) -> _ffi.Prepared:
         """The requests of a group like this one, by this name; `keep`: for the next one."""
         like = tuple([(tensor.dtype, tensor.shape) for tensor in tensors])
-        key = (name, like, *fields.values())
+        key = (name, like, tuple(fields.values()))
         prepared = self._prepared.get(key)
         if prepared is None:
             requests = [

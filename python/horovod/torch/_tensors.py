@@ -23,13 +23,15 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _NAMES: dict[torch.dtype, str] = {
     value: str(value)[len("torch.") :] for value in vars(torch).values() if isinstance(value, torch.dtype)
 }
+# Looked up once: every operation asks.
+_Tensor, _STRIDED = torch.Tensor, torch.strided
 _SUPPORTED = {dtype for dtype, name in _NAMES.items() if name in DTYPES}
 
 
 def check(tensor: torch.Tensor) -> Optional[int]:
-    if not isinstance(tensor, torch.Tensor):
+    if not isinstance(tensor, _Tensor):
         raise ValueError(f"A collective needs a torch.Tensor, got {type(tensor)}.")
-    if tensor.dtype not in _SUPPORTED or tensor.layout != torch.strided:
+    if tensor.dtype not in _SUPPORTED or tensor.layout is not _STRIDED:
         raise ValueError(f"Tensor type {tensor.type()} is not supported.")
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous.")

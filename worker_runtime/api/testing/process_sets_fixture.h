@@ -31,7 +31,7 @@ inline engine::TensorRequest Bare(negotiation::OpKind op) {
 
 // The sum of the members' ranks of the world; -1 after an error.
 inline float SumOfRanks(Runtime& worker, int32_t set) {
-  std::vector<float> data{static_cast<float>(worker.place()->placement.rank)};
+  std::vector<float> data{static_cast<float>(worker.place()->rank)};
   const absl::Status status = RunOn(worker, AllReduceOf(data), set);
   EXPECT_EQ(status, absl::OkStatus());
   return status.ok() ? data[0] : -1;
