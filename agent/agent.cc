@@ -158,7 +158,7 @@ std::unique_ptr<Attachment> Agent::OpenAttachment() {
       Attachment::Callbacks{[this](const pb::AgentCommand& command) { OnCommand(command); },
                             [this] { return Remember(); },
                             [this](const absl::Status& status) { OnDetached(status); },
-                            [this](const absl::Status& status) { OnLinkClosed(status); }});
+                            [this](const absl::Status& status) { OnAttachmentClosed(status); }});
 }
 
 Attachment::Memory Agent::Remember() const {

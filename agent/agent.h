@@ -103,7 +103,7 @@ class Agent {
   void OnEndJob(const pb::EndJob& end);
   void OnWorkersEmpty();
   void OnDetached(const absl::Status& status);
-  void OnLinkClosed(const absl::Status& status);
+  void OnAttachmentClosed(const absl::Status& status);
   void OnOutputIdle();
   void Say(const std::string& text);
   // Ends once the launcher has taken everything, or its time for that is over.

@@ -84,7 +84,7 @@ void Agent::OnDetached(const absl::Status& status) {
                    "); the workers go on while it is looked for"));
 }
 
-void Agent::OnLinkClosed(const absl::Status& status) {
+void Agent::OnAttachmentClosed(const absl::Status& status) {
   if (phase_ == Phase::kDetaching) return QuitWhenFlushed(end_code_);
   KillWorkers();
   if (!welcome_.has_value()) {

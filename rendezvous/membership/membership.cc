@@ -19,7 +19,7 @@ Membership::State::State(policy::JobSpec job_spec, absl::Time now,
       start_patience(elastic() ? std::max(spec.start_timeout, spec.elastic->elastic_timeout)
                                : spec.start_timeout),
       start_deadline(now + start_patience),
-      budget(elastic() ? spec.elastic->budget : policy::FailureBudget()),
+      counted_failures(elastic() ? spec.elastic->budget : policy::FailureBudget()),
       health(elastic() ? spec.elastic->cooldown : std::nullopt) {
   for (const HostSlots& slots : spec.expected_hosts) hosts.Add(slots).expected = true;
 }
@@ -107,11 +107,11 @@ template <typename Fields>
 void Membership::State::Keep(Fields& fields) {
   fields("last_time_ns", last_time, "hosts", hosts, "workers", workers, "epochs", epochs, "started",
          started, "start_patience_ns", start_patience, "start_deadline_ns", start_deadline,
-         "failures", failures, "settle_deadline_ns", settle_deadline, "dying_deadline_ns",
+         "root_cause", root_cause, "settle_deadline_ns", settle_deadline, "dying_deadline_ns",
          dying_deadline, "verdict", verdict, "grace_ns", grace, "finish_deadline_ns",
          finish_deadline, "finished", finished, "next_reconcile_ns", next_reconcile,
-         "reconcile_due", reconcile_due, "budget", budget, "health", health, "last_failure",
-         last_failure, "early_exceptions", early_exceptions);
+         "reconcile_due", reconcile_due, "counted_failures", counted_failures, "health", health,
+         "last_failure", last_failure, "early_exceptions", early_exceptions);
 }
 
 pb::journal::MembershipState Membership::Save() const {

@@ -101,7 +101,7 @@ void Membership::State::Park(Worker* worker, const JoinRequested& event, absl::T
   worker->exception.clear();  // whatever went wrong, it goes on
   ResetFailing(worker, Move::kGoOn);
   worker->caused_by_peer = false;
-  failures.Retract(worker->place.rank);
+  root_cause.Retract(worker->place.rank);
   // Having finished it has left cleanly: others may be about to do the same and must not be
   // disturbed. The same holds if they are about to follow.
   if (worker->life.member() && !epochs.changing.has_value()) {
@@ -180,8 +180,8 @@ void Membership::State::On(const Reported& event, absl::Time now) {
   if (!event.finished) {
     worker->exception = phrases::OneLine(event.failure);
     worker->caused_by_peer = event.caused_by_peer;
-    failures.Said(worker->place.rank, HostOf(*worker).slots.host, event.failure,
-                  event.caused_by_peer);
+    root_cause.Said(worker->place.rank, HostOf(*worker).slots.host, event.failure,
+                    event.caused_by_peer);
     if (worker->life.member() && event.epoch == epochs.current) {
       BreakEpoch(absl::StrCat(Name(*worker), " failed: ", phrases::OneLine(event.failure)));
     }
@@ -194,12 +194,12 @@ void Membership::State::On(const Reported& event, absl::Time now) {
       return Answer(event.call, std::move(status));
     }
   }
-  failures.Retract(worker->place.rank);
+  root_cause.Retract(worker->place.rank);
   // An elastic job may have given it up already; its report counts in any case.
   const bool is_member = worker->life.member() || (elastic() && epochs.current > Epoch(0));
   if (is_member && event.epoch == epochs.current) {
     worker->life.Make(Move::kFinish);
-    if (!elastic()) failures.Left(worker->place.rank, HostOf(*worker).slots.host);
+    if (!elastic()) root_cause.Left(worker->place.rank, HostOf(*worker).slots.host);
     epochs.rounds.Close(absl::FailedPreconditionError(absl::StrCat(
                             Name(*worker), " has left world ", epochs.current.value())),
                         &effects);

@@ -32,9 +32,9 @@ void Membership::State::On(const WorkerExited& event, absl::Time now) {
   }
   const int rank = worker->place.rank;
   if (!well) {
-    failures.Exited(rank, HostOf(*worker).slots.host, event);
+    root_cause.Exited(rank, HostOf(*worker).slots.host, event);
   } else {
-    failures.Retract(rank);
+    root_cause.Retract(rank);
     FailIfNoWorldCanForm(now);
   }
   if (!verdict.has_value()) DecideOutcome(news, now);
@@ -49,8 +49,8 @@ void Membership::State::CompleteVerdict(const Worker& worker, const WorkerExited
     verdict->stderr_tail = exited.stderr_tail;
     return;
   }
-  failures.Exited(worker.place.rank, HostOf(worker).slots.host, exited);
-  verdict = failures.Build();
+  root_cause.Exited(worker.place.rank, HostOf(worker).slots.host, exited);
+  verdict = root_cause.Build();
 }
 
 // Ends this worker's parked calls, except for exchanges: those end when the epoch breaks or is
@@ -64,7 +64,7 @@ void Membership::State::EndCallsOf(Worker* worker, const absl::Status& status) {
 // A process has ended, well or badly; `news` names it. Finds the verdict if it is time, else breaks
 // the epoch if it can't go on. A failure that is only a consequence waits a little for its cause.
 void Membership::State::DecideOutcome(const std::string& news, absl::Time now) {
-  if (!failures.HasEnd()) {
+  if (!root_cause.HasEnd()) {
     if (!workers.AllGone()) return;
     Verdict success;
     success.success = true;
@@ -75,8 +75,8 @@ void Membership::State::DecideOutcome(const std::string& news, absl::Time now) {
                            " exited with code 0 without hvd.init()");
     return Conclude(std::move(success), spec.failure_grace, now);
   }
-  if (failures.IsCertain() || workers.AllGone()) {
-    return Conclude(failures.Build(), spec.failure_grace, now);
+  if (root_cause.IsCertain() || workers.AllGone()) {
+    return Conclude(root_cause.Build(), spec.failure_grace, now);
   }
   settle_deadline = std::min(settle_deadline, std::max(dying_deadline, now + spec.settle_time));
   BreakEpoch(news);
@@ -84,7 +84,7 @@ void Membership::State::DecideOutcome(const std::string& news, absl::Time now) {
 
 // A world needs every worker; one that has exited will not ask for it.
 void Membership::State::FailIfNoWorldCanForm(absl::Time now) {
-  if (failures.HasEnd()) return;
+  if (root_cause.HasEnd()) return;
   const auto gone =
       std::find_if(workers.begin(), workers.end(), [](const Worker& w) { return w.life.gone(); });
   const std::vector<int> waiting =
@@ -136,7 +136,7 @@ void Membership::State::CheckDeadlines(absl::Time now) {
                                 " of waiting for ", MissingText());
     Conclude(std::move(late), spec.failure_grace, now);
   } else if (now >= settle_deadline) {
-    Conclude(failures.Build(), spec.failure_grace, now);
+    Conclude(root_cause.Build(), spec.failure_grace, now);
   }
 }
 

@@ -42,7 +42,7 @@ void Membership::State::On(const WorkerDying& event, absl::Time now) {
   }
   // The exit will be judged. The others' ends come before it if it has much memory to free.
   dying_deadline = now + kDyingTime;
-  failures.Dying(worker->place.rank, HostOf(*worker).slots.host);
+  root_cause.Dying(worker->place.rank, HostOf(*worker).slots.host);
 }
 
 // It has said why it fails. Its end comes when the interpreter has tidied up, which may take a
@@ -122,7 +122,7 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   const Host& host = HostOf(*worker);
   // No slot is to spend the budget alone. One that lets nobody get to a world rests sooner.
   const bool was_member = worker->last_world > Epoch(0);
-  const int free = was_member ? std::max(1, budget.budget().failures / 4) : 1;
+  const int free = was_member ? std::max(1, counted_failures.budget().failures / 4) : 1;
   const absl::Duration rest = health.Failed(host.slots.host, worker->slot, free, now);
   if (rest > absl::ZeroDuration()) {
     Note(Notice::Kind::kSlotCooling,
@@ -133,7 +133,7 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
   // A newcomer that fails while the others train costs them nothing; its slot rests longer and
   // longer.
   const bool others_train = epochs.current > Epoch(0) && !epochs.broken.has_value();
-  if (was_member || !others_train) Spend(now);
+  if (was_member || !others_train) CountFailure(now);
   if (was_member || others_train || verdict.has_value()) return;
   // Nobody trains, and whoever is started fails: rests would only draw it out.
   const int limit = spec.elastic->failures_without_progress * std::max(1, hosts.AttachedSlots());
@@ -141,10 +141,10 @@ void Membership::State::Fail(Worker* worker, Verdict as_verdict, absl::Time now)
     GiveUp(absl::StrCat(epochs.failed_starts, " starts in a row failed"), now);
 }
 
-void Membership::State::Spend(absl::Time now) {
-  if (verdict.has_value() || budget.Spend(now)) return;
-  GiveUp(absl::StrCat("more than ", phrases::Count(budget.budget().failures, "failure"), " within ",
-                      text::DurationText(budget.budget().window)),
+void Membership::State::CountFailure(absl::Time now) {
+  if (verdict.has_value() || counted_failures.Count(now)) return;
+  GiveUp(absl::StrCat("more than ", phrases::Count(counted_failures.budget().failures, "failure"),
+                      " within ", text::DurationText(counted_failures.budget().window)),
          now);
 }
 
@@ -190,7 +190,7 @@ void Membership::State::GiveUp(const std::string& why, absl::Time now) {
 bool Membership::State::ElasticJobMayGoOn(uint64_t commit, absl::Time now) {
   const bool idle = epochs.EndedIdle(commit);
   if (epochs.failed_world || idle) {
-    const bool short_lived = now - epochs.formed_at < budget.budget().window;
+    const bool short_lived = now - epochs.formed_at < counted_failures.budget().window;
     const bool got_nowhere = commit <= epochs.formed_commit && short_lived;
     // What happens to hosts is not done by a step; and commits that went with them are not known.
     const int in_a_row = !got_nowhere ? 0 : epochs.without_progress + (epochs.lost_hosts ? 0 : 1);

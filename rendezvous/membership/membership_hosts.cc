@@ -56,7 +56,7 @@ void Membership::State::On(const HostLost& event, absl::Time now) {
   } else if (!host->expected) {
     hosts.Remove(*host);  // its slots may come from elsewhere
   } else if (!verdict.has_value()) {
-    failures.HostLost(host->slots.host, event.reason);
+    root_cause.HostLost(host->slots.host, event.reason);
     DecideOutcome(event.reason, now);
   }
 }
@@ -77,7 +77,7 @@ void Membership::State::LoseStartedHost(const Host& host, absl::string_view reas
   if (verdict.has_value()) {
     FinishWhenAllGone();
   } else if (had_workers) {
-    failures.HostLost(host.slots.host, reason);
+    root_cause.HostLost(host.slots.host, reason);
     DecideOutcome(why, now);
   }
 }

@@ -148,7 +148,7 @@ void Membership::State::LoseElasticHost(Host* host, const std::string& reason, a
   last_failure.exit_code = 1;
   last_failure.host = name;
   last_failure.summary = why;
-  if (first) Spend(now);  // hosts that go together have one cause: a switch, a price
+  if (first) CountFailure(now);  // hosts that go together have one cause: a switch, a price
 }
 
 // It was to leave in good order and has not, so that work since the newest commit is lost.

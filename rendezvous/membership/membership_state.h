@@ -22,7 +22,7 @@
 #include "rendezvous/membership/root_cause.h"
 #include "rendezvous/membership/workers.h"
 #include "rendezvous/placement/elastic_ranks.h"
-#include "rendezvous/policy/restart_budget.h"
+#include "rendezvous/policy/failure_counter.h"
 #include "rendezvous/policy/slot_health.h"
 
 namespace hvd::rendezvous::membership {
@@ -74,8 +74,7 @@ struct Membership::State {
   void EndDrainedHosts();
   void ForgetDepartedHosts();
 
-  // membership_reattach.cc: agents whose stream broke, and those that were there before the daemon
-  // was started again
+  // membership_restart.cc: agents that were there before the daemon was started again
   void On(const Restarted& event, absl::Time now);
   bool Reattach(const HostJoined& event);
   void LoseAwayHosts(absl::Time now);
@@ -146,7 +145,7 @@ struct Membership::State {
   void ResetFailing(Worker* worker, Move why);
   void EndElasticWorker(Worker* worker, const WorkerExited& exited, absl::Time now);
   void Fail(Worker* worker, Verdict as_verdict, absl::Time now);
-  void Spend(absl::Time now);
+  void CountFailure(absl::Time now);
   std::string Complaint(const Worker& worker) const;
   bool IsUserBug(const Worker& worker);
   void GiveUp(const std::string& why, absl::Time now);
@@ -224,7 +223,7 @@ struct Membership::State {
   absl::Duration start_patience;
   absl::Time start_deadline;  // while not started
 
-  RootCause failures;
+  RootCause root_cause;
   absl::Time settle_deadline =
       absl::InfiniteFuture();  // finite while a consequence waits for its cause
   absl::Time dying_deadline = absl::InfinitePast();  // for the exit of a dying worker
@@ -237,7 +236,7 @@ struct Membership::State {
   // Elastic jobs only.
   absl::Time next_reconcile = absl::InfinitePast();  // Reconcile is not called before
   bool reconcile_due = false;                        // ... but must be then
-  policy::RestartBudget budget;
+  policy::FailureCounter counted_failures;
   policy::SlotHealth health;
   Verdict last_failure;
   std::vector<std::pair<std::string, std::string>> early_exceptions;  // text, host

@@ -28,7 +28,7 @@ std::string Membership::State::Check() const {
   const bool some_wait = workers.SomeAsk() || !epochs.watches.empty();
   if (verdict.has_value() && some_wait) return "a call is parked after the verdict";
   if (finished && !verdict.has_value()) return "the job has ended without a verdict";
-  if (settle_deadline != absl::InfiniteFuture() && !failures.HasEnd()) {
+  if (settle_deadline != absl::InfiniteFuture() && !root_cause.HasEnd()) {
     return "a cause is awaited, and nothing has failed";
   }
   if (!elastic() && workers.SomeFail()) return "a worker of a static job said that it fails";
@@ -46,8 +46,8 @@ std::string Membership::State::Explain() const {
   }
   if (!started) return absl::StrCat("waiting for ", MissingText());
   if (elastic()) return ExplainElastic();
-  if (failures.HasEnd()) {
-    return absl::StrCat(failures.Build().summary, "; waiting for its cause to show");
+  if (root_cause.HasEnd()) {
+    return absl::StrCat(root_cause.Build().summary, "; waiting for its cause to show");
   }
   const std::vector<int> to_ask =
       workers.RanksWhere([](const Worker& w) { return !w.life.gone() && !w.join.has_value(); });
@@ -190,8 +190,8 @@ Membership::View Membership::State::Describe() const {
   view.min_workers = spec.min_workers;
   view.max_workers = spec.max_workers;
   view.size = static_cast<int>(epochs.world->members.size());
-  view.failures = budget.total();
-  if (elastic()) view.failures_left = budget.Left(last_time);
+  view.failures = counted_failures.total();
+  if (elastic()) view.failures_left = counted_failures.Left(last_time);
   view.commit = std::max(epochs.reported_commit, epochs.newest_commit);
   if (view.commit > 0 && view.commit == epochs.reported_commit)
     view.committed_at = epochs.committed_at;

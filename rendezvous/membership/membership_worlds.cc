@@ -45,7 +45,7 @@ void Membership::State::FormWorld(const std::vector<Worker*>& members, bool sync
   for (Worker& worker : workers) worker.life.Make(Move::kLeave);
   for (Worker* worker : members) {
     worker->life.Make(Move::kEnter);
-    failures.Returned(worker->place.rank);
+    root_cause.Returned(worker->place.rank);
     worker->last_world = epochs.current;
     formed->members.push_back(MemberOf(*worker));
     const int first_size = formed->members.front().place.local_size;

@@ -32,6 +32,7 @@ struct PlannedMember {
 // - On a host, members of the world before keep their order (the leader apart), newcomers follow.
 // - Local ranks follow the slots, not the ranks: a newcomer in a dead worker's slot takes its local
 //   rank, and with it its device, while the survivors keep theirs.
+// Workers that are not ready yet get provisional places in the same way.
 std::vector<PlannedMember> AssignElasticRanks(const std::vector<Candidate>& candidates,
                                               int max_workers);
 

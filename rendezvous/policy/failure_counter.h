@@ -1,6 +1,6 @@
-// The failure budget of a job.
-#ifndef RENDEZVOUS_POLICY_RESTART_BUDGET_H_
-#define RENDEZVOUS_POLICY_RESTART_BUDGET_H_
+// The failures of a job, counted against its budget.
+#ifndef RENDEZVOUS_POLICY_FAILURE_COUNTER_H_
+#define RENDEZVOUS_POLICY_FAILURE_COUNTER_H_
 
 #include <deque>
 
@@ -10,12 +10,12 @@
 namespace hvd::rendezvous::policy {
 
 // Counts failures within a moving window. Not thread-safe.
-class RestartBudget {
+class FailureCounter {
  public:
-  explicit RestartBudget(FailureBudget budget) : budget_(budget) {}
+  explicit FailureCounter(FailureBudget budget) : budget_(budget) {}
 
   // Counts one. False: it exceeds the budget.
-  bool Spend(absl::Time now);
+  bool Count(absl::Time now);
   // How many more the budget allows now.
   int Left(absl::Time now) const;
   int total() const { return total_; }
@@ -24,15 +24,15 @@ class RestartBudget {
   // See rendezvous/snapshot/fields.h.
   template <typename Fields>
   void Keep(Fields& fields) {
-    fields("spent_ns", spent_, "total", total_);
+    fields("times_ns", times_, "total", total_);
   }
 
  private:
   const FailureBudget budget_;
-  std::deque<absl::Time> spent_;  // within the window
+  std::deque<absl::Time> times_;  // within the window
   int total_ = 0;
 };
 
 }  // namespace hvd::rendezvous::policy
 
-#endif  // RENDEZVOUS_POLICY_RESTART_BUDGET_H_
+#endif  // RENDEZVOUS_POLICY_FAILURE_COUNTER_H_

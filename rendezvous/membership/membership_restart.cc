@@ -1,5 +1,6 @@
-// How agents attach again whose stream broke or whose daemon was started again, and what becomes of
-// hosts that don't.
+// The restart of the daemon: how the agents that were there before attach again, and what becomes
+// of hosts whose agents don't. While the daemon runs, an agent whose stream ends is lost at once:
+// see On(HostLost) in membership_hosts.cc.
 #include <algorithm>
 #include <utility>
 
