@@ -1,5 +1,5 @@
 // The interface of a backend: a way to move data between ranks. A new one is a folder beside
-// inproc/ and gloo/ and one line in worker_runtime/api/runtime.cc.
+// inproc/ and gloo/ and one line in worker_runtime/api/backends.cc.
 #ifndef COLLECTIVES_BACKEND_H_
 #define COLLECTIVES_BACKEND_H_
 

@@ -50,8 +50,8 @@ using FinishFunction = absl::FunctionRef<void(void* data, size_t count)>;
 // Abort() may be called from any thread at any time. Buffers belong to the caller and must live
 // until the call returns. Sizes are in elements of `type` or, where stated, in bytes.
 //
-// Errors, the same for every operation; after any of them the communicator is broken and must be
-// destroyed:
+// The errors are the same for every operation. After any of them but Unimplemented the communicator
+// is broken and must be destroyed.
 // Errors:
 //   - Unavailable: a peer or the link to it is gone.
 //   - DeadlineExceeded: the timeout passed.

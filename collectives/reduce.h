@@ -1,4 +1,4 @@
-// Element-wise reduction kernels on two buffers in one process. Pure functions, safe for concurrent
+// Element-wise reduction kernels on buffers of one process. Pure functions, safe for concurrent
 // use.
 #ifndef COLLECTIVES_REDUCE_H_
 #define COLLECTIVES_REDUCE_H_

@@ -89,6 +89,10 @@ ALLOWED = {
         "worker_runtime/negotiation", "worker_runtime/negotiation/tuning", "worker_runtime/timeline", "worker_runtime/control",
         "worker_runtime/engine", "worker_runtime/session", "worker_runtime/commit_store",
     ],
+    # The libraries that TensorFlow and JAX load. They find the runtime at run time, by its C ABI.
+    "frameworks": ["worker_runtime/api/hvd_c_api.h"],
+    "frameworks/tensorflow": ["frameworks", "worker_runtime/api/hvd_c_api.h"],
+    "frameworks/jax": ["frameworks", "worker_runtime/api/hvd_c_api.h"],
     "examples/scheduler": [*BASE, "rendezvous/server/server.h"],
 }  # fmt: skip
 

@@ -26,7 +26,6 @@ namespace hvd::worker_runtime::negotiation {
 //
 // A submission costs a few look-ups for each of its tensors, independent of the sizes of their
 // groups and of the number of ranks.
-// belong to and however many ranks there are.
 class Readiness {
  public:
   struct Tensor {

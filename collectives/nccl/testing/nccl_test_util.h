@@ -17,7 +17,7 @@ namespace hvd::collectives::nccl {
 
 inline const CallOptions kPatient = {absl::Seconds(60)};
 inline const CallOptions kHasty = {absl::Milliseconds(20)};
-// Bounds that wait for everything that ends at some time, but not long for peers that do not come.
+// Limits for tests: long for what surely ends, short for peers that may not come.
 inline NcclBounds Limits(absl::Duration close = absl::Seconds(60)) {
   NcclBounds limits;
   limits.finalize = absl::Milliseconds(20);

@@ -1,0 +1,57 @@
+#include "frameworks/runtime_library.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+namespace hvd::frameworks {
+namespace {
+
+std::atomic<const RuntimeLibrary*> found{nullptr};
+
+template <typename Function>
+bool Find(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+}  // namespace
+
+std::string FindRuntimeLibrary(const char* path) {
+  // Another instance would know of no world.
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library == nullptr) return std::string(path) + " is not loaded";
+  decltype(&hvd_abi_version) abi_version = nullptr;
+  if (!Find(library, "hvd_abi_version", &abi_version) || abi_version() != HVD_ABI_VERSION) {
+    return std::string(path) + " is of another version of Horovod";
+  }
+  RuntimeLibrary runtime;
+  const bool has_all = Find(library, "hvd_last_error", &runtime.last_error) &&
+                       Find(library, "hvd_submit", &runtime.submit) &&
+                       Find(library, "hvd_submit_then", &runtime.submit_then) &&
+                       Find(library, "hvd_wait", &runtime.wait) &&
+                       Find(library, "hvd_result", &runtime.result) &&
+                       Find(library, "hvd_release", &runtime.release) &&
+                       Find(library, "hvd_is_initialized", &runtime.is_initialized) &&
+                       Find(library, "hvd_rank", &runtime.rank) &&
+                       Find(library, "hvd_size", &runtime.size) &&
+                       Find(library, "hvd_local_rank", &runtime.local_rank) &&
+                       Find(library, "hvd_local_size", &runtime.local_size);
+  if (!has_all) return std::string(path) + " lacks functions";
+  // Never freed: kernels may run until the process has ended.
+  const auto* const made = new RuntimeLibrary(runtime);
+  const RuntimeLibrary* none = nullptr;
+  if (!found.compare_exchange_strong(none, made)) delete made;
+  return "";
+}
+
+const RuntimeLibrary* Runtime() { return found.load(); }
+
+std::string ErrorText(int32_t status) {
+  const bool world_goes_on = status == HVD_INVALID_ARGUMENT || status == HVD_UNIMPLEMENTED ||
+                             status == HVD_ALREADY_EXISTS || status == HVD_NOT_FOUND;
+  return std::string(world_goes_on ? "HorovodRequestError: " : "HorovodInternalError: ") +
+         Runtime()->last_error();
+}
+
+}  // namespace hvd::frameworks

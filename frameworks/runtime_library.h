@@ -1,0 +1,39 @@
+// The functions of libhvd.so, as the library for a framework finds them in its process.
+#ifndef FRAMEWORKS_RUNTIME_LIBRARY_H_
+#define FRAMEWORKS_RUNTIME_LIBRARY_H_
+
+#include <string>
+
+#include "worker_runtime/api/hvd_c_api.h"
+
+namespace hvd::frameworks {
+
+// All of them belong to the one instance that Python has loaded. Immutable once found.
+struct RuntimeLibrary {
+  decltype(&hvd_last_error) last_error = nullptr;
+  decltype(&hvd_submit) submit = nullptr;
+  decltype(&hvd_submit_then) submit_then = nullptr;
+  decltype(&hvd_wait) wait = nullptr;
+  decltype(&hvd_result) result = nullptr;
+  decltype(&hvd_release) release = nullptr;
+  decltype(&hvd_is_initialized) is_initialized = nullptr;
+  decltype(&hvd_rank) rank = nullptr;
+  decltype(&hvd_size) size = nullptr;
+  decltype(&hvd_local_rank) local_rank = nullptr;
+  decltype(&hvd_local_size) local_size = nullptr;
+};
+
+// Finds the functions of the libhvd.so at `path`, which this process must have loaded already.
+// Returns what is wrong in one line, or "". Thread-safe; a second call changes nothing.
+std::string FindRuntimeLibrary(const char* path);
+
+// What FindRuntimeLibrary has found; nullptr before.
+const RuntimeLibrary* Runtime();
+
+// The text for a status code, of this thread's last call of the runtime. It begins with
+// "HorovodRequestError: " if the world goes on, else with "HorovodInternalError: ".
+std::string ErrorText(int32_t status);
+
+}  // namespace hvd::frameworks
+
+#endif  // FRAMEWORKS_RUNTIME_LIBRARY_H_
