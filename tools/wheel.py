@@ -29,7 +29,7 @@ ROOT = Path(__file__).absolute().parent.parent  # Bazel's sandbox, where it is a
 GLIBC = (2, 36)
 TAG = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
 PROGRAMS = ("horovodrun", "horovod-agent", "horovod-rendezvousd")
-LIBRARY = "libhvd.so"
+LIBRARIES = ("libhvd.so", "libhvd_tensorflow.so")
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 
 # Of glibc, the C++ runtime and the kernel.
@@ -114,7 +114,7 @@ def bundle_binaries(stage, package):
     """Copies programs, libhvd.so and their libraries under package/{bin,lib} and ties them together."""
     (package / "bin").mkdir()
     (package / "lib").mkdir()
-    ours = [package / "bin" / name for name in PROGRAMS] + [package / "lib" / LIBRARY]
+    ours = [package / "bin" / name for name in PROGRAMS] + [package / "lib" / name for name in LIBRARIES]
     libraries = {}
     for binary in ours:
         source = stage / binary.relative_to(package)

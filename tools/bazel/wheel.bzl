@@ -6,14 +6,15 @@ def _wheel_impl(ctx):
     copies = ["mkdir -p %s/bin %s/lib" % (stage, stage)]
     for file in ctx.files.programs:
         copies.append("cp -L %s %s/bin/" % (file.path, stage))
-    copies.append("cp -L %s %s/lib/" % (ctx.file.library.path, stage))
+    for file in ctx.files.libraries:
+        copies.append("cp -L %s %s/lib/" % (file.path, stage))
     for file in ctx.files.package:
         target = "%s/%s" % (stage, file.short_path[len("python/horovod/"):])
         copies.append("mkdir -p $(dirname %s) && cp -L %s %s" % (target, file.path, target))
     copies.append("/usr/bin/python3 tools/wheel.py %s.stage %s" % (directory.path, directory.path))
     ctx.actions.run_shell(
         outputs = [directory],
-        inputs = ctx.files.programs + ctx.files.package + ctx.files.sources + [ctx.file.library],
+        inputs = ctx.files.programs + ctx.files.package + ctx.files.sources + ctx.files.libraries,
         command = "set -e\n" + "\n".join(copies),
         mnemonic = "Wheel",
     )
@@ -23,7 +24,7 @@ wheel = rule(
     implementation = _wheel_impl,
     attrs = {
         "programs": attr.label_list(allow_files = True, doc = "What is installed into bin/."),
-        "library": attr.label(allow_single_file = True, doc = "libhvd.so."),
+        "libraries": attr.label_list(allow_files = True, doc = "libhvd.so, and what frameworks load."),
         "package": attr.label_list(allow_files = True, doc = "The Python files, under python/horovod/."),
         "sources": attr.label_list(allow_files = True, doc = "What tools/wheel.py reads besides, and itself."),
     },

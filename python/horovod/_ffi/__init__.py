@@ -4,6 +4,7 @@ Mirrors ``worker_runtime/api/hvd_c_api.h``: structures, functions and status cod
 other than OK become the exceptions of :mod:`horovod.common.exceptions`.
 """
 
+from horovod._ffi._library import library_path
 from horovod._ffi._memory import (
     address_of_buffer,
     as_dlpack,
@@ -152,6 +153,7 @@ __all__ = [
     "job_id",
     "join_world",
     "keep_for_ever",
+    "library_path",
     "member",
     "memory",
     "must_sync_state",

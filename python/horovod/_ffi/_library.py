@@ -8,7 +8,7 @@ from horovod.common.exceptions import error_of_status
 _ABI_VERSION = 14
 
 
-def _library_path() -> str:
+def library_path() -> str:
     """Where libhvd.so is: the environment variable HOROVOD_LIBRARY, else ``horovod/lib/``."""
     chosen = os.environ.get("HOROVOD_LIBRARY")
     if chosen:
@@ -81,7 +81,7 @@ def _declare(library: ctypes.CDLL) -> None:
 
 
 def _load() -> ctypes.CDLL:
-    path = _library_path()
+    path = library_path()
     # LOCAL and DEEPBIND: the library's gRPC and Protobuf and those of a framework must not see each
     # other.
     mode = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)

@@ -1,0 +1,156 @@
+#include "frameworks/tensorflow/kernels.h"
+
+#include <atomic>
+#include <cstdio>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frameworks/runtime_library.h"
+#include "frameworks/tensorflow/collective_call.h"
+#include "frameworks/tensorflow/done_callback.h"
+#include "frameworks/tensorflow/operations.h"
+#include "frameworks/tensorflow/tensorflow_library.h"
+
+namespace hvd::frameworks::tensorflow {
+namespace {
+
+constexpr int kFailedPrecondition = 9;
+constexpr const char* kDevices[] = {"CPU", "GPU", "XPU"};
+
+std::atomic<bool> all_wait{false};
+std::atomic<bool> has_said_so{false};
+
+// Looked up once: to ask about one address takes a millisecond.
+const std::vector<CodeRange>& CodeOfTensorFlow() {
+  static const auto* const code = new std::vector<CodeRange>(CodeOf("tensorflow"));
+  return *code;
+}
+
+void GetName(TF_OpKernelConstruction* construction, std::string* name, TF_Status* status) {
+  int32_t list = 0, bytes = 0;
+  Tf().OpKernelConstruction_GetAttrSize(construction, "tensor_name", &list, &bytes, status);
+  if (Tf().GetCode(status) != kTfOk) return;
+  name->resize(bytes);
+  Tf().OpKernelConstruction_GetAttrString(construction, "tensor_name", name->data(), name->size(),
+                                          status);
+}
+
+std::string ReadAttributes(TF_OpKernelConstruction* construction,
+                           const OperationDefinition& definition, Attributes* attributes) {
+  const Status status;
+  const auto read_int = [&](const char* name, int32_t* value) {
+    if (status.ok()) {
+      Tf().OpKernelConstruction_GetAttrInt32(construction, name, value, status.get());
+    }
+  };
+  const auto read_float = [&](const char* name, float* value) {
+    if (status.ok()) {
+      Tf().OpKernelConstruction_GetAttrFloat(construction, name, value, status.get());
+    }
+  };
+  attributes->op = definition.op;
+  GetName(construction, &attributes->name, status.get());
+  read_int("process_set", &attributes->process_set);
+  read_int("waits", &attributes->waits);
+  if (definition.reduces) {
+    read_int("reduction", &attributes->reduction);
+    read_float("prescale_factor", &attributes->prescale);
+    read_float("postscale_factor", &attributes->postscale);
+  }
+  if (definition.op == HVD_BROADCAST) read_int("root_rank", &attributes->root_rank);
+  return status.ok() ? "" : status.message();
+}
+
+// A function for each operation, since TensorFlow gives them nothing of ours.
+template <size_t kIndex>
+void* Create(TF_OpKernelConstruction* construction) {
+  auto attributes = std::make_unique<Attributes>();
+  const std::string error =
+      ReadAttributes(construction, Operations()[kIndex], attributes.get());
+  if (!error.empty()) {
+    const Status status(kFailedPrecondition, error);
+    Tf().OpKernelConstruction_Failure(construction, status.get());
+  }
+  return attributes.release();
+}
+
+void Destroy(void* kernel) { delete static_cast<Attributes*>(kernel); }
+
+void RunAndWait(const Attributes& attributes, TF_OpKernelContext* context,
+                TF_AsyncOpKernelDoneCallback* done) {
+  std::promise<void> ended;
+  CollectiveCall::Start(attributes, context, [&ended] { ended.set_value(); });
+  ended.get_future().wait();
+  Tf().RunAsyncOpKernelDoneCallback(done);
+}
+
+void Compute(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
+  const auto& attributes = *static_cast<const Attributes*>(kernel);
+  if (Runtime() == nullptr) {
+    const Status status(kFailedPrecondition,
+                        "HorovodInternalError: this operation needs `import horovod.tensorflow`");
+    Tf().OpKernelContext_Failure(context, status.get());
+    return Tf().RunAsyncOpKernelDoneCallback(done);
+  }
+  if (all_wait.load()) return RunAndWait(attributes, context, done);
+  std::function<void()> own = TakeDone(done, CodeOfTensorFlow());
+  if (own) return CollectiveCall::Start(attributes, context, std::move(own));
+  if (!has_said_so.exchange(true)) {
+    fprintf(stderr,
+            "horovod.tensorflow: this build of TensorFlow is not known. Every operation in flight "
+            "occupies one of TensorFlow's threads: set_inter_op_parallelism_threads must allow for "
+            "all that run at once.\n");
+  }
+  RunAndWait(attributes, context, done);
+}
+
+using CreateFunction = void* (*)(TF_OpKernelConstruction*);
+
+template <size_t... kIndices>
+std::vector<CreateFunction> CreateFunctions(std::index_sequence<kIndices...>) {
+  return {&Create<kIndices>...};
+}
+
+std::string ArgumentName(const char* spec) {
+  const std::string text = spec;
+  return text.substr(0, text.find(':'));
+}
+
+std::string Register(const OperationDefinition& definition, CreateFunction create,
+                     const std::string& device) {
+  TF_KernelBuilder* const builder = Tf().NewAsyncKernelBuilder(definition.name, device.c_str(),
+                                                               create, &Compute, &Destroy);
+  if (device != "CPU") {
+    for (const auto* arguments : {&definition.inputs, &definition.outputs}) {
+      for (const char* spec : *arguments) {
+        Tf().KernelBuilder_HostMemory(builder, ArgumentName(spec).c_str());
+      }
+    }
+  }
+  const Status status;
+  Tf().RegisterKernelBuilder((definition.name + device).c_str(), builder, status.get());
+  return status.ok() ? "" : status.message();
+}
+
+}  // namespace
+
+std::string RegisterKernels() {
+  constexpr size_t kCount = 6;
+  if (Operations().size() != kCount) return "the number of operations is wrong";
+  const std::vector<CreateFunction> create = CreateFunctions(std::make_index_sequence<kCount>());
+  for (size_t i = 0; i < kCount; ++i) {
+    for (const char* device : kDevices) {
+      if (std::string error = Register(Operations()[i], create[i], device); !error.empty()) {
+        return error;
+      }
+    }
+  }
+  return "";
+}
+
+void LetKernelsWait() { all_wait.store(true); }
+
+}  // namespace hvd::frameworks::tensorflow

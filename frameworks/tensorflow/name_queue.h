@@ -1,0 +1,29 @@
+// The operations in flight by name. A name can be in flight once; a graph may run an operation
+// several times at once (the iterations of a tf.while_loop), so the others wait for their turn.
+#ifndef FRAMEWORKS_TENSORFLOW_NAME_QUEUE_H_
+#define FRAMEWORKS_TENSORFLOW_NAME_QUEUE_H_
+
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace hvd::frameworks::tensorflow {
+
+// Thread-safe. Functions are called without its lock.
+class NameQueue {
+ public:
+  // Calls start() now, or in End of the operation before it. End must follow.
+  void Begin(const std::string& name, std::function<void()> start);
+  // Ends the operation of this name that is in flight, and starts the next one.
+  void End(const std::string& name);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::deque<std::function<void()>>> waiting_;  // by names in flight
+};
+
+}  // namespace hvd::frameworks::tensorflow
+
+#endif  // FRAMEWORKS_TENSORFLOW_NAME_QUEUE_H_

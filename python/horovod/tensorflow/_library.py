@@ -1,0 +1,74 @@
+"""TensorFlow, and our operations in it: libhvd_tensorflow.so, which is one for all versions from 2.13
+on."""
+
+import ctypes
+import os
+import re
+from typing import Any
+
+from horovod import _ffi
+
+_OLDEST = (2, 13)
+_STATEFUL = "MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS"
+
+
+def _import_tensorflow() -> Any:
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ImportError(
+            f"horovod.tensorflow needs TensorFlow 2.13 or newer: pip install tensorflow ({error})"
+        ) from error
+    found = re.match(r"(\d+)\.(\d+)", getattr(tensorflow, "__version__", ""))
+    if found is None or (int(found[1]), int(found[2])) < _OLDEST:
+        raise ImportError(
+            f"horovod.tensorflow needs TensorFlow 2.13 or newer, this is {tensorflow.__version__}: "
+            "pip install --upgrade tensorflow"
+        )
+    return tensorflow
+
+
+def _load(tensorflow: Any) -> tuple[Any, ctypes.CDLL]:
+    """The Python functions of our operations, and the library."""
+    path = os.path.join(os.path.dirname(_ffi.library_path()), "libhvd_tensorflow.so")
+    try:
+        functions = tensorflow.load_op_library(path)
+        library = ctypes.CDLL(path)
+    except (OSError, tensorflow.errors.OpError) as error:
+        raise ImportError(f"Horovod's operations for TensorFlow could not be loaded from {path}: {error}") from error
+    for name in ("problem", "use_xla"):
+        getattr(library, "hvd_tensorflow_" + name).restype = ctypes.c_char_p
+    library.hvd_tensorflow_use.argtypes = [ctypes.c_char_p]
+    library.hvd_tensorflow_use.restype = ctypes.c_char_p
+    problem = library.hvd_tensorflow_problem() or library.hvd_tensorflow_use(_ffi.library_path().encode())
+    if problem:
+        raise ImportError(
+            f"Horovod's operations don't work with this build of TensorFlow {tensorflow.__version__}: "
+            f"{problem.decode()}. Use a build from pip, 2.13 or newer."
+        )
+    return functions, library
+
+
+def _run_in_any_order(names: set[str]) -> None:
+    """Lets a tf.function run several of our operations at once, each even if its result is not used.
+    TensorFlow would run them one after another, as it does with other operations that have effects."""
+    try:
+        from tensorflow.python.framework import auto_control_deps
+    except ImportError:
+        return
+    known = getattr(auto_control_deps, _STATEFUL, None)
+    if isinstance(known, frozenset):
+        setattr(auto_control_deps, _STATEFUL, known | names)
+
+
+tf = _import_tensorflow()
+functions, _library = _load(tf)
+_run_in_any_order(
+    {"HorovodAllreduce", "HorovodAllgather", "HorovodBroadcast", "HorovodAlltoall", "HorovodReducescatter"}
+)
+
+
+def missing_for_xla() -> str:
+    """What TensorFlow lacks for operations in programs that XLA has compiled; "" if nothing."""
+    text: bytes = _library.hvd_tensorflow_use_xla()
+    return text.decode()

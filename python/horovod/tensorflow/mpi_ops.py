@@ -1,0 +1,283 @@
+"""The collective operations of TensorFlow's tensors: eagerly, in tf.function, in graphs of
+tf.compat.v1 and, where it says so, in functions that XLA compiles.
+
+Tensors are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64; what only moves
+them also takes uint16. Operations are differentiable. They are run in whatever order the ranks issue
+them, and are told apart by their names: `name`, behind the name scope that it stands in unless
+`ignore_name_scope`. Without a name they are counted, or in a graph named after their tensor.
+
+Errors are raised as tf.errors.OpError whose text has "HorovodRequestError: " if what the ranks asked for
+does not fit together, and "HorovodInternalError: " if Horovod is not initialized or the world is broken.
+A `process_set` that is not registered raises TypeError.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from horovod import _ffi
+from horovod.common import _process, ops, process_sets
+from horovod.common.collective_kinds import check_reduction
+from horovod.common.ops import Sum
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.tensorflow import _xla
+from horovod.tensorflow._library import functions, tf
+
+__all__ = ["allgather", "alltoall", "broadcast", "broadcast_", "grouped_allgather", "join"]
+
+Name = Optional[str]
+
+
+def _name(kind: str, tensors: Sequence[Any], name: Name, ignore_name_scope: bool, process_set: int) -> str:
+    """The name of an operation, the same on all ranks and however often its function is traced."""
+    if tf.executing_eagerly():
+        with ops.naming(kind, name, process_set) as full:
+            return full
+    if name is not None and ignore_name_scope:
+        return f"{kind}.{name}"
+    if name is None:
+        name = "noname" if not tensors else tensors[0].name.replace(":", "_")
+    # Not used in this graph so far: a graph may have several of one name.
+    return f"{kind}.{tf.compat.v1.get_default_graph().unique_name(name)}"
+
+
+def _waits() -> int:
+    """For operations made now: whether the calling thread may wait for them. Quicker than to be called
+    back."""
+    return int(tf.executing_eagerly())
+
+
+def _tensors(values: Sequence[Any]) -> list[Any]:
+    if not values:
+        raise ValueError("A grouped operation needs at least one tensor.")
+    return [tf.convert_to_tensor(value) for value in values]
+
+
+def _reduce(tensors: list[Any], name: str, op: int, prescale: float, postscale: float, process_set: int) -> list[Any]:
+    fields = dict(reduction=op, prescale_factor=prescale, postscale_factor=postscale, process_set=process_set)
+    if not _xla.is_compiling():
+        return list(functions.horovod_allreduce(tensors, tensor_name=name, waits=_waits(), **fields))
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def compiled(*inputs: Any) -> Any:
+        def gradient(*grads: Any) -> Any:
+            return _reduce(list(grads), name + ".grad", op, prescale, postscale, process_set)
+
+        return _xla.run(name, _ffi.ALLREDUCE, inputs, **fields), gradient
+
+    return list(compiled(*tensors))
+
+
+def _reduce_group(
+    tensors: Sequence[Any],
+    name: Name,
+    op: int,
+    prescale_factor: float,
+    postscale_factor: float,
+    ignore_name_scope: bool,
+    process_set: ProcessSet,
+    grouped: bool,
+) -> list[Any]:
+    check_reduction(op)
+    process_set_id = process_sets.check(process_set)
+    inputs = _tensors(tensors)
+    full = _name("grouped_allreduce" if grouped else "allreduce", inputs, name, ignore_name_scope, process_set_id)
+    return _reduce(inputs, full, op, prescale_factor, postscale_factor, process_set_id)
+
+
+def _allreduce(
+    tensor: Any,
+    name: Name = None,
+    op: int = Sum,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Reduces the ranks' tensors, of the same shape and type. XLA can compile it."""
+    scales = prescale_factor, postscale_factor
+    return _reduce_group([tensor], name, op, *scales, ignore_name_scope, process_set, grouped=False)[0]
+
+
+def _grouped_allreduce(
+    tensors: Sequence[Any],
+    name: Name = None,
+    op: int = Sum,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> list[Any]:
+    """:func:`_allreduce` of several tensors, of any types, that become ready together."""
+    scales = prescale_factor, postscale_factor
+    return _reduce_group(tensors, name, op, *scales, ignore_name_scope, process_set, grouped=True)
+
+
+def allgather(
+    tensor: Any,
+    name: Name = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Concatenates the ranks' tensors on the first dimension, which alone may differ between ranks."""
+    return _gather([tensor], name, ignore_name_scope, process_set, grouped=False)[0]
+
+
+def grouped_allgather(
+    tensors: Sequence[Any],
+    name: Name = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> list[Any]:
+    """:func:`allgather` of several tensors that become ready together."""
+    return _gather(tensors, name, ignore_name_scope, process_set, grouped=True)
+
+
+def _gather(
+    tensors: Sequence[Any], name: Name, ignore_name_scope: bool, process_set: ProcessSet, grouped: bool
+) -> list[Any]:
+    _xla.refuse("allgather")
+    process_set_id = process_sets.check(process_set)
+    inputs = _tensors(tensors)
+    full = _name("grouped_allgather" if grouped else "allgather", inputs, name, ignore_name_scope, process_set_id)
+    return list(functions.horovod_allgather(inputs, tensor_name=full, process_set=process_set_id, waits=_waits()))
+
+
+def _send(tensors: list[Any], name: str, root_rank: int, process_set: int) -> list[Any]:
+    fields = dict(root_rank=root_rank, process_set=process_set)
+    if not _xla.is_compiling():
+        return list(functions.horovod_broadcast(tensors, tensor_name=name, waits=_waits(), **fields))
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def compiled(*inputs: Any) -> Any:
+        def gradient(*grads: Any) -> Any:
+            averaged = _reduce(list(grads), name + ".grad", ops.Average, 1.0, 1.0, process_set)
+            is_root = _process.rank() == root_rank
+            return averaged if is_root else [tf.zeros_like(grad) for grad in averaged]
+
+        return _xla.run(name, _ffi.BROADCAST, inputs, **fields), gradient
+
+    return list(compiled(*tensors))
+
+
+def _broadcast_group(
+    tensors: Sequence[Any],
+    root_rank: int,
+    name: Name,
+    ignore_name_scope: bool,
+    process_set: ProcessSet,
+    grouped: bool,
+) -> list[Any]:
+    process_set_id = process_sets.check(process_set)
+    inputs = _tensors(tensors)
+    full = _name("grouped_broadcast" if grouped else "broadcast", inputs, name, ignore_name_scope, process_set_id)
+    return _send(inputs, full, root_rank, process_set_id)
+
+
+def broadcast(
+    tensor: Any,
+    root_rank: int,
+    name: Name = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Rank `root_rank`'s tensor on all ranks; shape and type are the same on all. `root_rank` is that of
+    the world, whatever the process set. XLA can compile it."""
+    return _broadcast_group([tensor], root_rank, name, ignore_name_scope, process_set, grouped=False)[0]
+
+
+def broadcast_(
+    variables: Sequence[Any],
+    root_rank: int,
+    name: Name = None,
+    process_set: ProcessSet = global_process_set,
+) -> list[Any]:
+    """Overwrites `variables` with those of rank `root_rank`, as one operation; returns their values, in
+    a graph the operations that assign them."""
+    values = [variable.read_value() for variable in variables]
+    received = _broadcast_group(values, root_rank, name, False, process_set, grouped=True)
+    return [variable.assign(value) for variable, value in zip(variables, received)]
+
+
+def alltoall(
+    tensor: Any,
+    splits: Any = None,
+    name: Name = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Sends `splits[r]` rows of `tensor` to each rank r of the set and returns the rows received and how
+    many came from each rank; without `splits` it sends equally many, and returns the rows alone."""
+    _xla.refuse("alltoall")
+    process_set_id = process_sets.check(process_set)
+    tensor = tf.convert_to_tensor(tensor)
+    full = _name("alltoall", [tensor], name, ignore_name_scope, process_set_id)
+    counts = tf.convert_to_tensor([] if splits is None else splits, dtype=tf.int32)
+    fields = dict(tensor_name=full, process_set=process_set_id, waits=_waits())
+    rows, received = functions.horovod_alltoall(tensor, counts, **fields)
+    return rows if splits is None else (rows, received)
+
+
+def _reducescatter(
+    tensor: Any,
+    name: Name = None,
+    op: int = Sum,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Any:
+    """Reduces the ranks' tensors, of the same shape and type, and returns this rank's rows of the
+    result; the first ``rows % size`` ranks get one more."""
+    scales = prescale_factor, postscale_factor
+    return _scatter([tensor], name, op, *scales, ignore_name_scope, process_set, grouped=False)[0]
+
+
+def _grouped_reducescatter(
+    tensors: Sequence[Any],
+    name: Name = None,
+    op: int = Sum,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> list[Any]:
+    """:func:`_reducescatter` of several tensors that become ready together."""
+    scales = prescale_factor, postscale_factor
+    return _scatter(tensors, name, op, *scales, ignore_name_scope, process_set, grouped=True)
+
+
+def _scatter(
+    tensors: Sequence[Any],
+    name: Name,
+    op: int,
+    prescale_factor: float,
+    postscale_factor: float,
+    ignore_name_scope: bool,
+    process_set: ProcessSet,
+    grouped: bool,
+) -> list[Any]:
+    _xla.refuse("reducescatter")
+    check_reduction(op)
+    process_set_id = process_sets.check(process_set)
+    inputs = _tensors(tensors)
+    kind = "grouped_reducescatter" if grouped else "reducescatter"
+    return list(
+        functions.horovod_reducescatter(
+            inputs,
+            tensor_name=_name(kind, inputs, name, ignore_name_scope, process_set_id),
+            process_set=process_set_id,
+            waits=_waits(),
+            reduction=op,
+            prescale_factor=prescale_factor,
+            postscale_factor=postscale_factor,
+        )
+    )
+
+
+def join() -> Any:
+    """Takes part in the others' allreduces with zeros until all ranks have called it. Returns the last
+    rank to do so, an int32."""
+    _xla.refuse("join")
+    if tf.executing_eagerly():
+        return tf.constant(ops.join(), tf.int32)
+    return functions.horovod_join(tensor_name="horovod.join")
