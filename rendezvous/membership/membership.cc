@@ -125,6 +125,7 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Load(
     policy::JobSpec spec, const pb::journal::MembershipState& saved,
     const ReconcileThrottle& throttle) {
   if (!saved.has_last_time_ns()) return absl::DataLossError("this is no state of a job");
+  if (!snapshot::HasNumbersInRange(saved)) return absl::DataLossError("a number is too large");
   auto machine = std::make_unique<Membership>(std::move(spec), absl::UnixEpoch(), throttle);
   State& state = *machine->state_;
   snapshot::FieldReader reader(saved);

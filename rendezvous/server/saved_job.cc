@@ -22,6 +22,7 @@ absl::Status Damaged(absl::string_view why) {
 absl::Status LoadJob(const policy::JobSpec& spec, const std::string& state, Recovered* job) {
   pb::journal::SavedJob saved;
   if (!saved.ParseFromString(state)) return Damaged("it can't be parsed");
+  if (!snapshot::HasNumbersInRange(saved)) return Damaged("a number is too large");
   snapshot::FieldReader reader(saved);
   reader("history", job->history);
   auto machine = membership::Membership::Load(spec, saved.membership());

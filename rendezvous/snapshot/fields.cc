@@ -12,6 +12,40 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
+namespace {
+
+constexpr int32_t kLargestNumber = 1 << 30;
+
+bool IsInRange(const Message& message, const FieldDescriptor* field, int index) {
+  const Reflection& at = *message.GetReflection();
+  const bool one = index == Field::kOne;
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    return HasNumbersInRange(one ? at.GetMessage(message, field)
+                                 : at.GetRepeatedMessage(message, field, index));
+  }
+  if (field->cpp_type() != FieldDescriptor::CPPTYPE_INT32) return true;
+  const int32_t number =
+      one ? at.GetInt32(message, field) : at.GetRepeatedInt32(message, field, index);
+  return number >= -kLargestNumber && number <= kLargestNumber;
+}
+
+}  // namespace
+
+bool HasNumbersInRange(const Message& message) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (!field->is_repeated()) {
+      if (!IsInRange(message, field, Field::kOne)) return false;
+      continue;
+    }
+    for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+      if (!IsInRange(message, field, i)) return false;
+    }
+  }
+  return true;
+}
+
 Field::Field(const Message& message, absl::string_view name)
     : field_(message.GetDescriptor()->FindFieldByName(std::string(name))) {
   if (field_ != nullptr) return;

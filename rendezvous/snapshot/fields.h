@@ -38,6 +38,10 @@
 
 namespace hvd::rendezvous::snapshot {
 
+// Whether all int32 numbers in `message` are within +-2^30. They are counters and indices, which go
+// on from there: those of a damaged message must not overflow.
+bool HasNumbersInRange(const google::protobuf::Message& message);
+
 // One field of a message, by its name. Dies if there is none: a bug that any use reveals.
 class Field {
  public:

@@ -130,6 +130,17 @@ TEST(FieldsTest, StatusMapAndPair_ComeBackAsTheyWere) {
   EXPECT_EQ(back.slots.at({"i", 0}).failures, 3);
 }
 
+TEST(FieldsTest, HasNumbersInRange_LooksIntoAllParts) {
+  Slots slots;
+  EXPECT_TRUE(HasNumbersInRange(Written<pb::journal::SlotHealth>(slots)));
+  slots.slots.at({"i", 0}).failures = 1 << 30;
+  EXPECT_TRUE(HasNumbersInRange(Written<pb::journal::SlotHealth>(slots)));
+  slots.slots.at({"i", 0}).failures = std::numeric_limits<int>::max();
+  EXPECT_FALSE(HasNumbersInRange(Written<pb::journal::SlotHealth>(slots)));
+  slots.slots.at({"i", 0}).failures = std::numeric_limits<int>::min();
+  EXPECT_FALSE(HasNumbersInRange(Written<pb::journal::SlotHealth>(slots)));
+}
+
 struct Lists {
   std::array<uint64_t, 3> counts = {7, 8, 9};
   template <typename Fields>
