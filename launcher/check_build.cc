@@ -3,8 +3,11 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/event_loop.h"
 #include "base/os/process.h"
 #include "base/status_macros.h"
@@ -16,20 +19,25 @@ namespace {
 
 constexpr absl::Duration kPythonTime = absl::Seconds(20);
 
-// Prints a line for the interpreter and one for each package: its version, "?" if it names none, or
-// nothing. The last line is the version of NCCL, of an installed library or the one of torch.
+// Prints a line for the interpreter, one for each module of FRAMEWORKS that is there, with its
+// version ("?" if it names none), an empty one, and the version of NCCL, of an installed library or
+// the one of torch. A distribution may have another name than its module.
 constexpr char kQuestion[] = R"(
 import importlib.metadata, importlib.util, sys
 print(sys.executable)
-for name in ("torch", "horovod"):
-    version = ""
-    if importlib.util.find_spec(name) is not None:
-        version = "?"
+NAMES = {"tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")}
+for module in ("horovod", "tensorflow", "keras", "torch", "jax", "mxnet"):
+    if importlib.util.find_spec(module) is None:
+        continue
+    version = "?"
+    for name in NAMES.get(module, (module,)):
         try:
             version = importlib.metadata.version(name)
+            break
         except importlib.metadata.PackageNotFoundError:
             pass
-    print(version)
+    print(module, version)
+print()
 nccl = ""
 try:
     from horovod import _ffi
@@ -70,14 +78,61 @@ void AddRow(bool available, const std::string& name, const std::string& note, st
   absl::StrAppend(table, "\n");
 }
 
-std::string TorchNote(const absl::StatusOr<PythonFacts>& python) {
-  if (!python.ok()) return std::string(python.status().message());
-  if (python->torch_version.empty()) return absl::StrCat("no torch in ", python->executable);
-  std::string note = absl::StrCat(python->torch_version, " in ", python->executable);
-  if (python->horovod_version.empty()) {
-    absl::StrAppend(&note, "; but no horovod there: install this version's wheel");
+std::string VersionOf(const PythonFacts& python, const std::string& module) {
+  const auto found = python.versions.find(module);
+  return found == python.versions.end() ? "" : found->second;
+}
+
+// A framework of the table: the oldest version that works, and what its tensors go through.
+struct Framework {
+  const char* name;
+  const char* module;
+  int oldest[3];
+  const char* path;
+};
+
+constexpr Framework kFrameworks[] = {
+    {"TensorFlow",
+     "tensorflow",
+     {2, 13, 0},
+     "CPU tensors; those of devices are copied by TensorFlow"},
+    {"Keras", "keras", {2, 13, 0}, "by TensorFlow, from Keras 3 on also by JAX or PyTorch"},
+    {"PyTorch", "torch", {0, 0, 0}, ""},
+    {"JAX", "jax", {0, 4, 31}, "CPU arrays, also within jit"},
+    {"MXNet", "mxnet", {1, 9, 1}, "CPU arrays"},
+};
+
+// False if `version` is older; true if it can't be told.
+bool IsNewEnough(const std::string& version, const int (&oldest)[3]) {
+  int part = 0;
+  for (absl::string_view text : absl::StrSplit(version, '.')) {
+    int number = 0;
+    if (part == 3 || !absl::SimpleAtoi(text, &number) || number > oldest[part]) return true;
+    if (number < oldest[part++]) return false;
   }
-  return note;
+  return true;
+}
+
+struct Row {
+  bool available = false;
+  std::string note;
+};
+
+Row RowOf(const Framework& framework, const absl::StatusOr<PythonFacts>& python) {
+  if (!python.ok()) return {false, std::string(python.status().message())};
+  const std::string version = VersionOf(*python, framework.module);
+  if (version.empty()) {
+    return {false, absl::StrCat("no ", framework.module, " in ", python->executable)};
+  }
+  const std::string place = absl::StrCat(version, " in ", python->executable);
+  if (!IsNewEnough(version, framework.oldest)) {
+    return {false,
+            absl::StrCat(place, "; needs ", absl::StrJoin(framework.oldest, "."), " or newer")};
+  }
+  if (VersionOf(*python, "horovod").empty()) {
+    return {false, absl::StrCat(place, "; but no horovod there: install this version's wheel")};
+  }
+  return {true, *framework.path == 0 ? place : absl::StrCat(place, "; ", framework.path)};
 }
 
 }  // namespace
@@ -93,17 +148,26 @@ absl::StatusOr<PythonFacts> AskPython() {
   ASSIGN_OR_RETURN(std::string answer, ReadAnswer(process, std::move(output.read)));
   process.Signal(SIGKILL);  // It has closed its stdout, so its output is complete.
   const std::vector<std::string> lines = absl::StrSplit(answer, '\n');
-  if (lines.size() < 5) return absl::InternalError("python3 does not work; see its message above");
-  return PythonFacts{lines[0], lines[1], lines[2], lines[3]};
+  PythonFacts facts{lines[0], {}};
+  size_t line = 1;
+  for (; line < lines.size() && !lines[line].empty(); ++line) {
+    facts.versions.insert(absl::StrSplit(lines[line], absl::MaxSplits(' ', 1)));
+  }
+  if (line + 2 >= lines.size()) {
+    return absl::InternalError("python3 does not work; see its message above");
+  }
+  facts.nccl_version = lines[line + 1];
+  return facts;
 }
 
 std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
-  const bool torch =
-      python.ok() && !python->torch_version.empty() && !python->horovod_version.empty();
   std::string table = absl::StrCat("Horovod v", kVersion, ":\n\nAvailable Frameworks:\n");
-  AddRow(false, "TensorFlow", "not part of this version", &table);
-  AddRow(torch, "PyTorch", TorchNote(python), &table);
-  AddRow(false, "MXNet", "not part of this version", &table);
+  bool torch = false;
+  for (const Framework& framework : kFrameworks) {
+    const Row row = RowOf(framework, python);
+    AddRow(row.available, framework.name, row.note, &table);
+    if (framework.module == absl::string_view("torch")) torch = row.available;
+  }
   absl::StrAppend(&table, "\nAvailable Controllers:\n");
   AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);
   AddRow(true, "Gloo", "", &table);

@@ -2,18 +2,18 @@
 #ifndef LAUNCHER_CHECK_BUILD_H_
 #define LAUNCHER_CHECK_BUILD_H_
 
+#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
 
 namespace hvd::launcher {
 
-// The packages that a Python interpreter finds; empty texts: not there.
+// The packages that a Python interpreter finds.
 struct PythonFacts {
   std::string executable;
-  std::string torch_version;
-  std::string horovod_version;
-  std::string nccl_version = "";
+  std::map<std::string, std::string> versions;  // by module; those that are there
+  std::string nccl_version = "";                // empty: none
 };
 
 // Asks the `python3` of the PATH, without slow imports.

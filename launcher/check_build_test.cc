@@ -9,7 +9,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(CheckBuildTable, HasHorovodsShape) {
-  const std::string table = CheckBuildTable(PythonFacts{"/usr/bin/python3", "2.1", "1.0.0"});
+  const std::string table =
+      CheckBuildTable(PythonFacts{"/usr/bin/python3", {{"torch", "2.1"}, {"horovod", "1.0.0"}}});
   EXPECT_THAT(table, HasSubstr("Horovod v1.0.0:\n\nAvailable Frameworks:\n    [ ] TensorFlow"));
   EXPECT_THAT(table, HasSubstr("\n    [X] PyTorch       2.1 in /usr/bin/python3\n"));
   EXPECT_THAT(table, HasSubstr("\n    [ ] MXNet"));
@@ -20,20 +21,44 @@ TEST(CheckBuildTable, HasHorovodsShape) {
 }
 
 TEST(CheckBuildTable, SaysWhyPyTorchIsOff) {
-  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", "", "1.0.0"}),
+  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", {{"horovod", "1.0.0"}}}),
               HasSubstr("[ ] PyTorch       no torch in /py"));
-  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", "2.1", ""}),
+  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", {{"torch", "2.1"}}}),
               HasSubstr("[ ] PyTorch       2.1 in /py; but no horovod there"));
   EXPECT_THAT(CheckBuildTable(absl::NotFoundError("no python3")),
               HasSubstr("[ ] PyTorch       no python3"));
 }
 
+TEST(CheckBuildTable, SaysWhichPathAFrameworkTakes) {
+  const PythonFacts python{"/py",
+                           {{"tensorflow", "2.21.0"},
+                            {"keras", "3.15.1"},
+                            {"jax", "0.4.31"},
+                            {"mxnet", "1.9.1"},
+                            {"horovod", "1.0.0"}}};
+  const std::string table = CheckBuildTable(python);
+  EXPECT_THAT(table, HasSubstr("[X] TensorFlow    2.21.0 in /py; CPU tensors"));
+  EXPECT_THAT(table, HasSubstr("[X] Keras         3.15.1 in /py; by TensorFlow"));
+  EXPECT_THAT(table, HasSubstr("[X] JAX           0.4.31 in /py; CPU arrays"));
+  EXPECT_THAT(table, HasSubstr("[X] MXNet         1.9.1 in /py; CPU arrays"));
+}
+
+TEST(CheckBuildTable, SaysThatAFrameworkIsTooOld) {
+  const PythonFacts python{"/py",
+                           {{"tensorflow", "2.12.1"}, {"jax", "0.4.9"}, {"horovod", "1.0.0"}}};
+  const std::string table = CheckBuildTable(python);
+  EXPECT_THAT(table, HasSubstr("[ ] TensorFlow    2.12.1 in /py; needs 2.13.0 or newer"));
+  EXPECT_THAT(table, HasSubstr("[ ] JAX           0.4.9 in /py; needs 0.4.31 or newer"));
+}
+
 TEST(CheckBuildTable, SaysWhetherThereIsNccl) {
-  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", "2.1", "1.0.0", "2.23.7"}),
-              HasSubstr("[X] NCCL          2.23.7\n"));
-  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", "2.1", "1.0.0", ""}),
+  EXPECT_THAT(
+      CheckBuildTable(PythonFacts{"/py", {{"torch", "2.1"}, {"horovod", "1.0.0"}}, "2.23.7"}),
+      HasSubstr("[X] NCCL          2.23.7\n"));
+  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", {{"torch", "2.1"}, {"horovod", "1.0.0"}}}),
               HasSubstr("[ ] NCCL          no libnccl.so.2 or no CUDA driver here; GPU tensors"));
-  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", "2.1", "", "2.23.7"}), HasSubstr("[ ] NCCL"));
+  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", {{"torch", "2.1"}}, "2.23.7"}),
+              HasSubstr("[ ] NCCL"));
 }
 
 TEST(AskPython, NamesItsInterpreter) {
