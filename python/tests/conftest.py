@@ -1,31 +1,39 @@
 """Every test runs on all ranks, in the same order: see run_ranks.py."""
 
 import os
+import sys
 
 import pytest
-import torch
 
 import agents_store
-import horovod.torch as hvd
+from horovod.common import basics
+from horovod.common.process_sets import barrier
+
+
+def torch_in_use():
+    """The module, unless these are tests of another framework."""
+    return sys.modules.get("torch")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def world():
     # Timelines can be started only if this is set at init.
     os.environ["HOROVOD_TIMELINE"] = "DYNAMIC"
-    hvd.init()
-    torch.set_num_threads(1)
+    basics.init()
+    if torch_in_use():
+        torch_in_use().set_num_threads(1)
     yield
-    hvd.shutdown()
+    basics.shutdown()
 
 
 @pytest.fixture(autouse=True)
 def in_step(request):
     """Ranks begin each test together, with the same random numbers."""
-    if "several_ranks" in request.keywords and hvd.size() == 1:
+    if "several_ranks" in request.keywords and basics.size() == 1:
         pytest.skip("needs several ranks")
-    hvd.barrier()
-    torch.manual_seed(1234)
+    barrier()
+    if torch_in_use():
+        torch_in_use().manual_seed(1234)
     yield
 
 

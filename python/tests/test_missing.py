@@ -14,7 +14,6 @@ MISSING = {
     "horovod.tensorflow": "does not support TensorFlow; " + HERE,
     "horovod.tensorflow.keras": "does not support TensorFlow; " + HERE,
     "horovod.keras": "does not support Keras; " + HERE,
-    "horovod.mxnet": "does not support MXNet; " + HERE,
     "horovod.jax": "does not support JAX; " + HERE,
     "horovod.spark": "does not run on Spark; " + HERE,
     "horovod.spark.torch": "does not run on Spark; " + HERE,
@@ -44,10 +43,29 @@ def test_from_horovod_import_says_so_too():
             exec("from horovod import " + name)
 
 
-@pytest.mark.parametrize("module", ["tensorflow", "keras", "mxnet", "spark", "ray", "data"])
+@pytest.mark.parametrize("module", ["tensorflow", "keras", "spark", "ray", "data"])
 def test_who_asks_whether_it_is_there_is_told_no(module):
     assert importlib.util.find_spec("horovod." + module) is None
     assert not hasattr(horovod, module)
+
+
+@pytest.mark.parametrize(
+    "mxnet, text",
+    [
+        (None, "horovod.mxnet needs MXNet 1.9.1 (import of mxnet halted; None in sys.modules): "),
+        ("__version__ = '2.0.0'", "horovod.mxnet needs MXNet 1.9.1, this one is 2.0.0: "),
+        ("", "horovod.mxnet needs MXNet 1.9.1, this one is unknown: "),
+        ("import sys; sys.nonsense", "horovod.mxnet needs MXNet 1.9.1 (module 'sys' has no attribute 'nonsense'): "),
+    ],
+)
+def test_mxnet_is_missing_or_another_one(tmp_path, mxnet, text):
+    code = "import horovod.mxnet"
+    if mxnet is None:
+        code = "import sys; sys.modules['mxnet'] = None; " + code
+    else:
+        (tmp_path / "mxnet.py").write_text(mxnet)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == f"ImportError: {text}pip install mxnet==1.9.1 'numpy<1.24'"
 
 
 def test_other_modules_are_missing_as_ever():

@@ -8,7 +8,8 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 COMMANDS = re.findall(r"`horovodrun (.*)`", (REPOSITORY / "examples/README.md").read_text())
-ELSEWHERE = {"pytorch_lightning_mnist.py"}  # in lightning_test.py, which has Lightning
+# In lightning_test.py and python/tests/mxnet, which have Lightning and MXNet.
+ELSEWHERE = {"mxnet_digits.py", "pytorch_lightning_mnist.py"}
 
 # By script: what rank 0 prints, and from where on a number in it is good.
 EXPECTED = {

@@ -17,6 +17,8 @@ from horovod.common.basics import (  # noqa: F401
     nccl_built,
 )
 
+_FRAMEWORKS = ("mxnet", "torch")
+
 
 @contextlib.contextmanager
 def env(**variables: Optional[str]) -> Iterator[None]:
@@ -37,7 +39,10 @@ def env(**variables: Optional[str]) -> Iterator[None]:
 
 def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
     """Whether ``import horovod.<ext_base_name>`` works, for the frameworks of Horovod. `verbose` is not used."""
-    return ext_base_name == "torch" and importlib.util.find_spec("torch") is not None
+    if ext_base_name not in _FRAMEWORKS:
+        return False
+    spec = importlib.util.find_spec(ext_base_name)
+    return spec is not None and spec.origin is not None  # it has none for a mere folder of that name
 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
