@@ -44,7 +44,7 @@ set_stamp() {
 }
 
 # Puts a virtual environment, our binaries and the staged package in front of this process's paths.
-#   enter_environment debian|pip
+#   enter_environment VENV  (.dev/venv-VENV)
 enter_environment() {
   export VIRTUAL_ENV="$DEV/venv-$1"
   export PATH="$VIRTUAL_ENV/bin:$STAGE/horovod/bin:$PATH"
