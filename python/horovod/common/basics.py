@@ -13,7 +13,7 @@ from horovod.common import process_sets as _process_sets
 from horovod.common._built import *
 from horovod.common._process import *
 from horovod.common._process import is_deferred, is_homogeneous, join_world, process, take_move
-from horovod.common.exceptions import HorovodInternalError
+from horovod.common.exceptions import HorovodInternalError, translated
 
 __all__ = [
     *_built.__all__,
@@ -187,7 +187,8 @@ def _at_exit() -> None:
 def _caused_by_peer(error: Optional[BaseException]) -> bool:
     seen = set()
     while error is not None and id(error) not in seen:
-        if isinstance(error, HorovodInternalError) and error.caused_by_peer:
+        known = translated(error)
+        if known is not None and known.caused_by_peer:
             return True
         seen.add(id(error))
         error = error.__cause__ or error.__context__

@@ -1,6 +1,6 @@
 """Exceptions, and which status code of the runtime becomes which."""
 
-from typing import Optional
+from typing import Callable, Optional
 
 # Status codes of hvd_c_api.h that this package tells apart.
 CANCELLED = 1
@@ -88,6 +88,23 @@ class HorovodVersionMismatchError(ImportError):
         self.name = name
         self.version = version
         self.installed_version = installed_version
+
+
+_translations: list[Callable[[BaseException], Optional[HorovodInternalError]]] = []
+
+
+def register_translation(function: Callable[[BaseException], Optional[HorovodInternalError]]) -> None:
+    """Has `function` asked what the errors of a framework mean in which one of our operations may have
+    failed: it returns the error that it was, or None."""
+    _translations.append(function)
+
+
+def translated(error: BaseException) -> Optional[HorovodInternalError]:
+    """The error as one of Horovod's: itself, or what it means if a framework has raised it; None for any
+    other."""
+    if isinstance(error, HorovodInternalError):
+        return error
+    return next(filter(None, (function(error) for function in _translations)), None)
 
 
 def error_of_status(code: int, message: str) -> BaseException:

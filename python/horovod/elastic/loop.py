@@ -1,7 +1,9 @@
 """The loop that repeats a training function when the world changes."""
 
+import contextlib
 import functools
 import threading
+from collections.abc import Iterator
 from typing import Any, Callable
 
 from horovod import _ffi
@@ -14,6 +16,7 @@ from horovod.common.exceptions import (
     HorovodInternalError,
     HorovodRequestError,
     HostsUpdatedInterrupt,
+    translated,
 )
 from horovod.common.util import is_elastic
 from horovod.elastic import commits
@@ -101,21 +104,22 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
     lost = None
     while True:
         try:
-            if entering:
-                entering = False
-                _enter(state)
-            else:
-                _reset(reset)
-                state.on_reset()
-                if _must_sync(skip_sync):
-                    state._sync_in_loop()
-                skip_sync = False
-            _ffi.begin_training()
-            result = call()
-            # No rank leaves before all are done: if one fails, the others must continue with it from
-            # the last commit.
-            commits.end(commits.begin())
-            return result
+            with _translating():
+                if entering:
+                    entering = False
+                    _enter(state)
+                else:
+                    _reset(reset)
+                    state.on_reset()
+                    if _must_sync(skip_sync):
+                        state._sync_in_loop()
+                    skip_sync = False
+                _ffi.begin_training()
+                result = call()
+                # No rank leaves before all are done: if one fails, the others must continue with it
+                # from the last commit.
+                commits.end(commits.begin())
+                return result
         except HorovodRequestError:
             raise
         except _ResetFailed as failure:
@@ -129,6 +133,20 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
         except HostsUpdatedInterrupt as interrupt:
             skip_sync = interrupt.skip_sync
             _note_interruption(state, skip_sync)
+
+
+@contextlib.contextmanager
+def _translating() -> Iterator[None]:
+    """A context whose errors that a framework has raised in place of Horovod's are Horovod's."""
+    try:
+        yield
+    except HorovodInternalError:
+        raise
+    except Exception as error:
+        known = translated(error)
+        if known is None:
+            raise
+        raise known from error
 
 
 def _note_interruption(state: State, skip_sync: bool) -> None:

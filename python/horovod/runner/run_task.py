@@ -5,6 +5,7 @@ import os
 import sys
 
 from horovod.common import _tracebacks
+from horovod.common.exceptions import translated
 from horovod.runner import _handover
 from horovod.runner.common.util.env import get_env_rank_and_size
 
@@ -32,7 +33,7 @@ def main() -> None:
     try:
         result = _handover.pickled(call())
     except Exception as error:
-        worker.put_failure(_rank(), error, getattr(error, "caused_by_peer", False))
+        worker.put_failure(_rank(), error, getattr(translated(error), "caused_by_peer", False))
         if os.environ.get("HOROVOD_ELASTIC") == "1":
             raise  # the job may go on, and the caller never see it
         _end_with(error)

@@ -1,0 +1,28 @@
+"""Compression of gradients for the time of a reduction."""
+
+from typing import Any
+
+from horovod.common.compression import Compressor, NoneCompressor
+from horovod.tensorflow._library import tf
+
+__all__ = ["Compression", "Compressor", "FP16Compressor", "NoneCompressor"]
+
+
+class FP16Compressor(Compressor):
+    """Sends floating point tensors as float16."""
+
+    @staticmethod
+    def compress(tensor: Any) -> tuple[Any, Any]:
+        dtype = tensor.dtype
+        return (tf.cast(tensor, tf.float16) if dtype.is_floating else tensor), dtype
+
+    @staticmethod
+    def decompress(tensor: Any, ctx: Any) -> Any:
+        return tf.cast(tensor, ctx) if ctx.is_floating else tensor
+
+
+class Compression:
+    """The compressions that there are."""
+
+    none = NoneCompressor
+    fp16 = FP16Compressor

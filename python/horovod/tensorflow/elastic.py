@@ -1,0 +1,170 @@
+"""``hvd.elastic``: training that goes on when workers come and go."""
+
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+import numpy
+
+from horovod.elastic import handlers
+from horovod.elastic.loop import run
+from horovod.elastic.tensor_state import ObjectState, TensorState
+from horovod.elastic.trees import Trees
+from horovod.numpy import _arrays
+from horovod.tensorflow import errors  # noqa: F401  # has run() understand what operations raise
+from horovod.tensorflow._library import tf
+from horovod.tensorflow.util import variable_of
+
+__all__ = ["ObjectState", "TensorFlowKerasState", "TensorFlowState", "run"]
+
+_TREES = Trees(_arrays)
+
+
+class VariablesHandler(handlers.StateDictHandler):
+    """For an object with tf.Variables, which stay where they are: restore and sync assign to them.
+
+    Args:
+      value: the object.
+      variables: returns its variables, the same number in the same order on all ranks.
+      session: where their values are; None in eager execution.
+    """
+
+    trees = _TREES
+
+    def __init__(self, value: Any, variables: Callable[[Any], Sequence[Any]], session: Any = None) -> None:
+        self._variables_of = variables
+        self._session = session
+        super().__init__(value)
+
+    def state_dict(self) -> list[numpy.ndarray]:
+        variables = [variable_of(variable) for variable in self._variables_of(self.value)]
+        values = variables if self._session is None else self._session.run(variables)
+        return [_view(value) for value in values]
+
+    own_tensors = state_dict
+
+    def load(self, saved: Sequence[numpy.ndarray]) -> None:
+        # TensorFlow may keep the memory of an array, and overwrite it later.
+        self.take([array.copy() for array in saved])
+
+    def take(self, state: Sequence[numpy.ndarray]) -> None:
+        variables = [variable_of(variable) for variable in self._variables_of(self.value)]
+        if len(variables) != len(state):
+            kind = type(self.value).__name__
+            raise ValueError(f"{kind} has {len(variables)} variables, its saved state {len(state)}")
+        if self._session is None:
+            for variable, array in zip(variables, state):
+                variable.assign(array)
+        else:
+            initializers = [variable.initializer for variable in variables]
+            values = {each.inputs[1]: array for each, array in zip(initializers, state)}
+            self._session.run(initializers, values)
+
+
+def _view(value: Any) -> numpy.ndarray:
+    """A variable's values, without a copy if they are in host memory; not to be written to, as other
+    tensors may share them."""
+    view = numpy.asarray(value.read_value() if isinstance(value, tf.Variable) else value).view()
+    view.flags.writeable = False
+    return view
+
+
+class TensorFlowState(TensorState):
+    """State of a training: ``TensorFlowState([weights, bias], epoch=0, batch=0)``. The variables and all
+    other arguments are attributes of the state.
+
+    A save is a real copy in host memory; restore assigns exactly what the last save saw; sync gives
+    all ranks what rank 0 has now, all of it of the same moment, in few operations. For where commits
+    live, and for checkpoints, see :class:`horovod.torch.elastic.TorchState`.
+
+    Args:
+      variables: tf.Variables; by default the global variables of the graph. Their number, shapes
+        and types are the same on all ranks.
+      session: where their values are, in graphs of tf.compat.v1; by default the default session.
+      checkpoint_dir: the folder for checkpoints, made if there is none; None for none.
+      checkpoint_every: how many commits apart they are, at least.
+      kwargs: any further values, which are copied deeply.
+
+    Raises:
+      OSError: `checkpoint_dir` can't be made.
+      ValueError: `checkpoint_every` is not a positive number.
+    """
+
+    def __init__(
+        self,
+        variables: Optional[Sequence[Any]] = None,
+        session: Any = None,
+        checkpoint_dir: Optional[str] = None,
+        checkpoint_every: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        if not tf.executing_eagerly():
+            session = session or tf.compat.v1.get_default_session()
+        own = list(variables or tf.compat.v1.global_variables())
+
+        def handler_of(value: Any) -> Optional[handlers.StateHandler]:
+            return VariablesHandler(value, list, session) if value is own else None
+
+        super().__init__(_TREES, handler_of, checkpoint_dir, checkpoint_every, variables=own, **kwargs)
+        self.session = session
+
+
+class TensorFlowKerasState(TensorState):
+    """State of a Keras training: ``TensorFlowKerasState(model, optimizer, epoch=0, batch=0)``.
+    `model`, `optimizer` and all other arguments are attributes of the state. Otherwise as
+    :class:`TensorFlowState`.
+
+    Args:
+      model: a Keras model, built, so that its variables are there.
+      optimizer: a Keras optimizer, distributed or not; by default the one that the model is compiled
+        with. Its variables are made now, so that newcomers have them.
+      backend: of Keras, for its session in graphs of tf.compat.v1; else not used.
+      checkpoint_dir, checkpoint_every, kwargs: as in :class:`TensorFlowState`.
+
+    Raises ValueError if the model is not built, else as :class:`TensorFlowState`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any = None,
+        backend: Any = None,
+        checkpoint_dir: Optional[str] = None,
+        checkpoint_every: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        if not getattr(model, "built", True):
+            raise ValueError("Model must be built first. Run `model.build(input_shape)`.")
+        optimizer = optimizer or getattr(model, "optimizer", None)
+        session = None
+        if not tf.executing_eagerly():
+            session = backend.get_session() if backend else tf.compat.v1.get_default_session()
+        elif optimizer is not None:
+            _make_variables(optimizer, model)
+
+        def handler_of(value: Any) -> Optional[handlers.StateHandler]:
+            if value is model:
+                return VariablesHandler(value, _variables_of_model, session)
+            return VariablesHandler(value, variables_of_optimizer, session) if value is optimizer else None
+
+        if optimizer is not None:
+            kwargs["optimizer"] = optimizer
+        super().__init__(_TREES, handler_of, checkpoint_dir, checkpoint_every, model=model, **kwargs)
+        self.backend = backend
+
+
+def _variables_of_model(model: Any) -> Sequence[Any]:
+    variables: Sequence[Any] = model.variables
+    return variables
+
+
+def variables_of_optimizer(optimizer: Any) -> Sequence[Any]:
+    """All that a Keras optimizer has, of any Keras."""
+    variables = optimizer.variables
+    return list(variables() if callable(variables) else variables)
+
+
+def _make_variables(optimizer: Any, model: Any) -> None:
+    """Makes the slots of an optimizer that has not stepped yet."""
+    build = getattr(optimizer, "build", None) or getattr(optimizer, "_create_all_weights", None)
+    if build is not None:
+        build(model.trainable_variables)

@@ -1,0 +1,188 @@
+"""Tapes whose gradients are reduced over the ranks."""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from horovod.common.compression import Compressor
+from horovod.common.ops import Average
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.tensorflow._library import tf
+from horovod.tensorflow.compression import Compression
+from horovod.tensorflow.gradients import (
+    GradientReducer,
+    Groups,
+    LocalVariables,
+    Reduction,
+    check_groups,
+    check_predivide,
+)
+
+# Behind it in the bases there is tf.GradientTape, or the user's class.
+_Behind: Any = object
+
+
+class DistributedTapeMixin(_Behind):  # type: ignore[misc]
+    """What :func:`DistributedGradientTape` puts in front of a tape's class."""
+
+    _reducer: GradientReducer
+    _local: LocalVariables
+
+    def register_local_source(self, source: Any) -> None:
+        """Leaves the gradients of `source`, a variable that each rank has for itself, on this rank; see
+        `scale_local_gradients`."""
+        self._local.add(source)
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        use_generic_names: bool = False,
+        unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
+    ) -> Any:
+        """As in tf.GradientTape, and reduces the gradients.
+
+        Args:
+          target, sources, output_gradients, unconnected_gradients: as in tf.GradientTape.gradient.
+          use_generic_names: operations are called grad_0, grad_1, ... instead of after the gradients,
+            whose names may differ between ranks.
+
+        Returns gradients in the structure of `sources`, None for a source without one. A source must
+        have none on all ranks or on no rank.
+        """
+        grads = super().gradient(target, sources, output_gradients, unconnected_gradients)
+
+        def reduce(grads: list[Any], sources: list[Any]) -> list[Any]:
+            return self._reducer.reduce(grads, sources, use_generic_names)
+
+        reduced = self._local.reduce_others(tf.nest.flatten(grads), tf.nest.flatten(sources), reduce)
+        return tf.nest.pack_sequence_as(sources, reduced)
+
+    def get_local_and_global_gradients(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        use_generic_names: bool = False,
+    ) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+        """:meth:`gradient` as two lists of (source, gradient): of local sources, and of all others."""
+        grads = self.gradient(target, sources, output_gradients, use_generic_names)
+        pairs = list(zip(tf.nest.flatten(sources), tf.nest.flatten(grads)))
+        local = [pair for pair in pairs if pair[0] in self._local]
+        return local, [pair for pair in pairs if pair[0] not in self._local]
+
+    def jacobian(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises NotImplementedError."""
+        raise NotImplementedError(
+            "A DistributedGradientTape has no jacobian: ask the tf.GradientTape in it, and reduce."
+        )
+
+    batch_jacobian = jacobian
+
+
+def DistributedGradientTape(
+    gradtape: Any,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: type[Compressor] = Compression.none,
+    sparse_as_dense: bool = False,
+    op: int = Average,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Groups = None,
+    process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """Returns a tape with what `gradtape` has recorded, whose gradient() is reduced over the ranks.
+
+    Args:
+      gradtape: a tf.GradientTape.
+      device_dense, device_sparse: where to place operations, for dense tensors and tf.IndexedSlices.
+      compression: hvd.Compression.fp16 sends floating point gradients as float16.
+      sparse_as_dense: reduce tf.IndexedSlices as dense tensors.
+      op: Average, Sum, Adasum, Min, Max or Product.
+      gradient_predivide_factor: with Average, gradients are divided by this before the sum, and by
+        size / this after.
+      num_groups: deprecated; use `groups`.
+      groups: a number of groups to split the gradients into, or lists of variables; gradients of a
+        group are reduced together. Variables in no list have a group each.
+      process_set: the ranks whose gradients are put together; any other rank keeps its own.
+      scale_local_gradients: whether gradients of local sources are divided by the number of ranks.
+
+    Raises ValueError for bad arguments.
+    """
+    check_predivide(op, gradient_predivide_factor)
+    reduction = Reduction(
+        op=op,
+        device_dense=device_dense,
+        device_sparse=device_sparse,
+        compression=compression,
+        sparse_as_dense=sparse_as_dense,
+        predivide=gradient_predivide_factor,
+        groups=check_groups(num_groups, groups),
+        process_set=process_set,
+    )
+    if isinstance(gradtape, DistributedTapeMixin):
+        raise ValueError("The tape is a hvd.DistributedGradientTape already.")
+    own = type(gradtape)
+    tape: Any = object.__new__(type(own.__name__, (DistributedTapeMixin, own), {"__module__": __name__}))
+    vars(tape).update(vars(gradtape))
+    tape._recording = False  # who has begun to record ends it
+    tape._reducer = GradientReducer("DistributedGradientTape", reduction)
+    tape._local = LocalVariables(process_set, scale_local_gradients)
+    return tape
+
+
+def PartialDistributedGradientTape(
+    gradtape: Any,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: type[Compressor] = Compression.none,
+    sparse_as_dense: bool = False,
+    op: int = Average,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Groups = None,
+    process_set: ProcessSet = global_process_set,
+    local_layers: Any = None,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """:func:`DistributedGradientTape` that leaves the gradients of some layers on each rank.
+
+    Args:
+      local_layers: a Keras layer, or several, whose trainable weights are local sources.
+      All others are those of :func:`DistributedGradientTape`.
+
+    Raises ValueError for bad arguments.
+    """
+    layers = _layers(local_layers)
+    tape = DistributedGradientTape(
+        gradtape,
+        device_dense,
+        device_sparse,
+        compression,
+        sparse_as_dense,
+        op,
+        gradient_predivide_factor,
+        num_groups,
+        groups,
+        process_set,
+        scale_local_gradients,
+    )
+    for layer in layers:
+        for variable in layer.trainable_weights:
+            tape.register_local_source(variable)
+    return tape
+
+
+def _layers(value: Any) -> Sequence[Any]:
+    layers = [] if value is None else [value] if _is_layer(value) else list(value)
+    if not all(_is_layer(layer) for layer in layers):
+        raise ValueError("All local layers must be of tf.keras.layers.Layer type.")
+    return layers
+
+
+def _is_layer(value: Any) -> bool:
+    """Whether it is a layer of any Keras: there may be several, and none is imported for this."""
+    packages = ("keras", "tf_keras", "tensorflow")
+    return any(base.__name__ == "Layer" and base.__module__.split(".")[0] in packages for base in type(value).__mro__)

@@ -1,0 +1,107 @@
+"""DistributedOptimizer: an optimizer that reduces gradients over all ranks before it uses them."""
+
+import importlib
+from typing import Any, Optional
+
+from horovod.common.compression import Compressor
+from horovod.common.ops import Adasum, Average
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.tensorflow.adasum_optimizer import DistributedAdasumOptimizer
+from horovod.tensorflow.compression import Compression
+from horovod.tensorflow.gradients import Groups, Reduction, check_groups, check_predivide
+from horovod.tensorflow.optimizer_v1 import DistributedOptimizerV1, Optimizer, OptimizerAround
+
+
+def DistributedOptimizer(
+    optimizer: Any,
+    name: Optional[str] = None,
+    use_locking: bool = False,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: type[Compressor] = Compression.none,
+    sparse_as_dense: bool = False,
+    backward_passes_per_step: int = 1,
+    op: int = Average,
+    gradient_predivide_factor: float = 1.0,
+    average_aggregated_gradients: bool = False,
+    num_groups: int = 0,
+    groups: Groups = None,
+    process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """Returns an optimizer that reduces gradients over all ranks of the process set, then updates as
+    `optimizer` does.
+
+    Args:
+      optimizer: one of tf.compat.v1.train, whose gradients are reduced in compute_gradients; or
+        Keras's: see :func:`horovod.tensorflow.keras.DistributedOptimizer`.
+      name: of the optimizer, and the scope of its operations.
+      use_locking: as in tf.compat.v1.train.Optimizer.
+      device_dense, device_sparse: where to place operations, for dense tensors and tf.IndexedSlices.
+      compression: hvd.Compression.fp16 sends floating point gradients as float16.
+      sparse_as_dense: reduce tf.IndexedSlices as dense tensors.
+      backward_passes_per_step: gradients of so many steps are summed up on each rank, then reduced
+        and applied.
+      op: Average, Sum or another reduction. With Adasum, for optimizers of tf.compat.v1 only, the
+        change that local steps make to the variables is reduced instead of the gradients.
+      gradient_predivide_factor: with Average, gradients are divided by this before the sum, and by
+        size / this after.
+      average_aggregated_gradients: divide sums of several passes by their number.
+      num_groups: deprecated; use `groups`.
+      groups: a number of groups to split the gradients into, or lists of variables; gradients of a
+        group are reduced together. Variables in no list have a group each.
+      process_set: the ranks whose gradients are put together; on any other rank the optimizer is a
+        local one.
+      scale_local_gradients: whether gradients of variables given to register_local_var are divided
+        by the number of ranks.
+
+    Raises ValueError for bad arguments.
+    """
+    check_predivide(op, gradient_predivide_factor)
+    if op == Adasum and average_aggregated_gradients:
+        raise ValueError("Adasum does not support average_aggregated_gradients == True")
+    if backward_passes_per_step <= 0:
+        raise ValueError("backward_passes_per_step must be > 0")
+    groups = check_groups(num_groups, groups)
+    if not isinstance(optimizer, Optimizer):
+        if op == Adasum:
+            raise ValueError("op == Adasum is not supported yet with Keras")
+        # Not before it is needed: it imports Keras.
+        return importlib.import_module("horovod.tensorflow.keras").DistributedOptimizer(
+            optimizer=optimizer,
+            name=name,
+            device_dense=device_dense,
+            device_sparse=device_sparse,
+            compression=compression,
+            sparse_as_dense=sparse_as_dense,
+            gradient_predivide_factor=gradient_predivide_factor,
+            op=op,
+            backward_passes_per_step=backward_passes_per_step,
+            average_aggregated_gradients=average_aggregated_gradients,
+            groups=groups,
+            process_set=process_set,
+            scale_local_gradients=scale_local_gradients,
+        )
+    if isinstance(optimizer, OptimizerAround):
+        raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
+    reduction = Reduction(
+        op=op,
+        device_dense=device_dense,
+        device_sparse=device_sparse,
+        compression=compression,
+        sparse_as_dense=sparse_as_dense,
+        predivide=gradient_predivide_factor,
+        groups=groups,
+        process_set=process_set,
+    )
+    if op == Adasum:
+        return DistributedAdasumOptimizer(optimizer, name, use_locking, reduction, backward_passes_per_step)
+    return DistributedOptimizerV1(
+        optimizer,
+        name,
+        use_locking,
+        reduction,
+        backward_passes_per_step,
+        average_aggregated_gradients,
+        scale_local_gradients,
+    )

@@ -1,0 +1,213 @@
+"""Reductions with compression, and of tf.IndexedSlices."""
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from horovod.common.compression import Compressor
+from horovod.common.ops import Adasum, Average, Sum
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.util import get_average_backwards_compatibility_fun
+from horovod.tensorflow._library import tf
+from horovod.tensorflow.compression import Compression
+from horovod.tensorflow.mpi_ops import (
+    _allreduce,
+    _grouped_allreduce,
+    _grouped_reducescatter,
+    _reducescatter,
+    grouped_allgather,
+)
+from horovod.tensorflow.util import on_device, size_of
+
+__all__ = [
+    "allreduce",
+    "grouped_allreduce",
+    "grouped_reducescatter",
+    "handle_average_backwards_compatibility",
+    "reducescatter",
+]
+
+_SPARSE_ADASUM = (
+    "The Adasum reduction does not currently support sparse tensors. As a workaround please pass "
+    "sparse_as_dense=True to DistributedOptimizer"
+)
+
+handle_average_backwards_compatibility = get_average_backwards_compatibility_fun()
+
+
+def _reduction(op: Optional[int], average: Optional[bool]) -> int:
+    return handle_average_backwards_compatibility(op, average)
+
+
+def _check_sparse(op: int, prescale_factor: float, postscale_factor: float) -> None:
+    if op == Adasum:
+        raise NotImplementedError(_SPARSE_ADASUM)
+    if op not in (Sum, Average):
+        raise NotImplementedError("Only Sum and Average ops are supported with tf.IndexedSlices")
+    if prescale_factor != 1.0 or postscale_factor != 1.0:
+        raise NotImplementedError("Pre/postscale_factor are not supported with tf.IndexedSlices")
+
+
+def _reduced_slices(
+    slices: Sequence[Any], op: int, name: Optional[str], ignore_name_scope: bool, process_set: ProcessSet
+) -> list[Any]:
+    """The slices of all ranks, one after another: their sum, as the same index may come again. For the
+    average, values are divided by the number of ranks."""
+    tensors = [each.values for each in slices] + [each.indices for each in slices]
+    name = None if name is None else name + "_slices"
+    gathered = grouped_allgather(tensors, name, ignore_name_scope, process_set)
+    values, indices = gathered[: len(slices)], gathered[len(slices) :]
+    if op == Average:
+        values = [value / size_of(process_set, value.dtype) for value in values]
+    return [
+        tf.IndexedSlices(value, index, dense_shape=each.dense_shape)
+        for value, index, each in zip(values, indices, slices)
+    ]
+
+
+def allreduce(
+    tensor: Any,
+    average: Optional[bool] = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: type[Compressor] = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+) -> Any:
+    """Reduces the ranks' tensors.
+
+    Args:
+      tensor: of the same shape and type on all ranks; or tf.IndexedSlices, of which all ranks' are
+        gathered, so that their values are summed up where the result is used.
+      average: deprecated; use `op`.
+      device_dense, device_sparse: where to place operations, for dense tensors and IndexedSlices.
+      compression: hvd.Compression.fp16 sends floating point tensors as float16.
+      op: Average (the default), Sum, Adasum, Min, Max or Product. An average of integers is rounded
+        towards zero.
+      prescale_factor, postscale_factor: multiply the tensor before and after the reduction.
+      name: of the operation, the same on all ranks.
+      process_set: the ranks that take part.
+      ignore_name_scope: whether TensorFlow's name scopes are no part of the name.
+
+    Returns a tensor of the same shape and type, or tf.IndexedSlices.
+
+    Raises:
+      NotImplementedError: another `op` than Sum or Average, or a factor, for tf.IndexedSlices.
+      ValueError: both `op` and `average`, or an unknown `op`.
+      Otherwise as all operations: see :mod:`horovod.tensorflow.mpi_ops`.
+    """
+    op = _reduction(op, average)
+    if isinstance(tensor, tf.IndexedSlices):
+        _check_sparse(op, prescale_factor, postscale_factor)
+        with on_device(device_sparse):
+            return _reduced_slices([tensor], op, name, ignore_name_scope, process_set)[0]
+    with on_device(device_dense):
+        compressed, context = compression.compress(tf.convert_to_tensor(tensor))
+        scales = prescale_factor, postscale_factor
+        reduced = _allreduce(compressed, name, op, *scales, ignore_name_scope, process_set)
+        return compression.decompress(reduced, context)
+
+
+def grouped_allreduce(
+    tensors: Sequence[Any],
+    average: Optional[bool] = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: type[Compressor] = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+    name: Optional[str] = None,
+) -> Sequence[Any]:
+    """:func:`allreduce` of several tensors and tf.IndexedSlices that become ready together; returns
+    the list of results."""
+    if not tensors:
+        return tensors
+    op = _reduction(op, average)
+    results = list(tensors)
+    sparse = [i for i, tensor in enumerate(results) if isinstance(tensor, tf.IndexedSlices)]
+    dense = [i for i, tensor in enumerate(results) if not isinstance(tensor, tf.IndexedSlices)]
+    if sparse:
+        _check_sparse(op, prescale_factor, postscale_factor)
+        with on_device(device_sparse):
+            slices = [results[i] for i in sparse]
+            _put(results, sparse, _reduced_slices(slices, op, name, ignore_name_scope, process_set))
+    if dense:
+        with on_device(device_dense):
+            compressed, contexts = _compressed([results[i] for i in dense], compression)
+            scales = prescale_factor, postscale_factor
+            reduced = _grouped_allreduce(compressed, name, op, *scales, ignore_name_scope, process_set)
+            _put(results, dense, _decompressed(reduced, contexts, compression))
+    return results
+
+
+def _put(results: list[Any], places: Sequence[int], values: Sequence[Any]) -> None:
+    for place, value in zip(places, values):
+        results[place] = value
+
+
+def _compressed(tensors: Sequence[Any], compression: type[Compressor]) -> tuple[list[Any], list[Any]]:
+    pairs = [compression.compress(tf.convert_to_tensor(tensor)) for tensor in tensors]
+    return [tensor for tensor, _ in pairs], [context for _, context in pairs]
+
+
+def _decompressed(tensors: Sequence[Any], contexts: Sequence[Any], compression: type[Compressor]) -> list[Any]:
+    return [compression.decompress(tensor, context) for tensor, context in zip(tensors, contexts)]
+
+
+def reducescatter(
+    tensor: Any,
+    device_dense: str = "",
+    compression: type[Compressor] = Compression.none,
+    op: int = Average,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Any:
+    """Reduces the ranks' tensors and returns this rank's rows of the result. They are distributed
+    evenly; the first ``rows % size`` ranks get one more. Arguments as for :func:`allreduce`; `tensor`
+    has at least one dimension."""
+    with on_device(device_dense):
+        compressed, context = compression.compress(tf.convert_to_tensor(tensor))
+        reduced = _reducescatter(
+            compressed,
+            name=name,
+            op=op,
+            ignore_name_scope=ignore_name_scope,
+            process_set=process_set,
+            prescale_factor=prescale_factor,
+            postscale_factor=postscale_factor,
+        )
+        return compression.decompress(reduced, context)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[Any],
+    device_dense: str = "",
+    compression: type[Compressor] = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Sequence[Any]:
+    """:func:`reducescatter` of several tensors that become ready together; returns the list of
+    results."""
+    if not tensors:
+        return tensors
+    with on_device(device_dense):
+        compressed, contexts = _compressed(tensors, compression)
+        reduced = _grouped_reducescatter(
+            compressed,
+            op=op,
+            process_set=process_set,
+            prescale_factor=prescale_factor,
+            postscale_factor=postscale_factor,
+        )
+        return _decompressed(reduced, contexts, compression)

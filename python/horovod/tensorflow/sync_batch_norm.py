@@ -1,0 +1,66 @@
+"""Batch normalization whose statistics are those of all ranks' batches together."""
+
+import inspect
+from typing import Any, Optional
+
+from horovod.common.basics import size
+from horovod.common.ops import Sum
+from horovod.common.util import is_elastic
+from horovod.tensorflow._library import tf
+from horovod.tensorflow.mpi_ops import _allreduce
+
+_BatchNormalization: Any = tf.keras.layers.BatchNormalization
+_MOMENTS = inspect.signature(_BatchNormalization._moments)
+_IS_KERAS_2 = "reduction_axes" in _MOMENTS.parameters  # Keras 3 has the axes in an attribute
+
+
+class SyncBatchNormalization(_BatchNormalization):  # type: ignore[misc]  # Keras is Any here
+    """Batch normalization over the joined batch of all ranks, for batches that are small on each.
+
+    In training, mean and variance are those of all ranks' inputs, of which there may be different
+    numbers; evaluation communicates nothing. Statistics of half precision inputs are computed in
+    float32. Of tf.keras: Keras 2 or 3.
+
+    Args:
+      fused: False; there is no fused kernel for it.
+      kwargs: those of tf.keras.layers.BatchNormalization.
+
+    Raises ValueError for fused=True.
+    """
+
+    def __init__(self, fused: Optional[bool] = False, **kwargs: Any) -> None:
+        if fused in (True, None):
+            raise ValueError("SyncBatchNormalization does not support fused=True.")
+        if _IS_KERAS_2:
+            kwargs["fused"] = False
+        super().__init__(**kwargs)
+
+    def _moments(self, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        given = _MOMENTS.bind(self, inputs, *args, **kwargs).arguments
+        axes = given["reduction_axes"] if _IS_KERAS_2 else self._reduction_axes
+        mean, variance = _moments_of_all(inputs, axes, given.get("mask"))
+        if given.get("keep_dims", False):
+            return mean, variance
+        return tf.squeeze(mean, axes), tf.squeeze(variance, axes)
+
+
+def _moments_of_all(inputs: Any, axes: Any, mask: Any) -> tuple[Any, Any]:
+    """Mean and variance of all ranks' inputs, along `axes`, whose dimensions are kept. `mask` leaves
+    out what is False, it has all dimensions but the last."""
+    values = tf.cast(inputs, tf.float64 if inputs.dtype == tf.float64 else tf.float32)
+    counted = tf.ones_like(values)
+    if mask is not None:
+        counted *= tf.cast(tf.expand_dims(mask, -1), values.dtype)
+    count, total = _sums([counted, values * counted], axes)
+    mean = total / count
+    # Of the deviations, not of the squares: exact also where the mean is large beside them.
+    (deviation,) = _sums([tf.square(values - mean) * counted], axes)
+    return tf.cast(mean, inputs.dtype), tf.cast(deviation / count, inputs.dtype)
+
+
+def _sums(values: list[Any], axes: Any) -> Any:
+    """The sums along `axes` over all ranks."""
+    own = [tf.reduce_sum(value, axes, keepdims=True) for value in values]
+    if size() == 1 and not is_elastic():
+        return own
+    return tf.unstack(_allreduce(tf.stack(own), op=Sum), len(values))

@@ -1,0 +1,33 @@
+"""What the other modules share."""
+
+import contextlib
+from typing import Any
+
+from horovod.common import process_sets
+from horovod.common.process_sets import ProcessSet
+from horovod.common.util import is_elastic
+from horovod.tensorflow._library import tf
+from horovod.tensorflow._queries import size_op
+
+
+def _executing_eagerly() -> bool:
+    """Whether operations run at once; not so in a graph, or within a tf.function."""
+    return bool(tf.executing_eagerly())
+
+
+def on_device(device: str) -> Any:
+    """A context whose operations are placed on `device`; "" leaves that to TensorFlow."""
+    return tf.device(device) if device else contextlib.nullcontext()
+
+
+def size_of(process_set: ProcessSet, dtype: Any) -> Any:
+    """The number of the set's ranks as a number of that type. In an elastic job it is asked for each
+    time: what was traced outlives changes of the size."""
+    process_set_id = process_sets.check(process_set)
+    return tf.cast(size_op(process_set_id) if is_elastic() else process_set.size(), dtype)
+
+
+def variable_of(variable: Any) -> Any:
+    """The tf.Variable of a Keras 3 variable; anything else as it is."""
+    value = getattr(variable, "value", None)
+    return value if isinstance(value, tf.Variable) else variable
