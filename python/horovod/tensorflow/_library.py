@@ -4,9 +4,11 @@ on."""
 import ctypes
 import os
 import re
-from typing import Any
+from typing import Any, Callable, TypeVar, cast
 
 from horovod import _ffi
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _OLDEST = (2, 13)
 _STATEFUL = "MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS"
@@ -72,3 +74,9 @@ def missing_for_xla() -> str:
     """What TensorFlow lacks for operations in programs that XLA has compiled; "" if nothing."""
     text: bytes = _library.hvd_tensorflow_use_xla()
     return text.decode()
+
+
+def not_converted(function: Function) -> Function:
+    """Decorates what is called by functions of users: AutoGraph, which rewrites those, leaves it alone.
+    So tracing is quicker, and errors are raised as they are."""
+    return cast(Function, tf.autograph.experimental.do_not_convert(function))

@@ -4,7 +4,7 @@ from typing import Any, Optional
 
 from horovod.common import process_sets
 from horovod.common.util import is_elastic
-from horovod.tensorflow._library import tf
+from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.gradients import GradientReducer, Reduction
 from horovod.tensorflow.optimizer_v1 import Optimizer, OptimizerAround
 
@@ -28,6 +28,7 @@ class DistributedAdasumOptimizer(OptimizerAround):
         self._passes = backward_passes_per_step
         self._counter: Any = None  # of steps since the last reduction
 
+    @not_converted
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
         """As in tf.compat.v1.train.Optimizer, and puts the ranks' steps together."""
         pairs = list(grads_and_vars)

@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional
 
 from horovod.common import objects
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.tensorflow._library import tf
+from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.mpi_ops import broadcast_
 from horovod.tensorflow.util import variable_of
 
@@ -20,6 +20,7 @@ __all__ = [
 _CARRIED_AS = {"uint32": tf.int32, "uint64": tf.int64, "complex64": tf.int64}
 
 
+@not_converted
 def broadcast_variables(
     variables: Iterable[Any], root_rank: int, process_set: ProcessSet = global_process_set, inplace: bool = False
 ) -> Any:

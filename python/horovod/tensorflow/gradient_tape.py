@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 from horovod.common.compression import Compressor
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.tensorflow._library import tf
+from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.compression import Compression
 from horovod.tensorflow.gradients import (
     GradientReducer,
@@ -32,6 +32,7 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
         `scale_local_gradients`."""
         self._local.add(source)
 
+    @not_converted
     def gradient(
         self,
         target: Any,
@@ -58,6 +59,7 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
         reduced = self._local.reduce_others(tf.nest.flatten(grads), tf.nest.flatten(sources), reduce)
         return tf.nest.pack_sequence_as(sources, reduced)
 
+    @not_converted
     def get_local_and_global_gradients(
         self,
         target: Any,
@@ -80,6 +82,7 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
     batch_jacobian = jacobian
 
 
+@not_converted
 def DistributedGradientTape(
     gradtape: Any,
     device_dense: str = "",
@@ -133,6 +136,7 @@ def DistributedGradientTape(
     return tape
 
 
+@not_converted
 def PartialDistributedGradientTape(
     gradtape: Any,
     device_dense: str = "",

@@ -20,7 +20,7 @@ from horovod.common.collective_kinds import check_reduction
 from horovod.common.ops import Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow import _xla
-from horovod.tensorflow._library import functions, tf
+from horovod.tensorflow._library import functions, not_converted, tf
 
 __all__ = ["allgather", "alltoall", "broadcast", "broadcast_", "grouped_allgather", "join"]
 
@@ -84,6 +84,7 @@ def _reduce_group(
     return _reduce(inputs, full, op, prescale_factor, postscale_factor, process_set_id)
 
 
+@not_converted
 def _allreduce(
     tensor: Any,
     name: Name = None,
@@ -98,6 +99,7 @@ def _allreduce(
     return _reduce_group([tensor], name, op, *scales, ignore_name_scope, process_set, grouped=False)[0]
 
 
+@not_converted
 def _grouped_allreduce(
     tensors: Sequence[Any],
     name: Name = None,
@@ -112,6 +114,7 @@ def _grouped_allreduce(
     return _reduce_group(tensors, name, op, *scales, ignore_name_scope, process_set, grouped=True)
 
 
+@not_converted
 def allgather(
     tensor: Any,
     name: Name = None,
@@ -122,6 +125,7 @@ def allgather(
     return _gather([tensor], name, ignore_name_scope, process_set, grouped=False)[0]
 
 
+@not_converted
 def grouped_allgather(
     tensors: Sequence[Any],
     name: Name = None,
@@ -173,6 +177,7 @@ def _broadcast_group(
     return _send(inputs, full, root_rank, process_set_id)
 
 
+@not_converted
 def broadcast(
     tensor: Any,
     root_rank: int,
@@ -185,6 +190,7 @@ def broadcast(
     return _broadcast_group([tensor], root_rank, name, ignore_name_scope, process_set, grouped=False)[0]
 
 
+@not_converted
 def broadcast_(
     variables: Sequence[Any],
     root_rank: int,
@@ -198,6 +204,7 @@ def broadcast_(
     return [variable.assign(value) for variable, value in zip(variables, received)]
 
 
+@not_converted
 def alltoall(
     tensor: Any,
     splits: Any = None,
@@ -217,6 +224,7 @@ def alltoall(
     return rows if splits is None else (rows, received)
 
 
+@not_converted
 def _reducescatter(
     tensor: Any,
     name: Name = None,
@@ -232,6 +240,7 @@ def _reducescatter(
     return _scatter([tensor], name, op, *scales, ignore_name_scope, process_set, grouped=False)[0]
 
 
+@not_converted
 def _grouped_reducescatter(
     tensors: Sequence[Any],
     name: Name = None,
@@ -274,6 +283,7 @@ def _scatter(
     )
 
 
+@not_converted
 def join() -> Any:
     """Takes part in the others' allreduces with zeros until all ranks have called it. Returns the last
     rank to do so, an int32."""

@@ -3,7 +3,7 @@
 from typing import Any, Optional
 
 from horovod.common.basics import rank
-from horovod.tensorflow._library import tf
+from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.gradient_aggregation import LocalGradientAggregationHelper
 from horovod.tensorflow.gradients import GradientReducer, LocalVariables, Reduction
 
@@ -17,11 +17,13 @@ class OptimizerAround(Optimizer):  # type: ignore[misc]  # TensorFlow is Any her
         super().__init__(name=name, use_locking=use_locking)
         self._optimizer = optimizer
 
+    @not_converted
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         """As in tf.compat.v1.train.Optimizer."""
         pairs: list[tuple[Any, Any]] = self._optimizer.compute_gradients(*args, **kwargs)
         return pairs
 
+    @not_converted
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
         """As in tf.compat.v1.train.Optimizer."""
         return self._optimizer.apply_gradients(grads_and_vars, global_step=global_step, name=name)
@@ -80,6 +82,7 @@ class DistributedOptimizerV1(OptimizerAround):
         `scale_local_gradients`."""
         (self._aggregation or self)._local.add(var)
 
+    @not_converted
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         """As in tf.compat.v1.train.Optimizer, and reduces the gradients."""
         pairs = super().compute_gradients(*args, **kwargs)
@@ -90,6 +93,7 @@ class DistributedOptimizerV1(OptimizerAround):
             grads = self._local.reduce_others(grads, variables, self._reducer.reduce)
         return list(zip(grads, variables))
 
+    @not_converted
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
         """As in tf.compat.v1.train.Optimizer; of `backward_passes_per_step` runs the last updates the
         variables."""

@@ -7,7 +7,7 @@ from horovod.common.compression import Compressor
 from horovod.common.ops import Adasum, Average, Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import get_average_backwards_compatibility_fun
-from horovod.tensorflow._library import tf
+from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.compression import Compression
 from horovod.tensorflow.mpi_ops import (
     _allreduce,
@@ -64,6 +64,7 @@ def _reduced_slices(
     ]
 
 
+@not_converted
 def allreduce(
     tensor: Any,
     average: Optional[bool] = None,
@@ -111,6 +112,7 @@ def allreduce(
         return compression.decompress(reduced, context)
 
 
+@not_converted
 def grouped_allreduce(
     tensors: Sequence[Any],
     average: Optional[bool] = None,
@@ -160,6 +162,7 @@ def _decompressed(tensors: Sequence[Any], contexts: Sequence[Any], compression: 
     return [compression.decompress(tensor, context) for tensor, context in zip(tensors, contexts)]
 
 
+@not_converted
 def reducescatter(
     tensor: Any,
     device_dense: str = "",
@@ -188,6 +191,7 @@ def reducescatter(
         return compression.decompress(reduced, context)
 
 
+@not_converted
 def grouped_reducescatter(
     tensors: Sequence[Any],
     device_dense: str = "",

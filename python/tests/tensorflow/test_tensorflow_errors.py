@@ -1,0 +1,114 @@
+"""What goes wrong, on all ranks alike, and that the world goes on. On any number of ranks."""
+
+import numpy
+import pytest
+import tensorflow as tf
+
+import horovod.tensorflow as hvd
+from horovod.common.exceptions import HorovodInternalError, HorovodRequestError, translated
+from tf_modes import MODES, NOT_COMPILED, assert_same, mine, reduced, run
+
+
+def assert_usable(mode="eager"):
+    total = run(mode, lambda tensor: hvd.allreduce(tensor, op=hvd.Sum, name="usable"), mine((2,)))
+    assert_same(total, reduced("Sum", (2,)))
+
+
+def shaped():
+    return numpy.ones((2, 3 + hvd.rank()), "float32")
+
+
+def of_other_rank():
+    return numpy.ones((6,) if hvd.rank() == 0 else (2, 3), "float32")
+
+
+def typed():
+    return numpy.ones((2 * hvd.size(), 3), "int32" if hvd.rank() % 2 else "float32")
+
+
+MISMATCHES = {
+    "allreduce of other shapes": (hvd.allreduce, shaped),
+    "allreduce of other ranks": (hvd.allreduce, of_other_rank),
+    "allreduce of other types": (hvd.allreduce, typed),
+    "allreduce by other reductions": (lambda x: hvd.allreduce(x, op=[hvd.Sum, hvd.Max][hvd.rank() % 2]), lambda: mine((3,))),
+    "one of a group": (lambda x: hvd.grouped_allreduce([tf.ones(3), x]), shaped),
+    "allgather of other shapes": (hvd.allgather, shaped),
+    "allgather of other types": (hvd.allgather, typed),
+    "grouped allgather": (lambda x: hvd.grouped_allgather([tf.ones(3), x]), shaped),
+    "broadcast of other shapes": (lambda x: hvd.broadcast(x, 0), shaped),
+    "broadcast of other types": (lambda x: hvd.broadcast(x, 0), typed),
+    "broadcast from other roots": (lambda x: hvd.broadcast(x, hvd.rank()), lambda: mine((3,))),
+    "alltoall of other shapes": (lambda x: hvd.alltoall(x, [0] * hvd.size()), shaped),
+    "alltoall of other types": (hvd.alltoall, typed),
+    "reducescatter of other shapes": (hvd.reducescatter, shaped),
+    "reducescatter of other ranks": (hvd.reducescatter, of_other_rank),
+    "reducescatter of other types": (hvd.reducescatter, typed),
+}
+
+
+@pytest.mark.several_ranks
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_mismatch_is_an_error_on_all_ranks_and_the_world_goes_on(case):
+    operation, make = MISMATCHES[case]
+    for mode in NOT_COMPILED:
+        with pytest.raises(tf.errors.OpError, match="HorovodRequestError: ") as caught:
+            run(mode, operation, make())
+        error = translated(caught.value)
+        assert type(error) is HorovodRequestError and "\n" not in str(error) and "[Op:" not in str(error)
+        assert_usable(mode)
+
+
+@pytest.mark.several_ranks
+@pytest.mark.parametrize("case", ["allreduce of other shapes", "broadcast of other types"])
+def test_mismatch_in_a_compiled_function(case):
+    operation, make = MISMATCHES[case]
+    with pytest.raises(tf.errors.OpError, match="HorovodRequestError: ") as caught:
+        run("xla", operation, make())
+    assert type(translated(caught.value)) is HorovodRequestError
+    assert_usable("xla")
+
+
+@pytest.mark.parametrize("mode", NOT_COMPILED)
+def test_bad_splits_and_scalars(mode):
+    size = hvd.size()
+    refused = (tf.errors.OpError, ValueError)
+    with pytest.raises(refused):
+        run(mode, lambda x: hvd.alltoall(x, [1] * (size + 1)), numpy.ones((size + 1, 2), "float32"))
+    with pytest.raises(refused):
+        run(mode, lambda x: hvd.alltoall(x, [1] * size), numpy.ones((size - 1, 2), "float32"))
+    if size > 1:
+        with pytest.raises(refused):
+            run(mode, hvd.alltoall, numpy.ones((size + 1, 2), "float32"))
+    for scalar in (hvd.allgather, hvd.reducescatter, lambda x: hvd.grouped_reducescatter([tf.ones((2, 1)), x])):
+        with pytest.raises(refused):
+            run(mode, scalar, numpy.float32(3))
+    assert_usable(mode)
+
+
+@pytest.mark.parametrize("root", [-1, 99])
+def test_root_that_is_no_rank(root):
+    for mode in MODES:
+        with pytest.raises((tf.errors.OpError, ValueError)):
+            run(mode, lambda x: hvd.broadcast(x, root), mine((2,)))
+    assert_usable()
+
+
+def test_operations_before_init(monkeypatch):
+    hvd.shutdown()
+    try:
+        for mode in ("eager", "function"):
+            with pytest.raises((tf.errors.OpError, HorovodInternalError)) as caught:
+                run(mode, hvd.allreduce, numpy.ones(2, "float32"))
+            assert type(translated(caught.value)) is HorovodInternalError
+            assert "has not been initialized" in str(caught.value)
+    finally:
+        hvd.init()
+    assert_usable("function")
+
+
+def test_only_errors_of_ours_are_translated():
+    assert translated(ValueError("HorovodInternalError: no")) is None
+    assert translated(tf.errors.UnknownError(None, None, "HorovodAllreduce")) is None
+    lost = tf.errors.AbortedError(None, None, "in f\nHorovodInternalError: rank 1 left\n\t [[{{node x}}]] [Op:__inference_f]")
+    error = translated(lost)
+    assert str(error) == "rank 1 left" and error.code == 10 and error.caused_by_peer
