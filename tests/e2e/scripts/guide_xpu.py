@@ -1,10 +1,14 @@
 """The script of the guide for Intel's XPU devices, its gaps filled, on CPU tensors where there is no such device."""
 
 import argparse
+import contextlib
 
 import torch
 import torch.nn.functional as F
 import torch.optim as optim
+
+with contextlib.suppress(ImportError):  # torch 2.5 and later have the device without it
+    import intel_extension_for_pytorch  # noqa: F401
 
 import digits
 import horovod.torch as hvd
@@ -45,6 +49,7 @@ optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_par
 
 # Broadcast parameters from rank 0 to all other processes.
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
 for epoch in range(args.epochs):
     for batch_idx, (data, target) in enumerate(train_loader):
@@ -59,4 +64,4 @@ for epoch in range(args.epochs):
 
 images, labels = test_dataset.tensors
 accuracy = (model(images.to(device)).argmax(dim=1).cpu() == labels).float().mean()
-print(f"rank {hvd.rank()} of {hvd.size()}: accuracy {accuracy:.3f}")
+print(f"rank {hvd.rank()} of {hvd.size()}: accuracy {accuracy:.3f} on {next(model.parameters()).device}")
