@@ -47,11 +47,13 @@ std::string FindRuntimeLibrary(const char* path) {
 
 const RuntimeLibrary* Runtime() { return found.load(); }
 
-std::string ErrorText(int32_t status) {
+std::string ErrorText(int32_t status) { return ErrorText(status, Runtime()->last_error()); }
+
+std::string ErrorText(int32_t status, const std::string& text) {
   const bool world_goes_on = status == HVD_INVALID_ARGUMENT || status == HVD_UNIMPLEMENTED ||
                              status == HVD_ALREADY_EXISTS || status == HVD_NOT_FOUND;
-  return std::string(world_goes_on ? "HorovodRequestError: " : "HorovodInternalError: ") +
-         Runtime()->last_error();
+  return std::string(world_goes_on ? "HorovodRequestError: " : "HorovodInternalError: ") + text +
+         " (code " + std::to_string(status) + ")";
 }
 
 }  // namespace hvd::frameworks

@@ -30,9 +30,11 @@ std::string FindRuntimeLibrary(const char* path);
 // What FindRuntimeLibrary has found; nullptr before.
 const RuntimeLibrary* Runtime();
 
-// The text for a status code, of this thread's last call of the runtime. It begins with
-// "HorovodRequestError: " if the world goes on, else with "HorovodInternalError: ".
+// What the framework's exception says of a status code: "HorovodInternalError: text (code 10)", or
+// with HorovodRequestError if the world goes on. horovod.common.exceptions reads it there. The text
+// is that of this thread's last call of the runtime, unless one is given.
 std::string ErrorText(int32_t status);
+std::string ErrorText(int32_t status, const std::string& text);
 
 }  // namespace hvd::frameworks
 

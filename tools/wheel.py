@@ -29,7 +29,7 @@ ROOT = Path(__file__).absolute().parent.parent  # Bazel's sandbox, where it is a
 GLIBC = (2, 36)
 TAG = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
 PROGRAMS = ("horovodrun", "horovod-agent", "horovod-rendezvousd")
-LIBRARIES = ("libhvd.so", "libhvd_tensorflow.so")
+LIBRARIES = ("libhvd.so", "libhvd_jax.so", "libhvd_tensorflow.so")
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 
 # Of glibc, the C++ runtime and the kernel.

@@ -1,0 +1,141 @@
+#include "frameworks/jax/collective_call.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+namespace hvd::frameworks::jax {
+namespace {
+
+struct Type {
+  XlaType xla;
+  int32_t hvd;
+  size_t bytes;
+};
+
+constexpr Type kTypes[] = {
+    {XlaType::kPred, HVD_BOOL, 1},    {XlaType::kS8, HVD_INT8, 1},      {XlaType::kS16, HVD_INT16, 2},
+    {XlaType::kS32, HVD_INT32, 4},    {XlaType::kS64, HVD_INT64, 8},    {XlaType::kU8, HVD_UINT8, 1},
+    {XlaType::kF16, HVD_FLOAT16, 2},  {XlaType::kBf16, HVD_BFLOAT16, 2}, {XlaType::kF32, HVD_FLOAT32, 4},
+    {XlaType::kF64, HVD_FLOAT64, 8},
+};
+
+const Type* Find(XlaType type) {
+  const auto* const found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                         [&](const Type& each) { return each.xla == type; });
+  return found == std::end(kTypes) ? nullptr : found;
+}
+
+// nullptr if there is none of that name and kind.
+const void* FindAttribute(const XlaAttributes& attributes, std::string_view name,
+                          XlaAttributeKind kind) {
+  for (int64_t i = 0; i < attributes.size; ++i) {
+    const XlaByteSpan& own = *attributes.names[i];
+    if (std::string_view(own.data, own.size) == name) {
+      return attributes.kinds[i] == kind ? attributes.values[i] : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+template <typename Value>
+bool ReadScalar(const XlaAttributes& attributes, std::string_view name, XlaType type,
+                Value* value) {
+  const auto* const scalar =
+      static_cast<const XlaScalar*>(FindAttribute(attributes, name, XlaAttributeKind::kScalar));
+  if (scalar == nullptr || scalar->dtype != type) return false;
+  std::memcpy(value, scalar->value, sizeof(*value));
+  return true;
+}
+
+bool ReadInt(const XlaAttributes& attributes, std::string_view name, int32_t* value) {
+  int64_t wide = 0;
+  if (!ReadScalar(attributes, name, XlaType::kS64, &wide)) return false;
+  *value = static_cast<int32_t>(wide);
+  return true;
+}
+
+bool ReadString(const XlaAttributes& attributes, std::string_view name, std::string* value) {
+  const auto* const span =
+      static_cast<const XlaByteSpan*>(FindAttribute(attributes, name, XlaAttributeKind::kString));
+  if (span == nullptr) return false;
+  value->assign(span->data, span->size);
+  return true;
+}
+
+// What the results of these operations are like depends on other ranks, or on how many there are:
+// the program may have been compiled for others. So they get to XLA by way of Take.
+bool HasResultOfKnownShape(int32_t op) { return op == HVD_ALLREDUCE || op == HVD_BROADCAST; }
+
+size_t ByteCount(const XlaBuffer& buffer) {
+  size_t bytes = Find(buffer.dtype)->bytes;
+  for (int64_t i = 0; i < buffer.rank; ++i) bytes *= static_cast<size_t>(buffer.dims[i]);
+  return bytes;
+}
+
+}  // namespace
+
+std::string CollectiveCall::Read(const XlaCallFrame& frame) {
+  const XlaAttributes& attributes = frame.attributes;
+  hvd_request common{};
+  common.device = HVD_HOST;
+  int32_t is_group = 0;
+  const bool has_all = ReadInt(attributes, "op", &common.op) &&
+                       ReadInt(attributes, "reduction", &common.reduction) &&
+                       ReadInt(attributes, "root_rank", &common.root_rank) &&
+                       ReadInt(attributes, "process_set", &process_set_) &&
+                       ReadInt(attributes, "is_group", &is_group) &&
+                       ReadScalar(attributes, "prescale", XlaType::kF64, &common.prescale) &&
+                       ReadScalar(attributes, "postscale", XlaType::kF64, &common.postscale) &&
+                       ReadString(attributes, "name", &name_);
+  const int64_t count = frame.results.size - 1;
+  if (!has_all || count < 1 || frame.arguments.size < count) {
+    return "the program was compiled with another version of Horovod";
+  }
+  for (int64_t i = 1; i <= count; ++i) {
+    names_.push_back(is_group == 0 ? name_
+                                   : name_ + "_" + std::to_string(i) + "of" + std::to_string(count));
+  }
+  // Its value means nothing, but it should have one.
+  *static_cast<char*>(frame.results.buffers[count]->data) = 0;
+  return ReadTensors(frame, common);
+}
+
+std::string CollectiveCall::ReadTensors(const XlaCallFrame& frame, const hvd_request& common) {
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const XlaBuffer& in = *frame.arguments.buffers[i];
+    const XlaBuffer& out = *frame.results.buffers[i];
+    const Type* const type = Find(in.dtype);
+    if (type == nullptr || out.dtype != in.dtype) {
+      return name_ + ": arrays of this type are not supported";
+    }
+    hvd_request request = common;
+    request.name = names_[i].c_str();
+    request.dtype = type->hvd;
+    request.ndim = static_cast<int32_t>(in.rank);
+    request.shape = in.dims;
+    request.input = in.data;
+    request.output = HasResultOfKnownShape(common.op) ? out.data : nullptr;
+    requests_.push_back(request);
+    results_.push_back(&out);
+  }
+  return "";
+}
+
+std::string CollectiveCall::Take(int index, const hvd_tensor& result) const {
+  const XlaBuffer& wanted = *results_[index];
+  if (result.ndim != wanted.rank ||
+      !std::equal(result.shape, result.shape + result.ndim, wanted.dims)) {
+    return std::string(requests_[index].name) +
+           ": the result has another shape than the program was traced for, which needs as many "
+           "rows on all ranks and the ranks of that time; outside of jit any will do";
+  }
+  if (result.data != wanted.data) {
+    const size_t bytes = ByteCount(wanted);
+    if (bytes > 0) std::memcpy(wanted.data, result.data, bytes);
+  }
+  return "";
+}
+
+}  // namespace hvd::frameworks::jax

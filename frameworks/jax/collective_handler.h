@@ -1,0 +1,16 @@
+// The handler that XLA calls for each collective of a jitted program.
+#ifndef FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_
+#define FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_
+
+#include "frameworks/jax/xla_ffi_abi.h"
+
+namespace hvd::frameworks::jax {
+
+// A handler of XLA's FFI; see CollectiveCall. Blocks until all ranks have called it and the results
+// are there. Thread-safe. Returns the error, with an ErrorText, or nullptr. REQUIRES: there is a
+// Runtime().
+XlaError* HandleCollective(XlaCallFrame* frame);
+
+}  // namespace hvd::frameworks::jax
+
+#endif  // FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_

@@ -1,0 +1,22 @@
+// What Python calls of libhvd_jax.so, and what it registers with XLA.
+#include <string>
+
+#include "frameworks/jax/collective_handler.h"
+#include "frameworks/runtime_library.h"
+
+extern "C" {
+
+// Lets the collectives run in the libhvd.so at `path`, which this process has loaded. Returns what is
+// wrong, or "".
+HVD_EXPORT const char* hvd_jax_use(const char* path) {
+  static thread_local std::string error;
+  error = hvd::frameworks::FindRuntimeLibrary(path);
+  return error.c_str();
+}
+
+HVD_EXPORT hvd::frameworks::jax::XlaError* hvd_jax_collective(
+    hvd::frameworks::jax::XlaCallFrame* frame) {
+  return hvd::frameworks::jax::HandleCollective(frame);
+}
+
+}  // extern "C"

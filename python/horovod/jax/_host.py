@@ -1,0 +1,47 @@
+"""JAX's arrays in host memory: a :class:`horovod.common.tensors.TensorAdapter` of the numpy arrays that share
+their memory, and what is made of them again."""
+
+from typing import Any, Optional
+
+import numpy
+
+from horovod.common.tensors import DTYPES
+from horovod.jax._library import jax
+from horovod.numpy._arrays import address, assign, check, devices, from_memory, kind, on_host, storage
+
+__all__ = ["address", "assign", "check", "devices", "empty_like", "from_memory", "kind", "on_host", "storage"]
+
+_ALIGNMENT = 64  # of memory that JAX takes over; other memory it copies
+
+
+def empty_like(tensor: numpy.ndarray) -> tuple[numpy.ndarray, Optional[int]]:
+    memory = numpy.empty(tensor.nbytes + _ALIGNMENT, numpy.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    result = memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
+    return result, address(result)
+
+
+def check_type(array: Any) -> None:
+    """Raises ValueError if collectives can't take arrays of this type, traced or not."""
+    if str(array.dtype) not in DTYPES:
+        raise ValueError(f"Arrays of type {array.dtype} are not supported.")
+
+
+def from_jax(array: Any) -> numpy.ndarray:
+    """The elements of a JAX array or of whatever can be one; without a copy if they are in host memory.
+    They must not be written to. Raises ValueError for an array on several devices."""
+    if isinstance(array, jax.Array) and len(array.devices()) > 1:
+        raise ValueError(
+            f"horovod.jax needs arrays on one device, this one is on {len(array.devices())}: a process of Horovod "
+            "has one device."
+        )
+    return numpy.asarray(array, order="C")
+
+
+def to_jax(array: numpy.ndarray, like: Any) -> Any:
+    """A JAX array where `like` is, which takes over the memory if it can."""
+    device = None
+    if isinstance(like, jax.Array) and like.devices() != {jax.local_devices()[0]}:
+        (device,) = like.devices()
+    return jax.device_put(array, device)
+

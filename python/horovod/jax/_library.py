@@ -1,0 +1,55 @@
+"""JAX, and our function in its jitted programs: libhvd_jax.so, which is one for all versions from 0.4.31
+on."""
+
+import ctypes
+import os
+import re
+from typing import Any
+
+from horovod import _ffi
+
+TARGET = "hvd_jax_collective"  # of custom calls
+_OLDEST = (0, 4, 31)
+_NEEDED = "horovod.jax needs JAX 0.4.31 or newer"
+
+
+def _import_jax() -> Any:
+    try:
+        import jax
+    except ImportError as error:
+        raise ImportError(f"{_NEEDED}: pip install jax ({error})") from error
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", getattr(jax, "__version__", ""))
+    if found is None or tuple(map(int, found.groups())) < _OLDEST:
+        raise ImportError(f"{_NEEDED}, this is {getattr(jax, '__version__', 'unknown')}: pip install --upgrade jax")
+    return jax
+
+
+def _import_ffi() -> Any:
+    try:
+        from jax import ffi
+    except ImportError:  # before 0.5
+        from jax.extend import ffi
+    return ffi
+
+
+def _register() -> None:
+    """Makes the function known to XLA, for programs on CPUs."""
+    path = os.path.join(os.path.dirname(_ffi.library_path()), "libhvd_jax.so")
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"Horovod's library for JAX could not be loaded from {path}: {error}") from error
+    library.hvd_jax_use.argtypes, library.hvd_jax_use.restype = [ctypes.c_char_p], ctypes.c_char_p
+    problem = library.hvd_jax_use(_ffi.library_path().encode())
+    if problem:
+        raise ImportError(f"Horovod's library for JAX can't be used: {problem.decode()}")
+    try:
+        ffi.register_ffi_target(TARGET, ffi.pycapsule(library.hvd_jax_collective), platform="cpu")
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise ImportError(f"horovod.jax does not work with this build of JAX {jax.__version__}: {reason}") from error
+
+
+jax = _import_jax()
+ffi = _import_ffi()
+_register()

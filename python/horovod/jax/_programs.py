@@ -1,0 +1,103 @@
+"""Collectives in programs that XLA compiles: custom calls of libhvd_jax.so.
+
+XLA runs what does not depend on one another in any order, and several calls at once. Each call waits for the other
+ranks, so their order must be the same there: those of one function are chained by a byte that each
+gives to the next.
+"""
+
+import weakref
+from typing import Any
+
+import numpy
+from jax.interpreters import mlir
+
+from horovod.common.exceptions import HorovodRequestError
+from horovod.jax import _place
+from horovod.jax._kinds import Kind, Settings
+from horovod.jax._library import TARGET, ffi, jax
+
+_BYTE = jax.core.ShapedArray((1,), numpy.dtype("uint8"))
+
+
+class _Program:
+    """A program that is being made: how many collectives it has, and the last one's byte."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._byte: Any = None
+        self._block: Any = None
+
+    def chain(self) -> list[Any]:
+        """The byte that the next collective takes; empty if the last one is in another function."""
+        if self._block is None or self._block != mlir.ir.InsertionPoint.current.block:
+            return []
+        return [self._byte]
+
+    def add(self, byte: Any) -> None:
+        self.count += 1
+        self._byte, self._block = byte, mlir.ir.InsertionPoint.current.block
+
+
+_programs: weakref.WeakKeyDictionary[Any, _Program] = weakref.WeakKeyDictionary()
+
+
+def _check_devices(context: Any) -> None:
+    """Raises HorovodRequestError for a program that runs on anything but one CPU."""
+    axes = context.axis_context
+    count = getattr(axes, "num_devices", None)
+    if count is None:
+        count = axes.mesh.size if hasattr(axes, "mesh") else axes.axis_env.nreps
+    if count != 1:
+        raise HorovodRequestError(
+            f"horovod.jax needs one device per process, but this program (of pmap, shard_map or sharded arrays) runs on "
+            f"{count}: start a process for each device."
+        )
+    if tuple(context.platforms) != ("cpu",):
+        raise HorovodRequestError(
+            f"horovod.jax runs on CPUs within jit, not on {' and '.join(context.platforms)}: call it outside of jit, "
+            "where arrays go through host memory."
+        )
+
+
+def _name(kind: Kind, settings: Settings, program: str, number: int) -> str:
+    """The name of an operation. It is the same however often its function is traced, as long as the
+    program has the same collectives before it."""
+    prefix = "grouped_" if settings.is_group else ""
+    return f"{prefix}{kind.name}.{settings.name or f'{program}.{number}'}"
+
+
+def lower(ctx: Any, *operands: Any, kind: Kind, settings: Settings, shapes: Any) -> list[Any]:
+    """Adds the call of a collective to a program."""
+    _check_devices(ctx.module_context)
+    module = ctx.module_context.module
+    program = _programs.setdefault(module, _Program())
+    title = mlir.ir.StringAttr(module.operation.attributes["sym_name"]).value
+    chain = program.chain()
+    inner = ctx.replace(
+        avals_in=[*ctx.avals_in, *[_BYTE] * len(chain)],
+        avals_out=[*ctx.avals_out, _BYTE],
+    )
+    *results, byte = ffi.ffi_lowering(TARGET, has_side_effect=True)(
+        inner,
+        *operands,
+        *chain,
+        op=kind.op,
+        name=_name(kind, settings, title, program.count),
+        is_group=int(settings.is_group),
+        reduction=settings.reduction,
+        prescale=float(settings.prescale),
+        postscale=float(settings.postscale),
+        root_rank=settings.root_rank,
+        process_set=_place.process_set_id(settings.process_set),
+    )
+    program.add(byte)
+    return results
+
+
+def register(primitive: Any) -> None:
+    """Has `primitive` become such a call."""
+    try:
+        # JAX would use one call for several that are alike.
+        mlir.register_lowering(primitive, lower, cacheable=False)
+    except TypeError:  # versions that do not
+        mlir.register_lowering(primitive, lower)
