@@ -12,19 +12,25 @@ struct Type {
   XlaType xla;
   int32_t hvd;
   size_t bytes;
+  bool is_only_moved = false;  // the runtime does not know it, but one of the same size
 };
 
 constexpr Type kTypes[] = {
-    {XlaType::kPred, HVD_BOOL, 1},    {XlaType::kS8, HVD_INT8, 1},      {XlaType::kS16, HVD_INT16, 2},
-    {XlaType::kS32, HVD_INT32, 4},    {XlaType::kS64, HVD_INT64, 8},    {XlaType::kU8, HVD_UINT8, 1},
-    {XlaType::kF16, HVD_FLOAT16, 2},  {XlaType::kBf16, HVD_BFLOAT16, 2}, {XlaType::kF32, HVD_FLOAT32, 4},
+    {XlaType::kPred, HVD_BOOL, 1},       {XlaType::kS8, HVD_INT8, 1},
+    {XlaType::kS16, HVD_INT16, 2},       {XlaType::kS32, HVD_INT32, 4},
+    {XlaType::kS64, HVD_INT64, 8},       {XlaType::kU8, HVD_UINT8, 1},
+    {XlaType::kU16, HVD_INT16, 2, true}, {XlaType::kU32, HVD_INT32, 4, true},
+    {XlaType::kU64, HVD_INT64, 8, true}, {XlaType::kF16, HVD_FLOAT16, 2},
+    {XlaType::kBf16, HVD_BFLOAT16, 2},   {XlaType::kF32, HVD_FLOAT32, 4},
     {XlaType::kF64, HVD_FLOAT64, 8},
 };
 
-const Type* Find(XlaType type) {
+// nullptr for one that this operation can't have.
+const Type* Find(XlaType type, int32_t op) {
+  const bool only_moves = op != HVD_ALLREDUCE && op != HVD_REDUCESCATTER;
   const auto* const found = std::find_if(std::begin(kTypes), std::end(kTypes),
                                          [&](const Type& each) { return each.xla == type; });
-  return found == std::end(kTypes) ? nullptr : found;
+  return found == std::end(kTypes) || (found->is_only_moved && !only_moves) ? nullptr : found;
 }
 
 // nullptr if there is none of that name and kind.
@@ -68,8 +74,8 @@ bool ReadString(const XlaAttributes& attributes, std::string_view name, std::str
 // the program may have been compiled for others. So they get to XLA by way of Take.
 bool HasResultOfKnownShape(int32_t op) { return op == HVD_ALLREDUCE || op == HVD_BROADCAST; }
 
-size_t ByteCount(const XlaBuffer& buffer) {
-  size_t bytes = Find(buffer.dtype)->bytes;
+size_t ByteCount(const XlaBuffer& buffer, int32_t op) {
+  size_t bytes = Find(buffer.dtype, op)->bytes;
   for (int64_t i = 0; i < buffer.rank; ++i) bytes *= static_cast<size_t>(buffer.dims[i]);
   return bytes;
 }
@@ -106,7 +112,7 @@ std::string CollectiveCall::ReadTensors(const XlaCallFrame& frame, const hvd_req
   for (size_t i = 0; i < names_.size(); ++i) {
     const XlaBuffer& in = *frame.arguments.buffers[i];
     const XlaBuffer& out = *frame.results.buffers[i];
-    const Type* const type = Find(in.dtype);
+    const Type* const type = Find(in.dtype, common.op);
     if (type == nullptr || out.dtype != in.dtype) {
       return name_ + ": arrays of this type are not supported";
     }
@@ -128,11 +134,11 @@ std::string CollectiveCall::Take(int index, const hvd_tensor& result) const {
   if (result.ndim != wanted.rank ||
       !std::equal(result.shape, result.shape + result.ndim, wanted.dims)) {
     return std::string(requests_[index].name) +
-           ": the result has another shape than the program was traced for, which needs as many "
-           "rows on all ranks and the ranks of that time; outside of jit any will do";
+           ": within jit all ranks must give equally many rows, and there must be as many ranks as "
+           "when the program was compiled; neither matters outside of jit";
   }
   if (result.data != wanted.data) {
-    const size_t bytes = ByteCount(wanted);
+    const size_t bytes = ByteCount(wanted, requests_[index].op);
     if (bytes > 0) std::memcpy(wanted.data, result.data, bytes);
   }
   return "";

@@ -14,7 +14,6 @@ MISSING = {
     "horovod.tensorflow": "does not support TensorFlow; " + HERE,
     "horovod.tensorflow.keras": "does not support TensorFlow; " + HERE,
     "horovod.keras": "does not support Keras; " + HERE,
-    "horovod.jax": "does not support JAX; " + HERE,
     "horovod.spark": "does not run on Spark; " + HERE,
     "horovod.spark.torch": "does not run on Spark; " + HERE,
     "horovod.ray": "does not run on Ray; " + HERE,

@@ -188,7 +188,7 @@ def _caused_by_peer(error: Optional[BaseException]) -> bool:
     seen = set()
     while error is not None and id(error) not in seen:
         known = translated(error)
-        if known is not None and known.caused_by_peer:
+        if isinstance(known, HorovodInternalError) and known.caused_by_peer:
             return True
         seen.add(id(error))
         error = error.__cause__ or error.__context__

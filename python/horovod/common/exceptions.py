@@ -1,6 +1,8 @@
 """Exceptions, and which status code of the runtime becomes which."""
 
-from typing import Callable, Optional
+import re
+from types import TracebackType
+from typing import Optional
 
 # Status codes of hvd_c_api.h that this package tells apart.
 CANCELLED = 1
@@ -90,23 +92,6 @@ class HorovodVersionMismatchError(ImportError):
         self.installed_version = installed_version
 
 
-_translations: list[Callable[[BaseException], Optional[HorovodInternalError]]] = []
-
-
-def register_translation(function: Callable[[BaseException], Optional[HorovodInternalError]]) -> None:
-    """Has `function` asked what the errors of a framework mean in which one of our operations may have
-    failed: it returns the error that it was, or None."""
-    _translations.append(function)
-
-
-def translated(error: BaseException) -> Optional[HorovodInternalError]:
-    """The error as one of Horovod's: itself, or what it means if a framework has raised it; None for any
-    other."""
-    if isinstance(error, HorovodInternalError):
-        return error
-    return next(filter(None, (function(error) for function in _translations)), None)
-
-
 def error_of_status(code: int, message: str) -> BaseException:
     """The exception for a failed call of the runtime, except for waiting (see
     :func:`error_of_wait`)."""
@@ -133,3 +118,39 @@ def _internal_error(code: int, message: str) -> HorovodInternalError:
     if code in (ABORTED, UNAVAILABLE) and not message.startswith("Horovod has been shut down"):
         message = _SHUT_DOWN + " " + message
     return HorovodInternalError(message, code=code)
+
+
+# Frameworks whose libraries run collectives report failed ones by exceptions of their own.
+
+# ErrorText of frameworks/runtime_library.h.
+_REPORT = re.compile(r"Horovod(?:Internal|Request)Error: (.*) \(code (\d+)\)", re.DOTALL)
+_reporting: list[type[BaseException]] = []
+
+
+def reported_by(*kinds: type[BaseException]) -> None:
+    """Notes that a framework raises exceptions of these types for failed operations, with the
+    runtime's report in their texts."""
+    _reporting.extend(kinds)
+
+
+def translated(error: BaseException) -> Optional[BaseException]:
+    """The exception of this module that `error` is, or stands for if a framework has raised it; None
+    for any other."""
+    if isinstance(error, HorovodInternalError):
+        return error
+    found = _REPORT.search(str(error)) if isinstance(error, tuple(_reporting)) else None
+    return error_of_wait(int(found[2]), found[1]) if found else None
+
+
+class translating:
+    """A context that raises what frameworks' exceptions stand for in their place."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
+    ) -> None:
+        own = None if error is None else translated(error)
+        if own is not None and own is not error:
+            raise own from error

@@ -16,7 +16,7 @@ from horovod.common.exceptions import (
     HorovodInternalError,
     HorovodRequestError,
     HostsUpdatedInterrupt,
-    translated,
+    translating,
 )
 from horovod.common.util import is_elastic
 from horovod.elastic import commits
@@ -104,7 +104,7 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
     lost = None
     while True:
         try:
-            with _translating():
+            with translating():
                 if entering:
                     entering = False
                     _enter(state)
@@ -133,20 +133,6 @@ def _loop(call: Callable[[], Any], reset: Callable[[], None], state: State) -> A
         except HostsUpdatedInterrupt as interrupt:
             skip_sync = interrupt.skip_sync
             _note_interruption(state, skip_sync)
-
-
-@contextlib.contextmanager
-def _translating() -> Iterator[None]:
-    """A context whose errors that a framework has raised in place of Horovod's are Horovod's."""
-    try:
-        yield
-    except HorovodInternalError:
-        raise
-    except Exception as error:
-        known = translated(error)
-        if known is None:
-            raise
-        raise known from error
 
 
 def _note_interruption(state: State, skip_sync: bool) -> None:

@@ -77,8 +77,6 @@ class TensorState(ObjectState):
                 handlers[name] = handler
                 kwargs.pop(name)
         vars(self)["_handlers"] = handlers
-        for name, handler in handlers.items():
-            vars(self)[name] = handler.value
         self._trees = trees
         self._checkpoints: Optional[Checkpoints] = None
         self._placed: Optional[Placed] = None  # where the last save lies
@@ -88,13 +86,20 @@ class TensorState(ObjectState):
             self._checkpoints = Checkpoints(trees, checkpoint_dir, checkpoint_every)
         super().__init__(**kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        """A value that has a handler, which may replace it."""
+        handler = vars(self).get("_handlers", {}).get(name)
+        if handler is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return handler.value
+
     def __setattr__(self, name: str, value: Any) -> None:
         handler = self._handlers.get(name)
-        if handler is not None:
-            handler.set_value(value)
-            if getattr(handler, "saves_new_value", True):
-                commits.forget()  # the last save is no longer that of a commit
-        super().__setattr__(name, value)
+        if handler is None:
+            return super().__setattr__(name, value)
+        handler.set_value(value)
+        if getattr(handler, "saves_new_value", True):
+            commits.forget()  # the last save is no longer that of a commit
 
     def restore(self) -> None:
         for handler in self._handlers.values():

@@ -1,24 +1,42 @@
-"""Horovod for JAX: ``import horovod.jax as hvd``."""
+"""Horovod for JAX: ``import horovod.jax as hvd``.
 
-from typing import Any, Optional
+Collectives take arrays, or whole pytrees of them as one group, within jax.jit and outside, and are differentiable.
+Within jit they run on CPUs; outside, arrays on other devices go through host memory. A process has one device.
 
+Arrays are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64, and never overwritten.
+Operations of one name belong together. Those without a name are counted, within jit as they stand in the program.
+All raise ValueError for bad arguments (TypeError for what is no process set), HorovodRequestError if the ranks' requests do
+not match, and HorovodInternalError if Horovod is not initialized or the world is broken; the last two become
+JAX's JaxRuntimeError when they occur in a jitted program, with their names in its text.
+"""
+
+from horovod.common import _essentials
 from horovod.common._essentials import *
-from horovod.common.interface import *
-from horovod.common.interface import Average, ProcessSet, global_process_set
-from horovod.jax import _kinds, _primitives
-from horovod.jax._kinds import Settings
-from horovod.jax._library import jax
+from horovod.common.exceptions import HorovodRequestError
+from horovod.common.interface import (
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    is_homogeneous,
+    remove_process_set,
+)
+from horovod.jax import _operations, elastic, optimizer
+from horovod.jax._operations import *
+from horovod.jax.compression import Compression
+from horovod.jax.functions import broadcast_parameters
+from horovod.jax.optimizer import *
 
-
-def allreduce(
-    tree: Any,
-    name: Optional[str] = None,
-    op: int = Average,
-    prescale_factor: float = 1.0,
-    postscale_factor: float = 1.0,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    leaves, structure = jax.tree_util.tree_flatten(tree)
-    is_group = not jax.tree_util.treedef_is_leaf(structure)
-    settings = Settings(name, process_set, is_group, op, prescale_factor, postscale_factor)
-    return structure.unflatten(_primitives.bind(_kinds.allreduce, [jax.numpy.asarray(x) for x in leaves], settings))
+__all__ = [
+    *_essentials.__all__,
+    *_operations.__all__,
+    *optimizer.__all__,
+    "Compression",
+    "HorovodRequestError",
+    "ProcessSet",
+    "add_process_set",
+    "broadcast_parameters",
+    "elastic",
+    "global_process_set",
+    "is_homogeneous",
+    "remove_process_set",
+]

@@ -1,6 +1,7 @@
 """JAX's arrays in host memory: a :class:`horovod.common.tensors.TensorAdapter` of the numpy arrays that share
 their memory, and what is made of them again."""
 
+import functools
 from typing import Any, Optional
 
 import numpy
@@ -12,6 +13,8 @@ from horovod.numpy._arrays import address, assign, check, devices, from_memory, 
 __all__ = ["address", "assign", "check", "devices", "empty_like", "from_memory", "kind", "on_host", "storage"]
 
 _ALIGNMENT = 64  # of memory that JAX takes over; other memory it copies
+# Types that the runtime does not know, such as that of random keys, and what they are to it.
+_MOVED_AS = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}
 
 
 def empty_like(tensor: numpy.ndarray) -> tuple[numpy.ndarray, Optional[int]]:
@@ -21,10 +24,12 @@ def empty_like(tensor: numpy.ndarray) -> tuple[numpy.ndarray, Optional[int]]:
     return result, address(result)
 
 
-def check_type(array: Any) -> None:
-    """Raises ValueError if collectives can't take arrays of this type, traced or not."""
-    if str(array.dtype) not in DTYPES:
-        raise ValueError(f"Arrays of type {array.dtype} are not supported.")
+@functools.cache
+def check_type(dtype: Any, only_moves: bool) -> None:
+    """Raises ValueError if collectives can't take arrays of this type, traced or not; `only_moves`: one that
+    does not compute with their elements."""
+    if str(dtype) not in DTYPES and not (only_moves and str(dtype) in _MOVED_AS):
+        raise ValueError(f"Arrays of type {dtype} are not supported.")
 
 
 def from_jax(array: Any) -> numpy.ndarray:
@@ -38,10 +43,14 @@ def from_jax(array: Any) -> numpy.ndarray:
     return numpy.asarray(array, order="C")
 
 
+def as_known(array: numpy.ndarray) -> numpy.ndarray:
+    """The array with a type that the runtime knows, of the same size."""
+    return array.view(_MOVED_AS.get(array.dtype.name, array.dtype))
+
+
 def to_jax(array: numpy.ndarray, like: Any) -> Any:
     """A JAX array where `like` is, which takes over the memory if it can."""
     device = None
     if isinstance(like, jax.Array) and like.devices() != {jax.local_devices()[0]}:
         (device,) = like.devices()
     return jax.device_put(array, device)
-

@@ -1,7 +1,9 @@
 """The kinds of collectives, as the primitives of JAX need to know them."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
+
+import numpy
 
 from horovod import _ffi
 from horovod.common import ops
@@ -9,9 +11,11 @@ from horovod.common.collective import Call, Collective
 from horovod.common.collective_kinds import Collectives, check_reduction, check_root
 from horovod.common.exceptions import HorovodRequestError
 from horovod.common.process_sets import ProcessSet
-from horovod.jax import _host
+from horovod.jax import _host, _place
+from horovod.jax._library import jax
 
 Shape = tuple[int, ...]
+Bind = Callable[["Kind", Sequence[Any], "Settings"], list[Any]]  # runs a collective, or traces it
 
 _collectives = Collectives(_host)
 
@@ -27,10 +31,15 @@ class Settings(NamedTuple):
     postscale: float = 1.0
     root_rank: int = 0
     splits: Optional[tuple[int, ...]] = None
+    received: Optional[tuple[int, ...]] = None  # of an alltoall's tangent: the rows from each rank
 
-    def of_gradient(self) -> "Settings":
-        """Of the operation that makes the gradient."""
-        return self._replace(name=self.name and self.name + ".grad")
+    def of_gradient(self, **fields: Any) -> "Settings":
+        """Of the operation that makes the gradient, with other `fields`."""
+        return self._replace(name=self.name and self.name + ".grad", **fields)
+
+    def of_average(self) -> "Settings":
+        """Of a gradient that is the ranks' average."""
+        return self.of_gradient(reduction=ops.Average, prescale=1.0, postscale=1.0)
 
 
 class Kind:
@@ -39,6 +48,7 @@ class Kind:
     name = ""
     op = -1  # of _ffi
     moves_rows = False  # and has to have them; else it works on each element alike
+    only_moves = True  # elements, whatever they mean
 
     def __init__(self, collective: Collective) -> None:
         self._collective = collective
@@ -59,16 +69,29 @@ class Kind:
             return list(self._collective.run_group(arrays, self.call(settings)))
         return [self._collective.run(arrays[0], self.call(settings))]
 
+    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+        """The gradients of arrays, of which each had so many rows, from those of the results: as in
+        Horovod for TensorFlow and PyTorch."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.name
+
 
 class Allreduce(Kind):
-    name, op = "allreduce", _ffi.ALLREDUCE
+    name, op, only_moves = "allreduce", _ffi.ALLREDUCE, False
 
     def check(self, arrays: Sequence[Any], settings: Settings) -> None:
         check_reduction(settings.reduction)
 
     def call(self, settings: Settings) -> Call:
         s = settings
-        return Call(s.name, s.process_set, False, dict(reduction=s.reduction, prescale=s.prescale, postscale=s.postscale))
+        return Call(
+            s.name, s.process_set, False, dict(reduction=s.reduction, prescale=s.prescale, postscale=s.postscale)
+        )
+
+    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+        return bind(self, grads, settings.of_gradient())
 
 
 class Broadcast(Kind):
@@ -79,6 +102,12 @@ class Broadcast(Kind):
 
     def call(self, settings: Settings) -> Call:
         return Call(settings.name, settings.process_set, False, dict(root_rank=settings.root_rank))
+
+    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+        averaged = bind(allreduce, grads, settings.of_average())
+        # All ranks use the average, so that none may leave it out.
+        is_root = _place.world_rank() == settings.root_rank
+        return [jax.numpy.where(is_root, grad, jax.numpy.zeros_like(grad)) for grad in averaged]
 
 
 class _OfRows(Kind):
@@ -97,6 +126,20 @@ class Allgather(_OfRows):
 
     def result_shape(self, shape: Shape, settings: Settings, rank: int, size: int) -> Shape:
         return (shape[0] * size, *shape[1:])
+
+    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+        averaged = bind(allreduce, grads, settings.of_average())
+        return [self._own(grad, count, settings) for grad, count in zip(averaged, rows)]
+
+    def _own(self, grad: Any, count: int, settings: Settings) -> Any:
+        """This rank's rows."""
+        rank, size = _place.traced(settings.process_set)
+        if isinstance(grad, jax.core.Tracer):
+            counts = [count] * size
+        else:
+            counts = _collectives.allgather.run(numpy.array([count]), Call(None, settings.process_set)).tolist()
+        start = sum(counts[:rank])
+        return grad[start : start + count]
 
 
 class Alltoall(_OfRows):
@@ -117,9 +160,14 @@ class Alltoall(_OfRows):
         rows, received = self._collective.run(arrays[0], self.call(settings))
         return [rows] if settings.splits is None else [rows, received]
 
+    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+        sent, *_ = bind(self, grads, settings.of_gradient(splits=settings.received))
+        missing = rows[0] - sent.shape[0]  # rows beyond the splits were not sent
+        return [jax.numpy.pad(sent, [(0, missing)] + [(0, 0)] * (sent.ndim - 1))]
+
 
 class Reducescatter(_OfRows):
-    name, op = "reducescatter", _ffi.REDUCESCATTER
+    name, op, only_moves = "reducescatter", _ffi.REDUCESCATTER, False
 
     def check(self, arrays: Sequence[Any], settings: Settings) -> None:
         super().check(arrays, settings)
@@ -132,6 +180,23 @@ class Reducescatter(_OfRows):
     def result_shape(self, shape: Shape, settings: Settings, rank: int, size: int) -> Shape:
         rows = shape[0]
         return (rows // size + (rank < rows % size), *shape[1:])
+
+    def backward(self, bind: Bind, grads: Sequence[Any], rows: Sequence[Any], settings: Settings) -> list[Any]:
+        rank, size = _place.traced(settings.process_set)
+        factor = settings.prescale * settings.postscale * (size if settings.reduction == ops.Sum else 1)
+        if all(count % size == 0 for count in rows):
+            gathered = bind(allgather, grads, settings.of_gradient())
+            return [grad * factor for grad in gathered] if factor != 1 else gathered
+        # Within jit, only equally many rows of all ranks can be gathered.
+        whole = [self._in_place(grad, count, rank, size) for grad, count in zip(grads, rows)]
+        return bind(allreduce, whole, settings.of_gradient(reduction=ops.Sum, prescale=1.0, postscale=factor))
+
+    @staticmethod
+    def _in_place(grad: Any, rows: int, rank: int, size: int) -> Any:
+        """The rows `grad` where they are among all `rows`; zeros elsewhere."""
+        before = rank * (rows // size) + min(rank, rows % size)
+        after = rows - before - grad.shape[0]
+        return jax.numpy.pad(grad, [(before, after)] + [(0, 0)] * (grad.ndim - 1))
 
 
 allreduce = Allreduce(_collectives.allreduce)

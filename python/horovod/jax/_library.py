@@ -1,12 +1,14 @@
-"""JAX, and our function in its jitted programs: libhvd_jax.so, which is one for all versions from 0.4.31
-on."""
+"""JAX, what is used of its inner modules, and our function in its jitted programs: libhvd_jax.so, which is
+one for all versions from 0.4.31 on. Other modules import JAX from here, where it is checked."""
 
 import ctypes
 import os
 import re
+from importlib import import_module
 from typing import Any
 
 from horovod import _ffi
+from horovod.common.exceptions import reported_by
 
 TARGET = "hvd_jax_collective"  # of custom calls
 _OLDEST = (0, 4, 31)
@@ -50,6 +52,14 @@ def _register() -> None:
         raise ImportError(f"horovod.jax does not work with this build of JAX {jax.__version__}: {reason}") from error
 
 
-jax = _import_jax()
-ffi = _import_ffi()
+jax: Any = _import_jax()
+ffi: Any = _import_ffi()
 _register()
+
+Primitive: Any = import_module("jax.extend.core").Primitive
+ad: Any = import_module("jax.interpreters.ad")
+batching: Any = import_module("jax.interpreters.batching")
+mlir: Any = import_module("jax.interpreters.mlir")
+partial_eval: Any = import_module("jax.interpreters.partial_eval")
+
+reported_by(getattr(jax.errors, "JaxRuntimeError", RuntimeError))  # the name that newer versions have

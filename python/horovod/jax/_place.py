@@ -18,6 +18,11 @@ def traced(process_set: ProcessSet) -> tuple[int, int]:
     return process_set.rank(), process_set.size()  # type: ignore[return-value]  # known: it was checked
 
 
+def world_rank() -> int:
+    """This process's rank. Otherwise as :func:`traced`."""
+    return traced(global_process_set)[0]
+
+
 def process_set_id(process_set: ProcessSet) -> int:
     """The number of a set, for a function that is being traced. Otherwise as :func:`traced`."""
     global _is_used

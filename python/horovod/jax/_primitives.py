@@ -1,37 +1,116 @@
-"""The collectives as primitives of JAX: how they run, and what they are in each of its transformations."""
+"""The collectives as a primitive of JAX: how it runs, and what becomes of it in each of JAX's
+transformations."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Optional
 
-from jax.extend.core import Primitive
+from horovod.common import ops
+from horovod.common.exceptions import HorovodRequestError
+from horovod.jax import _host, _place, _programs
+from horovod.jax._kinds import Kind, Settings, Shape
+from horovod.jax._library import Primitive, ad, batching, jax, partial_eval
 
-from horovod.jax import _host, _kinds, _place, _programs
-from horovod.jax._kinds import Kind, Settings
-from horovod.jax._library import jax
+_FLOAT0 = jax.dtypes.float0
+_ShapedArray = jax.core.ShapedArray
 
 
 def bind(kind: Kind, arrays: Sequence[Any], settings: Settings) -> list[Any]:
-    """The results of a collective of these arrays, traced or not."""
+    """The results of a collective of these arrays, traced or not. Raises ValueError for bad arguments."""
+    arrays = [array if isinstance(array, jax.Array) else jax.numpy.asarray(array) for array in arrays]
     for array in arrays:
-        _host.check_type(array)
+        _host.check_type(array.dtype, kind.only_moves)
     kind.check(arrays, settings)
-    return list(_PRIMITIVE.bind(*arrays, kind=kind, settings=settings, shapes=None))
+    return list(_primitive.bind(*arrays, kind=kind, settings=settings, shapes=None))
 
 
-def _run(*arrays: Any, kind: Kind, settings: Settings, shapes: Any) -> list[Any]:
-    results = kind.run([_host.from_jax(array) for array in arrays], settings)
+# Each of the following takes the primitive's parameters. `shapes` are those of the results, if they
+# are known; else all ranks have arrays of the same shapes.
+
+
+def _run(*arrays: Any, kind: Kind, settings: Settings, shapes: Optional[tuple[Shape, ...]]) -> list[Any]:
+    """The results of arrays that are not traced."""
+    own = [_host.from_jax(array) for array in arrays]
+    results = kind.run([_host.as_known(array) for array in own], settings)
+    for i, array in enumerate(own):
+        results[i] = results[i].view(array.dtype)
     return [_host.to_jax(result, arrays[0]) for result in results]
 
 
-def _abstract(*arrays: Any, kind: Kind, settings: Settings, shapes: Any) -> list[Any]:
+def _abstract(*arrays: Any, kind: Kind, settings: Settings, shapes: Optional[tuple[Shape, ...]]) -> list[Any]:
+    """The shapes and types of the results."""
+    _place.process_set_id(settings.process_set)
     if shapes is None:
         rank, size = _place.traced(settings.process_set) if kind.moves_rows else (0, 1)
-        shapes = [kind.result_shape(array.shape, settings, rank, size) for array in arrays]
-    return [jax.core.ShapedArray(shape, array.dtype) for shape, array in zip(shapes, arrays)]
+        shapes = tuple(kind.result_shape(array.shape, settings, rank, size) for array in arrays)
+    return [_ShapedArray(shape, array.dtype) for shape, array in zip(shapes, arrays)]
 
 
-_PRIMITIVE = Primitive("hvd")
-_PRIMITIVE.multiple_results = True
-_PRIMITIVE.def_impl(_run)
-_PRIMITIVE.def_abstract_eval(_abstract)
-_programs.register(_PRIMITIVE)
+def _tangents(
+    primals: Sequence[Any], tangents: Sequence[Any], *, kind: Kind, settings: Settings, shapes: Any
+) -> tuple[list[Any], list[Any]]:
+    """The results, and their tangents: those of the arrays, in the same collective."""
+    results = _primitive.bind(*primals, kind=kind, settings=settings, shapes=shapes)
+    known = [i for i, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
+    of_tangents = settings
+    if settings.splits is not None:  # the gradient goes back to where the rows came from
+        of_tangents = settings._replace(received=tuple(results[1].tolist()))
+    moved = _primitive.bind(
+        *[tangents[i] for i in known],
+        kind=kind,
+        settings=of_tangents,
+        shapes=tuple(results[i].shape for i in known),
+    )
+    found: list[Any] = [_zero_tangent(result) for result in results]
+    for i, tangent in zip(known, moved):
+        found[i] = tangent
+    return results, found
+
+
+def _zero_tangent(result: Any) -> Any:
+    is_real = jax.numpy.issubdtype(result.dtype, jax.numpy.inexact)
+    return ad.Zero(_ShapedArray(result.shape, result.dtype if is_real else _FLOAT0))
+
+
+def _transpose(cotangents: Sequence[Any], *arrays: Any, kind: Kind, settings: Settings, shapes: Any) -> list[Any]:
+    """The gradients of the arrays from those of the results."""
+    known = [i for i in range(len(arrays)) if type(cotangents[i]) is not ad.Zero]
+    shapes = [arrays[i].aval.shape for i in known]
+    grads = kind.backward(bind, [cotangents[i] for i in known], [shape[:1] and shape[0] for shape in shapes], settings)
+    found: list[Any] = [ad.Zero(array.aval) for array in arrays]
+    for i, grad in zip(known, grads):
+        found[i] = grad
+    return found
+
+
+def _batch(
+    arrays: Sequence[Any], dims: Sequence[Optional[int]], *, kind: Kind, settings: Settings, shapes: Any
+) -> tuple[list[Any], list[Optional[int]]]:
+    """The results for batches of arrays, whose dimension of each is in `dims`: one collective of the
+    whole batches. Ranks have batches of the same size."""
+    if settings.reduction == ops.Adasum and kind.name == "allreduce":
+        raise HorovodRequestError("allreduce by Adasum can't be vmapped: it is not the same for each element.")
+    if settings.splits is not None:
+        raise HorovodRequestError("alltoall with splits can't be vmapped.")
+    if kind.moves_rows:  # which stay the first dimension
+        arrays = [array if dim is None else jax.numpy.moveaxis(array, dim, 1) for array, dim in zip(arrays, dims)]
+        dims = [None if dim is None else 1 for dim in dims]
+    return _primitive.bind(*arrays, kind=kind, settings=settings, shapes=None), list(dims)
+
+
+def _needed(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
+    """Which of an equation's arrays are needed, and it if it is: always, also if nothing here uses the
+    results, since other ranks may."""
+    return [True] * len(equation.invars), equation
+
+
+_primitive = Primitive("horovod")
+_primitive.multiple_results = True
+_primitive.def_impl(_run)
+_primitive.def_abstract_eval(_abstract)
+ad.primitive_jvps[_primitive] = _tangents
+ad.primitive_transposes[_primitive] = _transpose
+batching.primitive_batchers[_primitive] = _batch
+partial_eval.dce_rules[_primitive] = _needed
+if hasattr(jax.core, "outfeed_primitives"):  # versions that ask for no such rule if nothing uses the results
+    jax.core.outfeed_primitives.add(_primitive)
+_programs.register(_primitive)

@@ -9,12 +9,11 @@ import weakref
 from typing import Any
 
 import numpy
-from jax.interpreters import mlir
 
 from horovod.common.exceptions import HorovodRequestError
 from horovod.jax import _place
 from horovod.jax._kinds import Kind, Settings
-from horovod.jax._library import TARGET, ffi, jax
+from horovod.jax._library import TARGET, ffi, jax, mlir
 
 _BYTE = jax.core.ShapedArray((1,), numpy.dtype("uint8"))
 
@@ -91,7 +90,7 @@ def lower(ctx: Any, *operands: Any, kind: Kind, settings: Settings, shapes: Any)
         process_set=_place.process_set_id(settings.process_set),
     )
     program.add(byte)
-    return results
+    return list(results)
 
 
 def register(primitive: Any) -> None:

@@ -20,7 +20,6 @@ from horovod.common.util import split_list as split_list
 from horovod.tensorflow import (
     _gradients,  # noqa: F401  # registers them
     compression,
-    errors,  # noqa: F401  # has elastic.run and the ends of processes understand them
     functions,
     mpi_ops,
     reductions,

@@ -7,6 +7,7 @@ import re
 from typing import Any, Callable, TypeVar, cast
 
 from horovod import _ffi
+from horovod.common.exceptions import reported_by
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,6 +65,7 @@ def _run_in_any_order(names: set[str]) -> None:
 
 
 tf = _import_tensorflow()
+reported_by(tf.errors.OpError)
 functions, _library = _load(tf)
 _run_in_any_order(
     {"HorovodAllreduce", "HorovodAllgather", "HorovodBroadcast", "HorovodAlltoall", "HorovodReducescatter"}

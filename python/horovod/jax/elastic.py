@@ -1,0 +1,107 @@
+"""Elastic training with JAX: :func:`run` and :class:`JaxState`."""
+
+from typing import Any, Callable, Optional
+
+import numpy
+
+from horovod.common import basics
+from horovod.elastic import handlers, loop
+from horovod.elastic.cursor import JobCursor
+from horovod.elastic.iterable import ElasticIterable
+from horovod.elastic.sampler import ElasticSampler
+from horovod.elastic.tensor_state import TensorState
+from horovod.jax import _host, _leaves
+from horovod.jax._library import jax
+
+__all__ = ["ElasticIterable", "ElasticSampler", "JaxState", "SamplerHandler", "TreeHandler", "run"]
+
+
+class TreeHandler(handlers.StateDictHandler):
+    """For pytrees with arrays. As arrays can't be overwritten, restore and sync make another tree; one
+    that is assigned, as after each step, must have the same structure, shapes and types. The last save
+    stays then."""
+
+    trees, saves_new_value = _leaves.TREES, False
+
+    def set_value(self, value: Any) -> None:
+        _check_same(self.value, value)
+        super().set_value(value)
+
+    def state_dict(self) -> _leaves.Leaves:
+        return _leaves.leaves_of(self.value)
+
+    own_tensors = state_dict
+
+    def load(self, saved: _leaves.Leaves) -> None:
+        self.take({"arrays": [_copied(array) for array in saved["arrays"]], "others": saved["others"]})
+
+    def take(self, state: _leaves.Leaves) -> None:
+        self.value = _leaves.with_leaves(self.value, state)
+
+
+class SamplerHandler(handlers.SamplerStateHandler):
+    """For ElasticSampler and ElasticIterable."""
+
+    trees = _leaves.TREES
+
+
+class JaxState(TensorState):
+    """State of a training: ``JaxState(params=params, opt_state=opt_state, sampler=sampler, epoch=0)`` has
+    these attributes.
+
+    Pytrees with arrays, random keys among them, are saved in host memory and keep their structure, shapes and
+    types (or else ValueError); leaves that are no arrays, and all other values, can be pickled. After
+    restore and sync the attributes are other trees: read them from the state, not from earlier variables.
+    For checkpoints see its base class.
+    """
+
+    def __init__(self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any) -> None:
+        super().__init__(_leaves.TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)
+
+
+def run(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates the training function, whose first argument is a :class:`JaxState`: see
+    :func:`horovod.elastic.loop.run`. Failures within jitted programs count as those outside."""
+    return loop.run_fn(func, _reset)
+
+
+def _reset() -> None:
+    # Programs of the old world that are still running must not take part in the next one.
+    jax.block_until_ready(_nothing())
+    basics.reset()
+
+
+@jax.jit  # type: ignore[untyped-decorator]
+def _nothing() -> Any:
+    """A program; programs of a device run one after another."""
+    return jax.numpy.zeros(())
+
+
+def _handler_of(value: Any) -> Optional[handlers.StateHandler]:
+    if isinstance(value, JobCursor):
+        return SamplerHandler(value)
+    has_arrays = any(map(_leaves.is_array, jax.tree_util.tree_leaves(value)))
+    return TreeHandler(value) if has_arrays else None
+
+
+def _copied(array: numpy.ndarray) -> numpy.ndarray:
+    copy, _ = _host.empty_like(array)
+    _host.assign(copy, array)
+    return copy
+
+
+def _kind(leaf: Any) -> str:
+    return f"{leaf.dtype}{list(leaf.shape)}" if _leaves.is_array(leaf) else "no array"
+
+
+def _check_same(before: Any, now: Any) -> None:
+    """Raises ValueError for trees that are not alike."""
+    if jax.tree_util.tree_structure(before) != jax.tree_util.tree_structure(now):
+        raise ValueError("It has to stay a pytree of the same structure.")
+    old_leaves = jax.tree_util.tree_leaves(before)
+    for old, (path, new) in zip(old_leaves, jax.tree_util.tree_flatten_with_path(now)[0]):
+        if _kind(old) != _kind(new):
+            place = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"It has to stay a pytree of the same shapes and types: {place} was {_kind(old)}, is {_kind(new)}."
+            )
