@@ -4,7 +4,9 @@ import importlib.abc
 import sys
 from typing import Any, NoReturn
 
-_HERE = "there are horovod.torch (PyTorch), horovod.jax, horovod.lightning, horovod.mxnet, horovod.numpy and horovod.run"
+_HERE = (
+    "there are horovod.torch (PyTorch), horovod.jax, horovod.lightning, horovod.mxnet, horovod.numpy and horovod.run"
+)
 
 # What is not here, by what one would import; all below it is not here either. A row goes when its
 # package comes.

@@ -1,9 +1,7 @@
 """The loop that repeats a training function when the world changes."""
 
-import contextlib
 import functools
 import threading
-from collections.abc import Iterator
 from typing import Any, Callable
 
 from horovod import _ffi

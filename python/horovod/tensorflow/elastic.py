@@ -10,7 +10,6 @@ from horovod.elastic.loop import run
 from horovod.elastic.tensor_state import ObjectState, TensorState
 from horovod.elastic.trees import Trees
 from horovod.numpy import _arrays
-from horovod.tensorflow import errors  # noqa: F401  # has run() understand what operations raise
 from horovod.tensorflow._library import tf
 from horovod.tensorflow.util import variable_of
 

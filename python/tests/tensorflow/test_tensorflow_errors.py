@@ -3,10 +3,10 @@
 import numpy
 import pytest
 import tensorflow as tf
+from tf_modes import MODES, NOT_COMPILED, assert_same, mine, reduced, run
 
 import horovod.tensorflow as hvd
 from horovod.common.exceptions import HorovodInternalError, HorovodRequestError, translated
-from tf_modes import MODES, NOT_COMPILED, assert_same, mine, reduced, run
 
 
 def assert_usable(mode="eager"):
@@ -30,7 +30,10 @@ MISMATCHES = {
     "allreduce of other shapes": (hvd.allreduce, shaped),
     "allreduce of other ranks": (hvd.allreduce, of_other_rank),
     "allreduce of other types": (hvd.allreduce, typed),
-    "allreduce by other reductions": (lambda x: hvd.allreduce(x, op=[hvd.Sum, hvd.Max][hvd.rank() % 2]), lambda: mine((3,))),
+    "allreduce by other reductions": (
+        lambda x: hvd.allreduce(x, op=[hvd.Sum, hvd.Max][hvd.rank() % 2]),
+        lambda: mine((3,)),
+    ),
     "one of a group": (lambda x: hvd.grouped_allreduce([tf.ones(3), x]), shaped),
     "allgather of other shapes": (hvd.allgather, shaped),
     "allgather of other types": (hvd.allgather, typed),
@@ -109,6 +112,8 @@ def test_operations_before_init(monkeypatch):
 def test_only_errors_of_ours_are_translated():
     assert translated(ValueError("HorovodInternalError: no")) is None
     assert translated(tf.errors.UnknownError(None, None, "HorovodAllreduce")) is None
-    lost = tf.errors.AbortedError(None, None, "in f\nHorovodInternalError: rank 1 left\n\t [[{{node x}}]] [Op:__inference_f]")
+    lost = tf.errors.AbortedError(
+        None, None, "in f\nHorovodInternalError: rank 1 left\n\t [[{{node x}}]] [Op:__inference_f]"
+    )
     error = translated(lost)
     assert str(error) == "rank 1 left" and error.code == 10 and error.caused_by_peer

@@ -3,9 +3,6 @@
 import numpy
 import pytest
 import tensorflow as tf
-
-import horovod.tensorflow as hvd
-from horovod.common.exceptions import HorovodRequestError
 from tf_modes import (
     DIMS,
     MODES,
@@ -20,6 +17,9 @@ from tf_modes import (
     reduced,
     run,
 )
+
+import horovod.tensorflow as hvd
+from horovod.common.exceptions import HorovodRequestError
 
 ALL = [(shape, dtype) for dtype in REDUCED for shape in DIMS]
 FLOATS = ["float16", "float32", "float64"]
@@ -148,7 +148,9 @@ def rows_of(rank, shape, dtype):
 @pytest.mark.parametrize("mode", NOT_COMPILED)
 def test_grouped_allgather_of_all_types(mode):
     kinds = [(shape, dtype) for dtype in MOVED for shape in DIMS]
-    results = run(mode, lambda *tensors: hvd.grouped_allgather(tensors), *[rows_of(hvd.rank(), *kind) for kind in kinds])
+    results = run(
+        mode, lambda *tensors: hvd.grouped_allgather(tensors), *[rows_of(hvd.rank(), *kind) for kind in kinds]
+    )
     for kind, result in zip(kinds, results):
         assert_same(result, numpy.concatenate([rows_of(rank, *kind) for rank in range(hvd.size())]))
 
@@ -317,7 +319,9 @@ def test_ranks_and_sizes(mode):
 def test_join_stands_in_with_zeros(mode):
     """Each rank has more to reduce than the one before it."""
     for number in range(hvd.rank()):
-        total = run(mode, lambda tensor, number=number: hvd.allreduce(tensor, op=hvd.Sum, name=f"late{number}"), mine((2,)))
+        total = run(
+            mode, lambda tensor, number=number: hvd.allreduce(tensor, op=hvd.Sum, name=f"late{number}"), mine((2,))
+        )
         assert_same(total, numpy.sum([of_rank(rank, (2,)) for rank in range(number + 1, hvd.size())], 0))
     last = run(mode, hvd.join)
     assert hvd.allgather_object(int(last)) == [hvd.size() - 1] * hvd.size()
