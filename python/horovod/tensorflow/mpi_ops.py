@@ -35,9 +35,16 @@ def _name(kind: str, tensors: Sequence[Any], name: Name, ignore_name_scope: bool
     if name is not None and ignore_name_scope:
         return f"{kind}.{name}"
     if name is None:
-        name = "noname" if not tensors else tensors[0].name.replace(":", "_")
+        name = _name_of(tensors[0]) if tensors else "noname"
     # Not used in this graph so far: a graph may have several of one name.
     return f"{kind}.{tf.compat.v1.get_default_graph().unique_name(name)}"
+
+
+def _name_of(tensor: Any) -> str:
+    """After a tensor in a graph. One from outside of the graph has a number for its name there, which
+    is another one on each rank."""
+    name: str = tensor.name.replace(":", "_")
+    return "noname" if name.split("_")[0].isdigit() else name
 
 
 def _waits() -> int:
