@@ -1,5 +1,7 @@
 """Arrays that every rank knows of all ranks, and operations in all ways in which JAX runs them."""
 
+import importlib
+
 import jax
 import jax.numpy as jnp
 import numpy
@@ -9,6 +11,13 @@ import horovod.jax as hvd
 # What jitted programs raise; older versions have another name for it.
 JitError = getattr(jax.errors, "JaxRuntimeError", RuntimeError)
 WAYS = {"eager": lambda function: function, "jit": jax.jit}
+
+
+def x64():
+    """A context in which JAX has types of 64 bits."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    return importlib.import_module("jax.experimental").enable_x64()
 
 
 def of_rank(rank, shape=(4, 3), dtype="float32"):

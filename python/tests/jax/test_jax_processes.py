@@ -1,0 +1,96 @@
+"""What horovod.jax does in processes that are another way: without JAX, with several devices, before init. These run
+beside the ranks, each in a world of one."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import horovod.jax as hvd
+from horovod import _ffi
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Runs Python code in a process of its own on rank 0; returns its error, or its last line of output."""
+    if hvd.rank() != 0:
+        pytest.skip("rank 0 does so")
+
+    def run(code, **environment):
+        others = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**others, **environment}, cwd=tmp_path, capture_output=True, text=True,
+            timeout=100,
+        )  # fmt: skip
+        errors = re.findall(r"^(?:\w+\.)*(\w+(?:Error|Exception): .*)", done.stderr, re.M)
+        return errors[-1] if errors else done.stdout.strip()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "code, text",
+    [
+        ("sys.modules['jax'] = None", "(import of jax halted; None in sys.modules)"),
+        ("sys.modules['jax'] = types.ModuleType('jax')", ", this is unknown: pip install --upgrade jax"),
+        ("import jax; jax.__version__ = '0.4.30'", ", this is 0.4.30: pip install --upgrade jax"),
+    ],
+)
+def test_a_jax_that_is_missing_or_too_old_is_told_in_a_line(python, code, text):
+    line = python(f"import sys, types; {code}; import horovod.jax")
+    assert line.startswith("ImportError: horovod.jax needs JAX 0.4.31 or newer") and line.endswith(text)
+
+
+def test_a_library_of_another_version_is_told_in_a_line(python, tmp_path):
+    (tmp_path / "libhvd_jax.so").write_text("")
+    (tmp_path / "libhvd.so").symlink_to(_ffi.library_path())
+    line = python("import horovod.jax", HOROVOD_LIBRARY=str(tmp_path / "libhvd.so"))
+    assert line.startswith(
+        f"ImportError: Horovod's library for JAX could not be loaded from {tmp_path}/libhvd_jax.so: "
+    )
+
+
+def test_collectives_before_init(python):
+    for function in ("hvd.allreduce", "jax.jit(hvd.allreduce)", "jax.jit(hvd.allgather)"):
+        line = python(f"import jax, horovod.jax as hvd; {function}(jax.numpy.ones(2))")
+        assert line == "HorovodInternalError: Horovod has not been initialized; use hvd.init()."
+
+
+TWO = "--xla_force_host_platform_device_count=2"
+# shard_map of newer and of older versions.
+MAPPED = (
+    "by = dict(mesh=mesh, in_specs=P('x'), out_specs=P('x')); "
+    "f = jax.shard_map(hvd.allreduce, **by) if hasattr(jax, 'shard_map') else "
+    "importlib.import_module('jax.experimental.shard_map').shard_map(hvd.allreduce, check_rep=False, **by); jax.jit(f)(x)"
+)
+START = (
+    "import importlib, jax, horovod.jax as hvd; from jax.sharding import Mesh, NamedSharding, PartitionSpec as P; hvd.init(); "
+    "mesh = Mesh(jax.devices(), ('x',)); x = jax.numpy.arange(4.0); spread = jax.device_put(x, NamedSharding(mesh, P('x')));"
+)
+
+
+@pytest.mark.parametrize("code", [
+    "jax.pmap(hvd.allreduce)(x.reshape(2, 2))",
+    "jax.jit(hvd.allreduce)(spread)",
+    "jax.jit(lambda x: jax.lax.with_sharding_constraint(hvd.allreduce(x), NamedSharding(mesh, P('x'))))(x)",
+        MAPPED,
+])  # fmt: skip
+def test_programs_on_several_devices_are_refused(python, code):
+    line = python(START + code, XLA_FLAGS=TWO)
+    assert line.startswith("HorovodRequestError: horovod.jax needs one device per process, but this program")
+    assert line.endswith("runs on 2: start a process for each device.")
+
+
+def test_arrays_on_several_devices_are_refused(python):
+    line = python(START + "hvd.allreduce(spread)", XLA_FLAGS=TWO)
+    assert line.startswith("ValueError: horovod.jax needs arrays on one device, this one is on 2")
+
+
+def test_one_of_several_devices_will_do(python):
+    code = (
+        "y = jax.device_put(x, jax.devices()[1]); a = hvd.allreduce(y); b = jax.jit(hvd.allreduce)(y);"
+        "print([r.devices() == {jax.devices()[1]} and r.tolist() == x.tolist() for r in (a, b)])"
+    )
+    assert python(START + code, XLA_FLAGS=TWO) == "[True, True]"
