@@ -5,13 +5,14 @@ import sys
 from typing import Any, NoReturn
 
 _HERE = (
-    "there are horovod.torch (PyTorch), horovod.jax, horovod.lightning, horovod.mxnet, horovod.numpy and horovod.run"
+    "there are horovod.torch (PyTorch), horovod.tensorflow, horovod.jax, horovod.lightning, horovod.mxnet, "
+    "horovod.numpy and horovod.run"
 )
 
 # What is not here, by what one would import; all below it is not here either. A row goes when its
 # package comes.
 _FRAMEWORKS = {
-    "horovod.tensorflow": "TensorFlow",
+    "horovod.tensorflow.keras": "Keras",
     "horovod.keras": "Keras",
 }
 _ENGINES = {

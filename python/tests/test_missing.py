@@ -11,8 +11,6 @@ import horovod
 
 HERE = "there are horovod.torch"
 MISSING = {
-    "horovod.tensorflow": "does not support TensorFlow; " + HERE,
-    "horovod.tensorflow.keras": "does not support TensorFlow; " + HERE,
     "horovod.keras": "does not support Keras; " + HERE,
     "horovod.spark": "does not run on Spark; " + HERE,
     "horovod.spark.torch": "does not run on Spark; " + HERE,
@@ -37,15 +35,27 @@ def test_import_says_in_a_line_what_is_missing(module):
 
 
 def test_from_horovod_import_says_so_too():
-    for name in ("tensorflow", "spark"):
+    for name in ("keras", "spark"):
         with pytest.raises(ImportError, match="this version of Horovod does not"):
             exec("from horovod import " + name)
 
 
-@pytest.mark.parametrize("module", ["tensorflow", "keras", "spark", "ray", "data"])
+@pytest.mark.parametrize("module", ["keras", "spark", "ray", "data"])
 def test_who_asks_whether_it_is_there_is_told_no(module):
     assert importlib.util.find_spec("horovod." + module) is None
     assert not hasattr(horovod, module)
+
+
+@pytest.mark.parametrize("version, text", [(None, "import of tensorflow halted"), ("2.12.1", "this is 2.12.1")])
+def test_tensorflow_is_missing_or_too_old(tmp_path, version, text):
+    code = "import horovod.tensorflow"
+    if version is None:
+        code = "import sys; sys.modules['tensorflow'] = None; " + code
+    else:
+        (tmp_path / "tensorflow.py").write_text(f"__version__ = {version!r}")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: horovod.tensorflow needs TensorFlow 2.13 or newer") and text in last
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy
 import pytest
-from ranks import JitError, check, of_rank
 
 import horovod.jax as hvd
 from agents_store import enter, new_process
 from horovod.common import basics, exceptions
+from ranks import JitError, check, of_rank
 
 Pair = collections.namedtuple("Pair", "first second")
 

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy
 import pytest
-from ranks import WAYS, JitError, check, mine, of_all, of_rank
 
 import horovod.jax as hvd
+from ranks import WAYS, JitError, check, mine, of_all, of_rank
 
 DTYPES = ["uint8", "int8", "int16", "int32", "float16", "bfloat16", "float32"]
 REDUCTIONS = {

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy
 import pytest
-from ranks import WAYS, JitError, check, mine, of_all, of_rank, x64
 
 import horovod.jax as hvd
 from horovod.common import exceptions
+from ranks import WAYS, JitError, check, mine, of_all, of_rank, x64
 
 
 def calls_of(function, *args):

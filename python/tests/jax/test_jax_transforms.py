@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy
 import pytest
-from ranks import WAYS, check, mine, of_all, of_rank
 
 import horovod.jax as hvd
+from ranks import WAYS, check, mine, of_all, of_rank
 
 way_of = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 

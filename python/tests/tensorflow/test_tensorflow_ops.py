@@ -3,6 +3,9 @@
 import numpy
 import pytest
 import tensorflow as tf
+
+import horovod.tensorflow as hvd
+from horovod.common.exceptions import HorovodRequestError
 from tf_modes import (
     DIMS,
     MODES,
@@ -17,9 +20,6 @@ from tf_modes import (
     reduced,
     run,
 )
-
-import horovod.tensorflow as hvd
-from horovod.common.exceptions import HorovodRequestError
 
 ALL = [(shape, dtype) for dtype in REDUCED for shape in DIMS]
 FLOATS = ["float16", "float32", "float64"]

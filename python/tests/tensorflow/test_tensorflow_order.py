@@ -5,9 +5,9 @@ import random
 
 import numpy
 import tensorflow as tf
-from tf_modes import assert_same, in_session, mine, of_all, reduced
 
 import horovod.tensorflow as hvd
+from tf_modes import assert_same, in_session, mine, of_all, reduced
 
 COUNT = 12
 
