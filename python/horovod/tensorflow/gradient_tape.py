@@ -26,6 +26,7 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
 
     _reducer: GradientReducer
     _local: LocalVariables
+    _made_of: Any  # the tape, which may be recording
 
     def register_local_source(self, source: Any) -> None:
         """Leaves the gradients of `source`, a variable that each rank has for itself, on this rank; see
@@ -51,6 +52,8 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
         Returns gradients in the structure of `sources`, None for a source without one. A source must
         have none on all ranks or on no rank.
         """
+        if self._made_of._recording and not self._persistent:
+            self._made_of._pop_tape()  # as a tape does that is asked while it records
         grads = super().gradient(target, sources, output_gradients, unconnected_gradients)
 
         def reduce(grads: list[Any], sources: list[Any]) -> list[Any]:
@@ -130,6 +133,7 @@ def DistributedGradientTape(
     own = type(gradtape)
     tape: Any = object.__new__(type(own.__name__, (DistributedTapeMixin, own), {"__module__": __name__}))
     vars(tape).update(vars(gradtape))
+    tape._made_of = gradtape
     tape._recording = False  # who has begun to record ends it
     tape._reducer = GradientReducer("DistributedGradientTape", reduction)
     tape._local = LocalVariables(process_set, scale_local_gradients)
