@@ -62,9 +62,10 @@ class GradientReducer:
     they stay what they are. In an elastic job a traced function goes by the ranks that there are when
     it runs.
 
-    In a graph each gradient is reduced as soon as it is there, and the runtime fuses what is ready at
-    once. Eagerly, and where XLA compiles, all are reduced in one operation, as one would wait for
-    the other.
+    Without groups, in a graph each gradient is reduced as soon as it is there, and the runtime fuses
+    what is ready at once; eagerly all are reduced in one operation, as one would wait for the other.
+    Where XLA compiles, it is one operation in any case: of several each waits, in an order that may
+    differ between ranks.
     """
 
     def __init__(self, name: str, reduction: Reduction) -> None:
@@ -98,9 +99,10 @@ class GradientReducer:
         """Which gradients are reduced together."""
         present = [place for place, grad in enumerate(grads) if grad is not None]
         groups = self._reduction.groups
-        if groups is None:
-            together = tf.executing_eagerly() or _xla.is_compiling()
-            parts = [present] if together else [[place] for place in present]
+        if _xla.is_compiling():
+            parts = [present]
+        elif groups is None:
+            parts = [present] if tf.executing_eagerly() else [[place] for place in present]
         elif isinstance(groups, int):
             parts = split_list(present, groups)
         else:
