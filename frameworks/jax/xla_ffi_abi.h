@@ -2,7 +2,7 @@
 // far as it is used here. It is declared anew from its public header (xla/ffi/api/c_api.h in
 // jaxlib), so that the tree builds without JAX and one library serves all versions from jaxlib
 // 0.4.31 (interface 0.0) on: within major version 0 these structures have only grown at their ends.
-// tests/jaxlib compares them with the headers of jaxlib.
+// tests/frameworks compares them with the header of the jaxlib that is installed.
 #ifndef FRAMEWORKS_JAX_XLA_FFI_ABI_H_
 #define FRAMEWORKS_JAX_XLA_FFI_ABI_H_
 

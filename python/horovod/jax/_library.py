@@ -62,4 +62,5 @@ batching: Any = import_module("jax.interpreters.batching")
 mlir: Any = import_module("jax.interpreters.mlir")
 partial_eval: Any = import_module("jax.interpreters.partial_eval")
 
-reported_by(getattr(jax.errors, "JaxRuntimeError", RuntimeError))  # the name that newer versions have
+# JAX's own, when it is asked for the values; when it runs a program at once, a plain one.
+reported_by(getattr(jax.errors, "JaxRuntimeError", RuntimeError), ValueError)

@@ -8,7 +8,7 @@ import numpy
 
 import horovod.jax as hvd
 
-# What jitted programs raise; older versions have another name for it.
+# What jitted programs raise, unless it is a ValueError; older versions have another name for it.
 JitError = getattr(jax.errors, "JaxRuntimeError", RuntimeError)
 WAYS = {"eager": lambda function: function, "jit": jax.jit}
 
