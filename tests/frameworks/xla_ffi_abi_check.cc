@@ -8,8 +8,8 @@
 
 using namespace hvd::frameworks::jax;
 
-#define SAME_FIELD(Own, field, Theirs, their_field)                        \
-  static_assert(offsetof(Own, field) == offsetof(Theirs, their_field));    \
+#define SAME_FIELD(Own, field, Theirs, their_field)                     \
+  static_assert(offsetof(Own, field) == offsetof(Theirs, their_field)); \
   static_assert(sizeof(decltype(Own::field)) == sizeof(decltype(Theirs::their_field)))
 #define SAME_VALUE(own, theirs) static_assert(static_cast<int>(own) == static_cast<int>(theirs))
 #define SAME_SIZE(Own, Theirs) static_assert(sizeof(Own) == sizeof(Theirs))
