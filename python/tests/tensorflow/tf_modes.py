@@ -80,8 +80,9 @@ def assert_same(found, expected, tolerance=0.0):
     expected = numpy.asarray(expected)
     found = numpy.asarray(found)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    exact, near = found.astype("float64"), expected.astype("float64")
-    assert numpy.allclose(exact, near, rtol=tolerance, atol=tolerance), (found, expected)
+    wide = "complex128" if expected.dtype.kind == "c" else "float64"
+    close = numpy.allclose(found.astype(wide), expected.astype(wide), rtol=tolerance, atol=tolerance)
+    assert close, (found, expected)
 
 
 @contextlib.contextmanager
