@@ -8,6 +8,8 @@ import horovod.tensorflow as hvd
 from tf_modes import assert_same
 
 MODES = ("eager", "function", "xla")
+# Keras 2 has a kernel whose moving variance is another one.
+PLAIN = {} if hasattr(tf.keras, "ops") else {"fused": False}
 
 
 def batches(shape, scale=1.0, offset=0.0):
@@ -46,7 +48,7 @@ def results(layer, inputs, mode="eager", mask=None):
 @pytest.mark.parametrize("mode", MODES)
 def test_equals_batch_normalization_of_the_joined_batch(mode, shape, axis):
     parts = batches(shape)
-    wanted = results(tf.keras.layers.BatchNormalization(axis=axis), numpy.concatenate(parts))
+    wanted = results(tf.keras.layers.BatchNormalization(axis=axis, **PLAIN), numpy.concatenate(parts))
     found = results(hvd.SyncBatchNormalization(axis=axis), parts[hvd.rank()], mode)
     assert_same(found[0], own_part(wanted[0]), 1e-4)
     assert_same(found[1], own_part(wanted[1]), 1e-3)
@@ -67,7 +69,7 @@ def test_mask_leaves_values_out():
     parts = batches((3, 2))
     masks = [numpy.arange(part.shape[0] * 3).reshape(-1, 3) % 2 == 0 for part in parts]
     wanted = results(
-        tf.keras.layers.BatchNormalization(), numpy.concatenate(parts), mask=tf.constant(numpy.concatenate(masks))
+        tf.keras.layers.BatchNormalization(**PLAIN), numpy.concatenate(parts), mask=tf.constant(numpy.concatenate(masks))
     )
     found = results(hvd.SyncBatchNormalization(), parts[hvd.rank()], mask=tf.constant(masks[hvd.rank()]))
     assert_same(found[0], own_part(wanted[0]), 1e-4)
