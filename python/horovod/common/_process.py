@@ -47,6 +47,7 @@ class Process:
         self.failed = False  # an exception or sys.exit(nonzero) is ending this process
         self.on_init: list[Hook] = []
         self.on_later_world: list[Hook] = []
+        self.on_leaving: list[Hook] = []
 
 
 process = Process()
@@ -69,6 +70,18 @@ def on_later_world(hook: Hook) -> None:
     """Has `hook()` called when this process has entered a world later than its init (join, reset),
     before anything else is done there. It may run collectives."""
     process.on_later_world.append(hook)
+
+
+def on_leaving(hook: Hook) -> None:
+    """Has `hook()` called before this process leaves a world (shutdown, reset), broken or not. It
+    waits for what may still run operations there without Python's knowledge."""
+    process.on_leaving.append(hook)
+
+
+def run_leaving_hooks() -> None:
+    """Calls what :func:`on_leaving` was given."""
+    for hook in process.on_leaving:
+        hook()
 
 
 def note_world() -> None:

@@ -107,6 +107,7 @@ def reset() -> None:
     if process.world is None:
         init()
         return
+    _process.run_leaving_hooks()
     _process.enter_later_world(_ffi.reset)
     _process.run_later_world_hooks()
 
@@ -117,6 +118,7 @@ def shutdown() -> None:
     if process.world is None:
         return
     _process.check_not_forked()
+    _process.run_leaving_hooks()
     _process_sets.forget()
     process.world = None
     process.deferred = False

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from horovod.common import _process
 from horovod.common.exceptions import HorovodRequestError
 from horovod.jax import _place
 from horovod.jax._kinds import Kind, Settings
@@ -38,6 +39,27 @@ class _Program:
 
 
 _programs: weakref.WeakKeyDictionary[Any, _Program] = weakref.WeakKeyDictionary()
+_are_there = False
+
+
+def _note_program() -> None:
+    global _are_there
+    if not _are_there:
+        _are_there = True
+        _process.on_leaving(_wait_for_programs)
+
+
+def _wait_for_programs() -> None:
+    """Waits until the programs that this thread has started are at their ends: JAX returns before. They
+    must not take part in another world, and the other ranks need them in this one."""
+    for device in jax.local_devices(backend="cpu"):
+        jax.block_until_ready(_last(jax.device_put(0, device)))
+
+
+@jax.jit  # type: ignore[untyped-decorator]
+def _last(number: Any) -> Any:
+    """A program. Those of a device run one after another."""
+    return number + 1
 
 
 def _check_devices(context: Any) -> None:
@@ -68,6 +90,7 @@ def _name(kind: Kind, settings: Settings, program: str, number: int) -> str:
 def lower(ctx: Any, *operands: Any, kind: Kind, settings: Settings, shapes: Any) -> list[Any]:
     """Adds the call of a collective to a program."""
     _check_devices(ctx.module_context)
+    _note_program()
     module = ctx.module_context.module
     program = _programs.setdefault(module, _Program())
     title = mlir.ir.StringAttr(module.operation.attributes["sym_name"]).value

@@ -1,13 +1,13 @@
 """Elastic training with JAX: :func:`run` and :class:`JaxState`."""
 
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import numpy
 
-from horovod.common import basics
-from horovod.elastic import handlers, loop
+from horovod.elastic import handlers
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.iterable import ElasticIterable
+from horovod.elastic.loop import run
 from horovod.elastic.sampler import ElasticSampler
 from horovod.elastic.tensor_state import TensorState
 from horovod.jax import _host, _leaves
@@ -57,24 +57,6 @@ class JaxState(TensorState):
 
     def __init__(self, checkpoint_dir: Optional[str] = None, checkpoint_every: int = 1, **values: Any) -> None:
         super().__init__(_leaves.TREES, _handler_of, checkpoint_dir, checkpoint_every, **values)
-
-
-def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates the training function, whose first argument is a :class:`JaxState`: see
-    :func:`horovod.elastic.loop.run`. Failures within jitted programs count as those outside."""
-    return loop.run_fn(func, _reset)
-
-
-def _reset() -> None:
-    # Programs of the old world that are still running must not take part in the next one.
-    jax.block_until_ready(_nothing())
-    basics.reset()
-
-
-@jax.jit  # type: ignore[untyped-decorator]
-def _nothing() -> Any:
-    """A program; programs of a device run one after another."""
-    return jax.numpy.zeros(())
 
 
 def _handler_of(value: Any) -> Optional[handlers.StateHandler]:

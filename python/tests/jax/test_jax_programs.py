@@ -63,6 +63,15 @@ def test_programs_under_way_do_not_meet_others():
         numpy.testing.assert_allclose(result, of_all(shape).mean(0) + more, rtol=1e-6)
 
 
+def test_a_world_is_left_when_programs_under_way_have_ended():
+    program, shape = jax.jit(lambda x: jnp.sin(hvd.allreduce(x + 1))), (600, 600)
+    results = [program(mine(shape)) for _ in range(10)]
+    hvd.shutdown()
+    hvd.init()
+    for result in results:
+        numpy.testing.assert_allclose(result, numpy.sin(of_all(shape).mean(0) + 1), rtol=1e-5)
+
+
 def test_what_one_rank_does_not_use_is_run():
     rank = hvd.rank()
     check(jax.jit(lambda x: hvd.allreduce(x, op=hvd.Sum) if rank == 0 else (hvd.allreduce(x, op=hvd.Sum), x)[1])(mine()),

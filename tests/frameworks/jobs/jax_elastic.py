@@ -1,6 +1,7 @@
-"""Trains within jit while rank 2 of the first world is killed in the middle of a step, and replaced. Rank 0 prints a line of JSON for each
-step before it is committed: the world, what an average of the ranks' numbers (from 1) was, and how often the step has been traced so far.
-Ends some steps after the job has grown again. `gather`: the step also has an allgather, whose shape depends on the number of ranks."""
+"""Trains within jit while rank 2 of the first world is killed in the middle of a step, and replaced. Before each commit rank 0 prints a line of JSON:
+the world, what an average of the ranks' numbers (from 1) was, and how often the step has been traced so far. Ends some steps after the job has grown
+again. `gather`: the step also has an allgather, whose shape depends on the number of ranks.
+"""
 
 import json
 import os
