@@ -1,0 +1,91 @@
+"""The callback that has all ranks begin with the same variables."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from horovod._keras import tensors
+from horovod.common.basics import rank
+from horovod.common.ops import max_over_ranks
+from horovod.common.util import is_elastic
+from horovod.elastic.stream import broadcast_tree
+from horovod.elastic.trees import Trees
+from horovod.numpy import _arrays
+
+_TREES = Trees(_arrays)
+
+# Behind it in the bases there is Callback of some Keras.
+_Behind: Any = object
+
+
+def broadcast_variables(owner: Any, variables: list[Any], root_rank: int, name: str) -> None:
+    """Gives variables of `owner`, a model or an optimizer, the values of rank `root_rank`. Raises
+    ValueError if they are not of the same number and shapes on all ranks."""
+    values = broadcast_tree(_TREES, tensors.values_of(owner, variables), root_rank, name)
+    if rank() != root_rank:
+        tensors.assign(owner, variables, values)
+
+
+class BroadcastGlobalVariables(_Behind):  # type: ignore[misc]
+    """Gives all ranks the model's and the optimizer's variables of rank `root_rank`, so that training
+    begins alike wherever it is started from random weights or from a checkpoint.
+
+    The weights are broadcast before the first batch, where all ranks have them by then. All is
+    broadcast after the first batch: an optimizer makes its slots in its first step. In an elastic job
+    this is done in each fit().
+
+    Args:
+      root_rank: the rank whose values all get.
+      device: not used.
+      local_variables: a variable, or several, that each rank has for itself.
+
+    Raises ValueError for local variables that are no variables.
+    """
+
+    model: Any
+
+    def __init__(self, root_rank: int, device: str = "", local_variables: Any = None) -> None:
+        super().__init__()
+        self.root_rank = root_rank
+        self.device = device
+        self.broadcast_done = False
+        self._local: dict[int, Any] = {}
+        for variable in _as_list(local_variables):
+            self.register_local_var(variable)
+
+    def register_local_var(self, var: Any) -> None:
+        """Leaves `var` as it is on this rank."""
+        self._local[id(var)] = var
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if is_elastic():
+            self.broadcast_done = False  # newcomers have not done so, and all must take part
+        built = bool(getattr(self.model, "built", True))
+        if not self.broadcast_done and max_over_ranks(0 if built else 1) == 0:
+            self._broadcast_weights()
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self.broadcast_done:
+            return
+        tensors.take_from_training(self.model)
+        self._broadcast_weights()
+        optimizer = self.model.optimizer
+        self._broadcast(optimizer, tensors.variables_of_optimizer(optimizer), "optimizer")
+        self.broadcast_done = True
+
+    def _broadcast_weights(self) -> None:
+        self._broadcast(self.model, tensors.variables_of_model(self.model), "model")
+
+    def _broadcast(self, owner: Any, variables: Iterable[Any], name: str) -> None:
+        shared = [variable for variable in variables if id(variable) not in self._local]
+        broadcast_variables(owner, shared, self.root_rank, "horovod.keras." + name)
+
+
+def _as_list(value: Any) -> list[Any]:
+    variables = [] if value is None else [value] if _is_variable(value) else list(value)
+    if not all(_is_variable(variable) for variable in variables):
+        raise ValueError("All local variables must be of tf.Variable type.")
+    return variables
+
+
+def _is_variable(value: Any) -> bool:
+    return hasattr(value, "assign") and hasattr(value, "shape")

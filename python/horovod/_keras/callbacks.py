@@ -1,0 +1,27 @@
+"""Callbacks for the classes of one Keras."""
+
+from typing import Any
+
+from horovod._keras.broadcast_callback import BroadcastGlobalVariables
+from horovod._keras.checkpoint_callback import BestModel
+from horovod._keras.elastic_callbacks import CommitState, UpdateBatchState, UpdateEpochState
+from horovod._keras.learning_rate_callbacks import LearningRateSchedule, LearningRateWarmup
+from horovod._keras.metric_callback import MetricAverage
+
+__all__ = [
+    "BestModel",
+    "BroadcastGlobalVariables",
+    "CommitState",
+    "LearningRateSchedule",
+    "LearningRateWarmup",
+    "MetricAverage",
+    "UpdateBatchState",
+    "UpdateEpochState",
+    "made_of",
+]
+
+
+def made_of(mixin: type, base: Any, name: str, module: str) -> Any:
+    """The class of that name: `mixin` in front of `base`, a class of callbacks of some Keras."""
+    attributes: dict[str, Any] = {"__module__": module, "__qualname__": name, "__doc__": mixin.__doc__}
+    return type(name, (mixin, base), attributes)

@@ -1,0 +1,91 @@
+"""What distributed optimizers of all Kerases have in common."""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Optional
+
+from horovod._keras.reducers import Reducer, reducer_of
+from horovod._keras.settings import Settings
+
+
+class Distribution:
+    """How one optimizer's gradients are reduced; an attribute of the optimizer. Not thread-safe, as
+    optimizers are not.
+
+    Args:
+      backend: of Keras.
+      name: of its operations.
+      settings: of the optimizer.
+
+    Attributes:
+      all_done: the gradients that are being applied are reduced already.
+      applied: the variables whose gradients are being applied, with accumulation.
+      pending: ids of those variables whose gradients are not reduced yet.
+    """
+
+    def __init__(self, backend: str, name: str, settings: Settings) -> None:
+        self.backend = backend
+        self.settings = settings
+        self.all_done = False
+        self.applied: list[Any] = []
+        self.pending: set[int] = set()
+        self._name = name
+        self._reducer: Optional[Reducer] = None
+        self._layers: list[Any] = []
+
+    @property
+    def reducer(self) -> Reducer:
+        """Knows the variables of layers that have got some in the meantime."""
+        if self._reducer is None:
+            self._reducer = reducer_of(self.backend, self._name, self.settings)
+        for layer in self._layers:
+            for variable in layer.trainable_weights:
+                self._reducer.add_local(variable)
+        return self._reducer
+
+    def add_local_variable(self, variable: Any) -> None:
+        self.reducer.add_local(variable)
+
+    def add_local_layers(self, layers: Iterable[Any]) -> None:
+        """Makes the layers' trainable weights local variables, also those that are not there yet."""
+        self._layers.extend(layers)
+
+    def reduce(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+        """The gradients of all ranks, put together."""
+        return self.reducer.reduce(grads, variables)
+
+    def may_skip_alone(self, accumulates: bool) -> bool:
+        """Whether a loss scale might see gradients that are finite on some ranks and not on others, as
+        they are not reduced."""
+        return accumulates or self.reducer.has_local()
+
+    @contextlib.contextmanager
+    def done(self) -> Iterator[None]:
+        """A context in which gradients that are applied are reduced already."""
+        before, self.all_done = self.all_done, True
+        try:
+            yield
+        finally:
+            self.all_done = before
+
+
+class DistributedOptimizerMixin:
+    """What stands in front of an optimizer's class. A class that is made so is distributed: its instances
+    come from `from_config`, too."""
+
+    _hvd_settings: Settings  # these three are of the class
+    _hvd_backend: str
+    _hvd_name: str
+    _hvd: Distribution
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._hvd_distribute()
+
+    def _hvd_distribute(self) -> None:
+        self._hvd = Distribution(self._hvd_backend, self._hvd_name, self._hvd_settings)
+
+    def register_local_var(self, var: Any) -> None:
+        """Leaves the gradients of `var`, a variable that each rank has for itself, on this rank; see
+        `scale_local_gradients`."""
+        self._hvd.add_local_variable(var)

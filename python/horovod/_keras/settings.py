@@ -1,0 +1,54 @@
+"""How a distributed optimizer reduces gradients: the arguments that users give, checked."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+from horovod.common import process_sets
+from horovod.common.ops import Average, Sum
+from horovod.common.process_sets import ProcessSet, global_process_set
+
+Groups = Union[int, Sequence[Sequence[Any]], None]
+
+
+class Settings(NamedTuple):
+    """See DistributedOptimizer of :mod:`horovod._keras.optimizers`."""
+
+    name: Optional[str] = None
+    device_dense: str = ""
+    device_sparse: str = ""
+    compression: Any = None
+    sparse_as_dense: bool = False
+    gradient_predivide_factor: float = 1.0
+    op: int = Average
+    backward_passes_per_step: int = 1
+    average_aggregated_gradients: bool = False
+    groups: Groups = None
+    process_set: ProcessSet = global_process_set
+    scale_local_gradients: bool = True
+
+
+def checked(settings: Settings, num_groups: int = 0) -> Settings:
+    """`settings`, with what `num_groups`, which is deprecated, asks for. Raises ValueError."""
+    if num_groups != 0:
+        warnings.warn(
+            "Parameter `num_groups` has been replaced by `groups` and will be removed", DeprecationWarning, stacklevel=4
+        )
+        if settings.groups is None:
+            settings = settings._replace(groups=num_groups)
+    if settings.op not in (Average, Sum):
+        raise ValueError("op currently only supports Average and Sum")
+    if settings.gradient_predivide_factor != 1.0 and settings.op != Average:
+        raise ValueError("gradient_predivide_factor not supported with op != Average")
+    if not isinstance(settings.backward_passes_per_step, int) or settings.backward_passes_per_step < 1:
+        raise ValueError("backward_passes_per_step must be > 0")
+    _check_groups(settings.groups)
+    process_sets.known(settings.process_set)
+    return settings
+
+
+def _check_groups(groups: Groups) -> None:
+    is_number = isinstance(groups, int) and groups > 0
+    is_lists = isinstance(groups, list) and all(isinstance(group, (list, tuple)) for group in groups)
+    if groups is not None and not is_number and not is_lists:
+        raise ValueError("groups should be a positive integer or a list of list of variables.")

@@ -1,0 +1,138 @@
+"""The state of an elastic training with Keras."""
+
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+import numpy
+
+from horovod._keras import tensors
+from horovod._keras.packages import is_keras3, package_of
+from horovod.elastic import handlers
+from horovod.elastic.cursor import JobCursor
+from horovod.elastic.tensor_state import TensorState
+from horovod.elastic.trees import Trees
+from horovod.numpy import _arrays
+
+_TREES = Trees(_arrays)
+_NOT_BUILT = "Model must be built first. Run `model.build(input_shape)`."
+
+
+class VariablesHandler(handlers.StateDictHandler):
+    """For a model or its optimizer, whose variables stay where they are: restore and sync assign to them.
+
+    Args:
+      value: the model, or the optimizer.
+      variables: returns its variables, the same number in the same order on all ranks.
+      model: the model, whose fit() may be at work on the variables.
+    """
+
+    trees = _TREES
+
+    def __init__(self, value: Any, variables: Callable[[Any], list[Any]], model: Any) -> None:
+        self._variables_of = variables
+        self._model = model
+        super().__init__(value)
+
+    def state_dict(self) -> list[numpy.ndarray]:
+        tensors.take_from_training(self._model)
+        values = tensors.values_of(self.value, self._variables_of(self.value))
+        return [_read_only(value) for value in values]
+
+    own_tensors = state_dict
+
+    def load(self, saved: Sequence[numpy.ndarray]) -> None:
+        # A backend may keep the memory of an array, and a later save writes to it.
+        self.take([array.copy() for array in saved])
+
+    def take(self, state: Sequence[numpy.ndarray]) -> None:
+        tensors.assign(self.value, self._variables_of(self.value), state)
+        self.given()
+
+    def given(self) -> None:
+        accumulation = getattr(getattr(self.value, "inner_optimizer", self.value), "_accumulation", None)
+        if accumulation is not None:
+            accumulation.clear()  # the ranks need not be at the same pass
+
+
+class ModelHandler(VariablesHandler):
+    """For the model. What it has beside its weights, such as the states of random generators, is each
+    rank's own, and not restored."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model, tensors.variables_of_model, model)
+
+    def take(self, state: Sequence[numpy.ndarray]) -> None:
+        tensors.leave_training(self._model)
+        super().take(state)
+
+
+class SamplerHandler(handlers.SamplerStateHandler):
+    """For ElasticSampler and ElasticIterable."""
+
+    trees = _TREES
+
+
+def _read_only(array: numpy.ndarray) -> numpy.ndarray:
+    """The array, which may be the memory of a variable."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class KerasState(TensorState):
+    """State of a training: ``KerasState(model, batch=0, epoch=0)``. `model`, `optimizer` and all other
+    arguments are attributes of the state.
+
+    A save is a real copy in host memory; restore assigns exactly what the last save saw; sync gives all
+    ranks what rank 0 has now, all of it of the same moment, in few operations. For where commits live,
+    and for checkpoints, see :class:`horovod.torch.elastic.TorchState`.
+
+    Args:
+      model: a Keras model that is built, so that its variables are there.
+      optimizer: of Keras, distributed or not; by default the one that the model is compiled with. Its
+        variables are made now, so that all ranks have the same.
+      checkpoint_dir: the folder for checkpoints, made if there is none; None for none.
+      checkpoint_every: how many commits apart they are, at least.
+      kwargs: any further values. An ElasticSampler or ElasticIterable is saved by its progress, all others
+        are copied deeply.
+
+    Raises:
+      OSError: `checkpoint_dir` can't be made.
+      ValueError: the model is not built, or `checkpoint_every` is not a positive number.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any = None,
+        checkpoint_dir: Optional[str] = None,
+        checkpoint_every: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        if not getattr(model, "built", True):
+            raise ValueError(_NOT_BUILT)
+        optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
+        _make_variables(optimizer, model)
+
+        def handler_of(value: Any) -> Optional[handlers.StateHandler]:
+            if value is model:
+                return ModelHandler(model)
+            if value is optimizer and value is not None:
+                return VariablesHandler(value, tensors.variables_of_optimizer, model)
+            return SamplerHandler(value) if isinstance(value, JobCursor) else None
+
+        # Batches of the epoch that are done, of how many: see UpdateBatchStateCallback.
+        kwargs["_fit_progress"] = (0, 0)
+        kwargs.update(model=model, optimizer=optimizer)
+        super().__init__(_TREES, handler_of, checkpoint_dir, checkpoint_every, **kwargs)
+
+
+def _make_variables(optimizer: Any, model: Any) -> None:
+    """Makes the slots of an optimizer that has not stepped yet."""
+    if optimizer is None:
+        return
+    variables = model.trainable_variables
+    if hasattr(optimizer, "_create_all_weights"):
+        optimizer._create_all_weights(variables)
+    elif not (is_keras3(package_of(optimizer)) and optimizer.built):
+        optimizer.build(variables)

@@ -1,0 +1,101 @@
+"""Values of Keras's tensors and variables, as arrays of numpy."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from horovod._keras.packages import backend_of, is_keras3, package_of
+
+
+def array_of(value: Any, backend: str) -> numpy.ndarray:
+    """A tensor, or what can be made one, as a contiguous array."""
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        if not tf.executing_eagerly():
+            return numpy.array(value, order="C")
+        return numpy.array(tf.convert_to_tensor(value).numpy(), order="C")
+    import keras
+
+    return numpy.array(keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(value)), order="C")
+
+
+def tensor_of(array: numpy.ndarray, backend: str) -> Any:
+    """A tensor of the backend's; the array itself in graphs of tf.compat.v1."""
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return tf.convert_to_tensor(array) if tf.executing_eagerly() else array
+    import keras
+
+    return keras.ops.convert_to_tensor(array)
+
+
+def values_of(owner: Any, variables: Sequence[Any]) -> list[numpy.ndarray]:
+    """The values of variables of `owner`, a model or an optimizer."""
+    package = package_of(owner)
+    if is_keras3(package):
+        import keras
+
+        return [numpy.asarray(keras.ops.convert_to_numpy(variable)) for variable in variables]
+    return [numpy.asarray(value) for value in package.backend.batch_get_value(list(variables))]
+
+
+def assign(owner: Any, variables: Sequence[Any], values: Sequence[numpy.ndarray]) -> None:
+    """Gives variables of `owner` these values.
+
+    Raises ValueError if they are not as many, or are of other shapes.
+    """
+    have = [tuple(variable.shape) for variable in variables]
+    get = [value.shape for value in values]
+    if have != get:
+        raise ValueError(
+            f"{type(owner).__name__} has variables of the shapes {have}, and gets values of the shapes {get}: all "
+            "ranks must make the same model and optimizer."
+        )
+    package = package_of(owner)
+    if is_keras3(package):
+        for variable, value in zip(variables, values):
+            variable.assign(value)
+    else:
+        package.backend.batch_set_value(list(zip(variables, values)))
+
+
+def variables_of_model(model: Any) -> list[Any]:
+    """All weights, trained or not; not the states of random generators, which each rank has for itself."""
+    return list(model.weights)
+
+
+def variables_of_optimizer(optimizer: Any) -> list[Any]:
+    """All that it counts and keeps, its learning rate and loss scale among it; none for None."""
+    if optimizer is None:
+        return []
+    variables = optimizer.variables
+    found = list(variables() if callable(variables) else variables)
+    for other in _beside_variables(optimizer):
+        if hasattr(other, "assign") and all(other is not variable for variable in found):
+            found.append(other)
+    return found
+
+
+def _beside_variables(optimizer: Any) -> list[Any]:
+    """What an optimizer of Keras 2 does not count among its variables."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    others = [getattr(inner, "_learning_rate", None), getattr(inner, "_hyper", {}).get("learning_rate")]
+    scale = getattr(optimizer, "_loss_scale", None)
+    return [*others, getattr(scale, "current_loss_scale", None), getattr(scale, "counter", None)]
+
+
+def take_from_training(model: Any) -> None:
+    """While fit() runs on JAX, the variables are elsewhere: brings them back, to be read and assigned. The
+    next step begins with what they are then."""
+    package = package_of(model)
+    if package is not None and is_keras3(package) and backend_of(package) == "jax":
+        model.jax_state_sync()
+
+
+def leave_training(model: Any) -> None:
+    """What a fit() on JAX that has failed has left is not the model's any more."""
+    if hasattr(model, "_jax_state"):
+        model._jax_state, model._jax_state_synced = None, True

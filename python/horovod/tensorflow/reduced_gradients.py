@@ -1,0 +1,44 @@
+"""Which variables' gradients are reduced already, so that a script may use a distributed tape and a
+distributed optimizer, and each gradient is reduced once.
+
+A tape or a ``compute_gradients`` notes variables, and the optimizer that applies their gradients takes the
+notes: within one function that is traced, or from one eager step to the next. That the gradients are changed
+in between, as by clipping, does not matter.
+"""
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from horovod.tensorflow._library import tf
+from horovod.tensorflow.util import variable_of
+
+_Variables = dict[int, Any]  # by id; kept, so that no other gets the id
+
+_eager: _Variables = {}
+_in_graphs: "weakref.WeakKeyDictionary[Any, _Variables]" = weakref.WeakKeyDictionary()
+
+
+def _noted() -> _Variables:
+    """Those of the function that is being traced, or of eager execution."""
+    if tf.executing_eagerly():
+        return _eager
+    graph = tf.compat.v1.get_default_graph()
+    outer = getattr(graph, "outer_graph", None)
+    # Branches of a condition, and functions called by a function, are graphs within its graph.
+    while outer is not None and getattr(outer, "building_function", False):
+        graph, outer = outer, getattr(outer, "outer_graph", None)
+    return _in_graphs.setdefault(graph, {})
+
+
+def note(variables: Iterable[Any]) -> None:
+    """The gradients of these variables have just been reduced."""
+    for variable in map(variable_of, variables):
+        _noted()[id(variable)] = variable
+
+
+def take(variables: Iterable[Any]) -> list[bool]:
+    """Whether the gradients of these variables have been reduced since they were last applied, as they
+    are about to be."""
+    noted = _noted()
+    return [noted.pop(id(variable), None) is not None for variable in map(variable_of, variables)]
