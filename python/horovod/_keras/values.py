@@ -46,7 +46,6 @@ def broadcast_global_variables(backend: str, root_rank: int) -> Any:
         )
     import tensorflow as tf
 
-    import horovod.tensorflow
+    from horovod.tensorflow import functions
 
-    operation = horovod.tensorflow.broadcast_global_variables(root_rank)
-    return tf.compat.v1.keras.backend.get_session().run(operation)
+    return tf.compat.v1.keras.backend.get_session().run(functions.broadcast_global_variables(root_rank))
