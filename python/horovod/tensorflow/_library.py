@@ -81,4 +81,10 @@ def missing_for_xla() -> str:
 def not_converted(function: Function) -> Function:
     """Decorates what is called by functions of users: AutoGraph, which rewrites those, leaves it alone.
     So tracing is quicker, and errors are raised as they are."""
-    return cast(Function, tf.autograph.experimental.do_not_convert(function))
+    wrapped = tf.autograph.experimental.do_not_convert(function)
+    # AutoGraph looks for such marks. A function that has them needs no wrapper, which takes as long as an operation.
+    marks = {name: value for name, value in vars(wrapped).items() if name.startswith("autograph")}
+    if not marks:
+        return cast(Function, wrapped)
+    vars(function).update(marks)
+    return function

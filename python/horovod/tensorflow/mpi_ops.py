@@ -26,18 +26,28 @@ __all__ = ["allgather", "alltoall", "broadcast", "broadcast_", "grouped_allgathe
 
 Name = Optional[str]
 
+# Of unnamed operations. More than are in a GradientTape at once: gradients are told apart by them.
+_NUMBERS = 64
+
 
 def _name(kind: str, tensors: Sequence[Any], name: Name, ignore_name_scope: bool, process_set: int) -> str:
     """The name of an operation, the same on all ranks and however often its function is traced."""
     if tf.executing_eagerly():
         with ops.naming(kind, name, process_set) as full:
-            return full
+            return full if name else _one_of_few(full)
     if name is not None and ignore_name_scope:
         return f"{kind}.{name}"
     if name is None:
         name = _name_of(tensors[0]) if tensors else "noname"
     # Not used in this graph so far: a graph may have several of one name.
     return f"{kind}.{tf.compat.v1.get_default_graph().unique_name(name)}"
+
+
+def _one_of_few(name: str) -> str:
+    """The name of an unnamed operation with a smaller number. TensorFlow makes a function for each name that
+    it executes eagerly, and keeps it for ever."""
+    prefix, _, number = name.rpartition(".")
+    return f"{prefix}.{int(number) % _NUMBERS}"
 
 
 def _name_of(tensor: Any) -> str:
@@ -56,7 +66,7 @@ def _waits() -> int:
 def _tensors(values: Sequence[Any]) -> list[Any]:
     if not values:
         raise ValueError("A grouped operation needs at least one tensor.")
-    return [tf.convert_to_tensor(value) for value in values]
+    return [value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value) for value in values]
 
 
 def _reduce(tensors: list[Any], name: str, op: int, prescale: float, postscale: float, process_set: int) -> list[Any]:

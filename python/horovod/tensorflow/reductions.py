@@ -106,7 +106,8 @@ def allreduce(
         with on_device(device_sparse):
             return _reduced_slices([tensor], op, name, ignore_name_scope, process_set)[0]
     with on_device(device_dense):
-        compressed, context = compression.compress(tf.convert_to_tensor(tensor))
+        tensor = tensor if isinstance(tensor, tf.Tensor) else tf.convert_to_tensor(tensor)
+        compressed, context = compression.compress(tensor)
         scales = prescale_factor, postscale_factor
         reduced = _allreduce(compressed, name, op, *scales, ignore_name_scope, process_set)
         return compression.decompress(reduced, context)
