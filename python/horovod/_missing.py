@@ -5,16 +5,12 @@ import sys
 from typing import Any, NoReturn
 
 _HERE = (
-    "there are horovod.torch (PyTorch), horovod.tensorflow, horovod.jax, horovod.lightning, horovod.mxnet, "
-    "horovod.numpy and horovod.run"
+    "there are horovod.torch (PyTorch), horovod.tensorflow, horovod.keras, horovod.jax, horovod.lightning, "
+    "horovod.mxnet, horovod.numpy and horovod.run"
 )
 
 # What is not here, by what one would import; all below it is not here either. A row goes when its
 # package comes.
-_FRAMEWORKS = {
-    "horovod.tensorflow.keras": "Keras",
-    "horovod.keras": "Keras",
-}
 _ENGINES = {
     "horovod.spark": "Spark",
     "horovod.ray": "Ray",
@@ -35,8 +31,6 @@ def _reason(name: str) -> str:
     parts = name.split(".")
     for length in range(len(parts), 1, -1):
         prefix = ".".join(parts[:length])
-        if prefix in _FRAMEWORKS:
-            return f"this version of Horovod does not support {_FRAMEWORKS[prefix]}"
         if prefix in _ENGINES:
             return f"this version of Horovod does not run on {_ENGINES[prefix]}"
         if prefix in _MODULES:

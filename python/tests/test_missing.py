@@ -11,7 +11,6 @@ import horovod
 
 HERE = "there are horovod.torch"
 MISSING = {
-    "horovod.keras": "does not support Keras; " + HERE,
     "horovod.spark": "does not run on Spark; " + HERE,
     "horovod.spark.torch": "does not run on Spark; " + HERE,
     "horovod.ray": "does not run on Ray; " + HERE,
@@ -35,12 +34,12 @@ def test_import_says_in_a_line_what_is_missing(module):
 
 
 def test_from_horovod_import_says_so_too():
-    for name in ("keras", "spark"):
+    for name in ("ray", "spark"):
         with pytest.raises(ImportError, match="this version of Horovod does not"):
             exec("from horovod import " + name)
 
 
-@pytest.mark.parametrize("module", ["keras", "spark", "ray", "data"])
+@pytest.mark.parametrize("module", ["spark", "ray", "data"])
 def test_who_asks_whether_it_is_there_is_told_no(module):
     assert importlib.util.find_spec("horovod." + module) is None
     assert not hasattr(horovod, module)
@@ -56,6 +55,39 @@ def test_tensorflow_is_missing_or_too_old(tmp_path, version, text):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     last = done.stderr.splitlines()[-1]
     assert last.startswith("ImportError: horovod.tensorflow needs TensorFlow 2.13 or newer") and text in last
+
+
+@pytest.mark.parametrize(
+    "missing, text",
+    [
+        ("keras", "Keras 2.13 or newer: pip install keras (import of keras halted; None in sys.modules)"),
+        ("torch", "the backend that KERAS_BACKEND names (import of torch halted; None in sys.modules)"),
+    ],
+)
+def test_keras_or_its_backend_is_missing(tmp_path, missing, text):
+    (tmp_path / "keras.py").write_text("import torch")
+    code = f"import sys; sys.modules[{missing!r}] = None; import horovod.keras"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == "ImportError: horovod.keras needs " + text
+
+
+def test_keras_has_another_backend(tmp_path):
+    (tmp_path / "keras.py").write_text(
+        """
+import types
+
+__version__ = "3.0.0"
+backend = types.SimpleNamespace(backend=lambda: "numpy")
+callbacks = types.SimpleNamespace(Callback=object, ModelCheckpoint=object)
+Model = type("Model", (), {"__module__": "keras"})
+"""
+    )
+    code = "import horovod.keras"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: Horovod works with Keras on tensorflow, jax, torch, not on numpy: "
+        "set KERAS_BACKEND to one of them."
+    )
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,9 @@ def test_mask_leaves_values_out():
     parts = batches((3, 2))
     masks = [numpy.arange(part.shape[0] * 3).reshape(-1, 3) % 2 == 0 for part in parts]
     wanted = results(
-        tf.keras.layers.BatchNormalization(**PLAIN), numpy.concatenate(parts), mask=tf.constant(numpy.concatenate(masks))
+        tf.keras.layers.BatchNormalization(**PLAIN),
+        numpy.concatenate(parts),
+        mask=tf.constant(numpy.concatenate(masks)),
     )
     found = results(hvd.SyncBatchNormalization(), parts[hvd.rank()], mask=tf.constant(masks[hvd.rank()]))
     assert_same(found[0], own_part(wanted[0]), 1e-4)
