@@ -4,8 +4,9 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import kerases
 import pytest
+
+import kerases
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ import os
 
 import numpy
 import pytest
+
 from kerases import (
     BATCH,
     CLOSE,

@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+
 from kerases import (
     BATCH,
     KINDS,

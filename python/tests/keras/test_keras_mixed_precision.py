@@ -3,6 +3,7 @@ joined batches."""
 
 import numpy
 import pytest
+
 from kerases import (
     BATCH,
     FEATURES,

@@ -6,6 +6,7 @@ import sys
 
 import numpy
 import pytest
+
 from kerases import (
     BATCH,
     KINDS,

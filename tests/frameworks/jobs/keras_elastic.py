@@ -1,6 +1,7 @@
-"""Trains with fit() while the job changes: `resize HOSTS` has rank 0 write the file that says how many workers there are, 2, then 4, then 3; `kill` has
-rank 2 of the first world killed in the middle of an epoch, and replaced. Rank 0 prints a line of JSON for each epoch: the sizes of the worlds in which its
-batches were trained, and the samples in their order. It ends with an epoch that was all in a world of 3 after that. `legacy`: with a legacy optimizer of Keras 2.
+"""Trains with fit() while the job changes: `resize HOSTS` has rank 0 write the file that says how many workers there are, 2, then 4, then 3;
+`kill` has rank 2 of the first world killed in the middle of an epoch, and replaced. Rank 0 prints a line of JSON for each epoch: the sizes of
+the worlds in which its batches were trained, and the samples in their order. It ends with an epoch that was all in a world of 3 after that.
+`legacy`: with a legacy optimizer of Keras 2.
 
 The one weight begins at 0 and its gradient is the mean of the samples' numbers, so that it tells by which size gradients were averaged.
 """
