@@ -48,4 +48,7 @@ def broadcast_global_variables(backend: str, root_rank: int) -> Any:
 
     from horovod.tensorflow import functions
 
-    return tf.compat.v1.keras.backend.get_session().run(functions.broadcast_global_variables(root_rank))
+    operation = functions.broadcast_global_variables(root_rank)
+    # Keras 3 has no session of its own: None is the default one.
+    get_session = getattr(tf.compat.v1.keras.backend, "get_session", lambda: None)
+    return operation.run(session=get_session())

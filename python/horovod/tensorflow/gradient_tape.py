@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 from horovod.common.compression import Compressor
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.tensorflow import reduced_gradients
 from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.compression import Compression
 from horovod.tensorflow.gradients import (
@@ -59,7 +60,9 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
         def reduce(grads: list[Any], sources: list[Any]) -> list[Any]:
             return self._reducer.reduce(grads, sources, use_generic_names)
 
-        reduced = self._local.reduce_others(tf.nest.flatten(grads), tf.nest.flatten(sources), reduce)
+        flat_sources = tf.nest.flatten(sources)
+        reduced = self._local.reduce_others(tf.nest.flatten(grads), flat_sources, reduce)
+        reduced_gradients.note(source for source, grad in zip(flat_sources, reduced) if grad is not None)
         return tf.nest.pack_sequence_as(sources, reduced)
 
     @not_converted

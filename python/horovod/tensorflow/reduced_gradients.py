@@ -13,9 +13,10 @@ from typing import Any
 from horovod.tensorflow._library import tf
 from horovod.tensorflow.util import variable_of
 
-_Variables = dict[int, Any]  # by id; kept, so that no other gets the id
+# By id. Notes that nobody takes, as with an optimizer that is not distributed, keep no variable alive.
+_Variables = weakref.WeakValueDictionary[int, Any]
 
-_eager: _Variables = {}
+_eager: _Variables = weakref.WeakValueDictionary()
 _in_graphs: "weakref.WeakKeyDictionary[Any, _Variables]" = weakref.WeakKeyDictionary()
 
 
@@ -28,13 +29,15 @@ def _noted() -> _Variables:
     # Branches of a condition, and functions called by a function, are graphs within its graph.
     while outer is not None and getattr(outer, "building_function", False):
         graph, outer = outer, getattr(outer, "outer_graph", None)
-    return _in_graphs.setdefault(graph, {})
+    return _in_graphs.setdefault(graph, weakref.WeakValueDictionary())
 
 
 def note(variables: Iterable[Any]) -> None:
-    """The gradients of these variables have just been reduced."""
+    """The gradients of these variables have just been reduced; tensors are not noted."""
+    noted = _noted()
     for variable in map(variable_of, variables):
-        _noted()[id(variable)] = variable
+        if isinstance(variable, tf.Variable):
+            noted[id(variable)] = variable
 
 
 def take(variables: Iterable[Any]) -> list[bool]:
