@@ -8,8 +8,15 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 COMMANDS = re.findall(r"`horovodrun (.*)`", (REPOSITORY / "examples/README.md").read_text())
-# In lightning_test.py and python/tests/mxnet, which have Lightning and MXNet.
-ELSEWHERE = {"mxnet_digits.py", "pytorch_lightning_mnist.py"}
+# In lightning_test.py and python/tests/FRAMEWORK, where their frameworks are.
+ELSEWHERE = {
+    "jax_digits.py",
+    "keras_digits.py",
+    "keras_elastic_digits.py",
+    "mxnet_digits.py",
+    "pytorch_lightning_mnist.py",
+    "tensorflow2_digits.py",
+}
 
 # By script: what rank 0 prints, and from where on a number in it is good.
 EXPECTED = {
