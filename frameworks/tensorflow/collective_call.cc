@@ -147,7 +147,7 @@ void CollectiveCall::MakeRequests() {
 void CollectiveCall::OnDone(void* call, int64_t handle, int32_t status) {
   auto* const self = static_cast<CollectiveCall*>(call);
   if (status != HVD_OK) {
-    self->FailFor(status);
+    self->FailFor(status, status == HVD_INVALID_ARGUMENT ? HVD_FAILED_PRECONDITION : status);
   } else {
     self->CopyResults(handle);
   }
@@ -201,8 +201,10 @@ bool CollectiveCall::Fail(const Status& status) {
   return false;
 }
 
-bool CollectiveCall::FailFor(int32_t hvd_status) {
-  const int32_t code = hvd_status <= kLastCommonCode ? hvd_status : int32_t{HVD_ABORTED};
+bool CollectiveCall::FailFor(int32_t hvd_status) { return FailFor(hvd_status, hvd_status); }
+
+bool CollectiveCall::FailFor(int32_t hvd_status, int32_t shown_as) {
+  const int32_t code = shown_as <= kLastCommonCode ? shown_as : int32_t{HVD_ABORTED};
   return Fail(Status(code, ErrorText(hvd_status)));
 }
 

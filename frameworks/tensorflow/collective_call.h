@@ -50,6 +50,10 @@ class CollectiveCall {
 
   bool Fail(const Status& status);
   bool FailFor(int32_t hvd_status);
+  // `shown_as` is the status that chooses the class of the exception. What does not match between
+  // ranks is a FailedPreconditionError, as in Horovod; what is wrong by itself an
+  // InvalidArgumentError.
+  bool FailFor(int32_t hvd_status, int32_t shown_as);
   void End();
 
   // Whether the sizes of the results are known before: they are reduced or received in place.

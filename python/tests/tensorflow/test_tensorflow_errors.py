@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import horovod.tensorflow as hvd
 from horovod.common.exceptions import HorovodInternalError, HorovodRequestError, translated
-from tf_modes import MODES, NOT_COMPILED, assert_same, mine, reduced, run
+from tf_modes import MODES, NOT_COMPILED, added, assert_same, mine, reduced, run
 
 
 def assert_usable(mode="eager"):
@@ -54,7 +54,8 @@ MISMATCHES = {
 def test_mismatch_is_an_error_on_all_ranks_and_the_world_goes_on(case):
     operation, make = MISMATCHES[case]
     for mode in NOT_COMPILED:
-        with pytest.raises(tf.errors.OpError, match="HorovodRequestError: ") as caught:
+        # Horovod's class for it, which scripts catch.
+        with pytest.raises(tf.errors.FailedPreconditionError, match="HorovodRequestError: ") as caught:
             run(mode, operation, make())
         error = translated(caught.value)
         assert type(error) is HorovodRequestError and "\n" not in str(error) and "[Op:" not in str(error)
@@ -74,7 +75,7 @@ def test_mismatch_in_a_compiled_function(case):
 @pytest.mark.parametrize("mode", NOT_COMPILED)
 def test_bad_splits_and_scalars(mode):
     size = hvd.size()
-    refused = (tf.errors.OpError, ValueError)
+    refused = tf.errors.InvalidArgumentError  # as in Horovod: it is no mismatch of ranks
     with pytest.raises(refused):
         run(mode, lambda x: hvd.alltoall(x, [1] * (size + 1)), numpy.ones((size + 1, 2), "float32"))
     with pytest.raises(refused):
@@ -82,9 +83,26 @@ def test_bad_splits_and_scalars(mode):
     if size > 1:
         with pytest.raises(refused):
             run(mode, hvd.alltoall, numpy.ones((size + 1, 2), "float32"))
+    refused = (tf.errors.InvalidArgumentError, tf.errors.FailedPreconditionError, ValueError)
     for scalar in (hvd.allgather, hvd.reducescatter, lambda x: hvd.grouped_reducescatter([tf.ones((2, 1)), x])):
         with pytest.raises(refused):
             run(mode, scalar, numpy.float32(3))
+    assert_usable(mode)
+
+
+@pytest.mark.several_ranks
+@pytest.mark.parametrize("mode", NOT_COMPILED)
+def test_a_rank_that_is_no_member_of_the_process_set(mode, dynamic):
+    parts = [list(range(first, hvd.size(), 2)) for first in (0, 1)]
+    with added(parts[0]) as evens, added(parts[1]) as odds:
+        others = evens if hvd.rank() % 2 else odds
+        for operation in (hvd.allreduce, hvd.allgather, lambda x, **which: hvd.grouped_allreduce([x], **which)):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="is not a member of the provided process set"):
+                run(mode, lambda x, operation=operation: operation(x, process_set=others), mine((4,)))
+        made_up = hvd.ProcessSet([0])
+        made_up.process_set_id = 10  # of no set that there is
+        with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match="[Pp]rocess set"):
+            run(mode, lambda x: hvd.allreduce(x, process_set=made_up), mine((4,)))
     assert_usable(mode)
 
 
