@@ -138,13 +138,15 @@ def test_removed_set_can_not_be_used():
     process_set = hvd.add_process_set([0])
     first_id = process_set.process_set_id
     assert hvd.remove_process_set(process_set) is True
-    assert process_set.process_set_id is None and process_set.ranks is None
-    assert process_set.included() is None
+    assert process_set.process_set_id is None and process_set.included() is None
     assert hvd.remove_process_set(process_set) is False
     with pytest.raises(TypeError):
         hvd.allreduce(torch.ones(2), process_set=process_set)
     with added([0]) as again:
         assert again.process_set_id > first_id
+    with added(process_set) as again:
+        assert again is process_set and process_set.ranks == [0]
+        assert process_set.included() is (hvd.rank() == 0)
 
 
 @pytest.mark.several_ranks

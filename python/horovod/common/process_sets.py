@@ -90,9 +90,7 @@ class ProcessSet:
         """The ranks in a world of `size`. Raises what the rule raises, or ValueError."""
         if self._rule is not None:
             return _checked(self._rule(size))
-        if self._ranks is None:
-            raise ValueError("This process set was removed; make a new one.")
-        return self._ranks
+        return self._ranks or []
 
     def _become(self, process_set_id: Optional[int], ranks: Optional[list[int]], gone: Optional[str] = None) -> None:
         self.process_set_id, self._ranks, self._gone = process_set_id, ranks, gone
@@ -200,7 +198,8 @@ class Registry:
         return None
 
     def remove(self, number: int) -> None:
-        self.entries.pop(number).become(None, None)
+        entry = self.entries.pop(number)
+        entry.become(None, entry.process_set.ranks)
         self.revision += 1
 
 
@@ -339,7 +338,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     """Ends a set's registration. All ranks must call it; operations in flight on the set fail.
 
     Returns whether there was something to remove: False for the global set and sets that are not
-    registered. The object can't be used any more.
+    registered. The object can be added again.
 
     Raises ValueError if the ranks ask for different sets (on all of them), or if sets are not
     dynamic.
@@ -348,7 +347,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         return False
     _check_dynamic()
     if process_set._declared:
-        process_set._become(None, None)
+        process_set._become(None, process_set.ranks)
         return True
     with _registering:
         number = registry.number_of(process_set)
