@@ -6,11 +6,11 @@ from typing import Any
 from horovod.common.ops import Average, Sum
 from horovod.tensorflow import _queries
 from horovod.tensorflow._library import functions, tf
+from horovod.tensorflow.util import gradient_name
 
 
 def _name(op: Any) -> str:
-    name: str = op.get_attr("tensor_name").decode()
-    return name + ".grad"
+    return gradient_name(op.get_attr("tensor_name").decode())
 
 
 def _allreduced(op: Any, grads: tuple[Any, ...], **fields: Any) -> list[Any]:

@@ -21,6 +21,7 @@ from horovod.common.ops import Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow import _xla
 from horovod.tensorflow._library import functions, not_converted, tf
+from horovod.tensorflow.util import gradient_name
 
 __all__ = ["allgather", "alltoall", "broadcast", "broadcast_", "grouped_allgather", "join"]
 
@@ -77,7 +78,7 @@ def _reduce(tensors: list[Any], name: str, op: int, prescale: float, postscale: 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def compiled(*inputs: Any) -> Any:
         def gradient(*grads: Any) -> Any:
-            return _reduce(list(grads), name + ".grad", op, prescale, postscale, process_set)
+            return _reduce(list(grads), gradient_name(name), op, prescale, postscale, process_set)
 
         return _xla.run(name, _ffi.ALLREDUCE, inputs, **fields), gradient
 
@@ -171,7 +172,7 @@ def _send(tensors: list[Any], name: str, root_rank: int, process_set: int) -> li
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def compiled(*inputs: Any) -> Any:
         def gradient(*grads: Any) -> Any:
-            averaged = _reduce(list(grads), name + ".grad", ops.Average, 1.0, 1.0, process_set)
+            averaged = _reduce(list(grads), gradient_name(name), ops.Average, 1.0, 1.0, process_set)
             is_root = _process.rank() == root_rank
             return averaged if is_root else [tf.zeros_like(grad) for grad in averaged]
 

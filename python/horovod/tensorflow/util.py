@@ -15,6 +15,17 @@ def _executing_eagerly() -> bool:
     return bool(tf.executing_eagerly())
 
 
+def gradient_name(name: str) -> str:
+    """The name of what computes a gradient of the operation of that name. A graph may have several of
+    them, which run in any order; they are told apart by the order in which they are made."""
+    name += ".grad"
+    if tf.executing_eagerly():
+        return name
+    graph = tf.compat.v1.get_default_graph()
+    with graph.name_scope(None):  # scopes may differ between ranks
+        return str(graph.unique_name(name))
+
+
 def on_device(device: str) -> Any:
     """A context whose operations are placed on `device`; "" leaves that to TensorFlow."""
     return tf.device(device) if device else contextlib.nullcontext()
