@@ -23,6 +23,9 @@ from kerases import (
 )
 
 FORMATS = ["model.keras", "model.h5"]
+# Keras 3 itself does not load an optimizer from HDF5 so that it can go on; nor does Keras 2 load a legacy one from the
+# other format: 2.13 raises AttributeError, later ones begin without slots.
+WITH_STATE = [("new", "model.keras"), *([("new", "model.h5"), ("legacy", "model.h5")] if NAME == "keras2" else [])]
 
 # Prints the class of the optimizer, its number of steps, and whether Horovod has been imported.
 _LOADER = """
@@ -60,9 +63,7 @@ def saved(model, folder, name):
 
 
 @pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
-# Keras 3 itself does not load an optimizer from HDF5 so that it can go on.
-@pytest.mark.parametrize("name", FORMATS if NAME == "keras2" else FORMATS[:1])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, name", WITH_STATE)
 def test_load_model_gives_a_distributed_optimizer_with_its_slots(kind, name, folder):
     model = trained(hvd.DistributedOptimizer(optimizers(kind).Adam(0.01)))
     loaded = hvd.load_model(saved(model, folder, name), legacy_opts=kind == "legacy")
