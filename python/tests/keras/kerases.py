@@ -30,6 +30,10 @@ keras, hvd, NAME = _import()
 # Of optimizers; their classes are found in `optimizers(kind)`.
 KINDS = ["new", "legacy"] if NAME == "keras2" else ["new"]
 
+# What tests that are about something else give to compile(). Without it, JAX runs one operation after another, each
+# compiled by itself.
+JIT = BACKEND == "jax"
+
 FEATURES = 4
 BATCH = 8  # of a rank
 CLOSE = dict(rtol=1e-5, atol=1e-5)
@@ -78,7 +82,7 @@ def fit(model, data, batch_size, epochs=2, **arguments):
     return model.fit(inputs, targets, **arguments)
 
 
-def fit_together(optimizer, jit=False):
+def fit_together(optimizer, jit=JIT):
     """The model after training with this rank's parts of the batches."""
     model = model_of()
     model.compile(optimizer, "mse", jit_compile=jit)
@@ -87,7 +91,7 @@ def fit_together(optimizer, jit=False):
 
 
 @functools.cache
-def weights_alone(kind="new", jit=False, joined=1, name="SGD", **options):
+def weights_alone(kind="new", jit=JIT, joined=1, name="SGD", **options):
     """The same by one process with the joined batches, `joined` of which are one batch more."""
     model = model_of()
     optimizer = sgd(kind, **options) if name == "SGD" else getattr(optimizers(kind), name)(**options)

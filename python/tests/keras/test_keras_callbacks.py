@@ -9,6 +9,7 @@ from kerases import (
     BATCH,
     CLOSE,
     FEATURES,
+    JIT,
     KINDS,
     NAME,
     assert_alike_on_all_ranks,
@@ -46,7 +47,7 @@ class Record(keras.callbacks.Callback):
 
 def compiled(optimizer, seed=1, metrics=None):
     model = model_of(seed)
-    model.compile(optimizer, "mse", metrics=metrics, jit_compile=False)
+    model.compile(optimizer, "mse", metrics=metrics, jit_compile=JIT)
     return model
 
 
@@ -63,7 +64,7 @@ def test_broadcast_has_all_begin_like_the_root(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_and_slots_are_the_roots_after_the_first_batch(kind):
     model = keras.Sequential([keras.layers.Dense(1)])  # not built before that
-    model.compile(hvd.DistributedOptimizer(sgd(kind, rate=0.1 * (hvd.rank() + 1))), "mse", jit_compile=False)
+    model.compile(hvd.DistributedOptimizer(sgd(kind, rate=0.1 * (hvd.rank() + 1))), "mse", jit_compile=JIT)
     keras.utils.set_random_seed(hvd.rank())
     inputs, targets = batches(1)[1]
     fit(model, (inputs, targets), BATCH, epochs=1, callbacks=[callbacks.BroadcastGlobalVariablesCallback(0)])

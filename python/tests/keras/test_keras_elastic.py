@@ -5,6 +5,7 @@ import pytest
 
 from kerases import (
     BATCH,
+    JIT,
     KINDS,
     assert_alike_on_all_ranks,
     assert_weights,
@@ -23,7 +24,7 @@ elastic = hvd.elastic
 
 def compiled(kind="new", seed=1, **options):
     model = model_of(seed)
-    model.compile(hvd.DistributedOptimizer(optimizers(kind).Adam(0.01), **options), "mse", jit_compile=False)
+    model.compile(hvd.DistributedOptimizer(optimizers(kind).Adam(0.01), **options), "mse", jit_compile=JIT)
     return model
 
 

@@ -6,6 +6,7 @@ import pytest
 from kerases import (
     BACKEND,
     BATCH,
+    JIT,
     KINDS,
     NAME,
     assert_alike_on_all_ranks,
@@ -41,7 +42,7 @@ def test_with_adam_whose_slots_are_equal_too(kind):
 
 @pytest.mark.parametrize("averages", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("jit", JITS[:2])
+@pytest.mark.parametrize("jit", [False] if BACKEND == "torch" else sorted({JIT, True}))
 def test_accumulation_reduces_the_sum_of_passes(kind, jit, averages):
     optimizer = hvd.DistributedOptimizer(
         sgd(kind, rate=0.01), backward_passes_per_step=2, average_aggregated_gradients=averages
@@ -104,7 +105,7 @@ def test_embeddings_have_sparse_gradients(kind, sparse_as_dense):
         keras.utils.set_random_seed(1)
         layers = [keras.layers.Embedding(10, 4), keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(1)]
         model = keras.Sequential(layers)
-        model.compile(optimizer, "mse", jit_compile=False)
+        model.compile(optimizer, "mse", jit_compile=JIT)
         model.fit(words.reshape(-1, 3), targets.reshape(-1, 1), batch_size=batch, shuffle=False, verbose=0)
         return model
 
@@ -133,6 +134,6 @@ def test_a_train_step_of_the_users_own(kind):
     from kerases import fit, model_of
 
     model = Model(model_of().layers)
-    model.compile(hvd.DistributedOptimizer(sgd(kind)), "mse", jit_compile=False)
+    model.compile(hvd.DistributedOptimizer(sgd(kind)), "mse", jit_compile=JIT)
     fit(model, batches()[1], BATCH)
     assert_weights(model, weights_alone(kind))

@@ -7,6 +7,7 @@ from kerases import (
     BACKEND,
     BATCH,
     CLOSE,
+    JIT,
     KINDS,
     NAME,
     assert_weights,
@@ -219,7 +220,7 @@ def test_what_scripts_for_keras_2_ask_for():
 def test_accumulation_of_keras_itself():
     optimizer = hvd.DistributedOptimizer(sgd(gradient_accumulation_steps=2))
     model = model_of()
-    model.compile(optimizer, "mse", jit_compile=False)
+    model.compile(optimizer, "mse", jit_compile=JIT)
     fit(model, batches()[1], BATCH)
     assert_weights(model, weights_alone(joined=2))
     with pytest.raises(ValueError, match="gradient_accumulation_steps=2 already; use one of the two"):

@@ -9,6 +9,7 @@ import pytest
 
 from kerases import (
     BATCH,
+    JIT,
     KINDS,
     NAME,
     assert_weights,
@@ -49,7 +50,7 @@ def folder(tmp_path):
 
 def trained(optimizer):
     model = model_of()
-    model.compile(optimizer, keras.losses.MeanSquaredError(), jit_compile=False)  # HDF5 can not load "mse" in Keras 3
+    model.compile(optimizer, keras.losses.MeanSquaredError(), jit_compile=JIT)  # HDF5 can not load "mse" in Keras 3
     fit(model, batches(2)[1], BATCH, epochs=1)
     return model
 
@@ -105,7 +106,7 @@ def test_custom_optimizers_and_objects(folder):
         return ((wanted - got) ** 2).__abs__()
 
     model = model_of()
-    model.compile(hvd.DistributedOptimizer(Own(0.1)), own_loss, jit_compile=False)
+    model.compile(hvd.DistributedOptimizer(Own(0.1)), own_loss, jit_compile=JIT)
     fit(model, batches(2)[1], BATCH, epochs=1)
     path = saved(model, folder, "own.keras")
     loaded = hvd.load_model(path, custom_optimizers=[Own], custom_objects={"own_loss": own_loss})
