@@ -17,6 +17,7 @@ _ENGINES = {
 }
 _MODULES = {
     "horovod.data": "no data loaders; torch.utils.data with hvd.elastic.ElasticSampler serves",
+    "horovod.tensorflow.data": "no tf.data service; dataset.shard(hvd.size(), hvd.rank()) gives each rank its own part",
     "horovod.runner.mpi_run": "no MPI; horovod.run and horovodrun start the workers",
     "horovod.runner.js_run": "no jsrun; horovod.run and horovodrun start the workers",
     "horovod.runner.http": "no HTTP server; its rendezvous is gRPC (docs/operations.md)",

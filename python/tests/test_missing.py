@@ -45,6 +45,16 @@ def test_who_asks_whether_it_is_there_is_told_no(module):
     assert not hasattr(horovod, module)
 
 
+def test_the_service_of_tf_data_is_missing():
+    code = "import horovod, sys, types; parent = types.ModuleType('horovod.tensorflow'); parent.__path__ = []; "
+    code += "sys.modules['horovod.tensorflow'] = parent; from horovod.tensorflow.data.compute_service import tf_data_service"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: horovod.tensorflow.data: this version of Horovod has no tf.data service; "
+        "dataset.shard(hvd.size(), hvd.rank()) gives each rank its own part"
+    )
+
+
 @pytest.mark.parametrize("version, text", [(None, "import of tensorflow halted"), ("2.12.1", "this is 2.12.1")])
 def test_tensorflow_is_missing_or_too_old(tmp_path, version, text):
     code = "import horovod.tensorflow"
