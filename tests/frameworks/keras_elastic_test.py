@@ -10,16 +10,14 @@ import pytest
 JOB = Path(__file__).resolve().parent / "jobs" / "keras_elastic.py"
 SAMPLES = 48
 
-# How a Keras is chosen in each environment: arguments of the job, and variables.
-if os.environ.get("VIRTUAL_ENV", "").endswith("tf-new"):
-    KINDS = {
-        "keras 3 on tensorflow": ([], {"KERAS_BACKEND": "tensorflow"}),
-        "keras 3 on jax": ([], {"KERAS_BACKEND": "jax"}),
-        "keras 3 on torch": ([], {"KERAS_BACKEND": "torch"}),
-        "tf-keras": ([], {"TF_USE_LEGACY_KERAS": "1"}),
-    }
-else:
-    KINDS = {"keras 2": (["tf.keras"], {}), "keras 2, legacy": (["tf.keras", "legacy"], {})}
+# How a Keras is chosen: arguments of the job, and variables.
+TENSORFLOW = {"keras 3 on tensorflow": ([], {"KERAS_BACKEND": "tensorflow"})}
+JAX = {"keras 3 on jax": ([], {"KERAS_BACKEND": "jax"})}
+TORCH = {"keras 3 on torch": ([], {"KERAS_BACKEND": "torch"})}
+TF_KERAS = {"tf-keras": ([], {"TF_USE_LEGACY_KERAS": "1"})}
+KERAS_2 = {"keras 2": (["tf.keras"], {}), "keras 2, legacy": (["tf.keras", "legacy"], {})}
+ENVIRONMENTS = {"venv-tf-new": {**TENSORFLOW, **JAX, **TF_KERAS}, "venv-tf-mid": TENSORFLOW, "venv-pip": TORCH}
+KINDS = ENVIRONMENTS.get(Path(os.environ.get("VIRTUAL_ENV", "")).name, KERAS_2)
 
 
 def epochs_of(result):
