@@ -47,8 +47,8 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
 
         Args:
           target, sources, output_gradients, unconnected_gradients: as in tf.GradientTape.gradient.
-          use_generic_names: operations are called grad_0, grad_1, ... instead of after the gradients,
-            whose names may differ between ranks.
+          use_generic_names: not needed: operations are named after the places of the sources, whatever
+            names the ranks have for them.
 
         Returns gradients in the structure of `sources`, None for a source without one. A source must
         have none on all ranks or on no rank.

@@ -14,7 +14,7 @@ from horovod.tensorflow._library import tf
 from horovod.tensorflow._queries import process_set_included_op, size_op
 from horovod.tensorflow.compression import Compression
 from horovod.tensorflow.reductions import allreduce, grouped_allreduce
-from horovod.tensorflow.util import on_device, size_of
+from horovod.tensorflow.util import on_device, size_of, unique_name
 
 Groups = Union[int, Sequence[Sequence[Any]], None]
 Reduce = Callable[[list[Any], list[Any]], list[Any]]
@@ -79,16 +79,23 @@ class GradientReducer:
         Args:
           grads: tensors, tf.IndexedSlices or None.
           variables: which each is the gradient of.
-          use_generic_names: operations are called grad_0, grad_1, ... instead of after the gradients.
+          use_generic_names: operations are called grad_0, grad_1, ... in eager execution, too.
         """
         results = [self._densified(grad) for grad in grads]
         with tf.name_scope(self._scope):
-            for number, places in enumerate(self._places(results, variables)):
-                name = f"grad_{number}" if use_generic_names else None
-                group = self._reduced([results[place] for place in places], name)
+            for places in self._places(results, variables):
+                group = self._reduced([results[place] for place in places], self._name(places[0], use_generic_names))
                 for place, grad in zip(places, group):
                     results[place] = grad
         return results
+
+    def _name(self, place: int, generic: bool) -> Optional[str]:
+        """Of the operation for the gradient at that place and its group; None if it is to be counted. After
+        the place and not the gradient: ranks may have other names for a model and its layers, as where one
+        of them has loaded it."""
+        if tf.executing_eagerly():
+            return f"grad_{place}" if generic else None
+        return unique_name(f"{self._scope}/grad_{place}")
 
     def _densified(self, grad: Any) -> Any:
         if self._reduction.sparse_as_dense and isinstance(grad, tf.IndexedSlices):

@@ -52,9 +52,9 @@ def _one_of_few(name: str) -> str:
 
 
 def _name_of(tensor: Any) -> str:
-    """After a tensor in a graph. One from outside of the graph has a number for its name there, which
-    is another one on each rank."""
-    name: str = tensor.name.replace(":", "_")
+    """After a tensor in a graph. One from outside of the graph has no name, or a number for it, which is
+    another one on each rank."""
+    name = str(getattr(tensor, "name", "noname")).replace(":", "_")
     return "noname" if name.split("_")[0].isdigit() else name
 
 

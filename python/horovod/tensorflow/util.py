@@ -18,11 +18,14 @@ def _executing_eagerly() -> bool:
 def gradient_name(name: str) -> str:
     """The name of what computes a gradient of the operation of that name. A graph may have several of
     them, which run in any order; they are told apart by the order in which they are made."""
-    name += ".grad"
-    if tf.executing_eagerly():
-        return name
+    return name + ".grad" if tf.executing_eagerly() else unique_name(name + ".grad")
+
+
+def unique_name(name: str) -> str:
+    """`name`, with a number behind it if the graph has it already; without name scopes, which may differ
+    between ranks."""
     graph = tf.compat.v1.get_default_graph()
-    with graph.name_scope(None):  # scopes may differ between ranks
+    with graph.name_scope(None):
         return str(graph.unique_name(name))
 
 

@@ -191,18 +191,24 @@ def test_sparse_gradients(mode, as_dense):
     assert_same(dense.numpy(), numpy.float32([average()]), 1e-6)
 
 
-def test_generic_names_serve_where_names_differ():
-    variable = tf.Variable([1.0])
+@pytest.mark.parametrize("generic", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_ranks_may_have_other_names_for_the_same(mode, generic):
+    """As where one of them has made more layers before. Two tapes of a function are told apart."""
+    first, second = (tf.Variable([start], name=f"of_rank_{hvd.rank()}") for start in (1.0, 2.0))
 
-    @tf.function
     def step():
-        with tf.name_scope(f"of_rank_{hvd.rank()}"), tf.GradientTape() as tape:
-            loss = scale() * tf.reduce_sum(variable)
-        tape = hvd.DistributedGradientTape(tape)
-        with tf.name_scope(f"of_rank_{hvd.rank()}"):
-            return tape.gradient(loss, [variable], use_generic_names=True)
+        grads = []
+        for factor in (1.0, 10.0):
+            with tf.name_scope(f"of_rank_{hvd.rank()}"):
+                with tf.GradientTape() as tape:
+                    loss = factor * scale() * tf.reduce_sum(first * second)
+                tape = hvd.DistributedGradientTape(tape)
+                grads += tape.gradient(loss, [first, second], use_generic_names=generic)
+        return grads
 
-    assert_same(step()[0].numpy(), numpy.float32([average()]), 1e-6)
+    found = [grad.numpy() for grad in called(mode, step)]
+    assert_same(found, [numpy.float32([average() * factor]) for factor in (2.0, 1.0, 20.0, 10.0)], 1e-6)
 
 
 @pytest.mark.parametrize("mode", MODES)
