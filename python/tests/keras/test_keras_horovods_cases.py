@@ -5,6 +5,7 @@ import os
 
 import numpy
 import pytest
+
 from kerases import (
     BATCH,
     KINDS,
