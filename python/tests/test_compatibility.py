@@ -62,5 +62,24 @@ def test_every_name_is_in_the_table():
     assert [name for name in hvd.__all__ if name not in named and not is_module(name)] == []
 
 
+def anchors(page):
+    """Those of its headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_of_the_docs_lead_somewhere():
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+    links = [
+        (page, link) for page in pages for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(links) > 20
+    for page, link in links:
+        if "://" not in link:
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            assert target.exists() and (not anchor or anchor in anchors(target)), (page, link)
+
+
 def is_module(name):
     return isinstance(getattr(hvd, name), type(re)) and name != "elastic"
