@@ -12,7 +12,7 @@ Groups = Union[int, Sequence[Sequence[Any]], None]
 
 
 class Settings(NamedTuple):
-    """See DistributedOptimizer of :mod:`horovod._keras.optimizers`."""
+    """See DistributedOptimizer of :mod:`horovod.keras`."""
 
     name: Optional[str] = None
     device_dense: str = ""
