@@ -2,6 +2,6 @@
 Keras 3 on its TensorFlow, JAX and torch backends.
 
 Which Keras an optimizer or a model belongs to is asked of the object itself (packages.py): a process may
-have imported several. :mod:`horovod._keras.optimizer` makes optimizers distributed, in keras2.py and
-keras3.py; gradients are reduced by the backend's own Horovod package (reducers.py).
+have imported several. What users call is in interface.py; optimizer.py makes optimizers distributed, by
+keras2.py and keras3.py; gradients are reduced by the backend's own Horovod package (reducers.py).
 """

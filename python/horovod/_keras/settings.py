@@ -12,7 +12,7 @@ Groups = Union[int, Sequence[Sequence[Any]], None]
 
 
 class Settings(NamedTuple):
-    """See DistributedOptimizer of :mod:`horovod.keras`."""
+    """See DistributedOptimizer of :mod:`horovod._keras.interface`."""
 
     name: Optional[str] = None
     device_dense: str = ""
@@ -28,14 +28,18 @@ class Settings(NamedTuple):
     scale_local_gradients: bool = True
 
 
-def checked(settings: Settings, num_groups: int = 0) -> Settings:
-    """`settings`, with what `num_groups`, which is deprecated, asks for. Raises ValueError."""
-    if num_groups != 0:
-        warnings.warn(
-            "Parameter `num_groups` has been replaced by `groups` and will be removed", DeprecationWarning, stacklevel=4
-        )
-        if settings.groups is None:
-            settings = settings._replace(groups=num_groups)
+def groups_of(num_groups: int, groups: Groups) -> Groups:
+    """`groups`, or what `num_groups`, which is deprecated, asks for. For functions that users call."""
+    if num_groups == 0:
+        return groups
+    warnings.warn(
+        "Parameter `num_groups` has been replaced by `groups` and will be removed", DeprecationWarning, stacklevel=3
+    )
+    return num_groups if groups is None else groups
+
+
+def checked(settings: Settings) -> Settings:
+    """`settings`. Raises ValueError."""
     if settings.op not in (Average, Sum):
         raise ValueError("op currently only supports Average and Sum")
     if settings.gradient_predivide_factor != 1.0 and settings.op != Average:
