@@ -49,9 +49,11 @@ def test_every_test_is_there():
 
 
 def test_every_case_of_horovods_has_a_test_or_a_reason():
-    cases = [row for row in rows(CASES) if row[0].startswith("`")]
-    names = [name for row in cases for name in re.findall("`([^`]+)`", row[0])]
-    assert len(names) == len(set(names)) > 100
+    cases = [row for row in rows(CASES) if row[0] != "Horovod's case"]
+    for part in CASES.read_text(encoding="utf-8").split("\n## ")[1:]:
+        firsts = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
+        names = [name for first in firsts for name in re.findall("`([^`]+)`", first)]
+        assert len(names) == len(set(names)), part.splitlines()[0]
     assert [row for row in cases if len(row) != 3 or not (row[1] or row[2])] == []
     tests = {each for row in cases for each in re.findall("`([^`]+)`", row[1])}
     assert sorted(each for each in tests if not is_there(each)) == []
