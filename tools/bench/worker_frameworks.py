@@ -141,7 +141,12 @@ class Psum:
         sharding = jax.sharding.NamedSharding(mesh, spec)
         tensors = [jax.make_array_from_process_local_data(sharding, array[None]) for array in arrays]
         step = jax.jit(
-            jax.shard_map(lambda values: jax.lax.psum(values, "ranks"), mesh=mesh, in_specs=spec, out_specs=jax.sharding.PartitionSpec())
+            jax.shard_map(
+                lambda values: jax.lax.psum(values, "ranks"),
+                mesh=mesh,
+                in_specs=spec,
+                out_specs=jax.sharding.PartitionSpec(),
+            )
         )
         return lambda: jax.block_until_ready(step(tensors))
 
