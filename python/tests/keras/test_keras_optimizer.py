@@ -1,5 +1,8 @@
 """The contract of DistributedOptimizer and PartialDistributedOptimizer, beside what fit() shows."""
 
+import gc
+import weakref
+
 import numpy
 import pytest
 
@@ -265,6 +268,23 @@ def test_reduced_once_with_a_distributed_tape(kind, in_function):
     value.assign([0.0])
     (after,) = applied(optimizer, [value], [[1.0]])
     numpy.testing.assert_allclose(after, [-hvd.size()])
+
+
+@pytest.mark.only("tensorflow")
+def test_a_distributed_tape_keeps_no_variable_alive():
+    """Whose gradients no distributed optimizer applies."""
+    import tensorflow as tf
+
+    import horovod.tensorflow as hvd_tf
+
+    value = tf.Variable([1.0])
+    with hvd_tf.DistributedGradientTape(tf.GradientTape()) as tape:
+        loss = value * 2.0
+    tape.gradient(loss, [value])
+    alive = weakref.ref(value)
+    del value, loss, tape
+    gc.collect()
+    assert alive() is None
 
 
 @pytest.mark.only("keras2")
