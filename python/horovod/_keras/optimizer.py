@@ -119,15 +119,29 @@ def _config_of(optimizer: Any, settings: Settings) -> dict[str, Any]:
 
 def _scaled(scaling: Any, made: Any) -> Any:
     """A LossScaleOptimizer like `scaling` around `made`."""
-    made._is_wrapped_by_loss_scale_optimizer = False  # of Keras 2; it was the one around the original's
+    if not is_keras3(package_of(scaling)):
+        return _scaled_in_keras2(scaling, made)
     config = scaling.get_config()
     del config["inner_optimizer"]
     result = type(scaling)(made, **config)
-    if getattr(scaling, "_loss_scale", None) is not None and scaling.dynamic:
+    if _is_used(scaling):
+        vars(result).update({name: value for name, value in vars(scaling).items() if name != "inner_optimizer"})
+    return result
+
+
+def _scaled_in_keras2(scaling: Any, made: Any) -> Any:
+    cls = type(scaling)
+    if _is_used(made):  # it shares its state with the original, and in that the scale has its place already
+        result = cls.__new__(cls)
+        vars(result).update(vars(scaling), _optimizer=made, _trackable=made)
+        return result
+    made._is_wrapped_by_loss_scale_optimizer = False  # it was the one around the original's
+    config = scaling.get_config()
+    del config["inner_optimizer"]
+    result = cls(made, **config)
+    if scaling.dynamic:
         result._loss_scale.current_loss_scale.assign(scaling.loss_scale)
         result._loss_scale.counter.assign(scaling.dynamic_counter)
-    elif is_keras3(package_of(scaling)) and _is_used(scaling):
-        vars(result).update({name: value for name, value in vars(scaling).items() if name != "inner_optimizer"})
     return result
 
 
