@@ -130,7 +130,7 @@ def _scaled(scaling: Any, made: Any) -> Any:
 
 
 def _scaled_in_keras2(scaling: Any, made: Any) -> Any:
-    cls = type(scaling)
+    cls: Any = type(scaling)
     if _is_used(made):  # it shares its state with the original, and in that the scale has its place already
         result = cls.__new__(cls)
         vars(result).update(vars(scaling), _optimizer=made, _trackable=made)
