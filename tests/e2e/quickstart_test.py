@@ -61,7 +61,7 @@ def test_pytorch_is_the_default_and_its_script_gets_arguments(quickstart):
 )
 def test_bad_input_is_one_line_and_nothing_is_set_up(quickstart, arguments, message):
     result = quickstart(*arguments)
-    assert (result.returncode, result.stdout, result.stderr) == (1, "", f"quickstart: {message}\n")
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"quickstart: {message}\n")
 
 
 def test_help_names_the_frameworks(quickstart):
