@@ -58,7 +58,7 @@ class DistributedTapeMixin(_Behind):  # type: ignore[misc]
         grads = super().gradient(target, sources, output_gradients, unconnected_gradients)
 
         def reduce(grads: list[Any], sources: list[Any]) -> list[Any]:
-            return self._reducer.reduce(grads, sources, use_generic_names)
+            return self._reducer.reduce(grads, sources)
 
         flat_sources = tf.nest.flatten(sources)
         reduced = self._local.reduce_others(tf.nest.flatten(grads), flat_sources, reduce)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, Callable, NamedTuple, Union
 
 from horovod.common import process_sets
 from horovod.common.compression import Compressor
@@ -73,29 +73,28 @@ class GradientReducer:
         self._scope = name + "_Allreduce"
         self._reduction = reduction
 
-    def reduce(self, grads: Sequence[Any], variables: Sequence[Any], use_generic_names: bool = False) -> list[Any]:
+    def reduce(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """The reduced gradients, None where there is none: which must be so on all ranks.
 
         Args:
           grads: tensors, tf.IndexedSlices or None.
           variables: which each is the gradient of.
-          use_generic_names: operations are called grad_0, grad_1, ... in eager execution, too.
         """
         results = [self._densified(grad) for grad in grads]
         with tf.name_scope(self._scope):
             for places in self._places(results, variables):
-                group = self._reduced([results[place] for place in places], self._name(places[0], use_generic_names))
+                group = self._reduced([results[place] for place in places], self._name(places[0]))
                 for place, grad in zip(places, group):
                     results[place] = grad
         return results
 
-    def _name(self, place: int, generic: bool) -> Optional[str]:
-        """Of the operation for the gradient at that place and its group; None if it is to be counted. After
-        the place and not the gradient: ranks may have other names for a model and its layers, as where one
-        of them has loaded it."""
-        if tf.executing_eagerly():
-            return f"grad_{place}" if generic else None
-        return unique_name(f"{self._scope}/grad_{place}")
+    def _name(self, place: int) -> str:
+        """The name of the operation for a group whose first gradient stands at that place. It does not depend
+        on the gradient: ranks may have other names for a model and its layers, as where one of them has
+        loaded it."""
+        name = f"{self._scope}/grad_{place}"
+        # A graph may have several tapes. Eagerly each step has the same names: TensorFlow keeps something for each.
+        return name if tf.executing_eagerly() else unique_name(name)
 
     def _densified(self, grad: Any) -> Any:
         if self._reduction.sparse_as_dense and isinstance(grad, tf.IndexedSlices):
@@ -118,7 +117,7 @@ class GradientReducer:
             parts += [[place] for place in place_of.values()]
         return [part for part in parts if part]
 
-    def _reduced(self, grads: list[Any], name: Optional[str]) -> list[Any]:
+    def _reduced(self, grads: list[Any], name: str) -> list[Any]:
         process_set = self._reduction.process_set
         if not is_elastic():
             return self._allreduced(grads, name) if process_sets.takes_part(process_set) else grads
@@ -136,7 +135,7 @@ class GradientReducer:
             )
         )
 
-    def _allreduced(self, grads: list[Any], name: Optional[str]) -> list[Any]:
+    def _allreduced(self, grads: list[Any], name: str) -> list[Any]:
         how = self._reduction
         settings: dict[str, Any] = dict(
             device_dense=how.device_dense,
@@ -144,7 +143,7 @@ class GradientReducer:
             compression=how.compression,
             op=how.op,
             process_set=how.process_set,
-            ignore_name_scope=name is not None,
+            ignore_name_scope=True,
             name=name,
         )
         if how.predivide != 1.0:

@@ -27,8 +27,9 @@ __all__ = ["allgather", "alltoall", "broadcast", "broadcast_", "grouped_allgathe
 
 Name = Optional[str]
 
-# Of unnamed operations. More than are in a GradientTape at once: gradients are told apart by them.
-_NUMBERS = 64
+# Unnamed operations of eager execution share this many names in turn. A gradient has the name of its operation, so
+# a GradientTape may record this many before two of its gradients have one name.
+_EAGER_NAMES = 64
 
 
 def _name(kind: str, tensors: Sequence[Any], name: Name, ignore_name_scope: bool, process_set: int) -> str:
@@ -45,10 +46,10 @@ def _name(kind: str, tensors: Sequence[Any], name: Name, ignore_name_scope: bool
 
 
 def _one_of_few(name: str) -> str:
-    """The name of an unnamed operation with a smaller number. TensorFlow makes a function for each name that
-    it executes eagerly, and keeps it for ever."""
+    """Replaces the number at the end of `name` by one below `_EAGER_NAMES`. TensorFlow caches a function for each
+    name that is executed eagerly, and never drops it."""
     prefix, _, number = name.rpartition(".")
-    return f"{prefix}.{int(number) % _NUMBERS}"
+    return f"{prefix}.{int(number) % _EAGER_NAMES}"
 
 
 def _name_of(tensor: Any) -> str:

@@ -113,3 +113,26 @@ def test_names():
 
     assert_same(function(tf.constant(mine((2,)))).numpy(), reduced("Sum", (2,)))
     assert_same(hvd.allreduce(mine((2,)), op=hvd.Sum, name="same").numpy(), reduced("Sum", (2,)))
+
+
+def test_eager_operations_have_few_names(monkeypatch):
+    """TensorFlow caches a function for each name, and never drops it."""
+    from horovod.tensorflow import mpi_ops
+
+    names = []
+    allreduce = mpi_ops.functions.horovod_allreduce
+
+    def recorded(*args, tensor_name, **fields):
+        names.append(tensor_name)
+        return allreduce(*args, tensor_name=tensor_name, **fields)
+
+    monkeypatch.setattr(mpi_ops.functions, "horovod_allreduce", recorded)
+    variables = [tf.Variable(mine((3,))), tf.Variable(mine((2,)))]
+    for _ in range(5):
+        with tf.GradientTape() as tape:
+            loss = sum(tf.reduce_sum(variable**2) for variable in variables)
+        hvd.DistributedGradientTape(tape).gradient(loss, variables)
+    assert len(set(names)) == (hvd.size() > 1)
+    for _ in range(200):
+        hvd.allreduce(tf.constant(1.0))
+    assert len(set(names)) <= 65 and len(names) >= 200
