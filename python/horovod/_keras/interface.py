@@ -96,7 +96,8 @@ def PartialDistributedOptimizer(
       local_layers: a layer, or several, whose trainable weights each rank has for itself.
       All others are those of :func:`DistributedOptimizer`.
 
-    Raises ValueError as that, and for what is no layer.
+    Raises ValueError as :func:`DistributedOptimizer` does, and if `local_layers` has something that is not a
+    layer.
     """
     settings = Settings(
         name,

@@ -151,7 +151,7 @@ def poisoned_unless(finite: Any, grad: Any) -> Any:
 
 
 def new_or_legacy(optimizer: Any) -> Optional[type[Keras2Optimizer]]:
-    """The class to put in front of the optimizer's; None for what is no optimizer of Keras 2."""
+    """The class to put in front of the optimizer's; None if it is not an optimizer of Keras 2."""
     if hasattr(optimizer, "aggregate_gradients"):
         return NewOptimizer
     return LegacyOptimizer if hasattr(optimizer, "_aggregate_gradients") else None

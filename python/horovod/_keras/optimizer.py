@@ -23,7 +23,7 @@ def distributed(optimizer: Any, settings: Settings, local_layers: Any = None) ->
       settings: checked.
       local_layers: a layer or layers whose trainable weights are local variables.
 
-    Raises ValueError for what is no optimizer of Keras, or is distributed already, and TypeError as
+    Raises ValueError if `optimizer` is not an optimizer of Keras, or is distributed already, and TypeError as
     Keras for one that can't be made of its configuration.
     """
     package = package_of(optimizer)

@@ -5,7 +5,7 @@ Within jit they run on CPUs; outside, arrays on other devices go through host me
 
 Arrays are of uint8, int8, int16, int32, int64, bool, float16, bfloat16, float32 or float64, and never overwritten.
 Operations of one name belong together. Those without a name are counted, within jit as they stand in the program.
-All raise ValueError for bad arguments (TypeError for what is no process set), HorovodRequestError if the ranks' requests do
+All raise ValueError for bad arguments (TypeError if `process_set` is not one), HorovodRequestError if the ranks' requests do
 not match, and HorovodInternalError if Horovod is not initialized or the world is broken. Of a jitted program
 that runs, JAX reports the last two by an exception of its own (JaxRuntimeError, or ValueError), with their
 names in its text.
