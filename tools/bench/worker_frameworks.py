@@ -15,15 +15,20 @@ import numpy
 
 from bench_client import serve, time_calls
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20}
 
 
 def keep_memory():
-    """Has glibc keep freed memory. Otherwise each call's results are new pages from the kernel, whatever the library."""
+    """Has glibc keep freed memory, and have some. Otherwise a call's results are new pages from the kernel, which
+    take several times as long as the operation, whatever the library.
+
+    One arena for all threads: the others hold no block of 64 MB."""
     mallopt = ctypes.CDLL(None).mallopt
     for parameter in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
         mallopt(parameter, 1 << 30)
+    mallopt(M_ARENA_MAX, 1)
+    numpy.ones(512 << 20, "uint8")
 
 
 def arrays_of(what):
