@@ -21,11 +21,6 @@ struct TF_OpKernelConstruction;
 struct TF_OpKernelContext;
 struct TF_AsyncOpKernelDoneCallback;
 
-struct TF_StringView {
-  const char* data;
-  size_t len;
-};
-
 TF_Status* TF_NewStatus();
 void TF_DeleteStatus(TF_Status*);
 void TF_SetStatus(TF_Status*, int code, const char* message);
@@ -72,7 +67,6 @@ void TF_RegisterKernelBuilder(const char* name, TF_KernelBuilder*, TF_Status*); 
 void TF_RunAsyncOpKernelDoneCallback(TF_AsyncOpKernelDoneCallback*);
 
 void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction*, TF_Status*);
-TF_StringView TF_OpKernelConstruction_GetName(TF_OpKernelConstruction*);
 void TF_OpKernelConstruction_GetAttrInt32(TF_OpKernelConstruction*, const char*, int32_t*,
                                           TF_Status*);
 void TF_OpKernelConstruction_GetAttrFloat(TF_OpKernelConstruction*, const char*, float*,

@@ -57,7 +57,6 @@ std::string FindTensorFlow() {
   Find(library, "TF_RegisterKernelBuilder", &tf.RegisterKernelBuilder, &missing);
   Find(library, "TF_RunAsyncOpKernelDoneCallback", &tf.RunAsyncOpKernelDoneCallback, &missing);
   Find(library, "TF_OpKernelConstruction_Failure", &tf.OpKernelConstruction_Failure, &missing);
-  Find(library, "TF_OpKernelConstruction_GetName", &tf.OpKernelConstruction_GetName, &missing);
   Find(library, "TF_OpKernelConstruction_GetAttrInt32", &tf.OpKernelConstruction_GetAttrInt32, &missing);
   Find(library, "TF_OpKernelConstruction_GetAttrFloat", &tf.OpKernelConstruction_GetAttrFloat, &missing);
   Find(library, "TF_OpKernelConstruction_GetAttrSize", &tf.OpKernelConstruction_GetAttrSize, &missing);

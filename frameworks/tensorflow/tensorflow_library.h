@@ -46,7 +46,6 @@ struct TensorFlow {
   decltype(&TF_RegisterKernelBuilder) RegisterKernelBuilder = nullptr;
   decltype(&TF_RunAsyncOpKernelDoneCallback) RunAsyncOpKernelDoneCallback = nullptr;
   decltype(&TF_OpKernelConstruction_Failure) OpKernelConstruction_Failure = nullptr;
-  decltype(&TF_OpKernelConstruction_GetName) OpKernelConstruction_GetName = nullptr;
   decltype(&TF_OpKernelConstruction_GetAttrInt32) OpKernelConstruction_GetAttrInt32 = nullptr;
   decltype(&TF_OpKernelConstruction_GetAttrFloat) OpKernelConstruction_GetAttrFloat = nullptr;
   decltype(&TF_OpKernelConstruction_GetAttrSize) OpKernelConstruction_GetAttrSize = nullptr;
