@@ -54,6 +54,9 @@ def test_texts_of_bad_arguments():
         ),
         (dict(named_parameters=params[1:]), "named_parameters was specified, but"),
         (dict(backward_passes_per_step=0), "backward_passes_per_step must be > 0"),
+        (dict(backward_passes_per_step=1.5), "must be > 0, an integer, not 1.5"),
+        (dict(gradient_predivide_factor=0.0), "gradient_predivide_factor must not be 0"),
+        (dict(compression="fp16"), "compression='fp16' is not one of hvd.Compression"),
         (
             dict(gradient_predivide_factor=2.0, op=hvd.Sum),
             "gradient_predivide_factor not supported with op != Average",

@@ -26,7 +26,7 @@ class LearningRateSchedule(_Behind):  # type: ignore[misc]
         have one.
       steps_per_epoch: by default what fit() says.
 
-    Raises ValueError without `initial_lr`; in fit() if the learning rate is a schedule, or the steps of
+    Raises ValueError without `initial_lr`, or for a `multiplier` that is none; in fit() if the learning rate is a schedule, or the steps of
     an epoch are needed and not known.
     """
 
@@ -46,6 +46,8 @@ class LearningRateSchedule(_Behind):  # type: ignore[misc]
         super().__init__()
         if initial_lr is None:
             raise ValueError("Parameter `initial_lr` is required")
+        if not callable(multiplier) and not hasattr(multiplier, "__float__"):
+            raise ValueError(f"multiplier={multiplier!r} is neither a number nor a function of the epoch")
         self.initial_lr = initial_lr
         self.start_epoch = start_epoch
         self.end_epoch = end_epoch

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from horovod.common import process_sets
+from horovod.common.compression import NoneCompressor
 from horovod.common.ops import Average, Sum
+from horovod.common.optimizer_arguments import check_compression, check_predivide, checked_passes
 from horovod.common.process_sets import ProcessSet, global_process_set
 
 Groups = Union[int, Sequence[Sequence[Any]], None]
@@ -39,13 +41,12 @@ def groups_of(num_groups: int, groups: Groups) -> Groups:
 
 
 def checked(settings: Settings) -> Settings:
-    """`settings`. Raises ValueError."""
+    """`settings`, of the types that they are declared with. Raises ValueError."""
     if settings.op not in (Average, Sum):
         raise ValueError("op currently only supports Average and Sum")
-    if settings.gradient_predivide_factor != 1.0 and settings.op != Average:
-        raise ValueError("gradient_predivide_factor not supported with op != Average")
-    if not isinstance(settings.backward_passes_per_step, int) or settings.backward_passes_per_step < 1:
-        raise ValueError("backward_passes_per_step must be > 0")
+    check_predivide(settings.op, settings.gradient_predivide_factor)
+    check_compression(settings.compression or NoneCompressor)
+    settings = settings._replace(backward_passes_per_step=checked_passes(settings.backward_passes_per_step))
     _check_groups(settings.groups)
     process_sets.known(settings.process_set)
     return settings

@@ -102,8 +102,15 @@ class Allgather(Collective):
         return averaged[start : start + rows]
 
 
+def check_is_rank(root_rank: Any) -> None:
+    """Raises TypeError for what is no integer: ctypes and TensorFlow would take 0.5 for 0."""
+    if not hasattr(root_rank, "__index__"):
+        raise TypeError(f"root_rank={root_rank!r} is not an integer")
+
+
 def check_root(root_rank: int, process_set: ProcessSet) -> None:
-    """Joins the world if need be. Raises ValueError if the set has no such rank."""
+    """Joins the world if need be. Raises ValueError if the set has no such rank, TypeError if it can be none."""
+    check_is_rank(root_rank)
     ops.check_ready()
     if process_set is global_process_set:
         is_root = 0 <= root_rank < _process.size()

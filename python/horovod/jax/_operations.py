@@ -1,6 +1,7 @@
 """The collective operations of JAX's arrays."""
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any, Callable, Optional, TypeVar, cast
 
@@ -44,6 +45,19 @@ def _of_tree(kind: Kind, tree: Any, settings: Settings, compression: Any = NoneC
     return structure.unflatten(compression.decompress(result, own) for result, own in zip(results, contexts))
 
 
+def _known(what: str, value: Any, kind: Callable[[Any], Any]) -> Any:
+    """A number as one of Python, which programs can contain. Raises HorovodRequestError for one that is traced,
+    TypeError for what is not of the kind."""
+    if isinstance(value, jax.core.Tracer):
+        raise HorovodRequestError(f"{what} can't be a traced array: it must be known when the function is traced.")
+    return kind(value)
+
+
+def _reduction(name: Name, process_set: ProcessSet, op: int, prescale: Any, postscale: Any) -> Settings:
+    prescale, postscale = _known("prescale_factor", prescale, float), _known("postscale_factor", postscale, float)
+    return Settings(name, process_set, False, op, prescale, postscale)
+
+
 def allreduce(
     tree: Any,
     name: Name = None,
@@ -59,13 +73,14 @@ def allreduce(
       tree: an array, or any pytree of arrays, which are reduced as one group.
       name: of the operation, the same on all ranks.
       op: Average, Sum, Adasum, Min, Max or Product.
-      prescale_factor, postscale_factor: what each array is multiplied by before and after.
+      prescale_factor, postscale_factor: what each array is multiplied by before and after; numbers that are
+        known when a function is traced.
       process_set: the ranks that take part.
       compression: for the time of the operation; hvd.Compression has some.
 
     Returns the tree of the results. The gradient is the same reduction of the gradients.
     """
-    settings = Settings(name, process_set, False, op, prescale_factor, postscale_factor)
+    settings = _reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _of_tree(_kinds.allreduce, tree, settings, compression)
 
 
@@ -85,7 +100,8 @@ def broadcast(tree: Any, root_rank: int, name: Name = None, process_set: Process
     """Returns rank `root_rank`'s tree on all ranks; shapes and types are the same on all. `root_rank` is
     that of the world, whatever the process set. The gradient on the root is the average of the ranks'
     gradients, and zero elsewhere."""
-    return _of_tree(_kinds.broadcast, tree, Settings(name, process_set, root_rank=root_rank))
+    root = _known("root_rank", root_rank, operator.index)
+    return _of_tree(_kinds.broadcast, tree, Settings(name, process_set, root_rank=root))
 
 
 def alltoall(array: Any, splits: Any = None, name: Name = None, process_set: ProcessSet = global_process_set) -> Any:
@@ -117,7 +133,7 @@ def reducescatter(
     """Reduces the ranks' arrays, of the same shapes and types, and returns this rank's rows of the
     results, as a tree. They are distributed evenly; the first ``rows % size`` ranks get one more. The
     gradients are gathered, and scaled as the arrays."""
-    settings = Settings(name, process_set, False, op, prescale_factor, postscale_factor)
+    settings = _reduction(name, process_set, op, prescale_factor, postscale_factor)
     return _of_tree(_kinds.reducescatter, tree, settings)
 
 

@@ -3,8 +3,10 @@
 import functools
 from typing import Any, Callable
 
+from horovod.common import process_sets
 from horovod.common.collective_kinds import check_reduction
 from horovod.common.interface import Average, ProcessSet, global_process_set
+from horovod.common.optimizer_arguments import check_compression, check_predivide
 from horovod.jax._library import jax
 from horovod.jax._operations import allreduce
 from horovod.jax.compression import Compression
@@ -17,8 +19,9 @@ def _reducer(
 ) -> Callable[[Any], Any]:
     """A function that reduces a tree of gradients as one group."""
     check_reduction(op)
-    if gradient_predivide_factor != 1.0 and op != Average:
-        raise ValueError("gradient_predivide_factor not supported with op != Average")
+    process_sets.known(process_set)
+    check_predivide(op, gradient_predivide_factor)
+    check_compression(compression)
     return functools.partial(
         allreduce,
         op=op,
@@ -49,15 +52,19 @@ def DistributedOptimizer(
       process_set: the ranks that take part.
       compression: for the time of the reduction.
 
-    Raises TypeError if `optimizer` is none of optax, ValueError for bad arguments.
+    Raises TypeError if `optimizer` is none of optax, ValueError for bad arguments, and for an optimizer that is
+    distributed already.
     """
     if not all(hasattr(optimizer, name) for name in ("init", "update", "_replace")):
         raise TypeError(f"hvd.DistributedOptimizer needs an optax.GradientTransformation, got {type(optimizer)}.")
+    if hasattr(optimizer.update, "_hvd_reduce"):
+        raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
     reduce = _reducer(op, gradient_predivide_factor, process_set, compression)
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
         return optimizer.update(reduce(updates), state, params, **extra)
 
+    update._hvd_reduce = reduce  # type: ignore[attr-defined]
     return optimizer._replace(update=update)  # of the same kind, for other transformations
 
 

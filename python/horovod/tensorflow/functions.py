@@ -32,11 +32,19 @@ def broadcast_variables(
       process_set: the ranks that take part.
       inplace: not used; values are received and assigned.
 
-    Returns the operation that does so, in a graph; None if it is done.
+    Returns the operation that does so, in a graph; None if it is done. Raises TypeError for what is no
+    variable.
     """
-    targets = [_Carried(variable_of(variable)) for variable in variables]
+    targets = [_Carried(_checked(variable_of(variable))) for variable in variables]
     assigned = broadcast_(targets, root_rank, process_set=process_set) if targets else []
     return None if tf.executing_eagerly() else tf.group(*assigned)
+
+
+def _checked(variable: Any) -> Any:
+    """Raises TypeError if it is not a variable."""
+    if not (hasattr(variable, "assign") and hasattr(variable, "read_value")):
+        raise TypeError(f"hvd.broadcast_variables needs a list of tf.Variables, got one of {type(variable).__name__}")
+    return variable
 
 
 class _Carried:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
+from horovod.common.optimizer_arguments import checked_passes
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow._library import tf
 from horovod.tensorflow.gradients import LocalVariables, Reduce
@@ -45,11 +46,9 @@ class LocalGradientAggregationHelper:
         scale_local_gradients: bool = True,
         name: str = "",
     ) -> None:
-        if backward_passes_per_step <= 0:
-            raise ValueError("backward_passes_per_step must be > 0")
         if optimizer_type != self._OPTIMIZER_TYPE_LEGACY:
             raise ValueError("Gradients of Keras's optimizers are summed up by hvd.DistributedOptimizer alone.")
-        self.backward_passes_per_step = backward_passes_per_step
+        self.backward_passes_per_step = checked_passes(backward_passes_per_step)
         self.average_aggregated_gradients = average_aggregated_gradients
         self.sparse_as_dense = sparse_as_dense
         self._reduce = allreduce_func

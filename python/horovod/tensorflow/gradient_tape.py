@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 from horovod.common.compression import Compressor
 from horovod.common.ops import Average
+from horovod.common.optimizer_arguments import check_compression, check_predivide
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow import reduced_gradients
 from horovod.tensorflow._library import not_converted, tf
@@ -15,7 +16,6 @@ from horovod.tensorflow.gradients import (
     LocalVariables,
     Reduction,
     check_groups,
-    check_predivide,
 )
 
 # Behind it in the bases there is tf.GradientTape, or the user's class.
@@ -118,9 +118,10 @@ def DistributedGradientTape(
       process_set: the ranks whose gradients are put together; any other rank keeps its own.
       scale_local_gradients: whether gradients of local sources are divided by the number of ranks.
 
-    Raises ValueError for bad arguments.
+    Raises TypeError if `gradtape` is no tape, ValueError for other bad arguments.
     """
     check_predivide(op, gradient_predivide_factor)
+    check_compression(compression)
     reduction = Reduction(
         op=op,
         device_dense=device_dense,
@@ -133,6 +134,8 @@ def DistributedGradientTape(
     )
     if isinstance(gradtape, DistributedTapeMixin):
         raise ValueError("The tape is a hvd.DistributedGradientTape already.")
+    if not isinstance(gradtape, tf.GradientTape):
+        raise TypeError(f"hvd.DistributedGradientTape needs a tf.GradientTape, got {type(gradtape).__name__}")
     own = type(gradtape)
     tape: Any = object.__new__(type(own.__name__, (DistributedTapeMixin, own), {"__module__": __name__}))
     vars(tape).update(vars(gradtape))

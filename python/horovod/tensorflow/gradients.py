@@ -51,12 +51,6 @@ def check_groups(num_groups: int, groups: Groups) -> Groups:
     return groups
 
 
-def check_predivide(op: int, gradient_predivide_factor: float) -> None:
-    """Raises ValueError if the factor doesn't go with `op`."""
-    if gradient_predivide_factor != 1.0 and op != Average:
-        raise ValueError("gradient_predivide_factor not supported with op != Average")
-
-
 class GradientReducer:
     """Reduces gradients over the ranks of a process set. On a rank outside of the set, or alone in it,
     they stay what they are. In an elastic job a traced function goes by the ranks that there are when

@@ -16,12 +16,12 @@ from typing import Any, Optional
 
 from horovod import _ffi
 from horovod.common import _process, ops, process_sets
-from horovod.common.collective_kinds import check_reduction
+from horovod.common.collective_kinds import check_is_rank, check_reduction
 from horovod.common.ops import Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow import _xla
 from horovod.tensorflow._library import functions, not_converted, tf
-from horovod.tensorflow.util import gradient_name
+from horovod.tensorflow.util import gradient_name, tensor_of
 
 __all__ = ["allgather", "alltoall", "broadcast", "broadcast_", "grouped_allgather", "join"]
 
@@ -68,7 +68,7 @@ def _waits() -> int:
 def _tensors(values: Sequence[Any]) -> list[Any]:
     if not values:
         raise ValueError("A grouped operation needs at least one tensor.")
-    return [value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value) for value in values]
+    return [tensor_of(value) for value in values]
 
 
 def _reduce(tensors: list[Any], name: str, op: int, prescale: float, postscale: float, process_set: int) -> list[Any]:
@@ -190,6 +190,7 @@ def _broadcast_group(
     process_set: ProcessSet,
     grouped: bool,
 ) -> list[Any]:
+    check_is_rank(root_rank)
     process_set_id = process_sets.check(process_set)
     inputs = _tensors(tensors)
     full = _name("grouped_broadcast" if grouped else "broadcast", inputs, name, ignore_name_scope, process_set_id)
@@ -235,7 +236,7 @@ def alltoall(
     many came from each rank; without `splits` it sends equally many, and returns the rows alone."""
     _xla.refuse("alltoall")
     process_set_id = process_sets.check(process_set)
-    tensor = tf.convert_to_tensor(tensor)
+    tensor = tensor_of(tensor)
     full = _name("alltoall", [tensor], name, ignore_name_scope, process_set_id)
     counts = tf.convert_to_tensor([] if splits is None else splits, dtype=tf.int32)
     fields = dict(tensor_name=full, process_set=process_set_id, waits=_waits())

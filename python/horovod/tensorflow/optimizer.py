@@ -5,10 +5,11 @@ from typing import Any, Optional
 
 from horovod.common.compression import Compressor
 from horovod.common.ops import Adasum, Average
+from horovod.common.optimizer_arguments import check_compression, check_predivide, checked_passes
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow.adasum_optimizer import DistributedAdasumOptimizer
 from horovod.tensorflow.compression import Compression
-from horovod.tensorflow.gradients import Groups, Reduction, check_groups, check_predivide
+from horovod.tensorflow.gradients import Groups, Reduction, check_groups
 from horovod.tensorflow.optimizer_v1 import DistributedOptimizerV1, Optimizer, OptimizerAround
 
 
@@ -60,8 +61,8 @@ def DistributedOptimizer(
     check_predivide(op, gradient_predivide_factor)
     if op == Adasum and average_aggregated_gradients:
         raise ValueError("Adasum does not support average_aggregated_gradients == True")
-    if backward_passes_per_step <= 0:
-        raise ValueError("backward_passes_per_step must be > 0")
+    backward_passes_per_step = checked_passes(backward_passes_per_step)
+    check_compression(compression)
     groups = check_groups(num_groups, groups)
     if not isinstance(optimizer, Optimizer):
         if op == Adasum:

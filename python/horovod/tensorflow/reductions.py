@@ -16,7 +16,7 @@ from horovod.tensorflow.mpi_ops import (
     _reducescatter,
     grouped_allgather,
 )
-from horovod.tensorflow.util import on_device, size_of
+from horovod.tensorflow.util import on_device, size_of, tensor_of
 
 __all__ = [
     "allreduce",
@@ -106,8 +106,7 @@ def allreduce(
         with on_device(device_sparse):
             return _reduced_slices([tensor], op, name, ignore_name_scope, process_set)[0]
     with on_device(device_dense):
-        tensor = tensor if isinstance(tensor, tf.Tensor) else tf.convert_to_tensor(tensor)
-        compressed, context = compression.compress(tensor)
+        compressed, context = compression.compress(tensor_of(tensor))
         scales = prescale_factor, postscale_factor
         reduced = _allreduce(compressed, name, op, *scales, ignore_name_scope, process_set)
         return compression.decompress(reduced, context)
@@ -155,7 +154,7 @@ def _put(results: list[Any], places: Sequence[int], values: Sequence[Any]) -> No
 
 
 def _compressed(tensors: Sequence[Any], compression: type[Compressor]) -> tuple[list[Any], list[Any]]:
-    pairs = [compression.compress(tf.convert_to_tensor(tensor)) for tensor in tensors]
+    pairs = [compression.compress(tensor_of(tensor)) for tensor in tensors]
     return [tensor for tensor, _ in pairs], [context for _, context in pairs]
 
 
@@ -179,7 +178,7 @@ def reducescatter(
     evenly; the first ``rows % size`` ranks get one more. Arguments as for :func:`allreduce`; `tensor`
     has at least one dimension."""
     with on_device(device_dense):
-        compressed, context = compression.compress(tf.convert_to_tensor(tensor))
+        compressed, context = compression.compress(tensor_of(tensor))
         reduced = _reducescatter(
             compressed,
             name=name,

@@ -41,6 +41,14 @@ def size_of(process_set: ProcessSet, dtype: Any) -> Any:
     return tf.cast(size_op(process_set_id) if is_elastic() else process_set.size(), dtype)
 
 
+def tensor_of(value: Any) -> Any:
+    """`value` as a tensor. Raises TypeError for tensors that are not dense, else as tf.convert_to_tensor."""
+    if isinstance(value, (tf.RaggedTensor, tf.SparseTensor)):
+        parts = "flat_values" if isinstance(value, tf.RaggedTensor) else "values"
+        raise TypeError(f"Horovod takes dense tensors, got a {type(value).__name__}: use its {parts}")
+    return value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
+
+
 def variable_of(variable: Any) -> Any:
     """The tf.Variable of a Keras 3 variable; anything else as it is."""
     value = getattr(variable, "value", None)

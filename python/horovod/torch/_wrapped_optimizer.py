@@ -9,6 +9,7 @@ from typing import Any, Optional
 import torch
 
 from horovod.common import process_sets
+from horovod.common.optimizer_arguments import checked_passes
 from horovod.common.process_sets import ProcessSet
 from horovod.common.util import is_elastic
 from horovod.torch._tensors import not_compiled
@@ -133,9 +134,7 @@ class WrappedOptimizer(_Behind):  # type: ignore[misc]
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Gradients of `passes` (> 0) backward() calls are summed up before they are reduced."""
-        if passes <= 0:
-            raise ValueError("backward_passes_per_step must be > 0")
-        self.backward_passes_per_step = passes
+        self.backward_passes_per_step = checked_passes(passes)
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:

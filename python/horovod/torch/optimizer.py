@@ -7,6 +7,7 @@ from typing import Any, Optional, Union
 import torch
 
 from horovod.common import process_sets
+from horovod.common.optimizer_arguments import check_compression, check_predivide, checked_passes
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.torch._adasum_optimizer import AdasumOptimizer
 from horovod.torch._gradient_optimizer import GradientOptimizer
@@ -66,10 +67,9 @@ def DistributedOptimizer(
     process_sets.known(process_set)
     if isinstance(optimizer, WrappedOptimizer):
         raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
-    if gradient_predivide_factor != 1.0 and op != Average:
-        raise ValueError("gradient_predivide_factor not supported with op != Average")
-    if backward_passes_per_step <= 0:
-        raise ValueError("backward_passes_per_step must be > 0")
+    check_predivide(op, gradient_predivide_factor)
+    check_compression(compression)
+    backward_passes_per_step = checked_passes(backward_passes_per_step)
     if num_groups != 0:
         warnings.warn(
             "Parameter `num_groups` has been replaced by `groups` and will be removed",

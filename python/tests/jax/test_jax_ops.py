@@ -126,6 +126,15 @@ def test_what_is_refused(way):
         way(lambda x: hvd.reducescatter(x, op=hvd.Adasum))(mine())
     with pytest.raises(TypeError, match="not registered"):
         way(lambda x: hvd.allreduce(x, process_set=hvd.ProcessSet([0])))(mine())
+    with pytest.raises(TypeError, match="float"):
+        way(lambda x: hvd.broadcast(x, 0.5))(mine())
+
+
+@pytest.mark.parametrize("kind", [jnp.asarray, numpy.asarray])
+def test_numbers_of_any_kind(way, kind):
+    two, root = kind(2.0), kind(0)
+    check(way(lambda x: hvd.allreduce(x, op=hvd.Sum, prescale_factor=two))(mine()), 2 * of_all().sum(0))
+    check(way(lambda x: hvd.broadcast(x, root))(mine()), of_rank(0))
 
 
 @pytest.mark.several_ranks

@@ -110,6 +110,17 @@ def test_compiled_ahead_of_time():
     check(compiled(mine()), of_all().sum(0))
 
 
+def test_numbers_that_are_traced_are_refused():
+    for operation in (
+        lambda x, number: hvd.allreduce(x, prescale_factor=number),
+        lambda x, number: hvd.reducescatter(x, postscale_factor=number),
+        lambda x, number: hvd.broadcast(x, number),
+    ):
+        with pytest.raises(hvd.HorovodRequestError, match="must be known when the function is traced") as caught:
+            jax.jit(operation)(mine(), 0)
+        assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("operation", [hvd.barrier, hvd.join, lambda: hvd.broadcast_object(1), lambda: hvd.allgather_object(1),
                                        lambda: hvd.broadcast_parameters(jnp.ones(1))])  # fmt: skip
 def test_what_can_not_be_jitted_is_refused(operation):

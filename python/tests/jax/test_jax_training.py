@@ -116,6 +116,14 @@ def test_what_is_refused():
             function(optax.sgd(1.0), op=hvd.Sum, gradient_predivide_factor=2.0)
         with pytest.raises(ValueError, match="op=9"):
             function(optax.sgd(1.0), op=9)
+        with pytest.raises(ValueError, match="gradient_predivide_factor must not be 0"):
+            function(optax.sgd(1.0), gradient_predivide_factor=0)
+        with pytest.raises(ValueError, match=r"compression='fp16' is not one of hvd\.Compression"):
+            function(optax.sgd(1.0), compression="fp16")
+        with pytest.raises(TypeError, match="is not registered"):
+            function(optax.sgd(1.0), process_set=hvd.ProcessSet([0]))
+    with pytest.raises(ValueError, match=r"is a hvd\.DistributedOptimizer already"):
+        hvd.DistributedOptimizer(hvd.DistributedOptimizer(optax.sgd(1.0)))
 
 
 @pytest.mark.several_ranks

@@ -217,6 +217,8 @@ def test_a_rate_that_is_a_schedule_is_refused():
 def test_what_the_schedules_need():
     with pytest.raises(ValueError, match="Parameter `initial_lr` is required"):
         callbacks.LearningRateScheduleCallback(None, 0.1)
+    with pytest.raises(ValueError, match="multiplier='x' is neither a number nor a function of the epoch"):
+        callbacks.LearningRateScheduleCallback(0.1, "x")
     warmup = callbacks.LearningRateWarmupCallback(0.1)
     warmup.set_params({})
     with pytest.raises(

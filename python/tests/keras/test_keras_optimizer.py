@@ -180,12 +180,23 @@ def test_a_schedule_stays(kind):
         ({"groups": 0}, "groups should be"),
         ({"groups": "all"}, "groups should be"),
         ({"backward_passes_per_step": 0}, "backward_passes_per_step must be > 0"),
+        ({"backward_passes_per_step": 1.5}, "must be > 0, an integer, not 1.5"),
+        ({"gradient_predivide_factor": 0.0}, "gradient_predivide_factor must not be 0"),
+        ({"compression": "fp16"}, "compression='fp16' is not one of hvd.Compression"),
     ],
 )
 def test_bad_arguments(options, text):
     with pytest.raises(ValueError, match=text) as caught:
         hvd.DistributedOptimizer(sgd(), **options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_number_of_passes_of_any_integer_type():
+    optimizer = hvd.DistributedOptimizer(plain("new"), backward_passes_per_step=numpy.int64(2))
+    value = variable([0.0])
+    for expected in (0.0, -2.0):
+        applied(optimizer, [value], [[1.0]])
+        numpy.testing.assert_allclose(value_of(value), [expected])
 
 
 def test_what_can_not_be_made_distributed():

@@ -114,6 +114,28 @@ def test_root_that_is_no_rank(root):
     assert_usable()
 
 
+def test_root_that_is_no_integer():
+    for mode in MODES:
+        with pytest.raises(TypeError, match=r"root_rank=0\.5 is not an integer"):
+            run(mode, lambda x: hvd.broadcast(x, 0.5), mine((2,)))
+    assert_usable()
+
+
+def test_tensors_that_are_not_dense():
+    ragged, sparse = tf.ragged.constant([[1.0], [2.0, 3.0]]), tf.sparse.from_dense([0.0, 1.0])
+    for operation in (hvd.allreduce, hvd.allgather, hvd.reducescatter, hvd.alltoall, lambda x: hvd.broadcast(x, 0)):
+        with pytest.raises(TypeError, match="takes dense tensors, got a RaggedTensor: use its flat_values"):
+            operation(ragged)
+        with pytest.raises(TypeError, match="takes dense tensors, got a SparseTensor: use its values"):
+            operation(sparse)
+
+
+def test_what_are_no_variables():
+    for values in ([tf.ones(2)], tf.Variable([1.0, 2.0]), {"name": tf.Variable(1.0)}):
+        with pytest.raises(TypeError, match=r"needs a list of tf\.Variables, got one of (EagerTensor|str)"):
+            hvd.broadcast_variables(values, root_rank=0)
+
+
 def test_operations_before_init(monkeypatch):
     hvd.shutdown()
     try:

@@ -280,6 +280,9 @@ def test_bad_arguments():
     refused("Adasum does not support average_aggregated_gradients", op=hvd.Adasum, average_aggregated_gradients=True)
     refused("groups should be a non-negative integer or a list", groups=-1)
     refused("backward_passes_per_step must be > 0", backward_passes_per_step=0)
+    refused("must be > 0, an integer, not 1.5", backward_passes_per_step=1.5)
+    refused("gradient_predivide_factor must not be 0", gradient_predivide_factor=0.0)
+    refused("compression='fp16' is not one of hvd.Compression", compression="fp16")
     refused("not yet supported for _LegacyOptimizer with eager execution", backward_passes_per_step=2)
     with pytest.warns(DeprecationWarning, match="`num_groups` has been replaced"):
         optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(1.0), num_groups=2)

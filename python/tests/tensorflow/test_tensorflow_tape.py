@@ -108,6 +108,10 @@ def test_bad_arguments():
             hvd.DistributedGradientTape(tape, groups=groups)
     with pytest.raises(ValueError, match="gradient_predivide_factor not supported with op != Average"):
         hvd.DistributedGradientTape(tape, op=hvd.Sum, gradient_predivide_factor=2.0)
+    with pytest.raises(ValueError, match=r"compression='fp16' is not one of hvd\.Compression"):
+        hvd.DistributedGradientTape(tape, compression="fp16")
+    with pytest.raises(TypeError, match=r"needs a tf\.GradientTape, got int"):
+        hvd.DistributedGradientTape(3)
     with pytest.raises(ValueError, match="already"):
         hvd.DistributedGradientTape(hvd.DistributedGradientTape(tape))
     with pytest.raises(NotImplementedError, match="no jacobian"):
