@@ -47,12 +47,15 @@ std::string FindRuntimeLibrary(const char* path) {
 
 const RuntimeLibrary* Runtime() { return found.load(); }
 
+bool WorldGoesOn(int32_t status) {
+  return status == HVD_INVALID_ARGUMENT || status == HVD_UNIMPLEMENTED ||
+         status == HVD_ALREADY_EXISTS || status == HVD_NOT_FOUND;
+}
+
 std::string ErrorText(int32_t status) { return ErrorText(status, Runtime()->last_error()); }
 
 std::string ErrorText(int32_t status, const std::string& text) {
-  const bool world_goes_on = status == HVD_INVALID_ARGUMENT || status == HVD_UNIMPLEMENTED ||
-                             status == HVD_ALREADY_EXISTS || status == HVD_NOT_FOUND;
-  return std::string(world_goes_on ? "HorovodRequestError: " : "HorovodInternalError: ") + text +
+  return std::string(WorldGoesOn(status) ? "HorovodRequestError: " : "HorovodInternalError: ") + text +
          " (code " + std::to_string(status) + ")";
 }
 

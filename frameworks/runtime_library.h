@@ -30,6 +30,9 @@ std::string FindRuntimeLibrary(const char* path);
 // What FindRuntimeLibrary has found; nullptr before.
 const RuntimeLibrary* Runtime();
 
+// Whether the world can still be used after a failure with this status code.
+bool WorldGoesOn(int32_t status);
+
 // What the framework's exception says of a status code: "HorovodInternalError: text (code 10)", or
 // with HorovodRequestError if the world goes on. horovod.common.exceptions reads it there. The text
 // is that of this thread's last call of the runtime, unless one is given.

@@ -1,7 +1,9 @@
 #include "frameworks/jax/collective_handler.h"
 
 #include <exception>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "frameworks/jax/collective_call.h"
 #include "frameworks/jax/xla_ffi_abi.h"
@@ -10,6 +12,16 @@
 
 namespace hvd::frameworks::jax {
 namespace {
+
+struct {
+  std::mutex mutex;
+  std::string text;
+} first_failure;
+
+void NoteFailure(const std::string& text) {
+  const std::lock_guard<std::mutex> lock(first_failure.mutex);
+  if (first_failure.text.empty()) first_failure.text = text;
+}
 
 XlaErrorCode CodeOf(int32_t status) {
   return status <= static_cast<int32_t>(XlaErrorCode::kUnauthenticated)
@@ -64,7 +76,9 @@ XlaError* Run(const XlaApi& api, const RuntimeLibrary& runtime, const Collective
   }
   XlaError* error = nullptr;
   if (status != HVD_OK) {
-    error = Error(api, CodeOf(status), ErrorText(status));
+    const std::string text = ErrorText(status);
+    if (!WorldGoesOn(status)) NoteFailure(text);
+    error = Error(api, CodeOf(status), text);
   } else if (const std::string wrong = TakeResults(runtime, handle, call); !wrong.empty()) {
     error = Refusal(api, wrong);
   }
@@ -95,6 +109,11 @@ XlaError* HandleCollective(XlaCallFrame* frame) {
     return Error(*frame->api, XlaErrorCode::kUnknown,
                  ErrorText(HVD_RESOURCE_EXHAUSTED, error.what()));
   }
+}
+
+std::string TakeFailure() {
+  const std::lock_guard<std::mutex> lock(first_failure.mutex);
+  return std::exchange(first_failure.text, "");
 }
 
 }  // namespace hvd::frameworks::jax

@@ -2,6 +2,8 @@
 #ifndef FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_
 #define FRAMEWORKS_JAX_COLLECTIVE_HANDLER_H_
 
+#include <string>
+
 #include "frameworks/jax/xla_ffi_abi.h"
 
 namespace hvd::frameworks::jax {
@@ -10,6 +12,10 @@ namespace hvd::frameworks::jax {
 // are there. Thread-safe. Returns the error, with an ErrorText, or nullptr. REQUIRES: there is a
 // Runtime().
 XlaError* HandleCollective(XlaCallFrame* frame);
+
+// The ErrorText of the first collective that broke the world since the last call, or "". XLA tells
+// it only to who reads the program's results. Thread-safe.
+std::string TakeFailure();
 
 }  // namespace hvd::frameworks::jax
 

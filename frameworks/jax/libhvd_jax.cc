@@ -14,6 +14,13 @@ HVD_EXPORT const char* hvd_jax_use(const char* path) {
   return error.c_str();
 }
 
+// See TakeFailure. Valid until this thread's next call.
+HVD_EXPORT const char* hvd_jax_take_failure() {
+  static thread_local std::string text;
+  text = hvd::frameworks::jax::TakeFailure();
+  return text.c_str();
+}
+
 HVD_EXPORT hvd::frameworks::jax::XlaError* hvd_jax_collective(
     hvd::frameworks::jax::XlaCallFrame* frame) {
   return hvd::frameworks::jax::HandleCollective(frame);

@@ -48,6 +48,7 @@ class Process:
         self.on_init: list[Hook] = []
         self.on_later_world: list[Hook] = []
         self.on_leaving: list[Hook] = []
+        self.failure_checks: list[Callable[[], Optional[HorovodInternalError]]] = []
 
 
 process = Process()
@@ -82,6 +83,18 @@ def run_leaving_hooks() -> None:
     """Calls what :func:`on_leaving` was given."""
     for hook in process.on_leaving:
         hook()
+
+
+def on_end(check: Callable[[], Optional[HorovodInternalError]]) -> None:
+    """Has `check()` called before this process leaves its last world. It returns the failure of an operation
+    that the script was not told of, or None."""
+    process.failure_checks.append(check)
+
+
+def unseen_failure() -> Optional[HorovodInternalError]:
+    """The first failure that :func:`on_end`'s checks find, once nothing runs any more."""
+    run_leaving_hooks()
+    return next((failure for check in process.failure_checks if (failure := check()) is not None), None)
 
 
 def note_world() -> None:

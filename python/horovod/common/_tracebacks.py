@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Iterator
 from typing import Optional
 
+from horovod.common.exceptions import translated
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Where other packages are, and Python's own modules.
 _INSTALLED = tuple(
@@ -51,12 +53,19 @@ def folded(error: BaseException) -> str:
     return text + _LEFT_OUT.format(frames, "it" if left_out == 1 else "them")
 
 
+def described(error: BaseException) -> str:
+    """The exception's class and text. Of a framework's for a failed operation those of the failure alone: its own
+    has the graph in it."""
+    own = translated(error) or error
+    return f"{type(own).__name__}: {own}"
+
+
 def in_a_line(error: BaseException) -> str:
     """The exception, and the user's innermost line that raised it; all of the traceback if the
     runtime logs that much."""
     if _shows_all():
         return folded(error).rstrip("\n")
-    text = "{}: {}".format(type(error).__name__, " ".join(str(error).split()))
+    text = " ".join(described(error).split())
     frames = [one for one in traceback.extract_tb(error.__traceback__) if not _is_own(one)]
     users = [one for one in frames if not one.filename.startswith(_INSTALLED)] or frames
     if not users:

@@ -114,11 +114,16 @@ def reset() -> None:
 
 def shutdown() -> None:
     """Leaves the world; :func:`init` may follow. Does nothing if there is no
-    world."""
+    world.
+
+    Raises HorovodInternalError if an operation in a program of JAX has failed, whose results nobody read.
+    """
     if process.world is None:
         return
     _process.check_not_forked()
-    _process.run_leaving_hooks()
+    failure = _process.unseen_failure()
+    if failure is not None:
+        raise failure
     _process_sets.forget()
     process.world = None
     process.deferred = False
@@ -180,6 +185,12 @@ def _at_exit() -> None:
     if process.failed:
         ops.keep_buffers_in_flight()
         return
+    failure = _process.unseen_failure()
+    if failure is not None:
+        report(failure)
+        print(_tracebacks.in_a_line(failure), file=sys.stderr)
+        ops.keep_buffers_in_flight()
+        return
     try:
         shutdown()
     except HorovodInternalError as error:
@@ -201,7 +212,7 @@ def report(error: BaseException) -> None:
     """Reports the error that ends this process to the daemon. Does nothing before init."""
     if process.pid == os.getpid():
         process.failed = True
-        text = f"{type(error).__name__}: {error}"
+        text = _tracebacks.described(error)
         _ffi.report_failure(text.splitlines()[0], _caused_by_peer(error))
 
 

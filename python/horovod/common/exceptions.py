@@ -138,7 +138,12 @@ def translated(error: BaseException) -> Optional[BaseException]:
     for any other."""
     if isinstance(error, HorovodInternalError):
         return error
-    found = _REPORT.search(str(error)) if isinstance(error, tuple(_reporting)) else None
+    return reported(str(error)) if isinstance(error, tuple(_reporting)) else None
+
+
+def reported(text: str) -> Optional[BaseException]:
+    """The exception that the runtime's report in `text` stands for; None if there is none in it."""
+    found = _REPORT.search(text)
     return error_of_wait(int(found[2]), found[1]) if found else None
 
 

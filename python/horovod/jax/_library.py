@@ -34,13 +34,14 @@ def _import_ffi() -> Any:
     return ffi
 
 
-def _register() -> None:
-    """Makes the function known to XLA, for programs on CPUs."""
+def _register() -> Any:
+    """Makes the function known to XLA, for programs on CPUs. Returns its library."""
     path = os.path.join(os.path.dirname(_ffi.library_path()), "libhvd_jax.so")
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
         raise ImportError(f"Horovod's library for JAX could not be loaded from {path}: {error}") from error
+    library.hvd_jax_take_failure.restype = ctypes.c_char_p
     library.hvd_jax_use.argtypes, library.hvd_jax_use.restype = [ctypes.c_char_p], ctypes.c_char_p
     problem = library.hvd_jax_use(_ffi.library_path().encode())
     if problem:
@@ -50,11 +51,12 @@ def _register() -> None:
     except Exception as error:
         reason = str(error).splitlines()[0]
         raise ImportError(f"horovod.jax does not work with this build of JAX {jax.__version__}: {reason}") from error
+    return library
 
 
 jax: Any = _import_jax()
 ffi: Any = _import_ffi()
-_register()
+_library: Any = _register()
 
 Primitive: Any = import_module("jax.extend.core").Primitive
 ad: Any = import_module("jax.interpreters.ad")
@@ -64,3 +66,9 @@ partial_eval: Any = import_module("jax.interpreters.partial_eval")
 
 # JAX's own, when it is asked for the values; when it runs a program at once, a plain one.
 reported_by(getattr(jax.errors, "JaxRuntimeError", RuntimeError), ValueError)
+
+
+def take_failure() -> str:
+    """What JAX says of the first collective in a program that broke the world since the last call; ""
+    if none did. JAX raises it only where a result of that program is read."""
+    return str(_library.hvd_jax_take_failure().decode("utf-8", "replace"))

@@ -6,15 +6,15 @@ gives to the next.
 """
 
 import weakref
-from typing import Any
+from typing import Any, Optional
 
 import numpy
 
 from horovod.common import _process
-from horovod.common.exceptions import HorovodRequestError
+from horovod.common.exceptions import HorovodInternalError, HorovodRequestError, reported
 from horovod.jax import _place
 from horovod.jax._kinds import Kind, Settings
-from horovod.jax._library import TARGET, ffi, jax, mlir
+from horovod.jax._library import TARGET, ffi, jax, mlir, take_failure
 
 _BYTE = jax.core.ShapedArray((1,), numpy.dtype("uint8"))
 
@@ -47,6 +47,8 @@ def _note_program() -> None:
     if not _are_there:
         _are_there = True
         _process.on_leaving(_wait_for_programs)
+        _process.on_later_world(_forget_failure)
+        _process.on_end(_failure)
 
 
 def _wait_for_programs() -> None:
@@ -54,6 +56,20 @@ def _wait_for_programs() -> None:
     must not take part in another world, and the other ranks need them in this one."""
     for device in jax.local_devices(backend="cpu"):
         jax.block_until_ready(_last(jax.device_put(0, device)))
+
+
+def _failure() -> Optional[HorovodInternalError]:
+    text = take_failure()
+    if not text:
+        return None
+    error = reported(text)
+    code = error.code if isinstance(error, HorovodInternalError) else None
+    return HorovodInternalError(f"{error} JAX has not told so: no result of that program was read.", code=code)
+
+
+def _forget_failure() -> None:
+    """The script was told, or has gone on from a commit for another reason."""
+    take_failure()
 
 
 @jax.jit  # type: ignore[untyped-decorator]

@@ -1,0 +1,21 @@
+"""A program of JAX that fails after the script has come to its end, and tells nobody."""
+
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+JOB = Path(__file__).resolve().parent / "jobs" / "leaves_first.py"
+
+
+@pytest.mark.skipif(version("jax").startswith("0.4."), reason="this JAX returns when the program has ended")
+@pytest.mark.parametrize("way", [[], ["shutdown"]])
+def test_failure_that_nobody_read_fails_the_job(horovodrun, tmp_path, way):
+    os.mkfifo(tmp_path / "fifo")
+    result = horovodrun.run("-np", "2", sys.executable, JOB, "jax", tmp_path / "fifo", *way, timeout=120)
+    assert result.returncode == 1
+    assert sorted(result.stdout.splitlines()) == ["[0]<stdout>:end", "[1]<stdout>:end"]
+    assert "JAX has not told so: no result of that program was read." in result.stderr
+    assert "Cause: rank 1 on host localhost left first" in result.stderr
