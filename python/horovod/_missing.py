@@ -1,5 +1,7 @@
-"""Horovod's modules that this version lacks: an import fails with one line that explains it."""
+"""What can't be imported: modules of Horovod that this version lacks, and frameworks that are not installed. The
+ImportError is one line that explains it."""
 
+import importlib
 import importlib.abc
 import sys
 from typing import Any, NoReturn
@@ -56,6 +58,20 @@ class _Finder(importlib.abc.MetaPathFinder):
         # importlib.util.find_spec only asks whether there is one.
         if sys._getframe(2).f_code.co_name != "find_spec":
             explain(name)
+
+
+def first_line(error: Exception) -> str:
+    """What `error` says, without what follows in other lines."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def framework(module: str, needed: str, failures: type[Exception] = ImportError) -> Any:
+    """Imports the package that one of Horovod's is for. If that raises one of `failures`, raises ImportError: what
+    is `needed`, and why it can't be imported."""
+    try:
+        return importlib.import_module(module)
+    except failures as error:
+        raise ImportError(f"{needed} ({first_line(error)})") from None
 
 
 def explain_imports() -> None:

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import subprocess
 import sys
 
@@ -55,30 +56,97 @@ def test_the_service_of_tf_data_is_missing():
     )
 
 
-@pytest.mark.parametrize("version, text", [(None, "import of tensorflow halted"), ("2.12.1", "this is 2.12.1")])
-def test_tensorflow_is_missing_or_too_old(tmp_path, version, text):
-    code = "import horovod.tensorflow"
-    if version is None:
-        code = "import sys; sys.modules['tensorflow'] = None; " + code
-    else:
-        (tmp_path / "tensorflow.py").write_text(f"__version__ = {version!r}")
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("ImportError: horovod.tensorflow needs TensorFlow 2.13 or newer") and text in last
+def import_fails(module, tmp_path, before="", **environment):
+    """The text of the ImportError that is all that an import shows, in a process of its own."""
+    others = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
+    done = subprocess.run(
+        [sys.executable, "-c", f"{before}\nimport {module}"], env={**others, **environment}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    kind, _, text = done.stderr.splitlines()[-1].partition(": ")
+    assert kind == "ImportError" and done.stderr.count("Traceback") == 1, done.stderr
+    return text
+
+
+def without(module):
+    return f"import sys; sys.modules[{module!r}] = None"
+
+
+def halted(module):
+    return f"(import of {module} halted; None in sys.modules)"
+
+
+MXNET = "horovod.mxnet needs MXNet 1.9.1"
+MXNET_INSTALL = "pip install mxnet==1.9.1 'numpy<1.24'"
+NEEDED = {
+    "horovod.torch": ("torch", "horovod.torch needs PyTorch: pip install torch"),
+    "horovod.torch.elastic": ("torch", "horovod.torch needs PyTorch: pip install torch"),
+    "horovod.numpy": ("numpy", "horovod.numpy needs numpy: pip install numpy"),
+    "horovod.jax": ("jax", "horovod.jax needs JAX 0.4.31 or newer: pip install jax"),
+    "horovod.keras": ("keras", "horovod.keras needs Keras 2.13 or newer: pip install keras"),
+    "horovod.lightning": (
+        "torch",
+        "horovod.lightning needs PyTorch Lightning: pip install lightning, or pytorch-lightning",
+    ),
+    "horovod.mxnet": ("mxnet", f"{MXNET}: {MXNET_INSTALL}"),
+    "horovod.tensorflow": ("tensorflow", "horovod.tensorflow needs TensorFlow 2.13 or newer: pip install tensorflow"),
+    "horovod.tensorflow.keras": (
+        "tensorflow",
+        "horovod.tensorflow needs TensorFlow 2.13 or newer: pip install tensorflow",
+    ),
+}
+
+
+@pytest.mark.parametrize("module", NEEDED)
+def test_a_framework_is_missing(tmp_path, module):
+    framework, text = NEEDED[module]
+    # Frameworks bring numpy: the one that is named is what to install.
+    before = without(framework) + "; sys.modules['numpy'] = None"
+    assert import_fails(module, tmp_path, before) == f"{text} {halted(framework)}"
+
+
+def test_tensorflow_is_too_old(tmp_path):
+    (tmp_path / "tensorflow.py").write_text("__version__ = '2.12.1'")
+    assert import_fails("horovod.tensorflow", tmp_path) == (
+        "horovod.tensorflow needs TensorFlow 2.13 or newer, this is 2.12.1: pip install --upgrade tensorflow"
+    )
+
+
+BACKEND = "horovod.keras needs Keras's backend. KERAS_BACKEND is "
 
 
 @pytest.mark.parametrize(
-    "missing, text",
+    "source, backend, text",
     [
-        ("keras", "Keras 2.13 or newer: pip install keras (import of keras halted; None in sys.modules)"),
-        ("torch", "the backend that KERAS_BACKEND names (import of torch halted; None in sys.modules)"),
+        (
+            "import tensorflow",
+            "",
+            BACKEND + "not set, so Keras uses tensorflow, which can't be imported "
+            f"{halted('tensorflow')}: pip install tensorflow, or set KERAS_BACKEND to jax or torch",
+        ),
+        (
+            "import torch",
+            "torch",
+            BACKEND + f"torch, which can't be imported {halted('torch')}: "
+            "pip install torch, or set KERAS_BACKEND to tensorflow or jax",
+        ),
+        ("import nonsense", "", "horovod.keras can't import keras (No module named 'nonsense')"),
+        (
+            "import nonsense",
+            "openvino",
+            "Horovod works with Keras on tensorflow, jax, torch, not on openvino: set KERAS_BACKEND to one of them.",
+        ),
+        (
+            "raise ValueError('Unable to import backend : jaxx')",
+            "jaxx",
+            "Horovod works with Keras on tensorflow, jax, torch, not on jaxx: set KERAS_BACKEND to one of them.",
+        ),
     ],
 )
-def test_keras_or_its_backend_is_missing(tmp_path, missing, text):
-    (tmp_path / "keras.py").write_text("import torch")
-    code = f"import sys; sys.modules[{missing!r}] = None; import horovod.keras"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.stderr.splitlines()[-1] == "ImportError: horovod.keras needs " + text
+def test_the_backend_of_keras_is_missing_or_unknown(tmp_path, source, backend, text):
+    (tmp_path / "keras.py").write_text(source)
+    before = f"{without('torch')}; {without('tensorflow')}"
+    assert import_fails("horovod.keras", tmp_path, before, KERAS_BACKEND=backend) == text
 
 
 def test_keras_has_another_backend(tmp_path):
@@ -92,31 +160,23 @@ callbacks = types.SimpleNamespace(Callback=object, ModelCheckpoint=object)
 Model = type("Model", (), {"__module__": "keras"})
 """
     )
-    code = "import horovod.keras"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.stderr.splitlines()[-1] == (
-        "ImportError: Horovod works with Keras on tensorflow, jax, torch, not on numpy: "
-        "set KERAS_BACKEND to one of them."
+    assert import_fails("horovod.keras", tmp_path) == (
+        "Horovod works with Keras on tensorflow, jax, torch, not on numpy: set KERAS_BACKEND to one of them."
     )
 
 
 @pytest.mark.parametrize(
     "mxnet, text",
     [
-        (None, "horovod.mxnet needs MXNet 1.9.1 (import of mxnet halted; None in sys.modules): "),
-        ("__version__ = '2.0.0'", "horovod.mxnet needs MXNet 1.9.1, this one is 2.0.0: "),
-        ("", "horovod.mxnet needs MXNet 1.9.1, this one is unknown: "),
-        ("import sys; sys.nonsense", "horovod.mxnet needs MXNet 1.9.1 (module 'sys' has no attribute 'nonsense'): "),
+        ("__version__ = '2.0.0'", f"{MXNET}, this one is 2.0.0: {MXNET_INSTALL}"),
+        ("", f"{MXNET}, this one is unknown: {MXNET_INSTALL}"),
+        ("import sys; sys.nonsense", f"{MXNET}: {MXNET_INSTALL} (module 'sys' has no attribute 'nonsense')"),
+        ("raise ImportError('one\\nof two lines')", f"{MXNET}: {MXNET_INSTALL} (one)"),
     ],
 )
-def test_mxnet_is_missing_or_another_one(tmp_path, mxnet, text):
-    code = "import horovod.mxnet"
-    if mxnet is None:
-        code = "import sys; sys.modules['mxnet'] = None; " + code
-    else:
-        (tmp_path / "mxnet.py").write_text(mxnet)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.stderr.splitlines()[-1] == f"ImportError: {text}pip install mxnet==1.9.1 'numpy<1.24'"
+def test_another_mxnet_or_one_that_does_not_work(tmp_path, mxnet, text):
+    (tmp_path / "mxnet.py").write_text(mxnet)
+    assert import_fails("horovod.mxnet", tmp_path) == text
 
 
 def test_other_modules_are_missing_as_ever():

@@ -5,7 +5,12 @@ from typing import Any
 
 from horovod._keras.packages import backend_of, package_behind
 
-_SUPPORTED = ("tensorflow", "jax", "torch")
+SUPPORTED = ("tensorflow", "jax", "torch")
+
+
+def unsupported(backend: str) -> str:
+    """What is wrong with a backend that is none of those."""
+    return f"Horovod works with Keras on {', '.join(SUPPORTED)}, not on {backend}: set KERAS_BACKEND to one of them."
 
 
 def horovod_for(keras: Any) -> Any:
@@ -15,10 +20,8 @@ def horovod_for(keras: Any) -> Any:
     Raises ImportError if Horovod does not support the backend, or the package can't be imported.
     """
     backend = backend_of(package_behind(keras))
-    if backend not in _SUPPORTED:
-        raise ImportError(
-            f"Horovod works with Keras on {', '.join(_SUPPORTED)}, not on {backend}: set KERAS_BACKEND to one of them."
-        )
+    if backend not in SUPPORTED:
+        raise ImportError(unsupported(backend))
     return importlib.import_module("horovod." + backend)
 
 

@@ -11,6 +11,9 @@ that runs, JAX reports the last two by an exception of its own (JaxRuntimeError,
 names in its text.
 """
 
+from horovod.jax import _library  # noqa: F401  # first: says what is missing
+
+# isort: split
 from horovod.common import _essentials
 from horovod.common._essentials import *
 from horovod.common.exceptions import HorovodRequestError

@@ -7,7 +7,7 @@ import re
 from importlib import import_module
 from typing import Any
 
-from horovod import _ffi
+from horovod import _ffi, _missing
 from horovod.common.exceptions import reported_by
 
 TARGET = "hvd_jax_collective"  # of custom calls
@@ -16,10 +16,7 @@ _NEEDED = "horovod.jax needs JAX 0.4.31 or newer"
 
 
 def _import_jax() -> Any:
-    try:
-        import jax
-    except ImportError as error:
-        raise ImportError(f"{_NEEDED}: pip install jax ({error})") from error
+    jax = _missing.framework("jax", f"{_NEEDED}: pip install jax")
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", getattr(jax, "__version__", ""))
     if found is None or tuple(map(int, found.groups())) < _OLDEST:
         raise ImportError(f"{_NEEDED}, this is {getattr(jax, '__version__', 'unknown')}: pip install --upgrade jax")
@@ -40,7 +37,9 @@ def _register() -> Any:
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(f"Horovod's library for JAX could not be loaded from {path}: {error}") from error
+        raise ImportError(
+            f"Horovod's library for JAX could not be loaded from {path}: {_missing.first_line(error)}"
+        ) from None
     library.hvd_jax_take_failure.restype = ctypes.c_char_p
     library.hvd_jax_use.argtypes, library.hvd_jax_use.restype = [ctypes.c_char_p], ctypes.c_char_p
     problem = library.hvd_jax_use(_ffi.library_path().encode())
@@ -49,8 +48,8 @@ def _register() -> Any:
     try:
         ffi.register_ffi_target(TARGET, ffi.pycapsule(library.hvd_jax_collective), platform="cpu")
     except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise ImportError(f"horovod.jax does not work with this build of JAX {jax.__version__}: {reason}") from error
+        reason = _missing.first_line(error)
+        raise ImportError(f"horovod.jax does not work with this build of JAX {jax.__version__}: {reason}") from None
     return library
 
 

@@ -6,6 +6,9 @@ For the package `keras`: Keras 2.13 to 2.15, or Keras 3 on its TensorFlow, JAX o
 
 from typing import Any, Optional
 
+from horovod.keras._package import keras  # first: says what is missing
+
+# isort: split
 from horovod._keras import interface
 from horovod._keras.interface import Functions, PartialDistributedOptimizer
 from horovod._keras.settings import Groups, groups_of
@@ -16,7 +19,6 @@ from horovod.common.compression import Compressor, NoneCompressor
 from horovod.common.ops import Average
 from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from horovod.keras import callbacks, elastic
-from horovod.keras._package import keras
 
 __all__ = [
     *_built.__all__,

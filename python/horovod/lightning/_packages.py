@@ -3,7 +3,12 @@
 import importlib.util
 import sys
 
+from horovod import _missing
+
 _NAMES = ("lightning.pytorch", "pytorch_lightning")
+_NEEDED = "horovod.lightning needs PyTorch Lightning: pip install lightning, or pytorch-lightning"
+
+_missing.framework("torch", _NEEDED)  # which Lightning brings
 
 
 def in_use() -> list[str]:
@@ -17,7 +22,7 @@ def in_use() -> list[str]:
         return imported
     installed = [name for name in _NAMES if importlib.util.find_spec(name.split(".")[0])]
     if not installed:
-        raise ImportError("horovod.lightning needs PyTorch Lightning: pip install lightning, or pytorch-lightning")
+        raise ImportError(_NEEDED)
     if len(installed) > 1:
         raise ImportError(
             "Both lightning and pytorch_lightning are installed: import the one that this script "

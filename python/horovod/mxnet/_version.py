@@ -1,12 +1,13 @@
 """Looks for MXNet. ImportError, of one line, unless it is the version that this package knows."""
 
+from horovod import _missing
+
+_NEEDED = "horovod.mxnet needs MXNet 1.9.1"
 _INSTALL = "pip install mxnet==1.9.1 'numpy<1.24'"
 
-try:
-    import mxnet
-except Exception as error:  # an AttributeError with a numpy that is too new for it
-    raise ImportError(f"horovod.mxnet needs MXNet 1.9.1 ({error}): {_INSTALL}") from error
+# With a numpy that is too new for it, it raises an AttributeError or an ImportError.
+_mxnet = _missing.framework("mxnet", f"{_NEEDED}: {_INSTALL}", Exception)
 
-_found = getattr(mxnet, "__version__", "unknown")
+_found = getattr(_mxnet, "__version__", "unknown")
 if _found != "1.9.1":
-    raise ImportError(f"horovod.mxnet needs MXNet 1.9.1, this one is {_found}: {_INSTALL}")
+    raise ImportError(f"{_NEEDED}, this one is {_found}: {_INSTALL}")

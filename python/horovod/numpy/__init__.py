@@ -13,6 +13,9 @@ public functions (here) and elastic state (elastic.py).
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
+from horovod.numpy import _package  # noqa: F401  # first: says what is missing
+
+# isort: split
 from numpy import ndarray as Array
 
 from horovod.common._essentials import *

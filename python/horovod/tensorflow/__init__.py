@@ -3,6 +3,9 @@
 import importlib
 from typing import Any
 
+from horovod.tensorflow import _library  # noqa: F401  # first: says what is missing
+
+# isort: split
 from horovod.common import _built, _essentials
 from horovod.common._built import *
 from horovod.common._essentials import *

@@ -6,28 +6,21 @@ import os
 import re
 from typing import Any, Callable, TypeVar, cast
 
-from horovod import _ffi
+from horovod import _ffi, _missing
 from horovod.common.exceptions import reported_by
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _OLDEST = (2, 13)
+_NEEDED = "horovod.tensorflow needs TensorFlow 2.13 or newer"
 _STATEFUL = "MUST_RUN_ORDER_INSENSITIVE_STATEFUL_OPS"
 
 
 def _import_tensorflow() -> Any:
-    try:
-        import tensorflow
-    except ImportError as error:
-        raise ImportError(
-            f"horovod.tensorflow needs TensorFlow 2.13 or newer: pip install tensorflow ({error})"
-        ) from error
+    tensorflow = _missing.framework("tensorflow", f"{_NEEDED}: pip install tensorflow")
     found = re.match(r"(\d+)\.(\d+)", getattr(tensorflow, "__version__", ""))
     if found is None or (int(found[1]), int(found[2])) < _OLDEST:
-        raise ImportError(
-            f"horovod.tensorflow needs TensorFlow 2.13 or newer, this is {tensorflow.__version__}: "
-            "pip install --upgrade tensorflow"
-        )
+        raise ImportError(f"{_NEEDED}, this is {tensorflow.__version__}: pip install --upgrade tensorflow")
     return tensorflow
 
 
@@ -38,7 +31,8 @@ def _load(tensorflow: Any) -> tuple[Any, ctypes.CDLL]:
         functions = tensorflow.load_op_library(path)
         library = ctypes.CDLL(path)
     except (OSError, tensorflow.errors.OpError) as error:
-        raise ImportError(f"Horovod's operations for TensorFlow could not be loaded from {path}: {error}") from error
+        problem = _missing.first_line(error)
+        raise ImportError(f"Horovod's operations for TensorFlow could not be loaded from {path}: {problem}") from None
     for name in ("problem", "use_xla"):
         getattr(library, "hvd_tensorflow_" + name).restype = ctypes.c_char_p
     library.hvd_tensorflow_use.argtypes = [ctypes.c_char_p]

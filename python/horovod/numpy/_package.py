@@ -1,0 +1,5 @@
+"""numpy, before another module of this package imports it."""
+
+from horovod import _missing
+
+_missing.framework("numpy", "horovod.numpy needs numpy: pip install numpy")

@@ -1,0 +1,5 @@
+"""PyTorch, before another module of this package imports it."""
+
+from horovod import _missing
+
+_missing.framework("torch", "horovod.torch needs PyTorch: pip install torch")
