@@ -14,6 +14,24 @@ die() {
   exit 1
 }
 
+# What is wrong with the command line; nothing has been done.
+refuse() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 2
+}
+
+# The comment at the head of the tool.
+show_help() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; }
+
+# Refuses an option without a value, or with one that it does not take.
+#   check_option "VALUE VALUE..." "$@"    "$@" begins with the option
+check_option() {
+  local choices="${1// /, }"
+  choices="${choices%, *} or ${choices##*, }"
+  (($# > 2)) || refuse "$2 needs a value: $choices"
+  [[ -n "$3" && " $1 " == *" $3 "* ]] || refuse "$2 takes $choices, not '$3'"
+}
+
 as_root() {
   if [[ "$(id -u)" == 0 ]]; then
     "$@"
