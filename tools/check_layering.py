@@ -45,7 +45,7 @@ def read_sources(root):
 
 def without_comments(text):
     """Comments and string literals blanked out; line numbers stay."""
-    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|\bR"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
     return pattern.sub(lambda m: "\n" * m.group().count("\n"), text)
 
 

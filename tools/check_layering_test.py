@@ -203,6 +203,10 @@ class Patterns(unittest.TestCase):
         self.assertEqual(
             [], problems(launcher__job__job_dot_cc='// never getenv("A")\n/* sleep(1) */\nauto a = "sleep(1)";\n')
         )
+        raw = 'auto a = R"(\nsay("x") or "y"\nsleep(1)\n)";\n'
+        self.assertEqual([], problems(launcher__job__job_dot_cc=raw))
+        found = problems(launcher__job__job_dot_cc=raw + "sleep(1);\n")
+        self.assertEqual(["launcher/job/job.cc:5"], [line.rpartition(": ")[0] for line in found])
 
 
 class Tree(unittest.TestCase):
