@@ -20,13 +20,14 @@ namespace {
 constexpr absl::Duration kPythonTime = absl::Seconds(20);
 
 // Prints a line for the interpreter, one for each module of FRAMEWORKS that is there, with its
-// version ("?" if it names none), an empty one, and the version of NCCL, of an installed library or
-// the one of torch. A distribution may have another name than its module.
+// version ("?" if it names none), an empty one, the version of NCCL, of an installed library or the
+// one of torch, and the backend that Keras 3 would use. A distribution may have another name than
+// its module.
 constexpr char kQuestion[] = R"(
-import importlib.metadata, importlib.util, sys
+import importlib.metadata, importlib.util, json, os, sys
 print(sys.executable)
 NAMES = {"tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")}
-for module in ("horovod", "tensorflow", "keras", "torch", "jax", "mxnet"):
+for module in ("horovod", "tensorflow", "keras", "torch", "jax", "mxnet", "numpy"):
     if importlib.util.find_spec(module) is None:
         continue
     version = "?"
@@ -50,6 +51,15 @@ try:
 except Exception:
     pass
 print(nccl)
+backend = os.environ.get("KERAS_BACKEND")
+if not backend:
+    try:
+        home = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
+        with open(os.path.join(home, "keras.json")) as file:
+            backend = json.load(file)["backend"]
+    except Exception:
+        pass
+print(backend or "tensorflow")
 )";
 
 // Everything that `process` writes until it closes `output`.
@@ -96,7 +106,7 @@ constexpr Framework kFrameworks[] = {
      "tensorflow",
      {2, 13, 0},
      "CPU tensors; those of devices are copied by TensorFlow"},
-    {"Keras", "keras", {2, 13, 0}, "by TensorFlow, from Keras 3 on also by JAX or PyTorch"},
+    {"Keras", "keras", {2, 13, 0}, ""},
     {"PyTorch", "torch", {0, 0, 0}, ""},
     {"JAX", "jax", {0, 4, 31}, "CPU arrays, also within jit"},
     {"MXNet", "mxnet", {1, 9, 1}, "CPU arrays"},
@@ -118,12 +128,43 @@ struct Row {
   std::string note;
 };
 
+// What `place` says of Keras, and the backend that it uses.
+Row RowOfKeras(const std::string& place, const PythonFacts& python) {
+  const bool keras3 = IsNewEnough(VersionOf(python, "keras"), {3, 0, 0});
+  const std::string used = keras3 ? python.keras_backend : "tensorflow";
+  bool usable = false;
+  std::vector<std::string> others;
+  for (const char* backend : {"tensorflow", "jax", "torch"}) {
+    if (VersionOf(python, backend).empty()) continue;
+    if (used == backend) {
+      usable = true;
+    } else if (keras3) {
+      others.emplace_back(backend);
+    }
+  }
+  const std::string choice = absl::StrJoin(others, " or ");
+  if (usable) {
+    return {true, absl::StrCat(place, "; on ", used,
+                               others.empty() ? "" : "; KERAS_BACKEND may also be ", choice)};
+  }
+  const std::string remedy = !others.empty() ? "set KERAS_BACKEND to " + choice
+                             : keras3        ? "install tensorflow, jax or torch"
+                                             : "install tensorflow";
+  return {false, absl::StrCat(place, "; can't be used on ", used, " here: ", remedy)};
+}
+
+// What MXNet lacks; empty if nothing.
+std::string ProblemOfMxnet(const PythonFacts& python) {
+  const std::string numpy = VersionOf(python, "numpy");
+  if (!numpy.empty() && !IsNewEnough(numpy, {1, 24, 0})) return "";
+  return absl::StrCat("needs a numpy older than 1.24, there is ", numpy.empty() ? "none" : numpy);
+}
+
 Row RowOf(const Framework& framework, const absl::StatusOr<PythonFacts>& python) {
   if (!python.ok()) return {false, std::string(python.status().message())};
+  const absl::string_view module = framework.module;
   const std::string version = VersionOf(*python, framework.module);
-  if (version.empty()) {
-    return {false, absl::StrCat("no ", framework.module, " in ", python->executable)};
-  }
+  if (version.empty()) return {false, absl::StrCat("no ", module, " in ", python->executable)};
   const std::string place = absl::StrCat(version, " in ", python->executable);
   if (!IsNewEnough(version, framework.oldest)) {
     return {false,
@@ -131,6 +172,11 @@ Row RowOf(const Framework& framework, const absl::StatusOr<PythonFacts>& python)
   }
   if (VersionOf(*python, "horovod").empty()) {
     return {false, absl::StrCat(place, "; but no horovod there: install this version's wheel")};
+  }
+  if (module == "keras") return RowOfKeras(place, *python);
+  if (module == "mxnet") {
+    const std::string problem = ProblemOfMxnet(*python);
+    if (!problem.empty()) return {false, absl::StrCat(place, "; ", problem)};
   }
   return {true, *framework.path == 0 ? place : absl::StrCat(place, "; ", framework.path)};
 }
@@ -153,10 +199,11 @@ absl::StatusOr<PythonFacts> AskPython() {
   for (; line < lines.size() && !lines[line].empty(); ++line) {
     facts.versions.insert(absl::StrSplit(lines[line], absl::MaxSplits(' ', 1)));
   }
-  if (line + 2 >= lines.size()) {
+  if (line + 3 >= lines.size()) {
     return absl::InternalError("python3 does not work; see its message above");
   }
   facts.nccl_version = lines[line + 1];
+  facts.keras_backend = lines[line + 2];
   return facts;
 }
 
@@ -167,6 +214,10 @@ std::string CheckBuildTable(const absl::StatusOr<PythonFacts>& python) {
     const Row row = RowOf(framework, python);
     AddRow(row.available, framework.name, row.note, &table);
     if (framework.module == absl::string_view("torch")) torch = row.available;
+  }
+  if (python.ok()) {
+    absl::StrAppend(&table, "    (asked: ", python->executable,
+                    ", the first python3 on the PATH)\n");
   }
   absl::StrAppend(&table, "\nAvailable Controllers:\n");
   AddRow(false, "MPI", "not part of this version; Gloo does its work", &table);

@@ -14,6 +14,7 @@ struct PythonFacts {
   std::string executable;
   std::map<std::string, std::string> versions;  // by module; those that are there
   std::string nccl_version = "";                // empty: none
+  std::string keras_backend = "";               // what Keras 3 would use
 };
 
 // Asks the `python3` of the PATH, without slow imports.

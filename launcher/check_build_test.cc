@@ -7,6 +7,9 @@ namespace hvd::launcher {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(CheckBuildTable, HasHorovodsShape) {
   const std::string table =
@@ -35,10 +38,14 @@ TEST(CheckBuildTable, SaysWhichPathAFrameworkTakes) {
                             {"keras", "3.15.1"},
                             {"jax", "0.4.31"},
                             {"mxnet", "1.9.1"},
-                            {"horovod", "1.0.0"}}};
+                            {"numpy", "1.23.5"},
+                            {"horovod", "1.0.0"}},
+                           "",
+                           "tensorflow"};
   const std::string table = CheckBuildTable(python);
   EXPECT_THAT(table, HasSubstr("[X] TensorFlow    2.21.0 in /py; CPU tensors"));
-  EXPECT_THAT(table, HasSubstr("[X] Keras         3.15.1 in /py; by TensorFlow"));
+  EXPECT_THAT(table, HasSubstr("[X] Keras         3.15.1 in /py; on tensorflow; "
+                               "KERAS_BACKEND may also be jax\n"));
   EXPECT_THAT(table, HasSubstr("[X] JAX           0.4.31 in /py; CPU arrays"));
   EXPECT_THAT(table, HasSubstr("[X] MXNet         1.9.1 in /py; CPU arrays"));
 }
@@ -49,6 +56,45 @@ TEST(CheckBuildTable, SaysThatAFrameworkIsTooOld) {
   const std::string table = CheckBuildTable(python);
   EXPECT_THAT(table, HasSubstr("[ ] TensorFlow    2.12.1 in /py; needs 2.13.0 or newer"));
   EXPECT_THAT(table, HasSubstr("[ ] JAX           0.4.9 in /py; needs 0.4.31 or newer"));
+}
+
+TEST(CheckBuildTable, SaysWhetherTheBackendOfKerasIsThere) {
+  const auto row = [](const char* keras, const char* other, const char* backend) {
+    const std::string table = CheckBuildTable(
+        PythonFacts{"/py", {{"keras", keras}, {other, "9"}, {"horovod", "1.0.0"}}, "", backend});
+    return table.substr(table.find("Keras") - 4);
+  };
+  EXPECT_THAT(row("3.15.1", "torch", "torch"),
+              StartsWith("[X] Keras         3.15.1 in /py; on torch\n"));
+  EXPECT_THAT(row("3.15.1", "torch", "tensorflow"),
+              StartsWith("[ ] Keras         3.15.1 in /py; can't be used on tensorflow here: set "
+                         "KERAS_BACKEND to torch\n"));
+  EXPECT_THAT(row("3.15.1", "numpy", "tensorflow"),
+              StartsWith("[ ] Keras         3.15.1 in /py; can't be used on tensorflow here: "
+                         "install tensorflow, jax or torch\n"));
+  EXPECT_THAT(row("3.15.1", "numpy", "numpy"),
+              StartsWith("[ ] Keras         3.15.1 in /py; can't be used on numpy"));
+  EXPECT_THAT(row("2.13.1", "torch", "torch"),
+              StartsWith("[ ] Keras         2.13.1 in /py; can't be used on tensorflow here: "
+                         "install tensorflow\n"));
+  EXPECT_THAT(row("2.13.1", "tensorflow", "torch"),
+              StartsWith("[X] Keras         2.13.1 in /py; on tensorflow\n"));
+}
+
+TEST(CheckBuildTable, SaysThatMxnetCantUseThisNumpy) {
+  EXPECT_THAT(
+      CheckBuildTable(
+          PythonFacts{"/py", {{"mxnet", "1.9.1"}, {"numpy", "1.26.4"}, {"horovod", "1.0.0"}}}),
+      HasSubstr(
+          "[ ] MXNet         1.9.1 in /py; needs a numpy older than 1.24, there is 1.26.4\n"));
+  EXPECT_THAT(CheckBuildTable(PythonFacts{"/py", {{"mxnet", "1.9.1"}, {"horovod", "1.0.0"}}}),
+              HasSubstr("needs a numpy older than 1.24, there is none\n"));
+}
+
+TEST(CheckBuildTable, SaysWhichPythonWasAsked) {
+  EXPECT_THAT(
+      CheckBuildTable(PythonFacts{"/py", {}}),
+      HasSubstr("\n    (asked: /py, the first python3 on the PATH)\n\nAvailable Controllers"));
 }
 
 TEST(CheckBuildTable, SaysWhetherThereIsNccl) {
@@ -65,6 +111,7 @@ TEST(AskPython, NamesItsInterpreter) {
   auto python = AskPython();
   ASSERT_TRUE(python.ok()) << python.status();
   EXPECT_THAT(python->executable, HasSubstr("python"));
+  EXPECT_THAT(python->keras_backend, Not(IsEmpty()));
 }
 
 }  // namespace
