@@ -42,6 +42,23 @@ absl::string_view WithoutDashes(absl::string_view spelling) {
   return absl::StripPrefix(absl::StripPrefix(spelling, "-"), "-");
 }
 
+absl::Status DidYouMean(const std::string& written, const std::string& spelling) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown option ", written, "; did you mean ", spelling, "?"));
+}
+
+// "-np" for "-pn", which would be "-p" with the value "n"; empty if there is none.
+std::string WithTheSameLetters(const std::vector<FlagSpec>& flags, const std::string& written) {
+  for (const FlagSpec& flag : flags) {
+    for (const std::string& spelling : flag.spellings) {
+      const bool same =
+          std::is_permutation(spelling.begin(), spelling.end(), written.begin(), written.end());
+      if (same) return spelling;
+    }
+  }
+  return "";
+}
+
 absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& written,
                      const std::string& program) {
   const absl::string_view bare = WithoutDashes(written);
@@ -59,10 +76,9 @@ absl::Status Unknown(const std::vector<FlagSpec>& flags, const std::string& writ
       best = spelling;
     }
   }
+  if (!best.empty()) return DidYouMean(written, best);
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown option ", written,
-                   best.empty() ? absl::StrCat("; ", program, " --help lists all")
-                                : absl::StrCat("; did you mean ", best, "?")));
+      absl::StrCat("unknown option ", written, "; ", program, " --help lists all"));
 }
 
 // The only flag that has a spelling which begins with `written`; null if there is none.
@@ -112,6 +128,8 @@ absl::StatusOr<Found> Identify(const std::vector<FlagSpec>& flags, const std::st
   if (found.has_value && MatchAttached(flags, arg, &attached)) return attached;
   ASSIGN_OR_RETURN(found.flag, FindByBeginning(flags, found.written));
   if (found.flag != nullptr) return found;
+  const std::string meant = WithTheSameLetters(flags, arg);
+  if (!meant.empty()) return DidYouMean(arg, meant);
   if (MatchAttached(flags, arg, &attached)) return attached;
   return Unknown(flags, found.written, program);
 }

@@ -88,6 +88,7 @@ TEST(SplitArguments, MissingOrUnwantedValueIsNamed) {
 TEST(SplitArguments, UnknownOptionGetsASuggestion) {
   EXPECT_EQ(Error({"--nm-proc", "2"}), "unknown option --nm-proc; did you mean --num-proc?");
   EXPECT_EQ(Error({"--hostsfile=x"}), "unknown option --hostsfile; did you mean --hostfile?");
+  EXPECT_EQ(Error({"-pn", "2"}), "unknown option -pn; did you mean -np?");
   EXPECT_EQ(Error({"--zzzzzzzz"}), "unknown option --zzzzzzzz; horovodrun --help lists all");
 }
 

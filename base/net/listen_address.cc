@@ -58,8 +58,9 @@ absl::StatusOr<Fd> ListenOn(const ListenAddress& address) {
   }
   Fd fd = TryToListen(address);
   if (fd.valid()) return fd;
+  const char* remedy = errno == EADDRINUSE ? "; choose another port" : "";
   return absl::UnavailableError(absl::StrCat(
-      "can't listen on ", JoinHostPort(address.host, address.port), ": ", strerror(errno)));
+      "can't listen on ", JoinHostPort(address.host, address.port), ": ", strerror(errno), remedy));
 }
 
 int BoundPort(int fd) {

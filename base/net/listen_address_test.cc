@@ -38,9 +38,9 @@ TEST(ListenAddressTest, ListenOn_PortInUse_NamesAddressAndReason) {
     address = *ParseListenAddress(address.WithPort(BoundPort(first->get())));
     const auto second = ListenOn(address);
     EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
-    EXPECT_EQ(
-        second.status().message(),
-        "can't listen on " + JoinHostPort(address.host, address.port) + ": Address already in use");
+    EXPECT_EQ(second.status().message(), "can't listen on " +
+                                             JoinHostPort(address.host, address.port) +
+                                             ": Address already in use; choose another port");
   }
 }
 

@@ -31,7 +31,7 @@ TABLE = [
     (["-np", "1", "-H", "localhost:1", "--hostfile", "hosts"], r"exclude each other"),
     (["-np", "1", "--output-filenam", "x", "--output-flename", "y"], SUGGESTION.format("--output-filename")),
     (["-np", "1", "--verbos3"], SUGGESTION.format("--verbose")),
-    (["-pn", "1"], r"unknown option|ssh-port"),
+    (["-pn", "1"], r"unknown option -pn; " + SUGGESTION.format("-np")),
     (["-np", "1", "--no-such-thing-at-all"], r"unknown option --no-such-thing-at-all"),
     (["-np", "1", "-p", "99999"], r"--ssh-port=99999"),
     (["-np", "1", "--start-timeout", "soon"], r"--start-timeout"),
