@@ -63,4 +63,4 @@ for epoch in range(1, EPOCHS + 1):
         batch = own[start : start + BATCH]
         params, opt_state = train_step(params, opt_state, images[batch], labels[batch])
     if hvd.rank() == 0:
-        print(f"epoch {epoch}: test accuracy {100 * test_accuracy(params):.1f}%, {hvd.size()} workers", flush=True)
+        print(f"epoch {epoch}: test accuracy {100 * test_accuracy(params):.1f}%, workers: {hvd.size()}", flush=True)

@@ -40,7 +40,7 @@ if hvd.rank() == 0:
     callbacks.append(
         keras.callbacks.LambdaCallback(
             on_epoch_end=lambda epoch, logs: print(
-                f"epoch {epoch + 1}: test accuracy {100 * logs['val_accuracy']:.1f}%, {hvd.size()} workers", flush=True
+                f"epoch {epoch + 1}: test accuracy {100 * logs['val_accuracy']:.1f}%, workers: {hvd.size()}", flush=True
             )
         )
     )

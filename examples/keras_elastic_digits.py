@@ -31,7 +31,7 @@ model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"]
 def print_accuracy(epoch, logs):
     if hvd.rank() == 0:
         accuracy = 100 * logs["val_accuracy"]
-        print(f"epoch {epoch + 1}: test accuracy {accuracy:.1f}%, {hvd.size()} workers", flush=True)
+        print(f"epoch {epoch + 1}: test accuracy {accuracy:.1f}%, workers: {hvd.size()}", flush=True)
 
 
 @hvd.elastic.run

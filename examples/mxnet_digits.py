@@ -42,4 +42,4 @@ for epoch in range(1, EPOCHS + 1):
         trainer.step(BATCH)  # of one worker; the gradients are averages
     accuracy = (net(images[1500:]).argmax(axis=1) == labels[1500:]).mean().asscalar()
     if hvd.rank() == 0:
-        print(f"epoch {epoch}: test accuracy {100 * accuracy:.1f}%, {hvd.size()} workers", flush=True)
+        print(f"epoch {epoch}: test accuracy {100 * accuracy:.1f}%, workers: {hvd.size()}", flush=True)

@@ -28,7 +28,7 @@ def train(state):
         state.sampler.set_epoch(state.epoch)
         if hvd.rank() == 0:
             left = numpy.var(inputs @ state.weights - targets) / numpy.var(targets)
-            print(f"epoch {state.epoch}: r2 {1 - left:.4f}, {hvd.size()} workers", flush=True)
+            print(f"epoch {state.epoch}: r2 {1 - left:.4f}, workers: {hvd.size()}", flush=True)
 
 
 train(hvd.elastic.State(weights=numpy.zeros(FEATURES), sampler=hvd.elastic.ElasticSampler(inputs), epoch=0))

@@ -54,7 +54,7 @@ def train(state):
         accuracy = test()
         if hvd.rank() == 0:
             print(
-                f"epoch {state.epoch}: test accuracy {accuracy:.2%}, {hvd.size()} workers",
+                f"epoch {state.epoch}: test accuracy {accuracy:.2%}, workers: {hvd.size()}",
                 flush=True,
             )
         state.epoch += 1

@@ -50,4 +50,4 @@ for epoch in range(1, EPOCHS + 1):
         train_step(x, y)
     if hvd.rank() == 0:
         accuracy = (model(images[1500:]).numpy().argmax(-1) == labels[1500:]).mean()
-        print(f"epoch {epoch}: test accuracy {100 * accuracy:.1f}%, {hvd.size()} workers", flush=True)
+        print(f"epoch {epoch}: test accuracy {100 * accuracy:.1f}%, workers: {hvd.size()}", flush=True)

@@ -21,10 +21,10 @@ ELSEWHERE = {
 # By script: what rank 0 prints, and from where on a number in it is good.
 EXPECTED = {
     "pytorch_mnist.py": (r"epoch 5: .*test accuracy ([\d.]+)%", 85),
-    "pytorch_mnist_elastic.py": (r"epoch 5: test accuracy ([\d.]+)%, 2 workers", 85),
+    "pytorch_mnist_elastic.py": (r"epoch 5: test accuracy ([\d.]+)%, workers: 2", 85),
     "pytorch_synthetic_benchmark.py": (r"ResNet-18 \((11\.7) million parameters\): .* on 2 worker", 11.7),
     "pytorch_amp_accumulation.py": (r"epoch 3: test accuracy ([\d.]+)%", 75),
-    "numpy_regression.py": (r"epoch 5: r2 ([\d.]+), 2 workers", 0.99),
+    "numpy_regression.py": (r"epoch 5: r2 ([\d.]+), workers: 2", 0.99),
     "pytorch_process_sets.py": (r"learning rate 0\.1: test accuracy ([\d.]+)%", 85),
 }
 
