@@ -93,9 +93,9 @@ bool CollectiveCall::TakeSplits() {
   const int64_t rows = dims_[0].empty() ? 0 : dims_[0][0];
   const int64_t sent = std::accumulate(splits_.begin(), splits_.end(), int64_t{0});
   if (sent > rows || dims_[0].empty()) {
-    return Fail(Status(kInvalidArgument, "HorovodRequestError: alltoall splits add up to " +
-                                             std::to_string(sent) + ", but the tensor has " +
-                                             std::to_string(rows) + " rows"));
+    const std::string text = "alltoall splits add up to " + std::to_string(sent) +
+                             ", but the tensor has " + std::to_string(rows) + " rows";
+    return Fail(Status(kInvalidArgument, ErrorText(HVD_INVALID_ARGUMENT, text)));
   }
   dims_[0][0] = sent;
   return true;

@@ -18,6 +18,7 @@ namespace hvd::frameworks::tensorflow {
 namespace {
 
 constexpr int kFailedPrecondition = 9;
+constexpr char kNotImported[] = "this operation needs `import horovod.tensorflow`";
 constexpr const char* kDevices[] = {"CPU", "GPU", "XPU"};
 
 std::atomic<bool> all_wait{false};
@@ -91,7 +92,7 @@ void Compute(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCall
   const auto& attributes = *static_cast<const Attributes*>(kernel);
   if (Runtime() == nullptr) {
     const Status status(kFailedPrecondition,
-                        "HorovodInternalError: this operation needs `import horovod.tensorflow`");
+                        ErrorText(HVD_FAILED_PRECONDITION, kNotImported));
     Tf().OpKernelContext_Failure(context, status.get());
     return Tf().RunAsyncOpKernelDoneCallback(done);
   }

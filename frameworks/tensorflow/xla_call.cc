@@ -82,9 +82,9 @@ void Call(void* out, const void** in, const char* text, size_t size, void* statu
   auto& failure = *static_cast<std::optional<std::string>*>(status);
   XlaOperation operation;
   if (Runtime() == nullptr) {
-    failure = "HorovodInternalError: this operation needs `import horovod.tensorflow`";
+    failure = ErrorText(HVD_FAILED_PRECONDITION, "this operation needs `import horovod.tensorflow`");
   } else if (!ParseXlaOperation(std::string(text, size), &operation)) {
-    failure = "HorovodInternalError: a call without a description";
+    failure = ErrorText(HVD_FAILED_PRECONDITION, "the custom call's description can't be parsed");
   } else if (std::string error = Run(operation, out, in); !error.empty()) {
     failure = std::move(error);
   }

@@ -123,7 +123,7 @@ def _internal_error(code: int, message: str) -> HorovodInternalError:
 # Frameworks whose libraries run collectives report failed ones by exceptions of their own.
 
 # ErrorText of frameworks/runtime_library.h.
-_REPORT = re.compile(r"Horovod(?:Internal|Request)Error: (.*) \(code (\d+)\)", re.DOTALL)
+_REPORT = re.compile(r"Horovod(?:Internal|Request)Error: (.*?) \(code (\d+)\)", re.DOTALL)
 _reporting: list[type[BaseException]] = []
 
 

@@ -17,7 +17,7 @@ from horovod.common.basics import (  # noqa: F401
     nccl_built,
 )
 
-_FRAMEWORKS = ("mxnet", "torch")
+_FRAMEWORKS = ("jax", "keras", "mxnet", "tensorflow", "torch")
 
 
 @contextlib.contextmanager

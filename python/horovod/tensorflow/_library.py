@@ -4,6 +4,7 @@ on."""
 import ctypes
 import os
 import re
+import warnings
 from typing import Any, Callable, TypeVar, cast
 
 from horovod import _ffi, _missing
@@ -51,11 +52,18 @@ def _run_in_any_order(names: set[str]) -> None:
     TensorFlow would run them one after another, as it does with other operations that have effects."""
     try:
         from tensorflow.python.framework import auto_control_deps
+
+        known = getattr(auto_control_deps, _STATEFUL, None)
     except ImportError:
-        return
-    known = getattr(auto_control_deps, _STATEFUL, None)
+        known = None
     if isinstance(known, frozenset):
         setattr(auto_control_deps, _STATEFUL, known | names)
+        return
+    warnings.warn(
+        f"TensorFlow {tf.__version__} runs Horovod's operations of a tf.function one after another, as they were traced: "
+        "that order must be the same on all ranks.",
+        stacklevel=2,
+    )
 
 
 tf = _import_tensorflow()

@@ -9,12 +9,13 @@ __all__ = ["Compression", "Compressor", "FP16Compressor", "NoneCompressor"]
 
 
 class FP16Compressor(Compressor):
-    """Sends floating point tensors as float16."""
+    """Sends floating point tensors of more than 16 bits as float16."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
         dtype = tensor.dtype
-        return (tf.cast(tensor, tf.float16) if dtype.is_floating else tensor), dtype
+        is_wide = dtype.is_floating and dtype.size > 2
+        return (tf.cast(tensor, tf.float16) if is_wide else tensor), dtype
 
     @staticmethod
     def decompress(tensor: Any, ctx: Any) -> Any:

@@ -17,8 +17,10 @@ from typing import Any, Optional
 from horovod import _ffi
 from horovod.common import _process, ops, process_sets
 from horovod.common.collective_kinds import check_is_rank, check_reduction
+from horovod.common.exceptions import HorovodRequestError
 from horovod.common.ops import Sum
 from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.common.util import is_elastic
 from horovod.tensorflow import _xla
 from horovod.tensorflow._library import functions, not_converted, tf
 from horovod.tensorflow.util import gradient_name, tensor_of
@@ -173,6 +175,11 @@ def _send(tensors: list[Any], name: str, root_rank: int, process_set: int) -> li
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def compiled(*inputs: Any) -> Any:
         def gradient(*grads: Any) -> Any:
+            if is_elastic():  # XLA has no operation that tells the rank when it runs
+                raise HorovodRequestError(
+                    "The gradient of broadcast in a function compiled by XLA would go to the wrong rank once ranks have "
+                    "changed: use jit_compile=False in an elastic job."
+                )
             averaged = _reduce(list(grads), gradient_name(name), ops.Average, 1.0, 1.0, process_set)
             is_root = _process.rank() == root_rank
             return averaged if is_root else [tf.zeros_like(grad) for grad in averaged]

@@ -8,6 +8,7 @@ from horovod.common.ops import Sum
 from horovod.common.util import is_elastic
 from horovod.tensorflow._library import tf
 from horovod.tensorflow.mpi_ops import _allreduce
+from horovod.tensorflow.util import unique_name
 
 _BatchNormalization: Any = tf.keras.layers.BatchNormalization
 _MOMENTS = inspect.signature(_BatchNormalization._moments)
@@ -63,4 +64,7 @@ def _sums(values: list[Any], axes: Any) -> Any:
     own = [tf.reduce_sum(value, axes, keepdims=True) for value in values]
     if size() == 1 and not is_elastic():
         return own
-    return tf.unstack(_allreduce(tf.stack(own), op=Sum), len(values))
+    # Not after the layer: a rank that has loaded its model may have other names for its layers.
+    name = "SyncBatchNormalization"
+    name = name if tf.executing_eagerly() else unique_name(name)
+    return tf.unstack(_allreduce(tf.stack(own), name=name, op=Sum, ignore_name_scope=True), len(values))

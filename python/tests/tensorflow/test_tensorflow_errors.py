@@ -78,8 +78,9 @@ def test_bad_splits_and_scalars(mode):
     refused = tf.errors.InvalidArgumentError  # as in Horovod: it is no mismatch of ranks
     with pytest.raises(refused):
         run(mode, lambda x: hvd.alltoall(x, [1] * (size + 1)), numpy.ones((size + 1, 2), "float32"))
-    with pytest.raises(refused):
+    with pytest.raises(refused) as caught:
         run(mode, lambda x: hvd.alltoall(x, [1] * size), numpy.ones((size - 1, 2), "float32"))
+    assert type(translated(caught.value)) is HorovodRequestError
     if size > 1:
         with pytest.raises(refused):
             run(mode, hvd.alltoall, numpy.ones((size + 1, 2), "float32"))
@@ -157,3 +158,9 @@ def test_only_errors_of_ours_are_translated():
     )
     error = translated(lost)
     assert str(error).endswith("rank 1 left") and error.code == 10 and error.caused_by_peer
+
+
+def test_first_of_several_reports():
+    reports = "HorovodInternalError: first (code 10)\n and HorovodInternalError: second (code 14)"
+    error = translated(tf.errors.AbortedError(None, None, reports))
+    assert str(error).endswith("first") and error.code == 10

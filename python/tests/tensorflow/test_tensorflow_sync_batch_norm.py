@@ -119,3 +119,13 @@ def test_several_in_a_model_that_is_saved(tmp_path):
     kinds = {"SyncBatchNormalization": hvd.SyncBatchNormalization}
     loaded = tf.keras.models.load_model(path, custom_objects=kinds)
     assert isinstance(loaded.layers[-1], hvd.SyncBatchNormalization)
+
+
+@pytest.mark.several_ranks
+@pytest.mark.parametrize("mode", MODES)
+def test_names_of_layers_do_not_matter(mode):
+    """As where one rank has loaded its model."""
+    parts = batches((4,))
+    wanted = results(tf.keras.layers.BatchNormalization(**PLAIN), numpy.concatenate(parts))
+    found = results(hvd.SyncBatchNormalization(name=f"norm_{hvd.rank()}"), parts[hvd.rank()], mode)
+    assert_same(found[0], own_part(wanted[0]), 1e-4)
