@@ -5,13 +5,14 @@ from typing import Any, Callable, Optional
 
 import numpy
 
+from horovod.common.class_names import class_of
 from horovod.elastic import handlers
 from horovod.elastic.loop import run
 from horovod.elastic.tensor_state import ObjectState, TensorState
 from horovod.elastic.trees import Trees
 from horovod.numpy import _arrays
 from horovod.tensorflow._library import tf
-from horovod.tensorflow.util import variable_of
+from horovod.tensorflow.util import checked_variables, variable_of
 
 __all__ = ["ObjectState", "TensorFlowKerasState", "TensorFlowState", "run"]
 
@@ -85,6 +86,7 @@ class TensorFlowState(TensorState):
 
     Raises:
       OSError: `checkpoint_dir` can't be made.
+      TypeError: it is not a path, or `variables` are no list of variables.
       ValueError: `checkpoint_every` is not a positive number.
     """
 
@@ -98,7 +100,8 @@ class TensorFlowState(TensorState):
     ) -> None:
         if not tf.executing_eagerly():
             session = session or tf.compat.v1.get_default_session()
-        own = list(variables or tf.compat.v1.global_variables())
+        given = [] if variables is None else checked_variables(variables, "TensorFlowState")
+        own = given or list(tf.compat.v1.global_variables())
 
         def handler_of(value: Any) -> Optional[handlers.StateHandler]:
             return VariablesHandler(value, list, session) if value is own else None
@@ -119,7 +122,8 @@ class TensorFlowKerasState(TensorState):
       backend: of Keras, for its session in graphs of tf.compat.v1; else not used.
       checkpoint_dir, checkpoint_every, kwargs: as in :class:`TensorFlowState`.
 
-    Raises ValueError if the model is not built, else as :class:`TensorFlowState`.
+    Raises ValueError if the model is not built, TypeError if it is no model or `optimizer` no optimizer of Keras,
+    else as :class:`TensorFlowState`.
     """
 
     def __init__(
@@ -133,6 +137,7 @@ class TensorFlowKerasState(TensorState):
     ) -> None:
         if not getattr(model, "built", True):
             raise ValueError("Model must be built first. Run `model.build(input_shape)`.")
+        _check(model, optimizer)
         optimizer = optimizer or getattr(model, "optimizer", None)
         session = None
         if not tf.executing_eagerly():
@@ -149,6 +154,14 @@ class TensorFlowKerasState(TensorState):
             kwargs["optimizer"] = optimizer
         super().__init__(_TREES, handler_of, checkpoint_dir, checkpoint_every, model=model, **kwargs)
         self.backend = backend
+
+
+def _check(model: Any, optimizer: Any) -> None:
+    """Raises TypeError for what is no model or no optimizer."""
+    if not (hasattr(model, "trainable_variables") and hasattr(model, "variables")):
+        raise TypeError(f"TensorFlowKerasState needs a model of Keras, got {class_of(model)}")
+    if optimizer is not None and not hasattr(optimizer, "variables"):
+        raise TypeError(f"TensorFlowKerasState needs an optimizer of Keras, got {class_of(optimizer)}")
 
 
 def _variables_of_model(model: Any) -> Sequence[Any]:

@@ -7,7 +7,7 @@ from horovod.common import objects
 from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow._library import not_converted, tf
 from horovod.tensorflow.mpi_ops import broadcast_
-from horovod.tensorflow.util import variable_of
+from horovod.tensorflow.util import checked_variables, variable_of
 
 __all__ = [
     "allgather_object",
@@ -33,18 +33,12 @@ def broadcast_variables(
       inplace: not used; values are received and assigned.
 
     Returns the operation that does so, in a graph; None if it is done. Raises TypeError for what is no
-    variable.
+    variable, or no list.
     """
-    targets = [_Carried(_checked(variable_of(variable))) for variable in variables]
+    checked = checked_variables(variables, "hvd.broadcast_variables")
+    targets = [_Carried(variable_of(variable)) for variable in checked]
     assigned = broadcast_(targets, root_rank, process_set=process_set) if targets else []
     return None if tf.executing_eagerly() else tf.group(*assigned)
-
-
-def _checked(variable: Any) -> Any:
-    """Raises TypeError if it is not a variable."""
-    if not (hasattr(variable, "assign") and hasattr(variable, "read_value")):
-        raise TypeError(f"hvd.broadcast_variables needs a list of tf.Variables, got one of {type(variable).__name__}")
-    return variable
 
 
 class _Carried:

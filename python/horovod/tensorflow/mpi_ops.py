@@ -23,7 +23,7 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.common.util import is_elastic
 from horovod.tensorflow import _xla
 from horovod.tensorflow._library import functions, not_converted, tf
-from horovod.tensorflow.util import gradient_name, tensor_of
+from horovod.tensorflow.util import check_group, gradient_name, tensor_of
 
 __all__ = ["allgather", "alltoall", "broadcast", "broadcast_", "grouped_allgather", "join"]
 
@@ -68,6 +68,7 @@ def _waits() -> int:
 
 
 def _tensors(values: Sequence[Any]) -> list[Any]:
+    check_group(values)
     if not values:
         raise ValueError("A grouped operation needs at least one tensor.")
     return [tensor_of(value) for value in values]

@@ -16,7 +16,7 @@ from horovod.tensorflow.mpi_ops import (
     _reducescatter,
     grouped_allgather,
 )
-from horovod.tensorflow.util import on_device, size_of, tensor_of
+from horovod.tensorflow.util import check_group, on_device, size_of, tensor_of
 
 __all__ = [
     "allreduce",
@@ -128,6 +128,7 @@ def grouped_allreduce(
 ) -> Sequence[Any]:
     """:func:`allreduce` of several tensors and tf.IndexedSlices that become ready together; returns
     the list of results."""
+    check_group(tensors)
     if not tensors:
         return tensors
     op = _reduction(op, average)
@@ -203,6 +204,7 @@ def grouped_reducescatter(
 ) -> Sequence[Any]:
     """:func:`reducescatter` of several tensors that become ready together; returns the list of
     results."""
+    check_group(tensors)
     if not tensors:
         return tensors
     with on_device(device_dense):

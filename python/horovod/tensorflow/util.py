@@ -49,6 +49,28 @@ def tensor_of(value: Any) -> Any:
     return value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
 
 
+def check_group(tensors: Any) -> None:
+    """Raises TypeError for the tensors of a grouped operation if they are one tensor, or none at all."""
+    if isinstance(tensors, (list, tuple)):
+        return
+    if hasattr(tensors, "dtype") or not hasattr(tensors, "__iter__"):
+        raise TypeError(f"A grouped operation needs a list of tensors, got {type(tensors).__name__}")
+
+
+def checked_variables(variables: Any, taker: str) -> list[Any]:
+    """`variables`, which are tf.Variables or Keras's, as a list. Raises TypeError, which names `taker`, for what is
+    none."""
+    needs = f"{taker} needs a list of tf.Variables, got"
+    if hasattr(variables, "dtype") or not hasattr(variables, "__iter__"):
+        advice = ": give its variables" if hasattr(type(variables), "variables") else ""
+        raise TypeError(f"{needs} {type(variables).__name__}{advice}")
+    found = list(variables)
+    for variable in map(variable_of, found):
+        if not (hasattr(variable, "assign") and hasattr(variable, "read_value")):
+            raise TypeError(f"{needs} one of {type(variable).__name__}")
+    return found
+
+
 def variable_of(variable: Any) -> Any:
     """The tf.Variable of a Keras 3 variable; anything else as it is."""
     value = getattr(variable, "value", None)

@@ -132,9 +132,28 @@ def test_tensors_that_are_not_dense():
 
 
 def test_what_are_no_variables():
-    for values in ([tf.ones(2)], tf.Variable([1.0, 2.0]), {"name": tf.Variable(1.0)}):
-        with pytest.raises(TypeError, match=r"needs a list of tf\.Variables, got one of (EagerTensor|str)"):
+    for values, text in (
+        ([tf.ones(2)], "one of EagerTensor"),
+        ({"name": tf.Variable(1.0)}, "one of str"),
+        (tf.Variable([1.0, 2.0]), "ResourceVariable"),
+        (tf.keras.Sequential([tf.keras.layers.Dense(1)]), "Sequential: give its variables"),
+        (5, "int"),
+    ):
+        with pytest.raises(TypeError, match=rf"broadcast_variables needs a list of tf\.Variables, got {text}"):
             hvd.broadcast_variables(values, root_rank=0)
+        with pytest.raises(TypeError, match=rf"TensorFlowState needs a list of tf\.Variables, got {text}"):
+            hvd.elastic.TensorFlowState(values)
+
+
+def test_one_tensor_is_no_group():
+    for operation in (hvd.grouped_allreduce, hvd.grouped_allgather, hvd.grouped_reducescatter):
+        for value in (tf.ones((2, 2)), numpy.ones((2, 2)), tf.Variable([1.0]), 5):
+            with pytest.raises(
+                TypeError, match=rf"grouped operation needs a list of tensors, got {type(value).__name__}"
+            ):
+                operation(value)
+    with pytest.raises(TypeError, match=r"grouped operation needs a list of tensors, got \w*Tensor"):
+        tf.function(hvd.grouped_allreduce)(tf.ones(2))
 
 
 def test_operations_before_init(monkeypatch):
