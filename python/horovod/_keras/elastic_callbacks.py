@@ -8,6 +8,7 @@ import weakref
 from typing import Any, Optional
 
 from horovod._keras.skipping import skip_batches
+from horovod.common.class_names import class_of
 
 # Behind it in the bases there is Callback of some Keras.
 _Behind: Any = object
@@ -73,6 +74,15 @@ class _Progress:
 _progress: "weakref.WeakKeyDictionary[Any, _Progress]" = weakref.WeakKeyDictionary()
 
 
+def _needs(callback: Any, state: Any, name: str) -> None:
+    """Raises AttributeError, as Horovod does, if the state has no such attribute."""
+    if not hasattr(state, name):
+        raise AttributeError(
+            f"{type(callback).__name__} needs a state with `{name}`, which would be in no commit else: make it with "
+            f"KerasState(model, {name}=0)"
+        )
+
+
 class StateCallback(_Behind):  # type: ignore[misc]
     """What the callbacks have in common. Their `state` is a State of hvd.elastic."""
 
@@ -103,9 +113,13 @@ class CommitState(StateCallback):
     Args:
       state: to be committed.
       batches_per_commit: how many batches there are between two commits.
+
+    Raises TypeError if `state` is none.
     """
 
     def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
+        if not hasattr(state, "commit"):
+            raise TypeError(f"{type(self).__name__} needs a state, such as KerasState(model), got {class_of(state)}")
         super().__init__(state)
         self.batches_per_commit = batches_per_commit
         self.batches_remaining = batches_per_commit
@@ -140,8 +154,12 @@ class UpdateBatchState(StateCallback):
     states that are a KerasState, and for fit() with the data and `steps_per_epoch` of a whole epoch.
 
     Args:
-      state: with an attribute `batch`.
+      state: with an attribute `batch`; without, AttributeError.
     """
+
+    def __init__(self, state: Any) -> None:
+        _needs(self, state, "batch")
+        super().__init__(state)
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._progress.counts_batches = True
@@ -152,8 +170,12 @@ class UpdateEpochState(StateCallback):
     """Sets `state.epoch` to the number of epochs that are done, whatever fit() counts from.
 
     Args:
-      state: with an attribute `epoch`.
+      state: with an attribute `epoch`; without, AttributeError.
     """
+
+    def __init__(self, state: Any) -> None:
+        _needs(self, state, "epoch")
+        super().__init__(state)
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._progress.counts_epochs = True

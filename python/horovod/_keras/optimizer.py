@@ -6,6 +6,7 @@ from horovod._keras import keras3
 from horovod._keras.distributed import DistributedOptimizerMixin
 from horovod._keras.packages import backend_of, is_keras3, package_of
 from horovod._keras.settings import Settings
+from horovod.common.class_names import class_of
 
 _ACCUMULATION = "backward_passes_per_step={passes}: the optimizer has gradient_accumulation_steps={steps} already; use one of the two."
 _USED = "backward_passes_per_step > 1 needs an optimizer that has not been used yet."
@@ -28,7 +29,7 @@ def distributed(optimizer: Any, settings: Settings, local_layers: Any = None) ->
     """
     package = package_of(optimizer)
     if package is None or not hasattr(optimizer, "apply_gradients"):
-        raise ValueError(f"hvd.DistributedOptimizer needs an optimizer of Keras, got {type(optimizer).__name__}")
+        raise ValueError(f"hvd.DistributedOptimizer needs an optimizer of Keras, got {class_of(optimizer)}")
     if isinstance(optimizer, DistributedOptimizerMixin) or isinstance(_inner(optimizer), DistributedOptimizerMixin):
         raise ValueError("The optimizer is a hvd.DistributedOptimizer already.")
     if is_keras3(package):

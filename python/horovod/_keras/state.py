@@ -7,6 +7,7 @@ import numpy
 
 from horovod._keras import tensors
 from horovod._keras.packages import is_keras3, package_of
+from horovod.common.class_names import class_of
 from horovod.elastic import handlers
 from horovod.elastic.cursor import JobCursor
 from horovod.elastic.tensor_state import TensorState
@@ -98,6 +99,7 @@ class KerasState(TensorState):
 
     Raises:
       OSError: `checkpoint_dir` can't be made.
+      TypeError: the model or the optimizer is none of Keras.
       ValueError: the model is not built, or `checkpoint_every` is not a positive number.
     """
 
@@ -109,6 +111,7 @@ class KerasState(TensorState):
         checkpoint_every: int = 1,
         **kwargs: Any,
     ) -> None:
+        _check(model, optimizer)
         if not getattr(model, "built", True):
             raise ValueError(_NOT_BUILT)
         optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
@@ -125,6 +128,15 @@ class KerasState(TensorState):
         kwargs["_fit_progress"] = (0, 0)
         kwargs.update(model=model, optimizer=optimizer)
         super().__init__(_TREES, handler_of, checkpoint_dir, checkpoint_every, **kwargs)
+
+
+def _check(model: Any, optimizer: Any) -> None:
+    """Raises TypeError for what is no model or no optimizer."""
+    # Of the class, as a model of Keras 2 that is not built refuses to give its weights.
+    if package_of(model) is None or not hasattr(type(model), "weights"):
+        raise TypeError(f"KerasState needs a model of Keras, got {class_of(model)}")
+    if optimizer is not None and (package_of(optimizer) is None or not hasattr(optimizer, "apply_gradients")):
+        raise TypeError(f"KerasState needs an optimizer of Keras, got {class_of(optimizer)}")
 
 
 def _make_variables(optimizer: Any, model: Any) -> None:

@@ -74,6 +74,29 @@ def test_an_optimizer_beside_the_model():
     assert state.model is model and state.optimizer is optimizer and len(variables_of(optimizer)) > 2
 
 
+def test_what_is_no_model_no_optimizer_or_no_state():
+    model = compiled()
+    for arguments, text in (
+        ([5], "KerasState needs a model of Keras, got int"),
+        ([sgd()], r"KerasState needs a model of Keras, got \w+\.\S+\.SGD"),
+        ([model, "sgd"], "KerasState needs an optimizer of Keras, got str"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            elastic.KerasState(*arguments)
+    with pytest.raises(TypeError, match=r"CommitStateCallback needs a state.*, got \w+\.\S+\.\w+$"):
+        elastic.CommitStateCallback(model)
+    state = elastic.KerasState(model)
+    # As in Horovod: AttributeError.
+    with pytest.raises(
+        AttributeError, match=r"UpdateEpochStateCallback needs .*`epoch`.* KerasState\(model, epoch=0\)"
+    ):
+        elastic.UpdateEpochStateCallback(state)
+    with pytest.raises(
+        AttributeError, match=r"UpdateBatchStateCallback needs .*`batch`.* KerasState\(model, batch=0\)"
+    ):
+        elastic.UpdateBatchStateCallback(state)
+
+
 def test_a_model_that_is_not_built():
     with pytest.raises(ValueError, match="Model must be built first"):
         elastic.KerasState(keras.Sequential([keras.layers.Dense(1)]))

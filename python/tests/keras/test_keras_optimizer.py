@@ -199,9 +199,15 @@ def test_a_number_of_passes_of_any_integer_type():
         numpy.testing.assert_allclose(value_of(value), [expected])
 
 
+class Stranger:
+    """Of no Keras."""
+
+
 def test_what_can_not_be_made_distributed():
     with pytest.raises(ValueError, match="needs an optimizer of Keras, got str"):
         hvd.DistributedOptimizer("sgd")
+    with pytest.raises(ValueError, match=r"needs an optimizer of Keras, got \S*test_keras_optimizer\.Stranger"):
+        hvd.DistributedOptimizer(Stranger())
     with pytest.raises(ValueError, match=r"is a hvd\.DistributedOptimizer already"):
         hvd.DistributedOptimizer(hvd.DistributedOptimizer(sgd()))
 
