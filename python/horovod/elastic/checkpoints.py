@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import os
 import threading
 import time
 from typing import Any, Callable, Optional
@@ -17,6 +18,7 @@ from horovod.elastic.trees import Trees
 # Gives the values and trees of a commit.
 Contents = Callable[[], tuple[dict[str, Any], dict[str, Any]]]
 
+_NAMED = "values are given to a state by their names, as in epoch=0"
 _KEPT = 2
 _MAX_WAIT_S = 60.0  # for a file that is being written when the process ends
 _LONG_S = 60.0  # after which a file that is being written is worth a line
@@ -45,12 +47,16 @@ class Checkpoints:
     while a file is being written gets one at the end of the process, unless a newer one has come.
     What can't be written gives one line on stderr and is left; so does what is written for a minute.
 
-    Raises OSError if the folder can't be made, ValueError if `every` is not a positive number.
+    Raises OSError if the folder can't be made, TypeError if it is not a path, ValueError if `every` is not a
+    positive number.
     """
 
     def __init__(self, trees: Trees, folder: str, every: int) -> None:
         if not isinstance(every, int) or isinstance(every, bool) or every < 1:
             raise ValueError(f"checkpoint_every must be a positive number, not {every!r}")
+        if not isinstance(folder, (str, os.PathLike)):
+            kind = type(folder).__name__
+            raise TypeError(f"checkpoint_dir must be the path of a folder, not a {kind}; {_NAMED}")
         self._tensors = trees
         self._folder = CheckpointFolder(folder)
         self._every = every

@@ -10,6 +10,10 @@ from horovod.elastic.tree_store import PlacedTree
 from horovod.elastic.trees import Trees
 
 
+class UnlikeError(ValueError):
+    """A value is not such as the one that it is to replace."""
+
+
 class StateHandler:
     """Saves, restores and synchronizes one value; a subclass per kind of value."""
 
@@ -36,7 +40,7 @@ class StateHandler:
         """Called in a new world, before the value is used there."""
 
     def set_value(self, value: Any) -> None:
-        """Handles another value from now on."""
+        """Handles another value from now on. Raises UnlikeError for one that it can't handle."""
         self.value = value
         if self.saves_new_value:
             self.save()

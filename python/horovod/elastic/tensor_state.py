@@ -13,7 +13,7 @@ from horovod.common.process_sets import global_process_set
 from horovod.common.tensors import Kind, Tensor
 from horovod.elastic import commit_store, commits, state, stream, tree_store
 from horovod.elastic.checkpoints import Checkpoints
-from horovod.elastic.handlers import StateDictHandler, StateHandler
+from horovod.elastic.handlers import StateDictHandler, StateHandler, UnlikeError
 from horovod.elastic.tree_store import Placed, PlacedTree
 from horovod.elastic.trees import Trees, put_tensors
 
@@ -57,6 +57,7 @@ class TensorState(ObjectState):
 
     Raises:
       OSError: `checkpoint_dir` can't be made.
+      TypeError: it is not a path.
       ValueError: `checkpoint_every` is not a positive number.
     """
 
@@ -97,7 +98,10 @@ class TensorState(ObjectState):
         handler = self._handlers.get(name)
         if handler is None:
             return super().__setattr__(name, value)
-        handler.set_value(value)
+        try:
+            handler.set_value(value)
+        except UnlikeError as error:
+            raise ValueError(f"{type(self).__name__}.{name}: {error}") from None
         if getattr(handler, "saves_new_value", True):
             commits.forget()  # the last save is no longer that of a commit
 

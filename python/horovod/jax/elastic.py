@@ -77,13 +77,25 @@ def _kind(leaf: Any) -> str:
 
 
 def _check_same(before: Any, now: Any) -> None:
-    """Raises ValueError for trees that are not alike."""
+    """Raises UnlikeError for trees that are not alike."""
     if jax.tree_util.tree_structure(before) != jax.tree_util.tree_structure(now):
-        raise ValueError("It has to stay a pytree of the same structure.")
-    old_leaves = jax.tree_util.tree_leaves(before)
-    for old, (path, new) in zip(old_leaves, jax.tree_util.tree_flatten_with_path(now)[0]):
+        raise handlers.UnlikeError(f"it has to stay a pytree of the same structure{_difference(before, now)}.")
+    for (place, old), new in zip(_places(before).items(), jax.tree_util.tree_leaves(now)):
         if _kind(old) != _kind(new):
-            place = jax.tree_util.keystr(path)
-            raise ValueError(
-                f"It has to stay a pytree of the same shapes and types: {place} was {_kind(old)}, is {_kind(new)}."
+            raise handlers.UnlikeError(
+                f"it has to stay a pytree of the same shapes and types: {place} was {_kind(old)}, is {_kind(new)}."
             )
+
+
+def _places(tree: Any) -> dict[str, Any]:
+    """The leaves by where they are."""
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
+
+
+def _difference(before: Any, now: Any) -> str:
+    """The first leaf that only one of the trees has, if there is one."""
+    old, new = _places(before), _places(now)
+    for place in (*old, *new):
+        if place not in old or place not in new:
+            return f": {place or 'a single leaf'} is {'new' if place in new else 'missing'}"
+    return ""

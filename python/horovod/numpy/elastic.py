@@ -26,7 +26,7 @@ class ArrayHandler(handlers.StateDictHandler):
 
     def set_value(self, value: Any) -> None:
         if _arrays.kind(value) != _arrays.kind(self.value):
-            raise ValueError(f"It has to stay an array of {self.value.dtype}, shape {self.value.shape}.")
+            raise handlers.UnlikeError(f"it has to stay an array of {self.value.dtype}, shape {self.value.shape}.")
         super().set_value(value)
 
     def state_dict(self) -> numpy.ndarray:

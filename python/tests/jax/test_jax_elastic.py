@@ -78,19 +78,28 @@ def test_a_save_is_a_copy():
 def test_what_is_assigned_has_the_same_structure_shapes_and_types():
     state = hvd.elastic.JaxState(tree={"a": jnp.zeros(3), "n": 1}, w=jnp.zeros(2))
     for tree, text in (
-        ({"a": jnp.zeros(3)}, "the same structure"),
+        ({"a": jnp.zeros(3)}, r"^JaxState\.tree: it has to stay .* the same structure: \['n'\] is missing"),
+        ({"a": jnp.zeros(3), "n": 1, "b": 2}, r"the same structure: \['b'\] is new"),
+        (jnp.zeros(3), r"the same structure: \['a'\] is missing"),
         ({"a": jnp.zeros(4), "n": 1}, r"\['a'\] was float32\[3\], is float32\[4\]"),
         ({"a": jnp.zeros(3, "int32"), "n": 1}, r"\['a'\] was float32\[3\], is int32\[3\]"),
         ({"a": jnp.zeros(3), "n": jnp.int32(1)}, r"\['n'\] was no array, is int32\[\]"),
     ):
         with pytest.raises(ValueError, match=text):
             state.tree = tree
-    with pytest.raises(ValueError, match="structure"):
+    with pytest.raises(ValueError, match=r"^JaxState\.w: .*structure: a single leaf is missing"):
         state.w = None
     state.tree = {"a": numpy.ones(3, "float32"), "n": 2}
     assert state.tree["n"] == 2
     with pytest.raises(AttributeError, match="JaxState has no attribute 'nonsense'"):
         print(state.nonsense)
+
+
+def test_values_without_names_are_refused():
+    with pytest.raises(
+        TypeError, match=r"checkpoint_dir must be the path of a folder, not a dict; values .* by their names"
+    ):
+        hvd.elastic.JaxState({"a": jnp.zeros(3)})
 
 
 def test_state_is_rank_0s_after_sync():
