@@ -117,7 +117,17 @@ def check_root(root_rank: int, process_set: ProcessSet) -> None:
     else:
         is_root = root_rank in (process_set.ranks or ())
     if not is_root:
-        raise ValueError(f"broadcast received invalid root rank {root_rank} for provided process set")
+        raise ValueError(
+            f"broadcast received invalid root rank {root_rank} for provided process set (its ranks: "
+            f"{_listed(process_set.ranks or [])})"
+        )
+
+
+def _listed(ranks: list[int]) -> str:
+    """The ranks, which are sorted, in short."""
+    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
+        return f"{ranks[0]} to {ranks[-1]}"
+    return ", ".join(map(str, ranks))
 
 
 class Broadcast(PreparedCollective):

@@ -25,6 +25,7 @@ DTYPES: dict[str, int] = {
     "float64": _ffi.FLOAT64,
     "bool": _ffi.BOOL,
 }
+TAKEN = f"Collectives take {', '.join(DTYPES)}."  # for messages
 
 
 class DevicePath(Protocol):

@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 import numpy
 
-from horovod.common.tensors import DTYPES
+from horovod.common.tensors import DTYPES, TAKEN
 from horovod.jax._library import jax
 from horovod.numpy._arrays import address, assign, check, devices, from_memory, kind, on_host, storage
 
@@ -29,7 +29,8 @@ def check_type(dtype: Any, only_moves: bool) -> None:
     """Raises ValueError if collectives can't take arrays of this type, traced or not; `only_moves`: one that
     does not compute with their elements."""
     if str(dtype) not in DTYPES and not (only_moves and str(dtype) in _MOVED_AS):
-        raise ValueError(f"Arrays of type {dtype} are not supported.")
+        moved = f" Those that compute nothing take {', '.join(_MOVED_AS)}, too." if only_moves else ""
+        raise ValueError(f"Arrays of type {dtype} are not supported. {TAKEN}{moved}")
 
 
 def from_jax(array: Any) -> numpy.ndarray:

@@ -10,7 +10,7 @@ from mxnet.base import _LIB, check_call
 from mxnet.ndarray import NDArray as Array  # mxnet.np.ndarray is one, too
 
 from horovod import _ffi
-from horovod.common.tensors import DTYPES, DevicePath, Kind, size_of
+from horovod.common.tensors import DTYPES, TAKEN, DevicePath, Kind, size_of
 
 devices: Optional[DevicePath] = None  # arrays are in host memory
 
@@ -37,7 +37,7 @@ def check(tensor: Array) -> Optional[int]:
     if tensor.ctx.device_type == "gpu":
         raise ValueError(f"Arrays on {tensor.ctx} are not supported: horovod.mxnet works on mx.cpu().")
     if _dtype(tensor) not in _NAMES:
-        raise ValueError(f"Arrays of type {tensor.dtype} are not supported.")
+        raise ValueError(f"Arrays of type {tensor.dtype} are not supported. {TAKEN}")
     return address(tensor)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 import numpy
 
-from horovod.common.tensors import DTYPES, DevicePath, Kind
+from horovod.common.tensors import DTYPES, TAKEN, DevicePath, Kind
 
 devices: Optional[DevicePath] = None  # arrays are in host memory
 
@@ -27,7 +27,7 @@ def array_of(value: Any) -> numpy.ndarray:
 
 def check(tensor: numpy.ndarray) -> Optional[int]:
     if tensor.dtype.name not in DTYPES or not tensor.dtype.isnative:
-        raise ValueError(f"Arrays of type {tensor.dtype} are not supported.")
+        raise ValueError(f"Arrays of type {tensor.dtype} are not supported. {TAKEN}")
     if not tensor.flags.c_contiguous:
         raise ValueError("Arrays are required to be contiguous: numpy.ascontiguousarray helps.")
     return address(tensor)
