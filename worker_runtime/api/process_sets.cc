@@ -201,9 +201,9 @@ absl::StatusOr<std::shared_ptr<engine::Engine>> ProcessSets::Prepare(
     if (!Has(request->op, negotiation::OpTrait::kHasRoot)) continue;
     const int root = IndexOf(set.ranks, request->root_rank);
     if (root < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(NameOf(request->op), " received invalid root rank ", request->root_rank,
-                       " for provided process set"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          NameOf(request->op), " received invalid root rank ", request->root_rank,
+          " for provided process set (its ranks: ", absl::StrJoin(set.ranks, ", "), ")"));
     }
     negotiation::TensorSignature translated = *request;
     translated.root_rank = root;

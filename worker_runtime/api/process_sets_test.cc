@@ -104,7 +104,7 @@ TEST_F(ProcessSetsTest, Submit_NotAMemberOrNoSuchSet_IsInvalidArgument) {
   broadcast.op = negotiation::OpKind::kBroadcast;
   EXPECT_EQ(RunOn(member, broadcast, set),
             absl::InvalidArgumentError(
-                "broadcast received invalid root rank 0 for provided process set"));
+                "broadcast received invalid root rank 0 for provided process set (its ranks: 1)"));
 }
 
 TEST_F(ProcessSetsTest, Submit_Broadcast_RootIsARankOfTheWorld) {
