@@ -50,9 +50,7 @@ class VariablesHandler(handlers.StateDictHandler):
         self.given()
 
     def given(self) -> None:
-        accumulation = getattr(getattr(self.value, "inner_optimizer", self.value), "_accumulation", None)
-        if accumulation is not None:
-            accumulation.clear()  # the ranks need not be at the same pass
+        tensors.drop_passes(self.value)
 
 
 class ModelHandler(VariablesHandler):

@@ -87,6 +87,13 @@ def _beside_variables(optimizer: Any) -> list[Any]:
     return [*others, getattr(scale, "current_loss_scale", None), getattr(scale, "counter", None)]
 
 
+def drop_passes(optimizer: Any) -> None:
+    """Drops the gradients of Keras 2 that are summed up for the next update: ranks need not be at the same pass."""
+    accumulation = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_accumulation", None)
+    if accumulation is not None:
+        accumulation.clear()
+
+
 def take_from_training(model: Any) -> None:
     """While fit() runs on JAX, the variables are elsewhere: brings them back, to be read and assigned. The
     next step begins with what they are then."""
@@ -96,6 +103,6 @@ def take_from_training(model: Any) -> None:
 
 
 def leave_training(model: Any) -> None:
-    """What a fit() on JAX that has failed has left is not the model's any more."""
+    """Drops the training state that a failed fit() on JAX has left in the model."""
     if hasattr(model, "_jax_state"):
         model._jax_state, model._jax_state_synced = None, True

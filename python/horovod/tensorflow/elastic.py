@@ -5,6 +5,7 @@ from typing import Any, Callable, Optional
 
 import numpy
 
+from horovod._keras.tensors import drop_passes, variables_of_optimizer
 from horovod.common.class_names import class_of
 from horovod.elastic import handlers
 from horovod.elastic.loop import run
@@ -12,6 +13,7 @@ from horovod.elastic.tensor_state import ObjectState, TensorState
 from horovod.elastic.trees import Trees
 from horovod.numpy import _arrays
 from horovod.tensorflow._library import tf
+from horovod.tensorflow.gradient_aggregation import PASS_COUNTERS
 from horovod.tensorflow.util import checked_variables, variable_of
 
 __all__ = ["ObjectState", "TensorFlowKerasState", "TensorFlowState", "run"]
@@ -58,6 +60,22 @@ class VariablesHandler(handlers.StateDictHandler):
             initializers = [variable.initializer for variable in variables]
             values = {each.inputs[1]: array for each, array in zip(initializers, state)}
             self._session.run(initializers, values)
+        self.given()
+
+    def given(self) -> None:
+        # Sums of gradients are dropped, with tf.compat.v1's optimizers: ranks need not be at the same pass.
+        if self._session is not None:
+            counters = self._session.graph.get_collection(PASS_COUNTERS)
+            self._session.run([counter.initializer for counter in counters])
+
+
+class OptimizerHandler(VariablesHandler):
+    """For an optimizer of Keras."""
+
+    def given(self) -> None:
+        super().given()
+        if self._session is None:
+            drop_passes(self.value)
 
 
 def _view(value: Any) -> numpy.ndarray:
@@ -139,8 +157,9 @@ class TensorFlowKerasState(TensorState):
             raise ValueError("Model must be built first. Run `model.build(input_shape)`.")
         _check(model, optimizer)
         optimizer = optimizer or getattr(model, "optimizer", None)
-        session = None
+        session, variables = None, variables_of_optimizer
         if not tf.executing_eagerly():
+            variables = _own_variables
             session = backend.get_session() if backend else tf.compat.v1.get_default_session()
         elif optimizer is not None:
             _make_variables(optimizer, model)
@@ -148,7 +167,9 @@ class TensorFlowKerasState(TensorState):
         def handler_of(value: Any) -> Optional[handlers.StateHandler]:
             if value is model:
                 return VariablesHandler(value, _variables_of_model, session)
-            return VariablesHandler(value, variables_of_optimizer, session) if value is optimizer else None
+            if value is optimizer and value is not None:
+                return OptimizerHandler(value, variables, session)
+            return None
 
         if optimizer is not None:
             kwargs["optimizer"] = optimizer
@@ -169,8 +190,8 @@ def _variables_of_model(model: Any) -> Sequence[Any]:
     return variables
 
 
-def variables_of_optimizer(optimizer: Any) -> Sequence[Any]:
-    """All that a Keras optimizer has, of any Keras."""
+def _own_variables(optimizer: Any) -> list[Any]:
+    """Those that a session has initialized with the graph's."""
     variables = optimizer.variables
     return list(variables() if callable(variables) else variables)
 

@@ -8,6 +8,9 @@ from horovod.common.process_sets import ProcessSet, global_process_set
 from horovod.tensorflow._library import tf
 from horovod.tensorflow.gradients import LocalVariables, Reduce
 
+#: The collection of a graph's counters of passes. Set to their initial values, they drop the sums so far.
+PASS_COUNTERS = "horovod_pass_counters"
+
 _SPARSE = "IndexedSlices are not supported when `backward_passes_per_step` > 1 and `sparse_as_dense` is False."
 
 
@@ -105,6 +108,7 @@ class LocalGradientAggregationHelper:
     def _make_variables(self, grads: Sequence[Any]) -> None:
         with tf.init_scope(), tf.name_scope(self._scope):
             self.counter = _local_variable(tf.zeros([], tf.int32), "counter")
+            tf.compat.v1.add_to_collection(PASS_COUNTERS, self.counter)
             for place, grad in enumerate(grads):
                 if grad is not None:
                     self._sums[place] = _local_variable(tf.zeros(grad.shape, grad.dtype), str(place))

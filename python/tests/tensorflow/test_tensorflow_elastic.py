@@ -159,6 +159,49 @@ def test_models_of_keras(compiled):
     assert_same(all_of(model, optimizer), after, 1e-6)
 
 
+def test_the_learning_rate_of_an_optimizer():
+    model, optimizer = keras_training()
+    optimizer.learning_rate.assign(0.1 * (1 + hvd.rank()))
+    state = elastic.TensorFlowKerasState(model, optimizer)
+    state.sync()
+    assert_same(numpy.asarray(optimizer.learning_rate), numpy.float32(0.1), 1e-6)
+    optimizer.learning_rate.assign(7.0)
+    state.restore()
+    assert_same(numpy.asarray(optimizer.learning_rate), numpy.float32(0.1), 1e-6)
+
+
+@pytest.mark.skipif(
+    not hasattr(tf.keras.optimizers.Adam, "aggregate_gradients"), reason="Keras 3 keeps its sums itself"
+)
+def test_passes_of_a_failed_update_are_dropped():
+    """Else no pass after it is the last one of an update."""
+    model, optimizer = keras_training()
+    optimizer = hvd.DistributedOptimizer(optimizer, backward_passes_per_step=2)
+    state = elastic.TensorFlowKerasState(model, optimizer)
+    optimizer._accumulation.counter.assign(2)  # what is left if the reduction has failed
+    state.restore()
+    assert int(optimizer._accumulation.counter) == 0
+    optimizer._accumulation.counter.assign(2)
+    state.sync()
+    assert int(optimizer._accumulation.counter) == 0
+
+
+def test_passes_of_a_session_are_dropped():
+    with tf.Graph().as_default(), v1.Session() as session:
+        variable = v1.get_variable("variable", initializer=[0.0])
+        optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(1.0), backward_passes_per_step=2)
+        update = optimizer.minimize(variable + 5.0)
+        session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])
+        state = elastic.TensorFlowState(session=session)
+        session.run(update)
+        for again in (state.restore, state.sync):
+            again()
+            session.run(update)
+            assert_same(session.run(variable), numpy.float32([0.0]))
+        session.run(update)
+        assert_same(session.run(variable), numpy.float32([-2.0]))
+
+
 def test_a_model_that_is_not_built():
     with pytest.raises(ValueError, match="Model must be built first"):
         elastic.TensorFlowKerasState(tf.keras.Sequential([tf.keras.layers.Dense(1)]), tf.keras.optimizers.SGD())
