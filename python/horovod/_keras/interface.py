@@ -183,7 +183,9 @@ class Functions:
         legacy_opts: bool = False,
     ) -> Any:
         """Loads a model with a :func:`DistributedOptimizer` that has the state of the optimizer it was saved
-        with, distributed or not.
+        with, distributed or not. Of the settings of a distributed optimizer, only `compression` can be given; the
+        others have their defaults. With Keras 3 the optimizer still accumulates the gradients of several steps, but
+        averages them, as Keras does, where `backward_passes_per_step` had summed them up: a warning says so.
 
         Args:
           filepath: as in keras.models.load_model.

@@ -1,5 +1,6 @@
 """Loads a model together with a distributed optimizer."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
@@ -9,6 +10,10 @@ from horovod._keras.packages import is_keras3, package_behind
 from horovod._keras.settings import Settings
 
 _NO_LEGACY = "legacy_opts=True: Keras 3 has no legacy optimizers; TF_USE_LEGACY_KERAS=1 and tf-keras have them."
+_AVERAGES = (
+    "hvd.load_model: the optimizer has gradient_accumulation_steps={steps}: as Keras does, it averages the gradients of "
+    "so many steps. If it was saved with backward_passes_per_step, which sums them up, multiply its learning rate by {steps}."
+)
 
 
 def load_model(
@@ -30,4 +35,7 @@ def load_model(
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     if optimizer is not None and not isinstance(inner, DistributedOptimizerMixin):
         model.optimizer = distributed(optimizer, settings)
+        steps = getattr(inner, "gradient_accumulation_steps", None)
+        if steps:
+            warnings.warn(_AVERAGES.format(steps=steps), stacklevel=3)
     return model

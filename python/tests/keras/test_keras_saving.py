@@ -120,6 +120,14 @@ def test_compression_of_a_loaded_model(folder):
     assert loaded.optimizer._hvd.settings.compression is hvd.Compression.fp16
 
 
+@pytest.mark.only("keras3")
+def test_a_loaded_optimizer_averages_the_steps_that_it_accumulates(folder):
+    path = saved(trained(hvd.DistributedOptimizer(sgd(), backward_passes_per_step=2)), folder, "passes.keras")
+    with pytest.warns(UserWarning, match="gradient_accumulation_steps=2: as Keras does, it averages"):
+        loaded = hvd.load_model(path)
+    assert loaded.optimizer.gradient_accumulation_steps == 2
+
+
 def test_a_loss_scale_is_loaded_with_its_state(folder, float16):
     model = trained(hvd.DistributedOptimizer(sgd()))
     scaling = model.optimizer
