@@ -31,12 +31,7 @@ std::string FindRuntimeLibrary(const char* path) {
                        Find(library, "hvd_submit_then", &runtime.submit_then) &&
                        Find(library, "hvd_wait", &runtime.wait) &&
                        Find(library, "hvd_result", &runtime.result) &&
-                       Find(library, "hvd_release", &runtime.release) &&
-                       Find(library, "hvd_is_initialized", &runtime.is_initialized) &&
-                       Find(library, "hvd_rank", &runtime.rank) &&
-                       Find(library, "hvd_size", &runtime.size) &&
-                       Find(library, "hvd_local_rank", &runtime.local_rank) &&
-                       Find(library, "hvd_local_size", &runtime.local_size);
+                       Find(library, "hvd_release", &runtime.release);
   if (!has_all) return std::string(path) + " lacks functions";
   // Never freed: kernels may run until the process has ended.
   const auto* const made = new RuntimeLibrary(runtime);

@@ -1,4 +1,4 @@
-// The functions of libhvd.so, as the library for a framework finds them in its process.
+// The function table of the libhvd.so that this process has loaded, for the libraries of frameworks.
 #ifndef FRAMEWORKS_RUNTIME_LIBRARY_H_
 #define FRAMEWORKS_RUNTIME_LIBRARY_H_
 
@@ -16,11 +16,6 @@ struct RuntimeLibrary {
   decltype(&hvd_wait) wait = nullptr;
   decltype(&hvd_result) result = nullptr;
   decltype(&hvd_release) release = nullptr;
-  decltype(&hvd_is_initialized) is_initialized = nullptr;
-  decltype(&hvd_rank) rank = nullptr;
-  decltype(&hvd_size) size = nullptr;
-  decltype(&hvd_local_rank) local_rank = nullptr;
-  decltype(&hvd_local_size) local_size = nullptr;
 };
 
 // Finds the functions of the libhvd.so at `path`, which this process must have loaded already.

@@ -70,8 +70,8 @@ bool ReadString(const XlaAttributes& attributes, std::string_view name, std::str
   return true;
 }
 
-// What the results of these operations are like depends on other ranks, or on how many there are:
-// the program may have been compiled for others. So they get to XLA by way of Take.
+// The shapes of other results depend on the other ranks: the program may have been compiled for
+// another number of them. Take() copies those results, and checks their shapes.
 bool HasResultOfKnownShape(int32_t op) { return op == HVD_ALLREDUCE || op == HVD_BROADCAST; }
 
 size_t ByteCount(const XlaBuffer& buffer, int32_t op) {
@@ -103,7 +103,7 @@ std::string CollectiveCall::Read(const XlaCallFrame& frame) {
     names_.push_back(is_group == 0 ? name_
                                    : name_ + "_" + std::to_string(i) + "of" + std::to_string(count));
   }
-  // Its value means nothing, but it should have one.
+  // Its value is not used. It is set so that the memory is initialized.
   *static_cast<char*>(frame.results.buffers[count]->data) = 0;
   return ReadTensors(frame, common);
 }

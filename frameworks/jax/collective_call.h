@@ -1,4 +1,4 @@
-// One collective of a jitted program, as XLA calls it.
+// The translation of a collective of a jitted program from XLA's call frame to the runtime's requests.
 #ifndef FRAMEWORKS_JAX_COLLECTIVE_CALL_H_
 #define FRAMEWORKS_JAX_COLLECTIVE_CALL_H_
 
@@ -18,7 +18,7 @@ namespace hvd::frameworks::jax {
 //   - name: of the operation; of a group's tensors "<name>_<1..n>of<n>"
 //   - is_group: 0 or 1
 // Each of the tensors is an argument and a result at the same index. One more result, of a byte,
-// comes after them; an argument after them is not looked at. By these two calls are ordered.
+// comes after them; an argument after them is not read. XLA orders calls by these two.
 class CollectiveCall {
  public:
   // Returns what is wrong in one line, or "".

@@ -24,7 +24,7 @@ struct Attributes {
   int32_t waits = 0;  // 1: the thread that runs the kernel waits, and does the work meanwhile
 };
 
-// Belongs to itself: deleted when it has ended.
+// Owns itself: deletes itself when the operation has ended.
 class CollectiveCall {
  public:
   // Starts the operation; done() is called once when it has ended, on a thread of the runtime's or,

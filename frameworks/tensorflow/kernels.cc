@@ -65,7 +65,7 @@ std::string ReadAttributes(TF_OpKernelConstruction* construction,
   return status.ok() ? "" : status.message();
 }
 
-// A function for each operation, since TensorFlow gives them nothing of ours.
+// A function for each operation: TensorFlow's create callback has no user data.
 template <size_t kIndex>
 void* Create(TF_OpKernelConstruction* construction) {
   auto attributes = std::make_unique<Attributes>();

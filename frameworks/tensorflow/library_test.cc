@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -35,6 +36,7 @@ class LibraryTest : public ::testing::Test {
     run_node_ = Function<RunNodeFunction>(tensorflow, "fake_tensorflow_run_node");
     init_ = Function<decltype(hvd_init)>(runtime, "hvd_init");
     shutdown_ = Function<decltype(hvd_shutdown)>(runtime, "hvd_shutdown");
+    let_kernels_wait_ = Function<void()>(ours, "hvd_tensorflow_wait");
     EXPECT_STREQ(Function<const char*()>(ours, "hvd_tensorflow_problem")(), "");
     EXPECT_STREQ(Function<const char*(const char*)>(ours, "hvd_tensorflow_use")(kRuntime), "");
   }
@@ -57,6 +59,7 @@ class LibraryTest : public ::testing::Test {
   }
 
   inline static RunNodeFunction* run_node_ = nullptr;
+  inline static void (*let_kernels_wait_)() = nullptr;
   inline static decltype(&hvd_init) init_ = nullptr;
   inline static decltype(&hvd_shutdown) shutdown_ = nullptr;
 };
@@ -127,6 +130,16 @@ TEST_F(LibraryTest, OperationsAfterTheEnd_Fail) {
   const Outcome outcome = Run(Sum("late", {{false, {1}}}));
   EXPECT_NE(outcome.code, 0);
   EXPECT_THAT(outcome.message, HasSubstr("HorovodInternalError"));
+}
+
+// The last test: from here on all kernels wait, as with a callback that is not known.
+TEST_F(LibraryTest, KernelsThatWait_EndOnTheirOwnThread) {
+  let_kernels_wait_();
+  for (int i = 0; i < 10; ++i) {
+    std::future<Outcome> outcome = Start(NodeOf(i, "waits"));
+    ASSERT_EQ(outcome.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+    EXPECT_EQ(outcome.get().code, 0);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The operations in flight by name. A name can be in flight once; a graph may run an operation
-// several times at once (the iterations of a tf.while_loop), so the others wait for their turn.
+// A queue for each name of an operation, since a name can be in flight once. A graph may run one
+// operation several times at once (the iterations of a tf.while_loop): the others wait their turn.
 #ifndef FRAMEWORKS_TENSORFLOW_NAME_QUEUE_H_
 #define FRAMEWORKS_TENSORFLOW_NAME_QUEUE_H_
 

@@ -12,10 +12,10 @@
 
 namespace hvd::frameworks::tensorflow {
 
-// What a custom call's description says. Words apart by one blank:
+// What a custom call's description says. Its fields are separated by one space:
 //   OP REDUCTION PRESCALE POSTSCALE ROOT_RANK PROCESS_SET COUNT, then for each of COUNT tensors
 //   DTYPE NDIM DIMS...,
-// then a blank and the operation's name, which may have blanks. Numbers are the runtime's.
+// then a space and the operation's name, which may have spaces. Numbers are the runtime's.
 struct XlaOperation {
   std::string name;
   int op = HVD_ALLREDUCE;

@@ -13,7 +13,7 @@ from horovod.numpy import _arrays
 
 _TREES = Trees(_arrays)
 
-# Behind it in the bases there is Callback of some Keras.
+# A mixin: the next base class is Callback of some Keras.
 _Behind: Any = object
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 _NO_PATH = "BestModelCheckpoint has no filepath: set its attribute `filepath` before fit()."
 
-# Behind it in the bases there is ModelCheckpoint of some Keras.
+# A mixin: the next base class is ModelCheckpoint of some Keras.
 _Behind: Any = object
 
 

@@ -1,4 +1,4 @@
-"""What distributed optimizers of all Kerases have in common."""
+"""What distributed optimizers of all versions of Keras have in common."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ class Distribution:
 
     @property
     def reducer(self) -> Reducer:
-        """Knows the variables of layers that have got some in the meantime."""
+        """The reducer, which knows the local layers' variables that have been built so far."""
         if self._reducer is None:
             self._reducer = reducer_of(self.backend, self._name, self.settings)
         for layer in self._layers:

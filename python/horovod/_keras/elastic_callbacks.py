@@ -10,7 +10,7 @@ from typing import Any, Optional
 from horovod._keras.skipping import skip_batches
 from horovod.common.class_names import class_of
 
-# Behind it in the bases there is Callback of some Keras.
+# A mixin: the next base class is Callback of some Keras.
 _Behind: Any = object
 
 

@@ -58,7 +58,7 @@ class Keras2Optimizer(DistributedOptimizerMixin):
         return self._is_wrapped_by_loss_scale_optimizer and self._hvd.may_skip_alone(self._accumulation is not None)
 
     def _hvd_reduced_alike(self, pairs: Pairs) -> Pairs:
-        """Reduced gradients; nowhere finite if they are not so on some rank, so that all skip the step."""
+        """Reduced gradients; all NaN if those of any rank are not finite, so that all ranks skip the step."""
         finite = self._hvd.reducer.agreed(all_finite(grad for grad, _ in pairs))
         return [(poisoned_unless(finite, grad), variable) for grad, variable in self._hvd_reduced(pairs, finite)]
 
@@ -148,13 +148,6 @@ def poisoned_unless(finite: Any, grad: Any) -> Any:
     if isinstance(grad, tf.IndexedSlices):
         return tf.IndexedSlices(poisoned_unless(finite, grad.values), grad.indices, grad.dense_shape)
     return tf.where(finite, grad, tf.constant(float("nan"), grad.dtype))
-
-
-def new_or_legacy(optimizer: Any) -> Optional[type[Keras2Optimizer]]:
-    """The class to put in front of the optimizer's; None if it is not an optimizer of Keras 2."""
-    if hasattr(optimizer, "aggregate_gradients"):
-        return NewOptimizer
-    return LegacyOptimizer if hasattr(optimizer, "_aggregate_gradients") else None
 
 
 def taken(pairs: Pairs) -> list[bool]:

@@ -69,7 +69,7 @@ class Keras3Optimizer(NamesOfKeras2, DistributedOptimizerMixin):
 
     def _hvd_reduced(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """The gradients for the base class. If that sums up those of several steps, the sums are reduced
-        instead, by :meth:`_clip_gradients`; all but what takes a variable's place, as in float8."""
+        instead, by :meth:`_clip_gradients`, except gradients that overwrite their variable, such as float8's scales."""
         check_no_distribution()
         present = [i for i, grad in enumerate(grads) if grad is not None]
         if self._hvd.backend == "tensorflow":

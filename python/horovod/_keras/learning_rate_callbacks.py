@@ -8,7 +8,7 @@ from horovod.common.basics import rank, size
 _STEPS = "Could not autodetect the number of steps per epoch. Please specify the steps_per_epoch parameter to the {}()."
 _SCHEDULE = "{} sets the learning rate, but the optimizer was made with a schedule: make it with a number."
 
-# Behind it in the bases there is Callback of some Keras.
+# A mixin: the next base class is Callback of some Keras.
 _Behind: Any = object
 
 

@@ -15,7 +15,7 @@ _DECIDING = ("EarlyStopping", "ReduceLROnPlateau")
 _RECORDING = ("ModelCheckpoint", "BackupAndRestore", "CSVLogger", "TensorBoard")
 _ORDER = "MetricAverageCallback must stand before {} in the list of callbacks, which else sees this rank's metrics."
 
-# Behind it in the bases there is Callback of some Keras.
+# A mixin: the next base class is Callback of some Keras.
 _Behind: Any = object
 
 

@@ -98,8 +98,7 @@ def _batch(
 
 
 def _needed(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
-    """Which of an equation's arrays are needed, and it if it is: always, also if nothing here uses the
-    results, since other ranks may."""
+    """Keeps the equation and all its arrays, even if no result is used here: other ranks may use theirs."""
     return [True] * len(equation.invars), equation
 
 

@@ -28,7 +28,7 @@ _REDUCTIONS = {
 }
 
 
-# Behind it in the bases there is Lightning's ParallelStrategy, of one of two packages.
+# A mixin: the next base class is Lightning's ParallelStrategy, of one of two packages.
 _Behind: Any = object
 
 

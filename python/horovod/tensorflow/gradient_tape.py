@@ -18,7 +18,7 @@ from horovod.tensorflow.gradients import (
     check_groups,
 )
 
-# Behind it in the bases there is tf.GradientTape, or the user's class.
+# A mixin: the next base class is tf.GradientTape, or the user's class.
 _Behind: Any = object
 
 

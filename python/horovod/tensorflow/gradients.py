@@ -57,7 +57,7 @@ class GradientReducer:
     it runs.
 
     Without groups, in a graph each gradient is reduced as soon as it is there, and the runtime fuses
-    what is ready at once; eagerly all are reduced in one operation, as one would wait for the other.
+    what is ready at once; eagerly all are one group, since separate calls would wait one after another.
     Where XLA compiles, it is one operation in any case: of several each waits, in an order that may
     differ between ranks.
     """

@@ -41,7 +41,6 @@ def note(variables: Iterable[Any]) -> None:
 
 
 def take(variables: Iterable[Any]) -> list[bool]:
-    """Whether the gradients of these variables have been reduced since they were last applied, as they
-    are about to be."""
+    """Returns, for each variable, whether its gradient has been marked as reduced, and clears that mark."""
     noted = _noted()
     return [noted.pop(id(variable), None) is not None for variable in map(variable_of, variables)]

@@ -21,7 +21,7 @@ def _in_backward() -> bool:
     return current is not None and current() != -1
 
 
-# Behind it in the bases there is a torch optimizer's class, which is not known here.
+# A mixin: the next base class is a torch optimizer's class, which is not known here.
 _Behind: Any = object
 
 

@@ -1,5 +1,5 @@
-"""The ways in which TensorFlow runs a function of tensors; and values that every rank knows of all
-ranks."""
+"""Test helpers: the ways in which TensorFlow runs a function of tensors, and values that every rank knows
+of all ranks."""
 
 import contextlib
 
